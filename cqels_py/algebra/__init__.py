@@ -1,0 +1,1 @@
+"""The logical plan: frozen typed nodes, a printer, a validator."""

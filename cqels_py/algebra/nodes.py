@@ -1,0 +1,359 @@
+"""Nodes of the logical plan: SPARQL 1.1's algebra, and `Window` where a pattern is asked of windows.
+
+All nodes are frozen, hashable and picklable. Terms are rdflib's `URIRef`, `Literal`; a variable is rdflib's `Variable`;
+blank nodes of patterns have become variables whose name starts with "_:".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from rdflib import Literal, URIRef, Variable
+
+Term: TypeAlias = URIRef | Literal
+TermOrVariable: TypeAlias = URIRef | Literal | Variable
+
+
+# --- expressions -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class VariableRef:
+    """The value of a variable; an error where it is unbound."""
+
+    variable: Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operator or function.
+
+    `function` is one of the operators ``|| && ! = != < > <= >= + - * / unary- unary+ IN NOT-IN``, a SPARQL builtin in
+    capitals (``STR``, ``REGEX``, ``IF``, ``COALESCE``, ``BOUND`` …) or, for casts and extension functions, an IRI's text.
+    For IN and NOT-IN the first argument is what is looked for and the others are the list.
+    """
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    pattern: Pattern
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """COUNT, SUM, AVG, MIN, MAX, SAMPLE or GROUP_CONCAT; `argument` is None for COUNT(*)."""
+
+    function: str
+    argument: Expression | None
+    distinct: bool = False
+    separator: str | None = None
+
+
+Expression: TypeAlias = VariableRef | Constant | Call | Exists
+
+
+# --- patterns ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TriplePattern:
+    subject: TermOrVariable
+    predicate: TermOrVariable
+    object: TermOrVariable
+
+
+@dataclass(frozen=True, slots=True)
+class BGP:
+    """Triple patterns joined; none of them: the one empty mapping."""
+
+    triples: tuple[TriplePattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PathPattern:
+    """A property path that is not a plain predicate; `path` is one of the Path nodes below."""
+
+    subject: TermOrVariable
+    path: Path
+    object: TermOrVariable
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    left: Pattern
+    right: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class NaryJoin:
+    """Joins flattened by the optimizer."""
+
+    parts: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftJoin:
+    """OPTIONAL, with the filter of its group (None: true)."""
+
+    left: Pattern
+    right: Pattern
+    condition: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    pattern: Pattern
+    condition: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    parts: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Minus:
+    left: Pattern
+    right: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    """BIND, and a projected expression."""
+
+    pattern: Pattern
+    variable: Variable
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Inline data: rows of terms, None where unbound."""
+
+    variables: tuple[Variable, ...]
+    rows: tuple[tuple[Term | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A pattern over a static named graph (a variable: over each of them)."""
+
+    name: URIRef | Variable
+    pattern: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A pattern over the merge of windows' contents (and of the static default graph, where `with_static`).
+
+    CQELS-QL and RSP-QL name one window; in C-SPARQL the default graph is the merge of all windows and static data.
+    """
+
+    windows: tuple[URIRef, ...]
+    pattern: Pattern
+    with_static: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WindowVariable:
+    """`WINDOW ?w {…}`: the pattern over each window in turn."""
+
+    variable: Variable
+    pattern: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    endpoint: URIRef | Variable
+    pattern: Pattern
+    silent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """GROUP BY: `keys` name the grouping variables (an expression key is an Extend below, so keys are variables).
+
+    No keys: the single implicit group, which exists over no mappings too. `aggregates` are (result variable, call).
+    HAVING is a Filter above, an expression over aggregates an Extend above.
+    """
+
+    pattern: Pattern
+    keys: tuple[Variable, ...]
+    aggregates: tuple[tuple[Variable, AggregateCall], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    pattern: Pattern
+    variables: tuple[Variable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    pattern: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    pattern: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class OrderBy:
+    """`conditions` are (expression, descending)."""
+
+    pattern: Pattern
+    conditions: tuple[tuple[Expression, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """OFFSET and LIMIT; limit None: no limit."""
+
+    pattern: Pattern
+    offset: int
+    limit: int | None
+
+
+Pattern: TypeAlias = (
+    BGP | PathPattern | Join | NaryJoin | LeftJoin | Filter | Union | Minus | Extend | Values | Graph | Window
+    | WindowVariable | Service | Group | Project | Distinct | Reduced | OrderBy | Slice
+)
+
+
+# --- property paths ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PathInverse:
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class PathSequence:
+    parts: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PathAlternative:
+    parts: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PathRepeat:
+    """``*`` (minimum 0, unbounded), ``+`` (1, unbounded), ``?`` (0, not unbounded)."""
+
+    path: Path
+    minimum: int
+    unbounded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PathNegated:
+    """A negated property set: predicates forbidden forwards and backwards."""
+
+    forward: tuple[URIRef, ...]
+    backward: tuple[URIRef, ...]
+
+
+Path: TypeAlias = URIRef | PathInverse | PathSequence | PathAlternative | PathRepeat | PathNegated
+
+
+# --- windows and queries ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """`[RANGE d STEP s]`: microseconds; step None: eager. [NOW] is the range of one microsecond."""
+
+    width: int
+    step: int | None = None
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ElementCount:
+    """`[COUNT n STEP m]`: the last n elements; step None: at every element."""
+
+    count: int
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TripleCount:
+    """`[TRIPLES n]`: the last n triples."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """`[ALL]`: nothing expires."""
+
+
+Extent: TypeAlias = TimeRange | ElementCount | TripleCount | Everything
+
+
+@dataclass(frozen=True, slots=True)
+class WindowDefinition:
+    """A window over a stream.
+
+    `name` is what the query calls it (made up, and unique, for CQELS-QL's inline windows). `time_predicate` is the
+    property that carries the event time (`@ :p`). `partition_by` keeps the last n for each value of these variables.
+    """
+
+    name: URIRef
+    stream: URIRef
+    extent: Extent
+    time_predicate: URIRef | None = None
+    partition_by: tuple[Variable, ...] = ()
+
+
+class Output(Enum):
+    """The relation-to-stream operator."""
+
+    ISTREAM = "ISTREAM"
+    DSTREAM = "DSTREAM"
+    RSTREAM = "RSTREAM"
+    CHANGELOG = "CHANGELOG"
+
+
+class Dialect(Enum):
+    CQELS_QL = "CQELS-QL"
+    RSP_QL = "RSP-QL"
+    C_SPARQL = "C-SPARQL"
+
+
+@dataclass(frozen=True, slots=True)
+class ContinuousQuery:
+    """A registered query, still logical.
+
+    `form` is SELECT, ASK, CONSTRUCT or DESCRIBE. `variables` are the result's columns in order (for CONSTRUCT those of the
+    template). `bag_windows`: the same triple twice in a window counts twice (CQELS-QL), else once. `template` is
+    CONSTRUCT's. `static_from` and `static_named` are FROM and FROM NAMED without windows. `describe` are DESCRIBE's terms.
+    """
+
+    form: str
+    pattern: Pattern
+    variables: tuple[Variable, ...]
+    windows: tuple[WindowDefinition, ...]
+    output: Output
+    dialect: Dialect
+    bag_windows: bool
+    name: str | None = None
+    template: tuple[TriplePattern, ...] = ()
+    static_from: tuple[URIRef, ...] = ()
+    static_named: tuple[URIRef, ...] = ()
+    describe: tuple[TermOrVariable, ...] = ()
+    prefixes: tuple[tuple[str, str], ...] = field(default=(), compare=False)

@@ -1,0 +1,1 @@
+"""Delta batches and element batches: columns, tick, sign."""

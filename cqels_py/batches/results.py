@@ -1,0 +1,27 @@
+"""Batches of results: what r2s operators deliver and sinks write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.elements import Ids
+
+
+@dataclass(frozen=True, slots=True)
+class ResultBatch:
+    """n results in the order of their ticks.
+
+    `time` (n): the tick's time in microseconds. `sign` (n): +1 or -1. `columns`: one id column (n) for each of `variables`;
+    unbound is 0. An ASK query has the one column "boolean".
+    """
+
+    variables: tuple[str, ...]
+    time: npt.NDArray[np.int64]
+    sign: npt.NDArray[np.int8]
+    columns: tuple[Ids, ...]
+
+    def __len__(self) -> int:
+        return len(self.time)
