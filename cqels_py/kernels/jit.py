@@ -16,9 +16,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def jit(function: Function) -> Function:
     """Compile `function` at its first call for the types of its arguments, or load it from the cache."""
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+    compiled: Function = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return compiled
 
 
 def jit_inline(function: Function) -> Function:
-    """For helpers of a few lines inside hot loops: inlined into their callers by LLVM."""
-    return numba.njit(cache=True, nogil=True, error_model="numpy", inline="never", forceinline=True)(function)  # type: ignore[no-any-return]
+    """For helpers of a few lines inside hot loops: LLVM puts them into their callers."""
+    compiled: Function = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
+    return compiled

@@ -1,0 +1,94 @@
+"""Delta batches: what operators exchange. Columns of ids with a tick and a sign, ordered by tick."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.elements import Ids
+
+TickColumn = npt.NDArray[np.int32]
+SignColumn = npt.NDArray[np.int8]
+
+
+class Tree(Protocol):
+    """Something that finds the ids behind the pointers of intermediate mappings."""
+
+    def materialise(self, pointers: npt.NDArray[np.int32]) -> Ids:
+        """(inputs, n) pointers to leaf mappings -> (width, n) ids."""
+        ...
+
+
+class Delta:
+    """n signed mappings: `tick` (n), not falling; `sign` (n), +1 or -1; `columns` (width, n), term ids.
+
+    A join delivers pointers to trees of leaf mappings (section 3.1); their ids are looked up when somebody asks for
+    `columns`. Pointers are valid until the step ends.
+    """
+
+    __slots__ = ("_columns", "_pointers", "_tree", "sign", "tick")
+
+    def __init__(
+        self,
+        tick: TickColumn,
+        sign: SignColumn,
+        columns: Ids | None = None,
+        *,
+        pointers: npt.NDArray[np.int32] | None = None,
+        tree: Tree | None = None,
+    ) -> None:
+        self.tick = tick
+        self.sign = sign
+        self._columns = columns
+        self._pointers = pointers
+        self._tree = tree
+
+    def __len__(self) -> int:
+        return len(self.tick)
+
+    @property
+    def columns(self) -> Ids:
+        if self._columns is None:
+            assert self._tree is not None
+            assert self._pointers is not None
+            self._columns = self._tree.materialise(self._pointers)
+        return self._columns
+
+    @property
+    def pointers(self) -> npt.NDArray[np.int32] | None:
+        return self._pointers
+
+    def with_columns(self, columns: Ids) -> Delta:
+        """The same ticks and signs over other columns."""
+        return Delta(self.tick, self.sign, columns)
+
+    def take(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Delta:
+        """Some of the rows: a mask, or positions in rising order."""
+        return Delta(self.tick[chosen], self.sign[chosen], self.columns[:, chosen])
+
+
+def empty(width: int) -> Delta:
+    return Delta(np.empty(0, np.int32), np.empty(0, np.int8), np.empty((width, 0), np.int64))
+
+
+def insertions(columns: Ids, tick: int = 0) -> Delta:
+    """Every row with a plus sign, at one tick."""
+    rows = columns.shape[1]
+    return Delta(np.full(rows, tick, np.int32), np.ones(rows, np.int8), columns)
+
+
+def concatenate(parts: Iterable[Delta], width: int) -> Delta:
+    """Chunks of one operator's output, in their order, as one batch."""
+    chunks: Sequence[Delta] = [part for part in parts if len(part)]
+    if not chunks:
+        return empty(width)
+    if len(chunks) == 1:
+        return chunks[0]
+    return Delta(
+        np.concatenate([chunk.tick for chunk in chunks]),
+        np.concatenate([chunk.sign for chunk in chunks]),
+        np.concatenate([chunk.columns for chunk in chunks], axis=1),
+    )

@@ -1,0 +1,237 @@
+"""The clock of a query: which instants are ticks, in which order (DESIGN: ticks).
+
+At one instant the ticks are, in this order: an expiry (unless an element arrives at that instant, then the expiry is part of
+that arrival's tick), the arrivals one by one, the boundary of windows with STEP.
+
+    time      10        12        15
+    ticks     a a a     x         a   b        a: an arrival · x: something expires · b: a boundary
+
+A boundary, and an expiry where nothing arrives, is only a tick when the stream has moved past that instant: until then an
+element may still come at it. So the ticks do not depend on how the elements were batched.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.event_time.windows import Bounds, Measure, Points
+
+_BEFORE_ALL = np.iinfo(np.int64).min
+
+EXPIRY, ARRIVAL, BOUNDARY = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """The ticks of one step, in order; a delta's tick is a position in `time` (microseconds).
+
+    `first`: the first of them is the query's first tick.
+    """
+
+    time: npt.NDArray[np.int64]
+    first: bool
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+@dataclass(frozen=True, slots=True)
+class ClockedWindow:
+    """A window as the clock sees it: the number of its stream within the query, and its bounds."""
+
+    stream: int
+    bounds: Bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one batch of elements means for the windows.
+
+    `element_tick` (n elements): the tick of an arrival, -1 where it is none. `number` (n): the element's number in its stream,
+    from 1. `expired_through`: eager time windows have let go of what leaves at or before this instant.
+    `boundary_through`: for each window, the last boundary that has passed.
+    """
+
+    ticks: Ticks
+    element_tick: npt.NDArray[np.int32]
+    number: npt.NDArray[np.int64]
+    expired_through: int
+    boundary_through: tuple[int, ...]
+
+
+class _Instants:
+    """Instants to come, in order: what a window has promised to do."""
+
+    def __init__(self) -> None:
+        self._chunks: deque[Points] = deque()
+
+    def add(self, instants: Points) -> None:
+        if len(instants):
+            self._chunks.append(np.unique(instants))
+
+    def take_through(self, limit: int) -> list[Points]:
+        taken: list[Points] = []
+        while self._chunks:
+            chunk = self._chunks[0]
+            cut = int(np.searchsorted(chunk, limit, side="right"))
+            if cut == 0:
+                break
+            taken.append(chunk[:cut])
+            if cut < len(chunk):
+                self._chunks[0] = chunk[cut:]
+                break
+            self._chunks.popleft()
+        return taken
+
+
+class TickClock:
+    """Turns batches of elements into ticks.
+
+    `every_boundary`: each boundary is a tick (RSTREAM reports at it); otherwise only those at which a window may change.
+    """
+
+    def __init__(self, windows: Sequence[ClockedWindow], streams: int, *, every_boundary: bool) -> None:
+        self._windows = tuple(windows)
+        self._every_boundary = every_boundary
+        self._counts = np.zeros(streams, np.int64)
+        self._expiries = [_Instants() for _ in windows]
+        self._entries = [_Instants() for _ in windows]
+        self._exits = [_Instants() for _ in windows]
+        self._next_boundary: list[int | None] = [None] * len(self._windows)
+        self._now = _BEFORE_ALL
+        self._started = False
+        self._ticked = False
+        self._eager = np.zeros(streams, np.bool_)
+        self._count_steps: list[tuple[int, int]] = []
+        for window in self._windows:
+            if window.bounds.eager:
+                self._eager[window.stream] = True
+            elif window.bounds.measure is Measure.ELEMENTS:
+                assert window.bounds.step is not None
+                self._count_steps.append((window.stream, window.bounds.step))
+
+    @property
+    def now(self) -> int | None:
+        """The time of the last element; None before the first."""
+        return self._now if self._started else None
+
+    def step(self, time: Points, stream: npt.NDArray[np.int32]) -> Step:
+        """Take in elements: `time` (n) not falling and not before `now`, `stream` (n) numbers within the query."""
+        number = self._number(stream)
+        is_tick = self._arrivals(stream, number)
+        if len(time):
+            self._promise(time, stream)
+            self._now = int(time[-1])
+        at_now = len(time) > 0 and bool(np.any(is_tick & (time == self._now)))
+        expired_through = self._now if at_now else self._now - 1
+        return self._make(time, is_tick, number, expired_through, [self._now - 1] * len(self._windows))
+
+    def advance(self, time: int) -> Step:
+        """No element before `time` will come any more."""
+        if self._started and time > self._now:
+            self._now = time
+        none = np.empty(0, np.int64)
+        limits = [self._now - 1] * len(self._windows)
+        return self._make(none, np.empty(0, np.bool_), none, self._now - 1, limits)
+
+    def finish(self) -> Step:
+        """The streams have ended: the boundary at or after the last element is still a tick, later expiries are not."""
+        none = np.empty(0, np.int64)
+        limits = [self._now] * len(self._windows)
+        if self._started:
+            now = np.array([self._now])
+            limits = [int(w.bounds.boundary(now)[0]) if self._timed_step(w) else self._now for w in self._windows]
+        return self._make(none, np.empty(0, np.bool_), none, self._now, limits)
+
+    def _number(self, stream: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+        number = np.empty(len(stream), np.int64)
+        for index in range(len(self._counts)):
+            mine = stream == index
+            count = int(np.count_nonzero(mine))
+            number[mine] = np.arange(self._counts[index] + 1, self._counts[index] + 1 + count)
+            self._counts[index] += count
+        return number
+
+    def _arrivals(
+        self, stream: npt.NDArray[np.int32], number: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.bool_]:
+        is_tick = self._eager[stream]
+        for index, step in self._count_steps:
+            is_tick = is_tick | ((stream == index) & (number % step == 0))
+        return is_tick
+
+    @staticmethod
+    def _timed_step(window: ClockedWindow) -> bool:
+        return window.bounds.measure is Measure.TIME and not window.bounds.eager
+
+    def _promise(self, time: Points, stream: npt.NDArray[np.int32]) -> None:
+        first = time[:1]
+        for index, window in enumerate(self._windows):
+            bounds = window.bounds
+            if bounds.measure is not Measure.TIME:
+                continue
+            mine = time[stream == window.stream]
+            if bounds.eager:
+                if bounds.size is not None:
+                    self._expiries[index].add(bounds.exit(mine))
+                continue
+            if not self._started:
+                self._entries[index].add(bounds.entry(first))
+                self._next_boundary[index] = int(bounds.entry(first)[0])
+            self._entries[index].add(bounds.entry(mine))
+            if bounds.size is not None:
+                self._exits[index].add(bounds.exit(mine))
+        self._started = True
+
+    def _boundaries(self, limits: Sequence[int]) -> list[Points]:
+        found: list[Points] = []
+        for index, (window, limit) in enumerate(zip(self._windows, limits, strict=True)):
+            if not self._timed_step(window):
+                continue
+            found += self._entries[index].take_through(limit)
+            found += self._exits[index].take_through(limit)
+            following = self._next_boundary[index]
+            if self._every_boundary and following is not None and following <= limit:
+                step = window.bounds.step
+                every = np.arange(following, limit + 1, step, dtype=np.int64)
+                self._next_boundary[index] = int(every[-1]) + step  # type: ignore[operator]
+                found.append(every)
+        return found
+
+    def _make(
+        self,
+        time: Points,
+        is_tick: npt.NDArray[np.bool_],
+        number: npt.NDArray[np.int64],
+        expired_through: int,
+        limits: list[int],
+    ) -> Step:
+        arrivals = time[is_tick]
+        expiries: list[Points] = []
+        for instants in self._expiries:
+            expiries += instants.take_through(expired_through)
+        boundaries = self._boundaries(limits)
+        expiry = np.unique(np.concatenate(expiries)) if expiries else np.empty(0, np.int64)
+        boundary = np.unique(np.concatenate(boundaries)) if boundaries else np.empty(0, np.int64)
+        if len(expiry) and len(arrivals):
+            expiry = np.setdiff1d(expiry, arrivals, assume_unique=False)
+        element_tick = np.full(len(time), -1, np.int32)
+        if len(expiry) == 0 and len(boundary) == 0:
+            instants = arrivals
+            element_tick[is_tick] = np.arange(len(arrivals), dtype=np.int32)
+        else:
+            instants = np.concatenate([expiry, arrivals, boundary])
+            phase = np.repeat([EXPIRY, ARRIVAL, BOUNDARY], [len(expiry), len(arrivals), len(boundary)])
+            order = np.lexsort((phase, instants))
+            place = np.empty(len(order), np.int32)
+            place[order] = np.arange(len(order), dtype=np.int32)
+            element_tick[is_tick] = place[len(expiry) : len(expiry) + len(arrivals)]
+            instants = instants[order]
+        ticks = Ticks(instants, first=not self._ticked and len(instants) > 0)
+        self._ticked = self._ticked or len(instants) > 0
+        return Step(ticks, element_tick, number, expired_through, tuple(limits))

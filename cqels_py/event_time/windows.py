@@ -1,0 +1,57 @@
+"""Window bounds: when a mapping enters a window and when it leaves it. Arithmetic only.
+
+A window counts in points: microseconds for RANGE, element numbers for COUNT, triple numbers for TRIPLES (both from 1, per
+stream). A mapping that arrived at point x enters at `entry(x)` and leaves at `exit(x)`:
+
+    RANGE d            ──x━━━━━━━━━━━━━━○────   enters at x, leaves at x + d
+    RANGE d STEP s     ──x──┃━━━━━━━━━━━━━━━○   both moved to the next boundary at or after (┃: a boundary)
+    COUNT n            the same with element numbers: element x leaves when element x + n arrives
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import numpy.typing as npt
+
+Points = npt.NDArray[np.int64]
+
+NEVER = np.iinfo(np.int64).max
+
+
+class Measure(Enum):
+    """What a window's size is counted in."""
+
+    TIME = "time"
+    ELEMENTS = "elements"
+    TRIPLES = "triples"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Size and step of a window in points; `size` None: nothing leaves; `step` None: eager."""
+
+    measure: Measure
+    size: int | None
+    step: int | None = None
+    start: int = 0
+
+    @property
+    def eager(self) -> bool:
+        return self.step is None
+
+    def boundary(self, points: Points) -> Points:
+        """The first boundary at or after each point."""
+        if self.step is None:
+            return points
+        return -((self.start - points) // self.step) * self.step + self.start
+
+    def entry(self, points: Points) -> Points:
+        return self.boundary(points)
+
+    def exit(self, points: Points) -> Points:
+        if self.size is None:
+            return np.full(len(points), NEVER, np.int64)
+        return self.boundary(points + self.size)

@@ -1,0 +1,100 @@
+"""The one-way index (section 3.2): key -> entry, an open-addressing table over keys of any number of ids.
+
+An entry's number is stable while it lives, so that operators keep what belongs to it in arrays of their own.
+
+`table`: 0 is empty, else the upper half of the hash with entry number + 1 in the lower half.
+`keys`: `width` ids for each entry. `counts`: the entry's counter; entries that fell to zero stay until `rebuild`
+(section 3.4: lazy, batched deletion). `meta`: entries ever used, free entries, entries with a zero counter.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.hashing import combine, mix
+from cqels_py.kernels.jit import jit, jit_inline
+
+USED, FREE, ZERO = 0, 1, 2
+
+_UPPER = np.int64(-(1 << 32))
+_LOWER = np.int64((1 << 32) - 1)
+
+
+@jit_inline
+def hash_row(columns, row, width):  # type: ignore[no-untyped-def]
+    if width == 1:
+        return mix(columns[0, row])
+    hashed = np.int64(0x5851F42D)
+    for c in range(width):
+        hashed = combine(hashed, columns[c, row])
+    return hashed
+
+
+@jit_inline
+def find(table, mask, keys, width, columns, row, hashed):  # type: ignore[no-untyped-def]
+    """The entry with the key in `columns[:width, row]`, or -1."""
+    position = hashed & mask
+    upper = hashed & _UPPER
+    while True:
+        word = table[position]
+        if word == 0:
+            return np.int64(-1)
+        if word & _UPPER == upper:
+            entry = (word & _LOWER) - 1
+            same = True
+            for c in range(width):
+                if keys[entry * width + c] != columns[c, row]:
+                    same = False
+                    break
+            if same:
+                return np.int64(entry)
+        position = (position + 1) & mask
+
+
+@jit_inline
+def add(table, mask, keys, width, columns, row, hashed, counts, free, meta):  # type: ignore[no-untyped-def]
+    """A new entry, its counter zero. The caller has made sure that there is room and that the key is not there."""
+    if meta[FREE] > 0:
+        meta[FREE] -= 1
+        entry = np.int64(free[meta[FREE]])
+    else:
+        entry = np.int64(meta[USED])
+        meta[USED] += 1
+    for c in range(width):
+        keys[entry * width + c] = columns[c, row]
+    counts[entry] = 0
+    meta[ZERO] += 1
+    position = hashed & mask
+    while table[position] != 0:
+        position = (position + 1) & mask
+    table[position] = (hashed & _UPPER) | (entry + 1)
+    return entry
+
+
+@jit
+def rebuild(table, old_table, keys, width, counts, free, meta, keep_zero):  # type: ignore[no-untyped-def]
+    """Enter the entries of `old_table` in `table` (all zero) anew; unless `keep_zero`, those with a zero counter become free.
+
+    Returns nothing; `meta` is brought up to date.
+    """
+    mask = np.int64(len(table) - 1)
+    for old_position in range(len(old_table)):
+        word = old_table[old_position]
+        if word == 0:
+            continue
+        entry = (word & _LOWER) - 1
+        if counts[entry] == 0 and not keep_zero:
+            free[meta[FREE]] = entry
+            meta[FREE] += 1
+            meta[ZERO] -= 1
+            continue
+        if width == 1:
+            hashed = mix(keys[entry])
+        else:
+            hashed = np.int64(0x5851F42D)
+            for c in range(width):
+                hashed = combine(hashed, keys[entry * width + c])
+        position = hashed & mask
+        while table[position] != 0:
+            position = (position + 1) & mask
+        table[position] = word

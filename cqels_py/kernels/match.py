@@ -1,0 +1,69 @@
+"""Pattern matching: each triple is routed by its predicate to the patterns that ask for it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.hashing import mix
+from cqels_py.kernels.jit import jit
+
+# What positions of a pattern must be the same term, because they are the same variable.
+SUBJECT_PREDICATE, SUBJECT_OBJECT, PREDICATE_OBJECT = 1, 2, 4
+
+
+@jit
+def match(
+    subject, predicate, object_, element, stream, constants, same, pattern_stream, routes, route_first, route_patterns
+):  # type: ignore[no-untyped-def]
+    """Which triple matches which pattern.
+
+    `element` (m): each triple's element; `stream` (elements): its stream. Patterns: `constants` (k, 3), 0 for a variable;
+    `same` (k): bit set above; `pattern_stream` (k). `routes`: an open-addressing table of predicate ids (0 empty), slot r
+    lists its patterns in route_patterns[route_first[r] : route_first[r + 1]]; the slot after the table is for patterns with a
+    variable predicate.
+
+    Returns (first (k + 1), triples): pattern j matches triples[first[j] : first[j + 1]], in order.
+    """
+    patterns = constants.shape[0]
+    mask = np.int64(len(routes) - 1)
+    anything = np.int64(len(routes))
+    count = np.zeros(patterns + 1, np.int64)
+    out = np.empty(0, np.int64)
+    for turn in range(2):
+        for t in range(len(subject)):
+            p = predicate[t]
+            slot = mix(p) & mask
+            while routes[slot] != p and routes[slot] != 0:
+                slot = (slot + 1) & mask
+            if routes[slot] != p:
+                slot = anything
+            while True:
+                for r in range(route_first[slot], route_first[slot + 1]):
+                    j = route_patterns[r]
+                    s = subject[t]
+                    o = object_[t]
+                    fits = pattern_stream[j] == stream[element[t]]
+                    fits = fits and (constants[j, 0] == 0 or constants[j, 0] == s)
+                    fits = fits and (constants[j, 2] == 0 or constants[j, 2] == o)
+                    if fits and same[j] != 0:
+                        fits = not (same[j] & SUBJECT_PREDICATE and s != p)
+                        fits = fits and not (same[j] & SUBJECT_OBJECT and s != o)
+                        fits = fits and not (same[j] & PREDICATE_OBJECT and p != o)
+                    if fits:
+                        if turn == 0:
+                            count[j + 1] += 1
+                        else:
+                            out[count[j]] = t
+                            count[j] += 1
+                if slot == anything:
+                    break
+                slot = anything
+        if turn == 0:
+            for j in range(patterns):
+                count[j + 1] += count[j]
+            out = np.empty(count[patterns], np.int64)
+    # The second turn has moved each start to the next pattern's start.
+    for j in range(patterns, 0, -1):
+        count[j] = count[j - 1]
+    count[0] = 0
+    return count, out

@@ -1,0 +1,151 @@
+"""The n-ary join (section 3.1, Algorithms 3 to 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.delta import Delta, concatenate
+from cqels_py.batches.elements import Ids
+from cqels_py.event_time.clock import Ticks
+from cqels_py.kernels import join as kernel
+from cqels_py.state.join_state import OUT_ROWS, JoinLayout, JoinPort, JoinState
+
+
+class MultiwayJoin:
+    """Joins n inputs on their common variables.
+
+    `inputs`: the variables of each input; `in_order`: its negative mappings come in the order of the positive ones.
+    `loose`: variables that may be unbound in some input. `output`: the variables of the result, in order.
+    `retract`: results are withdrawn when one of their leaves goes; otherwise the consumer knows how long they live.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Sequence[str]],
+        in_order: Sequence[bool],
+        output: Sequence[str],
+        *,
+        loose: frozenset[str] = frozenset(),
+        retract: bool = True,
+    ) -> None:
+        names = list(dict.fromkeys(name for variables in inputs for name in variables))
+        number = {name: i for i, name in enumerate(names)}
+        ports = [
+            JoinPort(tuple(number[name] for name in variables), ordered)
+            for variables, ordered in zip(inputs, in_order, strict=True)
+        ]
+        self.layout = JoinLayout(ports, frozenset(number[name] for name in loose))
+        self.state = JoinState(self.layout, remember=retract)
+        self._widths = [len(variables) for variables in inputs]
+        self._locate(inputs, output, loose)
+
+    def _locate(self, inputs: Sequence[Sequence[str]], output: Sequence[str], loose: frozenset[str]) -> None:
+        places = {
+            name: [p * 64 + list(v).index(name) for p, v in enumerate(inputs) if name in v] for name in output
+        }
+        self._out_port = np.array([places[name][0] // 64 for name in output], np.int64)
+        self._out_column = np.array([places[name][0] % 64 for name in output], np.int64)
+        others = [places[name][1:] if name in loose else [] for name in output]
+        most = max((len(other) for other in others), default=0)
+        self._fallbacks = np.full((len(others), most), -1, np.int64)
+        for c, other in enumerate(others):
+            self._fallbacks[c, : len(other)] = other
+
+    def materialise(self, pointers: npt.NDArray[np.int32]) -> Ids:
+        columns: Ids = kernel.materialise(
+            pointers, self.state.ports, self.state.cells, self._out_port, self._out_column, self._fallbacks
+        )
+        return columns
+
+    def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
+        deltas = [concatenate(chunks, width) for chunks, width in zip(inputs, self._widths, strict=True)]
+        state = self.state
+        state.ensure_leaves([self._rows_to_place(p, delta) for p, delta in enumerate(deltas)])
+        rows = sum(len(delta) for delta in deltas)
+        if rows == 0:
+            return
+        slots = np.empty(rows, np.int32)
+        starts = np.zeros(len(deltas) + 1, np.int64)
+        starts[1:] = np.cumsum([len(delta) for delta in deltas])
+        for p, delta in enumerate(deltas):
+            if len(delta):
+                kernel.load(
+                    p, state.ports, state.cells, delta.columns, delta.sign, state.free, state.free_meta,
+                    slots[starts[p] : starts[p + 1]],
+                )  # fmt: skip
+        yield from self._run(deltas, slots, starts)
+
+    def _rows_to_place(self, port: int, delta: Delta) -> int:
+        if self.layout.ports[port].in_order:
+            return int(np.count_nonzero(delta.sign > 0))
+        return len(delta)
+
+    def _run(
+        self, deltas: Sequence[Delta], slots: npt.NDArray[np.int32], starts: npt.NDArray[np.int64]
+    ) -> Iterator[Delta]:
+        state = self.state
+        ticks = np.concatenate([delta.tick for delta in deltas])
+        signs = np.concatenate([delta.sign for delta in deltas])
+        temporary = slots.copy()
+        filled = np.count_nonzero(np.diff(starts))
+        if filled == 1:
+            ports = np.full(len(ticks), int(np.argmax(np.diff(starts))), np.int32)
+            row_slots, row_ticks, row_signs = slots, ticks, signs
+        else:
+            order = np.empty(len(ticks), np.int64)
+            ports = np.empty(len(ticks), np.int32)
+            kernel.merge_by_tick(ticks, starts, order, ports)
+            row_slots, row_ticks, row_signs = slots[order], ticks[order], signs[order]
+            temporary = row_slots.copy()
+        cursor = state.cursor
+        cursor[: kernel.PROBES] = 0
+        status = kernel.OUT_FULL
+        while status != kernel.DONE:
+            pointers = np.empty((state.n, OUT_ROWS), np.int32)
+            out_tick = np.empty(OUT_ROWS, np.int32)
+            out_sign = np.empty(OUT_ROWS, np.int8)
+            cursor[kernel.OUT] = 0
+            while True:
+                status = kernel.step(
+                    ports, row_slots, row_ticks, row_signs, cursor, state.ports, state.indexes, state.key_columns,
+                    state.key_variables, state.variable_of, self.layout.choices, self.layout.checks, state.cells,
+                    state.tables, state.rings, state.ring_meta, state.positions, state.chains, state.results,
+                    state.result_meta, state.stack, state.bindings, state.chosen, pointers, out_tick, out_sign,
+                    state.remember,
+                )  # fmt: skip
+                if status in (kernel.DONE, kernel.OUT_FULL):
+                    break
+                state.grow(status)
+            made = int(cursor[kernel.OUT])
+            if made:
+                yield Delta(out_tick[:made], out_sign[:made], pointers=pointers[:, :made], tree=self)
+        self._release(ports, row_slots, row_signs, temporary)
+
+    def _release(
+        self,
+        ports: npt.NDArray[np.int32],
+        slots: npt.NDArray[np.int32],
+        signs: npt.NDArray[np.int8],
+        temporary: npt.NDArray[np.int32],
+    ) -> None:
+        """In ports without order a negative mapping frees the leaf it took back and its own temporary slot."""
+        for p, port in enumerate(self.layout.ports):
+            if not port.in_order:
+                gone = (ports == p) & (signs < 0)
+                if gone.any():
+                    self.state.release(p, np.concatenate([slots[gone], temporary[gone]]))
+
+    @property
+    def probes(self) -> int:
+        """Ring indexes looked up so far: the work that regressions are counted in."""
+        return int(self.state.cursor[kernel.PROBES])
+
+    def live_ids(self) -> Iterable[Ids]:
+        return (self.state.live_ids(),)
+
+    @property
+    def nbytes(self) -> int:
+        return self.state.nbytes

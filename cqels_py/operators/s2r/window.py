@@ -1,0 +1,124 @@
+"""Windows: what enters and what leaves (stream to relation)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.delta import Delta
+from cqels_py.batches.elements import Ids
+from cqels_py.event_time.windows import Bounds, Measure, Points
+from cqels_py.operators.s2r.arrivals import StreamArrivals
+from cqels_py.state.leaf_buffer import LeafBuffer
+
+TickColumn = npt.NDArray[np.int32]
+
+
+class Window:
+    """One window over the leaf mappings of one pattern.
+
+    Mappings leave in the order in which they arrived. `keep_ids`: a negative mapping carries its ids; otherwise (a join that
+    keeps its own leaves) it only says that the oldest one leaves, and its ids are 0.
+    """
+
+    def __init__(self, bounds: Bounds, width: int, *, keep_ids: bool, index: int) -> None:
+        self._bounds = bounds
+        self._width = width
+        self._keep_ids = keep_ids
+        self._index = index
+        # Mappings that wait for a boundary must be kept with their ids in any case.
+        self._buffer = LeafBuffer(width if keep_ids or not bounds.eager else 0)
+        self._entered = 0
+
+    def advance(self, arrivals: StreamArrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
+        """One step. `points` (n) in the window's measure, not falling; `element` (n): positions of the elements in the batch."""
+        bounds, step = self._bounds, arrivals.step
+        if bounds.size is None:
+            tick = step.element_tick[element]
+            return Delta(tick, np.ones(len(tick), np.int8), columns)
+        buffer = self._buffer
+        if len(points):
+            self._entered -= buffer.append(points, columns)
+        through = self._passed(arrivals)
+        enter_end = self._cut(through, self._entered) if not bounds.eager else buffer.end
+        leave_end = self._cut(through - bounds.size, buffer.start)
+        entering = buffer.points[self._entered : enter_end]
+        leaving = buffer.points[buffer.start : leave_end]
+        if bounds.eager:
+            enter_tick = step.element_tick[element]
+        else:
+            enter_tick = self._ticks(arrivals, bounds.entry(entering))
+        if len(leaving) == 0:
+            delta = Delta(enter_tick, np.ones(len(enter_tick), np.int8), self._ids(self._entered, enter_end, columns))
+            self._entered = enter_end
+            return delta
+        leave_tick = self._ticks(arrivals, bounds.exit(leaving))
+        delta = self._merge(enter_tick, enter_end, leave_tick, leave_end, columns)
+        self._entered = enter_end
+        buffer.start = leave_end
+        return delta
+
+    def _passed(self, arrivals: StreamArrivals) -> int:
+        """The last point up to which exits (and with STEP, entries) have happened."""
+        bounds, step = self._bounds, arrivals.step
+        if bounds.measure is Measure.TIME:
+            if bounds.eager:
+                return step.expired_through
+            limit = step.boundary_through[self._index]
+        else:
+            limit = arrivals.reached(bounds.measure)
+        if bounds.step is None:
+            return limit
+        return (limit - bounds.start) // bounds.step * bounds.step + bounds.start
+
+    def _cut(self, point: int, start: int) -> int:
+        """Where the mappings from `start` on stop being at or before `point`."""
+        buffer = self._buffer
+        return start + int(np.searchsorted(buffer.points[start : buffer.end], point, side="right"))
+
+    def _ticks(self, arrivals: StreamArrivals, points: Points) -> TickColumn:
+        if self._bounds.measure is not Measure.TIME:
+            return arrivals.ticks_of(self._bounds.measure, points)
+        time = arrivals.step.ticks.time
+        if self._bounds.eager:
+            return np.searchsorted(time, points, side="left").astype(np.int32)
+        return (np.searchsorted(time, points, side="right") - 1).astype(np.int32)
+
+    def _ids(self, start: int, end: int, arrived: Ids) -> Ids:
+        if len(self._buffer.columns):
+            return self._buffer.columns[:, start:end].copy()
+        return arrived
+
+    def _merge(
+        self, enter_tick: TickColumn, enter_end: int, leave_tick: TickColumn, leave_end: int, arrived: Ids
+    ) -> Delta:
+        buffer = self._buffer
+        enter_ids = self._ids(self._entered, enter_end, arrived)
+        if self._keep_ids:
+            leave_ids = buffer.columns[:, buffer.start : leave_end]
+        else:
+            leave_ids = np.zeros((self._width, len(leave_tick)), np.int64)
+        passing = leave_end - self._entered
+        if passing > 0:
+            # Some both enter and leave in this step; those for which it is the same tick were never there.
+            keep = leave_tick[-passing:] > enter_tick[:passing]
+            if not keep.all():
+                enter_keep = np.concatenate([keep, np.ones(len(enter_tick) - passing, np.bool_)])
+                leave_keep = np.concatenate([np.ones(len(leave_tick) - passing, np.bool_), keep])
+                enter_tick, enter_ids = enter_tick[enter_keep], enter_ids[:, enter_keep]
+                leave_tick, leave_ids = leave_tick[leave_keep], leave_ids[:, leave_keep]
+        tick = np.concatenate([leave_tick, enter_tick])
+        order = np.argsort(tick, kind="stable")
+        sign = np.ones(len(tick), np.int8)
+        sign[: len(leave_tick)] = -1
+        columns = np.concatenate([leave_ids, enter_ids], axis=1)
+        return Delta(tick[order], sign[order], columns[:, order])
+
+    def live_ids(self) -> Iterable[Ids]:
+        return (self._buffer.live_ids(),)
+
+    @property
+    def nbytes(self) -> int:
+        return self._buffer.nbytes

@@ -1,0 +1,282 @@
+"""What an n-ary join remembers: leaf mappings, ring indexes over them, and the trees of results (sections 3.1 to 3.4).
+
+Everything is in flat arrays that `kernels.join` works on; here they are laid out, grown and purged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.kernels import join as kernel
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+_FIRST_CAPACITY = 64
+_FIRST_TABLE = 64
+_FIRST_RINGS = 1024
+_FIRST_RESULTS = 256
+_MOST_KEYS = 3
+OUT_ROWS = 8192
+"""Results a chunk: small enough that a chunk's columns stay in the processor's cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPort:
+    """An input of a join: the numbers of its variables by column, and whether its leaves expire in their order of arrival."""
+
+    variables: tuple[int, ...]
+    in_order: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RingIndex:
+    """A ring index of a port, by columns."""
+
+    port: int
+    columns: tuple[int, ...]
+
+
+class JoinLayout:
+    """Which indexes the ports need, and which of them is probed once a set of ports is bound (Algorithm 5's choices).
+
+    `loose` variables may be unbound in some input: they are compared, never indexed.
+    """
+
+    def __init__(self, ports: Sequence[JoinPort], loose: frozenset[int]) -> None:
+        self.ports = tuple(ports)
+        self.loose = loose
+        n = len(self.ports)
+        self.choices = np.full((1 << n) * n, -1, np.int64)
+        self.checks = np.zeros((1 << n) * n, np.int64)
+        self._columns: list[list[tuple[int, ...]]] = [[] for _ in range(n)]
+        keys = {(bound, q): self._key(bound, q) for bound in range(1, 1 << n) for q in range(n) if not bound >> q & 1}
+        self._simplify(keys)
+        for (bound, q), columns in keys.items():
+            alone = not any(keys[bound, x] for x in range(n) if not bound >> x & 1)
+            if (columns or alone) and columns not in self._columns[q]:
+                self._columns[q].append(columns)
+        for q, port in enumerate(self.ports):
+            if not port.in_order:
+                self._columns[q].append(tuple(range(len(port.variables))))
+        self.indexes = tuple(RingIndex(q, columns) for q in range(n) for columns in self._columns[q])
+        self.first = [sum(len(self._columns[x]) for x in range(q)) for q in range(n + 1)]
+        for (bound, q), columns in keys.items():
+            alone = not any(keys[bound, x] for x in range(n) if not bound >> x & 1)
+            if columns or alone:
+                self.choices[bound * n + q] = self.first[q] + self._columns[q].index(columns)
+                self.checks[bound * n + q] = self._check(bound, q, columns)
+
+    def _bound_variables(self, bound: int) -> set[int]:
+        return {v for p, port in enumerate(self.ports) if bound >> p & 1 for v in port.variables}
+
+    def _key(self, bound: int, q: int) -> tuple[int, ...]:
+        known = self._bound_variables(bound) - self.loose
+        return tuple(c for c, v in enumerate(self.ports[q].variables) if v in known)
+
+    def _simplify(self, keys: dict[tuple[int, int], tuple[int, ...]]) -> None:
+        """Each index costs at every arrival: a port with many different keys gets one index a column, and compares the rest."""
+        for q in range(len(self.ports)):
+            mine = {columns for (_, port), columns in keys.items() if port == q and columns}
+            if len(mine) > _MOST_KEYS:
+                for bound, port in keys:
+                    if port == q:
+                        keys[bound, q] = keys[bound, q][:1]
+
+    def _check(self, bound: int, q: int, columns: tuple[int, ...]) -> int:
+        known = self._bound_variables(bound)
+        mask = 0
+        for c, v in enumerate(self.ports[q].variables):
+            exact = columns == (c,)
+            if v in known and not exact:
+                mask |= 1 << c
+        return mask
+
+    def loose_mask(self, q: int) -> int:
+        return sum(1 << c for c, v in enumerate(self.ports[q].variables) if v in self.loose)
+
+
+class JoinState:
+    """Arrays of one join. `remember`: results are kept as trees, so that expired leaves find what they produced."""
+
+    def __init__(self, layout: JoinLayout, *, remember: bool) -> None:
+        self.layout = layout
+        self.remember = remember
+        n = len(layout.ports)
+        self.n = n
+        self.n_variables = 1 + max((v for port in layout.ports for v in port.variables), default=-1)
+        widest = max([1, *(len(port.variables) for port in layout.ports)])
+        self.variable_of = np.zeros((n, widest), np.int64)
+        self.ports = np.zeros((n, kernel.PORT_FIELDS), np.int64)
+        for p, port in enumerate(layout.ports):
+            self.variable_of[p, : len(port.variables)] = port.variables
+            self.ports[p, kernel.WIDTH] = len(port.variables)
+            self.ports[p, kernel.MASK] = -1
+            self.ports[p, kernel.FIFO] = port.in_order
+            self.ports[p, kernel.FIRST_INDEX] = layout.first[p]
+            self.ports[p, kernel.LAST_INDEX] = layout.first[p + 1]
+            self.ports[p, kernel.FULL] = -1 if port.in_order else layout.first[p + 1] - 1
+            self.ports[p, kernel.LOOSE] = layout.loose_mask(p)
+        self._init_indexes(layout)
+        self.cells: Int64 = np.zeros(0, np.int64)
+        self.chains: Int32 = np.zeros(0, np.int32)
+        self.positions: Int32 = np.zeros(1, np.int32)
+        self.free: Int32 = np.zeros((n, 0), np.int32)
+        self.free_meta = np.zeros(n, np.int64)
+        self.rings: Int32 = np.zeros(_FIRST_RINGS, np.int32)
+        self.ring_meta = np.full(kernel.RING_FIELDS, -1, np.int64)
+        self.ring_meta[kernel.RING_TOP] = 0
+        self.results: Int32 = np.zeros(3 * n * (_FIRST_RESULTS if remember else 0), np.int32)
+        self.result_meta = np.array([0, -1], np.int64)
+        self.cursor = np.zeros(kernel.CURSOR_FIELDS, np.int64)
+        self.stack = np.zeros((n, kernel.STACK_FIELDS), np.int64)
+        self.bindings = np.zeros((n + 1, max(self.n_variables, 1)), np.int64)
+        self.chosen = np.zeros(n, np.int64)
+        self._lay_out([_FIRST_CAPACITY] * n)
+
+    def _init_indexes(self, layout: JoinLayout) -> None:
+        k = len(layout.indexes)
+        self.indexes = np.zeros((k, kernel.INDEX_FIELDS), np.int64)
+        key_columns: list[int] = []
+        key_variables: list[int] = []
+        for i, index in enumerate(layout.indexes):
+            self.indexes[i, kernel.PORT] = index.port
+            self.indexes[i, kernel.KEY_FIRST] = len(key_columns)
+            self.indexes[i, kernel.KEY_WIDTH] = len(index.columns)
+            self.indexes[i, kernel.TABLE] = i * _FIRST_TABLE * kernel.ENTRY
+            self.indexes[i, kernel.TABLE_MASK] = _FIRST_TABLE - 1
+            self.indexes[i, kernel.POSITIONS] = -1
+            key_columns += index.columns
+            key_variables += [layout.ports[index.port].variables[c] for c in index.columns]
+        self.key_columns = np.array([*key_columns, 0], np.int64)
+        self.key_variables = np.array([*key_variables, 0], np.int64)
+        self.tables: Int64 = np.zeros(k * _FIRST_TABLE * kernel.ENTRY, np.int64)
+
+    # --- leaves ---------------------------------------------------------------------------------------------------
+
+    def capacity(self, port: int) -> int:
+        return int(self.ports[port, kernel.MASK]) + 1
+
+    def leaves(self, port: int) -> int:
+        """Live leaf mappings of a port."""
+        if self.layout.ports[port].in_order:
+            return int(self.ports[port, kernel.TAIL] - self.ports[port, kernel.HEAD])
+        return self.capacity(port) - int(self.free_meta[port])
+
+    def ensure_leaves(self, new: Sequence[int]) -> None:
+        """Room for `new[p]` more rows in each port; those that leave in the same step still keep theirs."""
+        wanted = [self.capacity(p) for p in range(self.n)]
+        for p in range(self.n):
+            while self.leaves(p) + new[p] > wanted[p]:
+                wanted[p] *= 2
+        if wanted != [self.capacity(p) for p in range(self.n)]:
+            self._lay_out(wanted)
+
+    def _lay_out(self, capacities: Sequence[int]) -> None:
+        """Move every port to a buffer of the given capacity (a power of two, never smaller)."""
+        old_ports = self.ports.copy()
+        widths = old_ports[:, kernel.WIDTH]
+        cells = np.zeros(int(sum(w * c for w, c in zip(widths, capacities, strict=True))), np.int64)
+        chains = np.full(sum(capacities) if self.remember else 1, -1, np.int32)
+        free = np.zeros((self.n, max(capacities)), np.int32)
+        base = chain = 0
+        for p, capacity in enumerate(capacities):
+            old_capacity, width = self.capacity(p), int(widths[p])
+            in_order = self.layout.ports[p].in_order
+            slots = np.arange(old_capacity)
+            moved = slots
+            if in_order and old_capacity and capacity != old_capacity:
+                head = int(old_ports[p, kernel.HEAD])
+                moved = (head + ((slots - head) & (old_capacity - 1))) & (capacity - 1)
+                kernel.renumber_slots(
+                    p, old_ports, self.indexes, self.tables, self.rings, self.results, self.result_meta, self.n, capacity - 1
+                )
+            old_base = int(old_ports[p, kernel.BASE])
+            old_cells = self.cells[old_base : old_base + old_capacity * width].reshape(old_capacity, width)
+            cells[base : base + capacity * width].reshape(capacity, width)[moved] = old_cells
+            if self.remember:
+                old_chain = int(old_ports[p, kernel.CHAIN])
+                chains[chain + moved] = self.chains[old_chain : old_chain + old_capacity]
+            if not in_order:
+                kept = int(self.free_meta[p])
+                added = np.arange(old_capacity, capacity, dtype=np.int32)
+                free[p, :kept] = self.free[p, :kept]
+                free[p, kept : kept + len(added)] = added
+                self.free_meta[p] = kept + len(added)
+            self.ports[p, kernel.BASE] = base
+            self.ports[p, kernel.CHAIN] = chain
+            self.ports[p, kernel.MASK] = capacity - 1
+            base += capacity * width
+            chain += capacity
+        self.cells, self.chains, self.free = cells, chains, free
+        self._lay_out_positions(old_ports)
+
+    def _lay_out_positions(self, old_ports: Int64) -> None:
+        old, top = self.positions, 0
+        blocks: list[Int32] = []
+        for i, index in enumerate(self.layout.indexes):
+            if self.layout.ports[index.port].in_order:
+                continue
+            block = np.zeros(self.capacity(index.port), np.int32)
+            before = int(self.indexes[i, kernel.POSITIONS])
+            if before >= 0:
+                length = int(old_ports[index.port, kernel.MASK]) + 1
+                block[:length] = old[before : before + length]
+            self.indexes[i, kernel.POSITIONS] = top
+            top += len(block)
+            blocks.append(block)
+        self.positions = np.concatenate(blocks) if blocks else np.zeros(1, np.int32)
+
+    def release(self, port: int, slots: Int32) -> None:
+        """Slots of a port without order that are not referred to any more."""
+        count = int(self.free_meta[port])
+        self.free[port, count : count + len(slots)] = slots
+        self.free_meta[port] = count + len(slots)
+
+    # --- what runs short within a step ------------------------------------------------------------------------------
+
+    def grow(self, status: int) -> None:
+        """Make room for what `kernels.join.step` ran short of."""
+        if status == kernel.TABLE_FULL:
+            self._grow_tables()
+        elif status == kernel.RINGS_FULL:
+            self.rings = np.concatenate([self.rings, np.zeros_like(self.rings)])
+        elif status == kernel.RESULTS_FULL:
+            self.results = np.concatenate([self.results, np.zeros_like(self.results)])
+        else:
+            raise AssertionError(f"a retracted mapping was never inserted (status {status})")
+
+    def _grow_tables(self) -> None:
+        """Purge entries with a zero counter, all at once (3.4), and enlarge the tables that are full without them."""
+        live = self.indexes[:, kernel.TABLE_USED] - self.indexes[:, kernel.TABLE_ZERO]
+        size = self.indexes[:, kernel.TABLE_MASK] + 1
+        for i in range(len(size)):
+            while live[i] * 3 > size[i]:
+                size[i] *= 2
+        base = np.concatenate([[0], np.cumsum(size * kernel.ENTRY)[:-1]]).astype(np.int64)
+        tables = np.zeros(int(size.sum()) * kernel.ENTRY, np.int64)
+        kernel.enter_tables(self.tables, self.indexes, tables, base, size - 1, self.rings, self.ring_meta)
+        self.tables = tables
+
+    def live_ids(self) -> Int64:
+        """Ids that leaf mappings may refer to (a superset: cells not used now are included)."""
+        return self.cells
+
+    @property
+    def live_results(self) -> int:
+        """Results kept now (those of `remember`)."""
+        free, node = 0, int(self.result_meta[kernel.RESULT_FREE])
+        while node >= 0:
+            free += 1
+            node = int(self.results[node * 3 * self.n + 2 * self.n])
+        return int(self.result_meta[kernel.RESULT_TOP]) - free
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.cells, self.chains, self.positions, self.free, self.rings, self.results, self.tables)
+        return sum(array.nbytes for array in arrays)
+

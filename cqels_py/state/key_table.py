@@ -1,0 +1,68 @@
+"""The one-way index as operators hold it: the arrays of `kernels.key_table`, and their growth."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels import key_table as kernel
+
+_SMALLEST = 64
+
+
+class KeyTable:
+    """Key (a row of `width` ids) -> entry number with a counter (section 3.2).
+
+    The arrays are public: kernels work on them. `ensure` before a batch makes room for as many new keys as it has rows.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.table = np.zeros(2 * _SMALLEST, np.int64)
+        self.keys = np.zeros(_SMALLEST * max(width, 1), np.int64)
+        self.counts = np.zeros(_SMALLEST, np.int64)
+        self.free = np.zeros(_SMALLEST, np.int32)
+        self.meta = np.zeros(4, np.int64)
+
+    @property
+    def mask(self) -> int:
+        return len(self.table) - 1
+
+    @property
+    def capacity(self) -> int:
+        return len(self.counts)
+
+    @property
+    def entries(self) -> int:
+        """Entries in use, those with a zero counter included."""
+        return int(self.meta[kernel.USED] - self.meta[kernel.FREE])
+
+    def ensure(self, new_keys: int) -> bool:
+        """Room for `new_keys` more; entries with a zero counter are released when they are in the way.
+
+        True if the arrays by entry number have grown: the operator must grow its own to `capacity`.
+        """
+        if self.entries + new_keys <= self.capacity and 2 * (self.entries + new_keys) <= len(self.table):
+            return False
+        live = self.entries - int(self.meta[kernel.ZERO])
+        needed = max(_SMALLEST, 1 << int(max(live + new_keys, 1) * 3 // 2 - 1).bit_length())
+        grown = needed > self.capacity
+        if grown:
+            self._grow(needed)
+        table = np.zeros(2 * self.capacity, np.int64)
+        kernel.rebuild(table, self.table, self.keys, self.width, self.counts, self.free, self.meta, False)
+        self.table = table
+        return grown
+
+    def _grow(self, capacity: int) -> None:
+        extra = capacity - self.capacity
+        self.keys = np.concatenate([self.keys, np.zeros(extra * max(self.width, 1), np.int64)])
+        self.counts = np.concatenate([self.counts, np.zeros(extra, np.int64)])
+        self.free = np.concatenate([self.free, np.zeros(extra, np.int32)])
+
+    def live_ids(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """Ids that keys may refer to (a superset: released entries are included until they are used again)."""
+        return self.keys[: int(self.meta[kernel.USED]) * self.width]
+
+    @property
+    def nbytes(self) -> int:
+        return self.table.nbytes + self.keys.nbytes + self.counts.nbytes + self.free.nbytes
