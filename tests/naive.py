@@ -1,0 +1,294 @@
+"""The oracle: a continuous query's answer by re-evaluation from scratch at every tick.
+
+Slow and plain. It shares nothing with the engine but the algebra's nodes, which are its input. What follows
+is the contract of every runner, at every batch size.
+
+Ticks
+    Within one instant: the expiry, then the arrivals one by one in arrival order, then the boundary.
+
+    * An arrival is a tick where a window without STEP reads the element's stream. All triples of an element
+      enter together. Elements of the same instant are ticks of their own. Arrivals that only STEP windows
+      read are no ticks.
+    * `[COUNT n STEP m]`: the arrival that brings the stream's count of elements to a multiple of m is a
+      tick, and the content then becomes the last n elements. Other arrivals on that stream are none (unless
+      another window makes one).
+    * An expiry: the instant t + d for each element of a stream that a `[RANGE d]` without STEP reads,
+      matched by the query or not. Where an arrival is a tick at exactly that instant, the expiry is part of
+      the first such tick, and happens before the insertion. An expiry after the last element (of any of the
+      query's streams) is no tick. `[NOW]` is `[RANGE 1 µs]`.
+    * A boundary: the instants start + k·s (k any integer) of a RANGE window with STEP, after all arrivals
+      with t <= b, as a tick of its own even where there was another tick at that instant. The content is
+      b-d < t <= b. The first boundary is the first at or after the first element of any of the query's
+      streams. A boundary at or after the last element's time is not a tick until the streams have ended;
+      then the first one at or after the last element is the last, for each window its own. Windows of
+      different STEPs tick at the union of their boundaries; each keeps the content of its own last boundary
+      in between.
+    * A boundary after the last element has `[RANGE d]` windows without STEP at their content of that
+      instant.
+    * `[COUNT n]`, `[TRIPLES n]` and `[ALL]` change at arrivals only. A triple that an element holds twice
+      counts twice.
+
+Answers
+    * R before the first tick is empty. The implicit group exists from the first tick: COUNT without GROUP
+      BY has the row 0.
+    * NOW() is the tick's time. A dateTime without time zone counts as UTC.
+    * ASK's answer is the one row {boolean: true or false}. CONSTRUCT's are the mappings of the template's
+      variables.
+    * Property paths: `*`, `+`, `?` give each pair once; all others as often as there are ways through the
+      window.
+    * The answer's columns are the query's variables; bags are compared with exact terms, and a plain
+      literal is an xsd:string.
+    * LIMIT and OFFSET without ORDER BY leave open which rows are kept, as in SPARQL: nothing can be
+      compared then. Rows that ORDER BY leaves equal are put in the order of their terms.
+
+Values (where SPARQL 1.1 leaves room)
+    * Order of terms: naive_values.order_key, a total order. MIN, MAX and ORDER BY use it. SAMPLE is the
+      least value and GROUP_CONCAT joins the values in this order, so neither depends on how the answer came
+      about.
+    * SUM and AVG are exact over integers and decimals. AVG of integers and every division of decimals is
+      rounded half-even to 16 significant digits; computed decimals are canonical (no needless zeros, no
+      point when integral: "5"^^xsd:decimal). Doubles are summed as by math.fsum. A number's derived type
+      becomes xsd:integer in arithmetic.
+    * Over no values: COUNT, SUM and AVG are 0 (xsd:integer), GROUP_CONCAT "", MIN, MAX and SAMPLE unbound.
+    * Errors in an aggregate's argument (unbound included): 18.5.1.2 removes them for COUNT. Sum and Avg add
+      all values with op:numeric-add, where an error or a value that is no number is an error: unbound. The
+      text leaves ToList of an error undefined for the others: MIN, MAX, SAMPLE and GROUP_CONCAT leave
+      errors out.
+    * DISTINCT, also inside aggregates, tells terms apart, not values.
+    * `=` between literals of different or unknown types that are not the same term is an error, but a
+      literal with a language tag just differs from others.
+
+Output
+    ISTREAM R(τ) - R(τ-1) with sign +, DSTREAM R(τ-1) - R(τ) with sign -, CHANGELOG both, RSTREAM R(τ) with
+    sign +; differences of bags.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TypeAlias
+
+from rdflib import URIRef, Variable
+
+from cqels_py.algebra import nodes
+from tests.naive_algebra import Dataset, Scope, Triple, evaluate
+from tests.naive_values import Term, boolean, canonical
+
+Mapping: TypeAlias = frozenset[tuple[Variable, Term]]
+
+
+@dataclass(frozen=True)
+class Element:
+    """What a stream delivers at one instant (microseconds)."""
+
+    time: int
+    stream: URIRef
+    triples: tuple[Triple, ...]
+
+
+@dataclass(frozen=True)
+class Static:
+    """The default graph and the named graphs."""
+
+    default: Sequence[Triple] = ()
+    named: dict[URIRef, Sequence[Triple]] = field(default_factory=dict)
+
+
+class Phase(IntEnum):
+    """The order of ticks within one instant."""
+
+    EXPIRY = 0
+    ARRIVAL = 1
+    BOUNDARY = 2
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A tick before it is answered: `seen` elements have arrived, the arriving one included."""
+
+    time: int
+    phase: Phase
+    seen: int
+
+
+@dataclass(frozen=True)
+class Tick:
+    """The answer at one tick: a bag of mappings, and the same as rows in the order of ORDER BY."""
+
+    time: int
+    phase: Phase
+    answer: Counter[Mapping]
+    rows: tuple[Mapping, ...]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A result: the tick's time, its position among the ticks, +1 or -1, and the mapping."""
+
+    time: int
+    tick: int
+    sign: int
+    mapping: Mapping
+
+
+def ticks(
+    query: nodes.ContinuousQuery,
+    elements: Sequence[Element],
+    static: Static | None = None,
+    ended: bool = True,
+) -> list[Tick]:
+    """The answers at all ticks, in order. `elements` in arrival order, no time before the one before it."""
+    arrived = relevant(query, elements)
+    return [_answer(query, arrived, static or Static(), moment) for moment in moments(query, arrived, ended)]
+
+
+def output(query: nodes.ContinuousQuery, answered: Sequence[Tick]) -> list[Change]:
+    """The query's result stream."""
+    before: Counter[Mapping] = Counter()
+    changes: list[Change] = []
+    for index, tick in enumerate(answered):
+        signed: list[tuple[int, Mapping]] = []
+        if query.output is nodes.Output.RSTREAM:
+            signed += [(1, mapping) for mapping in tick.rows]
+        if query.output in (nodes.Output.DSTREAM, nodes.Output.CHANGELOG):
+            signed += [(-1, mapping) for mapping in (before - tick.answer).elements()]
+        if query.output in (nodes.Output.ISTREAM, nodes.Output.CHANGELOG):
+            signed += [(1, mapping) for mapping in (tick.answer - before).elements()]
+        changes += [Change(tick.time, index, sign, mapping) for sign, mapping in signed]
+        before = tick.answer
+    return changes
+
+
+def relevant(query: nodes.ContinuousQuery, elements: Iterable[Element]) -> list[Element]:
+    """The elements of the query's streams, with one spelling for each term; checks their order."""
+    streams = {window.stream for window in query.windows}
+    arrived = [element for element in elements if element.stream in streams]
+    assert all(a.time <= b.time for a, b in itertools.pairwise(arrived)), "elements out of order"
+    return [Element(e.time, e.stream, tuple(_spell(triple) for triple in e.triples)) for e in arrived]
+
+
+def _spell(triple: Triple) -> Triple:
+    subject, predicate, object_ = triple
+    return canonical(subject), canonical(predicate), canonical(object_)
+
+
+# --- which instants are ticks ---------------------------------------------------------------------
+
+
+def is_eager(window: nodes.WindowDefinition) -> bool:
+    return isinstance(window.extent, nodes.TripleCount | nodes.Everything) or window.extent.step is None
+
+
+def moments(query: nodes.ContinuousQuery, arrived: Sequence[Element], ended: bool = True) -> list[Moment]:
+    """The ticks in order; `arrived` holds elements of the query's streams only."""
+    if not arrived:
+        return []
+    arrivals = [
+        Moment(e.time, Phase.ARRIVAL, i + 1) for i, e in enumerate(arrived) if _is_tick(query, arrived, i)
+    ]
+    with_arrival = {moment.time for moment in arrivals}
+    expiries = {t for t in _expiries(query, arrived, ended) if t not in with_arrival}
+    boundaries = {b for window in query.windows for b in _boundaries(window, arrived, ended)}
+    found = arrivals
+    found += [Moment(t, Phase.EXPIRY, sum(e.time < t for e in arrived)) for t in expiries]
+    found += [Moment(b, Phase.BOUNDARY, sum(e.time <= b for e in arrived)) for b in boundaries]
+    return sorted(found, key=lambda moment: (moment.time, moment.phase, moment.seen))
+
+
+def _is_tick(query: nodes.ContinuousQuery, arrived: Sequence[Element], index: int) -> bool:
+    """Whether this element's arrival is a tick."""
+    stream = arrived[index].stream
+    number = sum(element.stream == stream for element in arrived[: index + 1])
+    for window in query.windows:
+        if window.stream != stream:
+            continue
+        if is_eager(window):
+            return True
+        if isinstance(window.extent, nodes.ElementCount) and number % (window.extent.step or 1) == 0:
+            return True
+    return False
+
+
+def _expiries(query: nodes.ContinuousQuery, arrived: Sequence[Element], ended: bool) -> Iterator[int]:
+    last = arrived[-1].time
+    for window in query.windows:
+        if isinstance(window.extent, nodes.TimeRange) and is_eager(window):
+            for element in arrived:
+                leaves = element.time + window.extent.width
+                if element.stream == window.stream and (leaves <= last if ended else leaves < last):
+                    yield leaves
+
+
+def _boundaries(window: nodes.WindowDefinition, arrived: Sequence[Element], ended: bool) -> list[int]:
+    """The instants at which a RANGE window with STEP takes its content anew."""
+    extent = window.extent
+    if not isinstance(extent, nodes.TimeRange) or extent.step is None:
+        return []
+    first, last = arrived[0].time, arrived[-1].time
+    boundary = extent.start + -((extent.start - first) // extent.step) * extent.step
+    found = []
+    while boundary < last:
+        found.append(boundary)
+        boundary += extent.step
+    return [*found, boundary] if ended else found
+
+
+# --- the answer at a tick -------------------------------------------------------------------------
+
+
+def _answer(query: nodes.ContinuousQuery, arrived: Sequence[Element], static: Static, moment: Moment) -> Tick:
+    dataset = Dataset(
+        windows={window.name: content(query, window, arrived, moment) for window in query.windows},
+        default=_graph(static.default),
+        named={name: _graph(triples) for name, triples in static.named.items()},
+        bags=query.bag_windows,
+        now=moment.time,
+    )
+    solutions = evaluate(query.pattern, Scope(dataset, dataset.default))
+    if query.form == "ASK":
+        rows: list[Mapping] = [frozenset({(Variable("boolean"), boolean(bool(solutions)))})]
+    else:
+        rows = [frozenset((v, mu[v]) for v in query.variables if v in mu) for mu in solutions]
+    return Tick(moment.time, moment.phase, Counter(rows), tuple(rows))
+
+
+def _graph(triples: Iterable[Triple]) -> list[Triple]:
+    return list(dict.fromkeys(_spell(triple) for triple in triples))
+
+
+def content(
+    query: nodes.ContinuousQuery, window: nodes.WindowDefinition, arrived: Sequence[Element], moment: Moment
+) -> list[Triple]:
+    """The triples in the window at the tick: a bag, or a set where the query's windows are RDF graphs."""
+    if window.partition_by or window.time_predicate:
+        raise NotImplementedError("the oracle knows neither PARTITION BY nor event times inside elements")
+    mine = [element for element in arrived[: moment.seen] if element.stream == window.stream]
+    match window.extent:
+        case nodes.TimeRange(width, None):
+            kept = [e for e in mine if moment.time - width < e.time <= moment.time]
+        case nodes.TimeRange(width):
+            boundary = _last_boundary(window, arrived, moment)
+            kept = [e for e in mine if boundary is not None and boundary - width < e.time <= boundary]
+        case nodes.ElementCount(count, step):
+            through = len(mine) - len(mine) % (step or 1)
+            kept = mine[max(0, through - count) : through]
+        case _:
+            kept = mine
+    triples = [triple for element in kept for triple in element.triples]
+    if isinstance(window.extent, nodes.TripleCount):
+        triples = triples[-window.extent.count :]
+    return triples if query.bag_windows else list(dict.fromkeys(triples))
+
+
+def _last_boundary(window: nodes.WindowDefinition, arrived: Sequence[Element], moment: Moment) -> int | None:
+    """The window's own last boundary: at a boundary's instant, arrivals still see the one before."""
+    passed = [
+        boundary
+        for boundary in _boundaries(window, arrived, ended=True)
+        if boundary < moment.time or (boundary == moment.time and moment.phase is Phase.BOUNDARY)
+    ]
+    return passed[-1] if passed else None

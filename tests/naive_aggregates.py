@@ -1,0 +1,98 @@
+"""The oracle's aggregates (SPARQL 1.1, 18.5.1): a list of solutions in, a term or unbound out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from rdflib import XSD, BNode, Literal, Variable
+
+from cqels_py.algebra import nodes
+from tests import naive_values as values
+from tests.naive_values import ExpressionError, Number, Term
+
+Solution: TypeAlias = Mapping[Variable, Term]
+
+
+def evaluate(
+    aggregate: nodes.AggregateCall,
+    members: Sequence[Solution],
+    value: Callable[[nodes.Expression, Any], Term],
+) -> Term | None:
+    """The aggregate over a group's solutions; None: unbound. See tests.naive for what errors do."""
+    if aggregate.argument is None:
+        rows: list[Any] = [frozenset(mu.items()) for mu in members]
+        return _integer(len(set(rows) if aggregate.distinct else rows))
+    terms: list[Term] = []
+    errors = False
+    for mu in members:
+        try:
+            terms.append(value(aggregate.argument, mu))
+        except ExpressionError:
+            errors = True
+    if aggregate.distinct:
+        terms = list(dict.fromkeys(terms))
+    if errors and aggregate.function in ("SUM", "AVG"):
+        return None
+    try:
+        return _over(aggregate, terms)
+    except ExpressionError:
+        return None
+
+
+def _over(aggregate: nodes.AggregateCall, terms: list[Term]) -> Term | None:
+    match aggregate.function:
+        case "COUNT":
+            return _integer(len(terms))
+        case "SUM":
+            return values.number_literal(_sum(terms))
+        case "AVG":
+            return _average(terms)
+        case "MIN" | "SAMPLE":
+            return min(terms, key=values.order_key, default=None)
+        case "MAX":
+            return max(terms, key=values.order_key, default=None)
+        case "GROUP_CONCAT":
+            separator = " " if aggregate.separator is None else aggregate.separator
+            return Literal(separator.join(_text(term) for term in sorted(terms, key=values.order_key)))
+    raise NotImplementedError(f"the oracle does not know the aggregate {aggregate.function}")
+
+
+def _integer(count: int) -> Literal:
+    return values.typed(str(count), XSD.integer)
+
+
+def _sum(terms: Sequence[Term]) -> Number:
+    """Exact for integers and decimals; doubles by fsum, so the order of the terms does not matter."""
+    numbers = [values.number(term) for term in terms]
+    kind = max((n.kind for n in numbers), default=values.INTEGER)
+    if kind == values.INTEGER:
+        return Number(kind, sum(n.value for n in numbers))
+    if kind == values.DECIMAL:
+        total = Decimal(0)
+        for n in numbers:
+            total = values.EXACT.add(total, Decimal(n.value))
+        return Number(kind, total)
+    total_float = _float_sum([float(n.value) for n in numbers])
+    return Number(kind, values.to_float32(total_float) if kind == values.FLOAT else total_float)
+
+
+def _float_sum(numbers: list[float]) -> float:
+    try:
+        return math.fsum(numbers)
+    except (OverflowError, ValueError):
+        return sum(numbers)
+
+
+def _average(terms: Sequence[Term]) -> Term:
+    if not terms:
+        return _integer(0)
+    return values.number_literal(values.arithmetic("/", _sum(terms), Number(values.INTEGER, len(terms))))
+
+
+def _text(term: Term) -> str:
+    if isinstance(term, BNode):
+        raise ExpressionError("GROUP_CONCAT of a blank node")
+    return str(term)

@@ -1,0 +1,341 @@
+"""The oracle's evaluator of algebra: patterns over lists of triples, answers as lists of dict mappings.
+
+EXISTS has substitution semantics: `Scope.given` is the outer solution. Every leaf of the pattern takes its
+variables from there, and binds them, so that filters, MINUS and projections inside see them as they see any
+other variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeAlias
+
+from rdflib import URIRef, Variable
+
+from cqels_py.algebra import nodes
+from tests import naive_aggregates, naive_expressions
+from tests.naive_values import ExpressionError, Term, canonical, order_key
+
+Triple: TypeAlias = tuple[Term, Term, Term]
+Solution: TypeAlias = dict[Variable, Term]
+Pairs: TypeAlias = list[tuple[Term, Term]]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What a query sees at one tick: windows' contents (bags or sets), static graphs, and the time."""
+
+    windows: Mapping[URIRef, list[Triple]]
+    default: list[Triple]
+    named: Mapping[URIRef, list[Triple]]
+    bags: bool
+    now: int
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where a pattern is evaluated: the active graph, and the solution that EXISTS substitutes."""
+
+    dataset: Dataset
+    graph: list[Triple]
+    given: Solution = field(default_factory=dict)
+
+    def over(self, graph: list[Triple]) -> Scope:
+        return replace(self, graph=graph)
+
+    def seeing(self, variables: Iterable[Variable]) -> Scope:
+        """The scope inside a subquery, where only these variables are those outside."""
+        return replace(self, given={v: self.given[v] for v in variables if v in self.given})
+
+
+def evaluate(pattern: nodes.Pattern, scope: Scope) -> list[Solution]:
+    """The pattern's solutions, in the order of ORDER BY where there is one."""
+    match pattern:
+        case nodes.BGP(triples):
+            return _basic(triples, scope)
+        case nodes.PathPattern():
+            return _path_pattern(pattern, scope)
+        case nodes.Join(left, right):
+            return join(evaluate(left, scope), evaluate(right, scope))
+        case nodes.NaryJoin(parts):
+            solutions: list[Solution] = [{}]
+            for part in parts:
+                solutions = join(solutions, evaluate(part, scope))
+            return solutions
+        case nodes.LeftJoin(left, right, condition):
+            return _left_join(evaluate(left, scope), evaluate(right, scope), condition, scope)
+        case nodes.Filter(inner, condition):
+            return [mu for mu in evaluate(inner, scope) if _holds(condition, mu, scope)]
+        case nodes.Union(parts):
+            return [mu for part in parts for mu in evaluate(part, scope)]
+        case nodes.Minus(left, right):
+            removed = evaluate(right, scope)
+            return [mu for mu in evaluate(left, scope) if not any(_excludes(mu, other) for other in removed)]
+        case nodes.Extend(inner, variable, expression):
+            return _extend(evaluate(inner, scope), variable, expression, scope)
+        case nodes.Values(variables, rows):
+            return _values(variables, rows, scope)
+        case _:
+            return _evaluate_scoped(pattern, scope)
+
+
+def _evaluate_scoped(pattern: nodes.Pattern, scope: Scope) -> list[Solution]:
+    """The patterns that choose a graph, and the solution modifiers."""
+    match pattern:
+        case nodes.Graph(name, inner):
+            return _over_named(name, inner, scope.dataset.named, scope)
+        case nodes.WindowVariable(variable, inner):
+            return _over_named(variable, inner, scope.dataset.windows, scope)
+        case nodes.Window():
+            return evaluate(pattern.pattern, scope.over(_merge(pattern, scope.dataset)))
+        case nodes.Group(inner, keys, aggregates):
+            inside = scope.seeing(keys)
+            return _group(evaluate(inner, inside), keys, aggregates, inside)
+        case nodes.Project(inner, variables):
+            found = evaluate(inner, scope.seeing(variables))
+            return [{v: mu[v] for v in variables if v in mu} for mu in found]
+        case nodes.Distinct(inner):
+            return _distinct(evaluate(inner, scope))
+        case nodes.Reduced(inner):
+            return evaluate(inner, scope)
+        case nodes.OrderBy(inner, conditions):
+            return _order(evaluate(inner, scope), conditions, scope)
+        case nodes.Slice(inner, offset, limit):
+            return evaluate(inner, scope)[offset : None if limit is None else offset + limit]
+        case _:
+            raise NotImplementedError(f"the oracle does not evaluate {type(pattern).__name__}")
+
+
+# --- leaves ---------------------------------------------------------------------------------------
+
+
+def _basic(triples: Sequence[nodes.TriplePattern], scope: Scope) -> list[Solution]:
+    solutions: list[Solution] = [{}]
+    for triple_pattern in triples:
+        wanted = (triple_pattern.subject, triple_pattern.predicate, triple_pattern.object)
+        solutions = [
+            found
+            for mu in solutions
+            for triple in scope.graph
+            if (found := _match(wanted, triple, mu, scope.given)) is not None
+        ]
+    return solutions
+
+
+def _match(
+    wanted: Sequence[nodes.TermOrVariable], found: Sequence[Term], mu: Solution, given: Solution
+) -> Solution | None:
+    """The solution extended by matching terms position by position, None where one does not fit."""
+    result = dict(mu)
+    for slot, term in zip(wanted, found, strict=True):
+        if isinstance(slot, Variable):
+            if result.setdefault(slot, given.get(slot, term)) != term:
+                return None
+        elif canonical(slot) != term:
+            return None
+    return result
+
+
+def _values(
+    variables: Sequence[Variable], rows: Sequence[Sequence[nodes.Term | None]], scope: Scope
+) -> list[Solution]:
+    solutions: list[Solution] = [
+        {v: canonical(term) for v, term in zip(variables, row, strict=True) if term is not None}
+        for row in rows
+    ]
+    return [mu for mu in solutions if compatible(mu, scope.given)]
+
+
+def _merge(window: nodes.Window, dataset: Dataset) -> list[Triple]:
+    triples = [triple for name in window.windows for triple in dataset.windows[name]]
+    if window.with_static:
+        triples += dataset.default
+    return triples if dataset.bags else list(dict.fromkeys(triples))
+
+
+def _over_named(
+    name: URIRef | Variable, inner: nodes.Pattern, graphs: Mapping[URIRef, list[Triple]], scope: Scope
+) -> list[Solution]:
+    if not isinstance(name, Variable):
+        return evaluate(inner, scope.over(graphs.get(name, [])))
+    solutions: list[Solution] = []
+    for graph_name, graph in graphs.items():
+        bound: Solution = {name: graph_name}
+        if compatible(bound, scope.given):
+            solutions += join(evaluate(inner, scope.over(graph)), [bound])
+    return solutions
+
+
+# --- property paths, 9.3 and 18.4 -----------------------------------------------------------------
+
+
+def _path_pattern(pattern: nodes.PathPattern, scope: Scope) -> list[Solution]:
+    """`*`, `+` and `?` give each pair of nodes once; every other path as often as there are ways."""
+    ends = [canonical(end) for end in (pattern.subject, pattern.object) if not isinstance(end, Variable)]
+    ends += [
+        scope.given[v]
+        for v in (pattern.subject, pattern.object)
+        if isinstance(v, Variable) and v in scope.given
+    ]
+    every_node = list(dict.fromkeys([node for s, _, o in scope.graph for node in (s, o)] + ends))
+    wanted = (pattern.subject, pattern.object)
+    in_graph = {node for s, _, o in scope.graph for node in (s, o)}
+    solutions = []
+    for pair in _pairs(pattern.path, scope.graph, every_node):
+        found = _match(wanted, pair, {}, scope.given)
+        if found is not None and _reachable(wanted, pair, in_graph, scope.given):
+            solutions.append(found)
+    return solutions
+
+
+def _reachable(wanted: Sequence[Term], pair: tuple[Term, Term], in_graph: set[Term], given: Solution) -> bool:
+    """A node outside the graph matches a path of length zero from or to a given term, never two variables."""
+    fixed = any(not isinstance(end, Variable) or end in given for end in wanted)
+    return fixed or pair[0] in in_graph
+
+
+def _pairs(path: nodes.Path, graph: list[Triple], every_node: list[Term]) -> Pairs:
+    match path:
+        case nodes.PathInverse(inner):
+            return [(o, s) for s, o in _pairs(inner, graph, every_node)]
+        case nodes.PathSequence(parts):
+            found = _pairs(parts[0], graph, every_node)
+            for part in parts[1:]:
+                following = _pairs(part, graph, every_node)
+                found = [(a, d) for a, b in found for c, d in following if b == c]
+            return found
+        case nodes.PathAlternative(parts):
+            return [pair for part in parts for pair in _pairs(part, graph, every_node)]
+        case nodes.PathRepeat():
+            return _repeat(path, graph, every_node)
+        case nodes.PathNegated(forward, backward):
+            there = [(s, o) for s, p, o in graph if p not in forward] if forward or not backward else []
+            back = [(o, s) for s, p, o in graph if p not in backward] if backward else []
+            return there + back
+        case _:
+            return [(s, o) for s, p, o in graph if p == path]
+
+
+def _repeat(path: nodes.PathRepeat, graph: list[Triple], every_node: list[Term]) -> Pairs:
+    once = dict.fromkeys(_pairs(path.path, graph, every_node))
+    found: dict[tuple[Term, Term], None] = {}
+    if path.minimum == 0:
+        found.update(dict.fromkeys((node, node) for node in every_node))
+    found.update(once)
+    while path.unbounded:
+        longer = {(a, d): None for a, b in found for c, d in once if b == c}
+        if longer.keys() <= found.keys():
+            break
+        found.update(longer)
+    return list(found)
+
+
+# --- multisets of solutions, 18.5 -----------------------------------------------------------------
+
+
+def compatible(one: Solution, other: Solution) -> bool:
+    return all(other[v] == term for v, term in one.items() if v in other)
+
+
+def join(left: list[Solution], right: list[Solution]) -> list[Solution]:
+    return [one | other for one in left for other in right if compatible(one, other)]
+
+
+def _excludes(mu: Solution, other: Solution) -> bool:
+    """MINUS: compatible, and with a variable in common."""
+    return bool(mu.keys() & other.keys()) and compatible(mu, other)
+
+
+def _left_join(
+    left: list[Solution], right: list[Solution], condition: nodes.Expression | None, scope: Scope
+) -> list[Solution]:
+    solutions = []
+    for mu in left:
+        joined = join([mu], right)
+        passed = [one for one in joined if condition is None or _holds(condition, one, scope)]
+        solutions += passed or [mu]
+    return solutions
+
+
+def _extend(
+    found: list[Solution], variable: Variable, expression: nodes.Expression, scope: Scope
+) -> list[Solution]:
+    solutions = []
+    for mu in found:
+        try:
+            extended = mu | {variable: _value(expression, mu, scope)}
+        except ExpressionError:
+            extended = mu
+        if compatible(extended, scope.given):
+            solutions.append(extended)
+    return solutions
+
+
+def _distinct(found: list[Solution]) -> list[Solution]:
+    first: dict[frozenset[tuple[Variable, Term]], Solution] = {}
+    for mu in found:
+        first.setdefault(frozenset(mu.items()), mu)
+    return list(first.values())
+
+
+def _order(
+    found: list[Solution], conditions: Sequence[tuple[nodes.Expression, bool]], scope: Scope
+) -> list[Solution]:
+    """Python's sort keeps the order of equals, so the last condition is sorted by first."""
+    ordered = sorted(found, key=lambda mu: [(str(v), order_key(mu[v])) for v in sorted(mu)])
+    for expression, descending in reversed(conditions):
+        key = partial(_order_key, expression=expression, scope=scope)
+        ordered.sort(key=key, reverse=descending)
+    return ordered
+
+
+def _order_key(mu: Solution, expression: nodes.Expression, scope: Scope) -> tuple[object, ...]:
+    try:
+        return order_key(_value(expression, mu, scope))
+    except ExpressionError:
+        return order_key(None)
+
+
+def _group(
+    found: list[Solution],
+    keys: Sequence[Variable],
+    aggregates: Sequence[tuple[Variable, nodes.AggregateCall]],
+    scope: Scope,
+) -> list[Solution]:
+    groups: dict[tuple[Term | None, ...], list[Solution]] = {} if keys else {(): []}
+    for mu in found:
+        groups.setdefault(tuple(mu.get(key) for key in keys), []).append(mu)
+    solutions: list[Solution] = []
+    for key, members in groups.items():
+        row: Solution = {v: term for v, term in zip(keys, key, strict=True) if term is not None}
+        for variable, aggregate in aggregates:
+            value = naive_aggregates.evaluate(aggregate, members, _evaluator(scope))
+            if value is not None:
+                row[variable] = value
+        solutions.append(row)
+    return solutions
+
+
+# --- expressions ----------------------------------------------------------------------------------
+
+
+def _evaluator(scope: Scope) -> Callable[[nodes.Expression, Solution], Term]:
+    return lambda expression, mu: _value(expression, mu, scope)
+
+
+def _value(expression: nodes.Expression, mu: Solution, scope: Scope) -> Term:
+    return naive_expressions.evaluate(
+        expression, scope.given | mu, scope.dataset.now, lambda test, outer: _exists(test, outer, scope)
+    )
+
+
+def _holds(condition: nodes.Expression, mu: Solution, scope: Scope) -> bool:
+    return naive_expressions.holds(
+        condition, scope.given | mu, scope.dataset.now, lambda test, outer: _exists(test, outer, scope)
+    )
+
+
+def _exists(test: nodes.Exists, outer: Mapping[Variable, Term], scope: Scope) -> bool:
+    return bool(evaluate(test.pattern, replace(scope, given=dict(outer))))

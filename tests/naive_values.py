@@ -1,0 +1,354 @@
+"""Values behind literals, for the oracle: numbers, instants, truth, SPARQL's comparisons and order.
+
+Written from the SPARQL 1.1 and XPath specifications alone. Literals are made with `normalize=False`:
+lexical forms are kept.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+import struct
+from dataclasses import dataclass
+from decimal import Context, Decimal, Inexact
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from rdflib import RDF, XSD, BNode, Literal, URIRef
+from rdflib.term import Node
+
+Term: TypeAlias = Node
+
+INTEGER, DECIMAL, FLOAT, DOUBLE = range(4)
+KIND_TYPES = (XSD.integer, XSD.decimal, XSD.float, XSD.double)
+_DERIVED_TYPES = (
+    *("nonPositiveInteger", "negativeInteger", "long", "int", "short", "byte", "nonNegativeInteger"),
+    *("unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte", "positiveInteger"),
+)
+INTEGER_TYPES = frozenset([XSD.integer, *(XSD[name] for name in _DERIVED_TYPES)])
+KINDS = {XSD.decimal: DECIMAL, XSD.float: FLOAT, XSD.double: DOUBLE} | dict.fromkeys(INTEGER_TYPES, INTEGER)
+
+EXACT = Context(prec=5000, traps=[Inexact])
+DIVISION = Context(prec=16)
+
+_INTEGER_FORM = re.compile(r"[+-]?[0-9]+")
+_DECIMAL_FORM = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)")
+_DOUBLE_FORM = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?INF|NaN")
+_DATE_TIME_FORM = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d(?:\.\d+)?)(Z|[+-]\d\d:\d\d)?", re.ASCII
+)
+_DATE_FORM = re.compile(r"(\d{4})-(\d\d)-(\d\d)(Z|[+-]\d\d:\d\d)?", re.ASCII)
+
+
+class ExpressionError(Exception):
+    """SPARQL's type error: what makes a filter fail, a BIND unbound, an aggregate unbound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """`kind` is what promotion looks at; `value` an int (INTEGER), a Decimal (DECIMAL) or a float."""
+
+    kind: int
+    value: Any
+
+
+def canonical(term: Term) -> Term:
+    """RDF 1.1: a plain literal is an xsd:string, so both get one spelling."""
+    if isinstance(term, Literal) and term.datatype == XSD.string:
+        return Literal(str(term))
+    return term
+
+
+def typed(lexical: str, datatype: URIRef) -> Literal:
+    return Literal(lexical, datatype=datatype, normalize=False)
+
+
+def boolean(value: bool) -> Literal:
+    return typed("true" if value else "false", XSD.boolean)
+
+
+def is_string(term: Term) -> bool:
+    """A simple literal or xsd:string."""
+    return isinstance(term, Literal) and not term.language and term.datatype in (None, XSD.string)
+
+
+def datatype_of(literal: Literal) -> URIRef:
+    if literal.language:
+        return RDF.langString
+    return URIRef(literal.datatype) if literal.datatype is not None else XSD.string
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def number(term: Term | None) -> Number:
+    """The number that a term is; an error where it is none or its lexical form is wrong."""
+    if not isinstance(term, Literal) or term.datatype not in KINDS:
+        raise ExpressionError(f"{term!r} is not a number")
+    kind, text = KINDS[URIRef(term.datatype)], str(term).strip(" \t\r\n")
+    return Number(kind, parse_number(text, kind))
+
+
+def parse_number(text: str, kind: int) -> int | Decimal | float:
+    form = (_INTEGER_FORM, _DECIMAL_FORM, _DOUBLE_FORM, _DOUBLE_FORM)[kind]
+    if not form.fullmatch(text):
+        raise ExpressionError(f"{text!r} is no lexical form of {KIND_TYPES[kind]}")
+    if kind == INTEGER:
+        return int(text)
+    if kind == DECIMAL:
+        return Decimal(text)
+    value = float(text.replace("INF", "inf"))
+    return to_float32(value) if kind == FLOAT else value
+
+
+def is_number(term: Term | None) -> bool:
+    try:
+        number(term)
+    except ExpressionError:
+        return False
+    return True
+
+
+def to_float32(value: float) -> float:
+    if math.isnan(value) or math.isinf(value):
+        return value
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def promoted(value: Number, kind: int) -> Any:
+    """The Python value of a number as a number of a kind at or above its own."""
+    if kind == INTEGER:
+        return value.value
+    if kind == DECIMAL:
+        return Decimal(value.value)
+    return to_float32(float(value.value)) if kind == FLOAT else float(value.value)
+
+
+def arithmetic(operator: str, left: Number, right: Number) -> Number:
+    """`+ - * /` with promotion; an integer by an integer is a decimal; decimal division has 16 digits."""
+    kind = max(left.kind, right.kind)
+    if operator == "/" and kind == INTEGER:
+        kind = DECIMAL
+    a, b = promoted(left, kind), promoted(right, kind)
+    if kind == INTEGER:
+        return Number(kind, {"+": a + b, "-": a - b, "*": a * b}[operator])
+    if kind == DECIMAL:
+        return Number(kind, _decimal_arithmetic(operator, a, b))
+    value = _float_arithmetic(operator, a, b)
+    return Number(kind, to_float32(value) if kind == FLOAT else value)
+
+
+def _decimal_arithmetic(operator: str, a: Decimal, b: Decimal) -> Decimal:
+    if operator == "/":
+        if b == 0:
+            raise ExpressionError("division by zero")
+        return DIVISION.divide(a, b)
+    return {"+": EXACT.add, "-": EXACT.subtract, "*": EXACT.multiply}[operator](a, b)
+
+
+def _float_arithmetic(operator: str, a: float, b: float) -> float:
+    if operator == "/" and b == 0:
+        return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1.0, b)
+    if operator == "/":
+        return a / b
+    return {"+": a + b, "-": a - b, "*": a * b}[operator]
+
+
+def number_literal(value: Number) -> Literal:
+    """The canonical literal: decimals without needless zeros or point, doubles as in XSD 1.0."""
+    if value.kind == INTEGER:
+        return typed(str(value.value), XSD.integer)
+    if value.kind == DECIMAL:
+        return typed(decimal_text(value.value), XSD.decimal)
+    return typed(double_text(value.value), KIND_TYPES[value.kind])
+
+
+def decimal_text(value: Decimal) -> str:
+    text = f"{value:f}"
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "") else text
+
+
+def double_text(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "INF" if value > 0 else "-INF"
+    mantissa, _, exponent = f"{Decimal(repr(value)):E}".partition("E")
+    digits = mantissa if "." in mantissa else mantissa + ".0"
+    whole, _, fraction = digits.partition(".")
+    return f"{whole}.{fraction.rstrip('0') or '0'}E{int(exponent or '0')}"
+
+
+# --- instants -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """A dateTime's parts as written, and `seconds` since the epoch; without a time zone it counts as UTC."""
+
+    year: int
+    month: int
+    day: int
+    hour: int
+    minute: int
+    second: Decimal
+    zone: str
+    seconds: Fraction
+
+
+def instant(term: Term | None) -> Instant:
+    """The value of an xsd:dateTime; an error for anything else."""
+    if not isinstance(term, Literal) or term.datatype != XSD.dateTime:
+        raise ExpressionError(f"{term!r} is not a dateTime")
+    found = _DATE_TIME_FORM.fullmatch(str(term).strip())
+    if found is None:
+        raise ExpressionError(f"{term!r} is not a dateTime")
+    year, month, day, hour, minute = (int(part) for part in found.groups()[:5])
+    return _instant(year, month, day, hour, minute, Decimal(found[6]), found[7] or "")
+
+
+def date_instant(term: Term | None) -> Instant:
+    """The beginning of an xsd:date."""
+    if not isinstance(term, Literal) or term.datatype != XSD.date:
+        raise ExpressionError(f"{term!r} is not a date")
+    found = _DATE_FORM.fullmatch(str(term).strip())
+    if found is None:
+        raise ExpressionError(f"{term!r} is not a date")
+    return _instant(int(found[1]), int(found[2]), int(found[3]), 0, 0, Decimal(0), found[4] or "")
+
+
+def _instant(year: int, month: int, day: int, hour: int, minute: int, second: Decimal, zone: str) -> Instant:
+    try:
+        days = datetime.date(year, month, day).toordinal() - datetime.date(1970, 1, 1).toordinal()
+    except ValueError as problem:
+        raise ExpressionError(str(problem)) from problem
+    if hour > 23 or minute > 59 or second >= 60:
+        raise ExpressionError("no such time of day")
+    seconds = Fraction(days * 86400 + hour * 3600 + minute * 60) + Fraction(second) - zone_seconds(zone)
+    return Instant(year, month, day, hour, minute, second, zone, seconds)
+
+
+def zone_seconds(zone: str) -> int:
+    if zone in ("", "Z"):
+        return 0
+    sign = -1 if zone[0] == "-" else 1
+    return sign * (int(zone[1:3]) * 3600 + int(zone[4:6]) * 60)
+
+
+def date_time_literal(microseconds: int) -> Literal:
+    """An instant of event time as xsd:dateTime in UTC."""
+    moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=microseconds)
+    text = moment.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
+    fraction = f".{moment.microsecond:06d}".rstrip("0").rstrip(".")
+    return typed(f"{text}{fraction}Z", XSD.dateTime)
+
+
+# --- truth, comparison, order ---------------------------------------------------------------------
+
+
+def boolean_value(term: Term) -> bool:
+    """The value of an xsd:boolean."""
+    if isinstance(term, Literal) and term.datatype == XSD.boolean:
+        text = str(term).strip()
+        if text in ("true", "1", "false", "0"):
+            return text in ("true", "1")
+    raise ExpressionError(f"{term!r} is not a boolean")
+
+
+def effective_boolean(term: Term | None) -> bool:
+    """SPARQL 1.1, 17.2.2."""
+    if isinstance(term, Literal):
+        if term.datatype == XSD.boolean:
+            return str(term).strip() in ("true", "1")
+        if term.datatype in KINDS:
+            return is_number(term) and number(term).value == number(term).value and number(term).value != 0
+        if term.language or is_string(term):
+            return str(term) != ""
+    raise ExpressionError(f"{term!r} has no truth value")
+
+
+def compare(left: Term, right: Term) -> int | None:
+    """-1, 0 or 1 for operands that `<` orders, None where one of them is NaN; an error for other operands."""
+    if is_number(left) and is_number(right):
+        a, b = number(left), number(right)
+        kind = max(a.kind, b.kind)
+        return _sign(promoted(a, kind), promoted(b, kind))
+    if is_string(left) and is_string(right):
+        return _sign(str(left), str(right))
+    if isinstance(left, Literal) and isinstance(right, Literal) and left.datatype == right.datatype:
+        if left.datatype == XSD.boolean:
+            return _sign(boolean_value(left), boolean_value(right))
+        if left.datatype == XSD.dateTime:
+            return _sign(instant(left).seconds, instant(right).seconds)
+        if left.datatype == XSD.date:
+            return _sign(date_instant(left).seconds, date_instant(right).seconds)
+    raise ExpressionError(f"{left!r} and {right!r} have no order")
+
+
+def _sign(a: Any, b: Any) -> int | None:
+    if a == b:
+        return 0
+    if a < b:
+        return -1
+    return 1 if a > b else None
+
+
+def equal(left: Term, right: Term) -> bool:
+    """`=`: by value where the values are known, else RDFterm-equal: an error for two different literals.
+
+    A literal with a language tag is known to differ from every literal that is not the same term.
+    """
+    if not (isinstance(left, Literal) and isinstance(right, Literal)):
+        return left == right
+    try:
+        return compare(left, right) == 0
+    except ExpressionError:
+        if canonical(left) == canonical(right):
+            return True
+        if left.language or right.language:
+            return False
+        raise
+
+
+def order_key(term: Term | None) -> tuple[Any, ...]:
+    """The total order of terms behind ORDER BY, MIN and MAX.
+
+    Unbound, blank nodes, IRIs, literals; among literals booleans, numbers, dateTimes, dates, strings,
+    strings with a language, anything else. Equal values are told apart by datatype, then lexical form.
+    """
+    if term is None:
+        return (0,)
+    if isinstance(term, BNode):
+        return (1, str(term))
+    if not isinstance(term, Literal):
+        return (2, str(term))
+    tie = (str(datatype_of(term)), str(term))
+    try:
+        return (3, *_literal_rank(term), *tie)
+    except ExpressionError:
+        return (3, 6, *tie)
+
+
+def _literal_rank(term: Literal) -> tuple[Any, ...]:
+    if term.datatype == XSD.boolean:
+        return (0, boolean_value(term))
+    if term.datatype in KINDS:
+        value = number(term).value
+        if isinstance(value, float) and not math.isfinite(value):
+            return (1, (0 if math.isnan(value) else 1 if value < 0 else 3), Fraction(0))
+        return (1, 2, Fraction(value))
+    if term.datatype == XSD.dateTime:
+        return (2, instant(term).seconds)
+    if term.datatype == XSD.date:
+        return (3, date_instant(term).seconds)
+    if is_string(term):
+        return (4, str(term))
+    if term.language:
+        return (5, str(term), term.language)
+    raise ExpressionError("a literal of an unknown type")
