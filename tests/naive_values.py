@@ -179,6 +179,8 @@ def double_text(value: float) -> str:
         return "NaN"
     if math.isinf(value):
         return "INF" if value > 0 else "-INF"
+    if value == 0:
+        return "-0.0E0" if math.copysign(1.0, value) < 0 else "0.0E0"
     mantissa, _, exponent = f"{Decimal(repr(value)):E}".partition("E")
     digits = mantissa if "." in mantissa else mantissa + ".0"
     whole, _, fraction = digits.partition(".")
