@@ -41,6 +41,9 @@ class KeyTable:
 
         True if the arrays by entry number have grown: the operator must grow its own to `capacity`.
         """
+        if self.width == 0:
+            # One key at most; its entry stays, with a zero counter too (the single group of an aggregation).
+            return False
         if self.entries + new_keys <= self.capacity and 2 * (self.entries + new_keys) <= len(self.table):
             return False
         live = self.entries - int(self.meta[kernel.ZERO])

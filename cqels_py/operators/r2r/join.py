@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,57 @@ from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import join as kernel
 from cqels_py.state.join_state import OUT_ROWS, JoinLayout, JoinPort, JoinState
+
+
+@dataclass(frozen=True, slots=True)
+class LeafRows:
+    """One step's input rows of all ports, merged by tick; their ids stand in the leaf cells at `slot` of `port`.
+
+    `placed`: the slots that negative rows of ports without order got for their time only.
+    """
+
+    port: npt.NDArray[np.int32]
+    slot: npt.NDArray[np.int32]
+    tick: npt.NDArray[np.int32]
+    sign: npt.NDArray[np.int8]
+    placed: npt.NDArray[np.int32]
+
+    def release(self, state: JoinState) -> None:
+        """In ports without order a negative row frees the leaf it took back (now in `slot`) and its own slot."""
+        for p, port in enumerate(state.layout.ports):
+            if not port.in_order:
+                gone = (self.port == p) & (self.sign < 0)
+                if gone.any():
+                    state.release(p, np.concatenate([self.slot[gone], self.placed[gone]]))
+
+
+def merged_rows(state: JoinState, deltas: Sequence[Delta]) -> LeafRows:
+    """Put the rows of all inputs into their ports' leaf cells, and merge them by tick."""
+    state.ensure_leaves(
+        [
+            int(np.count_nonzero(delta.sign > 0)) if port.in_order else len(delta)
+            for port, delta in zip(state.layout.ports, deltas, strict=True)
+        ]
+    )
+    starts = np.zeros(len(deltas) + 1, np.int64)
+    starts[1:] = np.cumsum([len(delta) for delta in deltas])
+    slots = np.empty(starts[-1], np.int32)
+    for p, delta in enumerate(deltas):
+        if len(delta):
+            kernel.load(
+                p, state.ports, state.cells, delta.columns, delta.sign, state.free, state.free_meta,
+                slots[starts[p] : starts[p + 1]],
+            )  # fmt: skip
+    ticks = np.concatenate([delta.tick for delta in deltas])
+    signs = np.concatenate([delta.sign for delta in deltas])
+    sizes = np.diff(starts)
+    if np.count_nonzero(sizes) == 1:
+        return LeafRows(np.full(len(ticks), int(np.argmax(sizes)), np.int32), slots, ticks, signs, slots.copy())
+    order = np.empty(len(ticks), np.int64)
+    ports = np.empty(len(ticks), np.int32)
+    kernel.merge_by_tick(ticks, starts, order, ports)
+    slots = slots[order]
+    return LeafRows(ports, slots, ticks[order], signs[order], slots.copy())
 
 
 class MultiwayJoin:
@@ -62,44 +114,10 @@ class MultiwayJoin:
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         deltas = [concatenate(chunks, width) for chunks, width in zip(inputs, self._widths, strict=True)]
-        state = self.state
-        state.ensure_leaves([self._rows_to_place(p, delta) for p, delta in enumerate(deltas)])
-        rows = sum(len(delta) for delta in deltas)
-        if rows == 0:
+        if not any(len(delta) for delta in deltas):
             return
-        slots = np.empty(rows, np.int32)
-        starts = np.zeros(len(deltas) + 1, np.int64)
-        starts[1:] = np.cumsum([len(delta) for delta in deltas])
-        for p, delta in enumerate(deltas):
-            if len(delta):
-                kernel.load(
-                    p, state.ports, state.cells, delta.columns, delta.sign, state.free, state.free_meta,
-                    slots[starts[p] : starts[p + 1]],
-                )  # fmt: skip
-        yield from self._run(deltas, slots, starts)
-
-    def _rows_to_place(self, port: int, delta: Delta) -> int:
-        if self.layout.ports[port].in_order:
-            return int(np.count_nonzero(delta.sign > 0))
-        return len(delta)
-
-    def _run(
-        self, deltas: Sequence[Delta], slots: npt.NDArray[np.int32], starts: npt.NDArray[np.int64]
-    ) -> Iterator[Delta]:
         state = self.state
-        ticks = np.concatenate([delta.tick for delta in deltas])
-        signs = np.concatenate([delta.sign for delta in deltas])
-        temporary = slots.copy()
-        filled = np.count_nonzero(np.diff(starts))
-        if filled == 1:
-            ports = np.full(len(ticks), int(np.argmax(np.diff(starts))), np.int32)
-            row_slots, row_ticks, row_signs = slots, ticks, signs
-        else:
-            order = np.empty(len(ticks), np.int64)
-            ports = np.empty(len(ticks), np.int32)
-            kernel.merge_by_tick(ticks, starts, order, ports)
-            row_slots, row_ticks, row_signs = slots[order], ticks[order], signs[order]
-            temporary = row_slots.copy()
+        rows = merged_rows(state, deltas)
         cursor = state.cursor
         cursor[: kernel.PROBES] = 0
         status = kernel.OUT_FULL
@@ -110,7 +128,7 @@ class MultiwayJoin:
             cursor[kernel.OUT] = 0
             while True:
                 status = kernel.step(
-                    ports, row_slots, row_ticks, row_signs, cursor, state.ports, state.indexes, state.key_columns,
+                    rows.port, rows.slot, rows.tick, rows.sign, cursor, state.ports, state.indexes, state.key_columns,
                     state.key_variables, state.variable_of, self.layout.choices, self.layout.checks, state.cells,
                     state.tables, state.rings, state.ring_meta, state.positions, state.chains, state.results,
                     state.result_meta, state.stack, state.bindings, state.chosen, pointers, out_tick, out_sign,
@@ -122,21 +140,7 @@ class MultiwayJoin:
             made = int(cursor[kernel.OUT])
             if made:
                 yield Delta(out_tick[:made], out_sign[:made], pointers=pointers[:, :made], tree=self)
-        self._release(ports, row_slots, row_signs, temporary)
-
-    def _release(
-        self,
-        ports: npt.NDArray[np.int32],
-        slots: npt.NDArray[np.int32],
-        signs: npt.NDArray[np.int8],
-        temporary: npt.NDArray[np.int32],
-    ) -> None:
-        """In ports without order a negative mapping frees the leaf it took back and its own temporary slot."""
-        for p, port in enumerate(self.layout.ports):
-            if not port.in_order:
-                gone = (ports == p) & (signs < 0)
-                if gone.any():
-                    self.state.release(p, np.concatenate([slots[gone], temporary[gone]]))
+        rows.release(state)
 
     @property
     def probes(self) -> int:

@@ -1,0 +1,385 @@
+"""Aggregation (Algorithm 6): accumulators by group that values enter and leave, and the rows that change at a tick.
+
+Sums are exact: 128-bit integers with the group's largest number of fraction digits. Doubles and floats in plain notation are
+summed as the decimals they are written as, so that what expires leaves nothing behind; those without an inline form are summed
+apart, in two doubles (compensated). MIN and MAX keep a bag (kernels/heaps.py).
+
+`words` holds for each group `group_words` int64: each aggregate's accumulator from `places[a]` on:
+    COUNT      n
+    SUM, AVG   n, errors, hi, lo, scale, decimals, floats, doubles, apart, +INF, -INF, NaN
+    MIN, MAX   a bag, n
+`keys`' counter is the number of mappings in the group. `last` are the ids that were last delivered for the group and
+`shown` whether it is in the answer; `touched` lists the groups changed at the tick at hand.
+
+A computed number that has no inline id is delivered as a provisional id, tag 15, with the number of its place in `late`:
+(tag, hi, lo, scale) and `late_real`; the caller gives it its text and its id.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_FLOAT, TAG_INTEGER
+from cqels_py.kernels.decimals import (
+    add128,
+    decimal_quotient,
+    fits_id,
+    float_to_id,
+    narrow128,
+    negate128,
+    scale128,
+    scaled_id,
+)
+from cqels_py.kernels.heaps import BAG_WORDS, bag_clear, bag_first, bag_put, bag_room
+from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.key_table import ZERO, add, find, hash_row
+
+COUNT_ALL, COUNT, SUM, AVG, MIN, MAX = range(6)
+
+N, ERRORS, HI, LO, SCALE, DECIMALS, FLOATS, DOUBLES, APART, PLUS_INF, MINUS_INF, NANS = range(12)
+SUM_WORDS = 12
+EXTREME_WORDS = BAG_WORDS + 1
+COUNT_WORDS = 1
+
+# What a row's argument is when it is not inline: `odd_kind`.
+ODD_ERROR, ODD_INTEGER, ODD_DECIMAL, ODD_FLOAT, ODD_DOUBLE = range(5)
+
+# Why a run stopped.
+DONE, HEAP_FULL, OVERFLOW, NOT_THERE = range(4)
+# cursor
+ROW, OUT, TOUCHED, LATE, TICK = range(5)
+CURSOR_FIELDS = 5
+
+PROVISIONAL = -(1 << 60)
+
+
+@jit_inline
+def _add_scaled(words, at, unscaled_hi, unscaled_lo, scale, sign):  # type: ignore[no-untyped-def]
+    """Add (or take away) a decimal. False on overflow of 128 bits."""
+    hi, lo = words[at + HI], np.uint64(words[at + LO])
+    ok = True
+    if scale > words[at + SCALE]:
+        hi, lo, ok = scale128(hi, lo, scale - words[at + SCALE])
+        words[at + SCALE] = scale
+    elif scale < words[at + SCALE]:
+        unscaled_hi, unscaled_lo, ok = scale128(unscaled_hi, unscaled_lo, words[at + SCALE] - scale)
+    if not ok:
+        return False
+    if sign < 0:
+        unscaled_hi, unscaled_lo = negate128(unscaled_hi, unscaled_lo)
+    # The low word is added in two halves: add128 takes a signed word.
+    before = hi
+    hi, lo = add128(hi, lo, np.int64(unscaled_lo >> np.uint64(1)))
+    hi, lo = add128(hi, lo, np.int64(unscaled_lo - (unscaled_lo >> np.uint64(1))))
+    hi += unscaled_hi
+    words[at + HI] = hi
+    words[at + LO] = np.int64(lo)
+    return (before ^ hi) >= 0 or (before ^ unscaled_hi) < 0
+
+
+@jit_inline
+def _add_apart(apart, at, value, sign):  # type: ignore[no-untyped-def]
+    """Compensated addition (Neumaier 1974)."""
+    if sign < 0:
+        value = -value
+    total = apart[at]
+    new = total + value
+    if abs(total) >= abs(value):
+        apart[at + 1] += (total - new) + value
+    else:
+        apart[at + 1] += (value - new) + total
+    apart[at] = new
+
+
+@jit
+def _take_odd(words, at, apart, apart_at, index, sign, odd_kind, odd_words, odd_real):  # type: ignore[no-untyped-def]
+    """An argument without an inline id: an error, a large number, or a float written with an exponent."""
+    kind = odd_kind[index]
+    if kind == ODD_ERROR:
+        words[at + ERRORS] += sign
+        return True
+    words[at + N] += sign
+    if kind <= ODD_DECIMAL:
+        if kind == ODD_DECIMAL:
+            words[at + DECIMALS] += sign
+        return _add_scaled(
+            words, at, odd_words[index, 0], np.uint64(odd_words[index, 1]), odd_words[index, 2], sign
+        )
+    if kind == ODD_FLOAT:
+        words[at + FLOATS] += sign
+    else:
+        words[at + DOUBLES] += sign
+    value = odd_real[index]
+    if value != value:
+        words[at + NANS] += sign
+    elif value == np.inf:
+        words[at + PLUS_INF] += sign
+    elif value == -np.inf:
+        words[at + MINUS_INF] += sign
+    else:
+        words[at + APART] += sign
+        _add_apart(apart, apart_at, value, sign)
+        if words[at + APART] == 0:
+            apart[apart_at] = 0.0
+            apart[apart_at + 1] = 0.0
+    return True
+
+
+@jit_inline
+def _take_number(words, at, identifier, sign):  # type: ignore[no-untyped-def]
+    """An argument of SUM or AVG with an inline id. False on overflow."""
+    tag = (identifier >> 60) & 15
+    if tag < TAG_INTEGER or tag > TAG_FLOAT:
+        words[at + ERRORS] += sign
+        return True
+    words[at + N] += sign
+    unscaled = (identifier << 8) >> 8
+    scale = np.int64(0)
+    if tag != TAG_INTEGER:
+        scale = (identifier >> 56) & 15
+        if tag == TAG_DECIMAL:
+            words[at + DECIMALS] += sign
+        elif tag == TAG_DOUBLE:
+            words[at + DOUBLES] += sign
+        else:
+            words[at + FLOATS] += sign
+    if scale == words[at + SCALE]:
+        hi, lo = add128(words[at + HI], np.uint64(words[at + LO]), unscaled if sign > 0 else -unscaled)
+        words[at + HI] = hi
+        words[at + LO] = np.int64(lo)
+        return True
+    return _add_scaled(words, at, unscaled >> 63, np.uint64(unscaled), scale, sign)
+
+
+@jit_inline
+def _real128(hi, lo):  # type: ignore[no-untyped-def]
+    return np.float64(hi) * 18446744073709551616.0 + np.float64(lo)
+
+
+@jit
+def _defer(tag, hi, lo, scale, real, cursor, late, late_real):  # type: ignore[no-untyped-def]
+    index = cursor[LATE]
+    late[index, 0] = tag
+    late[index, 1] = hi
+    late[index, 2] = np.int64(lo)
+    late[index, 3] = scale
+    late_real[index] = real
+    cursor[LATE] = index + 1
+    return np.int64(PROVISIONAL) | index
+
+
+@jit
+def _total(words, at, apart, apart_at, average, cursor, late, late_real):  # type: ignore[no-untyped-def]
+    """The id of a SUM or AVG; 0 if a member is no number."""
+    if words[at + ERRORS] > 0:
+        return np.int64(0)
+    n = words[at + N]
+    if n == 0:
+        return scaled_id(np.int64(TAG_INTEGER), np.int64(0), np.int64(0))
+    hi, lo, scale = words[at + HI], np.uint64(words[at + LO]), words[at + SCALE]
+    doubles, floats = words[at + DOUBLES], words[at + FLOATS]
+    if doubles + floats == 0:
+        decimal = average or words[at + DECIMALS] > 0
+        tag = np.int64(TAG_DECIMAL if decimal else TAG_INTEGER)
+        if average:
+            unscaled, digits, ok = decimal_quotient(hi, lo, scale, n)
+            if ok:
+                found = scaled_id(tag, unscaled, digits)
+                if found != 0:
+                    return found
+                return _defer(tag, unscaled >> 63, np.uint64(unscaled), digits, 0.0, cursor, late, late_real)
+            return _defer(tag, hi, lo, scale, np.float64(n), cursor, late, late_real)
+        if not decimal and scale > 0:
+            # Decimals have come and gone: what is left is whole.
+            unscaled, digits, ok = decimal_quotient(hi, lo, scale, np.int64(1))
+            if ok and digits == 0:
+                hi, lo, scale = unscaled >> 63, np.uint64(unscaled), np.int64(0)
+        if fits_id(hi, lo, scale):
+            unscaled = narrow128(lo)
+            while scale > 0 and unscaled % 10 == 0:
+                unscaled = unscaled // 10
+                scale -= 1
+            return scaled_id(tag, unscaled, scale if unscaled != 0 else np.int64(0))
+        return _defer(tag, hi, lo, scale, 1.0, cursor, late, late_real)
+    tag = np.int64(TAG_DOUBLE if doubles > 0 else TAG_FLOAT)
+    divisor = n if average else np.int64(1)
+    special = words[at + NANS] + words[at + PLUS_INF] + words[at + MINUS_INF]
+    if special == 0 and words[at + APART] == 0 and doubles > 0:
+        unscaled, digits, ok = decimal_quotient(hi, lo, scale, divisor)
+        if ok:
+            if digits == 0:
+                unscaled, digits = unscaled * 10, np.int64(1)
+            found = scaled_id(tag, unscaled, digits)
+            if found != 0:
+                return found
+    if words[at + NANS] > 0 or (words[at + PLUS_INF] > 0 and words[at + MINUS_INF] > 0):
+        value = np.nan
+    elif words[at + PLUS_INF] > 0:
+        value = np.inf
+    elif words[at + MINUS_INF] > 0:
+        value = -np.inf
+    else:
+        value = _real128(hi, lo) / np.power(10.0, np.float64(scale))
+        if words[at + APART] > 0:
+            value += apart[apart_at] + apart[apart_at + 1]
+        value /= np.float64(divisor)
+        if tag == TAG_FLOAT:
+            value = np.float64(np.float32(value))
+            found = float_to_id(value)
+            if found != 0:
+                return found
+    return _defer(tag, np.int64(0), np.uint64(0), np.int64(0), value, cursor, late, late_real)
+
+
+@jit
+def finish_tick(
+    cursor, n_keys, keys, counts, meta, functions, places, words, group_words, apart, heap, last, shown, touched, in_touched,
+    out_tick, out_sign, out, late, late_real,
+):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Deliver the changed rows of the groups touched at cursor[TICK]. Without keys there is one group, and always."""
+    aggregates = len(functions)
+    fresh = np.empty(aggregates, np.int64)
+    for i in range(cursor[TOUCHED]):
+        group = np.int64(touched[i])
+        in_touched[group] = 0
+        base = group * group_words
+        exists = counts[group] > 0 or n_keys == 0
+        changed = not shown[group]
+        if exists:
+            for a in range(aggregates):
+                at = base + places[a]
+                if functions[a] == COUNT_ALL:
+                    value = scaled_id(np.int64(TAG_INTEGER), counts[group], np.int64(0))
+                elif functions[a] == COUNT:
+                    value = scaled_id(np.int64(TAG_INTEGER), words[at], np.int64(0))
+                elif functions[a] == SUM or functions[a] == AVG:
+                    value = _total(
+                        words, at, apart, (group * aggregates + a) * 2, functions[a] == AVG, cursor, late, late_real
+                    )
+                else:
+                    value = bag_first(words, at, heap)
+                fresh[a] = value
+                if value != last[group * aggregates + a]:
+                    changed = True
+        if shown[group] and (changed or not exists):
+            k = cursor[OUT]
+            out_tick[k] = cursor[TICK]
+            out_sign[k] = -1
+            for c in range(n_keys):
+                out[c, k] = keys[group * n_keys + c]
+            for a in range(aggregates):
+                out[n_keys + a, k] = last[group * aggregates + a]
+            cursor[OUT] = k + 1
+        if exists and changed:
+            k = cursor[OUT]
+            out_tick[k] = cursor[TICK]
+            out_sign[k] = 1
+            for c in range(n_keys):
+                out[c, k] = keys[group * n_keys + c]
+            for a in range(aggregates):
+                out[n_keys + a, k] = fresh[a]
+                last[group * aggregates + a] = fresh[a]
+            cursor[OUT] = k + 1
+        shown[group] = exists
+        if counts[group] == 0:
+            for a in range(aggregates):
+                at = base + places[a]
+                if functions[a] >= MIN:
+                    bag_clear(words, at)
+                elif functions[a] == SUM or functions[a] == AVG:
+                    words[at + SCALE] = 0
+    cursor[TOUCHED] = 0
+
+
+@jit
+def open_group(table, counts, meta):  # type: ignore[no-untyped-def]
+    """The single group of an aggregation without keys, before any mapping: entry 0 of an empty index."""
+    scratch = np.zeros((1, 1), np.int64)
+    add(
+        table, np.int64(len(table) - 1), scratch[0], 0, scratch, 0, hash_row(scratch, 0, 0), counts,
+        np.zeros(1, np.int32), meta,
+    )  # fmt: skip
+
+
+@jit
+def take(
+    tick, sign, key_columns, arguments, cursor, n_keys, table, mask, keys, counts, free, meta, functions, places, words,
+    group_words, apart, heap, heap_meta, texts, spans, distinct, d_table, d_keys, d_counts, d_free, d_meta, d_scratch,
+    odd_kind, odd_words, odd_real, last, shown, touched, in_touched, out_tick, out_sign, out, late, late_real,
+):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Rows from cursor[ROW] on into their groups; rows of the answer that change at each tick go out.
+
+    `arguments` (aggregates, n): ids; tag 15 refers to `odd_*`. `distinct` (aggregates): a value counts once; the d_* arrays are a
+    one-way index (aggregate, group, value) -> counter. Resumable.
+    """
+    aggregates = len(functions)
+    d_mask = np.int64(len(d_table) - 1)
+    while cursor[ROW] < len(tick):
+        row = cursor[ROW]
+        if tick[row] != cursor[TICK]:
+            if cursor[TOUCHED] > 0:
+                finish_tick(
+                    cursor, n_keys, keys, counts, meta, functions, places, words, group_words, apart, heap, last, shown,
+                    touched, in_touched, out_tick, out_sign, out, late, late_real,
+                )  # fmt: skip
+            cursor[TICK] = tick[row]
+        hashed = hash_row(key_columns, row, n_keys)
+        group = find(table, mask, keys, n_keys, key_columns, row, hashed)
+        if group < 0:
+            if sign[row] < 0:
+                return NOT_THERE
+            group = add(table, mask, keys, n_keys, key_columns, row, hashed, counts, free, meta)
+            shown[group] = False
+        base = group * group_words
+        for a in range(aggregates):
+            if functions[a] >= MIN and arguments[a, row] != 0:
+                if not bag_room(words, base + places[a], sign[row], heap, heap_meta):
+                    return HEAP_FULL
+        if not in_touched[group]:
+            in_touched[group] = True
+            touched[cursor[TOUCHED]] = group
+            cursor[TOUCHED] += 1
+        step = np.int64(sign[row])
+        if counts[group] == 0:
+            meta[ZERO] -= 1
+        counts[group] += step
+        if counts[group] == 0:
+            meta[ZERO] += 1
+        for a in range(aggregates):
+            if functions[a] == COUNT_ALL and not distinct[a]:
+                continue
+            identifier = arguments[a, row]
+            if distinct[a] and identifier != 0:
+                d_scratch[0, 0] = a
+                d_scratch[1, 0] = group
+                d_scratch[2, 0] = identifier
+                d_hashed = hash_row(d_scratch, 0, 3)
+                entry = find(d_table, d_mask, d_keys, 3, d_scratch, 0, d_hashed)
+                if entry < 0:
+                    entry = add(d_table, d_mask, d_keys, 3, d_scratch, 0, d_hashed, d_counts, d_free, d_meta)
+                before = d_counts[entry]
+                d_counts[entry] += step
+                if before == 0:
+                    d_meta[ZERO] -= 1
+                if d_counts[entry] == 0:
+                    d_meta[ZERO] += 1
+                if (before == 0) == (d_counts[entry] == 0):
+                    continue
+            at = base + places[a]
+            if functions[a] <= COUNT:
+                if identifier != 0:
+                    words[at] += step
+            elif functions[a] <= AVG:
+                if (identifier >> 60) == -1:
+                    ok = _take_odd(
+                        words, at, apart, (group * aggregates + a) * 2, identifier & ((np.int64(1) << 60) - 1), step,
+                        odd_kind, odd_words, odd_real,
+                    )  # fmt: skip
+                else:
+                    ok = _take_number(words, at, identifier, step)
+                if not ok:
+                    return OVERFLOW
+            elif identifier != 0:
+                bag_put(words, at, step, identifier, heap, functions[a] == MAX, texts, spans)
+        cursor[ROW] = row + 1
+    return DONE

@@ -1,0 +1,127 @@
+"""Duplicate elimination (Algorithm 7), bag difference within a tick, and the bag that RSTREAM reports."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.hashing import combine
+from cqels_py.kernels.jit import jit
+from cqels_py.kernels.key_table import ZERO, add, find, hash_row
+
+
+@jit
+def distinct(
+    sign, columns, width, table, mask, keys, counts, free, meta, out_row, out_sign
+):  # type: ignore[no-untyped-def]
+    """Rows whose key appears (counter 0 to 1) or vanishes (1 to 0). Returns how many; -1: a row was withdrawn that was not there."""
+    made = 0
+    for row in range(len(sign)):
+        hashed = hash_row(columns, row, width)
+        entry = find(table, mask, keys, width, columns, row, hashed)
+        if sign[row] > 0:
+            if entry < 0:
+                entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
+            counts[entry] += 1
+            if counts[entry] == 1:
+                meta[ZERO] -= 1
+                out_row[made] = row
+                out_sign[made] = 1
+                made += 1
+        else:
+            if entry < 0 or counts[entry] == 0:
+                return -1
+            counts[entry] -= 1
+            if counts[entry] == 0:
+                meta[ZERO] += 1
+                out_row[made] = row
+                out_sign[made] = -1
+                made += 1
+    return made
+
+
+@jit
+def count_rows(sign, columns, width, first, last, table, mask, keys, counts, free, meta):  # type: ignore[no-untyped-def]
+    """Bring a bag up to date with rows first to last."""
+    for row in range(first, last):
+        hashed = hash_row(columns, row, width)
+        entry = find(table, mask, keys, width, columns, row, hashed)
+        if entry < 0:
+            entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
+        if counts[entry] == 0:
+            meta[ZERO] -= 1
+        counts[entry] += sign[row]
+        if counts[entry] == 0:
+            meta[ZERO] += 1
+
+
+@jit
+def bag_rows(counts, used):  # type: ignore[no-untyped-def]
+    """Entry numbers of the rows of a bag, each as often as it counts."""
+    total = np.int64(0)
+    for entry in range(used):
+        if counts[entry] > 0:
+            total += counts[entry]
+    out = np.empty(total, np.int64)
+    at = 0
+    for entry in range(used):
+        for _ in range(counts[entry]):
+            out[at] = entry
+            at += 1
+    return out
+
+
+@jit
+def cancel(tick, sign, columns):  # type: ignore[no-untyped-def]
+    """Bag difference within each tick: the rows (positions in order) that are left when + and - of equal rows cancel."""
+    rows = len(tick)
+    width = columns.shape[0]
+    keep = np.ones(rows, np.bool_)
+    first = 0
+    table = np.zeros(16, np.int64)
+    chain = np.empty(rows, np.int64)
+    while first < rows:
+        last = first
+        mixed = False
+        while last < rows and tick[last] == tick[first]:
+            if sign[last] != sign[first]:
+                mixed = True
+            last += 1
+        if mixed:
+            size = 16
+            while size < 2 * (last - first):
+                size *= 2
+            if size > len(table):
+                table = np.zeros(size, np.int64)
+            else:
+                table[:size] = 0
+            mask = np.int64(size - 1)
+            for row in range(first, last):
+                hashed = np.int64(7)
+                for c in range(width):
+                    hashed = combine(hashed, columns[c, row])
+                position = hashed & mask
+                # An entry leads to the newest row of its hash; `chain` to the older ones.
+                at = table[position] - 1
+                before = np.int64(-1)
+                while at >= 0:
+                    same = sign[at] != sign[row]
+                    c = 0
+                    while same and c < width:
+                        same = columns[c, at] == columns[c, row]
+                        c += 1
+                    if same:
+                        break
+                    before = at
+                    at = chain[at]
+                if at >= 0:
+                    keep[row] = False
+                    keep[at] = False
+                    if before < 0:
+                        table[position] = chain[at] + 1
+                    else:
+                        chain[before] = chain[at]
+                else:
+                    chain[row] = table[position] - 1
+                    table[position] = row + 1
+        first = last
+    return np.flatnonzero(keep)

@@ -1,0 +1,171 @@
+"""Negation (Algorithm 8) and its opposite: left mappings without, or with, a right mapping of the same key.
+
+The state is that of a join with two ports, the left mappings (0) and the keys of the right ones (1), each with a ring index
+over the key: `left_index` and `right_index`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.join import (
+    AT,
+    BASE,
+    CURSOR_FIELDS,
+    DONE,
+    FIRST_INDEX,
+    FULL,
+    INSERTING,
+    KEY_FIRST,
+    KEY_WIDTH,
+    LAST_INDEX,
+    NEW,
+    NOT_STORED,
+    OUT,
+    OUT_FULL,
+    PHASE,
+    PROBING,
+    ROW,
+    TABLE,
+    TABLE_MASK,
+    WIDTH,
+    _entry,
+    _equal_leaf,
+    _insert,
+    _key_of_leaf,
+    _remove,
+)
+
+FOUND, RING_AT = 6, 7
+assert CURSOR_FIELDS > RING_AT
+
+_LOW = np.int64(0xFFFFFFFF)
+_SHIFT = np.int64(32)
+
+
+@jit_inline
+def _same_key(index, leaf, other_index, other_leaf, indexes, key_columns, cells):  # type: ignore[no-untyped-def]
+    """Do two leaves agree in the key columns of their indexes? (Keys of several ids are told apart by their ids.)"""
+    first = indexes[index, KEY_FIRST]
+    other_first = indexes[other_index, KEY_FIRST]
+    for k in range(indexes[index, KEY_WIDTH]):
+        if cells[leaf + key_columns[first + k]] != cells[other_leaf + key_columns[other_first + k]]:
+            return False
+    return True
+
+
+@jit_inline
+def _any_right(index, leaf, right_index, ports, indexes, key_columns, cells, tables, rings):  # type: ignore[no-untyped-def]
+    """Is there a right mapping with the key that `leaf` has by `index`?"""
+    key = _key_of_leaf(cells, leaf, key_columns, indexes[index, KEY_FIRST], indexes[index, KEY_WIDTH])
+    at = _entry(tables, indexes[right_index, TABLE], indexes[right_index, TABLE_MASK], key)
+    if at < 0:
+        return False
+    mask = (np.int64(1) << (tables[at + 2] >> _SHIFT)) - 1
+    head = tables[at + 2] & _LOW
+    for i in range(tables[at + 3]):
+        slot = np.int64(rings[tables[at + 1] + ((head + i) & mask)])
+        other = ports[1, BASE] + slot * ports[1, WIDTH]
+        if _same_key(index, leaf, right_index, other, indexes, key_columns, cells):
+            return True
+    return False
+
+
+@jit
+def step(
+    row_port,
+    row_slot,
+    row_tick,
+    row_sign,
+    cursor,
+    ports,
+    indexes,
+    left_index,
+    right_index,
+    key_columns,
+    cells,
+    tables,
+    rings,
+    ring_meta,
+    positions,
+    wanted,
+    out_pointers,
+    out_tick,
+    out_sign,
+):  # type: ignore[no-untyped-def]
+    """Take in rows from cursor[ROW] on; `wanted`: keep left mappings with a partner (EXISTS), else those without.
+
+    Resumable as `join.step` is. Results point at left leaves, in out_pointers[0].
+    """
+    rows = len(row_port)
+    room = len(out_tick)
+    while cursor[ROW] < rows:
+        row = cursor[ROW]
+        p = np.int64(row_port[row])
+        slot = np.int64(row_slot[row])
+        leaf = ports[p, BASE] + slot * ports[p, WIDTH]
+        if cursor[PHASE] == NEW:
+            cursor[AT] = ports[p, FIRST_INDEX]
+            if row_sign[row] < 0:
+                if ports[p, FULL] >= 0:
+                    slot = _equal_leaf(
+                        ports[p, FULL], indexes, key_columns, cells, ports[p, BASE], leaf, ports[p, WIDTH], tables, rings
+                    )
+                    if slot < 0:
+                        return NOT_STORED
+                    row_slot[row] = np.int32(slot)
+                    leaf = ports[p, BASE] + slot * ports[p, WIDTH]
+                for index in range(ports[p, FIRST_INDEX], ports[p, LAST_INDEX]):
+                    _remove(index, indexes, key_columns, cells, leaf, slot, tables, rings, positions)
+                cursor[AT] = ports[p, LAST_INDEX]
+            mine = left_index if p == 0 else right_index
+            found = _any_right(mine, leaf, right_index, ports, indexes, key_columns, cells, tables, rings)
+            cursor[FOUND] = 1 if found else 0
+            cursor[RING_AT] = 0
+            cursor[PHASE] = INSERTING
+        if cursor[PHASE] == INSERTING:
+            while cursor[AT] < ports[p, LAST_INDEX]:
+                status = _insert(
+                    cursor[AT], indexes, key_columns, cells, leaf, slot, tables, rings, ring_meta, positions
+                )
+                if status != DONE:
+                    return status
+                cursor[AT] += 1
+            cursor[PHASE] = PROBING
+        found = cursor[FOUND] == 1
+        k = cursor[OUT]
+        if p == 0:
+            if found == wanted:
+                if k == room:
+                    return OUT_FULL
+                out_pointers[0, k] = slot
+                out_tick[k] = row_tick[row]
+                out_sign[k] = row_sign[row]
+                cursor[OUT] = k + 1
+        elif not found:
+            # The first right mapping of its key has come, or the last has gone.
+            key = _key_of_leaf(
+                cells, leaf, key_columns, indexes[right_index, KEY_FIRST], indexes[right_index, KEY_WIDTH]
+            )
+            at = _entry(tables, indexes[left_index, TABLE], indexes[left_index, TABLE_MASK], key)
+            if at >= 0:
+                mask = (np.int64(1) << (tables[at + 2] >> _SHIFT)) - 1
+                head = tables[at + 2] & _LOW
+                sign = row_sign[row] if wanted else -row_sign[row]
+                while cursor[RING_AT] < tables[at + 3]:
+                    other = np.int64(rings[tables[at + 1] + ((head + cursor[RING_AT]) & mask)])
+                    other_leaf = ports[0, BASE] + other * ports[0, WIDTH]
+                    if _same_key(right_index, leaf, left_index, other_leaf, indexes, key_columns, cells):
+                        if k == room:
+                            cursor[OUT] = k
+                            return OUT_FULL
+                        out_pointers[0, k] = other
+                        out_tick[k] = row_tick[row]
+                        out_sign[k] = sign
+                        k += 1
+                    cursor[RING_AT] += 1
+                cursor[OUT] = k
+        cursor[PHASE] = NEW
+        cursor[ROW] = row + 1
+    return DONE

@@ -1,0 +1,237 @@
+"""GROUP BY with aggregates (Algorithm 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.delta import Delta
+from cqels_py.batches.elements import Ids
+from cqels_py.errors import RunError
+from cqels_py.event_time.clock import Ticks
+from cqels_py.kernels import aggregate as kernel
+from cqels_py.kernels.join import RING_FIELDS, RING_TOP
+from cqels_py.state.key_table import KeyTable
+
+FUNCTIONS = {
+    "COUNT(*)": kernel.COUNT_ALL,
+    "COUNT": kernel.COUNT,
+    "SUM": kernel.SUM,
+    "AVG": kernel.AVG,
+    "MIN": kernel.MIN,
+    "MAX": kernel.MAX,
+}
+
+_WORDS = {
+    kernel.COUNT_ALL: kernel.COUNT_WORDS,
+    kernel.COUNT: kernel.COUNT_WORDS,
+    kernel.SUM: kernel.SUM_WORDS,
+    kernel.AVG: kernel.SUM_WORDS,
+    kernel.MIN: kernel.EXTREME_WORDS,
+    kernel.MAX: kernel.EXTREME_WORDS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One aggregate: a name of FUNCTIONS, the column of its argument (None for COUNT(*)), and DISTINCT."""
+
+    function: str
+    argument: int | None
+    distinct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OddNumbers:
+    """What the dictionary knows of hashed literals (n of them) as numbers.
+
+    `ids` (n): an inline id of the same value and type, or 0. Where that is 0: `kind` (n) of `kernels.aggregate`'s ODD_*,
+    `words` (n, 3): hi, lo and scale of a large exact number, `real` (n): the value of a float or double.
+    """
+
+    ids: Ids
+    kind: npt.NDArray[np.int64]
+    words: npt.NDArray[np.int64]
+    real: npt.NDArray[np.float64]
+
+
+class TermValues(Protocol):
+    """What aggregates ask of the dictionary."""
+
+    def numbers(self, ids: Ids) -> OddNumbers:
+        """The values of hashed literals; each is asked for once a chunk."""
+        ...
+
+    def computed(self, late: npt.NDArray[np.int64], real: npt.NDArray[np.float64]) -> Ids:
+        """Ids of computed numbers without an inline form: (tag, hi, lo, scale), and `real` for floats or as a divisor."""
+        ...
+
+    def texts(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        """The arrays in which kernels find the texts of hashed terms."""
+        ...
+
+
+_NO_ODD = OddNumbers(
+    np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1, np.float64)
+)
+
+
+class GroupBy:
+    """Groups mappings by `keys` (columns) and keeps the aggregates of each group; the result's columns are keys, aggregates.
+
+    Without keys there is one group, and it is there from the first tick on, whatever the input.
+    """
+
+    def __init__(self, keys: Sequence[int], aggregates: Sequence[Aggregate], values: TermValues) -> None:
+        self._keys = np.array(keys, np.int64)
+        self._aggregates = tuple(aggregates)
+        self._values = values
+        self.index = KeyTable(len(keys))
+        self._functions = np.array([FUNCTIONS[a.function] for a in aggregates], np.int64)
+        self._distinct = np.array([a.distinct for a in aggregates], np.bool_)
+        sizes = [_WORDS[FUNCTIONS[a.function]] for a in aggregates]
+        self._places = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64) if sizes else np.zeros(0, np.int64)
+        self._group_words = sum(sizes)
+        self._distinct_values = KeyTable(3)
+        self._scratch = np.zeros((3, 1), np.int64)
+        self._heap = np.zeros(64, np.int64)
+        self._heap_meta = np.full(RING_FIELDS, -1, np.int64)
+        self._heap_meta[RING_TOP] = 0
+        self._words = np.zeros(0, np.int64)
+        self._apart = np.zeros(0, np.float64)
+        self._last = np.zeros(0, np.int64)
+        self._shown = np.zeros(0, np.bool_)
+        self._in_touched = np.zeros(0, np.bool_)
+        self._grow_groups()
+
+    def _grow_groups(self) -> None:
+        """Bring the arrays by group to the index's capacity."""
+        groups, n = self.index.capacity, len(self._aggregates)
+        self._words = np.concatenate([self._words, np.zeros(groups * self._group_words - len(self._words), np.int64)])
+        self._apart = np.concatenate([self._apart, np.zeros(groups * n * 2 - len(self._apart))])
+        self._last = np.concatenate([self._last, np.zeros(groups * n - len(self._last), np.int64)])
+        self._shown = np.concatenate([self._shown, np.zeros(groups - len(self._shown), np.bool_)])
+        self._in_touched = np.concatenate([self._in_touched, np.zeros(groups - len(self._in_touched), np.bool_)])
+
+    def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
+        if ticks.first and len(self._keys) == 0:
+            yield self._open_single_group()
+        for delta in inputs[0]:
+            if len(delta):
+                yield self._chunk(delta)
+
+    def _open_single_group(self) -> Delta:
+        index = self.index
+        kernel.open_group(index.table, index.counts, index.meta)
+        run = _Run(self, 0)
+        run.cursor[kernel.TICK] = 0
+        run.touched[0] = 0
+        run.cursor[kernel.TOUCHED] = 1
+        run.finish()
+        return run.output()
+
+    def _arguments(self, columns: Ids) -> tuple[Ids, OddNumbers]:
+        """The aggregates' argument columns; hashed literals of SUM and AVG by value, as kernels/aggregate.py wants them."""
+        arguments = np.zeros((len(self._aggregates), columns.shape[1]), np.int64)
+        hashed: list[tuple[int, npt.NDArray[np.bool_]]] = []
+        for a, aggregate in enumerate(self._aggregates):
+            if aggregate.argument is None:
+                continue
+            arguments[a] = columns[aggregate.argument]
+            if aggregate.function in ("SUM", "AVG"):
+                tag = (arguments[a] >> 60) & 15
+                odd = (tag == 2) | (tag == 4)
+                if odd.any():
+                    hashed.append((a, odd))
+        if not hashed:
+            return arguments, _NO_ODD
+        unique = np.unique(np.concatenate([arguments[a][odd] for a, odd in hashed]))
+        numbers = self._values.numbers(unique)
+        replacement = np.where(numbers.ids != 0, numbers.ids, kernel.PROVISIONAL | np.arange(len(unique)))
+        for a, odd in hashed:
+            arguments[a][odd] = replacement[np.searchsorted(unique, arguments[a][odd])]
+        return arguments, numbers
+
+    def _chunk(self, delta: Delta) -> Delta:
+        columns = delta.columns
+        rows = len(delta)
+        if self.index.ensure(rows):
+            self._grow_groups()
+        if self._distinct.any():
+            self._distinct_values.ensure(rows * len(self._aggregates))
+        arguments, odd = self._arguments(columns)
+        run = _Run(self, rows)
+        run.take(delta, np.ascontiguousarray(columns[self._keys]), arguments, odd)
+        run.finish()
+        return run.output()
+
+    def live_ids(self) -> Iterable[Ids]:
+        return (self.index.live_ids(), self._last, self._heap, self._distinct_values.live_ids())
+
+    @property
+    def nbytes(self) -> int:
+        return (
+            self.index.nbytes + self._words.nbytes + self._apart.nbytes + self._last.nbytes + self._heap.nbytes
+            + self._distinct_values.nbytes
+        )  # fmt: skip
+
+
+class _Run:
+    """One chunk on its way through the kernel: cursor and output."""
+
+    def __init__(self, group_by: GroupBy, rows: int) -> None:
+        self._of = group_by
+        n_keys, n = len(group_by._keys), len(group_by._aggregates)
+        room = 2 * rows + 2
+        self.cursor = np.zeros(kernel.CURSOR_FIELDS, np.int64)
+        self.touched = np.zeros(rows + 1, np.int64)
+        self._tick = np.empty(room, np.int32)
+        self._sign = np.empty(room, np.int8)
+        self._out = np.empty((n_keys + n, room), np.int64)
+        self._late = np.empty(((rows + 1) * n, 4), np.int64)
+        self._late_real = np.empty((rows + 1) * n, np.float64)
+
+    def take(self, delta: Delta, key_columns: Ids, arguments: Ids, odd: OddNumbers) -> None:
+        of, index, values = self._of, self._of.index, self._of._distinct_values
+        self.cursor[kernel.TICK] = delta.tick[0]
+        texts, spans = of._values.texts()
+        while True:
+            status = kernel.take(
+                delta.tick, delta.sign, key_columns, arguments, self.cursor, len(of._keys), index.table, index.mask,
+                index.keys, index.counts, index.free, index.meta, of._functions, of._places, of._words, of._group_words,
+                of._apart, of._heap, of._heap_meta, texts, spans, of._distinct, values.table, values.keys, values.counts,
+                values.free, values.meta, of._scratch, odd.kind, odd.words, odd.real, of._last, of._shown, self.touched,
+                of._in_touched, self._tick, self._sign, self._out, self._late, self._late_real,
+            )  # fmt: skip
+            if status == kernel.HEAP_FULL:
+                of._heap = np.concatenate([of._heap, np.zeros_like(of._heap)])
+            elif status == kernel.OVERFLOW:
+                raise RunError("a sum does not fit 128 bits: the numbers are too large to be added exactly")
+            elif status == kernel.NOT_THERE:
+                raise AssertionError("a mapping was withdrawn from a group that does not exist")
+            else:
+                return
+
+    def finish(self) -> None:
+        of, index = self._of, self._of.index
+        kernel.finish_tick(
+            self.cursor, len(of._keys), index.keys, index.counts, index.meta, of._functions, of._places, of._words,
+            of._group_words, of._apart, of._heap, of._last, of._shown, self.touched, of._in_touched, self._tick, self._sign,
+            self._out, self._late, self._late_real,
+        )  # fmt: skip
+
+    def output(self) -> Delta:
+        made = int(self.cursor[kernel.OUT])
+        columns = self._out[:, :made]
+        late = int(self.cursor[kernel.LATE])
+        if late:
+            ids = self._of._values.computed(self._late[:late], self._late_real[:late])
+            for array in (columns, self._of._last):
+                provisional = (array >> 60) == -1
+                array[provisional] = ids[array[provisional] & ((1 << 60) - 1)]
+        return Delta(self._tick[:made], self._sign[:made], columns)
+

@@ -1,0 +1,141 @@
+"""What terms mean: values of literals, effective boolean values, `=`, `<`, and the total order of terms."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TypeAlias
+
+from cqels_py.operators.r2r.functions.dates import Moment, parse_moment
+from cqels_py.operators.r2r.functions.numbers import (
+    FLOAT,
+    NUMERIC_DATATYPES,
+    Number,
+    compare_numbers,
+    parse_number,
+    to_decimal,
+    to_float,
+)
+from cqels_py.operators.r2r.functions.terms import (
+    RDF_LANG_STRING,
+    XSD_BOOLEAN,
+    XSD_DATE,
+    XSD_DATETIME,
+    XSD_STRING,
+    ExpressionError,
+    Term,
+    TermKind,
+)
+
+Value: TypeAlias = Number | Moment | bool | str
+
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+
+
+@lru_cache(maxsize=8192)
+def value_of(term: Term) -> Value | None:
+    """The value of a literal of a known datatype; None for others, for ill-typed ones and for language strings."""
+    datatype = term.datatype
+    if datatype == XSD_STRING:
+        return term.text
+    if datatype in NUMERIC_DATATYPES:
+        return parse_number(term.text, datatype)
+    if datatype == XSD_BOOLEAN:
+        return _BOOLEANS.get(term.text)
+    if datatype in (XSD_DATETIME, XSD_DATE):
+        return parse_moment(term.text, datatype == XSD_DATE)
+    return None
+
+
+def number_of(term: Term) -> Number:
+    value = value_of(term)
+    if not isinstance(value, Number):
+        raise ExpressionError("a number was expected")
+    return value
+
+
+def truth_of(term: Term) -> bool:
+    """The effective boolean value (SPARQL 1.1, 17.2.2)."""
+    value = value_of(term)
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return value != ""
+    if isinstance(value, Number):
+        return bool(value.value) and value.value == value.value
+    if value is None and (term.datatype in NUMERIC_DATATYPES or term.datatype == XSD_BOOLEAN):
+        return False
+    raise ExpressionError("this term has no effective boolean value")
+
+
+def compare(a: Term, b: Term) -> int | None:
+    """-1, 0, 1, or None where NaN is involved; an error where the values have no order."""
+    first, second = value_of(a), value_of(b)
+    if isinstance(first, Number) and isinstance(second, Number):
+        return compare_numbers(first, second)
+    if isinstance(first, Moment) and isinstance(second, Moment) and first.is_date == second.is_date:
+        return (first.instant > second.instant) - (first.instant < second.instant)
+    if isinstance(first, bool) and isinstance(second, bool):
+        return first - second
+    if isinstance(first, str) and isinstance(second, str):
+        return (first > second) - (first < second)
+    raise ExpressionError("these terms have no order")
+
+
+def equal(a: Term, b: Term) -> bool:
+    """`=`: an error for different literals when the value of one is not known."""
+    if not (a.is_literal and b.is_literal):
+        return a == b
+    if RDF_LANG_STRING in (a.datatype, b.datatype):
+        if a.datatype == b.datatype:
+            return a.text == b.text and a.language.lower() == b.language.lower()
+        known, same = value_of(a if b.language else b) is not None, False
+    else:
+        first, second = value_of(a), value_of(b)
+        known, same = first is not None and second is not None, a == b
+        if known and _same_type(first, second):
+            return compare(a, b) == 0
+    if not known and not same:
+        raise ExpressionError("whether these literals are equal is not known")
+    return same
+
+
+def _same_type(first: Value | None, second: Value | None) -> bool:
+    if isinstance(first, Moment) and isinstance(second, Moment):
+        return first.is_date == second.is_date
+    return type(first) is type(second)
+
+
+OrderKey: TypeAlias = tuple[object, ...]
+
+
+def order_key(term: Term | None) -> OrderKey:
+    """A sort key for the total order of ORDER BY, MIN and MAX.
+
+    Unbound, blank nodes, IRIs, then literals: numbers by value (NaN first), booleans, dateTimes, dates, strings, and
+    all others by datatype, language and text. Terms with the same value are ordered by their texts.
+    """
+    if term is None:
+        return (0,)
+    if not term.is_literal:
+        return (1 if term.kind is TermKind.BLANK else 2, term.text)
+    value = value_of(term)
+    rest = (term.datatype, term.text)
+    if isinstance(value, Number):
+        return (3, *_number_key(value), *rest)
+    if isinstance(value, bool):
+        return (4, value, *rest)
+    if isinstance(value, Moment):
+        return (6 if value.is_date else 5, value.instant, *rest)
+    if isinstance(value, str):
+        return (7, value)
+    return (8, term.datatype, term.language, term.text)
+
+
+def _number_key(number: Number) -> tuple[object, ...]:
+    """By the value as a double; among those, exact numbers come first, by their exact values."""
+    value = number.value
+    if value != value:
+        return (0, 0.0, 0, 0)
+    if isinstance(value, float):
+        return (1, value, 1, 0)
+    return (1, to_float(number, FLOAT + 1), 0, to_decimal(value))

@@ -1,0 +1,82 @@
+"""MINUS, NOT EXISTS and EXISTS (Algorithm 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.delta import Delta, concatenate
+from cqels_py.batches.elements import Ids
+from cqels_py.event_time.clock import Ticks
+from cqels_py.kernels import join as join_kernel
+from cqels_py.kernels import negation as kernel
+from cqels_py.operators.r2r.join import merged_rows
+from cqels_py.state.join_state import OUT_ROWS, JoinLayout, JoinPort, JoinState
+
+LEFT, RIGHT = 0, 1
+
+
+class Negation:
+    """Left mappings for which there is no right mapping with the same key (or, with `exists`, for which there is one).
+
+    `variables`: those of the left input; `key`: those shared with the right input, which has just these columns, in the
+    order in which they stand on the left. All of them are bound on both sides.
+    """
+
+    def __init__(
+        self, variables: Sequence[str], key: Sequence[str], in_order: Sequence[bool], *, exists: bool = False
+    ) -> None:
+        number = {name: i for i, name in enumerate(variables)}
+        ports = [
+            JoinPort(tuple(range(len(variables))), in_order[LEFT]),
+            JoinPort(tuple(number[name] for name in key), in_order[RIGHT]),
+        ]
+        self.layout = JoinLayout(ports, frozenset())
+        self.state = JoinState(self.layout, remember=False)
+        self._widths = [len(variables), len(key)]
+        self._exists = exists
+
+    def materialise(self, pointers: npt.NDArray[np.int32]) -> Ids:
+        width = self._widths[LEFT]
+        columns: Ids = join_kernel.materialise(
+            pointers, self.state.ports, self.state.cells, np.zeros(width, np.int64), np.arange(width),
+            np.empty((width, 0), np.int64),
+        )  # fmt: skip
+        return columns
+
+    def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
+        deltas = [concatenate(chunks, width) for chunks, width in zip(inputs, self._widths, strict=True)]
+        if not any(len(delta) for delta in deltas):
+            return
+        state = self.state
+        rows = merged_rows(state, deltas)
+        cursor = state.cursor
+        cursor[: join_kernel.PROBES] = 0
+        status = join_kernel.OUT_FULL
+        while status != join_kernel.DONE:
+            pointers = np.empty((1, OUT_ROWS), np.int32)
+            out_tick = np.empty(OUT_ROWS, np.int32)
+            out_sign = np.empty(OUT_ROWS, np.int8)
+            cursor[join_kernel.OUT] = 0
+            while True:
+                status = kernel.step(
+                    rows.port, rows.slot, rows.tick, rows.sign, cursor, state.ports, state.indexes,
+                    self.layout.first[LEFT], self.layout.first[RIGHT], state.key_columns, state.cells, state.tables,
+                    state.rings, state.ring_meta, state.positions, self._exists, pointers, out_tick, out_sign,
+                )  # fmt: skip
+                if status in (join_kernel.DONE, join_kernel.OUT_FULL):
+                    break
+                state.grow(status)
+            made = int(cursor[join_kernel.OUT])
+            if made:
+                yield Delta(out_tick[:made], out_sign[:made], pointers=pointers[:, :made], tree=self)
+        rows.release(state)
+
+    def live_ids(self) -> Iterable[Ids]:
+        return (self.state.live_ids(),)
+
+    @property
+    def nbytes(self) -> int:
+        return self.state.nbytes

@@ -1,0 +1,94 @@
+"""Operators that look at one mapping at a time and remember nothing: filter, extend, project; and union."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.delta import Delta, concatenate
+from cqels_py.batches.elements import Ids
+from cqels_py.event_time.clock import Ticks
+from cqels_py.kernels.join import merge_by_tick
+from cqels_py.operators.operator import Stateless
+
+
+class ColumnExpression(Protocol):
+    """An expression over columns of ids."""
+
+    def evaluate(self, columns: Sequence[Ids], now: npt.NDArray[np.int64] | None) -> Ids:
+        """Its value for each row; 0 where it is unbound or an error."""
+        ...
+
+    def test(self, columns: Sequence[Ids], now: npt.NDArray[np.int64] | None) -> npt.NDArray[np.bool_]:
+        """Whether its effective boolean value is true."""
+        ...
+
+
+class Filter(Stateless):
+    """Keeps the mappings for which `condition` over the columns `inputs` is true."""
+
+    def __init__(self, condition: ColumnExpression, inputs: Sequence[int]) -> None:
+        self._condition = condition
+        self._inputs = tuple(inputs)
+
+    def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
+        for delta in inputs[0]:
+            if len(delta):
+                columns = delta.columns
+                yield delta.take(self._condition.test([columns[c] for c in self._inputs], None))
+
+
+class Extend(Stateless):
+    """Adds a column: the value of `expression` over the columns `inputs`."""
+
+    def __init__(self, expression: ColumnExpression, inputs: Sequence[int]) -> None:
+        self._expression = expression
+        self._inputs = tuple(inputs)
+
+    def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
+        for delta in inputs[0]:
+            columns = delta.columns
+            added = self._expression.evaluate([columns[c] for c in self._inputs], None)
+            yield delta.with_columns(np.concatenate([columns, added[np.newaxis]]))
+
+
+class Project(Stateless):
+    """Chooses columns; -1 makes a column of unbound."""
+
+    def __init__(self, columns: Sequence[int]) -> None:
+        self._columns = np.array(columns, np.int64)
+        self._missing = self._columns < 0
+
+    def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
+        for delta in inputs[0]:
+            source = delta.columns
+            if not self._missing.any():
+                yield delta.with_columns(source[self._columns])
+                continue
+            columns = np.zeros((len(self._columns), len(delta)), np.int64)
+            columns[~self._missing] = source[self._columns[~self._missing]]
+            yield delta.with_columns(columns)
+
+
+class UnionAll(Stateless):
+    """All mappings of all inputs, merged by tick; the inputs have the same columns."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+
+    def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
+        deltas = [concatenate(chunks, self._width) for chunks in inputs]
+        filled = [delta for delta in deltas if len(delta)]
+        if len(filled) <= 1:
+            yield from filled
+            return
+        starts = np.concatenate([[0], np.cumsum([len(delta) for delta in filled])]).astype(np.int64)
+        tick = np.concatenate([delta.tick for delta in filled])
+        order = np.empty(len(tick), np.int64)
+        merge_by_tick(tick, starts, order, np.empty(len(tick), np.int32))
+        sign = np.concatenate([delta.sign for delta in filled])
+        columns = np.concatenate([delta.columns for delta in filled], axis=1)
+        yield Delta(tick[order], sign[order], columns[:, order])
