@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
 
 from cqels_py.operators.r2r.functions.dates import Moment, parse_moment
 from cqels_py.operators.r2r.functions.numbers import (
-    FLOAT,
     NUMERIC_DATATYPES,
     Number,
     compare_numbers,
     parse_number,
-    to_decimal,
-    to_float,
 )
 from cqels_py.operators.r2r.functions.terms import (
     RDF_LANG_STRING,
@@ -111,7 +110,7 @@ OrderKey: TypeAlias = tuple[object, ...]
 def order_key(term: Term | None) -> OrderKey:
     """A sort key for the total order of ORDER BY, MIN and MAX.
 
-    Unbound, blank nodes, IRIs, then literals: numbers by value (NaN first), booleans, dateTimes, dates, strings, and
+    Unbound, blank nodes, IRIs, then literals: numbers by exact value (NaN first), booleans, dateTimes, dates, strings, and
     all others by datatype, language and text. Terms with the same value are ordered by their texts.
     """
     if term is None:
@@ -131,11 +130,9 @@ def order_key(term: Term | None) -> OrderKey:
     return (8, term.datatype, term.language, term.text)
 
 
-def _number_key(number: Number) -> tuple[object, ...]:
-    """By the value as a double; among those, exact numbers come first, by their exact values."""
+def _number_key(number: Number) -> tuple[int, Fraction]:
+    """By the exact value; promotion as in `compare` would not be transitive."""
     value = number.value
-    if value != value:
-        return (0, 0.0, 0, 0)
-    if isinstance(value, float):
-        return (1, value, 1, 0)
-    return (1, to_float(number, FLOAT + 1), 0, to_decimal(value))
+    if isinstance(value, float) and not math.isfinite(value):
+        return (3 if value > 0 else 1 if value < 0 else 0), Fraction(0)
+    return 2, Fraction(value)

@@ -1,0 +1,96 @@
+"""Compiled expressions -> evaluators: constants become ids, and rows that need texts get their slow path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from cqels_py.batches.elements import Ids
+from cqels_py.dictionary.layout import UNBOUND
+from cqels_py.kernels import interpreter
+from cqels_py.operators.r2r.expressions import Evaluator
+from cqels_py.operators.r2r.functions.program import evaluate_program, is_true
+from cqels_py.operators.r2r.functions.terms import parse_term, print_term
+from cqels_py.plan.expressions import ExpressionProgram
+
+MEMO_LIMIT = 100_000
+"""Rows remembered for an expression; beyond that it starts anew."""
+
+_LEAVES = {"variable": interpreter.VARIABLE, "bound": interpreter.BOUND, "now": interpreter.NOW}
+
+
+class TermStore(Protocol):
+    """What is needed of the dictionary."""
+
+    def encode(self, texts: Sequence[str]) -> Ids: ...
+
+    def decode(self, ids: Ids) -> Sequence[str]: ...
+
+
+def build_evaluator(program: ExpressionProgram, dictionary: TermStore) -> Evaluator:
+    """The evaluator of a program. Its constants are entered in the dictionary, and must stay there."""
+    constants: dict[str, int] = {}
+    code = [_operation(name, argument, constants) for name, argument in program.instructions]
+    return Evaluator(
+        np.array(code, np.int64),
+        dictionary.encode(list(constants)) if constants else np.empty(0, np.int64),
+        dictionary.encode(interpreter.SPECIAL_TERMS),
+        TextEvaluation(program, dictionary),
+    )
+
+
+def _operation(name: str, argument: int | str, constants: dict[str, int]) -> tuple[int, int]:
+    if name == "constant":
+        return interpreter.CONSTANT, constants.setdefault(str(argument), len(constants))
+    return _LEAVES.get(name, interpreter.OPERATIONS.get(name, interpreter.FUNCTION)), int(argument)
+
+
+class TextEvaluation:
+    """Evaluates rows by way of their terms' texts, each different row once.
+
+    What it remembers are ids: `clear` it when the dictionary releases terms.
+    """
+
+    def __init__(self, program: ExpressionProgram, dictionary: TermStore) -> None:
+        self._program = program
+        self._dictionary = dictionary
+        self._values: dict[tuple[int, ...], int] = {}
+        self._tests: dict[tuple[int, ...], int] = {}
+
+    def clear(self) -> None:
+        self._values.clear()
+        self._tests.clear()
+
+    def __call__(self, rows: Ids, now: Ids | None, as_test: bool) -> Ids:
+        """See operators.r2r.expressions.SlowPath."""
+        memo = self._tests if as_test else self._values
+        timed = not self._program.deterministic and now is not None
+        keys = list(zip(*(now[None].tolist() if timed and now is not None else []), *rows.tolist(), strict=True))
+        keys = keys or [()] * rows.shape[1]
+        new = [key for key in dict.fromkeys(keys) if key not in memo]
+        if new:
+            if len(memo) + len(new) > MEMO_LIMIT:
+                memo.clear()
+                new = list(dict.fromkeys(keys))
+            memo.update(zip(new, self._evaluate(new, timed, as_test), strict=True))
+        return np.fromiter((memo[key] for key in keys), np.int64, len(keys))
+
+    def _evaluate(self, keys: list[tuple[int, ...]], timed: bool, as_test: bool) -> list[int]:
+        first = int(timed)
+        ids = sorted({identifier for key in keys for identifier in key[first:]} - {UNBOUND})
+        texts = self._dictionary.decode(np.array(ids, np.int64))
+        terms = {identifier: parse_term(text) for identifier, text in zip(ids, texts, strict=True)}
+        results = [
+            evaluate_program(self._program.instructions, [terms.get(i) for i in key[first:]], key[0] if timed else None)
+            for key in keys
+        ]
+        if as_test:
+            return [int(is_true(term)) for term in results]
+        return self._encode([None if term is None else print_term(term) for term in results])
+
+    def _encode(self, texts: list[str | None]) -> list[int]:
+        found = [text for text in texts if text is not None]
+        ids = iter(self._dictionary.encode(found).tolist() if found else [])
+        return [UNBOUND if text is None else next(ids) for text in texts]

@@ -1,0 +1,195 @@
+"""Comparison of values: SPARQL's `=` and `<`, and the total order of terms of ORDER BY, MIN and MAX.
+
+The total order: unbound, blank nodes, IRIs, then literals: numbers by exact value (NaN first), booleans, dateTimes,
+dates, strings, then all other literals by datatype, language and text. Terms with the same value ("1" and "1.0") are
+ordered by id, so that the order is total.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.decimals import LIMIT, POWERS, REAL_POWERS, exact_product
+from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.values import (
+    BLANK,
+    BOOLEAN,
+    DATE,
+    DATETIME,
+    DAY,
+    DECIMAL,
+    ERROR,
+    FLOAT,
+    IRI,
+    LITERAL,
+    SLOW,
+    UNKNOWN,
+    decode,
+    has_text_only,
+    is_numeric,
+    to_real,
+    zone_micros,
+)
+
+UNORDERED = 2
+"""NaN is involved: nothing holds but `!=`."""
+INCOMPARABLE = 3
+"""No order: `<` is a type error, `=` is decided by the terms."""
+UNDECIDED = 4
+"""Texts are needed."""
+
+_EXACT = 1 << 53
+
+EQUAL_ERROR = -1
+EQUAL_SLOW = -2
+
+
+@jit_inline
+def sign_of(a, b):  # type: ignore[no-untyped-def]
+    return np.int64((a > b) - np.int64(a < b))
+
+
+@jit_inline
+def compare_decimals(a, a_scale, b, b_scale):  # type: ignore[no-untyped-def]
+    """Exactly, and without overflow: the one with more fraction digits is divided, not the other multiplied."""
+    if a_scale == b_scale:
+        return sign_of(a, b)
+    if a_scale < b_scale:
+        power = POWERS[b_scale - a_scale]
+        whole = b // power
+        return sign_of(a, whole) if a != whole else np.int64(-1 if b != whole * power else 0)
+    power = POWERS[a_scale - b_scale]
+    whole = a // power
+    return sign_of(whole, b) if whole != b else np.int64(1 if a != whole * power else 0)
+
+
+@jit
+def compare(a_kind, a, a_scale, a_real, b_kind, b, b_scale, b_real):  # type: ignore[no-untyped-def]
+    """Two values -> -1, 0, 1, UNORDERED, INCOMPARABLE or UNDECIDED."""
+    if is_numeric(a_kind) and is_numeric(b_kind):
+        if a_kind <= DECIMAL and b_kind <= DECIMAL:
+            return compare_decimals(a, a_scale, b, b_scale)
+        single = max(a_kind, b_kind) == FLOAT
+        a_real, a_ok = to_real(a_kind, a, a_scale, a_real, single)
+        b_real, b_ok = to_real(b_kind, b, b_scale, b_real, single)
+        if not (a_ok and b_ok):
+            return np.int64(UNDECIDED)
+        if a_real != a_real or b_real != b_real:
+            return np.int64(UNORDERED)
+        return sign_of(a_real, b_real)
+    if a_kind == b_kind:
+        if a_kind in (BOOLEAN, DATETIME):
+            return sign_of(a, b)
+        if a_kind == DATE:
+            return sign_of(a * DAY - zone_micros(a_scale), b * DAY - zone_micros(b_scale))
+    # Of two terms whose text is unknown or of one beside a literal, nothing is known.
+    a_text, b_text = has_text_only(a_kind), has_text_only(b_kind)
+    if (a_text and (b_text or (b_kind >= BOOLEAN and b_kind <= DATE))) or (
+        b_text and a_kind >= BOOLEAN and a_kind <= DATE
+    ):
+        return np.int64(UNDECIDED)
+    return np.int64(INCOMPARABLE)
+
+
+@jit_inline
+def equality(order, a_kind, a_id, b_kind, b_id, first_nan, second_nan):  # type: ignore[no-untyped-def]
+    """SPARQL's `=` from what `compare` said: 1, 0, EQUAL_ERROR or EQUAL_SLOW.
+
+    `a_id` and `b_id`: ids of the terms, 0 for computed values. The NaNs are the only terms not equal to themselves.
+    """
+    if a_kind == ERROR or b_kind == ERROR:
+        return np.int64(EQUAL_ERROR)
+    if order <= UNORDERED:
+        return np.int64(order == 0)
+    if a_kind == SLOW or b_kind == SLOW:
+        return np.int64(EQUAL_SLOW)
+    if a_id != 0 and a_id == b_id:
+        return np.int64(a_id != first_nan and a_id != second_nan)
+    if order == UNDECIDED or a_kind == UNKNOWN or b_kind == UNKNOWN:
+        return np.int64(EQUAL_SLOW)
+    # IRIs and blank nodes are equal only to themselves; literals of different known types are not equal.
+    return np.int64(0)
+
+
+@jit_inline
+def order_class(kind):  # type: ignore[no-untyped-def]
+    """The place of a kind of term in the total order; -1 where the text decides (a literal without an inline form)."""
+    if kind == ERROR:
+        return np.int64(0)
+    if kind == BLANK:
+        return np.int64(1)
+    if kind == IRI:
+        return np.int64(2)
+    if is_numeric(kind):
+        return np.int64(3)
+    if kind == BOOLEAN:
+        return np.int64(4)
+    if kind == DATETIME:
+        return np.int64(5)
+    if kind == DATE:
+        return np.int64(6)
+    return np.int64(-1)
+
+
+@jit
+def order_key_numeric(identifier):  # type: ignore[no-untyped-def]
+    """(class, value as float64) of a term: a first, coarse sort key; terms with the same key need `compare_values`."""
+    kind, number, scale, real = decode(identifier)
+    if is_numeric(kind):
+        return np.int64(3), to_real(kind, number, scale, real, False)[0]
+    if kind == DATE:
+        return np.int64(6), np.float64(number * DAY - zone_micros(scale))
+    return order_class(kind), np.float64(number)
+
+
+@jit_inline
+def _order_mixed(number, scale, real):  # type: ignore[no-untyped-def]
+    """An exact number against a floating one, by their exact values -> -1, 0, 1, or UNORDERED where texts are needed."""
+    if scale == 0 and abs(real) < LIMIT:
+        whole = np.int64(np.floor(real))
+        return sign_of(number, whole) if number != whole else np.int64(-1 if real > np.floor(real) else 0)
+    if abs(number) > _EXACT:
+        return np.int64(UNORDERED)
+    product, error = exact_product(real, REAL_POWERS[scale])
+    exact = np.float64(number)
+    # Rounding is monotone, so that the error only matters where the rounded product is the number.
+    return sign_of(exact, product) if exact != product else sign_of(0.0, error)
+
+
+@jit_inline
+def _order_numbers(a_kind, a, a_scale, a_real, b_kind, b, b_scale, b_real):  # type: ignore[no-untyped-def]
+    """Two numbers by their exact values: promotion as in `compare` would not be transitive."""
+    if a_kind <= DECIMAL and b_kind <= DECIMAL:
+        return compare_decimals(a, a_scale, b, b_scale)
+    if a_kind <= DECIMAL:
+        return _order_mixed(a, a_scale, b_real)
+    if b_kind <= DECIMAL:
+        order = _order_mixed(b, b_scale, a_real)
+        return order if order == UNORDERED else -order
+    return sign_of(a_real, b_real)
+
+
+@jit
+def compare_values(a, b):  # type: ignore[no-untyped-def]
+    """Two ids in the total order -> -1, 0 (the same term) or 1; 2 where texts are needed."""
+    if a == b:
+        return np.int64(0)
+    a_kind, a_number, a_scale, a_real = decode(a)
+    b_kind, b_number, b_scale, b_real = decode(b)
+    a_class, b_class = order_class(a_kind), order_class(b_kind)
+    if a_class == b_class and a_class == 1:
+        return sign_of(a, b)
+    if a_class >= 0 and b_class >= 0 and a_class != b_class:
+        return sign_of(a_class, b_class)
+    if a_class < 0 or b_class < 0 or a_class == 2:
+        # Anything but an overflow id is a literal here, and comes after what is not one.
+        if a_kind == LITERAL and b_class >= 0 and b_class <= 2:
+            return np.int64(1)
+        if b_kind == LITERAL and a_class >= 0 and a_class <= 2:
+            return np.int64(-1)
+        return np.int64(UNORDERED)
+    if a_class == 3:
+        order = _order_numbers(a_kind, a_number, a_scale, a_real, b_kind, b_number, b_scale, b_real)
+    else:
+        order = compare(a_kind, a_number, a_scale, a_real, b_kind, b_number, b_scale, b_real)
+    return sign_of(a, b) if order == 0 else order

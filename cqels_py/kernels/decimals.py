@@ -1,0 +1,286 @@
+"""Exact decimal arithmetic: unscaled integers of 64 and 128 bits, and the shortest text form of floating numbers.
+
+A decimal is `unscaled / 10**scale`. A sum of many is signed 128 bits: `hi` (int64) and `lo` (uint64), two's
+complement. Nothing here relies on integers that wrap around, so that plain Python computes the same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_FLOAT, TAG_INTEGER, TAG_SHIFT
+from cqels_py.kernels.jit import jit, jit_inline
+
+POWERS = np.array([10**digits for digits in range(19)], np.int64)
+REAL_POWERS = np.array([10.0**digits for digits in range(23)])
+
+MAX_SCALE = 18
+"""Fraction digits that intermediate results may have."""
+ID_SCALE = 15
+"""Fraction digits that an id may have."""
+QUOTIENT_DIGITS = 16
+"""Significant digits to which a decimal division is rounded; integer digits are always all kept."""
+
+LIMIT = 1 << 62
+"""Intermediate results stay below this in size: sums of two then cannot overflow."""
+_ID_LIMIT = 1 << 55
+_EXACT = 1 << 53
+_LARGEST_COUNT = 1 << 59
+
+_HALF = np.int64(0xFFFFFFFF)
+_LOW = np.uint64(0xFFFFFFFF)
+_SHIFT = np.uint64(32)
+_VALUE_MASK = np.int64((1 << 56) - 1)
+_SPLITTER = 134217729.0
+
+
+@jit_inline
+def _low_half(lo):  # type: ignore[no-untyped-def]
+    return np.int64(lo & _LOW)
+
+
+@jit_inline
+def _high_half(lo):  # type: ignore[no-untyped-def]
+    return np.int64(lo >> _SHIFT)
+
+
+@jit_inline
+def _join(high, low):  # type: ignore[no-untyped-def]
+    """An unsigned word of two halves, each in 0 .. 2**32 - 1."""
+    return (np.uint64(high) << _SHIFT) | np.uint64(low)
+
+
+@jit_inline
+def add128(hi, lo, value):  # type: ignore[no-untyped-def]
+    """(hi, lo) + value -> (hi, lo)."""
+    low = _low_half(lo) + (value & _HALF)
+    high = _high_half(lo) + ((value >> 32) & _HALF) + (low >> 32)
+    return hi + (value >> 63) + (high >> 32), _join(high & _HALF, low & _HALF)
+
+
+@jit_inline
+def negate128(hi, lo):  # type: ignore[no-untyped-def]
+    low = (_HALF - _low_half(lo)) + 1
+    high = (_HALF - _high_half(lo)) + (low >> 32)
+    return -1 - hi + (high >> 32), _join(high & _HALF, low & _HALF)
+
+
+@jit_inline
+def _times(hi, lo, factor):  # type: ignore[no-untyped-def]
+    """A positive (hi, lo) times a factor below 2**30; ok is False when it does not fit."""
+    a = _low_half(lo) * factor
+    b = _high_half(lo) * factor + (a >> 32)
+    c = (hi & _HALF) * factor + (b >> 32)
+    d = (hi >> 32) * factor + (c >> 32)
+    ok = d < (1 << 31)
+    return ((d & np.int64(0x7FFFFFFF)) << 32) | (c & _HALF), _join(b & _HALF, a & _HALF), ok
+
+
+@jit_inline
+def scale128(hi, lo, digits):  # type: ignore[no-untyped-def]
+    """(hi, lo) * 10**digits -> (hi, lo, ok); ok is False on overflow. `digits` is 0 to 18."""
+    negative = hi < 0
+    if negative:
+        hi, lo = negate128(hi, lo)
+    first = min(digits, 9)
+    hi, lo, ok = _times(hi, lo, POWERS[first])
+    hi, lo, ok2 = _times(hi, lo, POWERS[digits - first])
+    if negative:
+        hi, lo = negate128(hi, lo)
+    return hi, lo, ok and ok2
+
+
+@jit_inline
+def is_narrow(hi, lo):  # type: ignore[no-untyped-def]
+    """Does (hi, lo) lie within plus or minus LIMIT?"""
+    high = _high_half(lo)
+    return (hi == 0 and high < (1 << 30)) or (hi == -1 and high >= (1 << 32) - (1 << 30))
+
+
+@jit_inline
+def narrow128(lo):  # type: ignore[no-untyped-def]
+    """The int64 of a (hi, lo) that is narrow."""
+    return np.int64(lo)
+
+
+@jit_inline
+def fits_id(hi, lo, scale):  # type: ignore[no-untyped-def]
+    """Has the decimal (hi, lo) / 10**scale, with just these fraction digits, an inline id?"""
+    high = _high_half(lo)
+    small = (hi == 0 and high < (1 << 23)) or (hi == -1 and high >= (1 << 32) - (1 << 23))
+    return small and scale >= 0 and scale <= ID_SCALE
+
+
+@jit_inline
+def digits_of(value):  # type: ignore[no-untyped-def]
+    """The number of decimal digits of a value from 0 on; 0 has none."""
+    digits = 0
+    while digits < 19 and value >= POWERS[digits]:
+        digits += 1
+    return digits
+
+
+@jit_inline
+def trim(unscaled, scale):  # type: ignore[no-untyped-def]
+    """Without trailing zeros after the point: the canonical form of computed decimals."""
+    if unscaled == 0:
+        return unscaled, np.int64(0)
+    while scale > 0 and unscaled % 10 == 0:
+        unscaled = unscaled // 10
+        scale -= 1
+    return unscaled, np.int64(scale)
+
+
+@jit_inline
+def _divide(hi, lo, divisor):  # type: ignore[no-untyped-def]
+    """A positive (hi, lo) by a divisor from 1 to LIMIT -> quotient, remainder, ok (the quotient is below LIMIT)."""
+    if hi == 0 and _high_half(lo) < (1 << 31):
+        value = np.int64(lo)
+        quotient = value // divisor
+        return quotient, value - quotient * divisor, quotient < LIMIT
+    quotient = np.int64(0)
+    rest = np.int64(0)
+    ok = True
+    low, high = _low_half(lo), _high_half(lo)
+    for position in range(126, -1, -1):
+        if position >= 64:
+            bit = (hi >> (position - 64)) & 1
+        elif position >= 32:
+            bit = (high >> (position - 32)) & 1
+        else:
+            bit = (low >> position) & 1
+        rest = rest * 2 + bit
+        if quotient >= (LIMIT >> 1):
+            ok = False
+            quotient = np.int64(0)
+        quotient = quotient * 2
+        if rest >= divisor:
+            rest -= divisor
+            quotient += 1
+    return quotient, rest, ok
+
+
+@jit
+def decimal_quotient(hi, lo, scale, count):  # type: ignore[no-untyped-def]
+    """The decimal (hi, lo) / 10**scale divided by a positive count -> (unscaled, scale, ok).
+
+    Rounded half to even to 16 significant digits, never left of the units, without trailing zeros. ok is False where
+    64 bits or MAX_SCALE fraction digits do not hold it.
+    """
+    negative = hi < 0
+    if negative:
+        hi, lo = negate128(hi, lo)
+    scale = np.int64(scale)
+    quotient, rest, ok = _divide(hi, lo, count)
+    if not ok or count >= _LARGEST_COUNT:
+        return np.int64(0), np.int64(0), False
+    # Not more than 16 + 19 rounds: the quotient starts with its first digit after at most 19 zeros.
+    while rest != 0 and scale < 2 * MAX_SCALE and quotient < POWERS[QUOTIENT_DIGITS - 1]:
+        rest = rest * 10
+        digit = rest // count
+        quotient = quotient * 10 + digit
+        rest -= digit * count
+        scale += 1
+    if rest != 0 and quotient < POWERS[QUOTIENT_DIGITS - 1]:
+        return np.int64(0), np.int64(0), False
+    excess = min(digits_of(quotient) - QUOTIENT_DIGITS, scale)
+    # Compare what is cut off with its half: twice the rest, and rest of the division as a tie-breaker.
+    if excess > 0:
+        power = POWERS[excess]
+        cut = quotient % power
+        quotient = quotient // power
+        scale -= excess
+        doubled, sticky = cut * 2 - power, rest != 0
+    else:
+        doubled, sticky = rest * 2 - count, False
+    if doubled > 0 or (doubled == 0 and (sticky or quotient % 2 == 1)):
+        quotient += 1
+    quotient, scale = trim(quotient, scale)
+    if negative:
+        quotient = -quotient
+    return quotient, scale, scale <= MAX_SCALE and quotient < LIMIT and quotient > -LIMIT
+
+
+@jit_inline
+def scaled_id(tag, unscaled, scale):  # type: ignore[no-untyped-def]
+    """The id of a decimal, double or float (or integer: scale 0, the datatype xsd:integer); 0 if it is not inline."""
+    if unscaled < -_ID_LIMIT or unscaled >= _ID_LIMIT or scale > ID_SCALE:
+        return np.int64(0)
+    # Signed ids: tags from 8 on are negative.
+    top = tag if tag < 8 else tag - 16
+    return np.int64((top << TAG_SHIFT) | (scale << 56) | (unscaled & _VALUE_MASK))
+
+
+@jit_inline
+def integer_to_id(value):  # type: ignore[no-untyped-def]
+    """The id of an xsd:integer, or 0."""
+    return scaled_id(np.int64(TAG_INTEGER), np.int64(value), np.int64(0))
+
+
+@jit_inline
+def decimal_to_id(unscaled, scale):  # type: ignore[no-untyped-def]
+    """The id of a computed decimal in its canonical form, or 0."""
+    unscaled, scale = trim(unscaled, scale)
+    return scaled_id(np.int64(TAG_DECIMAL), np.int64(unscaled), np.int64(scale))
+
+
+@jit_inline
+def exact_product(value, power):  # type: ignore[no-untyped-def]
+    """value * power -> (rounded product, its error), together exact (Dekker 1971)."""
+    product = value * power
+    split = value * _SPLITTER
+    high = split - (split - value)
+    low = value - high
+    split = power * _SPLITTER
+    power_high = split - (split - power)
+    power_low = power - power_high
+    return product, ((high * power_high - product) + high * power_low + low * power_high) + low * power_low
+
+
+@jit_inline
+def _rounded_product(value, power):  # type: ignore[no-untyped-def]
+    """The integer nearest to value * power."""
+    product, error = exact_product(value, power)
+    whole = np.rint(product)
+    fraction = (product - whole) + error
+    if fraction > 0.5:
+        whole += 1.0
+    elif fraction < -0.5:
+        whole -= 1.0
+    return whole
+
+
+@jit_inline
+def shortest(value, single):  # type: ignore[no-untyped-def]
+    """The shortest plain notation that reads as `value`: (unscaled, scale from 1 on, ok).
+
+    `single`: read as a float of 32 bits. ok is False where the canonical form is not plain (exponents, -0.0, INF) or
+    not decided here.
+    """
+    size = abs(value)
+    if size == 0.0:
+        return np.int64(0), np.int64(1), np.copysign(1.0, value) > 0
+    if not (size >= 1e-4 and size < (8388608.0 if single else 9e14)):
+        return np.int64(0), np.int64(0), False
+    for scale in range(1, ID_SCALE + 1):
+        whole = _rounded_product(value, REAL_POWERS[scale])
+        if abs(whole) > _EXACT:
+            break
+        back = whole / REAL_POWERS[scale]
+        if (np.float64(np.float32(back)) if single else back) == value:
+            return np.int64(whole), np.int64(scale), True
+    return np.int64(0), np.int64(0), False
+
+
+@jit_inline
+def double_to_id(value):  # type: ignore[no-untyped-def]
+    """The id of a computed xsd:double in its canonical form ("23.0", "0.1"), or 0 if that is not inline."""
+    unscaled, scale, ok = shortest(value, False)
+    return scaled_id(np.int64(TAG_DOUBLE), unscaled, scale) if ok else np.int64(0)
+
+
+@jit_inline
+def float_to_id(value):  # type: ignore[no-untyped-def]
+    """The same for xsd:float; `value` has been rounded to 32 bits."""
+    unscaled, scale, ok = shortest(value, True)
+    return scaled_id(np.int64(TAG_FLOAT), unscaled, scale) if ok else np.int64(0)

@@ -1,0 +1,65 @@
+"""Evaluation of compiled expressions over columns of term ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.elements import Ids
+from cqels_py.kernels.interpreter import UNRESOLVED, evaluate_rows
+
+_NO_TIMES = np.empty(0, np.int64)
+
+
+class SlowPath(Protocol):
+    """Evaluates the rows that the kernel cannot decide, by way of the terms' texts."""
+
+    def __call__(self, rows: Ids, now: Ids | None, as_test: bool) -> Ids:
+        """`rows` (number of inputs, n) and `now` (n) -> (n) ids, 0 for errors; or 1 and 0 where `as_test`."""
+        ...
+
+
+class Evaluator:
+    """One expression: a program for the kernel, and a way out for rows that need texts.
+
+    `code` (m, 2): see kernels.interpreter. `constants`, `special`: ids.
+    """
+
+    def __init__(self, code: Ids, constants: Ids, special: Ids, slow: SlowPath) -> None:
+        self._code = code
+        self._constants = constants
+        self._special = special
+        self._slow = slow
+
+    def evaluate(self, columns: Sequence[Ids] | Ids, now: Ids | None = None) -> Ids:
+        """The value for each row: ids, 0 where it is an error.
+
+        `columns`: the inputs' columns in their order, or the same as one (inputs, n) array. `now` (n): the ticks'
+        times in microseconds; needed by expressions with NOW, and by those without any input (they give n).
+        """
+        return self._run(columns, now, False)
+
+    def test(self, columns: Sequence[Ids] | Ids, now: Ids | None = None) -> npt.NDArray[np.bool_]:
+        """For each row: is the effective boolean value true? An error is not."""
+        true: npt.NDArray[np.bool_] = self._run(columns, now, True) == 1
+        return true
+
+    def _run(self, columns: Sequence[Ids] | Ids, now: Ids | None, as_test: bool) -> Ids:
+        inputs = _matrix(columns, now)
+        out = np.empty(inputs.shape[1], np.int64)
+        times = _NO_TIMES if now is None else now
+        unresolved = evaluate_rows(self._code, self._constants, self._special, inputs, times, as_test, out)
+        if unresolved:
+            rows = np.flatnonzero(out == UNRESOLVED)
+            out[rows] = self._slow(inputs[:, rows], None if now is None else now[rows], as_test)
+        return out
+
+
+def _matrix(columns: Sequence[Ids] | Ids, now: Ids | None) -> Ids:
+    """One contiguous (inputs, n) array: the kernel is compiled for that alone."""
+    if len(columns) == 0:
+        return np.empty((0, 0 if now is None else len(now)), np.int64)
+    return np.ascontiguousarray(columns, np.int64)
