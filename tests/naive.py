@@ -187,9 +187,7 @@ def moments(query: nodes.ContinuousQuery, arrived: Sequence[Element], ended: boo
     """The ticks in order; `arrived` holds elements of the query's streams only."""
     if not arrived:
         return []
-    arrivals = [
-        Moment(e.time, Phase.ARRIVAL, i + 1) for i, e in enumerate(arrived) if _is_tick(query, arrived, i)
-    ]
+    arrivals = [Moment(e.time, Phase.ARRIVAL, i + 1) for i, e in enumerate(arrived) if _is_tick(query, arrived, i)]
     with_arrival = {moment.time for moment in arrivals}
     expiries = {t for t in _expiries(query, arrived, ended) if t not in with_arrival}
     boundaries = {b for window in query.windows for b in _boundaries(window, arrived, ended)}

@@ -138,12 +138,9 @@ def _match(
     return result
 
 
-def _values(
-    variables: Sequence[Variable], rows: Sequence[Sequence[nodes.Term | None]], scope: Scope
-) -> list[Solution]:
+def _values(variables: Sequence[Variable], rows: Sequence[Sequence[nodes.Term | None]], scope: Scope) -> list[Solution]:
     solutions: list[Solution] = [
-        {v: canonical(term) for v, term in zip(variables, row, strict=True) if term is not None}
-        for row in rows
+        {v: canonical(term) for v, term in zip(variables, row, strict=True) if term is not None} for row in rows
     ]
     return [mu for mu in solutions if compatible(mu, scope.given)]
 
@@ -174,11 +171,7 @@ def _over_named(
 def _path_pattern(pattern: nodes.PathPattern, scope: Scope) -> list[Solution]:
     """`*`, `+` and `?` give each pair of nodes once; every other path as often as there are ways."""
     ends = [canonical(end) for end in (pattern.subject, pattern.object) if not isinstance(end, Variable)]
-    ends += [
-        scope.given[v]
-        for v in (pattern.subject, pattern.object)
-        if isinstance(v, Variable) and v in scope.given
-    ]
+    ends += [scope.given[v] for v in (pattern.subject, pattern.object) if isinstance(v, Variable) and v in scope.given]
     every_node = list(dict.fromkeys([node for s, _, o in scope.graph for node in (s, o)] + ends))
     wanted = (pattern.subject, pattern.object)
     in_graph = {node for s, _, o in scope.graph for node in (s, o)}
@@ -259,9 +252,7 @@ def _left_join(
     return solutions
 
 
-def _extend(
-    found: list[Solution], variable: Variable, expression: nodes.Expression, scope: Scope
-) -> list[Solution]:
+def _extend(found: list[Solution], variable: Variable, expression: nodes.Expression, scope: Scope) -> list[Solution]:
     solutions = []
     for mu in found:
         try:
@@ -280,9 +271,7 @@ def _distinct(found: list[Solution]) -> list[Solution]:
     return list(first.values())
 
 
-def _order(
-    found: list[Solution], conditions: Sequence[tuple[nodes.Expression, bool]], scope: Scope
-) -> list[Solution]:
+def _order(found: list[Solution], conditions: Sequence[tuple[nodes.Expression, bool]], scope: Scope) -> list[Solution]:
     """Python's sort keeps the order of equals, so the last condition is sorted by first."""
     ordered = sorted(found, key=lambda mu: [(str(v), order_key(mu[v])) for v in sorted(mu)])
     for expression, descending in reversed(conditions):

@@ -163,9 +163,7 @@ def _plus(term: Term) -> Term:
     return values.number_literal(values.number(term))
 
 
-def _rounding(
-    decimal_way: Callable[[Decimal], Decimal], float_way: Callable[[float], float]
-) -> Callable[[Term], Term]:
+def _rounding(decimal_way: Callable[[Decimal], Decimal], float_way: Callable[[float], float]) -> Callable[[Term], Term]:
     def apply(term: Term) -> Term:
         found = values.number(term)
         if found.kind == values.INTEGER:

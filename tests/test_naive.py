@@ -22,9 +22,7 @@ def scan(extent: nodes.Extent, text: str, ended: bool = True, bags: bool = True)
 def instants(windows: list[nodes.WindowDefinition], text: str, ended: bool = True) -> list[str]:
     """The ticks of a query with these windows: time and E(xpiry), A(rrival) or B(oundary)."""
     asked = query(nodes.Values((), ((),)), "", windows)
-    return [
-        f"{m.time}{m.phase.name[0]}{m.seen}" for m in moments(asked, relevant(asked, elements(text)), ended)
-    ]
+    return [f"{m.time}{m.phase.name[0]}{m.seen}" for m in moments(asked, relevant(asked, elements(text)), ended)]
 
 
 # --- one window -----------------------------------------------------------------------

@@ -14,9 +14,7 @@ from tests.traces import bgp, iri, over, query, term, window
 S, OBJECT, X, Y, N = (Variable(name) for name in "soxyn")
 
 
-def answer(
-    pattern: nodes.Pattern, variables: str, text: str, static: Static | None = None, bags: bool = True
-) -> str:
+def answer(pattern: nodes.Pattern, variables: str, text: str, static: Static | None = None, bags: bool = True) -> str:
     """The answer over a window that holds the triples in `text`."""
     whole = nodes.Window((iri("w"),), pattern)
     asked = query(whole, variables, [window("w", "S", nodes.Everything())], bags=bags)
@@ -203,9 +201,7 @@ def test_rows_are_in_the_order_asked_for() -> None:
     scan = nodes.Window((iri("w"),), nodes.LeftJoin(bgp("?s p 0"), bgp("?s q ?x"), None))
     graph = "a p 0, b p 0, c p 0, d p 0, e p 0, b q 'x', c q 10, d q 9.5, e q z"
     for descending, expected in ((False, "aedcb"), (True, "bcdea")):
-        asked = query(
-            nodes.OrderBy(scan, ((ref("x"), descending),)), "s", [window("w", "S", nodes.Everything())]
-        )
+        asked = query(nodes.OrderBy(scan, ((ref("x"), descending),)), "s", [window("w", "S", nodes.Everything())])
         (tick,) = ticks(asked, [Element(0, asked.windows[0].stream, traces.triples(graph))])
         assert [traces.row(mapping) for mapping in tick.rows] == [f"s={name}" for name in expected]
 
@@ -218,9 +214,7 @@ def test_projection_hides_variables_of_a_subquery() -> None:
 # --- aggregates -----------------------------------------------------------------------
 
 
-def grouped(
-    function: str, text: str, *, distinct: bool = False, by: str = "", separator: str | None = None
-) -> str:
+def grouped(function: str, text: str, *, distinct: bool = False, by: str = "", separator: str | None = None) -> str:
     aggregate = nodes.AggregateCall(function, ref("x"), distinct, separator)
     keys = tuple(Variable(name) for name in by)
     return answer(nodes.Group(bgp("?s p ?x"), keys, ((N, aggregate),)), by + " n", text)

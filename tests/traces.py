@@ -111,14 +111,10 @@ def row(mapping: Mapping) -> str:
 
 def answers(found: Sequence[Tick]) -> list[str]:
     """Each tick as `time: row | row`, rows sorted."""
-    return [
-        f"{tick.time}: {' | '.join(sorted(row(mapping) for mapping in tick.rows))}".strip() for tick in found
-    ]
+    return [f"{tick.time}: {' | '.join(sorted(row(mapping) for mapping in tick.rows))}".strip() for tick in found]
 
 
 def changes(found: Sequence[Change]) -> list[str]:
     """Each result as `time sign row`, sorted within a tick."""
     ordered = sorted(found, key=lambda change: (change.tick, change.sign, row(change.mapping)))
-    return [
-        f"{change.time} {'+' if change.sign > 0 else '-'} {row(change.mapping)}".strip() for change in ordered
-    ]
+    return [f"{change.time} {'+' if change.sign > 0 else '-'} {row(change.mapping)}".strip() for change in ordered]

@@ -1,0 +1,531 @@
+"""Hypothesis strategies: small streams, static data and continuous queries over them, as text.
+
+    @given(scenarios({"join", "filter"}, {"range", "count"}))
+    def test_something(scenario: Scenario) -> None:
+        text = scenario.texts[Dialect.CQELS_QL]
+
+A query is a group of window blocks joined by common variables; each feature adds a clause, more often than not.
+It is written in every dialect that has its windows. Data is drawn for the predicates that the query asks for,
+from few subjects and values, so that answers are seldom empty. What the contract leaves open (LIMIT without a
+total order, sums of inexact doubles) is never drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+from rdflib import XSD, URIRef
+
+from cqels_py.algebra.nodes import Dialect
+from tests import traces
+from tests.naive import Element, Static
+from tests.naive_algebra import Triple
+from tests.naive_values import typed
+from tests.traces import EX, STREAMS
+
+T = TypeVar("T")
+
+FEATURES = frozenset(
+    {
+        *("join", "filter", "aggregate", "distinct", "minus", "not_exists", "union", "bind", "static"),
+        *("optional", "path", "order", "subquery", "values", "graph", "ask"),
+    }
+)
+WINDOWS = frozenset({"range", "now", "all", "count", "triples", "step", "tumbling", "count_step"})
+C_SPARQL_WINDOWS = frozenset({"step", "tumbling", "triples"})
+RSP_QL_WINDOWS = frozenset({"range", "count", "step", "tumbling", "count_step"})
+
+SECOND = 1_000_000
+NODES = ("a", "b", "c")
+LINK = "link"
+LABEL = "label"
+VALUES = {
+    "int": ("0", "1", "2", "3"),
+    "dec": ("0.1", "1.5", "-2.25"),
+    "dbl": ("0.25e0", "-1.5e0", "2.0e0"),
+    "num": ("1", "1.5", "0.5e0", "7"),
+    "str": ("'x'", "'y'", "'xy'"),
+    "lang": ("'x'@en", "'x'@fr", "'y'@en"),
+    "when": ("2024-01-01T00:00:00Z", "2024-01-01T00:00:00.5Z", "2024-03-01T12:30:00Z"),
+}
+"""The predicates with literal values: each has its own kind of value, so that comparisons are defined."""
+NUMERIC = ("int", "dec", "dbl", "num")
+
+
+@dataclass(frozen=True)
+class Extent:
+    """A window's size as drawn: `kind` of WINDOWS; milliseconds, or a count."""
+
+    kind: str
+    size: int = 0
+    step: int = 0
+
+    def text(self, dialect: Dialect) -> str:
+        match self.kind:
+            case "range":
+                return f"[RANGE {_duration(self.size, dialect)}]"
+            case "step":
+                return f"[RANGE {_duration(self.size, dialect)} STEP {_duration(self.step, dialect)}]"
+            case "tumbling" if dialect is Dialect.RSP_QL:
+                return f"[RANGE {_duration(self.size, dialect)} STEP {_duration(self.size, dialect)}]"
+            case "tumbling":
+                return f"[RANGE {_duration(self.size, dialect)} TUMBLING]"
+            case "count" | "count_step":
+                word = "ELEMENTS" if dialect is Dialect.RSP_QL else "COUNT"
+                return f"[{word} {self.size}{f' STEP {self.step}' if self.step else ''}]"
+            case "triples":
+                return f"[{'RANGE ' if dialect is Dialect.C_SPARQL else ''}TRIPLES {self.size}]"
+        return f"[{self.kind.upper()}]"
+
+
+def _duration(milliseconds: int, dialect: Dialect) -> str:
+    if dialect is Dialect.RSP_QL:
+        return f"PT{milliseconds / 1000:g}S"
+    return f"{milliseconds}ms" if milliseconds % 1000 else f"{milliseconds // 1000}s"
+
+
+@dataclass(frozen=True)
+class WindowUse:
+    stream: str
+    extent: Extent
+
+
+@dataclass(frozen=True, repr=False)
+class Scenario:
+    """A query in each dialect that can say it, the elements of its streams, and static data."""
+
+    texts: dict[Dialect, str]
+    elements: tuple[Element, ...]
+    static: Static
+
+    def __repr__(self) -> str:
+        lines = [f"--- {dialect.value}\n{text}" for dialect, text in self.texts.items()]
+        lines += ["--- elements", *(_element_line(element) for element in self.elements)]
+        lines += ["--- static", *(_triple_text(triple) for triple in self.static.default)]
+        for name, triples in self.static.named.items():
+            lines += [f"--- static {name}", *(_triple_text(triple) for triple in triples)]
+        return "\n".join(lines)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What Hypothesis prints of a falsifying example."""
+        printer.text(f"\n{self!r}\n")
+
+
+def _element_line(element: Element) -> str:
+    content = ", ".join(_triple_text(triple) for triple in element.triples)
+    return f"{element.time} {element.stream.removeprefix(STREAMS)} {content}"
+
+
+def _triple_text(triple: Triple) -> str:
+    return " ".join(traces.short(term) for term in triple)
+
+
+# --- queries --------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Query:
+    """A query being drawn.
+
+    `kinds`: what variables that are surely bound hold; `maybe`: those that may be unbound. `pool`: the predicates
+    with literals that it asks for.
+    """
+
+    draw: Callable[[st.SearchStrategy[Any]], Any]
+    features: frozenset[str]
+    window_kinds: frozenset[str]
+    uses: list[WindowUse] = field(default_factory=list)
+    kinds: dict[str, str] = field(default_factory=dict)
+    maybe: dict[str, str] = field(default_factory=dict)
+    pool: list[str] = field(default_factory=list)
+    predicates: set[str] = field(default_factory=set)
+    made: int = 0
+
+    def chance(self, percent: int) -> bool:
+        return bool(self.draw(st.integers(0, 99)) < percent)
+
+    def wants(self, feature: str, percent: int = 70) -> bool:
+        return feature in self.features and self.chance(percent)
+
+    def pick(self, choices: Sequence[T]) -> T:
+        chosen: T = self.draw(st.sampled_from(list(choices)))
+        return chosen
+
+    def fresh(self, kind: str) -> str:
+        self.made += 1
+        name = f"?v{self.made}"
+        self.kinds[name] = kind
+        return name
+
+    def known(self, *kinds: str) -> list[str]:
+        return [name for name, kind in self.kinds.items() if kind in kinds]
+
+    @contextmanager
+    def hidden(self, keep_as_maybe: bool = False) -> Iterator[None]:
+        """Variables made inside are not seen (or only perhaps bound) after it."""
+        before = dict(self.kinds)
+        yield
+        if keep_as_maybe:
+            self.maybe |= {name: kind for name, kind in self.kinds.items() if name not in before}
+        self.kinds = before
+
+    def triple(self, subject: str | None = None) -> str:
+        """A triple pattern whose subject is a known node where there is one."""
+        nodes = self.known("node")
+        subject = subject or (self.pick(nodes) if nodes else self.fresh("node"))
+        if self.chance(40):
+            self.predicates.add(LINK)
+            return f"{subject} {self.path()} {self.node()} ."
+        predicate = self.pick(self.pool)
+        self.predicates.add(predicate)
+        return f"{subject} :{predicate} {self.value(predicate)} ."
+
+    def path(self) -> str:
+        if not self.wants("path"):
+            return f":{LINK}"
+        self.predicates.add("other")
+        return self.pick(
+            [
+                ":link+",
+                ":link*",
+                ":link?",
+                ":link/:link",
+                "^:link",
+                ":link|:other",
+                "(:link|^:other)/:link?",
+                "!:link",
+            ]
+        )
+
+    def node(self) -> str:
+        if self.chance(10):
+            return ":" + self.pick(NODES)
+        nodes = self.known("node")
+        return self.pick(nodes) if nodes and self.chance(25) else self.fresh("node")
+
+    def value(self, kind: str) -> str:
+        if self.chance(10):
+            return sparql(self.pick(VALUES[kind]))
+        same = self.known(kind)
+        return self.pick(same) if same and self.chance(30) else self.fresh(kind)
+
+    def block(self, body: str) -> str:
+        """A window over the body; the text's %n% is replaced by the dialect's words."""
+        reuse = self.uses and self.chance(20)
+        if reuse or len(self.uses) >= 3:
+            number = self.draw(st.integers(0, len(self.uses) - 1))
+        else:
+            number = len(self.uses)
+            self.uses.append(WindowUse(self.pick(["one", "two"]), self.extent()))
+        return f"%{number}% {{ {body} }}"
+
+    def extent(self) -> Extent:
+        kind = self.pick(sorted(self.window_kinds))
+        size = self.draw(st.sampled_from([1000, 2000, 3000, 5000, 1500]))
+        count = self.draw(st.integers(1, 5))
+        match kind:
+            case "range" | "tumbling":
+                return Extent(kind, size)
+            case "step":
+                return Extent(kind, size, self.pick([1000, 2000, 3000, 500]))
+            case "count" | "triples":
+                return Extent(kind, count)
+            case "count_step":
+                return Extent(kind, count, self.pick([1, 2, 3]))
+        return Extent(kind)
+
+    def triples(self) -> str:
+        """One to three connected triple patterns, perhaps with a filter."""
+        most = 3 if "join" in self.features else 1
+        body = " ".join(self.triple() for _ in range(self.draw(st.integers(1, most))))
+        if not self.wants("filter", 30):
+            return body
+        everything, self.kinds = self.kinds, {name: k for name, k in self.kinds.items() if f"{name} " in body}
+        condition = self.filter()
+        self.kinds = everything
+        return f"{body} {condition}"
+
+    def filter(self) -> str:
+        return f"FILTER ({self.condition()})"
+
+    def condition(self) -> str:
+        """A condition on known variables; in a block only its own are in scope."""
+        numbers = self.known(*NUMERIC)
+        forms: list[str] = []
+        if numbers:
+            one, other = self.pick(numbers), self.pick(numbers)
+            forms += [
+                f"{one} > {self.pick(['0', '1', '1.5', '1.0e0'])}",
+                f"{one} + {other} <= 3",
+                f"{one} = {other}",
+            ]
+            forms += [
+                f"{one} * 2 != {other} / 2",
+                f"!({one} < 1)",
+                f"{one} IN (1, 1.5, 2.0e0)",
+                f"-{one} < {other}",
+            ]
+        forms += [f"STRSTARTS({name}, 'x') || {name} = 'y'" for name in self.known("str")[:1]]
+        forms += [f"LANG({name}) = 'en'" for name in self.known("lang")[:1]]
+        forms += [f'{name} > "2024-01-01T00:00:00Z"^^xsd:dateTime' for name in self.known("when")[:1]]
+        nodes = self.known("node")
+        forms += [f"{self.pick(nodes)} != {self.pick(nodes)}", f"{self.pick(nodes)} != :a"] if nodes else []
+        forms += [f"!BOUND({name})" for name in list(self.maybe)[:1]]
+        return self.pick(forms) if forms else "true"
+
+    def body(self) -> str:
+        """The group graph pattern: window blocks, then what the features add."""
+        most = 3 if "join" in self.features else 1
+        parts = [self.block(self.triples()) for _ in range(self.draw(st.integers(1, most)))]
+        for feature, clause in (
+            ("static", self.static),
+            ("graph", self.graph),
+            ("subquery", self.subquery),
+            ("union", self.union),
+            ("values", self.inline_values),
+            ("optional", self.optional),
+            ("bind", self.bind),
+            ("minus", self.minus),
+            ("not_exists", self.not_exists),
+            ("filter", self.filter),
+        ):
+            if self.wants(feature):
+                parts.append(clause())
+        return "\n  ".join(parts)
+
+    def shared_node(self) -> str:
+        nodes = self.known("node")
+        return self.pick(nodes) if nodes else ":a"
+
+    def static(self) -> str:
+        return f"{self.shared_node()} :label {self.fresh('str')} ."
+
+    def graph(self) -> str:
+        name = self.pick([":g", ":h", "?graph"])
+        if name == "?graph":
+            self.maybe[name] = "node"
+        return f"GRAPH {name} {{ {self.shared_node()} :label {self.fresh('str')} }}"
+
+    def union(self) -> str:
+        subject = self.shared_node()
+        with self.hidden(keep_as_maybe=True):
+            left = self.block(self.triple(subject))
+        with self.hidden(keep_as_maybe=True):
+            right = self.block(self.triple(subject))
+        return f"{{ {left} }} UNION {{ {right} }}"
+
+    def optional(self) -> str:
+        with self.hidden(keep_as_maybe=True):
+            body = self.block(self.triple(self.shared_node()))
+            condition = self.filter() if self.wants("filter", 40) else ""
+        return f"OPTIONAL {{ {body} {condition} }}"
+
+    def minus(self) -> str:
+        with self.hidden():
+            return f"MINUS {{ {self.block(self.triple(self.shared_node()))} }}"
+
+    def not_exists(self) -> str:
+        word = self.pick(["NOT EXISTS", "NOT EXISTS", "EXISTS"])
+        with self.hidden():
+            body = self.block(self.triple(self.shared_node()))
+            condition = self.filter() if self.chance(30) else ""
+        return f"FILTER {word} {{ {body} {condition} }}"
+
+    def subquery(self) -> str:
+        subject = self.shared_node()
+        with self.hidden():
+            body = self.block(self.triple(subject))
+        if not subject.startswith("?"):
+            return body
+        counted = self.fresh("int")
+        return f"{{ SELECT {subject} (COUNT(*) AS {counted}) WHERE {{ {body} }} GROUP BY {subject} }}"
+
+    def inline_values(self) -> str:
+        subject = self.shared_node()
+        if not subject.startswith("?"):
+            return ""
+        return f"VALUES {subject} {{ :a :b }}"
+
+    def bind(self) -> str:
+        numbers, texts = self.known(*NUMERIC), self.known("str")
+        forms = [f"{name} + 1" for name in numbers[:1]] + [f"{name} / 4" for name in numbers[-1:]]
+        forms += [f"CONCAT({name}, '!')" for name in texts[:1]] + [
+            f"IF({name} > 1, 'high', 'low')" for name in numbers[:1]
+        ]
+        forms += [f"STR({name})" for name in self.known("node")[:1]] + [
+            f"COALESCE({name}, 0)" for name in list(self.maybe)[:1]
+        ]
+        expression = self.pick(forms) if forms else "1"
+        self.made += 1
+        name = f"?b{self.made}"
+        self.maybe[name] = "bound"
+        return f"BIND ({expression} AS {name})"
+
+    def visible(self) -> list[str]:
+        return [*self.kinds, *self.maybe]
+
+    def select(self) -> tuple[str, str]:
+        """The words before WHERE and after the group."""
+        body_variables = self.visible()
+        if self.wants("ask", 30):
+            return "ASK", ""
+        if "aggregate" in self.features:
+            return self.grouped()
+        count = self.draw(st.integers(1, max(1, len(body_variables))))
+        columns = body_variables[:count] if body_variables else ["*"]
+        distinct = "DISTINCT " if self.wants("distinct", 100) else ""
+        return f"SELECT {distinct}{' '.join(columns)}", self.order(columns)
+
+    def grouped(self) -> tuple[str, str]:
+        keys = [name for name in self.visible()[:3] if self.chance(40)][:2]
+        names = [f"?n{number}" for number in range(self.draw(st.integers(1, 3)))]
+        calls = [self.aggregate() for _ in names]
+        columns = [*keys, *(f"({call} AS {name})" for call, name in zip(calls, names, strict=True))]
+        after = f"GROUP BY {' '.join(keys)}" if keys else ""
+        if self.chance(20):
+            after += " HAVING (COUNT(*) > 1)"
+        distinct = "DISTINCT " if self.wants("distinct", 50) else ""
+        return f"SELECT {distinct}{' '.join(columns)}", f"{after}\n{self.order([*keys, *names])}"
+
+    def aggregate(self) -> str:
+        numbers = self.known(*NUMERIC)
+        forms = ["COUNT(*)", *(f"COUNT({name})" for name in self.visible()[-1:])]
+        forms += [f"COUNT(DISTINCT {name})" for name in self.visible()[:1]]
+        for name in [self.pick(numbers)] * 2 if numbers else []:
+            forms += [f"{word}({name})" for word in ("SUM", "AVG", "MIN", "MAX")]
+            forms += [f"SUM(DISTINCT {name})", f"AVG({name} * 2)"]
+        forms += [f"MAX({name})" for name in self.known("str", "when")[:1]]
+        forms += [f"GROUP_CONCAT({name}; SEPARATOR=',')" for name in self.known("str")[:1]]
+        return self.pick(forms)
+
+    def order(self, columns: list[str]) -> str:
+        """A total order of the rows, so that LIMIT is determined."""
+        if not self.wants("order", 100) or columns == ["*"]:
+            return ""
+        keys = [f"DESC({name})" if self.chance(40) else name for name in self.draw(st.permutations(columns))]
+        offset = f" OFFSET {self.draw(st.integers(1, 2))}" if self.chance(30) else ""
+        return f"ORDER BY {' '.join(keys)} LIMIT {self.draw(st.integers(1, 4))}{offset}"
+
+
+def sparql(short: str) -> str:
+    """A value of VALUES in SPARQL's syntax; rdflib's parser breaks on a negative decimal without quotes."""
+    if short.startswith("-") and "e" not in short:
+        return f'"{short}"^^xsd:decimal'
+    return f'"{short}"^^xsd:dateTime' if short.startswith("2024") else short
+
+
+PREFIXES = f"PREFIX : <{EX}>\nPREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
+
+
+def _texts(uses: Sequence[WindowUse], head: str, body: str, tail: str) -> dict[Dialect, str]:
+    """The query in every dialect that has its windows."""
+    kinds = {use.extent.kind for use in uses}
+    texts = {Dialect.CQELS_QL: _cqels(uses, head, body, tail)}
+    if kinds <= RSP_QL_WINDOWS:
+        texts[Dialect.RSP_QL] = _rsp(uses, head, body, tail)
+    if kinds <= C_SPARQL_WINDOWS and len({use.stream for use in uses}) == len(uses) and "GRAPH" not in body:
+        texts[Dialect.C_SPARQL] = _csparql(uses, head, body, tail)
+    return texts
+
+
+def _cqels(uses: Sequence[WindowUse], head: str, body: str, tail: str) -> str:
+    blocks = [f"STREAM <{STREAMS}{use.stream}> {use.extent.text(Dialect.CQELS_QL)}" for use in uses]
+    return f"{PREFIXES}{head}\nWHERE {{\n  {_fill(body, blocks)}\n}}\n{tail}".strip()
+
+
+def _rsp(uses: Sequence[WindowUse], head: str, body: str, tail: str) -> str:
+    named = [
+        f"FROM NAMED WINDOW :w{number} ON <{STREAMS}{use.stream}> {use.extent.text(Dialect.RSP_QL)}"
+        for number, use in enumerate(uses)
+    ]
+    blocks = [f"WINDOW :w{number}" for number in range(len(uses))]
+    start = f"{PREFIXES}REGISTER ISTREAM <{EX}out> AS\n{head}\n" + "\n".join(named)
+    return f"{start}\nWHERE {{\n  {_fill(body, blocks)}\n}}\n{tail}".strip()
+
+
+def _csparql(uses: Sequence[WindowUse], head: str, body: str, tail: str) -> str:
+    """One merged graph: the blocks become plain groups."""
+    sources = [f"FROM STREAM <{STREAMS}{use.stream}> {use.extent.text(Dialect.C_SPARQL)}" for use in uses]
+    start = f"REGISTER QUERY q AS\n{PREFIXES}{head}\n" + "\n".join(sources)
+    return f"{start}\nWHERE {{\n  {_fill(body, [''] * len(uses))}\n}}\n{tail}".strip()
+
+
+def _fill(body: str, blocks: Iterable[str]) -> str:
+    for number, block in enumerate(blocks):
+        body = body.replace(f"%{number}%", block)
+    return body
+
+
+# --- data -----------------------------------------------------------------------------------------
+
+
+def _object(predicate: str) -> st.SearchStrategy[str]:
+    if predicate == LABEL:
+        return st.sampled_from(list(VALUES["str"]))
+    return st.sampled_from(list(VALUES.get(predicate, NODES)))
+
+
+@st.composite
+def triple_of(draw: st.DrawFn, predicates: Sequence[str]) -> Triple:
+    predicate = draw(st.sampled_from(list(predicates)))
+    value = draw(_object(predicate))
+    subject = traces.term(draw(st.sampled_from(NODES)))
+    return subject, traces.term(predicate), _term(value)
+
+
+def _term(short: str) -> Any:
+    if short.startswith("2024"):
+        return typed(short, XSD.dateTime)
+    return traces.term(short)
+
+
+@st.composite
+def element_lists(
+    draw: st.DrawFn, predicates: Sequence[str], streams: Sequence[str], most: int = 25
+) -> tuple[Element, ...]:
+    """Elements in time order, with ties, gaps and the same triples again."""
+    gaps = st.sampled_from([0, 0, 500, 1000, 1000, 1000, 2000, 3000, 7000])
+    contents = st.lists(triple_of(predicates), min_size=1, max_size=4, unique=True)
+    drawn = draw(st.lists(st.tuples(gaps, st.sampled_from(list(streams)), contents), min_size=0, max_size=most))
+    time = draw(st.sampled_from([0, 1_700_000_000_000_000, 250_000]))
+    found = []
+    for gap, stream, triples in drawn:
+        time += gap * 1000
+        found.append(Element(time, URIRef(STREAMS + stream), tuple(triples)))
+    return tuple(found)
+
+
+@st.composite
+def static_data(draw: st.DrawFn) -> Static:
+    """Labels of the nodes: in the default graph and in two named ones."""
+    labels = st.lists(triple_of([LABEL, LINK]), max_size=4, unique=True)
+    return Static(draw(labels), {URIRef(EX + name): draw(labels) for name in ("g", "h")})
+
+
+@st.composite
+def scenarios(
+    draw: st.DrawFn,
+    features: Iterable[str] = ("join", "filter"),
+    windows: Iterable[str] = ("range", "count"),
+    most_elements: int = 25,
+) -> Scenario:
+    """A query with any of the features over windows of these kinds, with data for it.
+
+    `texts` always has CQELS-QL; other dialects where they have such windows (C_SPARQL_WINDOWS, RSP_QL_WINDOWS).
+    """
+    chosen, kinds = frozenset(features), frozenset(windows)
+    assert chosen <= FEATURES, f"unknown features: {sorted(chosen - FEATURES)}"
+    assert kinds <= WINDOWS, f"unknown windows: {sorted(kinds - WINDOWS)}"
+    pool = [draw(st.sampled_from(NUMERIC)), draw(st.sampled_from(sorted(VALUES)))]
+    query = _Query(draw, chosen, kinds, pool=pool)
+    body = query.body()
+    head, tail = query.select()
+    predicates = sorted({*query.predicates, "other"} if query.chance(30) else query.predicates)
+    streams = sorted({use.stream for use in query.uses})
+    elements = draw(element_lists(predicates or [LINK], streams, most_elements))
+    static = draw(static_data()) if chosen & {"static", "graph"} else Static()
+    return Scenario(_texts(query.uses, head, body, tail), elements, static)
