@@ -112,15 +112,6 @@ def fits_id(hi, lo, scale):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def digits_of(value):  # type: ignore[no-untyped-def]
-    """The number of decimal digits of a value from 0 on; 0 has none."""
-    digits = 0
-    while digits < 19 and value >= POWERS[digits]:
-        digits += 1
-    return digits
-
-
-@jit_inline
 def trim(unscaled, scale):  # type: ignore[no-untyped-def]
     """Without trailing zeros after the point: the canonical form of computed decimals."""
     if unscaled == 0:
@@ -133,31 +124,42 @@ def trim(unscaled, scale):  # type: ignore[no-untyped-def]
 
 @jit_inline
 def _divide(hi, lo, divisor):  # type: ignore[no-untyped-def]
-    """A positive (hi, lo) by a divisor from 1 to LIMIT -> quotient, remainder, ok (the quotient is below LIMIT)."""
-    if hi == 0 and _high_half(lo) < (1 << 31):
+    """A positive (hi, lo) by a divisor from 1 to LIMIT -> hi, lo, remainder."""
+    low, high = _low_half(lo), _high_half(lo)
+    if hi == 0 and high < (1 << 31):
         value = np.int64(lo)
         quotient = value // divisor
-        return quotient, value - quotient * divisor, quotient < LIMIT
-    quotient = np.int64(0)
+        return np.int64(0), np.uint64(quotient), value - quotient * divisor
     rest = np.int64(0)
-    ok = True
-    low, high = _low_half(lo), _high_half(lo)
-    for position in range(126, -1, -1):
-        if position >= 64:
-            bit = (hi >> (position - 64)) & 1
-        elif position >= 32:
-            bit = (high >> (position - 32)) & 1
-        else:
-            bit = (low >> position) & 1
-        rest = rest * 2 + bit
-        if quotient >= (LIMIT >> 1):
-            ok = False
-            quotient = np.int64(0)
-        quotient = quotient * 2
+    for position in range(63, -1, -1):
+        rest = rest * 2 + ((hi >> position) & 1)
+        hi = hi & ~(np.int64(1) << position)
         if rest >= divisor:
             rest -= divisor
-            quotient += 1
-    return quotient, rest, ok
+            hi = hi | (np.int64(1) << position)
+    for half in range(2):
+        word = low if half else high
+        quotient = np.int64(0)
+        for position in range(31, -1, -1):
+            rest = rest * 2 + ((word >> position) & 1)
+            quotient = quotient * 2
+            if rest >= divisor:
+                rest -= divisor
+                quotient += 1
+        if half:
+            low = quotient
+        else:
+            high = quotient
+    return hi, _join(high, low), rest
+
+
+@jit_inline
+def _drop_digit(hi, lo):  # type: ignore[no-untyped-def]
+    """A positive (hi, lo) by ten -> hi, lo, the digit."""
+    quotient = hi // 10
+    high = ((hi - quotient * 10) << 32) | _high_half(lo)
+    low = ((high % 10) << 32) | _low_half(lo)
+    return quotient, _join(high // 10, low // 10), low % 10
 
 
 @jit
@@ -165,40 +167,42 @@ def decimal_quotient(hi, lo, scale, count):  # type: ignore[no-untyped-def]
     """The decimal (hi, lo) / 10**scale divided by a positive count -> (unscaled, scale, ok).
 
     Rounded half to even to 16 significant digits, never left of the units, without trailing zeros. ok is False where
-    64 bits or MAX_SCALE fraction digits do not hold it.
+    62 bits or MAX_SCALE fraction digits do not hold it.
     """
     negative = hi < 0
     if negative:
         hi, lo = negate128(hi, lo)
     scale = np.int64(scale)
-    quotient, rest, ok = _divide(hi, lo, count)
-    if not ok or count >= _LARGEST_COUNT:
+    if count >= _LARGEST_COUNT:
         return np.int64(0), np.int64(0), False
-    # Not more than 16 + 19 rounds: the quotient starts with its first digit after at most 19 zeros.
-    while rest != 0 and scale < 2 * MAX_SCALE and quotient < POWERS[QUOTIENT_DIGITS - 1]:
-        rest = rest * 10
-        digit = rest // count
-        quotient = quotient * 10 + digit
-        rest -= digit * count
-        scale += 1
-    if rest != 0 and quotient < POWERS[QUOTIENT_DIGITS - 1]:
+    hi, lo, rest = _divide(hi, lo, count)
+    digit = np.int64(0)
+    dropped, sticky = False, rest != 0
+    while scale > 0 and not (is_narrow(hi, lo) and np.int64(lo) < POWERS[QUOTIENT_DIGITS]):
+        sticky = sticky or digit != 0
+        hi, lo, digit = _drop_digit(hi, lo)
+        dropped = True
+        scale -= 1
+    if not is_narrow(hi, lo):
         return np.int64(0), np.int64(0), False
-    excess = min(digits_of(quotient) - QUOTIENT_DIGITS, scale)
-    # Compare what is cut off with its half: twice the rest, and rest of the division as a tie-breaker.
-    if excess > 0:
-        power = POWERS[excess]
-        cut = quotient % power
-        quotient = quotient // power
-        scale -= excess
-        doubled, sticky = cut * 2 - power, rest != 0
+    quotient = np.int64(lo)
+    if dropped:
+        beyond_half = digit - 5
     else:
-        doubled, sticky = rest * 2 - count, False
-    if doubled > 0 or (doubled == 0 and (sticky or quotient % 2 == 1)):
+        sticky = False
+        while rest != 0 and scale < 2 * MAX_SCALE and quotient < POWERS[QUOTIENT_DIGITS - 1]:
+            rest = rest * 10
+            digit = rest // count
+            quotient = quotient * 10 + digit
+            rest -= digit * count
+            scale += 1
+        if rest != 0 and quotient < POWERS[QUOTIENT_DIGITS - 1]:
+            return np.int64(0), np.int64(0), False
+        beyond_half = rest * 2 - count
+    if beyond_half > 0 or (beyond_half == 0 and (sticky or quotient % 2 == 1)):
         quotient += 1
     quotient, scale = trim(quotient, scale)
-    if negative:
-        quotient = -quotient
-    return quotient, scale, scale <= MAX_SCALE and quotient < LIMIT and quotient > -LIMIT
+    return (-quotient if negative else quotient), scale, scale <= MAX_SCALE and quotient < LIMIT
 
 
 @jit_inline

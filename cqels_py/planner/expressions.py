@@ -36,7 +36,7 @@ ARITIES: dict[str, tuple[int, int | None]] = {
 
 
 def compile_expression(expression: Expression) -> ExpressionProgram:
-    """The program of an expression; UnsupportedQuery names what cannot be evaluated (EXISTS, RAND, unknown functions)."""
+    """The program of an expression; UnsupportedQuery names what cannot be evaluated (EXISTS, RAND, …)."""
     compiler = _Compiler()
     compiler.add(expression)
     return ExpressionProgram(

@@ -71,6 +71,14 @@ class JoinLayout:
                 self.choices[bound * n + q] = self.first[q] + self._columns[q].index(columns)
                 self.checks[bound * n + q] = self._check(bound, q, columns)
 
+    def probed(self, port: int) -> list[tuple[int, ...]]:
+        """The column sets by which a port is probed."""
+        return self._columns[port][: len(self._columns[port]) - self._full(port)]
+
+    def _full(self, port: int) -> int:
+        """1 if the port's last index is the one over all columns, by which negative mappings find their leaves."""
+        return 0 if self.ports[port].in_order else 1
+
     def _bound_variables(self, bound: int) -> set[int]:
         return {v for p, port in enumerate(self.ports) if bound >> p & 1 for v in port.variables}
 

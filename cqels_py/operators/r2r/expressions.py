@@ -21,6 +21,10 @@ class SlowPath(Protocol):
         """`rows` (number of inputs, n) and `now` (n) -> (n) ids, 0 for errors; or 1 and 0 where `as_test`."""
         ...
 
+    def clear(self) -> None:
+        """Forget what was remembered by ids."""
+        ...
+
 
 class Evaluator:
     """One expression: a program for the kernel, and a way out for rows that need texts.
@@ -46,6 +50,10 @@ class Evaluator:
         """For each row: is the effective boolean value true? An error is not."""
         true: npt.NDArray[np.bool_] = self._run(columns, now, True) == 1
         return true
+
+    def clear(self) -> None:
+        """To be called when the dictionary releases terms: ids may then come to mean something else."""
+        self._slow.clear()
 
     def _run(self, columns: Sequence[Ids] | Ids, now: Ids | None, as_test: bool) -> Ids:
         inputs = _matrix(columns, now)

@@ -38,7 +38,7 @@ class Filter(Stateless):
         for delta in inputs[0]:
             if len(delta):
                 columns = delta.columns
-                yield delta.take(self._condition.test([columns[c] for c in self._inputs], None))
+                yield delta.take(self._condition.test([columns[c] for c in self._inputs], ticks.time[delta.tick]))
 
 
 class Extend(Stateless):
@@ -51,7 +51,7 @@ class Extend(Stateless):
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         for delta in inputs[0]:
             columns = delta.columns
-            added = self._expression.evaluate([columns[c] for c in self._inputs], None)
+            added = self._expression.evaluate([columns[c] for c in self._inputs], ticks.time[delta.tick])
             yield delta.with_columns(np.concatenate([columns, added[np.newaxis]]))
 
 

@@ -103,11 +103,14 @@ def real_text(value: float, is_single: bool) -> str:
         return "NaN"
     if math.isinf(value):
         return "INF" if value > 0 else "-INF"
-    text = str(np.float32(value)) if is_single else repr(value)
+    text = np.format_float_scientific(np.float32(value), trim="-") if is_single else repr(value)
     mantissa, _, exponent = text.partition("e")
-    if not exponent:
-        return text
-    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
+    if exponent and (value == 0.0 or 1e-4 <= abs(value) < 1e16):
+        # Of 32 bits: the shortest digits, in the notation that Python chooses for floats of 64 bits.
+        mantissa, exponent = ("-" if text.startswith("-") else "") + format(abs(Decimal(text)), "f"), ""
+    if "." not in mantissa:
+        mantissa += ".0"
+    return f"{mantissa}E{int(exponent)}" if exponent else mantissa
 
 
 def number_term(number: Number) -> Term:

@@ -110,8 +110,8 @@ OrderKey: TypeAlias = tuple[object, ...]
 def order_key(term: Term | None) -> OrderKey:
     """A sort key for the total order of ORDER BY, MIN and MAX.
 
-    Unbound, blank nodes, IRIs, then literals: numbers by exact value (NaN first), booleans, dateTimes, dates, strings, and
-    all others by datatype, language and text. Terms with the same value are ordered by their texts.
+    Unbound, blank nodes, IRIs, then literals: numbers by exact value (NaN first), booleans, dateTimes, dates,
+    strings, and all others by datatype, language and text. Terms with the same value are ordered by their texts.
     """
     if term is None:
         return (0,)

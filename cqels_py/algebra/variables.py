@@ -1,0 +1,119 @@
+"""Which variables a pattern may bind, and which it binds in every mapping."""
+
+from __future__ import annotations
+
+from rdflib import Variable
+
+from cqels_py.algebra.nodes import (
+    BGP,
+    Call,
+    Constant,
+    Distinct,
+    Exists,
+    Expression,
+    Extend,
+    Filter,
+    Graph,
+    Group,
+    Join,
+    LeftJoin,
+    Minus,
+    NaryJoin,
+    OrderBy,
+    PathPattern,
+    Pattern,
+    Project,
+    Reduced,
+    Service,
+    Slice,
+    Union,
+    Values,
+    VariableRef,
+    Window,
+    WindowVariable,
+)
+
+Variables = frozenset[Variable]
+
+_ALWAYS_BOUND = {"COUNT"}
+
+
+def expression_variables(expression: Expression) -> Variables:
+    """Variables an expression reads; not those inside EXISTS."""
+    match expression:
+        case VariableRef(variable):
+            return frozenset([variable])
+        case Call(_, arguments):
+            return frozenset().union(*(expression_variables(argument) for argument in arguments))
+        case Constant() | Exists():
+            return frozenset()
+
+
+def has_exists(expression: Expression) -> bool:
+    """Is there an EXISTS or NOT EXISTS anywhere in it?"""
+    match expression:
+        case Exists():
+            return True
+        case Call(_, arguments):
+            return any(has_exists(argument) for argument in arguments)
+        case _:
+            return False
+
+
+def _named(*positions: object) -> Variables:
+    return frozenset(position for position in positions if isinstance(position, Variable))
+
+
+def possible_variables(pattern: Pattern) -> Variables:
+    """Variables in scope: those some mapping may bind."""
+    return _variables(pattern, certain=False)
+
+
+def certain_variables(pattern: Pattern) -> Variables:
+    """Variables bound in every mapping of the pattern."""
+    return _variables(pattern, certain=True)
+
+
+def _variables(pattern: Pattern, *, certain: bool) -> Variables:
+    match pattern:
+        case BGP(triples):
+            return _named(*(p for t in triples for p in (t.subject, t.predicate, t.object)))
+        case PathPattern(subject, _, object_):
+            return _named(subject, object_)
+        case Join(left, right):
+            return _variables(left, certain=certain) | _variables(right, certain=certain)
+        case NaryJoin(parts):
+            return frozenset().union(*(_variables(part, certain=certain) for part in parts))
+        case LeftJoin(left, right):
+            optional = frozenset() if certain else _variables(right, certain=False)
+            return _variables(left, certain=certain) | optional
+        case Union(parts):
+            each = [_variables(part, certain=certain) for part in parts]
+            return frozenset.intersection(*each) if certain else frozenset().union(*each)
+        case Minus(left, _):
+            return _variables(left, certain=certain)
+        case Extend(inner, variable, expression):
+            bound = not certain or isinstance(expression, Constant) or _is_bound_ref(inner, expression)
+            return _variables(inner, certain=certain) | (frozenset([variable]) if bound else frozenset())
+        case Values(variables, rows):
+            if not certain:
+                return frozenset(variables)
+            return frozenset(v for c, v in enumerate(variables) if all(row[c] is not None for row in rows))
+        case Graph(name, inner):
+            return _variables(inner, certain=certain) | _named(name)
+        case WindowVariable(variable, inner):
+            return _variables(inner, certain=certain) | frozenset([variable])
+        case Service(endpoint, inner, silent):
+            return frozenset() if certain and silent else _variables(inner, certain=certain) | _named(endpoint)
+        case Group(inner, keys, aggregates):
+            kept = frozenset(keys) & _variables(inner, certain=certain)
+            made = frozenset(v for v, call in aggregates if not certain or call.function in _ALWAYS_BOUND)
+            return kept | made
+        case Project(inner, variables):
+            return frozenset(variables) & _variables(inner, certain=certain)
+        case Filter(inner) | Distinct(inner) | Reduced(inner) | OrderBy(inner) | Slice(inner) | Window(_, inner):
+            return _variables(inner, certain=certain)
+
+
+def _is_bound_ref(inner: Pattern, expression: Expression) -> bool:
+    return isinstance(expression, VariableRef) and expression.variable in certain_variables(inner)

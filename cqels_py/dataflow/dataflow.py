@@ -1,0 +1,239 @@
+"""A query's operators, wired as its plan says, and one step of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from cqels_py.batches.delta import Delta, concatenate, insertions
+from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.batches.results import ResultBatch
+from cqels_py.dataflow.expressions import build_evaluator
+from cqels_py.dataflow.scans import Scans
+from cqels_py.dataflow.static_data import StaticData
+from cqels_py.dataflow.term_values import DictionaryValues
+from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.event_time.clock import ClockedWindow, Step, TickClock, Ticks
+from cqels_py.kernels.distinct import cancel
+from cqels_py.operators.operator import Operator
+from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy
+from cqels_py.operators.r2r.distinct import DistinctRows
+from cqels_py.operators.r2r.expressions import Evaluator
+from cqels_py.operators.r2r.join import MultiwayJoin
+from cqels_py.operators.r2r.negation import Negation
+from cqels_py.operators.r2r.rows import Extend, Filter, Project, UnionAll
+from cqels_py.operators.r2r.top import TopRows
+from cqels_py.operators.r2s.ask import Ask
+from cqels_py.operators.r2s.streams import Answers, Changes
+from cqels_py.plan import nodes as plan
+from cqels_py.plan.expressions import ExpressionProgram
+from cqels_py.plan.nodes import Node, Plan, inputs_of
+
+
+class Stage:
+    """An operator and the stages it reads."""
+
+    def __init__(self, node: Node, operator: Operator, inputs: Sequence[Source]) -> None:
+        self.node = node
+        self.operator = operator
+        self.inputs = tuple(inputs)
+
+    def deltas(self, ticks: Ticks) -> Iterator[Delta]:
+        return self.operator.process(ticks, [source.deltas(ticks) for source in self.inputs])
+
+
+class ScanOutput:
+    """Where a scan's deltas of the step at hand are read."""
+
+    def __init__(self, node: plan.Scan) -> None:
+        self.node = node
+        self.current: Delta | None = None
+
+    def deltas(self, ticks: Ticks) -> Iterator[Delta]:
+        if self.current is not None and len(self.current):
+            yield self.current
+
+
+class Constant:
+    """Mappings that are there from the first tick on: static data, inline rows."""
+
+    def __init__(self, node: Node, columns: Ids) -> None:
+        self.node = node
+        self.columns = columns
+
+    def deltas(self, ticks: Ticks) -> Iterator[Delta]:
+        if ticks.first and self.columns.shape[1]:
+            yield insertions(self.columns)
+
+
+Source = Stage | ScanOutput | Constant
+_ONE_TICK = Ticks(np.zeros(1, np.int64), first=True)
+
+
+class Dataflow:
+    """The running form of a plan.
+
+    Feed it with `step`, `advance` and `finish`; each yields the results that follow. `static` is the static data the query
+    sees: its static sub-plans are answered here, once.
+    """
+
+    def __init__(self, query: Plan, dictionary: Dictionary, static: StaticData) -> None:
+        self.plan = query
+        self._dictionary = dictionary
+        self._static = static
+        self._values = DictionaryValues(dictionary)
+        self._stages: list[Stage] = []
+        self._constants: list[Constant] = []
+        self._evaluators: list[Evaluator] = []
+        self._scan_nodes: list[plan.Scan] = []
+        self._scan_outputs: list[ScanOutput] = []
+        self.root = self._build(query.root)
+        self._scans = Scans(self._scan_nodes, query.windows, len(query.streams), dictionary, self._evaluator)
+        self._output = _output_operator(query)
+        self._clock = TickClock(
+            [ClockedWindow(window.stream, window.bounds) for window in query.windows],
+            len(query.streams),
+            every_boundary=query.output == "RSTREAM",
+        )
+
+    # --- building -----------------------------------------------------------------------------------------------
+
+    def _build(self, node: Node) -> Source:
+        match node:
+            case plan.Scan():
+                output = ScanOutput(node)
+                self._scan_nodes.append(node)
+                self._scan_outputs.append(output)
+                return output
+            case plan.Once():
+                return self._keep(node, self._answer(node))
+            case plan.Rows():
+                return self._keep(node, self._encode_rows(node))
+            case plan.StaticScan():
+                return self._keep(node, self._scan_static(node))
+            case _:
+                stage = Stage(node, self._operator(node), [self._build(child) for child in inputs_of(node)])
+                self._stages.append(stage)
+                return stage
+
+    def _keep(self, node: Node, columns: Ids) -> Constant:
+        constant = Constant(node, columns)
+        self._constants.append(constant)
+        return constant
+
+    def _answer(self, node: plan.Once) -> Ids:
+        """Answer a static sub-plan by its own operators: all its data at one tick."""
+        stages, constants = len(self._stages), len(self._constants)
+        kept = concatenate(self._build(node.input).deltas(_ONE_TICK), len(node.variables))
+        # What the sub-plan kept on the way is not needed any more.
+        del self._stages[stages:], self._constants[constants:]
+        return kept.columns[:, cancel(kept.tick, kept.sign, kept.columns)]
+
+    def _encode_rows(self, node: plan.Rows) -> Ids:
+        columns = np.zeros((len(node.variables), len(node.rows)), np.int64)
+        for c in range(len(node.variables)):
+            columns[c] = self._dictionary.encode([row[c] for row in node.rows])
+        return columns
+
+    def _scan_static(self, node: plan.StaticScan) -> Ids:
+        encode = self._dictionary.encode_one
+        constants = [0 if plan.is_variable(text) else encode(text) for text in node.pattern]
+        graph = None if plan.is_variable(node.graph) else encode(node.graph) if node.graph else 0
+        return self._static.mappings(node, constants, graph)
+
+    def _operator(self, node: Node) -> Operator:
+        match node:
+            case plan.JoinAll(inputs, variables, in_order, loose, retract):
+                names = [child.variables for child in inputs]
+                return MultiwayJoin(names, in_order, variables, loose=loose, retract=retract)
+            case plan.FilterRows(inner, condition):
+                return Filter(self._evaluator(condition), _places(inner, condition.inputs))
+            case plan.ExtendRows(inner, _, expression):
+                return Extend(self._evaluator(expression), _places(inner, expression.inputs))
+            case plan.ProjectRows(inner, variables):
+                return Project(_places(inner, variables))
+            case plan.UnionRows(_, variables):
+                return UnionAll(len(variables))
+            case plan.DistinctRowsOf(inner):
+                return DistinctRows(len(inner.variables))
+            case plan.Negate(left, _, key, in_order, exists):
+                return Negation(left.variables, key, in_order, exists=exists)
+            case plan.GroupRows(inner, keys, aggregates):
+                made = [
+                    Aggregate(a.function, None if a.argument is None else inner.variables.index(a.argument), a.distinct)
+                    for a in aggregates
+                ]
+                return GroupBy(_places(inner, keys), made, self._values)
+            case plan.TopRows(inner, order, offset, limit):
+                places = [(inner.variables.index(name), descending) for name, descending in order]
+                return TopRows(len(inner.variables), places, offset, limit, self._values)
+            case _:
+                raise AssertionError(node)
+
+    def _evaluator(self, program: ExpressionProgram) -> Evaluator:
+        evaluator = build_evaluator(program, self._dictionary)
+        self._evaluators.append(evaluator)
+        return evaluator
+
+    # --- running ------------------------------------------------------------------------------------------------
+
+    def step(self, batch: ElementBatch) -> Iterator[ResultBatch]:
+        """Take in elements of the query's streams, in order; `batch.stream` are positions in the plan's streams."""
+        yield from self._run(batch, self._clock.step(batch.time, batch.stream))
+
+    def advance(self, time: int) -> Iterator[ResultBatch]:
+        """No element before `time` (microseconds) will come any more."""
+        yield from self._run(_NOTHING, self._clock.advance(time))
+
+    def finish(self) -> Iterator[ResultBatch]:
+        """The streams have ended."""
+        yield from self._run(_NOTHING, self._clock.finish())
+
+    def _run(self, batch: ElementBatch, step: Step) -> Iterator[ResultBatch]:
+        deltas = self._scans.step(batch, step)
+        if not len(step.ticks):
+            return
+        for output, delta in zip(self._scan_outputs, deltas, strict=True):
+            output.current = delta
+        yield from self._output.process(step.ticks, self.root.deltas(step.ticks))
+
+    def live_ids(self) -> Iterable[Ids]:
+        """Arrays with every id this query may still refer to."""
+        yield from self._scans.live_ids()
+        yield self._static.live_ids()
+        for constant in self._constants:
+            yield constant.columns.reshape(-1)
+        for stage in self._stages:
+            yield from stage.operator.live_ids()
+        yield from self._output.live_ids()
+
+    def forget_evaluations(self) -> None:
+        """The dictionary has released terms: values remembered by id are void."""
+        for evaluator in self._evaluators:
+            evaluator.clear()
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the state in bytes."""
+        return self._scans.nbytes + sum(stage.operator.nbytes for stage in self._stages) + self._output.nbytes
+
+
+_NOTHING = ElementBatch(
+    np.empty(0, np.int64), np.empty(0, np.int32), np.zeros(1, np.int64), *(np.empty(0, np.int64) for _ in range(3))
+)
+
+
+def _places(node: Node, names: Iterable[str]) -> list[int]:
+    """Columns by name; -1 for one the node does not have."""
+    return [node.variables.index(name) if name in node.variables else -1 for name in names]
+
+
+def _output_operator(query: Plan) -> Answers | Changes | Ask:
+    insertions_too = query.output in ("ISTREAM", "CHANGELOG")
+    deletions = query.output in ("DSTREAM", "CHANGELOG")
+    if query.form == "ASK":
+        return Ask(query.variables, insertions=insertions_too, deletions=deletions, every_tick=query.output == "RSTREAM")
+    if query.output == "RSTREAM":
+        return Answers(query.variables)
+    return Changes(query.variables, insertions=insertions_too, deletions=deletions)

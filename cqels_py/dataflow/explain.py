@@ -1,0 +1,160 @@
+"""A registered query in words: windows, operators, by what each join probes, and what each operator keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cqels_py.dataflow.dataflow import Constant, Dataflow, ScanOutput, Source, Stage
+from cqels_py.event_time.windows import Measure
+from cqels_py.operators.r2r.join import MultiwayJoin
+from cqels_py.plan import nodes as plan
+from cqels_py.plan.nodes import Plan, PlannedWindow
+
+_RATE = 1_000
+_WORD = 8
+
+
+def explain(dataflow: Dataflow) -> str:
+    """The plan of a query as text. Estimates of state assume a thousand matching elements a second."""
+    query = dataflow.plan
+    lines = [_headline(query), "", "windows"]
+    lines += [f"  {_window_line(query, window)}" for window in query.windows]
+    lines += ["", "plan"]
+    lines += [f"  {line}" for line in _tree(dataflow, dataflow.root)]
+    if query.warnings:
+        lines += ["", "warnings", *(f"  {warning}" for warning in query.warnings)]
+    return "\n".join(lines) + "\n"
+
+
+def _headline(query: Plan) -> str:
+    what = " ".join(f"?{name}" for name in query.variables) if query.form == "SELECT" else ""
+    name = f" {query.name}" if query.name else ""
+    return f"{query.form}{' ' + what if what else ''}, delivered as {query.output}{name}"
+
+
+def _window_line(query: Plan, window: PlannedWindow) -> str:
+    bounds = window.bounds
+    when = "at every arrival and expiry" if bounds.eager else "at its boundaries"
+    if bounds.measure is not Measure.TIME and bounds.eager:
+        when = "at every arrival"
+    predicate = query.time_predicates[window.stream]
+    clock = f", event time from <{predicate}>" if predicate else ""
+    return f"<{window.name}> on <{query.streams[window.stream]}> {window.text}, changes {when}{clock}"
+
+
+def _tree(dataflow: Dataflow, source: Source) -> Iterator[str]:
+    yield _describe(dataflow, source)
+    children = source.inputs if isinstance(source, Stage) else ()
+    for place, child in enumerate(children):
+        last = place == len(children) - 1
+        for number, line in enumerate(_tree(dataflow, child)):
+            lead = ("└─ " if last else "├─ ") if number == 0 else ("   " if last else "│  ")
+            yield lead + line
+
+
+def _describe(dataflow: Dataflow, source: Source) -> str:
+    if isinstance(source, ScanOutput):
+        return _scan(dataflow.plan, source.node)
+    if isinstance(source, Constant):
+        return _constant(source)
+    node, operator = source.node, source.operator
+    match node:
+        case plan.JoinAll() if isinstance(operator, MultiwayJoin):
+            return _join(node, operator)
+        case plan.FilterRows(_, condition):
+            return f"filter {condition}; keeps nothing"
+        case plan.ExtendRows(_, variable, expression):
+            return f"bind ?{variable} := {expression}; keeps nothing"
+        case plan.ProjectRows(_, variables):
+            return f"project {_names(variables)}; keeps nothing"
+        case plan.UnionRows():
+            return "union; keeps nothing"
+        case plan.DistinctRowsOf(inner, reason):
+            return f"distinct ({reason}); keeps a counter for each different ({_names(inner.variables)})"
+        case plan.Negate(_, _, key, _, _, word):
+            by = f"by {_names(key)}" if key else "as a whole"
+            return f"{word} {by}; keeps left mappings in rings by key, and right keys"
+        case plan.GroupRows(_, keys, aggregates):
+            what = ", ".join(_aggregate(a) for a in aggregates)
+            by = f"by {_names(keys)}" if keys else "as one group"
+            return f"group {by}: {what}; keeps a row of accumulators for each group{_bags(aggregates)}"
+        case plan.TopRows(_, order, offset, limit):
+            by = ", ".join(f"?{name}{' descending' if descending else ''}" for name, descending in order)
+            skip = f" after {offset}" if offset else ""
+            return f"first {limit}{skip} by {by}; keeps all rows in order, delivers what enters or leaves the slice"
+    raise AssertionError(node)
+
+
+def _scan(query: Plan, scan: plan.Scan) -> str:
+    window = query.windows[scan.window]
+    tested = "".join(f" filter {condition}" for condition in scan.conditions)
+    place = " and ids" if scan.keep_ids or not window.bounds.eager else ""
+    kept = "nothing" if window.bounds.size is None else f"a time stamp{place} for each mapping"
+    return f"scan {window.text} {{ {' '.join(scan.pattern)} }}{tested}; keeps {kept}{_estimate(window, scan)}"
+
+
+def _estimate(window: PlannedWindow, scan: plan.Scan) -> str:
+    size = window.bounds.size
+    if size is None:
+        return ""
+    leaves = size if window.bounds.measure is not Measure.TIME else size * _RATE // 1_000_000
+    own = _WORD * (1 + (len(scan.variables) if scan.keep_ids else 0))
+    return f", about {_bytes(max(leaves, 1) * own)} for {leaves:,} mappings"
+
+
+def _constant(constant: Constant) -> str:
+    rows = constant.columns.shape[1]
+    match constant.node:
+        case plan.Once(inner):
+            patterns = " . ".join(" ".join(scan.pattern) for scan in _static_scans(inner))
+            return f"static {{ {patterns} }}: answered once, {rows:,} mappings"
+        case node:
+            return f"inline data {_names(node.variables)}: {rows:,} mappings"
+
+
+def _static_scans(node: plan.Node) -> Iterator[plan.StaticScan]:
+    if isinstance(node, plan.StaticScan):
+        yield node
+    for child in plan.inputs_of(node):
+        yield from _static_scans(child)
+
+
+def _join(node: plan.JoinAll, operator: MultiwayJoin) -> str:
+    indexes = []
+    for number, child in enumerate(node.inputs, 1):
+        keys = [_names(child.variables[c] for c in columns) for columns in operator.layout.probed(number - 1)]
+        indexes.append(f"input {number} by " + (" or ".join(f"({key})" for key in keys) if keys else "(nothing)"))
+    results = "; results as trees of pointers, found by what expires" if node.retract else ""
+    loose = f"; {_names(sorted(node.loose))} compared, as it may be unbound" if node.loose else ""
+    return (
+        f"join of {len(node.inputs)}, probing the input with the fewest matches first; ring indexes: "
+        f"{', '.join(indexes)}{loose}; keeps leaf mappings{results}"
+    )
+
+
+def _names(names: object) -> str:
+    return " ".join(f"?{name}" for name in names)  # type: ignore[attr-defined]
+
+
+def _aggregate(aggregate: plan.PlannedAggregate) -> str:
+    if aggregate.argument is None:
+        return f"{aggregate.function} as ?{aggregate.variable}"
+    distinct = "DISTINCT " if aggregate.distinct else ""
+    return f"{aggregate.function}({distinct}?{aggregate.argument}) as ?{aggregate.variable}"
+
+
+def _bags(aggregates: tuple[plan.PlannedAggregate, ...]) -> str:
+    extra = []
+    if any(a.function in ("MIN", "MAX") for a in aggregates):
+        extra.append("the group's values as a heap for MIN and MAX")
+    if any(a.distinct for a in aggregates):
+        extra.append("a counter for each different value of DISTINCT")
+    return "".join(f", {text}" for text in extra)
+
+
+def _bytes(size: int) -> str:
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 10_000:
+            return f"{size:,} {unit}"
+        size //= 1_000
+    return f"{size:,} TB"

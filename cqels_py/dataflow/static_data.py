@@ -1,0 +1,42 @@
+"""Static triples as id columns, and the mappings of one pattern in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cqels_py.batches.elements import Ids
+from cqels_py.plan.nodes import StaticScan, is_variable
+
+
+class StaticData:
+    """Triples (4, n) of ids: subject, predicate, object, graph; graph 0 is the default graph. Each triple once."""
+
+    def __init__(self, quads: Sequence[Ids] = ()) -> None:
+        together = np.concatenate([np.asarray(q, np.int64).reshape(4, -1) for q in quads], axis=1) if quads else None
+        self.quads: Ids = np.zeros((4, 0), np.int64) if together is None else np.unique(together, axis=1)
+
+    def mappings(self, scan: StaticScan, constants: Sequence[int], graph: int | None) -> Ids:
+        """(width, n) ids of a scan's variables. `constants`: ids of the pattern's terms, 0 for a variable.
+
+        `graph`: the graph's id, 0 for the default one, None for each named graph (bound to the scan's graph variable).
+        """
+        quads = self.quads
+        wanted = quads[3] != 0 if graph is None else quads[3] == graph
+        for position, constant in enumerate(constants):
+            if constant != 0:
+                wanted &= quads[position] == constant
+        places: dict[str, int] = {}
+        names = [*scan.pattern, scan.graph]
+        for position, name in enumerate(names):
+            if not is_variable(name):
+                continue
+            first = places.setdefault(name[1:], position)
+            if first != position:
+                wanted &= quads[first] == quads[position]
+        found = quads[:, wanted]
+        return found[[places[name] for name in scan.variables]]
+
+    def live_ids(self) -> Ids:
+        return self.quads.reshape(-1)

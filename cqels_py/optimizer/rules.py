@@ -1,0 +1,21 @@
+"""The rewrites, in order. Each is a function from pattern to pattern; the answer of a query is the same without any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from cqels_py.algebra.nodes import ContinuousQuery, Pattern
+from cqels_py.optimizer.flatten_joins import flatten_joins
+from cqels_py.optimizer.push_filters import push_filters
+from cqels_py.optimizer.push_windows import push_windows
+
+RULES: tuple[Callable[[Pattern], Pattern], ...] = (push_windows, flatten_joins, push_filters)
+
+
+def optimize(query: ContinuousQuery) -> ContinuousQuery:
+    """Apply the rules to a query's pattern."""
+    pattern = query.pattern
+    for rule in RULES:
+        pattern = rule(pattern)
+    return replace(query, pattern=pattern)

@@ -1,0 +1,78 @@
+"""Rebuilding a tree of patterns with other children."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from cqels_py.algebra.nodes import (
+    BGP,
+    Call,
+    Distinct,
+    Exists,
+    Expression,
+    Extend,
+    Filter,
+    Graph,
+    Group,
+    Join,
+    LeftJoin,
+    Minus,
+    NaryJoin,
+    OrderBy,
+    PathPattern,
+    Pattern,
+    Project,
+    Reduced,
+    Service,
+    Slice,
+    Union,
+    Values,
+    Window,
+    WindowVariable,
+)
+
+Rewrite = Callable[[Pattern], Pattern]
+
+
+def map_children(pattern: Pattern, rewrite: Rewrite) -> Pattern:
+    """The same node over rewritten child patterns; patterns inside EXISTS are children too."""
+    match pattern:
+        case BGP() | PathPattern() | Values():
+            return pattern
+        case Join(left, right):
+            return Join(rewrite(left), rewrite(right))
+        case Minus(left, right):
+            return Minus(rewrite(left), rewrite(right))
+        case LeftJoin(left, right, condition):
+            inner = None if condition is None else map_exists(condition, rewrite)
+            return LeftJoin(rewrite(left), rewrite(right), inner)
+        case NaryJoin(parts):
+            return NaryJoin(tuple(rewrite(part) for part in parts))
+        case Union(parts):
+            return Union(tuple(rewrite(part) for part in parts))
+        case Filter(inner_pattern, condition):
+            return Filter(rewrite(inner_pattern), map_exists(condition, rewrite))
+        case Extend(inner_pattern, variable, expression):
+            return Extend(rewrite(inner_pattern), variable, map_exists(expression, rewrite))
+        case (
+            Graph() | Window() | WindowVariable() | Service() | Group() | Project() | Distinct() | Reduced() | OrderBy()
+            | Slice()
+        ):  # fmt: skip
+            return replace(pattern, pattern=rewrite(pattern.pattern))
+
+
+def map_exists(expression: Expression, rewrite: Rewrite) -> Expression:
+    """The same expression over rewritten patterns of EXISTS."""
+    match expression:
+        case Exists(pattern, negated):
+            return Exists(rewrite(pattern), negated)
+        case Call(function, arguments):
+            return Call(function, tuple(map_exists(argument, rewrite) for argument in arguments))
+        case _:
+            return expression
+
+
+def bottom_up(pattern: Pattern, rule: Rewrite) -> Pattern:
+    """Apply `rule` to every node, children first."""
+    return rule(map_children(pattern, lambda child: bottom_up(child, rule)))

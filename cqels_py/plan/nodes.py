@@ -1,0 +1,232 @@
+"""Nodes of the physical plan.
+
+A plan is plain frozen data: terms are N-Triples texts, variables are names, expressions are programs. Each node says what it
+delivers (`variables`, in column order). A position of a pattern is a term's text, or a variable's name with a "?" before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from cqels_py.event_time.windows import Bounds
+from cqels_py.plan.expressions import ExpressionProgram
+
+PatternText: TypeAlias = tuple[str, str, str]
+
+
+def is_variable(position: str) -> bool:
+    return position.startswith("?")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWindow:
+    """A window of the query: `stream` is a position in the plan's streams."""
+
+    name: str
+    stream: int
+    bounds: Bounds
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Mappings of one triple pattern in one window (a position in the plan's windows).
+
+    `conditions` are tested when a mapping arrives, before it takes any room. `keep_ids`: an expiring mapping is delivered with
+    its ids; a join that keeps its own leaves does not need them.
+    """
+
+    window: int
+    pattern: PatternText
+    variables: tuple[str, ...]
+    conditions: tuple[ExpressionProgram, ...] = ()
+    keep_ids: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StaticScan:
+    """Mappings of one triple pattern in static data: the default graph (graph ""), a named one, or each named one (a variable)."""
+
+    graph: str
+    pattern: PatternText
+    variables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Inline data; None is unbound."""
+
+    variables: tuple[str, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """A sub-plan over static data alone: answered once, at registration."""
+
+    input: Node
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self.input.variables
+
+
+@dataclass(frozen=True, slots=True)
+class JoinAll:
+    """The n-ary join. `in_order`: that input's mappings leave in the order in which they came.
+
+    `loose` variables may be unbound in an input. `retract`: results are kept as trees, to be withdrawn when a leaf goes.
+    """
+
+    inputs: tuple[Node, ...]
+    variables: tuple[str, ...]
+    in_order: tuple[bool, ...]
+    loose: frozenset[str] = frozenset()
+    retract: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FilterRows:
+    input: Node
+    condition: ExpressionProgram
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self.input.variables
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendRows:
+    input: Node
+    variable: str
+    expression: ExpressionProgram
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return (*self.input.variables, self.variable)
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectRows:
+    """Columns by name; a variable the input lacks is unbound."""
+
+    input: Node
+    variables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnionRows:
+    """Inputs with the same variables in the same order."""
+
+    inputs: tuple[Node, ...]
+    variables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctRowsOf:
+    input: Node
+    reason: str = "DISTINCT"
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self.input.variables
+
+
+@dataclass(frozen=True, slots=True)
+class Negate:
+    """MINUS and NOT EXISTS, or (`exists`) EXISTS: the right input has just the key's columns, in the key's order."""
+
+    left: Node
+    right: Node
+    key: tuple[str, ...]
+    in_order: tuple[bool, bool]
+    exists: bool
+    word: str
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self.left.variables
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedAggregate:
+    """`function` COUNT(*), COUNT, SUM, AVG, MIN or MAX over the variable `argument`."""
+
+    variable: str
+    function: str
+    argument: str | None
+    distinct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRows:
+    input: Node
+    keys: tuple[str, ...]
+    aggregates: tuple[PlannedAggregate, ...]
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return (*self.keys, *(aggregate.variable for aggregate in self.aggregates))
+
+
+@dataclass(frozen=True, slots=True)
+class TopRows:
+    """ORDER BY with LIMIT and OFFSET: `order` are (variable, descending); rows that are equal there follow the term order."""
+
+    input: Node
+    order: tuple[tuple[str, bool], ...]
+    offset: int
+    limit: int
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self.input.variables
+
+
+Node: TypeAlias = (
+    Scan | StaticScan | Rows | Once | JoinAll | FilterRows | ExtendRows | ProjectRows | UnionRows | DistinctRowsOf | Negate
+    | GroupRows | TopRows
+)  # fmt: skip
+
+
+def inputs_of(node: Node) -> tuple[Node, ...]:
+    """The nodes a node reads."""
+    match node:
+        case Scan() | StaticScan() | Rows():
+            return ()
+        case JoinAll(inputs=inputs) | UnionRows(inputs=inputs):
+            return inputs
+        case Negate(left=left, right=right):
+            return (left, right)
+        case _:
+            return (node.input,)
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateTriple:
+    """A triple of a CONSTRUCT template; positions as in patterns, and "_:label" for a blank node of its own in each result."""
+
+    subject: str
+    predicate: str
+    object: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A registered query, ready to run.
+
+    `form` SELECT, ASK or CONSTRUCT; `variables` the columns of a result; `output` ISTREAM, DSTREAM, RSTREAM or CHANGELOG;
+    `time_predicates`: for each stream the IRI of the property that carries the event time, or None.
+    """
+
+    root: Node
+    form: str
+    variables: tuple[str, ...]
+    output: str
+    streams: tuple[str, ...]
+    windows: tuple[PlannedWindow, ...]
+    time_predicates: tuple[str | None, ...]
+    template: tuple[TemplateTriple, ...] = ()
+    name: str | None = None
+    warnings: tuple[str, ...] = ()

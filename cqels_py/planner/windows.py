@@ -1,0 +1,104 @@
+"""Window definitions to window bounds, and what the clock and explain need of them."""
+
+from __future__ import annotations
+
+from rdflib import URIRef
+
+from cqels_py.algebra.nodes import (
+    ContinuousQuery,
+    ElementCount,
+    Everything,
+    Extent,
+    TimeRange,
+    TripleCount,
+    WindowDefinition,
+)
+from cqels_py.errors import UnsupportedQuery
+from cqels_py.event_time.windows import Bounds, Measure
+from cqels_py.plan.nodes import PlannedWindow
+
+_UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "m"), (1_000_000, "s"), (1_000, "ms"), (1, "us"))
+
+
+def duration_text(micros: int) -> str:
+    """A duration in the largest unit that divides it.
+
+    >>> duration_text(90_000_000), duration_text(3_600_000_000)
+    ('90s', '1h')
+    """
+    for size, unit in _UNITS:
+        if micros % size == 0:
+            return f"{micros // size}{unit}"
+    raise AssertionError(micros)
+
+
+def bounds_of(extent: Extent) -> Bounds:
+    match extent:
+        case TimeRange(width, step, start):
+            return Bounds(Measure.TIME, width, step, start)
+        case ElementCount(count, step):
+            return Bounds(Measure.ELEMENTS, count, step)
+        case TripleCount(count):
+            return Bounds(Measure.TRIPLES, count)
+        case Everything():
+            return Bounds(Measure.TIME, None)
+
+
+def extent_text(extent: Extent) -> str:
+    """The extent as CQELS-QL writes it.
+
+    >>> extent_text(TimeRange(5_000_000, 1_000_000))
+    '[RANGE 5s STEP 1s]'
+    """
+    match extent:
+        case TimeRange(width, step):
+            every = "" if step is None else f" STEP {duration_text(step)}"
+            return f"[RANGE {duration_text(width)}{every}]"
+        case ElementCount(count, step):
+            return f"[COUNT {count}]" if step is None else f"[COUNT {count} STEP {step}]"
+        case TripleCount(count):
+            return f"[TRIPLES {count}]"
+        case Everything():
+            return "[ALL]"
+
+
+class StreamTable:
+    """The streams a query reads, numbered, with the windows over them."""
+
+    def __init__(self, query: ContinuousQuery) -> None:
+        self.streams: list[str] = []
+        self.windows: list[PlannedWindow] = []
+        self._by_name: dict[URIRef, int] = {}
+        self._predicates: dict[str, str] = {}
+        for definition in query.windows:
+            self._add(definition)
+
+    def _add(self, definition: WindowDefinition) -> None:
+        if definition.partition_by:
+            raise UnsupportedQuery("PARTITION BY is not supported yet: use a window without it")
+        stream = str(definition.stream)
+        if stream not in self.streams:
+            self.streams.append(stream)
+        if definition.time_predicate is not None:
+            given = self._predicates.setdefault(stream, str(definition.time_predicate))
+            if given != str(definition.time_predicate):
+                raise UnsupportedQuery(
+                    f"the stream <{stream}> has one event time, but windows take it from <{given}> and from "
+                    f"<{definition.time_predicate}>"
+                )
+        self._by_name[definition.name] = len(self.windows)
+        self.windows.append(
+            PlannedWindow(
+                str(definition.name),
+                self.streams.index(stream),
+                bounds_of(definition.extent),
+                extent_text(definition.extent),
+            )
+        )
+
+    def number(self, name: URIRef) -> int:
+        return self._by_name[name]
+
+    @property
+    def time_predicates(self) -> tuple[str | None, ...]:
+        return tuple(self._predicates.get(stream) for stream in self.streams)
