@@ -43,69 +43,19 @@ AREAS = 263
 BOROUGHS = ("Manhattan", "Brooklyn", "Queens", "Bronx", "Staten Island")
 BOROUGH_OF_RANK = np.repeat(np.arange(5), (69, 61, 69, 43, 21))
 
-RATE_BY_HOUR = np.array(
-    # fmt: off
-    [
-        0.90,
-        0.66,
-        0.49,
-        0.35,
-        0.26,
-        0.22,
-        0.46,
-        0.80,
-        1.00,
-        1.01,
-        0.98,
-        1.00,
-        1.06,
-        1.05,
-        1.09,
-        1.05,
-        0.92,
-        1.11,
-        1.34,
-        1.38,
-        1.30,
-        1.28,
-        1.23,
-        1.06,
-    ]
-    # fmt: on
-)
+# fmt: off
+RATE_BY_HOUR = np.array([
+    0.90, 0.66, 0.49, 0.35, 0.26, 0.22, 0.46, 0.80, 1.00, 1.01, 0.98, 1.00,
+    1.06, 1.05, 1.09, 1.05, 0.92, 1.11, 1.34, 1.38, 1.30, 1.28, 1.23, 1.06,
+])
 """Relative to the mean of a day."""
 
-SPEED_BY_HOUR = np.array(
-    # fmt: off
-    [
-        16.0,
-        17.0,
-        18.0,
-        20.0,
-        22.0,
-        23.0,
-        19.0,
-        14.0,
-        11.0,
-        11.0,
-        11.0,
-        11.0,
-        10.5,
-        10.5,
-        10.5,
-        10.5,
-        11.0,
-        10.5,
-        10.5,
-        11.5,
-        13.0,
-        14.0,
-        14.5,
-        15.0,
-    ]
-    # fmt: on
-)
+SPEED_BY_HOUR = np.array([
+    16.0, 17.0, 18.0, 20.0, 22.0, 23.0, 19.0, 14.0, 11.0, 11.0, 11.0, 11.0,
+    10.5, 10.5, 10.5, 10.5, 11.0, 10.5, 10.5, 11.5, 13.0, 14.0, 14.5, 15.0,
+])
 """Miles an hour."""
+# fmt: on
 
 BLOCK = 8_192
 """Rides are drawn in blocks of this size, each with a generator of its own: batching changes nothing."""
