@@ -1,0 +1,5 @@
+"""The command line: arguments → engine; the only place that prints.
+
+`main` reads the arguments, `execution` drives the engine, `output`, `table` and `progress` show what comes out,
+`failures` turns errors into messages and exit statuses, `demo` knows the scenarios.
+"""

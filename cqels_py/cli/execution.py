@@ -1,0 +1,153 @@
+"""A job (query, sources, output) through the engine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cqels_py.cli import arguments, failures
+from cqels_py.cli.progress import Pace, Progress, Reports, Statistics, omissions
+from cqels_py.errors import UsageError
+
+if TYPE_CHECKING:
+    from cqels_py.batches.results import ResultBatch
+    from cqels_py.engine import Engine, Query
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the user asked for. `lateness` is in microseconds; `speed` is seconds of event time a second, None: unbounded."""
+
+    text: str = ""
+    source: str | None = None
+    title: str = ""
+    streams: Mapping[str, Any] = field(default_factory=dict)
+    unread_streams: bool = False
+    static: Sequence[Path | bytes] = ()
+    static_graphs: Mapping[str, str] = field(default_factory=dict)
+    format: str | None = None
+    output: Path | None = None
+    changelog: bool = False
+    time_predicate: str | None = None
+    lateness: int = 0
+    limit: int | None = None
+    stats: bool = False
+    batch: int | None = None
+    on_error: str = "stop"
+    speed: float | None = None
+
+
+class _Enough(Exception):
+    """`--limit` is reached."""
+
+
+def query_text(file: Path | None, text: str | None) -> str:
+    """The query, from a file or from the command line."""
+    if (file is None) == (text is None):
+        raise UsageError("name a file with the query, or give the query with -q (not both)")
+    if text is not None:
+        return text
+    assert file is not None
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot read the query {file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the query {file} is not UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def refuse_spark(runner: str, partitions: int | None) -> None:
+    """Nothing that was asked for is silently left out."""
+    if runner != "local":
+        raise UsageError(f"--runner {runner}: this version runs queries locally only")
+    if partitions is not None:
+        raise UsageError("--partitions divides the state on Spark; the local runner has one part")
+
+
+def check_files(job: Job) -> None:
+    """Files that are not there are bad usage, found before anything runs."""
+    named = [("--static", str(path)) for path in job.static if isinstance(path, Path)]
+    named += [("--static-graph", path) for path in job.static_graphs.values()]
+    named += [("--stream", source) for source in job.streams.values() if source != "-" and "://" not in source]
+    for option, path in named:
+        if not Path(path).is_file():
+            raise UsageError(f"{option}: there is no file {path}")
+
+
+def explain(job: Job) -> None:
+    """Print the plan."""
+    with failures.reported(job.text):
+        _, query = _register(job, changelog=False)
+        print(query.explain())
+
+
+def execute(job: Job) -> None:
+    """Run the job to its end; raises `failures.Exit` when that is not a good one."""
+    with failures.reported(job.text), ExitStack() as cleanup:
+        _Run(job, cleanup).run()
+
+
+class _Run:
+    def __init__(self, job: Job, cleanup: ExitStack) -> None:
+        from cqels_py.cli import output
+
+        self._job = job
+        form = output.choose(job.format, job.output)
+        self._engine, self._query = _register(job, changelog=job.changelog or form.needs_changelog)
+        if not job.unread_streams:
+            arguments.check_streams(job.streams, self._query.streams)
+        self._writer = output.open_writer(form, job, self._engine, self._query, cleanup)
+        self._progress = Progress(self._writer.show)
+        self._pace = Pace(job.speed) if job.speed else None
+        self._left = job.limit
+
+    def run(self) -> None:
+        self._query.subscribe_batches(self._take)
+        streams = {iri: source for iri, source in self._job.streams.items() if iri in self._query.streams}
+        predicate = self._job.time_predicate
+        times = dict.fromkeys(streams, predicate) if predicate else {}
+        try:
+            self._engine.run(streams, time_predicates=times, progress=self._look)
+        except _Enough:
+            pass
+        finally:
+            self._finish(self._engine.statistics)
+
+    def _take(self, batch: ResultBatch) -> None:
+        if self._left is None:
+            self._writer.write(batch)
+            return
+        self._writer.write(_first(batch, self._left))
+        self._left -= len(batch)
+        if self._left <= 0:
+            raise _Enough
+
+    def _look(self, statistics: Statistics) -> None:
+        self._progress.update(statistics)
+        if self._pace is not None:
+            self._pace.wait(statistics.event_time)
+
+    def _finish(self, statistics: Statistics) -> None:
+        self._writer.close(self._progress.line(statistics))
+        if self._job.stats:
+            failures.say(self._progress.summary(statistics))
+        elif left_out := omissions(statistics):
+            failures.say(f"warning: {', '.join(left_out)}")
+
+
+def _register(job: Job, changelog: bool) -> tuple[Engine, Query]:
+    from cqels_py.engine import Engine
+
+    engine = Engine(lateness=job.lateness, on_error=job.on_error, batch=job.batch, report=Reports())
+    query = engine.register(
+        job.text,
+        source=job.source,
+        static=list(job.static),
+        static_graphs=dict(job.static_graphs),
+        changelog=changelog,
+    )
+    return engine, query

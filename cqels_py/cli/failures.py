@@ -1,0 +1,74 @@
+"""Errors as a user sees them: one message, the place in the text, an exit status, no traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cqels_py.errors import CqelsError, MissingExtra, QueryError, UsageError
+
+DONE = 0
+FAILED = 1
+BAD_USAGE = 2
+INTERRUPTED = 130
+
+
+class Exit(Exception):
+    """The command is over, with this status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+@contextmanager
+def reported(text: str | None = None) -> Iterator[None]:
+    """Everything that goes wrong inside becomes a message and an `Exit`; `text` is the query being read."""
+    try:
+        yield
+    except (QueryError, UsageError, MissingExtra) as error:
+        say(describe(error, text))
+        raise Exit(BAD_USAGE) from None
+    except CqelsError as error:
+        say(f"error: {error}")
+        raise Exit(FAILED) from None
+    except KeyboardInterrupt:
+        say("interrupted")
+        raise Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        close_broken_output()
+        raise Exit(DONE) from None
+    except Exception as error:
+        if isinstance(error, Exit) or os.environ.get("CQELS_DEBUG"):
+            raise
+        say(f"error: {type(error).__name__}: {error}\nThis should not happen; CQELS_DEBUG=1 shows where it did.")
+        raise Exit(FAILED) from None
+
+
+def describe(error: CqelsError, text: str | None) -> str:
+    """The message, and for a query the line in question with a caret below the column."""
+    message = f"error: {error}"
+    place = error.place if isinstance(error, QueryError) else None
+    lines = (text or "").splitlines()
+    if place is None or not 1 <= place.line <= len(lines):
+        return message
+    line = lines[place.line - 1]
+    if place.column is None:
+        return f"{message}\n  {line}"
+    # Tabs stay tabs, so that the caret stands below its column however wide they are.
+    indent = "".join("\t" if character == "\t" else " " for character in line[: place.column - 1])
+    return f"{message}\n  {line}\n  {indent}^"
+
+
+def say(message: str) -> None:
+    """To standard error, where everything goes that is not a result."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def close_broken_output() -> None:
+    """Nobody reads any more: let the interpreter's last flush go nowhere instead of failing."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

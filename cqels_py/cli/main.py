@@ -1,0 +1,200 @@
+"""The commands and their options. Everything heavy is imported by the command that needs it."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Continuous SPARQL over RDF streams.",
+)
+
+
+class Format(str, Enum):
+    """How results are written."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    tsv = "tsv"
+    nquads = "nquads"
+    turtle = "turtle"
+
+
+class Runner(str, Enum):
+    """What drives the query."""
+
+    local = "local"
+    spark = "spark"
+
+
+class OnError(str, Enum):
+    """What happens at a line that cannot be read."""
+
+    stop = "stop"
+    skip = "skip"
+
+
+QueryFile = Annotated[Path | None, typer.Argument(metavar="QUERY", help="A file with the query.", show_default=False)]
+QueryText = Annotated[str | None, typer.Option("-q", metavar="TEXT", help="The query itself, instead of a file.")]
+Streams = Annotated[
+    list[str] | None,
+    typer.Option("--stream", metavar="IRI=SOURCE", help="A stream's source: a file, or - for standard input."),
+]
+Static = Annotated[
+    list[Path] | None, typer.Option("--static", metavar="FILE", help="Static data for the default graph.")
+]
+StaticGraphs = Annotated[
+    list[str] | None, typer.Option("--static-graph", metavar="IRI=FILE", help="Static data for a named graph.")
+]
+Formats = Annotated[
+    Format | None,
+    typer.Option("--format", help="Default: table on a terminal, else json; nquads for CONSTRUCT.", show_default=False),
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="PATH", help="Where results go instead of standard output.")
+]
+Changelog = Annotated[bool, typer.Option("--changelog", help="Both what becomes true and what ceases to be.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Stop after N results.")]
+Stats = Annotated[bool, typer.Option("--stats", help="Statistics on standard error at the end.")]
+Batch = Annotated[
+    int | None,
+    typer.Option("--batch", min=1, metavar="N", help="Elements taken at once; results do not depend on it."),
+]
+
+
+@app.command("run")
+def run_command(
+    query: QueryFile = None,
+    text: QueryText = None,
+    stream: Streams = None,
+    static: Static = None,
+    static_graph: StaticGraphs = None,
+    format_: Formats = None,
+    output: Output = None,
+    changelog: Changelog = False,
+    runner: Annotated[Runner, typer.Option(help="What drives the query.")] = Runner.local,
+    partitions: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Parts of the state, for --runner spark.")
+    ] = None,
+    time_predicate: Annotated[
+        str | None,
+        typer.Option(metavar="IRI", help="The property with the event time, for .nt and .ttl streams."),
+    ] = None,
+    lateness: Annotated[str, typer.Option(metavar="DURATION", help="How long late elements are waited for.")] = "0s",
+    limit: Limit = None,
+    stats: Stats = False,
+    batch: Batch = None,
+    on_error: Annotated[OnError, typer.Option(help="At a line that cannot be read.")] = OnError.stop,
+) -> None:
+    """Run a query over streams until they end."""
+    from cqels_py.cli import arguments, execution, failures
+
+    with failures.reported():
+        execution.refuse_spark(runner.value, partitions)
+        job = execution.Job(
+            text=execution.query_text(query, text),
+            source=None if query is None else str(query),
+            streams=dict(arguments.pairs("--stream", stream or ())),
+            static=list(static or ()),
+            static_graphs=arguments.pairs("--static-graph", static_graph or ()),
+            format=None if format_ is None else format_.value,
+            output=output,
+            changelog=changelog,
+            time_predicate=time_predicate,
+            lateness=arguments.duration(lateness),
+            limit=limit,
+            stats=stats,
+            batch=batch,
+            on_error=on_error.value,
+        )
+        execution.check_files(job)
+    execution.execute(job)
+
+
+@app.command("explain")
+def explain_command(
+    query: QueryFile = None,
+    text: QueryText = None,
+    static: Static = None,
+    static_graph: StaticGraphs = None,
+) -> None:
+    """Show a query's plan: windows, probing, indexes, partition keys, estimated state."""
+    from cqels_py.cli import arguments, execution, failures
+
+    with failures.reported():
+        job = execution.Job(
+            text=execution.query_text(query, text),
+            source=None if query is None else str(query),
+            streams={},
+            static=list(static or ()),
+            static_graphs=arguments.pairs("--static-graph", static_graph or ()),
+        )
+        execution.check_files(job)
+    execution.explain(job)
+
+
+@app.command("demo")
+def demo_command(
+    name: Annotated[str, typer.Argument(help="flights or taxi.")] = "flights",
+    query: Annotated[
+        str | None, typer.Option("--query", metavar="NAME", help="Which of the scenario's queries.", show_default=False)
+    ] = None,
+    days: Annotated[int, typer.Option(min=1, metavar="N", help="How many days of the data.")] = 3,
+    speed: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="FACTOR",
+            help="Seconds of the data's time a second; 0: as fast as it goes. Default: 7200 on a terminal, else 0.",
+            show_default=False,
+        ),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="The scenarios and their queries.")] = False,
+    format_: Formats = None,
+    output: Output = None,
+    changelog: Changelog = False,
+    limit: Limit = None,
+    stats: Stats = False,
+    batch: Batch = None,
+) -> None:
+    """Run a continuous query over real data, live in the terminal."""
+    from cqels_py.cli import demo, execution, failures
+
+    with failures.reported():
+        if list_:
+            demo.show_list()
+            return
+        job = demo.job(
+            name,
+            query,
+            days,
+            speed,
+            execution.Job(
+                format=None if format_ is None else format_.value,
+                output=output,
+                changelog=changelog,
+                limit=limit,
+                stats=stats,
+                batch=batch,
+            ),
+        )
+    execution.execute(job)
+
+
+def run() -> None:
+    """The console script `cqels`."""
+    from cqels_py.cli.failures import Exit
+
+    try:
+        app()
+    except Exit as over:
+        sys.exit(over.status)

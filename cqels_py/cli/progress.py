@@ -1,0 +1,121 @@
+"""How far a run has come: a line on a terminal while it runs, statistics at its end. All on standard error."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Protocol
+
+from cqels_py.cli.failures import say
+
+REFRESH_SECONDS = 0.125
+REPORTED_AT_MOST = 10
+"""Reports of one run that are printed in full; the others are counted."""
+
+
+class Statistics(Protocol):
+    """What the engine counts."""
+
+    elements: int
+    triples: int
+    results: int
+    late: int
+    malformed: int
+    event_time: int | None
+
+
+def instant(microseconds: int | None) -> str:
+    """2013-01-01 15:18:10 UTC."""
+    if microseconds is None:
+        return "no event yet"
+    return datetime.fromtimestamp(microseconds // 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+class Progress:
+    """Told of the engine's statistics after each batch; calls `show` with a line about them, now and then."""
+
+    def __init__(self, show: Callable[[str], None] | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._show = show
+        self._clock = clock
+        self._started = clock()
+        self._shown = self._started
+
+    def update(self, statistics: Statistics) -> None:
+        """Cheap, unless it is time to show something."""
+        now = self._clock()
+        if self._show is not None and now - self._shown >= REFRESH_SECONDS:
+            self._shown = now
+            self._show(self.line(statistics))
+
+    def line(self, statistics: Statistics) -> str:
+        """Event time, counts, elements a second, and what was left out."""
+        parts = [
+            instant(statistics.event_time),
+            f"{statistics.elements:,} elements",
+            f"{statistics.results:,} results",
+            f"{statistics.elements / self._seconds():,.0f} elements/s",
+        ]
+        return " · ".join(parts + omissions(statistics))
+
+    def summary(self, statistics: Statistics) -> str:
+        """Everything the engine counted, a line each."""
+        seconds = self._seconds()
+        rows = (
+            ("elements", f"{statistics.elements:,}"),
+            ("triples", f"{statistics.triples:,}"),
+            ("results", f"{statistics.results:,}"),
+            ("late elements dropped", f"{statistics.late:,}"),
+            ("malformed skipped", f"{statistics.malformed:,}"),
+            ("event time", instant(statistics.event_time)),
+            ("seconds", f"{seconds:,.2f}"),
+            ("triples a second", f"{statistics.triples / seconds:,.0f}"),
+        )
+        return "\n".join(f"{name:<22} {value:>24}" for name, value in rows)
+
+    def _seconds(self) -> float:
+        return max(self._clock() - self._started, 1e-6)
+
+
+def omissions(statistics: Statistics) -> list[str]:
+    """What is missing from the answer's input, in words; empty when nothing is."""
+    words = []
+    if statistics.late:
+        words.append(f"{statistics.late:,} late elements dropped")
+    if statistics.malformed:
+        words.append(f"{statistics.malformed:,} malformed skipped")
+    return words
+
+
+class Reports:
+    """What the engine has to say while it runs (a skipped line, a late element): the first few in full."""
+
+    def __init__(self) -> None:
+        self._told = 0
+
+    def __call__(self, message: object) -> None:
+        self._told += 1
+        if self._told <= REPORTED_AT_MOST:
+            say(f"warning: {message}")
+        elif self._told == REPORTED_AT_MOST + 1:
+            say("warning: … further reports are counted, not shown")
+
+
+class Pace:
+    """Holds a run back to `speed` seconds of event time a second."""
+
+    def __init__(self, speed: float, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._speed = speed
+        self._sleep = sleep
+        self._origin: tuple[float, int] | None = None
+
+    def wait(self, event_time: int | None) -> None:
+        """Until it is time for `event_time`; the first one is due at once."""
+        if event_time is None:
+            return
+        if self._origin is None:
+            self._origin = (time.monotonic(), event_time)
+        started, first = self._origin
+        ahead = started + (event_time - first) / 1e6 / self._speed - time.monotonic()
+        if ahead > 0:
+            self._sleep(ahead)

@@ -1,0 +1,163 @@
+"""The current answer as a table that changes in place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from cqels_py.batches.elements import Ids
+from cqels_py.batches.results import ResultBatch
+
+LINES_AROUND = 8
+"""Lines of the screen that are no rows: title, heading, borders, what is left out, progress, the cursor's."""
+
+ROWS_WITHOUT_SCREEN = 100
+SORTED_AT_MOST = 300
+LONG_IRI = 30
+
+Decode = Callable[[Ids], Sequence[str]]
+
+
+class Answer:
+    """R, kept up to date from both signs of the changes: the distinct rows and how often each is there."""
+
+    def __init__(self, width: int) -> None:
+        self.rows: Ids = np.empty((0, width), np.int64)
+        self.counts: npt.NDArray[np.int64] = np.empty(0, np.int64)
+
+    def __len__(self) -> int:
+        return int(self.counts.sum())
+
+    def apply(self, batch: ResultBatch) -> None:
+        """Add and withdraw the batch's rows; rows that were there keep their places."""
+        changed = np.stack(batch.columns, axis=1)
+        rows = np.concatenate((self.rows, changed))
+        signs = np.concatenate((self.counts, batch.sign.astype(np.int64)))
+        distinct, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        counts = np.zeros(len(distinct), np.int64)
+        np.add.at(counts, place.ravel(), signs)
+        order = np.argsort(first, kind="stable")
+        kept = order[counts[order] != 0]
+        self.rows, self.counts = distinct[kept], counts[kept]
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What stands above the table."""
+
+    title: str
+    variables: tuple[str, ...]
+
+
+class AnswerTable:
+    """Shows an `Answer` on a terminal while it changes, or once at the end elsewhere."""
+
+    def __init__(self, heading: Heading, decode: Decode, console: Console | None = None) -> None:
+        self._heading = heading
+        self._decode = decode
+        self._console = console or Console()
+        self._answer = Answer(len(heading.variables))
+        self._live: Live | None = None
+
+    def write(self, batch: ResultBatch) -> None:
+        self._answer.apply(batch)
+
+    def show(self, line: str) -> None:
+        """Draw the present answer anew, with a line of progress below; does nothing off a terminal."""
+        if not self._console.is_terminal:
+            return
+        if self._live is None:
+            self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
+            self._live.start()
+        self._live.update(
+            Group(self._table(), Text(line, style="dim", no_wrap=True, overflow="ellipsis")), refresh=True
+        )
+
+    def close(self, line: str) -> None:
+        """The last answer stays on the screen."""
+        if self._console.is_terminal:
+            self.show(line)
+        else:
+            self._console.print(self._table())
+        if self._live is not None:
+            self._live.stop()
+
+    def _table(self) -> Table:
+        room = self._room()
+        table = Table(title=self._heading.title or None, title_justify="left", title_style="bold")
+        texts = self._texts(room)
+        for number, variable in enumerate(self._heading.variables):
+            numeric = bool(texts) and all(_is_number(row[number]) for row in texts)
+            table.add_column(variable, justify="right" if numeric else "left", no_wrap=True, overflow="ellipsis")
+        for row in texts[:room]:
+            table.add_row(*row)
+        more = len(self._answer) - min(len(texts), room)
+        if more > 0:
+            table.caption, table.caption_justify = f"… {more:,} more", "left"
+        return table
+
+    def _texts(self, room: int) -> list[list[str]]:
+        """Readable rows, as often as they are in the answer; ordered as long as there are not too many of them."""
+        answer = self._answer
+        few = len(answer.rows) <= SORTED_AT_MOST
+        chosen = slice(None) if few else slice(-room, None)
+        rows = np.repeat(answer.rows[chosen], np.minimum(answer.counts[chosen], room), axis=0)
+        terms = [readable(term) for term in self._decode(rows.ravel())]
+        width = rows.shape[1]
+        texts = [terms[first : first + width] for first in range(0, len(terms), width)]
+        return sorted(texts, key=_sort_key) if few else texts
+
+    def _room(self) -> int:
+        if not self._console.is_terminal:
+            return ROWS_WITHOUT_SCREEN
+        return max(self._console.size.height - LINES_AROUND, 1)
+
+
+_LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?', re.DOTALL)
+_ESCAPES = {"\\n": " ", "\\r": " ", "\\t": " ", '\\"': '"', "\\\\": "\\"}
+
+
+def readable(term: str) -> str:
+    """A term in N-Triples syntax for a person's eyes: no datatypes, short IRIs, two fraction digits."""
+    if term.startswith("<"):
+        return _short_iri(term[1:-1])
+    literal = _LITERAL.fullmatch(term)
+    if literal is None:
+        return term
+    lexical, language, datatype = literal.groups()
+    if datatype and datatype.rsplit("#", 1)[-1] in ("decimal", "double", "float"):
+        return _short_number(lexical)
+    text = re.sub(r"\\.", lambda escape: _ESCAPES.get(escape[0], escape[0]), lexical)
+    return f"{text}@{language}" if language else text
+
+
+def _short_iri(iri: str) -> str:
+    if len(iri) <= LONG_IRI:
+        return iri
+    parts = re.split(r"(?<=[/#])", iri)
+    return "…/" + "".join(parts[-2:]) if len(parts) > 4 else iri
+
+
+def _short_number(lexical: str) -> str:
+    try:
+        value = float(lexical)
+    except ValueError:
+        return lexical
+    fraction = lexical.partition(".")[2]
+    return lexical if len(fraction) <= 2 and "E" not in lexical.upper() else f"{value:.2f}"
+
+
+def _is_number(text: str) -> bool:
+    return text == "" or re.fullmatch(r"[-+]?\d+(\.\d+)?", text) is not None
+
+
+def _sort_key(row: list[str]) -> list[tuple[int, float, str]]:
+    return [(0, float(text), "") if text and _is_number(text) else (1, 0.0, text) for text in row]

@@ -1,0 +1,87 @@
+"""Progress and statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from cqels_py.cli.progress import REPORTED_AT_MOST, Pace, Progress, Reports
+
+
+@dataclass
+class Counted:
+    elements: int = 0
+    triples: int = 0
+    results: int = 0
+    late: int = 0
+    malformed: int = 0
+    event_time: int | None = None
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_lines_are_shown_now_and_then_only() -> None:
+    clock, lines = Clock(), list[str]()
+    progress = Progress(lines.append, clock)
+    for _ in range(100):
+        clock.now += 0.01
+        progress.update(Counted(elements=50))
+    assert 5 <= len(lines) <= 8
+
+
+def test_a_line_has_rate_and_event_time_and_omissions_only_where_there_are_any() -> None:
+    clock = Clock()
+    progress = Progress(None, clock)
+    clock.now = 2.0
+    line = progress.line(Counted(elements=3000, results=7, event_time=1_357_035_420_000_000))
+    assert line == "2013-01-01 10:17:00 UTC · 3,000 elements · 7 results · 1,500 elements/s"
+    line = progress.line(Counted(late=2, malformed=1))
+    assert line.endswith("2 late elements dropped · 1 malformed skipped")
+    assert line.startswith("no event yet")
+
+
+def test_the_summary_has_every_count() -> None:
+    clock = Clock()
+    progress = Progress(None, clock)
+    clock.now = 0.5
+    text = progress.summary(Counted(elements=1_000, triples=2_000, results=3, late=4, malformed=5, event_time=0))
+    rows = {line[:22].strip(): line[22:].strip() for line in text.splitlines()}
+    assert rows == {
+        "elements": "1,000",
+        "triples": "2,000",
+        "results": "3",
+        "late elements dropped": "4",
+        "malformed skipped": "5",
+        "event time": "1970-01-01 00:00:00 UTC",
+        "seconds": "0.50",
+        "triples a second": "4,000",
+    }
+
+
+def test_a_flood_of_reports_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    reports = Reports()
+    for number in range(1000):
+        reports(f"line {number}")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    lines = captured.err.splitlines()
+    assert len(lines) == REPORTED_AT_MOST + 1
+    assert lines[0] == "warning: line 0"
+    assert "counted, not shown" in lines[-1]
+
+
+def test_pace_waits_for_event_time() -> None:
+    slept: list[float] = []
+    pace = Pace(3600.0, slept.append)
+    pace.wait(None)
+    pace.wait(1_000_000_000_000)
+    assert slept == []
+    pace.wait(1_000_000_000_000 + 7_200_000_000)
+    assert slept == [pytest.approx(2.0, abs=0.1)]

@@ -1,0 +1,124 @@
+"""The rules of the house that a program can check: layers, libraries, kernels, packaging."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "cqels_py"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+KERNELS = sorted(path for path in (PACKAGE / "kernels").glob("*.py") if path.stem not in ("__init__", "jit"))
+HOUSE_DECORATORS = {"jit", "jit_inline"}
+FUNCTION_OR_CLASS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported(path: Path) -> set[str]:
+    """First parts of the modules that are imported anywhere in a file."""
+    found: set[str] = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            found.update(alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+def within(path: Path, *folders: str) -> bool:
+    return any(path.is_relative_to(PACKAGE / folder) for folder in folders)
+
+
+def test_libraries_stay_where_they_belong() -> None:
+    homes = {"numba": "kernels", "pyspark": "runners/spark", "typer": "cli", "rich": "cli"}
+    strays = [
+        f"{name(path)} imports {library}, which belongs to {home}/"
+        for path in MODULES
+        for library, home in homes.items()
+        if library in imported(path) and not within(path, home)
+    ]
+    assert strays == []
+
+
+def test_only_the_command_line_prints() -> None:
+    printing = [
+        f"{name(path)}:{node.lineno}"
+        for path in MODULES
+        if not within(path, "cli")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    ]
+    assert printing == []
+
+
+def test_every_kernel_uses_the_house_decorator() -> None:
+    """A function without it would run as Python: a thousand times slower, and callable from no kernel."""
+    bare = [
+        f"{name(path)}:{node.lineno}"
+        for path in KERNELS
+        for node in tree(path).body
+        if isinstance(node, FUNCTION_OR_CLASS)
+        and not {ast.unparse(decorator) for decorator in node.decorator_list} & HOUSE_DECORATORS
+    ]
+    assert bare == []
+
+
+def test_kernels_are_flat() -> None:
+    """Closures and lambdas defeat numba's cache: they would compile anew in every process."""
+    nested = [
+        f"{name(path)}:{inner.lineno}"
+        for path in KERNELS
+        for function in tree(path).body
+        for inner in ast.walk(function)
+        if isinstance(inner, (*FUNCTION_OR_CLASS, ast.Lambda)) and inner is not function
+    ]
+    assert nested == []
+
+
+def test_modules_say_what_they_are_for() -> None:
+    assert [name(path) for path in MODULES if tree(path).body and not ast.get_docstring(tree(path))] == []
+    assert [name(path) for path in MODULES if path.stem in ("utils", "helpers", "misc", "common")] == []
+
+
+def test_import_contracts() -> None:
+    """The layers of setup.cfg; the same contracts run as a step of scripts/check."""
+    result = subprocess.run(
+        [Path(sys.executable).parent / "lint-imports", "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def packages() -> Iterator[str]:
+    for path in MODULES:
+        if path.name == "__init__.py":
+            yield ".".join(path.parent.relative_to(ROOT).parts)
+
+
+def test_every_folder_is_packaged() -> None:
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    listed = config["options"]["packages"].split()
+    assert listed == sorted([*packages(), "cqels_py.datasets", "cqels_py.queries"])
+
+
+def test_help_is_quick_because_the_engine_is_not_imported() -> None:
+    code = "import sys, cqels_py.cli.main; print(*sorted(m for m in sys.modules if '.' not in m))"
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not {"numba", "numpy", "pyarrow", "rdflib", "pyoxigraph"} & set(result.stdout.split())
