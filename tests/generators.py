@@ -12,11 +12,13 @@ total order, sums of inexact doubles) is never drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
+from hypothesis import settings
 from hypothesis import strategies as st
 from rdflib import XSD, URIRef
 
@@ -24,10 +26,12 @@ from cqels_py.algebra.nodes import Dialect
 from tests import traces
 from tests.naive import Element, Static
 from tests.naive_algebra import Triple
-from tests.naive_values import typed
+from tests.naive_values import Term, typed
 from tests.traces import EX, STREAMS
 
 T = TypeVar("T")
+Wanted: TypeAlias = tuple[str, str, str]
+"""A triple pattern to be matched: subject and object in SPARQL, the predicate's name."""
 
 FEATURES = frozenset(
     {
@@ -39,7 +43,10 @@ WINDOWS = frozenset({"range", "now", "all", "count", "triples", "step", "tumblin
 C_SPARQL_WINDOWS = frozenset({"step", "tumbling", "triples"})
 RSP_QL_WINDOWS = frozenset({"range", "count", "step", "tumbling", "count_step"})
 
-SECOND = 1_000_000
+SOAKING = settings().max_examples > 100
+FEW = settings() if SOAKING else settings(max_examples=15)
+"""For a test that runs once for each of many parameters."""
+
 NODES = ("a", "b", "c")
 LINK = "link"
 LABEL = "label"
@@ -132,7 +139,7 @@ class _Query:
     """A query being drawn.
 
     `kinds`: what variables that are surely bound hold; `maybe`: those that may be unbound. `pool`: the predicates
-    with literals that it asks for.
+    with literals that it asks for. `wanted`: by stream, the plain triple patterns that an answer needs.
     """
 
     draw: Callable[[st.SearchStrategy[Any]], Any]
@@ -143,6 +150,8 @@ class _Query:
     maybe: dict[str, str] = field(default_factory=dict)
     pool: list[str] = field(default_factory=list)
     predicates: set[str] = field(default_factory=set)
+    pending: list[Wanted] = field(default_factory=list)
+    wanted: dict[str, list[Wanted]] = field(default_factory=dict)
     made: int = 0
 
     def chance(self, percent: int) -> bool:
@@ -179,10 +188,14 @@ class _Query:
         subject = subject or (self.pick(nodes) if nodes else self.fresh("node"))
         if self.chance(40):
             self.predicates.add(LINK)
-            return f"{subject} {self.path()} {self.node()} ."
+            path, node = self.path(), self.node()
+            self.pending.append((subject, LINK, node))
+            return f"{subject} {path} {node} ."
         predicate = self.pick(self.pool)
         self.predicates.add(predicate)
-        return f"{subject} :{predicate} {self.value(predicate)} ."
+        value = self.value(predicate)
+        self.pending.append((subject, predicate, value))
+        return f"{subject} :{predicate} {value} ."
 
     def path(self) -> str:
         if not self.wants("path"):
@@ -213,25 +226,31 @@ class _Query:
         same = self.known(kind)
         return self.pick(same) if same and self.chance(30) else self.fresh(kind)
 
-    def block(self, body: str) -> str:
-        """A window over the body; the text's %n% is replaced by the dialect's words."""
+    def block(self, body: str, needed: bool = True) -> str:
+        """A window over the body; the text's %n% is replaced by the dialect's words.
+
+        `needed`: an answer needs matches of the triple patterns drawn since the last block.
+        """
         reuse = self.uses and self.chance(20)
         if reuse or len(self.uses) >= 3:
             number = self.draw(st.integers(0, len(self.uses) - 1))
         else:
             number = len(self.uses)
             self.uses.append(WindowUse(self.pick(["one", "two"]), self.extent()))
+        if needed:
+            self.wanted.setdefault(self.uses[number].stream, []).extend(self.pending)
+        self.pending = []
         return f"%{number}% {{ {body} }}"
 
     def extent(self) -> Extent:
         kind = self.pick(sorted(self.window_kinds))
-        size = self.draw(st.sampled_from([1000, 2000, 3000, 5000, 1500]))
-        count = self.draw(st.integers(1, 5))
+        size = self.pick([3000, 2000, 5000, 8000, 1000, 1500])
+        count = self.pick([3, 2, 5, 8, 1])
         match kind:
             case "range" | "tumbling":
                 return Extent(kind, size)
             case "step":
-                return Extent(kind, size, self.pick([1000, 2000, 3000, 500]))
+                return Extent(kind, size, self.pick([1000, 2000, 3000, 500, 7000]))
             case "count" | "triples":
                 return Extent(kind, count)
             case "count_step":
@@ -241,7 +260,7 @@ class _Query:
     def triples(self) -> str:
         """One to three connected triple patterns, perhaps with a filter."""
         most = 3 if "join" in self.features else 1
-        body = " ".join(self.triple() for _ in range(self.draw(st.integers(1, most))))
+        body = " ".join(self.triple() for _ in range(self.pick([1, 1, 2, 2, 3][: 2 * most - 1])))
         if not self.wants("filter", 30):
             return body
         everything, self.kinds = self.kinds, {name: k for name, k in self.kinds.items() if f"{name} " in body}
@@ -280,7 +299,7 @@ class _Query:
     def body(self) -> str:
         """The group graph pattern: window blocks, then what the features add."""
         most = 3 if "join" in self.features else 1
-        parts = [self.block(self.triples()) for _ in range(self.draw(st.integers(1, most)))]
+        parts = [self.block(self.triples()) for _ in range(self.pick([1, 2, 2, 2, 3][: 2 * most - 1]))]
         for feature, clause in (
             ("static", self.static),
             ("graph", self.graph),
@@ -326,12 +345,12 @@ class _Query:
 
     def minus(self) -> str:
         with self.hidden():
-            return f"MINUS {{ {self.block(self.triple(self.shared_node()))} }}"
+            return f"MINUS {{ {self.block(self.triple(self.shared_node()), needed=False)} }}"
 
     def not_exists(self) -> str:
         word = self.pick(["NOT EXISTS", "NOT EXISTS", "EXISTS"])
         with self.hidden():
-            body = self.block(self.triple(self.shared_node()))
+            body = self.block(self.triple(self.shared_node()), needed=False)
             condition = self.filter() if self.chance(30) else ""
         return f"FILTER {word} {{ {body} {condition} }}"
 
@@ -412,9 +431,9 @@ class _Query:
 
 
 def sparql(short: str) -> str:
-    """A value of VALUES in SPARQL's syntax; rdflib's parser breaks on a negative decimal without quotes."""
-    if short.startswith("-") and "e" not in short:
-        return f'"{short}"^^xsd:decimal'
+    """A value of VALUES in SPARQL's syntax; negative numbers in quotes, as rdflib's parser negates their values."""
+    if short.startswith("-"):
+        return f'"{short}"^^xsd:{"double" if "e" in short else "decimal"}'
     return f'"{short}"^^xsd:dateTime' if short.startswith("2024") else short
 
 
@@ -477,33 +496,68 @@ def triple_of(draw: st.DrawFn, predicates: Sequence[str]) -> Triple:
     return subject, traces.term(predicate), _term(value)
 
 
-def _term(short: str) -> Any:
+def _term(short: str) -> Term:
     if short.startswith("2024"):
         return typed(short, XSD.dateTime)
     return traces.term(short)
 
 
 @st.composite
+def assignments(draw: st.DrawFn, wanted: Iterable[Wanted]) -> dict[str, Term]:
+    """A value for every variable: what an answer could be."""
+    chosen: dict[str, Term] = {}
+    for subject, predicate, object_ in wanted:
+        chosen.setdefault(subject, traces.term(draw(st.sampled_from(["a", *NODES]))))
+        chosen.setdefault(object_, _term(draw(_object(predicate))))
+    return chosen
+
+
+def planted(wanted: Iterable[Wanted], chosen: Mapping[str, Term]) -> list[Triple]:
+    """The triples that make the patterns match with this assignment."""
+    return [(_filled(s, chosen), traces.term(p), _filled(o, chosen)) for s, p, o in wanted]
+
+
+def _filled(slot: str, chosen: Mapping[str, Term]) -> Term:
+    if slot.startswith("?"):
+        return chosen[slot]
+    found = re.fullmatch(r'"(.*)"\^\^xsd:\w+', slot)
+    return _term(found[1] if found else slot.removeprefix(":"))
+
+
+@st.composite
 def element_lists(
-    draw: st.DrawFn, predicates: Sequence[str], streams: Sequence[str], most: int = 25
+    draw: st.DrawFn,
+    predicates: Sequence[str],
+    streams: Sequence[str],
+    wanted: Mapping[str, Sequence[Wanted]],
+    most: int = 25,
 ) -> tuple[Element, ...]:
-    """Elements in time order, with ties, gaps and the same triples again."""
-    gaps = st.sampled_from([0, 0, 500, 1000, 1000, 1000, 2000, 3000, 7000])
-    contents = st.lists(triple_of(predicates), min_size=1, max_size=4, unique=True)
-    drawn = draw(st.lists(st.tuples(gaps, st.sampled_from(list(streams)), contents), min_size=0, max_size=most))
+    """Elements in time order, with ties, gaps and the same triples again; many of them hold what is wanted."""
+    answers = [draw(assignments([w for of_stream in wanted.values() for w in of_stream])) for _ in range(2)]
     time = draw(st.sampled_from([0, 1_700_000_000_000_000, 250_000]))
     found = []
-    for gap, stream, triples in drawn:
-        time += gap * 1000
-        found.append(Element(time, URIRef(STREAMS + stream), tuple(triples)))
+    for _ in range(draw(st.sampled_from([most, most, most // 2, 3, 1, 0]))):
+        time += 1000 * draw(st.sampled_from([1000, 0, 0, 500, 1000, 2000, 3000, 7000]))
+        stream = draw(st.sampled_from(list(streams)))
+        needed = planted(wanted.get(stream, ()), draw(st.sampled_from(answers)))
+        if needed and draw(st.integers(0, 9)) < 7:
+            triples = needed[draw(st.integers(0, len(needed) - 1)) :][:4] if len(needed) > 4 else needed
+        else:
+            triples = draw(st.lists(triple_of(predicates), min_size=1, max_size=4))
+        found.append(Element(time, URIRef(STREAMS + stream), tuple(dict.fromkeys(triples))))
     return tuple(found)
 
 
 @st.composite
 def static_data(draw: st.DrawFn) -> Static:
-    """Labels of the nodes: in the default graph and in two named ones."""
-    labels = st.lists(triple_of([LABEL, LINK]), max_size=4, unique=True)
-    return Static(draw(labels), {URIRef(EX + name): draw(labels) for name in ("g", "h")})
+    """Labels of the nodes, in the default graph and in two named ones, and other triples."""
+
+    def graph() -> list[Triple]:
+        labelled = draw(st.lists(st.sampled_from(NODES), min_size=2, max_size=3))
+        labels = [(traces.term(node), traces.term(LABEL), _term(draw(_object(LABEL)))) for node in labelled]
+        return list(dict.fromkeys(labels + draw(st.lists(triple_of([LABEL, LINK]), max_size=2))))
+
+    return Static(graph(), {URIRef(EX + name): graph() for name in ("g", "h")})
 
 
 @st.composite
@@ -526,6 +580,6 @@ def scenarios(
     head, tail = query.select()
     predicates = sorted({*query.predicates, "other"} if query.chance(30) else query.predicates)
     streams = sorted({use.stream for use in query.uses})
-    elements = draw(element_lists(predicates or [LINK], streams, most_elements))
+    elements = draw(element_lists(predicates or [LINK], streams, query.wanted, most_elements))
     static = draw(static_data()) if chosen & {"static", "graph"} else Static()
     return Scenario(_texts(query.uses, head, body, tail), elements, static)

@@ -36,6 +36,19 @@ class Result:
     mapping: Mapping
 
 
+def has_parser() -> bool:
+    """Whether query texts can be read in this tree."""
+    return hasattr(importlib.import_module("cqels_py.parser"), "parse")
+
+
+def has_engine() -> bool:
+    """Whether queries can be run in this tree."""
+    try:
+        return has_parser() and hasattr(importlib.import_module("cqels_py"), "Engine")
+    except ModuleNotFoundError:
+        return False
+
+
 def parse(text: str) -> nodes.ContinuousQuery:
     """The project's parser; imported late, so that the oracle can be used without it."""
     query: nodes.ContinuousQuery = importlib.import_module("cqels_py.parser").parse(text)
@@ -85,6 +98,9 @@ def run_engine(
 
 
 def _result(result: Any) -> Result:
+    if result.boolean is not None:
+        answer = frozenset({(Variable("boolean"), naive_values.boolean(result.boolean))})
+        return Result(int(result.time), int(result.sign), answer)
     bound = {Variable(name): canonical(term) for name, term in result.bindings.items() if term is not None}
     return Result(int(result.time), int(result.sign), frozenset(bound.items()))
 

@@ -6,12 +6,12 @@ import itertools
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from rdflib.plugins.sparql.algebra import translateQuery
 from rdflib.plugins.sparql.parser import parseQuery
 
 from cqels_py.algebra.nodes import Dialect
-from tests.generators import C_SPARQL_WINDOWS, FEATURES, RSP_QL_WINDOWS, WINDOWS, Scenario, scenarios
+from tests.generators import C_SPARQL_WINDOWS, FEATURES, FEW, RSP_QL_WINDOWS, WINDOWS, Scenario, scenarios
 
 _WINDOW_WORDS = (
     (r"STREAM (<[^>]+>) \[[^\]]+\]", r"GRAPH \1"),
@@ -32,7 +32,7 @@ def plain_sparql(text: str) -> str:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("windows", [WINDOWS, C_SPARQL_WINDOWS, RSP_QL_WINDOWS])
 def test_every_text_is_sparql_but_for_its_windows(windows: frozenset[str]) -> None:
-    @settings(max_examples=15)
+    @FEW
     @given(scenarios(FEATURES, windows))
     def check(scenario: Scenario) -> None:
         assert Dialect.CQELS_QL in scenario.texts
