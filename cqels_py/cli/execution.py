@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from cqels_py.cli import arguments, failures
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the user asked for. `lateness` is in microseconds; `speed` is seconds of event time a second, None: unbounded."""
+    """What the user asked for. `lateness`: microseconds; `speed`: seconds of event time a second, None: unbounded.
+
+    `static` are files, or N-Triples text.
+    """
 
     text: str = ""
     source: str | None = None
@@ -80,8 +83,8 @@ def check_files(job: Job) -> None:
 
 def explain(job: Job) -> None:
     """Print the plan."""
-    with failures.reported(job.text):
-        _, query = _register(job, changelog=False)
+    with failures.reported(job.text), ExitStack() as cleanup:
+        _, query = _register(job, changelog=False, cleanup=cleanup)
         print(query.explain())
 
 
@@ -94,13 +97,16 @@ def execute(job: Job) -> None:
 class _Run:
     def __init__(self, job: Job, cleanup: ExitStack) -> None:
         from cqels_py.cli import output
+        from cqels_py.engine import compile_query
 
         self._job = job
-        form = output.choose(job.format, job.output)
-        self._engine, self._query = _register(job, changelog=job.changelog or form.needs_changelog)
+        form = compile_query(job.text, source=job.source).form
+        format_ = output.choose(job.format, job.output, form)
+        # The table shows the answer, which takes both signs to rebuild.
+        self._engine, self._query = _register(job, job.changelog or format_ == "table", cleanup)
         if not job.unread_streams:
             arguments.check_streams(job.streams, self._query.streams)
-        self._writer = output.open_writer(form, job, self._engine, self._query, cleanup)
+        self._writer = output.open_writer(format_, job.output, job.title, self._engine, self._query, cleanup)
         self._progress = Progress(self._writer.show)
         self._pace = Pace(job.speed) if job.speed else None
         self._left = job.limit
@@ -139,15 +145,29 @@ class _Run:
             failures.say(f"warning: {', '.join(left_out)}")
 
 
-def _register(job: Job, changelog: bool) -> tuple[Engine, Query]:
+def _register(job: Job, changelog: bool, cleanup: ExitStack) -> tuple[Engine, Query]:
     from cqels_py.engine import Engine
 
-    engine = Engine(lateness=job.lateness, on_error=job.on_error, batch=job.batch, report=Reports())
+    engine = Engine(lateness=job.lateness, on_error=job.on_error, report=Reports(), batch=job.batch or 1)
     query = engine.register(
         job.text,
         source=job.source,
-        static=list(job.static),
+        static=[_static_file(each, cleanup) if isinstance(each, bytes) else each for each in job.static],
         static_graphs=dict(job.static_graphs),
         changelog=changelog,
     )
     return engine, query
+
+
+def _static_file(ntriples: bytes, cleanup: ExitStack) -> Path:
+    """The engine reads static data from files."""
+    file = Path(cleanup.enter_context(TemporaryDirectory())) / "static.nt"
+    file.write_bytes(ntriples)
+    return file
+
+
+def _first(batch: ResultBatch, count: int) -> ResultBatch:
+    if len(batch) <= count:
+        return batch
+    columns = tuple(column[:count] for column in batch.columns)
+    return replace(batch, time=batch.time[:count], sign=batch.sign[:count], columns=columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -14,11 +14,10 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="Continuous SPARQL over RDF streams.",
 )
 
 
-class Format(str, Enum):
+class Format(StrEnum):
     """How results are written."""
 
     table = "table"
@@ -29,14 +28,14 @@ class Format(str, Enum):
     turtle = "turtle"
 
 
-class Runner(str, Enum):
+class Runner(StrEnum):
     """What drives the query."""
 
     local = "local"
     spark = "spark"
 
 
-class OnError(str, Enum):
+class OnError(StrEnum):
     """What happens at a line that cannot be read."""
 
     stop = "stop"
@@ -69,6 +68,23 @@ Batch = Annotated[
     int | None,
     typer.Option("--batch", min=1, metavar="N", help="Elements taken at once; results do not depend on it."),
 ]
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from cqels_py import __version__
+
+        print(f"cqels_py {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Continuous SPARQL over RDF streams."""
 
 
 @app.command("run")

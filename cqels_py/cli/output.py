@@ -1,0 +1,105 @@
+"""Where results go and in which form: the table on a terminal, or one of the sinks' formats."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Protocol
+
+from cqels_py.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cqels_py.batches.results import ResultBatch
+    from cqels_py.engine import Engine, Query
+
+SOLUTIONS = ("table", "json", "csv", "tsv")
+"""Formats of SELECT and ASK."""
+
+GRAPHS = ("nquads", "turtle")
+"""Formats of CONSTRUCT."""
+
+
+class Writer(Protocol):
+    """Takes results; `show` is called now and then with a line of progress, `close` once with the last one."""
+
+    @property
+    def show(self) -> Callable[[str], None] | None: ...
+
+    def write(self, batch: ResultBatch) -> None: ...
+
+    def close(self, line: str) -> None: ...
+
+
+def choose(asked: str | None, path: Path | None, form: str) -> str:
+    """The format: what was asked for if it fits the query's form, or the default."""
+    fitting = GRAPHS if form in ("CONSTRUCT", "DESCRIBE") else SOLUTIONS
+    if asked is None:
+        on_terminal = path is None and sys.stdout.isatty()
+        return fitting[0] if on_terminal or fitting is GRAPHS else "json"
+    if asked not in fitting:
+        raise UsageError(f"--format {asked} cannot hold the results of {form}; choose one of {', '.join(fitting)}")
+    return asked
+
+
+def open_writer(
+    format_: str, path: Path | None, title: str, engine: Engine, query: Query, cleanup: ExitStack
+) -> Writer:
+    """A writer to `path` or standard output; files are closed by `cleanup`."""
+    if format_ == "table":
+        return _table(path, title, engine, query, cleanup)
+    return SinkWriter(format_, _open(path, cleanup), engine, query, _status_line(path, cleanup))
+
+
+class SinkWriter:
+    """One of the connectors' sinks, and a line of progress beside it."""
+
+    def __init__(
+        self, format_: str, file: IO[str], engine: Engine, query: Query, show: Callable[[str], None] | None
+    ) -> None:
+        from cqels_py.connectors.sinks import open_sink
+
+        self.show = show
+        self._file = file
+        self._sink = open_sink(format_, file, dictionary=engine.dictionary, template=query.template)
+
+    def write(self, batch: ResultBatch) -> None:
+        self._sink.write(batch)
+        self._file.flush()
+
+    def close(self, line: str) -> None:
+        self._sink.close()
+        self._file.flush()
+
+
+def _table(path: Path | None, title: str, engine: Engine, query: Query, cleanup: ExitStack) -> Writer:
+    from rich.console import Console
+
+    from cqels_py.batches.elements import Ids
+    from cqels_py.cli.table import AnswerTable, Heading
+
+    def decode(ids: Ids) -> list[str]:
+        return [text or "" for text in engine.dictionary.decode(ids)]
+
+    return AnswerTable(Heading(title, query.variables), decode, Console(file=_open(path, cleanup)))
+
+
+def _open(path: Path | None, cleanup: ExitStack) -> IO[str]:
+    if path is None:
+        return sys.stdout
+    try:
+        return cleanup.enter_context(path.open("w", encoding="utf-8", newline=""))
+    except OSError as error:
+        raise UsageError(f"--output: cannot write {path}: {error.strerror}") from None
+
+
+def _status_line(path: Path | None, cleanup: ExitStack) -> Callable[[str], None] | None:
+    """A line that changes in place, where nothing else is written to the terminal."""
+    if not sys.stderr.isatty() or (path is None and sys.stdout.isatty()):
+        return None
+    from rich.console import Console
+
+    status = cleanup.enter_context(Console(stderr=True).status("waiting for the first element"))
+    return status.update
