@@ -144,7 +144,7 @@ def order_key_numeric(identifier):  # type: ignore[no-untyped-def]
 
 @jit_inline
 def _order_mixed(number, scale, real):  # type: ignore[no-untyped-def]
-    """An exact number against a floating one, by their exact values -> -1, 0, 1, or UNORDERED where texts are needed."""
+    """An exact number against a floating one, by exact values -> -1, 0, 1, or UNORDERED where texts are needed."""
     if scale == 0 and abs(real) < LIMIT:
         whole = np.int64(np.floor(real))
         return sign_of(number, whole) if number != whole else np.int64(-1 if real > np.floor(real) else 0)

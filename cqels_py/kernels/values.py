@@ -384,7 +384,7 @@ def cast(target, kind, number, scale, real):  # type: ignore[no-untyped-def]
 
 @jit
 def date_part(part, kind, number, zone):  # type: ignore[no-untyped-def]
-    """YEAR 0, MONTH 1, DAY 2, HOURS 3, MINUTES 4, SECONDS 5 of a dateTime as written; the first three also of a date."""
+    """YEAR 0, MONTH 1, DAY 2 (also of a date), HOURS 3, MINUTES 4, SECONDS 5 of a dateTime as written."""
     zero = np.int64(0)
     if kind != DATETIME and not (kind == DATE and part <= 2):
         return np.int64(SLOW if has_text_only(kind) else ERROR), zero, zero, 0.0

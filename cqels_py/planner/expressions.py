@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from rdflib import Literal, URIRef
-
 from cqels_py.algebra.nodes import Call, Constant, Exists, Expression, VariableRef
 from cqels_py.algebra.printer import expression_text
+from cqels_py.dictionary.rdf import from_rdflib
 from cqels_py.errors import UnsupportedQuery
 from cqels_py.plan.expressions import ExpressionProgram, Instruction
 
@@ -60,7 +59,7 @@ class _Compiler:
             case VariableRef(variable):
                 self.instructions.append(("variable", self._input(str(variable))))
             case Constant(term):
-                self.instructions.append(("constant", _constant_text(term)))
+                self.instructions.append(("constant", str(from_rdflib(term))))
             case Call(function, arguments):
                 self._add_call(function, arguments)
             case Exists():
@@ -99,7 +98,3 @@ def _check_call(name: str, count: int) -> None:
     if count < least or (most is not None and count > most):
         expected = f"{least}" if least == most else f"{least} to {most}" if most else f"at least {least}"
         raise UnsupportedQuery(f"{name} takes {expected} arguments, not {count}")
-
-
-def _constant_text(term: URIRef | Literal) -> str:
-    return term.n3()

@@ -14,7 +14,7 @@ import numpy as np
 from cqels_py.dataflow.expressions import TextEvaluation, build_evaluator
 from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.plan.expressions import ExpressionProgram, Instruction
-from tests.operators.plain_dictionary import XSD, PlainDictionary
+from tests.operators.plain_dictionary import XSD, PlainDictionary, typed
 
 Tree: TypeAlias = str | tuple["Tree", ...]
 INFIX = ("||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/")
@@ -29,12 +29,8 @@ def full(text: str) -> str:
         (r"true|false", "boolean"),
     ):
         if re.fullmatch(pattern, text):
-            return f'"{text}"^^<{XSD}{name}>'
+            return typed(text, name)
     return re.sub(r"\^\^xsd:(\w+)$", rf"^^<{XSD}\1>", text)
-
-
-def typed(text: str, name: str) -> str:
-    return f'"{text}"^^<{XSD}{name}>'
 
 
 def program(tree: Tree) -> ExpressionProgram:
@@ -93,28 +89,27 @@ class Rows:
                     self.inputs[i, j] = self.dictionary.encode([full(text)])[0]
         self.now = np.full(len(rows), now or 0, np.int64)
 
-    def _texts(self, ids: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[str | None]:
-        """The terms of ids; those that the kernel made are looked up by the texts of the slow path."""
-        return [None if i == 0 else self.dictionary.decode(np.array([i]))[0] for i in ids.tolist()]
-
     def evaluator(self) -> Evaluator:
         return build_evaluator(self.program, self.dictionary)
 
+    def _slow(self, as_test: bool) -> list[int]:
+        evaluation = TextEvaluation(self.program, self.dictionary)
+        return [int(i) for i in evaluation(self.inputs, self.now, as_test)]
+
     def slow_ids(self) -> list[int]:
-        return TextEvaluation(self.program, self.dictionary)(self.inputs, self.now, False).tolist()
+        return self._slow(False)
 
     def fast_ids(self) -> list[int]:
-        return self.evaluator().evaluate(self.inputs, self.now).tolist()
+        return [int(i) for i in self.evaluator().evaluate(self.inputs, self.now)]
 
     def tests(self) -> list[bool]:
-        return self.evaluator().test(self.inputs, self.now).tolist()
+        return [bool(test) for test in self.evaluator().test(self.inputs, self.now)]
 
     def slow_tests(self) -> list[bool]:
-        slow = TextEvaluation(self.program, self.dictionary)(self.inputs, self.now, True)
-        return (slow == 1).tolist()
+        return [test == 1 for test in self._slow(True)]
 
     def slow_terms(self) -> list[str | None]:
-        return self._texts(np.array(self.slow_ids(), np.int64))
+        return [self.dictionary.decode(np.array([i]))[0] if i else None for i in self.slow_ids()]
 
 
 def value(tree: Tree, now: int = 0) -> str | None:

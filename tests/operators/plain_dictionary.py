@@ -20,6 +20,11 @@ SCALED_TAGS = {"decimal": 6, "double": 7, "float": 8}
 RANGES = {"byte": (-128, 127), "unsignedByte": (0, 255), "nonNegativeInteger": (0, 1 << 55)}
 
 
+def typed(text: str, name: str) -> str:
+    """A literal of an XSD datatype as N-Triples."""
+    return f'"{text}"^^<{XSD}{name}>'
+
+
 def _signed(tag: int, payload: int) -> int:
     word = tag << 60 | payload
     return word - (1 << 64) if word >= 1 << 63 else word
@@ -31,6 +36,14 @@ def _zone(text: str) -> tuple[int, int] | None:
         return (1 if text else 0), 0
     minutes = (int(text[1:3]) * 60 + int(text[4:])) * (-1 if text[0] == "-" else 1)
     return None if minutes % 15 else (58 + minutes // 15, minutes)
+
+
+def _days(text: str) -> int | None:
+    """Days since the epoch; None if there is no such date."""
+    try:
+        return datetime.date.fromisoformat(text).toordinal() - 719163
+    except ValueError:
+        return None
 
 
 def inline_id(text: str, datatype: str) -> int | None:
@@ -57,9 +70,8 @@ def inline_id(text: str, datatype: str) -> int | None:
     if datatype == "dateTime":
         return _datetime_id(text)
     if datatype == "date" and (match := re.fullmatch(r"(\d{4}-\d\d-\d\d)(Z|[+-]\d\d:\d\d)?", text)):
-        zone = _zone(match[2] or "")
-        if zone:
-            days = datetime.date.fromisoformat(match[1]).toordinal() - 719163
+        zone, days = _zone(match[2] or ""), _days(match[1])
+        if zone and days is not None:
             return _signed(12, zone[0] << 53 | days & (1 << 53) - 1)
     return None
 
@@ -68,9 +80,9 @@ def _datetime_id(text: str) -> int | None:
     form = r"(\d{4}-\d\d-\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?(Z|[+-]\d\d:\d\d)?"
     match = re.fullmatch(form, text)
     zone = _zone(match[6] or "") if match else None
-    if not match or not zone or match[2] == "24":
+    days = _days(match[1]) if match else None
+    if not match or not zone or days is None or match[2] == "24":
         return None
-    days = datetime.date.fromisoformat(match[1]).toordinal() - 719163
     seconds = ((days * 24 + int(match[2])) * 60 + int(match[3]) - zone[1]) * 60 + int(match[4])
     digits = len(match[5] or "")
     micros = int(Fraction(seconds * 1_000_000) + Fraction(int(match[5] or 0) * 1_000_000, 10**digits))

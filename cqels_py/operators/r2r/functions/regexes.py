@@ -114,7 +114,7 @@ class _Translator:
                 inside.append(named[0] if named else "\\" + self._next())
             elif character == "-" and self.pattern.startswith("[", self.position):
                 excluded = f"(?!{self._class()})"
-            elif not (self.skip_blanks and character in "\t\n\r "):
+            else:
                 inside.append("\\" + character if character in "[&~|" else character)
         if not inside:
             raise _error(self.pattern, "an empty character class")

@@ -57,8 +57,8 @@ def truth_of(term: Term) -> bool:
     value = value_of(term)
     if isinstance(value, bool):
         return value
-    if isinstance(value, str):
-        return value != ""
+    if term.is_string:
+        return term.text != ""
     if isinstance(value, Number):
         return bool(value.value) and value.value == value.value
     if value is None and (term.datatype in NUMERIC_DATATYPES or term.datatype == XSD_BOOLEAN):
