@@ -73,8 +73,8 @@ def rounded_quotient(value: int, scale: int, count: int) -> Decimal:
 
 
 def fits(quotient: Decimal) -> bool:
-    _, digits, exponent = quotient.normalize().as_tuple()
-    return exponent >= -decimals.MAX_SCALE and abs(int(quotient.scaleb(max(0, -int(exponent))))) < decimals.LIMIT
+    exponent = quotient.normalize().as_tuple().exponent
+    return int(exponent) >= -decimals.MAX_SCALE and abs(int(quotient.scaleb(max(0, -int(exponent))))) < decimals.LIMIT
 
 
 @given(st.one_of(NARROW, st.integers(-(10**24), 10**24)), st.integers(0, 15), st.integers(1, 1 << 40))

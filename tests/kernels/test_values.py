@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cqels_py.dictionary.layout import ZONE_Z
-from cqels_py.kernels import values
+from cqels_py.kernels import decimals, values
 from tests.operators.plain_dictionary import inline_id
 
 DAYS = st.dates(datetime.date(1, 1, 1), datetime.date(9999, 12, 31))
@@ -108,8 +108,8 @@ def test_exact_arithmetic_is_exact_or_slow(a: int, a_scale: int, b: int, b_scale
     assert kind in (values.SLOW, values.DECIMAL)
     if kind == values.DECIMAL:
         assert Fraction(int(number), 10 ** int(scale)) == results[operation]
-        assert abs(int(number)) < values.LIMIT
-        assert scale <= values.MAX_SCALE
+        assert abs(int(number)) < decimals.LIMIT
+        assert scale <= decimals.MAX_SCALE
 
 
 @pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="this is the run without compilation")

@@ -6,7 +6,7 @@ A tree is (function, tree, …), a variable "?x", or a constant: an N-Triples te
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -78,7 +78,7 @@ def sparql(tree: Tree) -> str:
 class Rows:
     """Solution mappings as columns, for a tree."""
 
-    def __init__(self, tree: Tree, rows: list[Mapping[str, str | None]], now: int | None = None) -> None:
+    def __init__(self, tree: Tree, rows: Sequence[Mapping[str, str | None]], now: int | None = None) -> None:
         self.dictionary = PlainDictionary()
         self.program = program(tree)
         self.inputs = np.zeros((len(self.program.inputs), len(rows)), np.int64)
