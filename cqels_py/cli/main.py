@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -79,7 +80,7 @@ def _show_version(asked: bool) -> None:
 
 
 @app.callback()
-def main(
+def cqels(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
@@ -206,11 +207,19 @@ def demo_command(
     execution.execute(job)
 
 
-def run() -> None:
-    """The console script `cqels`."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line (default: this process's own); returns its exit status."""
     from cqels_py.cli.failures import Exit
 
     try:
-        app()
+        app(args=None if arguments is None else list(arguments))
     except Exit as over:
-        sys.exit(over.status)
+        return over.status
+    except SystemExit as over:
+        return over.code if isinstance(over.code, int) else 0
+    return 0
+
+
+def run() -> None:
+    """The console script `cqels`."""
+    sys.exit(main())

@@ -1,0 +1,223 @@
+"""`cqels run` from end to end: results on standard output only, everything else on standard error."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import HEADER, QUERY, STREAM, Cqels, Finished, row
+
+
+def results(text: str) -> list[tuple[str, str, str, str]]:
+    """(time, sign, last part of ?s, ?v) of each JSON line."""
+    found = []
+    for line in text.splitlines():
+        result = json.loads(line)
+        bindings = result["bindings"]
+        subject = bindings["s"]["value"].rsplit("/", 1)[-1]
+        found.append((result["time"], result["sign"], subject, bindings["v"]["value"]))
+    return found
+
+
+def test_json_lines_are_the_default_off_a_terminal(cqels: Cqels, stream: Path) -> None:
+    finished = cqels("run", "-q", QUERY, "--stream", f"{STREAM}={stream}")
+    assert finished.status == 0
+    assert results(finished.out) == [
+        ("1970-01-01T00:00:01Z", "+", "a", "10"),
+        ("1970-01-01T00:00:02Z", "+", "b", "20"),
+        ("1970-01-01T00:00:03Z", "+", "a", "30"),
+    ]
+    assert finished.err == ""
+
+
+def test_a_changelog_has_what_ceases_to_be(cqels: Cqels, tmp_path: Path) -> None:
+    path = tmp_path / "stream.csv"
+    path.write_text(HEADER + row(1, "a", "10") + row(12, "b", "20"))
+    finished = cqels("run", "-q", QUERY, "--stream", f"{STREAM}={path}", "--changelog")
+    assert [line[:3] for line in results(finished.out)] == [
+        ("1970-01-01T00:00:01Z", "+", "a"),
+        ("1970-01-01T00:00:11Z", "-", "a"),
+        ("1970-01-01T00:00:12Z", "+", "b"),
+    ]
+
+
+def test_the_batch_size_changes_nothing(cqels: Cqels, stream: Path) -> None:
+    outputs = {cqels("run", "-q", QUERY, "--stream", f"{STREAM}={stream}", "--batch", n).out for n in (1, 2, 1000)}
+    assert len(outputs) == 1
+    assert len(results(outputs.pop())) == 3
+
+
+def test_limit_ends_the_run_after_so_many_results(cqels: Cqels, stream: Path) -> None:
+    finished = cqels("run", "-q", QUERY, "--stream", f"{STREAM}={stream}", "--limit", 2)
+    assert finished.status == 0
+    assert [line[2] for line in results(finished.out)] == ["a", "b"]
+
+
+def test_statistics_go_to_standard_error(cqels: Cqels, stream: Path) -> None:
+    finished = cqels("run", "-q", QUERY, "--stream", f"{STREAM}={stream}", "--stats")
+    assert len(results(finished.out)) == 3
+    counted = {line[:22].strip(): line[22:].strip() for line in finished.err.splitlines()}
+    assert (counted["elements"], counted["results"], counted["late elements dropped"]) == ("3", "3", "0")
+
+
+def test_output_to_a_file(cqels: Cqels, stream: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out.json"
+    finished = cqels("run", "-q", QUERY, "--stream", f"{STREAM}={stream}", "--output", target)
+    assert (finished.status, finished.out) == (0, "")
+    assert len(results(target.read_text())) == 3
+
+
+@pytest.mark.parametrize("format_", ["csv", "tsv"])
+def test_tabular_formats_have_a_heading_and_a_line_a_result(cqels: Cqels, stream: Path, format_: str) -> None:
+    lines = cqels("run", "-q", QUERY, "--stream", f"{STREAM}={stream}", "--format", format_).out.splitlines()
+    assert len(lines) == 4
+    assert "v" in lines[0]
+    assert "30" in lines[3]
+
+
+def test_a_table_off_a_terminal_is_the_last_answer(cqels: Cqels, tmp_path: Path) -> None:
+    path = tmp_path / "stream.csv"
+    path.write_text(HEADER + row(1, "gone", "111") + row(12, "kept", "222"))
+    finished = cqels("run", "-q", QUERY, "--stream", f"{STREAM}={path}", "--format", "table")
+    assert "222" in finished.out
+    assert "111" not in finished.out
+
+
+def test_a_construct_gives_nquads(cqels: Cqels, stream: Path) -> None:
+    text = "CONSTRUCT { ?s <http://ex.org/w> ?v } WHERE { STREAM <http://ex.org/s> [NOW] { ?s <http://ex.org/v> ?v } }"
+    finished = cqels("run", "-q", text, "--stream", f"{STREAM}={stream}")
+    assert finished.status == 0
+    assert finished.out.count("<http://ex.org/w>") == 3
+    assert finished.out.count("generatedAtTime") == 3
+
+
+def test_an_ask_answers_when_its_answer_changes(cqels: Cqels, stream: Path) -> None:
+    text = "ASK { STREAM <http://ex.org/s> [RANGE 10s] { ?s <http://ex.org/v> 30 } }"
+    lines = cqels("run", "-q", text, "--stream", f"{STREAM}={stream}").out.splitlines()
+    assert [json.loads(line)["boolean"] for line in lines] == [False, True]
+
+
+def test_static_data_joins(cqels: Cqels, stream: Path, tmp_path: Path) -> None:
+    static = tmp_path / "names.ttl"
+    static.write_text('<http://ex.org/a> <http://ex.org/name> "Anna" .')
+    text = (
+        "SELECT ?s ?v WHERE { STREAM <http://ex.org/s> [NOW] { ?x <http://ex.org/v> ?v } ?x <http://ex.org/name> ?s }"
+    )
+    finished = cqels("run", "-q", text, "--stream", f"{STREAM}={stream}", "--static", static)
+    assert [line[2:] for line in results(finished.out)] == [("Anna", "10"), ("Anna", "30")]
+
+
+def test_two_streams_are_merged_by_time(cqels: Cqels, stream: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.csv"
+    other.write_text(HEADER + row(1.5, "a", "7"))
+    text = (
+        "SELECT ?s ?v WHERE { STREAM <http://ex.org/s> [RANGE 10s] { ?s <http://ex.org/v> ?v } "
+        "STREAM <http://ex.org/t> [RANGE 10s] { ?s <http://ex.org/v> 7 } }"
+    )
+    finished = cqels("run", "-q", text, "--stream", f"{STREAM}={stream}", "--stream", f"http://ex.org/t={other}")
+    assert [v for *_, v in results(finished.out)] == ["10", "30"]
+    assert results(finished.out)[0][0].startswith("1970-01-01T00:00:01.5")
+
+
+def test_standard_input_is_a_source(stream: Path) -> None:
+    quads = (
+        "<http://ex.org/g> <http://www.w3.org/ns/prov#generatedAtTime> "
+        '"1970-01-01T00:00:01Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .\n'
+        '<http://ex.org/a> <http://ex.org/v> "10" <http://ex.org/g> .\n'
+    )
+    command = [sys.executable, "-m", "cqels_py", "run", "-q", QUERY, "--stream", f"{STREAM}=-"]
+    finished = subprocess.run(command, input=quads, capture_output=True, text=True, check=True)
+    assert [line[2:] for line in results(finished.stdout)] == [("a", "10")]
+
+
+def test_explain_names_windows_and_streams(cqels: Cqels) -> None:
+    finished = cqels("explain", "-q", QUERY)
+    assert finished.status == 0
+    assert STREAM in finished.out
+
+
+# --- bad input: a clear error, the rest unharmed -----------------------------------------------------------------
+
+
+def run_lines(cqels: Cqels, tmp_path: Path, *lines: str, options: tuple[object, ...] = ()) -> Finished:
+    path = tmp_path / "stream.csv"
+    path.write_text(HEADER + "".join(lines))
+    return cqels("run", "-q", QUERY, "--stream", f"{STREAM}={path}", *options)
+
+
+BAD_LINES = [
+    pytest.param("2000000,,<http://ex.org/a>\n", id="too few columns"),
+    pytest.param('yesterday,,<http://ex.org/a>,<http://ex.org/v>,"1"\n', id="no time"),
+    pytest.param(row(2, "a", "<http://ex.org/unclosed"), id="unclosed IRI"),
+    pytest.param(row(2, "a", '"unclosed'), id="unclosed literal"),
+    pytest.param(row(2, "a", "bare words"), id="no term"),
+]
+
+
+@pytest.mark.parametrize("bad", BAD_LINES)
+def test_a_malformed_line_stops_the_run_and_is_named(cqels: Cqels, tmp_path: Path, bad: str) -> None:
+    finished = run_lines(cqels, tmp_path, row(1, "a", "10"), bad, row(3, "a", "30"))
+    assert finished.status == 1
+    assert "stream.csv:3" in finished.err
+
+
+@pytest.mark.parametrize("bad", BAD_LINES)
+def test_a_malformed_line_is_skipped_and_counted_where_asked(cqels: Cqels, tmp_path: Path, bad: str) -> None:
+    options = ("--on-error", "skip")
+    finished = run_lines(cqels, tmp_path, row(1, "a", "10"), bad, row(3, "a", "30"), options=options)
+    assert finished.status == 0
+    assert [line[3] for line in results(finished.out)] == ["10", "30"]
+    assert "stream.csv:3" in finished.err
+    assert "1 malformed skipped" in finished.err
+
+
+def test_late_elements_are_counted_and_reported(cqels: Cqels, tmp_path: Path) -> None:
+    lines = (row(1, "a", "10"), row(5, "b", "20"), row(2, "c", "30"))
+    finished = run_lines(cqels, tmp_path, *lines)
+    assert [line[3] for line in results(finished.out)] == ["10", "20"]
+    assert "1 late elements dropped" in finished.err
+    waited = run_lines(cqels, tmp_path, *lines, options=("--lateness", "3s"))
+    assert [line[3] for line in results(waited.out)] == ["10", "30", "20"]
+    assert waited.err == ""
+
+
+def test_an_empty_file_has_no_results(cqels: Cqels, tmp_path: Path) -> None:
+    for name in ("empty.csv", "empty.nq"):
+        (tmp_path / name).write_text("")
+        finished = cqels("run", "-q", QUERY, "--stream", f"{STREAM}={tmp_path / name}")
+        assert finished.out == ""
+        assert finished.status in (0, 1)
+        assert finished.status == 0 or name in finished.err
+
+
+def test_a_truncated_gzip_is_a_failure_not_a_short_answer(cqels: Cqels, tmp_path: Path) -> None:
+    whole = gzip.compress((HEADER + "".join(row(n, f"a{n}", str(n * 7919)) for n in range(5000))).encode())
+    path = tmp_path / "stream.csv.gz"
+    path.write_bytes(whole[: len(whole) // 2])
+    finished = cqels("run", "-q", QUERY, "--stream", f"{STREAM}={path}")
+    assert finished.status == 1
+    assert "stream.csv.gz" in finished.err
+
+
+def test_a_number_with_a_million_digits_is_a_term_like_any_other(cqels: Cqels, tmp_path: Path) -> None:
+    digits = "7" * 1_000_000
+    finished = run_lines(cqels, tmp_path, row(1, "a", digits))
+    assert finished.status == 0
+    assert results(finished.out)[0][3] == digits
+
+
+def test_nobody_reads_the_results(stream: Path, tmp_path: Path) -> None:
+    long = tmp_path / "long.csv"
+    long.write_text(HEADER + "".join(row(n, f"a{n}", str(n)) for n in range(20_000)))
+    command = f"'{sys.executable}' -m cqels_py run -q '{QUERY}' --stream '{STREAM}={long}' | head -n 1"
+    finished = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert finished.returncode == 0
+    assert len(finished.stdout.splitlines()) == 1
+    assert finished.stderr == ""
