@@ -6,21 +6,47 @@ division: kernels check what they divide by). `NUMBA_DISABLE_JIT=1` runs the sam
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+_IMPORT = re.compile(r"^from (cqels_py\.[\w.]+) import", re.MULTILINE)
+_ROOT = Path(__file__).resolve().parents[2]
+
 
 def jit(function: Function) -> Function:
     """Compile `function` at its first call for the types of its arguments, or load it from the cache."""
-    compiled: Function = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    return compiled
+    return _watch_imports(numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
 def jit_inline(function: Function) -> Function:
     """For helpers of a few lines inside hot loops: LLVM puts them into their callers."""
-    compiled: Function = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
+    return _watch_imports(numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function))
+
+
+def _watch_imports(compiled: Function) -> Function:
+    """Tie the cache to the text of the kernel's module and of all it imports.
+
+    numba looks at the one file only, and would go on using a caller whose inlined helper has changed in another file.
+    """
+    cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if cache_file is not None:
+        cache_file._source_stamp = _fingerprint(compiled.__module__)
     return compiled
+
+
+@cache
+def _fingerprint(module: str) -> str:
+    path = _ROOT.joinpath(*module.split(".")).with_suffix(".py")
+    if not path.exists():
+        return module
+    text = path.read_text()
+    imported = [_fingerprint(name) for name in dict.fromkeys(_IMPORT.findall(text)) if name != module]
+    return hashlib.blake2b("\n".join([text, *imported]).encode(), digest_size=16).hexdigest()

@@ -1,0 +1,1 @@
+"""The physical plan: frozen, picklable nodes that every runner executes; explain; validation."""

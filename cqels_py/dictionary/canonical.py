@@ -1,0 +1,64 @@
+"""The canonical N-Triples form of a term: the text that is hashed and kept."""
+
+from __future__ import annotations
+
+import re
+
+from cqels_py.errors import DataError
+from cqels_py.dictionary.layout import XSD
+
+_LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z]+(?:-[A-Za-z0-9]+)*)|\^\^(<[^<>]*>))?', re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
+_SIMPLE = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
+_NEEDED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"})
+
+
+def unescape(text: str) -> str:
+    """Resolve N-Triples escapes. DataError names one that is unknown."""
+
+    def one(match: re.Match[str]) -> str:
+        short, long, simple = match.groups()
+        if simple is not None:
+            if simple not in _SIMPLE:
+                raise DataError(f"unknown escape \\{simple} in {_shown(text)}")
+            return _SIMPLE[simple]
+        code = int(short or long, 16)
+        if code > 0x10FFFF or 0xD800 <= code < 0xE000:
+            raise DataError(f"\\{'u' if short else 'U'}{short or long} is not a character, in {_shown(text)}")
+        return chr(code)
+
+    return _ESCAPE.sub(one, text)
+
+
+def escape(text: str) -> str:
+    """Escape what must be escaped between quotes, and nothing else."""
+    return text.translate(_NEEDED)
+
+
+def canonical(text: str) -> str:
+    """The canonical form of a term in N-Triples syntax.
+
+    >>> canonical('"caf\\\\u00e9"@FR')
+    '"café"@fr'
+    >>> canonical('"a"^^<http://www.w3.org/2001/XMLSchema#string>')
+    '"a"'
+    """
+    if text.startswith("<"):
+        return unescape(text)
+    match = _LITERAL.fullmatch(text)
+    if match is None:
+        raise malformed(text)
+    lexical, language, datatype = match.groups()
+    body = f'"{escape(unescape(lexical))}"'
+    if language:
+        return f"{body}@{language.lower()}"
+    datatype = unescape(datatype) if datatype else None
+    return body if datatype in (None, f"<{XSD}string>") else f"{body}^^{datatype}"
+
+
+def malformed(text: str) -> DataError:
+    return DataError(f'{_shown(text)} is not a term in N-Triples syntax: <iri>, "text", "text"@en, "1"^^<datatype> or _:label')
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= 80 else text[:77] + "…"

@@ -1,0 +1,179 @@
+"""Terms ↔ 64-bit ids (DESIGN: terms). Ids are the same everywhere; the dictionary keeps the texts of those that are hashed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.dictionary.canonical import canonical, malformed
+from cqels_py.dictionary.layout import TAG_OVERFLOW, TAG_SHIFT
+from cqels_py.errors import TermCollision
+from cqels_py.kernels import dictionary as kernel
+
+Ids = npt.NDArray[np.int64]
+
+_FIRST_ENTRIES = 1024
+_FIRST_ARENA = 1 << 16
+_HASH_BITS = 60
+
+
+class Dictionary:
+    """Encodes terms in N-Triples syntax, keeps the texts of hashed ones, and lets go of those that nothing refers to.
+
+    One thread writes at a time. Two terms with the same hash are told apart: the later one gets an overflow id (or, if
+    `strict`, TermCollision is raised, as ids must then be the same on every machine). `hash_bits` below 60 is for tests.
+    """
+
+    def __init__(self, *, strict: bool = False, hash_bits: int = _HASH_BITS) -> None:
+        self._strict = strict
+        self._shift = 64 - hash_bits
+        self.table = np.zeros(_FIRST_ENTRIES * kernel.WORDS, np.int64)
+        self.arena = np.zeros(_FIRST_ARENA, np.uint8)
+        self.meta = np.zeros(2, np.int64)
+        self._overflow: dict[str, int] = {}
+        self._next_overflow = 1
+        self._pinned: list[Ids] = []
+
+    def __len__(self) -> int:
+        """Terms whose texts are kept."""
+        return int(self.meta[kernel.ENTRIES])
+
+    @property
+    def nbytes(self) -> int:
+        return self.table.nbytes + self.arena.nbytes
+
+    @property
+    def shift(self) -> int:
+        """For kernels that intern: the bits of the hash that are dropped."""
+        return self._shift
+
+    # --- encoding -----------------------------------------------------------------------------------------------
+
+    def encode(
+        self, terms: Sequence[str | None], *, scope: int = 0, scopes: npt.NDArray[np.int64] | None = None
+    ) -> Ids:
+        """Ids (n) of terms in N-Triples syntax; None is unbound.
+
+        Blank nodes belong to `scope`, or to scopes[i] each. DataError names a text that is no term.
+        """
+        data = [b"" if term is None else term.encode() for term in terms]
+        offsets = np.zeros(len(data) + 1, np.int64)
+        np.cumsum([len(text) for text in data], out=offsets[1:])
+        buffer = np.frombuffer(b"".join(data) or b"\0", np.uint8)
+        if scopes is None:
+            scopes = np.full(len(data), scope, np.int64)
+        return self.encode_bytes(buffer, offsets, scopes)
+
+    def encode_bytes(self, data: npt.NDArray[np.uint8], offsets: Ids, scopes: Ids) -> Ids:
+        """The same for texts in one buffer: term i is data[offsets[i]:offsets[i + 1]]."""
+        out = np.empty(len(offsets) - 1, np.int64)
+        at = 0
+        while True:
+            at, status = kernel.encode(
+                data, offsets, scopes, at, self._shift, self.table, self.arena, self.meta, out
+            )
+            if status == kernel.DONE:
+                return out
+            if status in (kernel.TABLE_FULL, kernel.ARENA_FULL):
+                self.grow(status, int(offsets[at + 1] - offsets[at]))
+            else:
+                text = data[offsets[at] : offsets[at + 1]].tobytes().decode("utf-8", "replace")
+                out[at] = self._encode_slowly(text, int(out[at]), status)
+                at += 1
+
+    def encode_one(self, term: str) -> int:
+        return int(self.encode([term])[0])
+
+    def _encode_slowly(self, text: str, identifier: int, status: int) -> int:
+        if status == kernel.MALFORMED:
+            raise malformed(text)
+        if status == kernel.NOT_CANONICAL:
+            return self.encode_canonical(canonical(text))
+        return self.resolve_collision(text, identifier)
+
+    def encode_canonical(self, text: str) -> int:
+        """The id of a text that is canonical already (it may have escapes, which the kernel leaves alone)."""
+        data = np.frombuffer(text.encode(), np.uint8)
+        while True:
+            identifier, status = kernel.encode_canonical(data, self._shift, self.table, self.arena, self.meta)
+            if status == kernel.DONE:
+                return int(identifier)
+            if status == kernel.COLLISION:
+                return self.resolve_collision(text, int(identifier))
+            self.grow(status, len(data))
+
+    def resolve_collision(self, text: str, identifier: int) -> int:
+        """The overflow id of a term whose hash is that of another one."""
+        if text.endswith('"^^<http://www.w3.org/2001/XMLSchema#string>'):
+            text = canonical(text)
+        known = self._overflow.get(text)
+        if known is not None:
+            return known
+        if self._strict:
+            other = self.decode(np.array([identifier]))[0]
+            raise TermCollision(f"{text} and {other} have the same id; results would mix them up")
+        overflow = (TAG_OVERFLOW << TAG_SHIFT) | self._next_overflow
+        self._next_overflow += 1
+        data = np.frombuffer(text.encode(), np.uint8)
+        while (status := kernel.enter(overflow, data, self.table, self.arena, self.meta)) != kernel.DONE:
+            self.grow(status, len(data))
+        self._overflow[text] = overflow
+        return overflow
+
+    def grow(self, status: int, room: int) -> None:
+        """More place for what a kernel ran short of; `room`: bytes of the text at hand."""
+        if status == kernel.TABLE_FULL:
+            table = np.zeros(2 * len(self.table), np.int64)
+            kernel.rehash(self.table, table)
+            self.table = table
+        else:
+            extra = max(len(self.arena), room)
+            self.arena = np.concatenate([self.arena, np.zeros(extra, np.uint8)])
+
+    # --- decoding -----------------------------------------------------------------------------------------------
+
+    def decode(self, ids: Ids) -> list[str | None]:
+        """The N-Triples texts of ids; None for unbound. KeyError for an id that is not kept."""
+        data, offsets = self.decode_bytes(ids)
+        ends = offsets.tolist()
+        text = data.tobytes()
+        return [text[a:b].decode() if b > a else None for a, b in zip(ends[:-1], ends[1:], strict=True)]
+
+    def decode_bytes(self, ids: Ids) -> tuple[npt.NDArray[np.uint8], Ids]:
+        """The texts one after another as UTF-8, and where each starts (n + 1)."""
+        ids = np.ascontiguousarray(ids, np.int64)
+        lengths = np.empty(len(ids), np.int64)
+        if not kernel.text_lengths(ids, self.table, lengths):
+            raise KeyError("an id is not in the dictionary: its term has been released")
+        out = np.empty(int(lengths.sum()) + 1, np.uint8)
+        offsets = np.empty(len(ids) + 1, np.int64)
+        kernel.decode(ids, self.table, self.arena, out, offsets)
+        return out[: offsets[-1]], offsets
+
+    # --- release --------------------------------------------------------------------------------------------------
+
+    def pin(self, ids: Ids) -> None:
+        """Keep these terms for ever (constants of queries)."""
+        self._pinned.append(np.array(ids, np.int64).reshape(-1))
+
+    def collect(self, live: Iterable[Ids]) -> int:
+        """Release all hashed terms that are in none of the arrays and not pinned; returns how many."""
+        before = len(self)
+        table = np.zeros_like(self.table)
+        arena = np.zeros_like(self.arena)
+        meta = np.zeros(2, np.int64)
+        for ids in (*self._pinned, *live):
+            kernel.keep(np.ascontiguousarray(ids).reshape(-1), self.table, self.arena, table, arena, meta)
+        entries = _FIRST_ENTRIES
+        while int(meta[kernel.ENTRIES]) * 3 > entries:
+            entries *= 2
+        smaller = np.zeros(entries * kernel.WORDS, np.int64)
+        kernel.rehash(table, smaller)
+        self.table, self.meta = smaller, meta
+        self.arena = arena[: max(_FIRST_ARENA, 2 * int(meta[kernel.TOP]))].copy()
+        if self._overflow:
+            kept = set(smaller[:: kernel.WORDS].tolist())
+            self._overflow = {text: number for text, number in self._overflow.items() if number in kept}
+        return before - len(self)

@@ -1,0 +1,247 @@
+"""The dictionary's table: hashed id -> text, and the encoding of terms into it.
+
+`table` is open addressing with three words an entry: id (0 empty), offset and length of the canonical N-Triples text in `arena`.
+The low bits of an id are hash bits already, so they place it. `meta`: entries, top of the arena.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.dictionary.layout import TAG_BLANK, TAG_IRI, TAG_LITERAL, TAG_OVERFLOW
+from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.murmur import mix64, murmur64
+from cqels_py.kernels.terms import _same, inline_id, tag_of, tagged, write_inline
+
+ENTRIES, TOP = 0, 1
+WORDS = 3
+
+# Why `encode` stopped.
+DONE, TABLE_FULL, ARENA_FULL, NOT_CANONICAL, COLLISION, MALFORMED = range(6)
+
+_STRING = np.frombuffer(b"^^<http://www.w3.org/2001/XMLSchema#string>", np.uint8).copy()
+_BLANK_MASK = np.uint64((1 << 60) - 1)
+_BACKSLASH, _QUOTE, _AT, _CARET, _LESS, _GREATER = 92, 34, 64, 94, 60, 62
+
+
+@jit_inline
+def is_hashed(identifier):  # type: ignore[no-untyped-def]
+    """Is the term's text in the dictionary?"""
+    tag = tag_of(identifier)
+    return tag == TAG_IRI or tag == TAG_LITERAL or tag == TAG_OVERFLOW
+
+
+@jit_inline
+def place_of(table, identifier):  # type: ignore[no-untyped-def]
+    """Where the entry of an id starts, or where it would."""
+    mask = np.int64(len(table) // WORDS - 1)
+    position = identifier & mask
+    while True:
+        at = position * WORDS
+        if table[at] == identifier or table[at] == 0:
+            return at
+        position = (position + 1) & mask
+
+
+@jit_inline
+def blank_id(data, start, end, scope):  # type: ignore[no-untyped-def]
+    """A blank node's id: its label (without "_:") hashed with the scope it belongs to."""
+    hashed = mix64(murmur64(data, start, end) ^ mix64(np.uint64(scope)))
+    return tagged(np.int64(TAG_BLANK), np.int64(hashed & _BLANK_MASK))
+
+
+@jit_inline
+def intern(data, start, end, tag, shift, table, arena, meta):  # type: ignore[no-untyped-def]
+    """(id, status) of a canonical text: found in the table, or entered in it. `shift`: 4, or more to have fewer hash bits."""
+    identifier = tagged(np.int64(tag), np.int64(murmur64(data, start, end) >> np.uint64(shift)))
+    at = place_of(table, identifier)
+    length = end - start
+    if table[at] == identifier:
+        if table[at + 2] == length and _same(data, start, arena, table[at + 1], length):
+            return identifier, DONE
+        return identifier, COLLISION
+    if (meta[ENTRIES] + 1) * WORDS * 5 > len(table) * 3:
+        return identifier, TABLE_FULL
+    if meta[TOP] + length > len(arena):
+        return identifier, ARENA_FULL
+    table[at] = identifier
+    table[at + 1] = meta[TOP]
+    table[at + 2] = length
+    for i in range(length):
+        arena[meta[TOP] + i] = data[start + i]
+    meta[TOP] += length
+    meta[ENTRIES] += 1
+    return identifier, DONE
+
+
+@jit_inline
+def literal_end(data, start, end):  # type: ignore[no-untyped-def]
+    """(closing quote, canonical end) of the literal data[start:end]; a quote of -1: not canonical, -2: malformed.
+
+    xsd:string is dropped from the canonical form; escapes and capitals in a language tag make it not canonical.
+    """
+    quote = start + 1
+    while quote < end and data[quote] != _QUOTE:
+        if data[quote] == _BACKSLASH or data[quote] == 10 or data[quote] == 13:
+            return np.int64(-1), end
+        quote += 1
+    if quote >= end:
+        return np.int64(-2), end
+    rest = end - quote - 1
+    if rest == 0:
+        return np.int64(quote), end
+    if data[quote + 1] == _AT:
+        if rest == 1:
+            return np.int64(-2), end
+        for i in range(quote + 2, end):
+            if data[i] >= 65 and data[i] <= 90:
+                return np.int64(-1), end
+        return np.int64(quote), end
+    if rest < 5 or data[quote + 1] != _CARET or data[quote + 2] != _CARET or data[quote + 3] != _LESS:
+        return np.int64(-2), end
+    if data[end - 1] != _GREATER:
+        return np.int64(-2), end
+    if rest == len(_STRING) and _same(data, quote + 1, _STRING, 0, rest):
+        return np.int64(quote), np.int64(quote + 1)
+    return np.int64(quote), end
+
+
+@jit_inline
+def encode_term(data, start, end, scope, shift, table, arena, meta):  # type: ignore[no-untyped-def]
+    """(id, status) of the N-Triples term data[start:end]."""
+    first = data[start]
+    if first == _LESS:
+        for i in range(start, end):
+            if data[i] == _BACKSLASH:
+                return np.int64(0), NOT_CANONICAL
+        if end - start < 2 or data[end - 1] != _GREATER:
+            return np.int64(0), MALFORMED
+        return intern(data, start, end, TAG_IRI, shift, table, arena, meta)
+    if first == _QUOTE:
+        quote, canonical_end = literal_end(data, start, end)
+        if quote == -1:
+            return np.int64(0), NOT_CANONICAL
+        if quote < 0:
+            return np.int64(0), MALFORMED
+        identifier = inline_id(data, start, quote, end)
+        if identifier != 0:
+            return identifier, DONE
+        return intern(data, start, canonical_end, TAG_LITERAL, shift, table, arena, meta)
+    if first == 95 and end - start > 2 and data[start + 1] == 58:
+        return blank_id(data, start + 2, end, scope), DONE
+    return np.int64(0), MALFORMED
+
+
+@jit
+def encode(data, offsets, scopes, at, shift, table, arena, meta, out):  # type: ignore[no-untyped-def]
+    """Encode terms from number `at` on: term i is data[offsets[i]:offsets[i + 1]], empty for unbound. Returns (at, status)."""
+    for i in range(at, len(offsets) - 1):
+        start, end = offsets[i], offsets[i + 1]
+        if start == end:
+            out[i] = 0
+            continue
+        identifier, status = encode_term(data, start, end, scopes[i], shift, table, arena, meta)
+        out[i] = identifier
+        if status != DONE:
+            return i, status
+    return len(offsets) - 1, DONE
+
+
+@jit
+def encode_canonical(data, shift, table, arena, meta):  # type: ignore[no-untyped-def]
+    """(id, status) of a term whose canonical text has escapes, so that it is no inline literal; or of an IRI."""
+    return intern(
+        data, 0, len(data), TAG_IRI if data[0] == _LESS else TAG_LITERAL, shift, table, arena, meta
+    )
+
+
+@jit
+def enter(identifier, data, table, arena, meta):  # type: ignore[no-untyped-def]
+    """Enter the canonical text `data` under a given id. A status."""
+    at = place_of(table, identifier)
+    if (meta[ENTRIES] + 1) * WORDS * 5 > len(table) * 3:
+        return TABLE_FULL
+    if meta[TOP] + len(data) > len(arena):
+        return ARENA_FULL
+    table[at] = identifier
+    table[at + 1] = meta[TOP]
+    table[at + 2] = len(data)
+    for i in range(len(data)):
+        arena[meta[TOP] + i] = data[i]
+    meta[TOP] += len(data)
+    meta[ENTRIES] += 1
+    return DONE
+
+
+@jit
+def rehash(old, table):  # type: ignore[no-untyped-def]
+    """Enter all entries of `old` in a larger, empty table."""
+    for at in range(0, len(old), WORDS):
+        if old[at] != 0:
+            place = place_of(table, old[at])
+            for w in range(WORDS):
+                table[place + w] = old[at + w]
+
+
+@jit
+def keep(ids, old, old_arena, table, arena, meta):  # type: ignore[no-untyped-def]
+    """Copy the entries of `ids` (those hashed; others are passed over) to another table and arena that have room."""
+    for i in range(len(ids)):
+        identifier = ids[i]
+        if not is_hashed(identifier):
+            continue
+        place = place_of(table, identifier)
+        if table[place] != 0:
+            continue
+        at = place_of(old, identifier)
+        if old[at] == 0:
+            # Not an id of this dictionary: a cell that holds something else.
+            continue
+        table[place] = identifier
+        table[place + 1] = meta[TOP]
+        table[place + 2] = old[at + 2]
+        for k in range(old[at + 2]):
+            arena[meta[TOP] + k] = old_arena[old[at + 1] + k]
+        meta[TOP] += old[at + 2]
+        meta[ENTRIES] += 1
+
+
+@jit
+def text_lengths(ids, table, lengths):  # type: ignore[no-untyped-def]
+    """Bytes of room that each id's text needs. False if one is unknown."""
+    for i in range(len(ids)):
+        if is_hashed(ids[i]):
+            at = place_of(table, ids[i])
+            if table[at] == 0:
+                return False
+            lengths[i] = table[at + 2]
+        elif tag_of(ids[i]) == TAG_BLANK:
+            lengths[i] = 18
+        else:
+            lengths[i] = 0 if ids[i] == 0 else 96
+    return True
+
+
+@jit
+def decode(ids, table, arena, out, offsets):  # type: ignore[no-untyped-def]
+    """Write the N-Triples texts of ids one after another; text i is out[offsets[i]:offsets[i + 1]]."""
+    top = np.int64(0)
+    for i in range(len(ids)):
+        offsets[i] = top
+        identifier = ids[i]
+        if is_hashed(identifier):
+            at = place_of(table, identifier)
+            for k in range(table[at + 2]):
+                out[top + k] = arena[table[at + 1] + k]
+            top += table[at + 2]
+        elif tag_of(identifier) == TAG_BLANK:
+            out[top] = 95
+            out[top + 1] = 58
+            out[top + 2] = 98
+            for k in range(15):
+                digit = (identifier >> (56 - 4 * k)) & 15
+                out[top + 3 + k] = 48 + digit if digit < 10 else 87 + digit
+            top += 18
+        elif identifier != 0:
+            top = write_inline(identifier, out, top)
+    offsets[len(ids)] = top
