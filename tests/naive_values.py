@@ -319,8 +319,9 @@ def equal(left: Term, right: Term) -> bool:
 def order_key(term: Term | None) -> tuple[Any, ...]:
     """The total order of terms behind ORDER BY, MIN and MAX.
 
-    Unbound, blank nodes, IRIs, literals; among literals booleans, numbers, dateTimes, dates, strings,
-    strings with a language, anything else. Equal values are told apart by datatype, then lexical form.
+    Unbound, blank nodes, IRIs, literals; among literals numbers, booleans, dateTimes, dates, strings,
+    strings with a language, anything else. Equal values are told apart by the kind of number (integer, decimal,
+    float, double), then the canonical forms come first, then by the length of the text, then by the text.
     """
     if term is None:
         return (0,)
@@ -328,21 +329,23 @@ def order_key(term: Term | None) -> tuple[Any, ...]:
         return (1, str(term))
     if not isinstance(term, Literal):
         return (2, str(term))
-    tie = (str(datatype_of(term)), str(term))
+    text = f'"{term}"^^{datatype_of(term)}'
+    plain = re.fullmatch(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?", str(term)) is not None
+    tie = (KINDS.get(term.datatype, -1), not plain, len(text), text)
     try:
         return (3, *_literal_rank(term), *tie)
     except ExpressionError:
-        return (3, 6, *tie)
+        return (3, 6, str(term), str(datatype_of(term)))
 
 
 def _literal_rank(term: Literal) -> tuple[Any, ...]:
     if term.datatype == XSD.boolean:
-        return (0, boolean_value(term))
+        return (1, boolean_value(term))
     if term.datatype in KINDS:
         value = number(term).value
         if isinstance(value, float) and not math.isfinite(value):
-            return (1, (0 if math.isnan(value) else 1 if value < 0 else 3), Fraction(0))
-        return (1, 2, Fraction(value))
+            return (0, (0 if math.isnan(value) else 1 if value < 0 else 3), Fraction(0))
+        return (0, 2, Fraction(value))
     if term.datatype == XSD.dateTime:
         return (2, instant(term).seconds)
     if term.datatype == XSD.date:

@@ -69,7 +69,7 @@ class DictionaryValues:
         return self._dictionary.encode(texts)
 
     def texts(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-        return np.zeros(1, np.uint8), np.zeros(1, np.int64)
+        return self._dictionary.arena, self._dictionary.table
 
 
 def _signed(value: int) -> int:

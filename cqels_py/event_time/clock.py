@@ -146,7 +146,8 @@ class TickClock:
         if self._started:
             now = np.array([self._now])
             limits = [int(w.bounds.boundary(now)[0]) if self._timed_step(w) else self._now for w in self._windows]
-        return self._make(none, np.empty(0, np.bool_), none, self._now, limits)
+        # What expires between the last element and a later boundary has gone at that boundary, without ticks of its own.
+        return self._make(none, np.empty(0, np.bool_), none, self._now, limits, last=max([self._now, *limits]))
 
     def _number(self, stream: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
         number = np.empty(len(stream), np.int64)
@@ -210,6 +211,7 @@ class TickClock:
         number: npt.NDArray[np.int64],
         expired_through: int,
         limits: list[int],
+        last: int | None = None,
     ) -> Step:
         arrivals = time[is_tick]
         expiries: list[Points] = []
@@ -234,4 +236,4 @@ class TickClock:
             instants = instants[order]
         ticks = Ticks(instants, first=not self._ticked and len(instants) > 0)
         self._ticked = self._ticked or len(instants) > 0
-        return Step(ticks, element_tick, number, expired_through, tuple(limits))
+        return Step(ticks, element_tick, number, expired_through if last is None else last, tuple(limits))

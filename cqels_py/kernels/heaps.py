@@ -28,7 +28,7 @@ def _before(a, b, largest, texts, spans):  # type: ignore[no-untyped-def]
     return order > 0 if largest else order < 0
 
 
-@jit_inline
+@jit
 def _sift_up(heap, offset, at, value, largest, texts, spans):  # type: ignore[no-untyped-def]
     while at > 0:
         parent = (at - 1) >> 1
@@ -39,7 +39,7 @@ def _sift_up(heap, offset, at, value, largest, texts, spans):  # type: ignore[no
     heap[offset + at] = value
 
 
-@jit_inline
+@jit
 def _sift_down(heap, offset, size, at, value, largest, texts, spans):  # type: ignore[no-untyped-def]
     while True:
         child = 2 * at + 1
@@ -52,6 +52,15 @@ def _sift_down(heap, offset, size, at, value, largest, texts, spans):  # type: i
         heap[offset + at] = heap[offset + child]
         at = child
     heap[offset + at] = value
+
+
+@jit
+def _drop_first(words, at, heap, largest, texts, spans):  # type: ignore[no-untyped-def]
+    size = words[at + _SIZE] - 1
+    words[at + _SIZE] = size
+    begin = words[at + _OFFSET]
+    if size > 0:
+        _sift_down(heap, begin, size, np.int64(0), heap[begin + size], largest, texts, spans)
 
 
 @jit_inline
@@ -109,7 +118,7 @@ def bag_room(words, at, sign, heap, heap_meta):  # type: ignore[no-untyped-def]
     return make_room(words, at if sign > 0 else at + _GONE, heap, heap_meta)
 
 
-@jit_inline
+@jit
 def bag_put(words, at, sign, value, heap, largest, texts, spans):  # type: ignore[no-untyped-def]
     """A member comes or goes; `bag_room` has said that there is room."""
     place = at if sign > 0 else at + _GONE
@@ -120,12 +129,8 @@ def bag_put(words, at, sign, value, heap, largest, texts, spans):  # type: ignor
         return
     offset, gone_offset = words[at + _OFFSET], words[at + _GONE + _OFFSET]
     while words[at + _GONE + _SIZE] > 0 and heap[offset] == heap[gone_offset]:
-        for start in (at, at + _GONE):
-            size = words[start + _SIZE] - 1
-            words[start + _SIZE] = size
-            begin = words[start + _OFFSET]
-            if size > 0:
-                _sift_down(heap, begin, size, np.int64(0), heap[begin + size], largest, texts, spans)
+        _drop_first(words, at, heap, largest, texts, spans)
+        _drop_first(words, at + _GONE, heap, largest, texts, spans)
     if words[at + _GONE + _SIZE] > _REBUILD_FROM and 2 * words[at + _GONE + _SIZE] > words[at + _SIZE]:
         _rebuild(words, at, heap, largest, texts, spans)
 

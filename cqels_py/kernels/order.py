@@ -1,9 +1,27 @@
-"""The total order of terms, with the dictionary's texts where values do not decide it."""
+"""The total order of terms behind ORDER BY, MIN and MAX, with the dictionary's texts where ids do not decide.
+
+Unbound, blank nodes, IRIs, then literals: numbers by value, booleans, dateTimes, dates, strings, strings with a language, all
+others by text. Terms of equal value ("1" and "1.0") are told apart by the kind of number (integer, decimal, float, double), those
+with an inline id first, then by id or by text: the order is total.
+"""
 
 from __future__ import annotations
 
-from cqels_py.kernels.compare import compare_values, sign_of
+import numpy as np
+
+from cqels_py.dictionary.layout import XSD
+from cqels_py.kernels.compare import UNORDERED, compare_values, order_class, sign_of
+from cqels_py.kernels.decimals import POWERS, REAL_POWERS
+from cqels_py.kernels.dictionary import is_hashed, place_of
 from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.terms import _same
+from cqels_py.kernels.values import DECIMAL, DOUBLE, FLOAT, INTEGER, decode
+
+_NUMBER, _STRING, _LANGUAGE, _OTHER = 3, 7, 8, 9
+_TYPED = np.frombuffer(b'"^^<' + XSD.encode(), np.uint8).copy()
+_QUOTE = 34
+_EXACT_LIMIT = np.int64(1) << 53
+_MOST_DIGITS = 18
 
 
 @jit_inline
@@ -12,19 +30,159 @@ def _same_kind(a, b):  # type: ignore[no-untyped-def]
     return a >> 56 == b >> 56 and (a >> 60 == 5 or a >> 60 == 6 or a >> 60 == 7 or a >> 60 == -8)
 
 
+@jit_inline
+def order_terms(a, b, texts, spans):  # type: ignore[no-untyped-def]
+    """-1, 0 (the same term) or 1. `texts`, `spans`: the dictionary's arena and table."""
+    if a == b:
+        return np.int64(0)
+    if _same_kind(a, b):
+        return np.int64(-1 if (a << 8) < (b << 8) else 1)
+    return _order_slowly(a, b, texts, spans)
+
+
+@jit
+def _text(identifier, texts, spans):  # type: ignore[no-untyped-def]
+    """The N-Triples bytes of a hashed term."""
+    at = place_of(spans, identifier)
+    return texts[spans[at + 1] : spans[at + 1] + spans[at + 2]]
+
+
+@jit
+def _closing_quote(text):  # type: ignore[no-untyped-def]
+    at = len(text) - 1
+    while text[at] != _QUOTE:
+        at -= 1
+    return at
+
+
+@jit
+def _parse_real(text, start, end):  # type: ignore[no-untyped-def]
+    """(value, ok) of the number text[start:end]; exact wherever 18 digits and a small exponent say it all."""
+    at = start
+    negative = False
+    if at < end and (text[at] == 43 or text[at] == 45):
+        negative = text[at] == 45
+        at += 1
+    if end - at == 3 and text[at] == 73:
+        return (-np.inf if negative else np.inf), True
+    if end - at == 3 and text[at] == 78:
+        return np.nan, True
+    value = np.int64(0)
+    exponent = np.int64(0)
+    digits = 0
+    point = False
+    seen = False
+    while at < end and text[at] != 69 and text[at] != 101:
+        c = text[at]
+        if c == 46 and not point:
+            point = True
+        elif c >= 48 and c <= 57:
+            seen = True
+            if digits < _MOST_DIGITS:
+                value = value * 10 + np.int64(c - 48)
+                if value > 0:
+                    digits += 1
+                exponent -= 1 if point else 0
+            else:
+                exponent += 0 if point else 1
+        else:
+            return 0.0, False
+        at += 1
+    if at < end:
+        at += 1
+        minus = at < end and text[at] == 45
+        if at < end and (text[at] == 43 or text[at] == 45):
+            at += 1
+        power = np.int64(0)
+        while at < end:
+            if text[at] < 48 or text[at] > 57:
+                return 0.0, False
+            power = min(power * 10 + np.int64(text[at] - 48), np.int64(100_000))
+            at += 1
+        exponent += -power if minus else power
+    real = np.float64(value)
+    if value < _EXACT_LIMIT and exponent >= -22 and exponent <= 22:
+        real = real * REAL_POWERS[exponent] if exponent >= 0 else real / REAL_POWERS[-exponent]
+    else:
+        real = real * np.power(10.0, np.float64(exponent))
+    return (-real if negative else real), seen
+
+
+@jit
+def _literal_place(text):  # type: ignore[no-untyped-def]
+    """(class, kind, value) of a literal without an inline form."""
+    quote = _closing_quote(text)
+    rest = len(text) - quote - 1
+    if rest == 0:
+        return _STRING, 0, 0.0
+    if text[quote + 1] == 64:
+        return _LANGUAGE, 0, 0.0
+    name = quote + len(_TYPED)
+    if rest > len(_TYPED) and _same(text, quote, _TYPED, 0, len(_TYPED)):
+        real, ok = _parse_real(text, 1, quote)
+        if ok:
+            length = len(text) - 1 - name
+            if text[name] == 100 and length == 6:
+                return _NUMBER, DOUBLE, real
+            if text[name] == 102 and length == 5:
+                return _NUMBER, FLOAT, real
+            if text[name] == 100 and length == 7:
+                return _NUMBER, DECIMAL, real
+            if text[name] == 105 and length == 7:
+                return _NUMBER, INTEGER, real
+    return _OTHER, 0, 0.0
+
+
+@jit
+def _place(identifier, texts, spans):  # type: ignore[no-untyped-def]
+    """(class, kind of number, value as float64) of a term."""
+    if is_hashed(identifier):
+        text = _text(identifier, texts, spans)
+        if text[0] != _QUOTE:
+            return np.int64(2), np.int64(0), 0.0
+        found, kind, real = _literal_place(text)
+        return np.int64(found), np.int64(kind), real
+    kind, number, scale, real = decode(identifier)
+    if kind == INTEGER or kind == DECIMAL:
+        real = np.float64(number) / np.float64(POWERS[scale])
+    return np.int64(order_class(kind)), np.int64(kind), real
+
+
+@jit
+def _compare_texts(a, b):  # type: ignore[no-untyped-def]
+    for i in range(min(len(a), len(b))):
+        if a[i] != b[i]:
+            return sign_of(np.int64(a[i]), np.int64(b[i]))
+    return sign_of(np.int64(len(a)), np.int64(len(b)))
+
+
+@jit
+def _order_texts(a, b, texts, spans):  # type: ignore[no-untyped-def]
+    """The order where at least one of the terms is hashed."""
+    a_class, a_kind, a_real = _place(a, texts, spans)
+    b_class, b_kind, b_real = _place(b, texts, spans)
+    if a_class != b_class:
+        return sign_of(a_class, b_class)
+    if a_class == _NUMBER:
+        # NaN comes before all other numbers.
+        order = sign_of(np.int64(a_real == a_real), np.int64(b_real == b_real))
+        if order == 0 and a_real == a_real:
+            order = sign_of(a_real, b_real)
+        if order == 0:
+            order = sign_of(a_kind, b_kind)
+        if order == 0:
+            order = sign_of(np.int64(is_hashed(a)), np.int64(is_hashed(b)))
+        if order != 0:
+            return order
+    a_text, b_text = _text(a, texts, spans), _text(b, texts, spans)
+    if a_class == _STRING or a_class == _LANGUAGE:
+        order = _compare_texts(a_text[1 : _closing_quote(a_text)], b_text[1 : _closing_quote(b_text)])
+        if order != 0:
+            return order
+    return _compare_texts(a_text, b_text)
+
+
 @jit
 def _order_slowly(a, b, texts, spans):  # type: ignore[no-untyped-def]
     order = compare_values(a, b)
-    if order != 2:
-        return order
-    return sign_of(a, b)
-
-
-@jit_inline
-def order_terms(a, b, texts, spans):  # type: ignore[no-untyped-def]
-    """-1, 0 (the same term) or 1."""
-    if a == b:
-        return 0
-    if _same_kind(a, b):
-        return -1 if (a << 8) < (b << 8) else 1
-    return _order_slowly(a, b, texts, spans)
+    return order if order != UNORDERED else _order_texts(a, b, texts, spans)
