@@ -1,0 +1,302 @@
+"""Window clauses: found, understood, and lifted out of the text.
+
+    STREAM <s> [RANGE 5s] {…}                     →  GRAPH <marker> {…}
+    WINDOW <w> {…}                                →  GRAPH <marker> {…}
+    FROM NAMED WINDOW <w> ON <s> [RANGE PT5S]     →  nothing
+    FROM STREAM <s> [RANGE 5s STEP 1s]            →  nothing
+    REGISTER RSTREAM <name> AS                    →  nothing
+
+What is left is SPARQL 1.1. A marker is an IRI that the text does not contain; `Lifted.blocks` says what it stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from rdflib import URIRef, Variable
+
+from cqels_py.algebra.nodes import Dialect, Extent, Output, TimeRange, WindowDefinition
+from cqels_py.parser.dialects import DEFAULTS, Clause, Defaults, clause_at
+from cqels_py.parser.extents import read_duration, read_extent
+from cqels_py.parser.prologue import Prologue
+from cqels_py.parser.source import Edit, Source
+from cqels_py.parser.tokens import Cursor, Kind, Token, Tokens
+
+_FORMS = ("SELECT", "CONSTRUCT", "ASK", "DESCRIBE")
+_OPERATORS = ("ISTREAM", "DSTREAM", "RSTREAM")
+_REFUSED = {
+    "PARTITION": "PARTITION BY",
+    "SESSION": "SESSION windows are",
+    "PAST": "PAST windows are",
+    "FUTURE": "FUTURE windows are",
+    "EMIT": "EMIT is",
+    "LATENESS": "LATENESS in the query is",
+    "SEQ": "SEQ is",
+}
+_INSTEAD = {
+    "PARTITION": "PARTITION BY is not supported yet: a window over all values, such as [COUNT 100], is",
+    "LATENESS": "LATENESS in a query is not supported: how long late elements are waited for is a setting (--lateness 5s)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A window block: the window it asks, or the variable over all of them, and where it begins in the source."""
+
+    target: URIRef | Variable
+    offset: int
+
+
+@dataclass(slots=True)
+class Lifted:
+    """What the window clauses said.
+
+    `merged`: the windows that make up the default graph (FROM STREAM). `named`: the windows that GRAPH names
+    (FROM NAMED STREAM). `edits`: what to cut from the source so that SPARQL 1.1 is left.
+    """
+
+    windows: list[WindowDefinition] = field(default_factory=list)
+    blocks: dict[URIRef, Block] = field(default_factory=dict)
+    merged: list[URIRef] = field(default_factory=list)
+    named: list[URIRef] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list)
+    name: str | None = None
+    output: Output | None = None
+
+
+def lift(source: Source, tokens: Tokens, prologue: Prologue, dialect: Dialect) -> Lifted:
+    """Lift every window clause. Raises QuerySyntaxError and UnsupportedQuery, at the clause."""
+    return _Lifter(source, tokens, prologue, DEFAULTS[dialect]).run()
+
+
+class _Lifter:
+    def __init__(self, source: Source, tokens: Tokens, prologue: Prologue, defaults: Defaults) -> None:
+        self._source = source
+        self._tokens = tokens.tokens
+        self._cursor = Cursor(source, tokens.tokens)
+        self._prologue = prologue
+        self._defaults = defaults
+        self._markers = _fresh_iris(source.text, "urn:cqels:block:")
+        self._names = _fresh_iris(source.text, "urn:cqels:window:")
+        self._result = Lifted()
+        self._uses: list[Token] = []
+        self._period: tuple[int, int] | None = None
+        self._registered = False
+        self._form_seen = False
+
+    def run(self) -> Lifted:
+        at = 0
+        while not self._cursor.at_end:
+            token = self._cursor.here
+            at = self._tokens.index(token, at)
+            self._refuse(token)
+            clause = self._clause_starting(at)
+            if token.is_word("REGISTER"):
+                self._register()
+            elif clause is Clause.INLINE:
+                self._inline()
+            elif clause is Clause.FROM:
+                self._from_stream()
+            elif clause is Clause.BLOCK and token.is_word("FROM"):
+                self._declaration()
+            elif clause is Clause.BLOCK:
+                self._block()
+            else:
+                self._form_seen |= token.is_word(*_FORMS)
+                self._cursor.take()
+        self._check_declared()
+        self._apply_period()
+        return self._result
+
+    def _clause_starting(self, at: int) -> Clause | None:
+        """The clause that begins at this token: at STREAM or WINDOW, or at the FROM [NAMED] in front of it."""
+        if not self._tokens[at].is_word("FROM"):
+            return clause_at(self._tokens, at)
+        for ahead in (1, 2):
+            following = self._tokens[min(at + ahead, len(self._tokens) - 1)]
+            if following.is_word("STREAM", "WINDOW"):
+                return clause_at(self._tokens, at + ahead)
+            if not following.is_word("NAMED"):
+                return None
+        return None
+
+    def _refuse(self, token: Token) -> None:
+        """Refuse by name what other engines have and this one does not."""
+        word = token.text.upper()
+        if token.is_word(*_REFUSED):
+            raise self._source.refusal(_INSTEAD.get(word, f"{_REFUSED[word]} not supported"), token.start)
+        if token.is_word(*_OPERATORS):
+            raise self._source.error(
+                f"{word} is said in front of the query: REGISTER {word} <name> AS SELECT …", token.start
+            )
+
+    # --- REGISTER ------------------------------------------------------------------------------------------------
+
+    def _register(self) -> None:
+        cursor, start = self._cursor, self._cursor.here.start
+        if self._registered or self._form_seen:
+            raise self._source.error("REGISTER stands once, in front of SELECT, CONSTRUCT, ASK or DESCRIBE", start)
+        self._registered = True
+        cursor.take()
+        kind = cursor.take_word("QUERY", "STREAM", *_OPERATORS)
+        if kind is None:
+            kind = cursor.fail("expected QUERY, STREAM, ISTREAM, DSTREAM or RSTREAM after REGISTER")
+        if kind.is_word(*_OPERATORS):
+            self._result.output = Output[kind.text.upper()]
+        self._result.name = self._registered_name(kind)
+        if cursor.take_word("COMPUTED"):
+            cursor.expect_word("EVERY", "COMPUTED")
+            offset = cursor.here.start
+            self._period = read_duration(cursor, bare_milliseconds=self._defaults.bare_milliseconds), offset
+        end = cursor.expect_word("AS", "the name of the query" if self._period is None else "the period").end
+        self._cut(start, end)
+
+    def _registered_name(self, kind: Token) -> str:
+        token = self._cursor.take()
+        if token.kind in (Kind.IRI, Kind.NAME):
+            return str(self._prologue.resolve(token))
+        if token.kind is Kind.STRING:
+            return token.text.strip("\"'")
+        if token.kind is Kind.WORD and not token.is_word("AS", "COMPUTED"):
+            return token.text
+        raise self._source.error(f"expected a name after REGISTER {kind.text.upper()}, found {token}", token.start)
+
+    # --- window clauses --------------------------------------------------------------------------------------------
+
+    def _inline(self) -> None:
+        start = self._cursor.take().start
+        definition = self._window_on(self._stream("STREAM"), next(self._names))
+        self._result.windows.append(definition)
+        self._open_block(start, definition.name)
+
+    def _from_stream(self) -> None:
+        start = self._cursor.take().start
+        named = self._cursor.take_word("NAMED")
+        self._cursor.take()
+        token = self._cursor.here
+        stream = self._stream("STREAM")
+        definition = self._window_on(stream, stream if named else next(self._names))
+        if named:
+            self._declare(definition, token)
+            self._result.named.append(definition.name)
+        else:
+            self._result.windows.append(definition)
+            self._result.merged.append(definition.name)
+        self._cut(start, self._cursor.before.end)
+
+    def _declaration(self) -> None:
+        cursor = self._cursor
+        start = cursor.take().start
+        if not cursor.take_word("NAMED"):
+            cursor.fail("a window is declared by FROM NAMED WINDOW: expected NAMED")
+        cursor.take()
+        token = cursor.here
+        if token.kind not in (Kind.IRI, Kind.NAME):
+            cursor.fail("expected the window's name, as in FROM NAMED WINDOW <w> ON <stream> [RANGE 10s]")
+        name = self._prologue.resolve(cursor.take())
+        cursor.expect_word("ON", "the window's name")
+        cursor.take_word("STREAM")
+        self._declare(self._window_on(self._stream("ON"), name), token)
+        self._cut(start, cursor.before.end)
+
+    def _declare(self, definition: WindowDefinition, token: Token) -> None:
+        if any(window.name == definition.name for window in self._result.windows):
+            raise self._source.error(f"the window {token.text} is declared twice", token.start)
+        self._result.windows.append(definition)
+
+    def _block(self) -> None:
+        start = self._cursor.take().start
+        token = self._cursor.here
+        if token.kind is Kind.VARIABLE:
+            self._uses.append(self._cursor.take())
+            self._open_block(start, Variable(token.text[1:]))
+            return
+        if token.kind not in (Kind.IRI, Kind.NAME):
+            self._cursor.fail("expected the window's name or a variable after WINDOW")
+        self._uses.append(self._cursor.take())
+        self._open_block(start, self._prologue.resolve(token))
+
+    def _stream(self, after: str) -> URIRef:
+        token = self._cursor.here
+        if token.kind is Kind.VARIABLE:
+            raise self._source.refusal(
+                f"a stream is an IRI, not a variable: '{token.text}' would mean every stream there is", token.start
+            )
+        if token.kind not in (Kind.IRI, Kind.NAME):
+            self._cursor.fail(f"expected the stream's IRI after {after}, such as <http://ex.org/stream>")
+        return self._prologue.resolve(self._cursor.take())
+
+    def _window_on(self, stream: URIRef, name: URIRef) -> WindowDefinition:
+        """`[extent]`, with `@ predicate` inside of the brackets or behind them."""
+        cursor = self._cursor
+        cursor.expect_mark("[", "and a window after the stream, such as [RANGE 10s]")
+        extent: Extent = read_extent(cursor, bare_milliseconds=self._defaults.bare_milliseconds)
+        predicate = self._time_predicate()
+        self._refuse(cursor.here)
+        cursor.expect_mark("]", "at the end of the window")
+        return WindowDefinition(name, stream, extent, predicate or self._time_predicate())
+
+    def _time_predicate(self) -> URIRef | None:
+        if not self._cursor.take_mark("@"):
+            return None
+        if self._cursor.here.kind not in (Kind.IRI, Kind.NAME):
+            self._cursor.fail("expected the property that carries the event time after '@'")
+        return self._prologue.resolve(self._cursor.take())
+
+    def _open_block(self, start: int, target: URIRef | Variable) -> None:
+        self._refuse(self._cursor.here)
+        if not self._cursor.here.is_mark("{"):
+            self._cursor.fail("expected '{' and a pattern after the window")
+        marker = next(self._markers)
+        self._result.blocks[marker] = Block(target, start)
+        self._result.edits.append((start, self._cursor.before.end, f"GRAPH <{marker}> "))
+
+    def _cut(self, start: int, end: int) -> None:
+        self._result.edits.append((start, end, " "))
+
+    # --- afterwards --------------------------------------------------------------------------------------------------
+
+    def _check_declared(self) -> None:
+        declared = {window.name for window in self._result.windows}
+        for token in self._uses:
+            known = declared if token.kind is Kind.VARIABLE else declared & {self._prologue.resolve(token)}
+            if not known:
+                name = "<w>" if token.kind is Kind.VARIABLE else token.text
+                raise self._source.error(
+                    f"the window {token.text} is not declared: add FROM NAMED WINDOW {name} ON <stream> [RANGE 10s] "
+                    "before WHERE",
+                    token.start,
+                )
+
+    def _apply_period(self) -> None:
+        """COMPUTED EVERY is the STEP of windows without one."""
+        if self._period is None:
+            return
+        period, offset = self._period
+        self._result.windows = [self._with_period(window, period, offset) for window in self._result.windows]
+
+    def _with_period(self, window: WindowDefinition, period: int, offset: int) -> WindowDefinition:
+        extent = window.extent
+        if not isinstance(extent, TimeRange):
+            raise self._source.refusal(
+                "COMPUTED EVERY over a window of triples or elements, or over [ALL], is not supported: "
+                "use a [RANGE …] window, or leave COMPUTED EVERY out",
+                offset,
+            )
+        if extent.step not in (None, period):
+            raise self._source.refusal(
+                "COMPUTED EVERY differs from the STEP of a window: results are reported at each STEP, "
+                "so give both the same duration, or leave COMPUTED EVERY out",
+                offset,
+            )
+        return replace(window, extent=replace(extent, step=period))
+
+
+def _fresh_iris(text: str, prefix: str) -> Iterator[URIRef]:
+    """`prefix` 1, 2, 3 …, without those that the text contains."""
+    number = 0
+    while True:
+        number += 1
+        if f"{prefix}{number}>" not in text:
+            yield URIRef(f"{prefix}{number}")

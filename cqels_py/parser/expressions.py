@@ -1,0 +1,125 @@
+"""rdflib's expressions → ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rdflib import Literal, URIRef, Variable
+from rdflib.plugins.sparql.parserutils import CompValue
+
+from cqels_py.algebra.nodes import AggregateCall, Call, Constant, Exists, Expression, Pattern, Term, VariableRef
+from cqels_py.parser.grammar import Nil
+from cqels_py.parser.source import unsupported, wrong
+
+_OPERANDS = ("arg", "arg1", "arg2", "arg3", "text", "pattern", "replacement", "start", "length", "flags")
+"""rdflib's names of arguments, in the order in which functions take them (REGEX: text, pattern, flags …)."""
+
+_AGGREGATES = {"GroupConcat": "GROUP_CONCAT"}
+_SIGNS = {"UnaryNot": "!", "UnaryMinus": "unary-", "UnaryPlus": "unary+"}
+_CONNECTIVES = {"ConditionalOrExpression": "||", "ConditionalAndExpression": "&&"}
+_F_TIMESTAMP = "http://larkc.eu/csparql/sparql/jena/ext#timestamp"
+
+
+def term_of(value: Any) -> Term:
+    """A constant, without rdflib's or our own subclasses."""
+    return value if isinstance(value, Literal) else URIRef(str(value))
+
+
+class ExpressionReader:
+    """Turns rdflib's expressions into ours.
+
+    `pattern_of` turns the pattern of an EXISTS; `variable` says what a variable stands for (a result of an aggregate, say).
+    """
+
+    def __init__(self, pattern_of: Callable[[CompValue], Pattern], variable: Callable[[Variable], Expression]) -> None:
+        self._pattern_of = pattern_of
+        self._variable = variable
+
+    def read(self, value: Any) -> Expression:
+        if isinstance(value, Variable):
+            return self._variable(value)
+        if isinstance(value, Nil):
+            raise wrong("'()' is no value", "(")
+        if isinstance(value, URIRef | Literal):
+            return Constant(term_of(value))
+        if not isinstance(value, CompValue):
+            if isinstance(value, list) and len(value) == 1:
+                return self.read(value[0])
+            raise wrong(f"'{value}' is no expression", str(value))
+        return self._compound(value)
+
+    def _compound(self, value: CompValue) -> Expression:
+        name = value.name
+        if name in _SIGNS:
+            return Call(_SIGNS[name], (self.read(value.expr),))
+        if name.endswith("Expression"):
+            return self._operators(value)
+        if name in ("Builtin_EXISTS", "Builtin_NOTEXISTS"):
+            return Exists(self._pattern_of(value.graph), name == "Builtin_NOTEXISTS")
+        if name == "Function":
+            return self._function(value)
+        if name.startswith("Builtin_"):
+            return Call(name.removeprefix("Builtin_").upper(), self._operands(value))
+        if name.startswith("Aggregate_"):
+            raise wrong(
+                f"{aggregate_name(value)} can only be used in SELECT, HAVING and ORDER BY, not in FILTER, BIND, GROUP BY "
+                "or inside of another aggregate: use a subquery",
+                aggregate_name(value),
+            )
+        raise unsupported(f"expressions of the form {name} are not supported", name)
+
+    def _operators(self, value: CompValue) -> Expression:
+        first = self.read(value.expr)
+        if value.other is None:
+            return first
+        if value.name == "RelationalExpression":
+            return self._relation(first, str(value.op), value.other)
+        others = [self.read(other) for other in as_list(value.other)]
+        if value.name in _CONNECTIVES:
+            operators = [_CONNECTIVES[value.name]] * len(others)
+        else:
+            operators = [str(operator) for operator in as_list(value.op)]
+        for operator, other in zip(operators, others, strict=True):
+            first = Call(operator, (first, other))
+        return first
+
+    def _relation(self, first: Expression, operator: str, other: Any) -> Expression:
+        if operator in ("IN", "NOT IN"):
+            return Call(operator.replace(" ", "-"), (first, *self._list(other)))
+        return Call(operator, (first, self.read(other)))
+
+    def _list(self, value: Any) -> tuple[Expression, ...]:
+        return tuple(self.read(each) for each in as_list(value) if not isinstance(each, Nil))
+
+    def _operands(self, value: CompValue) -> tuple[Expression, ...]:
+        found = [value[name] for name in _OPERANDS if name in value and not isinstance(value[name], Nil)]
+        return tuple(argument for each in found for argument in self._list(each))
+
+    def _function(self, value: CompValue) -> Expression:
+        if value.get("distinct") == "DISTINCT":
+            raise unsupported(
+                f"DISTINCT in a call of <{value.iri}> is not supported: it takes single values", str(value.iri)
+            )
+        name = str(value.iri)
+        if name == _F_TIMESTAMP:
+            raise unsupported(
+                "f:timestamp is not supported: read the time from a property of the elements, as in [RANGE 10s @ :time]",
+                name,
+            )
+        return Call(name, self._list(value.expr) if "expr" in value else ())
+
+    def aggregate(self, value: CompValue) -> AggregateCall:
+        argument = None if isinstance(value.vars, str) and value.vars == "*" else self.read(value.vars)
+        separator = str(value.separator) if "separator" in value else None
+        return AggregateCall(aggregate_name(value), argument, value.get("distinct") == "DISTINCT", separator)
+
+
+def aggregate_name(value: CompValue) -> str:
+    name = str(value.name.removeprefix("Aggregate_"))
+    return _AGGREGATES.get(name, name.upper())
+
+
+def as_list(value: Any) -> list[Any]:
+    """rdflib unwraps a list of one."""
+    return value if isinstance(value, list) else [value]

@@ -1,0 +1,168 @@
+"""rdflib's SPARQL grammar: text → parse tree, and errors that say where and what was expected.
+
+The grammar is loaded a second time, as a copy of our own, because three things are set differently in it and nobody
+else's use of rdflib shall notice: numbers keep their lexical form (rdflib turns `-1e3` into -1000.0), a sign that touches
+its number belongs to it (SPARQL 1.1, 19.8), tabs in strings stay tabs.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import pyparsing
+from rdflib import RDF, XSD, Literal, URIRef
+from rdflib.plugins.sparql.parserutils import CompValue, Param
+
+_NUMBER = re.compile(r"[+-]?(?:(?:\d+\.\d*|\.\d+|\d+)[eE][+-]?\d+|\d*\.\d+|\d+)")
+_NUMBERS = [f"{kind}{sign}" for kind in ("INTEGER", "DECIMAL", "DOUBLE") for sign in ("", "_POSITIVE", "_NEGATIVE")]
+_FRAMES = 10_000
+_LOCK = threading.Lock()
+
+
+class Nil(URIRef):
+    """`()`: an empty list of arguments, or rdf:nil; in an argument list it is not the IRI."""
+
+    __slots__ = ()
+
+
+class GrammarError(Exception):
+    """The text is not SPARQL: the offset in it, and what could have stood there."""
+
+    def __init__(self, offset: int, expected: tuple[str, ...]) -> None:
+        super().__init__(offset, expected)
+        self.offset = offset
+        self.expected = expected
+
+
+def parse_tree(text: str) -> CompValue:
+    """The parse tree of a query without comments; names are not resolved. Raises GrammarError."""
+    try:
+        tree = _grammar().Query.parse_string(text, parse_all=True)
+    except pyparsing.ParseBaseException as error:
+        raise _diagnose(text, error.loc) from None
+    query: CompValue = tree[1]
+    return query
+
+
+@contextmanager
+def room_for_nesting() -> Iterator[None]:
+    """The grammar takes about fifty calls for each bracket, ten for each triple: give it room meanwhile.
+
+    One query at a time, so that nobody takes the room away from another.
+    """
+    with _LOCK:
+        before = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(before, _FRAMES))
+        try:
+            yield
+        finally:
+            sys.setrecursionlimit(before)
+
+
+@cache
+def _grammar() -> Any:
+    return _own_copy()
+
+
+def _own_copy() -> Any:
+    spec = importlib.util.find_spec("rdflib.plugins.sparql.parser")
+    assert spec is not None and spec.loader is not None
+    grammar: ModuleType = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(grammar)
+    _adjust(grammar)
+    return grammar
+
+
+def _adjust(grammar: Any) -> None:
+    grammar.Query.parse_with_tabs()
+    for name in _NUMBERS:
+        getattr(grammar, name).set_parse_action(_exact_number)
+    grammar.UnaryExpression.exprs[:0] = [grammar.NumericLiteralNegative, grammar.NumericLiteralPositive]
+    grammar.NIL.set_parse_action(lambda: Nil(RDF.nil))
+    # `!^ex:p`: rdflib forgets which predicate it was.
+    backwards = next(e for e in grammar.PathOneInPropertySet.exprs if e.name == "InversePath")
+    backwards.expr = pyparsing.Suppress("^") + Param("part", grammar.iri | grammar.A)
+
+
+def _exact_number(text: str, at: int, _tokens: object) -> Literal:
+    match = _NUMBER.match(text, at)
+    assert match is not None
+    lexical = match[0]
+    datatype = XSD.double if "e" in lexical.lower() else XSD.decimal if "." in lexical else XSD.integer
+    return Literal(lexical, datatype=datatype, normalize=False)
+
+
+# --- errors -----------------------------------------------------------------------------------------------------
+
+
+def _diagnose(text: str, otherwise: int) -> GrammarError:
+    """Parse again and watch: what was tried at the furthest place is what was expected there.
+
+    The parser's own report is often of the last thing that went well.
+    """
+    watched = _WatchedGrammar()
+    try:
+        watched.query.parse_string(text, parse_all=True)
+    except pyparsing.ParseBaseException as error:
+        otherwise = max(otherwise, error.loc)
+    if watched.furthest < otherwise:
+        return GrammarError(otherwise, ())
+    return GrammarError(watched.furthest, tuple(watched.expected))
+
+
+class _WatchedGrammar:
+    def __init__(self) -> None:
+        self.furthest = -1
+        self.expected: dict[str, None] = {}
+        grammar = _own_copy()
+        self.query = grammar.Query + pyparsing.StringEnd()
+        self.query.parse_with_tabs()
+        self._kinds = _terminal_kinds(grammar)
+        self._watch(self.query, set())
+
+    def _watch(self, element: Any, seen: set[int]) -> None:
+        if id(element) in seen:
+            return
+        seen.add(id(element))
+        if isinstance(element, pyparsing.Token):
+            element.set_fail_action(self._failed)
+        for child in getattr(element, "exprs", None) or [getattr(element, "expr", None)]:
+            if child is not None:
+                self._watch(child, seen)
+
+    def _failed(self, _text: str, at: int, element: Any, _error: Exception) -> None:
+        word = self._kinds.get(id(element)) or _word_for(element)
+        if word is None or at < self.furthest:
+            return
+        if at > self.furthest:
+            self.furthest = at
+            self.expected.clear()
+        self.expected[word] = None
+
+
+def _terminal_kinds(grammar: Any) -> dict[int, str]:
+    kinds = {"VARNAME": "", "PN_PREFIX": "an IRI", "BLANK_NODE_LABEL": "a blank node", "PN_LOCAL": ""}
+    kinds |= dict.fromkeys(("INTEGER", "DECIMAL", "DOUBLE"), "a number")
+    strings = ("STRING_LITERAL1", "STRING_LITERAL2", "STRING_LITERAL_LONG1", "STRING_LITERAL_LONG2")
+    kinds |= dict.fromkeys(strings, "a string")
+    return {id(getattr(grammar, name)): kind for name, kind in kinds.items() if kind}
+
+
+def _word_for(element: Any) -> str | None:
+    """What to call a terminal in a message; None for one that only ever continues a word."""
+    if isinstance(element, pyparsing.StringEnd):
+        return "the end of the query"
+    if isinstance(element, pyparsing.Regex):
+        return "a number" if element.pattern.startswith(("[0-9]", r"\.")) else None
+    word = str(getattr(element, "match", ""))
+    if word in (":", ">", "^^", ""):
+        return None
+    return {"?": "a variable", "$": "a variable", "<": "an IRI"}.get(word, word if word.isalpha() else f"'{word}'")

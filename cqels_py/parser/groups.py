@@ -1,0 +1,70 @@
+"""What rdflib's translation of grouping blurs, made exact again.
+
+rdflib replaces each aggregate by a variable `__agg_1__`, `__agg_2__` …, and wraps every other variable of the clauses above the
+group in SAMPLE, grouping variables too. Here those mean what they did in the text; a variable that is neither a grouping
+variable nor an aggregate is an error, as SPARQL 1.1 has it (18.2.4.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rdflib import Variable
+from rdflib.plugins.sparql.parserutils import CompValue
+
+from cqels_py.algebra.nodes import AggregateCall, Expression, VariableRef
+from cqels_py.parser.prepare import ALIAS, FreshVariables
+from cqels_py.parser.source import wrong
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """A variable above a group that stood there by itself."""
+
+    variable: Variable
+    is_key: bool
+
+
+class Groups:
+    """The group being read; `selected` is the variable whose expression is being read, if any."""
+
+    def __init__(self, fresh: FreshVariables) -> None:
+        self._fresh = fresh
+        self._meanings: dict[Variable, Variable | _Plain] = {}
+        self.selected: Variable | None = None
+
+    def enter(
+        self, keys: tuple[Variable, ...], calls: list[CompValue], read: Callable[[CompValue], AggregateCall]
+    ) -> tuple[tuple[Variable, AggregateCall], ...]:
+        """A group's aggregates, the same one once; afterwards `meaning` knows rdflib's variables for them."""
+        meanings: dict[Variable, Variable | _Plain] = {}
+        results: dict[AggregateCall, Variable] = {}
+        for call in calls:
+            if call.name == "Aggregate_Sample" and "distinct" not in call:
+                meanings[call.res] = _Plain(call.vars, call.vars in keys)
+                continue
+            aggregate = read(call)
+            if aggregate not in results:
+                results[aggregate] = call[ALIAS] if ALIAS in call else self._fresh.make("agg")
+            meanings[call.res] = results[aggregate]
+        self._meanings = meanings
+        return tuple((variable, aggregate) for aggregate, variable in results.items())
+
+    def meaning(self, variable: Variable, visible: frozenset[Variable]) -> Expression:
+        """What a variable of rdflib's translation stands for, above a pattern with these variables."""
+        found = self._meanings.get(variable)
+        match found:
+            case None:
+                return VariableRef(Variable(variable))
+            case Variable():
+                return VariableRef(found)
+            case _Plain(plain, is_key):
+                if not is_key and plain not in visible:
+                    where = "selected" if plain == self.selected else "used in SELECT, HAVING or ORDER BY"
+                    raise wrong(
+                        f"?{plain} is {where}, but is neither in GROUP BY nor in an aggregate: add it to GROUP BY, or "
+                        f"write SAMPLE(?{plain})",
+                        f"?{plain}",
+                    )
+                return VariableRef(plain)

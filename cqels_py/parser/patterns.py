@@ -1,0 +1,257 @@
+"""rdflib's algebra → ours: graph patterns and solution modifiers.
+
+On the way the markers of window blocks become `Window`s, the default graph of C-SPARQL becomes a window around each basic graph
+pattern, and what rdflib's translation of grouping blurs becomes exact again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from rdflib import URIRef, Variable
+from rdflib.plugins.sparql.parserutils import CompValue
+
+from cqels_py.algebra import nodes
+from cqels_py.algebra.nodes import Expression, Pattern, TermOrVariable, VariableRef
+from cqels_py.algebra.variables import possible_variables
+from cqels_py.parser import paths
+from cqels_py.parser.clauses import Lifted
+from cqels_py.parser.expressions import ExpressionReader, as_list, term_of
+from cqels_py.parser.groups import Groups
+from cqels_py.parser.prepare import STAR, FreshVariables, RawTriple
+from cqels_py.parser.source import Source, unsupported
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the text says and the tree no longer does.
+
+    `order`: triples by their place in the text. `appearance`: variables by their first place in the text.
+    `bound_at`: where in the source `AS ?v` stands.
+    """
+
+    source: Source
+    lifted: Lifted
+    order: dict[RawTriple, int]
+    appearance: dict[str, int]
+    bound_at: Callable[[Variable], int]
+    fresh: FreshVariables
+
+
+class PatternReader:
+    """Turns rdflib's algebra into ours. Raises QuerySyntaxError, UnsupportedQuery and Unplaced."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._inside: str | None = None
+        self._groups = Groups(around.fresh)
+        self._scope: list[Pattern] = []
+        self._expressions = ExpressionReader(self.read, self._variable)
+        self._readers: dict[str, Callable[[Any], Pattern]] = {
+            "BGP": self._bgp,
+            "Join": self._join,
+            "LeftJoin": self._left_join,
+            "Filter": self._filter,
+            "Union": self._union,
+            "Minus": lambda n: nodes.Minus(self.read(n.p1), self.read(n.p2)),
+            "Extend": self._extend,
+            "ToMultiSet": self._multiset,
+            "Graph": self._graph,
+            "ServiceGraphPattern": self._service,
+            "AggregateJoin": self._aggregate_join,
+            "Group": lambda n: nodes.Group(self.read(n.p), _keys(n), ()),
+            "Project": self._project,
+            "Distinct": lambda n: nodes.Distinct(self.read(n.p)),
+            "Reduced": lambda n: nodes.Reduced(self.read(n.p)),
+            "OrderBy": self._order_by,
+            "Slice": lambda n: nodes.Slice(self.read(n.p), n.start, n.length),
+        }
+
+    def read(self, node: CompValue) -> Pattern:
+        reader = self._readers.get(node.name)
+        if reader is None:
+            raise unsupported(f"patterns of the form {node.name} are not supported", node.name)
+        return reader(node)
+
+    # --- leaves ----------------------------------------------------------------------------------------------------
+
+    def _bgp(self, node: CompValue) -> Pattern:
+        order = self._around.order
+        found = []
+        for subject, predicate, object_ in sorted(node.triples, key=lambda triple: order.get(triple, len(order))):
+            one, other = _term(subject), _term(object_)
+            if isinstance(predicate, Variable):
+                found.append(nodes.BGP((nodes.TriplePattern(one, predicate, other),)))
+            else:
+                found += list(paths.patterns_of(one, predicate, other, lambda: self._around.fresh.make("_:")))
+        return self._over_merged(paths.join(found))
+
+    def _over_merged(self, pattern: Pattern) -> Pattern:
+        """C-SPARQL: outside of GRAPH a pattern is asked of all FROM STREAM windows and the static data together."""
+        merged = tuple(self._around.lifted.merged)
+        if not merged or self._inside is not None or pattern == nodes.BGP(()):
+            return pattern
+        match pattern:
+            case nodes.Join(left, right):
+                return nodes.Join(self._over_merged(left), self._over_merged(right))
+            case nodes.Union(parts):
+                return nodes.Union(tuple(self._over_merged(part) for part in parts))
+            case _:
+                return nodes.Window(merged, pattern, with_static=True)
+
+    def _multiset(self, node: CompValue) -> Pattern:
+        """Inline data, or a subquery."""
+        if not isinstance(node.p, CompValue):
+            return nodes.Values((), ())
+        if node.p.name != "values":
+            return self.read(node.p)
+        variables = tuple(dict.fromkeys(Variable(v) for row in node.p.res for v in row))
+        rows = tuple(tuple(_value(row.get(v, "UNDEF")) for v in variables) for row in node.p.res)
+        return nodes.Values(variables, rows)
+
+    # --- graphs and windows ------------------------------------------------------------------------------------------
+
+    def _graph(self, node: CompValue) -> Pattern:
+        lifted = self._around.lifted
+        block = lifted.blocks.get(node.term)
+        if block is not None:
+            self._check_not_inside("a window", block.offset)
+            inner = self._read_inside("a window", node.p)
+            if isinstance(block.target, Variable):
+                return nodes.WindowVariable(block.target, inner)
+            return nodes.Window((block.target,), inner)
+        if node.term in lifted.named:
+            return nodes.Window((URIRef(node.term),), self._read_inside("a window", node.p))
+        if isinstance(node.term, Variable) and lifted.named:
+            raise unsupported(
+                "GRAPH with a variable, where FROM NAMED STREAM names windows, is not supported: name the stream",
+                f"?{node.term}",
+            )
+        inner = self._read_inside("GRAPH", node.p)
+        return nodes.Graph(Variable(node.term) if isinstance(node.term, Variable) else URIRef(node.term), inner)
+
+    def _check_not_inside(self, what: str, offset: int) -> None:
+        if self._inside is not None:
+            raise self._around.source.error(
+                f"{what} inside of {self._inside}: write one beside the other, they are joined by the variables they share",
+                offset,
+            )
+
+    def _read_inside(self, what: str, node: CompValue) -> Pattern:
+        before, self._inside = self._inside, what
+        try:
+            return self.read(node)
+        finally:
+            self._inside = before
+
+    def _service(self, node: CompValue) -> Pattern:
+        endpoint = Variable(node.term) if isinstance(node.term, Variable) else URIRef(node.term)
+        return nodes.Service(endpoint, self._read_inside("SERVICE", node.graph), node.silent is not None)
+
+    # --- groups ------------------------------------------------------------------------------------------------------
+
+    def _join(self, node: CompValue) -> Pattern:
+        left, right = self.read(node.p1), self.read(node.p2)
+        if left == nodes.BGP(()):
+            return right
+        return left if right == nodes.BGP(()) else nodes.Join(left, right)
+
+    def _left_join(self, node: CompValue) -> Pattern:
+        left, right = self.read(node.p1), self.read(node.p2)
+        if isinstance(node.expr, CompValue) and node.expr.name == "TrueFilter":
+            return nodes.LeftJoin(left, right, None)
+        return nodes.LeftJoin(left, right, self._expression(node.expr, nodes.Join(left, right)))
+
+    def _filter(self, node: CompValue) -> Pattern:
+        inner = self.read(node.p)
+        return nodes.Filter(inner, self._expression(node.expr, inner))
+
+    def _union(self, node: CompValue) -> Pattern:
+        """`A UNION B UNION C` is one node."""
+        first, second = self.read(node.p1), self.read(node.p2)
+        parts = first.parts if isinstance(first, nodes.Union) and node.p1.name == "Union" else (first,)
+        return nodes.Union((*parts, second))
+
+    def _extend(self, node: CompValue) -> Pattern:
+        inner = self.read(node.p)
+        variable = Variable(node.var)
+        self._groups.selected = variable
+        expression = self._expression(node.expr, inner)
+        self._groups.selected = None
+        if expression == VariableRef(variable):
+            return inner
+        if variable in possible_variables(inner):
+            raise self._around.source.error(
+                f"AS ?{variable}: the variable ?{variable} already has a value here; take another name",
+                self._around.bound_at(variable),
+            )
+        return nodes.Extend(inner, variable, expression)
+
+    # --- grouping ----------------------------------------------------------------------------------------------------
+
+    def _aggregate_join(self, node: CompValue) -> Pattern:
+        inner = self.read(node.p.p)
+        keys = _keys(node.p)
+        aggregates = self._groups.enter(keys, node.A, partial(self._aggregate, inner))
+        for variable, _ in aggregates:
+            if variable in possible_variables(inner):
+                raise self._around.source.error(
+                    f"AS ?{variable}: the variable ?{variable} is already used in the pattern; take another name",
+                    self._around.bound_at(variable),
+                )
+        return nodes.Group(inner, keys, aggregates)
+
+    def _aggregate(self, scope: Pattern, call: CompValue) -> nodes.AggregateCall:
+        with self._reading_over(scope):
+            return self._expressions.aggregate(call)
+
+    def _variable(self, variable: Variable) -> Expression:
+        return self._groups.meaning(variable, possible_variables(self._scope[-1]))
+
+    def _expression(self, value: Any, scope: Pattern) -> Expression:
+        with self._reading_over(scope):
+            return self._expressions.read(value)
+
+    @contextmanager
+    def _reading_over(self, scope: Pattern) -> Iterator[None]:
+        """Expressions read meanwhile see the variables of this pattern."""
+        self._scope.append(scope)
+        try:
+            yield
+        finally:
+            self._scope.pop()
+
+    # --- solution modifiers ------------------------------------------------------------------------------------------
+
+    def _project(self, node: CompValue) -> Pattern:
+        inner = self.read(node.p)
+        return nodes.Project(inner, self.columns(node.PV, inner))
+
+    def columns(self, selected: list[Variable], inner: Pattern) -> tuple[Variable, ...]:
+        """Selected variables, once each; `*` is the visible ones, in the order in which the text has them."""
+        if STAR not in selected:
+            return tuple(dict.fromkeys(Variable(v) for v in selected if isinstance(v, Variable)))
+        visible = [v for v in possible_variables(inner) if not v.startswith("_:")]
+        appearance = self._around.appearance
+        return tuple(sorted(visible, key=lambda v: (appearance.get(str(v), len(appearance)), v)))
+
+    def _order_by(self, node: CompValue) -> Pattern:
+        inner = self.read(node.p)
+        conditions = tuple((self._expression(each.expr, inner), each.order == "DESC") for each in node.expr)
+        return nodes.OrderBy(inner, conditions)
+
+
+def _keys(node: CompValue) -> tuple[Variable, ...]:
+    return tuple(dict.fromkeys(Variable(key) for key in as_list(node.expr or [])))
+
+
+def _term(value: Any) -> TermOrVariable:
+    return Variable(value) if isinstance(value, Variable) else term_of(value)
+
+
+def _value(value: Any) -> nodes.Term | None:
+    return None if value == "UNDEF" and not isinstance(value, URIRef) else term_of(value)

@@ -1,0 +1,222 @@
+"""Query text → algebra, the whole way in one place."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from rdflib import URIRef, Variable
+from rdflib.plugins.sparql.algebra import translateQuery
+from rdflib.plugins.sparql.parserutils import CompValue
+
+from cqels_py.algebra import nodes
+from cqels_py.algebra.nodes import ContinuousQuery, Dialect, Pattern, TriplePattern
+from cqels_py.algebra.validate import MOST_NESTED, nesting
+from cqels_py.errors import QueryError
+from cqels_py.parser import dialects, grammar, syntax_errors
+from cqels_py.parser.clauses import Lifted, lift
+from cqels_py.parser.expressions import term_of
+from cqels_py.parser.patterns import PatternReader, Surroundings
+from cqels_py.parser.prepare import STAR, FreshVariables, Prepared, prepare
+from cqels_py.parser.prologue import Prologue, check_prefixes, read_prologue
+from cqels_py.parser.source import Edit, EditedText, Source, Unplaced
+from cqels_py.parser.tokens import Kind, Token, Tokens, tokenize
+
+_FORMS = ("SELECT", "CONSTRUCT", "ASK", "DESCRIBE")
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_NO_WINDOW = (
+    "the query asks no window of a stream, so it would never have a result: ask at least one pattern of a window, as in "
+    "WHERE { STREAM <http://ex.org/stream> [RANGE 10s] { ?s ?p ?o } }"
+)
+_TOO_DEEP = "the query is nested too deeply: split it, or write long lists of alternatives with IN or VALUES"
+
+
+def parse(
+    text: str, *, source: str | None = None, dialect: Dialect | None = None, base: str | None = None
+) -> ContinuousQuery:
+    """The algebra of a query text.
+
+    `source` names the text in errors (a file's name). `dialect`: None to detect it from the window clauses. `base`: what
+    relative IRIs are resolved against where the text has no BASE; without either they stay as they are.
+
+    Raises QuerySyntaxError (with the place) and UnsupportedQuery.
+    """
+    user_text = Source(text, source)
+    with grammar.room_for_nesting():
+        try:
+            return _Parse(user_text, dialect, base).run()
+        except RecursionError:
+            raise user_text.error(_TOO_DEEP, 0) from None
+
+
+class _Parse:
+    def __init__(self, source: Source, dialect: Dialect | None, base: str | None) -> None:
+        self._source = source
+        self._tokens: Tokens = tokenize(source)
+        tokens = self._tokens.tokens
+        if len(tokens) == 1:
+            raise source.error("there is no query here: expected SELECT, CONSTRUCT, ASK or DESCRIBE", 0)
+        self._prologue: Prologue = read_prologue(source, tokens, base)
+        self._dialect = dialects.detect(source, tokens, dialect)
+        self._lifted: Lifted = lift(source, self._tokens, self._prologue, self._dialect)
+        check_prefixes(self._prologue, self._outside_of_clauses())
+
+    def run(self) -> ContinuousQuery:
+        tree = self._tree()
+        if not self._lifted.windows:
+            raise self._source.error(_NO_WINDOW, self._form().start)
+        try:
+            query = self._query(tree)
+        except Unplaced as problem:
+            raise problem.kind(problem.message, self._source.place(self._near(problem.near))) from None
+        if nesting(query.pattern) > MOST_NESTED:
+            raise self._source.error(_TOO_DEEP, 0)
+        return query
+
+    # --- to rdflib and back ------------------------------------------------------------------------------------------
+
+    def _tree(self) -> CompValue:
+        sparql = EditedText(self._source.text, [*self._lifted.edits, *self._blanked()])
+        try:
+            return grammar.parse_tree(sparql.text)
+        except grammar.GrammarError as error:
+            offset = sparql.origin(error.offset)
+            raise syntax_errors.explain(self._source, self._tokens.tokens, offset, error.expected) from None
+
+    def _blanked(self) -> list[Edit]:
+        """Comments are cut out, but not those inside of clauses; in strings, `\\'` where only `'` would do is `'`."""
+        clauses = [(start, end) for start, end, _ in self._lifted.edits]
+        edits = [(start, end, " ") for start, end in self._tokens.comments if not _within(start, clauses)]
+        for token in self._tokens.tokens:
+            if token.kind is Kind.STRING and not _within(token.start, clauses):
+                other = "'" if token.text[0] == '"' else '"'
+                for match in _ESCAPED.finditer(token.text):
+                    if match[1] == other:
+                        edits.append((token.start + match.start(), token.start + match.end(), other))
+        return edits
+
+    def _outside_of_clauses(self) -> list[Token]:
+        clauses = [(start, end) for start, end, _ in self._lifted.edits]
+        return [token for token in self._tokens.tokens if not _within(token.start, clauses)]
+
+    def _query(self, tree: CompValue) -> ContinuousQuery:
+        tokens = self._tokens.tokens
+        labels = frozenset(token.text for token in tokens if token.kind is Kind.BLANK)
+        names = frozenset(token.text[1:] for token in tokens if token.kind is Kind.VARIABLE)
+        fresh = FreshVariables(labels | names)
+        prepared = prepare(tree, self._prologue, labels, fresh)
+        algebra = self._algebra(prepared.tree)
+        around = Surroundings(self._source, self._lifted, prepared.order, self._appearance(), self._bound_at, fresh)
+        reader = PatternReader(around)
+        return self._assemble(algebra, reader.read(algebra.p), prepared)
+
+    def _algebra(self, tree: CompValue) -> CompValue:
+        try:
+            algebra: CompValue = translateQuery([[], tree]).algebra  # type: ignore[arg-type]
+        except Unplaced:
+            raise
+        except Exception as error:
+            message = f"this is not a query that can be understood: {error}"
+            raise self._source.error(message, self._form().start) from error
+        return algebra
+
+    # --- the result --------------------------------------------------------------------------------------------------
+
+    def _assemble(self, algebra: CompValue, pattern: Pattern, prepared: Prepared) -> ContinuousQuery:
+        form = algebra.name.removesuffix("Query").upper()
+        template = tuple(TriplePattern(*map(_template_term, triple)) for triple in prepared.template)
+        if form in ("ASK", "CONSTRUCT"):
+            pattern = _without_projection(pattern)
+        sets = algebra.datasetClause or []
+        defaults = dialects.DEFAULTS[self._dialect]
+        return ContinuousQuery(
+            form=form,
+            pattern=pattern,
+            variables=_columns(pattern) if form in ("SELECT", "DESCRIBE") else _template_variables(template),
+            windows=tuple(self._lifted.windows),
+            output=self._lifted.output or defaults.output,
+            dialect=self._dialect,
+            bag_windows=defaults.bag_windows,
+            name=self._lifted.name,
+            template=template,
+            static_from=tuple(URIRef(each.default) for each in sets if each.default is not None),
+            static_named=tuple(URIRef(each.named) for each in sets if each.named is not None),
+            describe=_described(prepared.describe, pattern),
+            prefixes=tuple(self._prologue.prefixes.items()),
+        )
+
+    # --- places --------------------------------------------------------------------------------------------------------
+
+    def _form(self) -> Token:
+        """SELECT, CONSTRUCT, ASK or DESCRIBE."""
+        tokens = self._tokens.tokens
+        return next((token for token in tokens if token.is_word(*_FORMS)), tokens[0])
+
+    def _appearance(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for token in self._tokens.tokens:
+            if token.kind is Kind.VARIABLE:
+                found.setdefault(token.text[1:], token.start)
+        return found
+
+    def _bound_at(self, variable: Variable) -> int:
+        tokens = self._tokens.tokens
+        for word, token in zip(tokens, tokens[1:], strict=False):
+            if word.is_word("AS") and token.kind is Kind.VARIABLE and token.text[1:] == variable:
+                return token.start
+        return self._form().start
+
+    def _near(self, near: str) -> int:
+        for token in self._outside_of_clauses():
+            same = token.text.upper() == near.upper()
+            if same or (token.kind in (Kind.IRI, Kind.NAME) and self._iri(token) == near):
+                return token.start
+            if token.kind is Kind.VARIABLE and near == f"?{token.text[1:]}":
+                return token.start
+        return self._form().start
+
+    def _iri(self, token: Token) -> str:
+        try:
+            return str(self._prologue.resolve(token))
+        except QueryError:
+            return ""
+
+
+def _within(offset: int, spans: list[tuple[int, int]]) -> bool:
+    return any(start <= offset < end for start, end in spans)
+
+
+def _template_term(value: Any) -> nodes.TermOrVariable:
+    return Variable(value) if isinstance(value, Variable) else term_of(value)
+
+
+def _template_variables(template: tuple[TriplePattern, ...]) -> tuple[Variable, ...]:
+    positions = [position for t in template for position in (t.subject, t.predicate, t.object)]
+    return tuple(dict.fromkeys(p for p in positions if isinstance(p, Variable) and not p.startswith("_:")))
+
+
+def _without_projection(pattern: Pattern) -> Pattern:
+    """ASK and CONSTRUCT select nothing: rdflib's projection has no meaning there."""
+    match pattern:
+        case nodes.Project(inner, _):
+            return inner
+        case nodes.Slice(nodes.Project(inner, _), offset, limit):
+            return nodes.Slice(inner, offset, limit)
+        case _:
+            return pattern
+
+
+def _columns(pattern: Pattern) -> tuple[Variable, ...]:
+    match pattern:
+        case nodes.Project(_, variables):
+            return variables
+        case nodes.Distinct(inner) | nodes.Reduced(inner) | nodes.Slice(inner):
+            return _columns(inner)
+        case _:
+            return ()
+
+
+def _described(asked: tuple[Any, ...], pattern: Pattern) -> tuple[nodes.TermOrVariable, ...]:
+    if STAR in asked:
+        return _columns(pattern)
+    return tuple(_template_term(each) for each in asked)
