@@ -303,14 +303,14 @@ def open_group(table, counts, meta):  # type: ignore[no-untyped-def]
 
 @jit
 def take(
-    tick, sign, key_columns, arguments, cursor, n_keys, table, mask, keys, counts, free, meta, functions, places, words,
+    tick, sign, key_columns, arguments, identities, cursor, n_keys, table, mask, keys, counts, free, meta, functions, places, words,
     group_words, apart, heap, heap_meta, texts, spans, distinct, d_table, d_keys, d_counts, d_free, d_meta, d_scratch,
     odd_kind, odd_words, odd_real, last, shown, touched, in_touched, out_tick, out_sign, out, late, late_real,
 ):  # type: ignore[no-untyped-def]  # fmt: skip
     """Rows from cursor[ROW] on into their groups; rows of the answer that change at each tick go out.
 
-    `arguments` (aggregates, n): ids; tag 15 refers to `odd_*`. `distinct` (aggregates): a value counts once; the d_* arrays are a
-    one-way index (aggregate, group, value) -> counter. Resumable.
+    `arguments` (aggregates, n): ids; tag 15 refers to `odd_*`; `identities`: the same as the terms they are. `distinct`
+    (aggregates): a term counts once; the d_* arrays are a one-way index (aggregate, group, term) -> counter. Resumable.
     """
     aggregates = len(functions)
     d_mask = np.int64(len(d_table) - 1)
@@ -352,7 +352,7 @@ def take(
             if distinct[a] and identifier != 0:
                 d_scratch[0, 0] = a
                 d_scratch[1, 0] = group
-                d_scratch[2, 0] = identifier
+                d_scratch[2, 0] = identities[a, row]
                 d_hashed = hash_row(d_scratch, 0, 3)
                 entry = find(d_table, d_mask, d_keys, 3, d_scratch, 0, d_hashed)
                 if entry < 0:

@@ -134,8 +134,8 @@ class GroupBy:
         run.finish()
         return run.output()
 
-    def _arguments(self, columns: Ids) -> tuple[Ids, OddNumbers]:
-        """The aggregates' argument columns; hashed literals of SUM and AVG by value, as kernels/aggregate.py wants them."""
+    def _arguments(self, columns: Ids) -> tuple[Ids, Ids, OddNumbers]:
+        """The aggregates' argument columns, as terms and by value: what hashed literals are to SUM and AVG."""
         arguments = np.zeros((len(self._aggregates), columns.shape[1]), np.int64)
         hashed: list[tuple[int, npt.NDArray[np.bool_]]] = []
         for a, aggregate in enumerate(self._aggregates):
@@ -148,13 +148,14 @@ class GroupBy:
                 if odd.any():
                     hashed.append((a, odd))
         if not hashed:
-            return arguments, _NO_ODD
+            return arguments, arguments, _NO_ODD
         unique = np.unique(np.concatenate([arguments[a][odd] for a, odd in hashed]))
         numbers = self._values.numbers(unique)
         replacement = np.where(numbers.ids != 0, numbers.ids, kernel.PROVISIONAL | np.arange(len(unique)))
+        values = arguments.copy()
         for a, odd in hashed:
-            arguments[a][odd] = replacement[np.searchsorted(unique, arguments[a][odd])]
-        return arguments, numbers
+            values[a][odd] = replacement[np.searchsorted(unique, arguments[a][odd])]
+        return arguments, values, numbers
 
     def _chunk(self, delta: Delta) -> Delta:
         columns = delta.columns
@@ -163,9 +164,9 @@ class GroupBy:
             self._grow_groups()
         if self._distinct.any():
             self._distinct_values.ensure(rows * len(self._aggregates))
-        arguments, odd = self._arguments(columns)
+        identities, arguments, odd = self._arguments(columns)
         run = _Run(self, rows)
-        run.take(delta, np.ascontiguousarray(columns[self._keys]), arguments, odd)
+        run.take(delta, np.ascontiguousarray(columns[self._keys]), arguments, identities, odd)
         run.finish()
         return run.output()
 
@@ -195,13 +196,13 @@ class _Run:
         self._late = np.empty(((rows + 1) * n, 4), np.int64)
         self._late_real = np.empty((rows + 1) * n, np.float64)
 
-    def take(self, delta: Delta, key_columns: Ids, arguments: Ids, odd: OddNumbers) -> None:
+    def take(self, delta: Delta, key_columns: Ids, arguments: Ids, identities: Ids, odd: OddNumbers) -> None:
         of, index, values = self._of, self._of.index, self._of._distinct_values
         self.cursor[kernel.TICK] = delta.tick[0]
         texts, spans = of._values.texts()
         while True:
             status = kernel.take(
-                delta.tick, delta.sign, key_columns, arguments, self.cursor, len(of._keys), index.table, index.mask,
+                delta.tick, delta.sign, key_columns, arguments, identities, self.cursor, len(of._keys), index.table, index.mask,
                 index.keys, index.counts, index.free, index.meta, of._functions, of._places, of._words, of._group_words,
                 of._apart, of._heap, of._heap_meta, texts, spans, of._distinct, values.table, values.keys, values.counts,
                 values.free, values.meta, of._scratch, odd.kind, odd.words, odd.real, of._last, of._shown, self.touched,
