@@ -340,8 +340,8 @@ def _described_modifier(
 
 
 def _values(values: Values) -> str:
-    rows = " ".join(f"({' '.join(map(_cell, row))})" for row in values.rows)
-    return f"VALUES ({_names(values.variables)}) {{ {rows} }}"
+    rows = "".join(f" ({' '.join(map(_cell, row))})" for row in values.rows)
+    return f"VALUES ({_names(values.variables)}) {{{rows} }}"
 
 
 def _cell(term: Term | None) -> str:
