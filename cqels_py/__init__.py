@@ -1,11 +1,11 @@
 """Continuous SPARQL over RDF streams: register a query once, and its answer is kept up to date as elements arrive and expire.
 
-    >>> import cqels_py as cqels
-    >>> engine = cqels.Engine()
-    >>> query = engine.register("SELECT ?s ?v WHERE { STREAM <http://ex.org/s> [RANGE 10s] { ?s <http://ex.org/v> ?v } }")
-    >>> engine.push("http://ex.org/s", [("<http://ex.org/a>", "<http://ex.org/v>", '"1"')], time=0)
-    >>> [(result.sign, str(result.bindings["v"])) for result in query.results()]
-    [(1, '1')]
+>>> import cqels_py as cqels
+>>> engine = cqels.Engine()
+>>> query = engine.register("SELECT ?s ?v WHERE { STREAM <http://ex.org/s> [RANGE 10s] { ?s <http://ex.org/v> ?v } }")
+>>> engine.push("http://ex.org/s", [("<http://ex.org/a>", "<http://ex.org/v>", '"1"')], time=0)
+>>> [(result.sign, str(result.bindings["v"])) for result in query.results()]
+[(1, '1')]
 """
 
 from typing import TYPE_CHECKING

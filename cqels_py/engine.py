@@ -1,7 +1,7 @@
 """The engine: register queries, push elements, get results. The whole pipeline, in the order in which it runs.
 
-    query text ─ parse ─ optimize ─ plan ─ Dataflow
-    elements   ─ connectors ─ LocalRunner ─ Dataflow ─ results
+query text ─ parse ─ optimize ─ plan ─ Dataflow
+elements   ─ connectors ─ LocalRunner ─ Dataflow ─ results
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -121,7 +121,9 @@ class Query:
 
     def _decode(self, batch: ResultBatch) -> Iterator[Result]:
         if self.form == "ASK":
-            for time, sign, answer in zip(batch.time.tolist(), batch.sign.tolist(), batch.columns[0].tolist(), strict=True):
+            for time, sign, answer in zip(
+                batch.time.tolist(), batch.sign.tolist(), batch.columns[0].tolist(), strict=True
+            ):
                 yield Result(time, sign, {}, answer == TRUE)
             return
         columns = np.stack(batch.columns) if batch.columns else np.empty((0, len(batch)), np.int64)
@@ -196,9 +198,9 @@ class Engine:
         return query
 
     def _load(self, static: Iterable[StaticSource] | StaticSource, graphs: Mapping[str, StaticSource]) -> StaticData:
-        if isinstance(static, str | Path) or hasattr(static, "triples"):
-            static = [static]  # type: ignore[list-item]
-        quads = [self._load_one(each, None) for each in static]
+        single = isinstance(static, str | Path) or hasattr(static, "triples")
+        sources = cast("Iterable[StaticSource]", [static] if single else static)
+        quads = [self._load_one(each, None) for each in sources]
         quads += [self._load_one(each, iri) for iri, each in graphs.items()]
         return StaticData(quads)
 
@@ -281,11 +283,13 @@ class Engine:
             )  # fmt: skip
         if hasattr(source, "column_names"):
             return iter(elements_from_arrow(source, dictionary=self.dictionary, stream=number))
-        return iter(source)
+        return iter(cast("Iterable[ElementBatch]", source))
 
     def _time_predicates(self) -> dict[str, str]:
         plans = [query.dataflow.plan for query in self._runner.queries]
-        return {s: p for plan in plans for s, p in zip(plan.streams, plan.time_predicates, strict=True) if p is not None}
+        return {
+            s: p for plan in plans for s, p in zip(plan.streams, plan.time_predicates, strict=True) if p is not None
+        }
 
     def _malformed(self, error: DataError) -> None:
         self.statistics.malformed += 1
@@ -312,7 +316,9 @@ class Engine:
                     raise UsageError(f"a triple is (subject, predicate, object), not {triple!r}")
                 texts.extend(_text(term) for term in triple)
             sizes.append(len(triples))
-        scopes = np.repeat(np.arange(self._documents + 1, self._documents + 1 + len(pushed)), np.diff(np.cumsum(sizes) * 3))
+        scopes = np.repeat(
+            np.arange(self._documents + 1, self._documents + 1 + len(pushed)), np.diff(np.cumsum(sizes) * 3)
+        )
         self._documents += len(pushed)
         ids = self.dictionary.encode(texts, scopes=scopes).reshape(-1, 3)
         return ElementBatch(

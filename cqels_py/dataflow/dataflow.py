@@ -233,7 +233,9 @@ def _output_operator(query: Plan) -> Answers | Changes | Ask:
     insertions_too = query.output in ("ISTREAM", "CHANGELOG")
     deletions = query.output in ("DSTREAM", "CHANGELOG")
     if query.form == "ASK":
-        return Ask(query.variables, insertions=insertions_too, deletions=deletions, every_tick=query.output == "RSTREAM")
+        return Ask(
+            query.variables, insertions=insertions_too, deletions=deletions, every_tick=query.output == "RSTREAM"
+        )
     if query.output == "RSTREAM":
         return Answers(query.variables)
     return Changes(query.variables, insertions=insertions_too, deletions=deletions)

@@ -26,7 +26,7 @@ class TermStore(Protocol):
 
     def encode(self, texts: Sequence[str]) -> Ids: ...
 
-    def decode(self, ids: Ids) -> Sequence[str]: ...
+    def decode(self, ids: Ids) -> Sequence[str | None]: ...
 
 
 def build_evaluator(program: ExpressionProgram, dictionary: TermStore) -> Evaluator:
@@ -81,7 +81,7 @@ class TextEvaluation:
         first = int(timed)
         ids = sorted({identifier for key in keys for identifier in key[first:]} - {UNBOUND})
         texts = self._dictionary.decode(np.array(ids, np.int64))
-        terms = {identifier: parse_term(text) for identifier, text in zip(ids, texts, strict=True)}
+        terms = {i: parse_term(text) for i, text in zip(ids, texts, strict=True) if text is not None}
         results = [
             evaluate_program(self._program.instructions, [terms.get(i) for i in key[first:]], key[0] if timed else None)
             for key in keys

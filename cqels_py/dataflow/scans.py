@@ -36,8 +36,7 @@ class ScanSource:
                 places.setdefault(name[1:], position)
         self._columns = [places[name] for name in scan.variables]
         self._conditions: list[tuple[Evaluator, list[int]]] = [
-            (evaluator(program), [places[name] for name in program.inputs])
-            for program in scan.conditions
+            (evaluator(program), [places[name] for name in program.inputs]) for program in scan.conditions
         ]
         self.window = Window(window.bounds, len(scan.variables), keep_ids=scan.keep_ids, index=scan.window)
 

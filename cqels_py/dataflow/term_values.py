@@ -65,7 +65,10 @@ class DictionaryValues:
         result.words[i] = (unscaled >> 64, _signed(unscaled), scale)
 
     def computed(self, late: npt.NDArray[np.int64], real: npt.NDArray[np.float64]) -> Ids:
-        texts = [_text(int(tag), int(hi), int(lo), int(scale), float(r)) for (tag, hi, lo, scale), r in zip(late, real, strict=True)]
+        texts = [
+            _text(int(tag), int(hi), int(lo), int(scale), float(r))
+            for (tag, hi, lo, scale), r in zip(late, real, strict=True)
+        ]
         return self._dictionary.encode(texts)
 
     def texts(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:

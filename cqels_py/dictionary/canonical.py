@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import re
 
-from cqels_py.errors import DataError
 from cqels_py.dictionary.layout import XSD
+from cqels_py.errors import DataError
 
-_LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z]+(?:-[A-Za-z0-9]+)*)|\^\^(<[^<>]*>))?', re.DOTALL)
+_LITERAL = re.compile(r'"((?:[^"\\]|\\.)*+)"(?:@([A-Za-z]+(?:-[A-Za-z0-9]+)*)|\^\^(<[^<>]*>))?', re.DOTALL)
+_IRI = re.compile(r'<[^\x00-\x20<>"{}|^`\\]*>')
+_LABEL = re.compile(r"_:[\w:](?:[\w:.-]*[\w:-])?")
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _SIMPLE = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 _NEEDED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"})
 
 
-def unescape(text: str) -> str:
+_NUMERIC: dict[str, str] = {}
+"""The simple escapes of IRIs: there are none."""
+
+
+def unescape(text: str, simple_escapes: dict[str, str] = _SIMPLE) -> str:
     """Resolve N-Triples escapes. DataError names one that is unknown."""
 
     def one(match: re.Match[str]) -> str:
         short, long, simple = match.groups()
         if simple is not None:
-            if simple not in _SIMPLE:
+            if simple not in simple_escapes:
                 raise DataError(f"unknown escape \\{simple} in {_shown(text)}")
-            return _SIMPLE[simple]
+            return simple_escapes[simple]
         code = int(short or long, 16)
         if code > 0x10FFFF or 0xD800 <= code < 0xE000:
             raise DataError(f"\\{'u' if short else 'U'}{short or long} is not a character, in {_shown(text)}")
@@ -44,7 +50,9 @@ def canonical(text: str) -> str:
     '"a"'
     """
     if text.startswith("<"):
-        return unescape(text)
+        return _iri(text)
+    if _LABEL.fullmatch(text):
+        return text
     match = _LITERAL.fullmatch(text)
     if match is None:
         raise malformed(text)
@@ -52,12 +60,22 @@ def canonical(text: str) -> str:
     body = f'"{escape(unescape(lexical))}"'
     if language:
         return f"{body}@{language.lower()}"
-    datatype = unescape(datatype) if datatype else None
+    datatype = _iri(datatype) if datatype else None
     return body if datatype in (None, f"<{XSD}string>") else f"{body}^^{datatype}"
 
 
+def _iri(text: str) -> str:
+    found = unescape(text, _NUMERIC) if "\\" in text else text
+    if _IRI.fullmatch(found) is None:
+        raise malformed(text)
+    return found
+
+
 def malformed(text: str) -> DataError:
-    return DataError(f'{_shown(text)} is not a term in N-Triples syntax: <iri>, "text", "text"@en, "1"^^<datatype> or _:label')
+    """What to raise for a text that is no term."""
+    return DataError(
+        f'{_shown(text)} is not a term in N-Triples syntax: <iri>, "text", "text"@en, "1"^^<datatype> or _:label'
+    )
 
 
 def _shown(text: str) -> str:

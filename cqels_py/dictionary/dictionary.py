@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from cqels_py.dictionary.canonical import canonical, malformed
 from cqels_py.dictionary.layout import TAG_OVERFLOW, TAG_SHIFT
-from cqels_py.errors import TermCollision
+from cqels_py.errors import DataError, TermCollision
 from cqels_py.kernels import dictionary as kernel
 
 Ids = npt.NDArray[np.int64]
@@ -32,7 +33,8 @@ class Dictionary:
         self.table = np.zeros(_FIRST_ENTRIES * kernel.WORDS, np.int64)
         self.arena = np.zeros(_FIRST_ARENA, np.uint8)
         self.meta = np.zeros(2, np.int64)
-        self._overflow: dict[str, int] = {}
+        self._overflow: dict[str, tuple[int, int]] = {}
+        self._documents = 0
         self._next_overflow = 1
         self._pinned: list[Ids] = []
 
@@ -51,6 +53,11 @@ class Dictionary:
 
     # --- encoding -----------------------------------------------------------------------------------------------
 
+    def next_document(self) -> int:
+        """A number for what scopes blank nodes: no two sources get the same one."""
+        self._documents += 1
+        return self._documents
+
     def encode(
         self, terms: Sequence[str | None], *, scope: int = 0, scopes: npt.NDArray[np.int64] | None = None
     ) -> Ids:
@@ -58,59 +65,63 @@ class Dictionary:
 
         Blank nodes belong to `scope`, or to scopes[i] each. DataError names a text that is no term.
         """
-        data = [b"" if term is None else term.encode() for term in terms]
+        data = [b"" if term is None else _utf8(term) for term in terms]
         offsets = np.zeros(len(data) + 1, np.int64)
         np.cumsum([len(text) for text in data], out=offsets[1:])
-        buffer = np.frombuffer(b"".join(data) or b"\0", np.uint8)
+        if "" in terms:
+            raise malformed("an empty text")
         if scopes is None:
             scopes = np.full(len(data), scope, np.int64)
-        return self.encode_bytes(buffer, offsets, scopes)
+        return self.encode_bytes(np.frombuffer(b"".join(data) or b"\0", np.uint8), offsets, scopes)
 
-    def encode_bytes(self, data: npt.NDArray[np.uint8], offsets: Ids, scopes: Ids) -> Ids:
-        """The same for texts in one buffer: term i is data[offsets[i]:offsets[i + 1]]."""
+    def encode_bytes(
+        self, data: npt.NDArray[np.uint8], offsets: Ids, scopes: Ids, wrong: dict[int, DataError] | None = None
+    ) -> Ids:
+        """The same for texts in one buffer: term i is data[offsets[i]:offsets[i + 1]], unbound if that is empty.
+
+        With `wrong`, what is no term is entered there by its number and gets the id 0; else it raises.
+        """
         out = np.empty(len(offsets) - 1, np.int64)
         at = 0
         while True:
-            at, status = kernel.encode(
-                data, offsets, scopes, at, self._shift, self.table, self.arena, self.meta, out
-            )
+            at, status = kernel.encode(data, offsets, scopes, at, self._shift, self.table, self.arena, self.meta, out)
             if status == kernel.DONE:
                 return out
+            raw = data[offsets[at] : offsets[at + 1]]
             if status in (kernel.TABLE_FULL, kernel.ARENA_FULL):
-                self.grow(status, int(offsets[at + 1] - offsets[at]))
-            else:
-                text = data[offsets[at] : offsets[at + 1]].tobytes().decode("utf-8", "replace")
-                out[at] = self._encode_slowly(text, int(out[at]), status)
-                at += 1
+                self.grow(status, len(raw))
+                continue
+            try:
+                out[at] = self._encode_slowly(raw.tobytes(), int(out[at]), status, int(scopes[at]))
+            except DataError as error:
+                if wrong is None:
+                    raise
+                wrong[at] = error
+                out[at] = 0
+            at += 1
 
     def encode_one(self, term: str) -> int:
         return int(self.encode([term])[0])
 
-    def _encode_slowly(self, text: str, identifier: int, status: int) -> int:
-        if status == kernel.MALFORMED:
+    def _encode_slowly(self, raw: bytes, identifier: int, status: int, scope: int) -> int:
+        if status == kernel.COLLISION:
+            return self.resolve_collision(raw, identifier)
+        text = raw.decode("utf-8", "replace")
+        plain = canonical(text)
+        if plain == text:
+            # The kernel does not take it, and there is no other way to write it.
             raise malformed(text)
-        if status == kernel.NOT_CANONICAL:
-            return self.encode_canonical(canonical(text))
-        return self.resolve_collision(text, identifier)
+        return int(self.encode([plain], scope=scope)[0])
 
-    def encode_canonical(self, text: str) -> int:
-        """The id of a text that is canonical already (it may have escapes, which the kernel leaves alone)."""
-        data = np.frombuffer(text.encode(), np.uint8)
-        while True:
-            identifier, status = kernel.encode_canonical(data, self._shift, self.table, self.arena, self.meta)
-            if status == kernel.DONE:
-                return int(identifier)
-            if status == kernel.COLLISION:
-                return self.resolve_collision(text, int(identifier))
-            self.grow(status, len(data))
+    def resolve_collision(self, raw: bytes, identifier: int) -> int:
+        """The overflow id of the term with canonical syntax `raw` whose hash is that of another one, `identifier`.
 
-    def resolve_collision(self, text: str, identifier: int) -> int:
-        """The overflow id of a term whose hash is that of another one."""
-        if text.endswith('"^^<http://www.w3.org/2001/XMLSchema#string>'):
-            text = canonical(text)
+        TermCollision if the dictionary is strict.
+        """
+        text = canonical(raw.decode())
         known = self._overflow.get(text)
         if known is not None:
-            return known
+            return known[0]
         if self._strict:
             other = self.decode(np.array([identifier]))[0]
             raise TermCollision(f"{text} and {other} have the same id; results would mix them up")
@@ -119,7 +130,7 @@ class Dictionary:
         data = np.frombuffer(text.encode(), np.uint8)
         while (status := kernel.enter(overflow, data, self.table, self.arena, self.meta)) != kernel.DONE:
             self.grow(status, len(data))
-        self._overflow[text] = overflow
+        self._overflow[text] = (overflow, identifier)
         return overflow
 
     def grow(self, status: int, room: int) -> None:
@@ -139,7 +150,7 @@ class Dictionary:
         data, offsets = self.decode_bytes(ids)
         ends = offsets.tolist()
         text = data.tobytes()
-        return [text[a:b].decode() if b > a else None for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        return [text[a:b].decode() if b > a else None for a, b in pairwise(ends)]
 
     def decode_bytes(self, ids: Ids) -> tuple[npt.NDArray[np.uint8], Ids]:
         """The texts one after another as UTF-8, and where each starts (n + 1)."""
@@ -164,16 +175,29 @@ class Dictionary:
         table = np.zeros_like(self.table)
         arena = np.zeros_like(self.arena)
         meta = np.zeros(2, np.int64)
-        for ids in (*self._pinned, *live):
+
+        def keep(ids: Ids) -> None:
             kernel.keep(np.ascontiguousarray(ids).reshape(-1), self.table, self.arena, table, arena, meta)
+
+        for ids in (*self._pinned, *live):
+            keep(ids)
+        if self._overflow:
+            kept = set(table[:: kernel.WORDS].tolist())
+            self._overflow = {text: ids for text, ids in self._overflow.items() if ids[0] in kept}
+            # As long as the other term holds the id, an overflow term is found again by its text.
+            keep(np.array([identifier for _, identifier in self._overflow.values()], np.int64))
         entries = _FIRST_ENTRIES
         while int(meta[kernel.ENTRIES]) * 3 > entries:
             entries *= 2
-        smaller = np.zeros(entries * kernel.WORDS, np.int64)
-        kernel.rehash(table, smaller)
-        self.table, self.meta = smaller, meta
+        self.table = np.zeros(entries * kernel.WORDS, np.int64)
+        kernel.rehash(table, self.table)
+        self.meta = meta
         self.arena = arena[: max(_FIRST_ARENA, 2 * int(meta[kernel.TOP]))].copy()
-        if self._overflow:
-            kept = set(smaller[:: kernel.WORDS].tolist())
-            self._overflow = {text: number for text, number in self._overflow.items() if number in kept}
         return before - len(self)
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise malformed(ascii(text)) from None

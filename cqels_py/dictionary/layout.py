@@ -14,11 +14,11 @@ bits 63..60 tag · bits 59..0 payload. Seen as an unsigned integer the tag is `i
 | 7 | double, in plain decimal notation | as decimal |
 | 8 | float, in plain decimal notation | as decimal |
 | 9 | boolean | 0 false, 1 true, 2 "0", 3 "1" |
-| 10 | dateTime, at most 3 fraction digits | bits 59..58: fraction digits; bits 57..51: zone; bits 50..0: milliseconds (of the UTC instant) since the epoch, two's complement |
-| 11 | dateTime, 4 to 6 fraction digits, zone none or Z | bits 59..58: fraction digits - 4; bit 57: zone is Z; bits 56..0: microseconds, two's complement |
+| 10 | dateTime, at most 3 fraction digits | bits 59..58: fraction digits; 57..51: zone; 50..0: milliseconds of the UTC instant |
+| 11 | dateTime, 4 to 6 digits, zone none or Z | bits 59..58: fraction digits - 4; 57: zone is Z; 56..0: microseconds |
 | 12 | date | bits 59..53: zone; bits 52..0: days since the epoch (of the date as written), two's complement |
 
-Zone: 0 none, 1 "Z", otherwise 2 + 56 + offset in quarters of an hour (+00:00 is 58; -14:00 is 2; +14:00 is 114).
+Instants and days count from the epoch, in two's complement. Zone: 0 none, 1 "Z", otherwise 2 + 56 + offset in quarters of an hour (+00:00 is 58; -14:00 is 2; +14:00 is 114).
 A dateTime without a zone is taken as UTC.
 
 A term is inline only if its exact lexical form comes back from the id: "5" is, "05", "+5" and "-0" are hashed; "23.50" is

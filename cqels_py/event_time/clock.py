@@ -158,9 +158,7 @@ class TickClock:
             self._counts[index] += count
         return number
 
-    def _arrivals(
-        self, stream: npt.NDArray[np.int32], number: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.bool_]:
+    def _arrivals(self, stream: npt.NDArray[np.int32], number: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         is_tick = self._eager[stream]
         for index, step in self._count_steps:
             is_tick = is_tick | ((stream == index) & (number % step == 0))
@@ -215,8 +213,8 @@ class TickClock:
     ) -> Step:
         arrivals = time[is_tick]
         expiries: list[Points] = []
-        for instants in self._expiries:
-            expiries += instants.take_through(expired_through)
+        for promised in self._expiries:
+            expiries += promised.take_through(expired_through)
         boundaries = self._boundaries(limits)
         expiry = np.unique(np.concatenate(expiries)) if expiries else np.empty(0, np.int64)
         boundary = np.unique(np.concatenate(boundaries)) if boundaries else np.empty(0, np.int64)

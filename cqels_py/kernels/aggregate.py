@@ -54,7 +54,7 @@ PROVISIONAL = -(1 << 60)
 
 
 @jit_inline
-def _add_scaled(words, at, unscaled_hi, unscaled_lo, scale, sign):  # type: ignore[no-untyped-def]
+def _add_scaled(words, at, unscaled_hi, unscaled_lo, scale, sign):
     """Add (or take away) a decimal. False on overflow of 128 bits."""
     hi, lo = words[at + HI], np.uint64(words[at + LO])
     ok = True
@@ -78,7 +78,7 @@ def _add_scaled(words, at, unscaled_hi, unscaled_lo, scale, sign):  # type: igno
 
 
 @jit_inline
-def _add_apart(apart, at, value, sign):  # type: ignore[no-untyped-def]
+def _add_apart(apart, at, value, sign):
     """Compensated addition (Neumaier 1974)."""
     if sign < 0:
         value = -value
@@ -92,7 +92,7 @@ def _add_apart(apart, at, value, sign):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _take_odd(words, at, apart, apart_at, index, sign, odd_kind, odd_words, odd_real):  # type: ignore[no-untyped-def]
+def _take_odd(words, at, apart, apart_at, index, sign, odd_kind, odd_words, odd_real):
     """An argument without an inline id: an error, a large number, or a float written with an exponent."""
     kind = odd_kind[index]
     if kind == ODD_ERROR:
@@ -102,9 +102,7 @@ def _take_odd(words, at, apart, apart_at, index, sign, odd_kind, odd_words, odd_
     if kind <= ODD_DECIMAL:
         if kind == ODD_DECIMAL:
             words[at + DECIMALS] += sign
-        return _add_scaled(
-            words, at, odd_words[index, 0], np.uint64(odd_words[index, 1]), odd_words[index, 2], sign
-        )
+        return _add_scaled(words, at, odd_words[index, 0], np.uint64(odd_words[index, 1]), odd_words[index, 2], sign)
     if kind == ODD_FLOAT:
         words[at + FLOATS] += sign
     else:
@@ -126,7 +124,7 @@ def _take_odd(words, at, apart, apart_at, index, sign, odd_kind, odd_words, odd_
 
 
 @jit_inline
-def _take_number(words, at, identifier, sign):  # type: ignore[no-untyped-def]
+def _take_number(words, at, identifier, sign):
     """An argument of SUM or AVG with an inline id. False on overflow."""
     tag = (identifier >> 60) & 15
     if tag < TAG_INTEGER or tag > TAG_FLOAT:
@@ -152,12 +150,12 @@ def _take_number(words, at, identifier, sign):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _real128(hi, lo):  # type: ignore[no-untyped-def]
+def _real128(hi, lo):
     return np.float64(hi) * 18446744073709551616.0 + np.float64(lo)
 
 
 @jit
-def _defer(tag, hi, lo, scale, real, cursor, late, late_real):  # type: ignore[no-untyped-def]
+def _defer(tag, hi, lo, scale, real, cursor, late, late_real):
     index = cursor[LATE]
     late[index, 0] = tag
     late[index, 1] = hi
@@ -169,7 +167,7 @@ def _defer(tag, hi, lo, scale, real, cursor, late, late_real):  # type: ignore[n
 
 
 @jit
-def _total(words, at, apart, apart_at, average, cursor, late, late_real):  # type: ignore[no-untyped-def]
+def _total(words, at, apart, apart_at, average, cursor, late, late_real):
     """The id of a SUM or AVG; 0 if a member is no number."""
     if words[at + ERRORS] > 0:
         return np.int64(0)
@@ -235,7 +233,7 @@ def _total(words, at, apart, apart_at, average, cursor, late, late_real):  # typ
 def finish_tick(
     cursor, n_keys, keys, counts, meta, functions, places, words, group_words, apart, heap, last, shown, touched, in_touched,
     out_tick, out_sign, out, late, late_real,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+):  # fmt: skip
     """Deliver the changed rows of the groups touched at cursor[TICK]. Without keys there is one group, and always."""
     aggregates = len(functions)
     fresh = np.empty(aggregates, np.int64)
@@ -292,7 +290,7 @@ def finish_tick(
 
 
 @jit
-def open_group(table, counts, meta):  # type: ignore[no-untyped-def]
+def open_group(table, counts, meta):
     """The single group of an aggregation without keys, before any mapping: entry 0 of an empty index."""
     scratch = np.zeros((1, 1), np.int64)
     add(
@@ -306,7 +304,7 @@ def take(
     tick, sign, key_columns, arguments, identities, cursor, n_keys, table, mask, keys, counts, free, meta, functions, places, words,
     group_words, apart, heap, heap_meta, texts, spans, distinct, d_table, d_keys, d_counts, d_free, d_meta, d_scratch,
     odd_kind, odd_words, odd_real, last, shown, touched, in_touched, out_tick, out_sign, out, late, late_real,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+):  # fmt: skip
     """Rows from cursor[ROW] on into their groups; rows of the answer that change at each tick go out.
 
     `arguments` (aggregates, n): ids; tag 15 refers to `odd_*`; `identities`: the same as the terms they are. `distinct`

@@ -45,12 +45,12 @@ EQUAL_SLOW = -2
 
 
 @jit_inline
-def sign_of(a, b):  # type: ignore[no-untyped-def]
+def sign_of(a, b):
     return np.int64((a > b) - np.int64(a < b))
 
 
 @jit_inline
-def compare_decimals(a, a_scale, b, b_scale):  # type: ignore[no-untyped-def]
+def compare_decimals(a, a_scale, b, b_scale):
     """Exactly, and without overflow: the one with more fraction digits is divided, not the other multiplied."""
     if a_scale == b_scale:
         return sign_of(a, b)
@@ -64,7 +64,7 @@ def compare_decimals(a, a_scale, b, b_scale):  # type: ignore[no-untyped-def]
 
 
 @jit
-def compare(a_kind, a, a_scale, a_real, b_kind, b, b_scale, b_real):  # type: ignore[no-untyped-def]
+def compare(a_kind, a, a_scale, a_real, b_kind, b, b_scale, b_real):
     """Two values -> -1, 0, 1, UNORDERED, INCOMPARABLE or UNDECIDED."""
     if is_numeric(a_kind) and is_numeric(b_kind):
         if a_kind <= DECIMAL and b_kind <= DECIMAL:
@@ -92,7 +92,7 @@ def compare(a_kind, a, a_scale, a_real, b_kind, b, b_scale, b_real):  # type: ig
 
 
 @jit_inline
-def equality(order, a_kind, a_id, b_kind, b_id, first_nan, second_nan):  # type: ignore[no-untyped-def]
+def equality(order, a_kind, a_id, b_kind, b_id, first_nan, second_nan):
     """SPARQL's `=` from what `compare` said: 1, 0, EQUAL_ERROR or EQUAL_SLOW.
 
     `a_id` and `b_id`: ids of the terms, 0 for computed values. The NaNs are the only terms not equal to themselves.
@@ -112,7 +112,7 @@ def equality(order, a_kind, a_id, b_kind, b_id, first_nan, second_nan):  # type:
 
 
 @jit_inline
-def order_class(kind):  # type: ignore[no-untyped-def]
+def order_class(kind):
     """The place of a kind of term in the total order; -1 where the text decides (a literal without an inline form)."""
     if kind == ERROR:
         return np.int64(0)
@@ -132,7 +132,7 @@ def order_class(kind):  # type: ignore[no-untyped-def]
 
 
 @jit
-def order_key_numeric(identifier):  # type: ignore[no-untyped-def]
+def order_key_numeric(identifier):
     """(class, value as float64) of a term: a first, coarse sort key; terms with the same key need `compare_values`."""
     kind, number, scale, real = decode(identifier)
     if is_numeric(kind):
@@ -143,7 +143,7 @@ def order_key_numeric(identifier):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _order_mixed(number, scale, real):  # type: ignore[no-untyped-def]
+def _order_mixed(number, scale, real):
     """An exact number against a floating one, by exact values -> -1, 0, 1, or UNORDERED where texts are needed."""
     if scale == 0 and abs(real) < LIMIT:
         whole = np.int64(np.floor(real))
@@ -157,7 +157,7 @@ def _order_mixed(number, scale, real):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _order_numbers(a_kind, a, a_scale, a_real, b_kind, b, b_scale, b_real):  # type: ignore[no-untyped-def]
+def _order_numbers(a_kind, a, a_scale, a_real, b_kind, b, b_scale, b_real):
     """Two numbers by their exact values: promotion as in `compare` would not be transitive."""
     if a_kind <= DECIMAL and b_kind <= DECIMAL:
         return compare_decimals(a, a_scale, b, b_scale)
@@ -170,7 +170,7 @@ def _order_numbers(a_kind, a, a_scale, a_real, b_kind, b, b_scale, b_real):  # t
 
 
 @jit
-def compare_values(a, b):  # type: ignore[no-untyped-def]
+def compare_values(a, b):
     """Two ids in the total order -> -1, 0 (the same term) or 1; 2 where texts are needed."""
     if a == b:
         return np.int64(0)

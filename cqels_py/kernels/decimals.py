@@ -35,23 +35,23 @@ _SPLITTER = 134217729.0
 
 
 @jit_inline
-def _low_half(lo):  # type: ignore[no-untyped-def]
+def _low_half(lo):
     return np.int64(lo & _LOW)
 
 
 @jit_inline
-def _high_half(lo):  # type: ignore[no-untyped-def]
+def _high_half(lo):
     return np.int64(lo >> _SHIFT)
 
 
 @jit_inline
-def _join(high, low):  # type: ignore[no-untyped-def]
+def _join(high, low):
     """An unsigned word of two halves, each in 0 .. 2**32 - 1."""
     return (np.uint64(high) << _SHIFT) | np.uint64(low)
 
 
 @jit_inline
-def add128(hi, lo, value):  # type: ignore[no-untyped-def]
+def add128(hi, lo, value):
     """(hi, lo) + value -> (hi, lo)."""
     low = _low_half(lo) + (value & _HALF)
     high = _high_half(lo) + ((value >> 32) & _HALF) + (low >> 32)
@@ -59,14 +59,14 @@ def add128(hi, lo, value):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def negate128(hi, lo):  # type: ignore[no-untyped-def]
+def negate128(hi, lo):
     low = (_HALF - _low_half(lo)) + 1
     high = (_HALF - _high_half(lo)) + (low >> 32)
     return -1 - hi + (high >> 32), _join(high & _HALF, low & _HALF)
 
 
 @jit_inline
-def _times(hi, lo, factor):  # type: ignore[no-untyped-def]
+def _times(hi, lo, factor):
     """A positive (hi, lo) times a factor below 2**30; ok is False when it does not fit."""
     a = _low_half(lo) * factor
     b = _high_half(lo) * factor + (a >> 32)
@@ -77,7 +77,7 @@ def _times(hi, lo, factor):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def scale128(hi, lo, digits):  # type: ignore[no-untyped-def]
+def scale128(hi, lo, digits):
     """(hi, lo) * 10**digits -> (hi, lo, ok); ok is False on overflow. `digits` is 0 to 18."""
     negative = hi < 0
     if negative:
@@ -91,20 +91,20 @@ def scale128(hi, lo, digits):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def is_narrow(hi, lo):  # type: ignore[no-untyped-def]
+def is_narrow(hi, lo):
     """Does (hi, lo) lie within plus or minus LIMIT?"""
     high = _high_half(lo)
     return (hi == 0 and high < (1 << 30)) or (hi == -1 and high >= (1 << 32) - (1 << 30))
 
 
 @jit_inline
-def narrow128(lo):  # type: ignore[no-untyped-def]
+def narrow128(lo):
     """The int64 of a (hi, lo) that is narrow."""
     return np.int64(lo)
 
 
 @jit_inline
-def fits_id(hi, lo, scale):  # type: ignore[no-untyped-def]
+def fits_id(hi, lo, scale):
     """Has the decimal (hi, lo) / 10**scale, with just these fraction digits, an inline id?"""
     high = _high_half(lo)
     small = (hi == 0 and high < (1 << 23)) or (hi == -1 and high >= (1 << 32) - (1 << 23))
@@ -112,7 +112,7 @@ def fits_id(hi, lo, scale):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def trim(unscaled, scale):  # type: ignore[no-untyped-def]
+def trim(unscaled, scale):
     """Without trailing zeros after the point: the canonical form of computed decimals."""
     if unscaled == 0:
         return unscaled, np.int64(0)
@@ -123,7 +123,7 @@ def trim(unscaled, scale):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _divide(hi, lo, divisor):  # type: ignore[no-untyped-def]
+def _divide(hi, lo, divisor):
     """A positive (hi, lo) by a divisor from 1 to LIMIT -> hi, lo, remainder."""
     low, high = _low_half(lo), _high_half(lo)
     if hi == 0 and high < (1 << 31):
@@ -154,7 +154,7 @@ def _divide(hi, lo, divisor):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _drop_digit(hi, lo):  # type: ignore[no-untyped-def]
+def _drop_digit(hi, lo):
     """A positive (hi, lo) by ten -> hi, lo, the digit."""
     quotient = hi // 10
     high = ((hi - quotient * 10) << 32) | _high_half(lo)
@@ -163,7 +163,7 @@ def _drop_digit(hi, lo):  # type: ignore[no-untyped-def]
 
 
 @jit
-def decimal_quotient(hi, lo, scale, count):  # type: ignore[no-untyped-def]
+def decimal_quotient(hi, lo, scale, count):
     """The decimal (hi, lo) / 10**scale divided by a positive count -> (unscaled, scale, ok).
 
     Rounded half to even to 16 significant digits, never left of the units, without trailing zeros. ok is False where
@@ -206,7 +206,7 @@ def decimal_quotient(hi, lo, scale, count):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def scaled_id(tag, unscaled, scale):  # type: ignore[no-untyped-def]
+def scaled_id(tag, unscaled, scale):
     """The id of a decimal, double or float (or integer: scale 0, the datatype xsd:integer); 0 if it is not inline."""
     if unscaled < -_ID_LIMIT or unscaled >= _ID_LIMIT or scale > ID_SCALE:
         return np.int64(0)
@@ -216,20 +216,20 @@ def scaled_id(tag, unscaled, scale):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def integer_to_id(value):  # type: ignore[no-untyped-def]
+def integer_to_id(value):
     """The id of an xsd:integer, or 0."""
     return scaled_id(np.int64(TAG_INTEGER), np.int64(value), np.int64(0))
 
 
 @jit_inline
-def decimal_to_id(unscaled, scale):  # type: ignore[no-untyped-def]
+def decimal_to_id(unscaled, scale):
     """The id of a computed decimal in its canonical form, or 0."""
     unscaled, scale = trim(unscaled, scale)
     return scaled_id(np.int64(TAG_DECIMAL), np.int64(unscaled), np.int64(scale))
 
 
 @jit_inline
-def exact_product(value, power):  # type: ignore[no-untyped-def]
+def exact_product(value, power):
     """value * power -> (rounded product, its error), together exact (Dekker 1971)."""
     product = value * power
     split = value * _SPLITTER
@@ -242,7 +242,7 @@ def exact_product(value, power):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _rounded_product(value, power):  # type: ignore[no-untyped-def]
+def _rounded_product(value, power):
     """The integer nearest to value * power."""
     product, error = exact_product(value, power)
     whole = np.rint(product)
@@ -255,7 +255,7 @@ def _rounded_product(value, power):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def shortest(value, single):  # type: ignore[no-untyped-def]
+def shortest(value, single):
     """The shortest plain notation that reads as `value`: (unscaled, scale from 1 on, ok).
 
     `single`: read as a float of 32 bits. ok is False where the canonical form is not plain (exponents, -0.0, INF) or
@@ -277,14 +277,14 @@ def shortest(value, single):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def double_to_id(value):  # type: ignore[no-untyped-def]
+def double_to_id(value):
     """The id of a computed xsd:double in its canonical form ("23.0", "0.1"), or 0 if that is not inline."""
     unscaled, scale, ok = shortest(value, False)
     return scaled_id(np.int64(TAG_DOUBLE), unscaled, scale) if ok else np.int64(0)
 
 
 @jit_inline
-def float_to_id(value):  # type: ignore[no-untyped-def]
+def float_to_id(value):
     """The same for xsd:float; `value` has been rounded to 32 bits."""
     unscaled, scale, ok = shortest(value, True)
     return scaled_id(np.int64(TAG_FLOAT), unscaled, scale) if ok else np.int64(0)

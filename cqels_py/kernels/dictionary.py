@@ -11,28 +11,29 @@ import numpy as np
 from cqels_py.dictionary.layout import TAG_BLANK, TAG_IRI, TAG_LITERAL, TAG_OVERFLOW
 from cqels_py.kernels.jit import jit, jit_inline
 from cqels_py.kernels.murmur import mix64, murmur64
+from cqels_py.kernels.syntax import CANONICAL, LESS, NO_QUOTE, term_end
 from cqels_py.kernels.terms import _same, inline_id, tag_of, tagged, write_inline
 
 ENTRIES, TOP = 0, 1
 WORDS = 3
 
-# Why `encode` stopped.
-DONE, TABLE_FULL, ARENA_FULL, NOT_CANONICAL, COLLISION, MALFORMED = range(6)
+# Why `encode` stopped; NOT_WRITTEN_SO: the text is not the canonical form of a term.
+DONE, TABLE_FULL, ARENA_FULL, NOT_WRITTEN_SO, COLLISION = range(5)
 
 _STRING = np.frombuffer(b"^^<http://www.w3.org/2001/XMLSchema#string>", np.uint8).copy()
 _BLANK_MASK = np.uint64((1 << 60) - 1)
-_BACKSLASH, _QUOTE, _AT, _CARET, _LESS, _GREATER = 92, 34, 64, 94, 60, 62
+_GREATER = 62
 
 
 @jit_inline
-def is_hashed(identifier):  # type: ignore[no-untyped-def]
+def is_hashed(identifier):
     """Is the term's text in the dictionary?"""
     tag = tag_of(identifier)
     return tag == TAG_IRI or tag == TAG_LITERAL or tag == TAG_OVERFLOW
 
 
 @jit_inline
-def place_of(table, identifier):  # type: ignore[no-untyped-def]
+def place_of(table, identifier):
     """Where the entry of an id starts, or where it would."""
     mask = np.int64(len(table) // WORDS - 1)
     position = identifier & mask
@@ -44,14 +45,14 @@ def place_of(table, identifier):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def blank_id(data, start, end, scope):  # type: ignore[no-untyped-def]
+def blank_id(data, start, end, scope):
     """A blank node's id: its label (without "_:") hashed with the scope it belongs to."""
     hashed = mix64(murmur64(data, start, end) ^ mix64(np.uint64(scope)))
     return tagged(np.int64(TAG_BLANK), np.int64(hashed & _BLANK_MASK))
 
 
 @jit_inline
-def intern(data, start, end, tag, shift, table, arena, meta):  # type: ignore[no-untyped-def]
+def intern(data, start, end, tag, shift, table, arena, meta):
     """(id, status) of a canonical text: found in the table, or entered in it. `shift`: 4, or more to have fewer hash bits."""
     identifier = tagged(np.int64(tag), np.int64(murmur64(data, start, end) >> np.uint64(shift)))
     at = place_of(table, identifier)
@@ -75,72 +76,33 @@ def intern(data, start, end, tag, shift, table, arena, meta):  # type: ignore[no
 
 
 @jit_inline
-def literal_end(data, start, end):  # type: ignore[no-untyped-def]
-    """(closing quote, canonical end) of the literal data[start:end]; a quote of -1: not canonical, -2: malformed.
-
-    xsd:string is dropped from the canonical form; escapes and capitals in a language tag make it not canonical.
-    """
-    quote = start + 1
-    while quote < end and data[quote] != _QUOTE:
-        if data[quote] == _BACKSLASH or data[quote] == 10 or data[quote] == 13:
-            return np.int64(-1), end
-        quote += 1
-    if quote >= end:
-        return np.int64(-2), end
-    rest = end - quote - 1
-    if rest == 0:
-        return np.int64(quote), end
-    if data[quote + 1] == _AT:
-        if rest == 1:
-            return np.int64(-2), end
-        for i in range(quote + 2, end):
-            if data[i] >= 65 and data[i] <= 90:
-                return np.int64(-1), end
-        return np.int64(quote), end
-    if rest < 5 or data[quote + 1] != _CARET or data[quote + 2] != _CARET or data[quote + 3] != _LESS:
-        return np.int64(-2), end
-    if data[end - 1] != _GREATER:
-        return np.int64(-2), end
-    if rest == len(_STRING) and _same(data, quote + 1, _STRING, 0, rest):
-        return np.int64(quote), np.int64(quote + 1)
-    return np.int64(quote), end
-
-
-@jit_inline
-def encode_term(data, start, end, scope, shift, table, arena, meta):  # type: ignore[no-untyped-def]
-    """(id, status) of the N-Triples term data[start:end]."""
-    first = data[start]
-    if first == _LESS:
-        for i in range(start, end):
-            if data[i] == _BACKSLASH:
-                return np.int64(0), NOT_CANONICAL
-        if end - start < 2 or data[end - 1] != _GREATER:
-            return np.int64(0), MALFORMED
+def encode_term(data, start, end, quote, scope, shift, table, arena, meta):
+    """(id, status) of the canonically written term data[start:end]; `quote`: its closing quote if it is a literal."""
+    if data[start] == LESS:
         return intern(data, start, end, TAG_IRI, shift, table, arena, meta)
-    if first == _QUOTE:
-        quote, canonical_end = literal_end(data, start, end)
-        if quote == -1:
-            return np.int64(0), NOT_CANONICAL
-        if quote < 0:
-            return np.int64(0), MALFORMED
+    if quote == NO_QUOTE:
+        return blank_id(data, start + 2, end, scope), DONE
+    if end - quote - 1 == len(_STRING) and _same(data, quote + 1, _STRING, 0, len(_STRING)):
+        end = quote + 1
+    elif data[end - 1] == _GREATER:
         identifier = inline_id(data, start, quote, end)
         if identifier != 0:
             return identifier, DONE
-        return intern(data, start, canonical_end, TAG_LITERAL, shift, table, arena, meta)
-    if first == 95 and end - start > 2 and data[start + 1] == 58:
-        return blank_id(data, start + 2, end, scope), DONE
-    return np.int64(0), MALFORMED
+    return intern(data, start, end, TAG_LITERAL, shift, table, arena, meta)
 
 
 @jit
-def encode(data, offsets, scopes, at, shift, table, arena, meta, out):  # type: ignore[no-untyped-def]
+def encode(data, offsets, scopes, at, shift, table, arena, meta, out):
     """Encode terms from number `at` on: term i is data[offsets[i]:offsets[i + 1]], empty for unbound. Returns (at, status)."""
     for i in range(at, len(offsets) - 1):
         start, end = offsets[i], offsets[i + 1]
         if start == end:
             out[i] = 0
             continue
-        identifier, status = encode_term(data, start, end, scopes[i], shift, table, arena, meta)
+        stop, quote, written = term_end(data, start, end)
+        if written != CANONICAL or stop != end:
+            return i, NOT_WRITTEN_SO
+        identifier, status = encode_term(data, start, end, quote, scopes[i], shift, table, arena, meta)
         out[i] = identifier
         if status != DONE:
             return i, status
@@ -148,15 +110,7 @@ def encode(data, offsets, scopes, at, shift, table, arena, meta, out):  # type: 
 
 
 @jit
-def encode_canonical(data, shift, table, arena, meta):  # type: ignore[no-untyped-def]
-    """(id, status) of a term whose canonical text has escapes, so that it is no inline literal; or of an IRI."""
-    return intern(
-        data, 0, len(data), TAG_IRI if data[0] == _LESS else TAG_LITERAL, shift, table, arena, meta
-    )
-
-
-@jit
-def enter(identifier, data, table, arena, meta):  # type: ignore[no-untyped-def]
+def enter(identifier, data, table, arena, meta):
     """Enter the canonical text `data` under a given id. A status."""
     at = place_of(table, identifier)
     if (meta[ENTRIES] + 1) * WORDS * 5 > len(table) * 3:
@@ -174,7 +128,7 @@ def enter(identifier, data, table, arena, meta):  # type: ignore[no-untyped-def]
 
 
 @jit
-def rehash(old, table):  # type: ignore[no-untyped-def]
+def rehash(old, table):
     """Enter all entries of `old` in a larger, empty table."""
     for at in range(0, len(old), WORDS):
         if old[at] != 0:
@@ -184,7 +138,7 @@ def rehash(old, table):  # type: ignore[no-untyped-def]
 
 
 @jit
-def keep(ids, old, old_arena, table, arena, meta):  # type: ignore[no-untyped-def]
+def keep(ids, old, old_arena, table, arena, meta):
     """Copy the entries of `ids` (those hashed; others are passed over) to another table and arena that have room."""
     for i in range(len(ids)):
         identifier = ids[i]
@@ -207,7 +161,7 @@ def keep(ids, old, old_arena, table, arena, meta):  # type: ignore[no-untyped-de
 
 
 @jit
-def text_lengths(ids, table, lengths):  # type: ignore[no-untyped-def]
+def text_lengths(ids, table, lengths):
     """Bytes of room that each id's text needs. False if one is unknown."""
     for i in range(len(ids)):
         if is_hashed(ids[i]):
@@ -223,7 +177,7 @@ def text_lengths(ids, table, lengths):  # type: ignore[no-untyped-def]
 
 
 @jit
-def decode(ids, table, arena, out, offsets):  # type: ignore[no-untyped-def]
+def decode(ids, table, arena, out, offsets):
     """Write the N-Triples texts of ids one after another; text i is out[offsets[i]:offsets[i + 1]]."""
     top = np.int64(0)
     for i in range(len(ids)):

@@ -10,9 +10,7 @@ from cqels_py.kernels.key_table import ZERO, add, find, hash_row
 
 
 @jit
-def distinct(
-    sign, columns, width, table, mask, keys, counts, free, meta, out_row, out_sign
-):  # type: ignore[no-untyped-def]
+def distinct(sign, columns, width, table, mask, keys, counts, free, meta, out_row, out_sign):
     """Rows whose key appears (counter 0 to 1) or vanishes (1 to 0). Returns how many; -1: a row was withdrawn that was not there."""
     made = 0
     for row in range(len(sign)):
@@ -40,7 +38,7 @@ def distinct(
 
 
 @jit
-def count_rows(sign, columns, width, first, last, table, mask, keys, counts, free, meta):  # type: ignore[no-untyped-def]
+def count_rows(sign, columns, width, first, last, table, mask, keys, counts, free, meta):
     """Bring a bag up to date with rows first to last."""
     for row in range(first, last):
         hashed = hash_row(columns, row, width)
@@ -55,7 +53,7 @@ def count_rows(sign, columns, width, first, last, table, mask, keys, counts, fre
 
 
 @jit
-def bag_rows(counts, used):  # type: ignore[no-untyped-def]
+def bag_rows(counts, used):
     """Entry numbers of the rows of a bag, each as often as it counts."""
     total = np.int64(0)
     for entry in range(used):
@@ -71,7 +69,7 @@ def bag_rows(counts, used):  # type: ignore[no-untyped-def]
 
 
 @jit
-def cancel(tick, sign, columns):  # type: ignore[no-untyped-def]
+def cancel(tick, sign, columns):
     """Bag difference within each tick: the rows (positions in order) that are left when + and - of equal rows cancel."""
     rows = len(tick)
     width = columns.shape[0]

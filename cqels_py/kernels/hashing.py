@@ -13,7 +13,7 @@ _SIGNLESS = np.uint64(0x7FFFFFFFFFFFFFFF)
 
 
 @jit_inline
-def mix(value):  # type: ignore[no-untyped-def]
+def mix(value):
     """Spread one id (or a combined key) over 63 bits: ids of inline terms differ in few bits only."""
     x = np.uint64(value) * _MULTIPLIER
     x = (x ^ (x >> _SHIFT)) * _FINAL
@@ -21,7 +21,7 @@ def mix(value):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def combine(hashed, value):  # type: ignore[no-untyped-def]
+def combine(hashed, value):
     """The key of one more id after those in `hashed`."""
     x = (np.uint64(hashed) + np.uint64(0x9E3779B9)) * _MULTIPLIER
     x = (x ^ (x >> _SHIFT) ^ np.uint64(value)) * _FINAL

@@ -23,13 +23,13 @@ _REBUILD_FROM = 16
 
 
 @jit_inline
-def _before(a, b, largest, texts, spans):  # type: ignore[no-untyped-def]
+def _before(a, b, largest, texts, spans):
     order = order_terms(a, b, texts, spans)
     return order > 0 if largest else order < 0
 
 
 @jit
-def _sift_up(heap, offset, at, value, largest, texts, spans):  # type: ignore[no-untyped-def]
+def _sift_up(heap, offset, at, value, largest, texts, spans):
     while at > 0:
         parent = (at - 1) >> 1
         if not _before(value, heap[offset + parent], largest, texts, spans):
@@ -40,7 +40,7 @@ def _sift_up(heap, offset, at, value, largest, texts, spans):  # type: ignore[no
 
 
 @jit
-def _sift_down(heap, offset, size, at, value, largest, texts, spans):  # type: ignore[no-untyped-def]
+def _sift_down(heap, offset, size, at, value, largest, texts, spans):
     while True:
         child = 2 * at + 1
         if child >= size:
@@ -55,7 +55,7 @@ def _sift_down(heap, offset, size, at, value, largest, texts, spans):  # type: i
 
 
 @jit
-def _drop_first(words, at, heap, largest, texts, spans):  # type: ignore[no-untyped-def]
+def _drop_first(words, at, heap, largest, texts, spans):
     size = words[at + _SIZE] - 1
     words[at + _SIZE] = size
     begin = words[at + _OFFSET]
@@ -64,7 +64,7 @@ def _drop_first(words, at, heap, largest, texts, spans):  # type: ignore[no-unty
 
 
 @jit_inline
-def make_room(words, at, heap, heap_meta):  # type: ignore[no-untyped-def]
+def make_room(words, at, heap, heap_meta):
     """Room for one more in the heap whose words start at `at`; False if the arena has none (nothing is changed)."""
     size = words[at + _SIZE]
     log = words[at + _LOG]
@@ -92,7 +92,7 @@ def make_room(words, at, heap, heap_meta):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _rebuild(words, at, heap, largest, texts, spans):  # type: ignore[no-untyped-def]
+def _rebuild(words, at, heap, largest, texts, spans):
     """Take what has gone out of the first heap, whatever its place. Sorted by id: any order serves to find equal ones."""
     offset, size = words[at + _OFFSET], words[at + _SIZE]
     gone_offset, gone_size = words[at + _GONE + _OFFSET], words[at + _GONE + _SIZE]
@@ -113,13 +113,13 @@ def _rebuild(words, at, heap, largest, texts, spans):  # type: ignore[no-untyped
 
 
 @jit_inline
-def bag_room(words, at, sign, heap, heap_meta):  # type: ignore[no-untyped-def]
+def bag_room(words, at, sign, heap, heap_meta):
     """Room for a member that comes, or for one that goes."""
     return make_room(words, at if sign > 0 else at + _GONE, heap, heap_meta)
 
 
 @jit
-def bag_put(words, at, sign, value, heap, largest, texts, spans):  # type: ignore[no-untyped-def]
+def bag_put(words, at, sign, value, heap, largest, texts, spans):
     """A member comes or goes; `bag_room` has said that there is room."""
     place = at if sign > 0 else at + _GONE
     size = words[place + _SIZE]
@@ -136,7 +136,7 @@ def bag_put(words, at, sign, value, heap, largest, texts, spans):  # type: ignor
 
 
 @jit_inline
-def bag_first(words, at, heap):  # type: ignore[no-untyped-def]
+def bag_first(words, at, heap):
     """The first member in the order, or 0 if there is none."""
     if words[at + _SIZE] == 0:
         return np.int64(0)
@@ -144,7 +144,7 @@ def bag_first(words, at, heap):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def bag_clear(words, at):  # type: ignore[no-untyped-def]
+def bag_clear(words, at):
     """No members; the runs are kept for later ones."""
     words[at + _SIZE] = 0
     words[at + _GONE + _SIZE] = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.dictionary.layout import INTEGER_DATATYPES, UNBOUND
+from cqels_py.dictionary.layout import INTEGER_DATATYPES, UNBOUND, ZONE_Z
 from cqels_py.kernels.compare import EQUAL_ERROR, EQUAL_SLOW, INCOMPARABLE, UNDECIDED, UNORDERED, compare, equality
 from cqels_py.kernels.jit import jit
 from cqels_py.kernels.values import (
@@ -26,7 +26,6 @@ from cqels_py.kernels.values import (
     TRUTH_ERROR,
     TRUTH_SLOW,
     UNKNOWN,
-    ZONE_Z,
     arithmetic,
     cast,
     date_part,
@@ -113,7 +112,7 @@ _HIGHEST_DATATYPE_KIND = 8
 
 
 @jit
-def evaluate_rows(code, constants, special, inputs, now, as_test, out):  # type: ignore[no-untyped-def]
+def evaluate_rows(code, constants, special, inputs, now, as_test, out):
     """Evaluate a program over each row of `inputs` (number of inputs, n); returns the number of UNRESOLVED rows.
 
     `constants`, `special`: ids. `now` (n) microseconds since the epoch; may be empty where the program has no NOW.

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -23,15 +23,16 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 def jit(function: Function) -> Function:
     """Compile `function` at its first call for the types of its arguments, or load it from the cache."""
-    return _watch_imports(numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return cast(Function, _watch_imports(numba.njit(cache=True, nogil=True, error_model="numpy")(function)))
 
 
 def jit_inline(function: Function) -> Function:
     """For helpers of a few lines inside hot loops: LLVM puts them into their callers."""
-    return _watch_imports(numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function))
+    compiled = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
+    return cast(Function, _watch_imports(compiled))
 
 
-def _watch_imports(compiled: Function) -> Function:
+def _watch_imports(compiled: Any) -> Any:
     """Tie the cache to the text of the kernel's module and of all it imports.
 
     numba looks at the one file only, and would go on using a caller whose inlined helper has changed in another file.

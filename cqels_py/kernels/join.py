@@ -54,7 +54,7 @@ _SMALLEST_RING = 1
 
 
 @jit_inline
-def _entry(tables, base, mask, key):  # type: ignore[no-untyped-def]
+def _entry(tables, base, mask, key):
     """Where the entry of `key` starts in `tables`, or -1."""
     position = mix(key) & mask
     while True:
@@ -68,7 +68,7 @@ def _entry(tables, base, mask, key):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _key_of_leaf(cells, leaf, key_columns, first, width):  # type: ignore[no-untyped-def]
+def _key_of_leaf(cells, leaf, key_columns, first, width):
     if width == 1:
         value = cells[leaf + key_columns[first]]
         return value if value != 0 else np.int64(1)
@@ -79,7 +79,7 @@ def _key_of_leaf(cells, leaf, key_columns, first, width):  # type: ignore[no-unt
 
 
 @jit_inline
-def _key_of_binding(bindings, depth, key_variables, first, width):  # type: ignore[no-untyped-def]
+def _key_of_binding(bindings, depth, key_variables, first, width):
     if width == 1:
         return bindings[depth, key_variables[first]]
     key = np.int64(width + 1)
@@ -89,7 +89,7 @@ def _key_of_binding(bindings, depth, key_variables, first, width):  # type: igno
 
 
 @jit_inline
-def _allocate_ring(rings, ring_meta, size):  # type: ignore[no-untyped-def]
+def _allocate_ring(rings, ring_meta, size):
     """Offset of a ring of 2**size slots, or -1 if there is no room."""
     offset = ring_meta[size]
     if offset >= 0:
@@ -104,9 +104,7 @@ def _allocate_ring(rings, ring_meta, size):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _insert(
-    index, indexes, key_columns, cells, leaf, slot, tables, rings, ring_meta, positions
-):  # type: ignore[no-untyped-def]
+def _insert(index, indexes, key_columns, cells, leaf, slot, tables, rings, ring_meta, positions):
     """Enter a leaf in a ring index. 0, or why it cannot be yet."""
     key = _key_of_leaf(cells, leaf, key_columns, indexes[index, KEY_FIRST], indexes[index, KEY_WIDTH])
     mask = indexes[index, TABLE_MASK]
@@ -157,7 +155,7 @@ def _insert(
 
 
 @jit_inline
-def _remove(index, indexes, key_columns, cells, leaf, slot, tables, rings, positions):  # type: ignore[no-untyped-def]
+def _remove(index, indexes, key_columns, cells, leaf, slot, tables, rings, positions):
     """Take a leaf out of a ring index: the oldest of its key where leaves expire in order, else wherever it stands."""
     key = _key_of_leaf(cells, leaf, key_columns, indexes[index, KEY_FIRST], indexes[index, KEY_WIDTH])
     at = _entry(tables, indexes[index, TABLE], indexes[index, TABLE_MASK], key)
@@ -179,7 +177,7 @@ def _remove(index, indexes, key_columns, cells, leaf, slot, tables, rings, posit
 
 
 @jit_inline
-def _equal_leaf(index, indexes, key_columns, cells, base, leaf, width, tables, rings):  # type: ignore[no-untyped-def]
+def _equal_leaf(index, indexes, key_columns, cells, base, leaf, width, tables, rings):
     """The slot of a stored leaf with the same ids as the cells at `leaf`, through the index over all columns."""
     key = _key_of_leaf(cells, leaf, key_columns, indexes[index, KEY_FIRST], indexes[index, KEY_WIDTH])
     at = _entry(tables, indexes[index, TABLE], indexes[index, TABLE_MASK], key)
@@ -201,7 +199,7 @@ def _equal_leaf(index, indexes, key_columns, cells, base, leaf, width, tables, r
 
 
 @jit_inline
-def _compatible(check, loose, cells, leaf, variable_of, port, bindings, depth):  # type: ignore[no-untyped-def]
+def _compatible(check, loose, cells, leaf, variable_of, port, bindings, depth):
     """Do the checked columns of a leaf agree with the bindings? An unbound one (id 0) agrees with anything."""
     column = 0
     while check != 0:
@@ -216,7 +214,7 @@ def _compatible(check, loose, cells, leaf, variable_of, port, bindings, depth): 
 
 
 @jit_inline
-def _bind(cells, leaf, width, variable_of, port, bindings, depth, n_variables):  # type: ignore[no-untyped-def]
+def _bind(cells, leaf, width, variable_of, port, bindings, depth, n_variables):
     """The bindings of the next depth: those of `depth` and the leaf's."""
     for v in range(n_variables):
         bindings[depth + 1, v] = bindings[depth, v]
@@ -227,7 +225,7 @@ def _bind(cells, leaf, width, variable_of, port, bindings, depth, n_variables): 
 
 
 @jit_inline
-def _remember(chosen, n, results, result_meta, chains, ports):  # type: ignore[no-untyped-def]
+def _remember(chosen, n, results, result_meta, chains, ports):
     """Store a result and hang it on the chain of each of its leaves."""
     if result_meta[RESULT_FREE] >= 0:
         node = result_meta[RESULT_FREE]
@@ -249,7 +247,7 @@ def _remember(chosen, n, results, result_meta, chains, ports):  # type: ignore[n
 
 
 @jit_inline
-def _forget(node, n, results, result_meta, chains, ports):  # type: ignore[no-untyped-def]
+def _forget(node, n, results, result_meta, chains, ports):
     at = node * 3 * n
     for p in range(n):
         following = results[at + n + p]
@@ -266,9 +264,7 @@ def _forget(node, n, results, result_meta, chains, ports):  # type: ignore[no-un
 
 
 @jit_inline
-def _choose(
-    depth, bound, n, choices, checks, indexes, key_variables, bindings, tables, stack, cursor
-):  # type: ignore[no-untyped-def]
+def _choose(depth, bound, n, choices, checks, indexes, key_variables, bindings, tables, stack, cursor):
     """Algorithm 5: of the ports that the bound ones reach, probe the one with the fewest matches. Writes the stack level."""
     best = np.int64(-1)
     best_count = np.int64(0)
@@ -279,9 +275,7 @@ def _choose(
         index = choices[bound * n + q]
         if index < 0:
             continue
-        key = _key_of_binding(
-            bindings, depth, key_variables, indexes[index, KEY_FIRST], indexes[index, KEY_WIDTH]
-        )
+        key = _key_of_binding(bindings, depth, key_variables, indexes[index, KEY_FIRST], indexes[index, KEY_WIDTH])
         cursor[PROBES] += 1
         at = _entry(tables, indexes[index, TABLE], indexes[index, TABLE_MASK], key)
         count = np.int64(0)
@@ -334,7 +328,7 @@ def step(
     out_tick,
     out_sign,
     remember,
-):  # type: ignore[no-untyped-def]
+):
     """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short."""
     n = np.int64(ports.shape[0])
     n_variables = bindings.shape[1]
@@ -360,7 +354,17 @@ def step(
                 cursor[DEPTH] = 0
                 cursor[PHASE] = PROBING
                 _choose(
-                    np.int64(0), np.int64(1) << p, n, choices, checks, indexes, key_variables, bindings, tables, stack, cursor
+                    np.int64(0),
+                    np.int64(1) << p,
+                    n,
+                    choices,
+                    checks,
+                    indexes,
+                    key_variables,
+                    bindings,
+                    tables,
+                    stack,
+                    cursor,
                 )
             else:
                 if ports[p, FULL] >= 0:
@@ -403,9 +407,7 @@ def step(
                     chosen[q] = other
                     _bind(cells, q_leaf, q_width, variable_of, q, bindings, depth, n_variables)
                     depth += 1
-                    _choose(
-                        depth, bound, n, choices, checks, indexes, key_variables, bindings, tables, stack, cursor
-                    )
+                    _choose(depth, bound, n, choices, checks, indexes, key_variables, bindings, tables, stack, cursor)
                     continue
                 k = cursor[OUT]
                 if check == 0 and not remember:
@@ -484,9 +486,7 @@ def step(
 
 
 @jit
-def load(
-    port, ports, cells, columns, sign, free, free_meta, row_slot
-):  # type: ignore[no-untyped-def]
+def load(port, ports, cells, columns, sign, free, free_meta, row_slot):
     """Write a port's input rows (width, n) to its leaf cells and note their slots.
 
     In a port that expires in order a negative row is the oldest leaf; in another it gets a temporary slot, to be compared.
@@ -513,7 +513,7 @@ def load(
 
 
 @jit
-def materialise(pointers, ports, cells, out_port, out_column, fallbacks):  # type: ignore[no-untyped-def]
+def materialise(pointers, ports, cells, out_port, out_column, fallbacks):
     """Ids behind the pointers (n ports, m rows): for each output column its port and column.
 
     `fallbacks` (width, k): other places of the same variable, as port * 64 + column, -1 where none, tried while unbound.
@@ -541,7 +541,7 @@ def materialise(pointers, ports, cells, out_port, out_column, fallbacks):  # typ
 
 
 @jit
-def enter_tables(old_tables, indexes, new_tables, new_base, new_mask, rings, ring_meta):  # type: ignore[no-untyped-def]
+def enter_tables(old_tables, indexes, new_tables, new_base, new_mask, rings, ring_meta):
     """Enter all live entries in larger (or purged) tables; rings of entries with a zero counter become free (3.4)."""
     for index in range(indexes.shape[0]):
         used = np.int64(0)
@@ -569,7 +569,7 @@ def enter_tables(old_tables, indexes, new_tables, new_base, new_mask, rings, rin
 
 
 @jit
-def renumber_slots(port, ports, indexes, tables, rings, results, result_meta, n, new_mask):  # type: ignore[no-untyped-def]
+def renumber_slots(port, ports, indexes, tables, rings, results, result_meta, n, new_mask):
     """A circular buffer has grown: the slot of a leaf in rings and results follows its place in the larger buffer."""
     old_mask = ports[port, MASK]
     head = ports[port, HEAD]
@@ -590,7 +590,7 @@ def renumber_slots(port, ports, indexes, tables, rings, results, result_meta, n,
 
 
 @jit
-def merge_by_tick(ticks, starts, order, source):  # type: ignore[no-untyped-def]
+def merge_by_tick(ticks, starts, order, source):
     """Merge runs ordered by tick: run r is ticks[starts[r]:starts[r+1]]. Ties: the earlier run first.
 
     Writes for each merged row its position in `ticks` (order) and its run (source).

@@ -21,7 +21,7 @@ _LOWER = np.int64((1 << 32) - 1)
 
 
 @jit_inline
-def hash_row(columns, row, width):  # type: ignore[no-untyped-def]
+def hash_row(columns, row, width):
     if width == 1:
         return mix(columns[0, row])
     hashed = np.int64(0x5851F42D)
@@ -31,7 +31,7 @@ def hash_row(columns, row, width):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def find(table, mask, keys, width, columns, row, hashed):  # type: ignore[no-untyped-def]
+def find(table, mask, keys, width, columns, row, hashed):
     """The entry with the key in `columns[:width, row]`, or -1."""
     position = hashed & mask
     upper = hashed & _UPPER
@@ -52,7 +52,7 @@ def find(table, mask, keys, width, columns, row, hashed):  # type: ignore[no-unt
 
 
 @jit_inline
-def add(table, mask, keys, width, columns, row, hashed, counts, free, meta):  # type: ignore[no-untyped-def]
+def add(table, mask, keys, width, columns, row, hashed, counts, free, meta):
     """A new entry, its counter zero. The caller has made sure that there is room and that the key is not there."""
     if meta[FREE] > 0:
         meta[FREE] -= 1
@@ -72,7 +72,7 @@ def add(table, mask, keys, width, columns, row, hashed, counts, free, meta):  # 
 
 
 @jit
-def rebuild(table, old_table, keys, width, counts, free, meta, keep_zero):  # type: ignore[no-untyped-def]
+def rebuild(table, old_table, keys, width, counts, free, meta, keep_zero):
     """Enter the entries of `old_table` in `table` (all zero) anew; unless `keep_zero`, those with a zero counter become free.
 
     Returns nothing; `meta` is brought up to date.

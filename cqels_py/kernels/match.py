@@ -14,7 +14,7 @@ SUBJECT_PREDICATE, SUBJECT_OBJECT, PREDICATE_OBJECT = 1, 2, 4
 @jit
 def match(
     subject, predicate, object_, element, stream, constants, same, pattern_stream, routes, route_first, route_patterns
-):  # type: ignore[no-untyped-def]
+):
     """Which triple matches which pattern.
 
     `element` (m): each triple's element; `stream` (elements): its stream. Patterns: `constants` (k, 3), 0 for a variable;

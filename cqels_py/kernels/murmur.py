@@ -21,12 +21,12 @@ _S37, _S64 = np.uint64(37), np.uint64(64)
 
 
 @jit_inline
-def _rotate(x, left):  # type: ignore[no-untyped-def]
+def _rotate(x, left):
     return (x << left) | (x >> (_S64 - left))
 
 
 @jit_inline
-def _word(data, at):  # type: ignore[no-untyped-def]
+def word(data, at):
     """Eight bytes, little-endian."""
     x = np.uint64(data[at])
     x |= np.uint64(data[at + 1]) << np.uint64(8)
@@ -40,7 +40,7 @@ def _word(data, at):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def mix64(k):  # type: ignore[no-untyped-def]
+def mix64(k):
     """MurmurHash3's finalizer: every bit of the result depends on every bit of `k`."""
     k = (k ^ (k >> _S33)) * _F1
     k = (k ^ (k >> _S33)) * _F2
@@ -48,15 +48,15 @@ def mix64(k):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def murmur64(data, start, end):  # type: ignore[no-untyped-def]
+def murmur64(data, start, end):
     """Hash of data[start:end] (uint8) as uint64."""
     length = end - start
     h1 = np.uint64(0)
     h2 = np.uint64(0)
     at = start
     while at + 16 <= end:
-        k1 = _word(data, at)
-        k2 = _word(data, at + 8)
+        k1 = word(data, at)
+        k2 = word(data, at + 8)
         h1 ^= _rotate(k1 * _C1, _S31) * _C2
         h1 = (_rotate(h1, _S27) + h2) * _FIVE + _N1
         h2 ^= _rotate(k2 * _C2, _S33) * _C1

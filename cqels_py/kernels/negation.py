@@ -45,7 +45,7 @@ _SHIFT = np.int64(32)
 
 
 @jit_inline
-def _same_key(index, leaf, other_index, other_leaf, indexes, key_columns, cells):  # type: ignore[no-untyped-def]
+def _same_key(index, leaf, other_index, other_leaf, indexes, key_columns, cells):
     """Do two leaves agree in the key columns of their indexes? (Keys of several ids are told apart by their ids.)"""
     first = indexes[index, KEY_FIRST]
     other_first = indexes[other_index, KEY_FIRST]
@@ -56,7 +56,7 @@ def _same_key(index, leaf, other_index, other_leaf, indexes, key_columns, cells)
 
 
 @jit_inline
-def _any_right(index, leaf, right_index, ports, indexes, key_columns, cells, tables, rings):  # type: ignore[no-untyped-def]
+def _any_right(index, leaf, right_index, ports, indexes, key_columns, cells, tables, rings):
     """Is there a right mapping with the key that `leaf` has by `index`?"""
     key = _key_of_leaf(cells, leaf, key_columns, indexes[index, KEY_FIRST], indexes[index, KEY_WIDTH])
     at = _entry(tables, indexes[right_index, TABLE], indexes[right_index, TABLE_MASK], key)
@@ -93,7 +93,7 @@ def step(
     out_pointers,
     out_tick,
     out_sign,
-):  # type: ignore[no-untyped-def]
+):
     """Take in rows from cursor[ROW] on; `wanted`: keep left mappings with a partner (EXISTS), else those without.
 
     Resumable as `join.step` is. Results point at left leaves, in out_pointers[0].
@@ -110,7 +110,15 @@ def step(
             if row_sign[row] < 0:
                 if ports[p, FULL] >= 0:
                     slot = _equal_leaf(
-                        ports[p, FULL], indexes, key_columns, cells, ports[p, BASE], leaf, ports[p, WIDTH], tables, rings
+                        ports[p, FULL],
+                        indexes,
+                        key_columns,
+                        cells,
+                        ports[p, BASE],
+                        leaf,
+                        ports[p, WIDTH],
+                        tables,
+                        rings,
                     )
                     if slot < 0:
                         return NOT_STORED

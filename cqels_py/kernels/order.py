@@ -25,13 +25,13 @@ _MOST_DIGITS = 18
 
 
 @jit_inline
-def _same_kind(a, b):  # type: ignore[no-untyped-def]
+def _same_kind(a, b):
     """Integers of one datatype, or decimals, doubles or floats with the same number of fraction digits."""
     return a >> 56 == b >> 56 and (a >> 60 == 5 or a >> 60 == 6 or a >> 60 == 7 or a >> 60 == -8)
 
 
 @jit_inline
-def order_terms(a, b, texts, spans):  # type: ignore[no-untyped-def]
+def order_terms(a, b, texts, spans):
     """-1, 0 (the same term) or 1. `texts`, `spans`: the dictionary's arena and table."""
     if a == b:
         return np.int64(0)
@@ -41,14 +41,14 @@ def order_terms(a, b, texts, spans):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _text(identifier, texts, spans):  # type: ignore[no-untyped-def]
+def _text(identifier, texts, spans):
     """The N-Triples bytes of a hashed term."""
     at = place_of(spans, identifier)
     return texts[spans[at + 1] : spans[at + 1] + spans[at + 2]]
 
 
 @jit
-def _closing_quote(text):  # type: ignore[no-untyped-def]
+def _closing_quote(text):
     at = len(text) - 1
     while text[at] != _QUOTE:
         at -= 1
@@ -56,7 +56,7 @@ def _closing_quote(text):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _parse_real(text, start, end):  # type: ignore[no-untyped-def]
+def _parse_real(text, start, end):
     """(value, ok) of the number text[start:end]; exact wherever 18 digits and a small exponent say it all."""
     at = start
     negative = False
@@ -109,7 +109,7 @@ def _parse_real(text, start, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _literal_place(text):  # type: ignore[no-untyped-def]
+def _literal_place(text):
     """(class, kind, value) of a literal without an inline form."""
     quote = _closing_quote(text)
     rest = len(text) - quote - 1
@@ -134,7 +134,7 @@ def _literal_place(text):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _place(identifier, texts, spans):  # type: ignore[no-untyped-def]
+def _place(identifier, texts, spans):
     """(class, kind of number, value as float64) of a term."""
     if is_hashed(identifier):
         text = _text(identifier, texts, spans)
@@ -149,7 +149,7 @@ def _place(identifier, texts, spans):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _compare_texts(a, b):  # type: ignore[no-untyped-def]
+def _compare_texts(a, b):
     for i in range(min(len(a), len(b))):
         if a[i] != b[i]:
             return sign_of(np.int64(a[i]), np.int64(b[i]))
@@ -157,7 +157,7 @@ def _compare_texts(a, b):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _order_texts(a, b, texts, spans):  # type: ignore[no-untyped-def]
+def _order_texts(a, b, texts, spans):
     """The order where at least one of the terms is hashed."""
     a_class, a_kind, a_real = _place(a, texts, spans)
     b_class, b_kind, b_real = _place(b, texts, spans)
@@ -183,6 +183,6 @@ def _order_texts(a, b, texts, spans):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _order_slowly(a, b, texts, spans):  # type: ignore[no-untyped-def]
+def _order_slowly(a, b, texts, spans):
     order = compare_values(a, b)
     return order if order != UNORDERED else _order_texts(a, b, texts, spans)

@@ -53,19 +53,64 @@ _DAY = np.int64(86_400_000_000)
 
 
 @jit_inline
-def tagged(tag, payload):  # type: ignore[no-untyped-def]
+def tagged(tag, payload):
     """The signed id: tags from 8 on are negative."""
     top = np.int64(tag if tag < 8 else tag - 16)
     return (top << TAG_SHIFT) | payload
 
 
 @jit_inline
-def tag_of(identifier):  # type: ignore[no-untyped-def]
+def tag_of(identifier):
     return (identifier >> TAG_SHIFT) & 15
 
 
 @jit_inline
-def _same(data, start, other, other_start, length):  # type: ignore[no-untyped-def]
+def value_of(identifier):
+    """The signed number in the low 56 bits: of an integer its value, of a decimal, double or float unscaled."""
+    return (identifier << 8) >> 8
+
+
+@jit_inline
+def scale_of(identifier):
+    """Fraction digits of a decimal, double or float; the datatype of an integer."""
+    return (identifier >> 56) & 15
+
+
+@jit_inline
+def make_scaled(tag, unscaled, scale):
+    """The id of unscaled / 10**scale; 0 if it has none."""
+    if unscaled > _WIDEST or unscaled < -_WIDEST - 1 or scale < 0 or scale > 15:
+        return np.int64(0)
+    return tagged(np.int64(tag), (np.int64(scale) << 56) | (np.int64(unscaled) & _VALUE_MASK))
+
+
+@jit_inline
+def make_integer(value):
+    """The id of an xsd:integer; 0 if it does not fit 56 bits."""
+    return make_scaled(TAG_INTEGER, value, 0)
+
+
+@jit_inline
+def datetime_micros(identifier):
+    """The instant of an inline dateTime in microseconds."""
+    if tag_of(identifier) == TAG_DATETIME:
+        return ((identifier << 13) >> 13) * 1000
+    return (identifier << 7) >> 7
+
+
+@jit_inline
+def zone_of(identifier):
+    """The zone of an inline dateTime or date, as a number of the layout."""
+    tag = tag_of(identifier)
+    if tag == TAG_DATETIME:
+        return (identifier >> 51) & 127
+    if tag == TAG_DATETIME_MICROS:
+        return (identifier >> 57) & 1
+    return (identifier >> 53) & 127
+
+
+@jit_inline
+def _same(data, start, other, other_start, length):
     for i in range(length):
         if data[start + i] != other[other_start + i]:
             return False
@@ -73,7 +118,7 @@ def _same(data, start, other, other_start, length):  # type: ignore[no-untyped-d
 
 
 @jit_inline
-def _digits(data, start, count):  # type: ignore[no-untyped-def]
+def _digits(data, start, count):
     """The number of `count` digits from `start`, or -1."""
     value = np.int64(0)
     for i in range(start, start + count):
@@ -85,12 +130,13 @@ def _digits(data, start, count):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _scaled(data, start, end, tag):  # type: ignore[no-untyped-def]
+def _scaled(data, start, end, tag):
     """A number in plain notation: id, or 0 where the form is not the canonical one or does not fit."""
     at = start
     negative = at < end and data[at] == _MINUS
     if negative:
         at += 1
+    # At most 18 digits and a point: no sum below overflows.
     if at >= end or end - at > 19:
         return np.int64(0)
     if data[at] == _ZERO and at + 1 < end and data[at + 1] != _POINT:
@@ -113,29 +159,24 @@ def _scaled(data, start, end, tag):  # type: ignore[no-untyped-def]
                 whole += 1
         else:
             return np.int64(0)
-    if (point and (scale == 0 or scale > 15)) or whole == 0 or value > _WIDEST + negative or (negative and value == 0):
+    if (point and scale == 0) or whole == 0 or whole + scale > 18 or (negative and value == 0):
         return np.int64(0)
-    if negative:
-        value = -value
-    return tagged(np.int64(tag), (scale << 56) | (value & _VALUE_MASK))
+    return make_scaled(tag, -value if negative else value, scale)
 
 
 @jit_inline
-def _integer(data, start, end, datatype):  # type: ignore[no-untyped-def]
+def _integer(data, start, end, datatype):
     found = _scaled(data, start, end, TAG_INTEGER)
-    if found == 0 or (found >> 56) & 15 != 0:
+    if found == 0 or scale_of(found) != 0:
         return np.int64(0)
-    for i in range(start, end):
-        if data[i] == _POINT:
-            return np.int64(0)
-    value = (found << 8) >> 8
+    value = value_of(found)
     if value < _LEAST[datatype] or value > _MOST[datatype]:
         return np.int64(0)
     return found | (np.int64(datatype) << 56)
 
 
 @jit_inline
-def days_of(year, month, day):  # type: ignore[no-untyped-def]
+def days_of(year, month, day):
     """Days since the epoch of a date of the proleptic Gregorian calendar."""
     y = year - (1 if month <= 2 else 0)
     era = y // 400
@@ -146,7 +187,7 @@ def days_of(year, month, day):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _date_days(data, start):  # type: ignore[no-untyped-def]
+def _date_days(data, start):
     """Days of YYYY-MM-DD at `start`, or the smallest int64 if it is no date."""
     wrong = np.int64(-(1 << 62))
     if data[start + 4] != _MINUS or data[start + 7] != _MINUS:
@@ -163,7 +204,7 @@ def _date_days(data, start):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _zone(data, start, end):  # type: ignore[no-untyped-def]
+def _zone(data, start, end):
     """The zone's number in the layout for "", "Z" or ±hh:mm, or -1."""
     if start == end:
         return np.int64(0)
@@ -183,7 +224,7 @@ def _zone(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _datetime(data, start, end):  # type: ignore[no-untyped-def]
+def _datetime(data, start, end):
     if end - start < 19 or data[start + 10] != 84 or data[start + 13] != _COLON or data[start + 16] != _COLON:
         return np.int64(0)
     days = _date_days(data, start)
@@ -223,7 +264,7 @@ def _datetime(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _date(data, start, end):  # type: ignore[no-untyped-def]
+def _date(data, start, end):
     if end - start < 10:
         return np.int64(0)
     days = _date_days(data, start)
@@ -234,7 +275,7 @@ def _date(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _boolean(data, start, end):  # type: ignore[no-untyped-def]
+def _boolean(data, start, end):
     for word in range(4):
         first = _WORD_FIRST[word]
         length = _WORD_FIRST[word + 1] - first
@@ -244,7 +285,7 @@ def _boolean(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def inline_id(data, start, quote, end):  # type: ignore[no-untyped-def]
+def inline_id(data, start, quote, end):
     """The inline id of the literal data[start:end], whose closing quote is at `quote`; 0 if it has none."""
     prefix = len(_TYPED)
     name = quote + prefix
@@ -276,11 +317,60 @@ def inline_id(data, start, quote, end):  # type: ignore[no-untyped-def]
     return _date(data, start, quote)
 
 
+# --- event times ---------------------------------------------------------------------------------------------------
+
+
+@jit
+def instants(ids, out):
+    """Microseconds since the epoch of dateTimes, of integers (as they are) and of dates (midnight) -> `out`.
+
+    Returns how many ids are none of these; theirs is the smallest int64.
+    """
+    others = 0
+    for i in range(len(ids)):
+        tag = tag_of(ids[i])
+        if tag == TAG_DATETIME or tag == TAG_DATETIME_MICROS:
+            out[i] = datetime_micros(ids[i])
+        elif tag == TAG_INTEGER:
+            out[i] = value_of(ids[i])
+        elif tag == TAG_DATE:
+            zone = zone_of(ids[i])
+            out[i] = ((ids[i] << 11) >> 11) * _DAY
+            if zone > 1:
+                out[i] -= (zone - 58) * 900_000_000
+        else:
+            out[i] = np.int64(-(1 << 63))
+            others += 1
+    return others
+
+
+@jit
+def read_instants(data, offsets, out):
+    """Microseconds of the texts data[offsets[i]:offsets[i + 1]] -> `out`: ISO 8601 dateTimes, or integers of microseconds.
+
+    Returns how many are neither in the forms known here; theirs is the smallest int64.
+    """
+    others = 0
+    for i in range(len(out)):
+        start, end = offsets[i], offsets[i + 1]
+        found = _scaled(data, start, end, TAG_INTEGER) if end > start else np.int64(0)
+        if found != 0 and scale_of(found) == 0:
+            out[i] = value_of(found)
+            continue
+        found = _datetime(data, start, end)
+        if found != 0:
+            out[i] = datetime_micros(found)
+        else:
+            out[i] = np.int64(-(1 << 63))
+            others += 1
+    return others
+
+
 # --- back to bytes --------------------------------------------------------------------------------------------------
 
 
 @jit_inline
-def _put_digits(out, at, value, width):  # type: ignore[no-untyped-def]
+def _put_digits(out, at, value, width):
     """`value` with at least `width` digits."""
     count = 1
     rest = value // 10
@@ -295,7 +385,7 @@ def _put_digits(out, at, value, width):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _put_scaled(out, at, value, scale):  # type: ignore[no-untyped-def]
+def _put_scaled(out, at, value, scale):
     if value < 0:
         out[at] = _MINUS
         at += 1
@@ -311,7 +401,7 @@ def _put_scaled(out, at, value, scale):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _put_zone(out, at, zone):  # type: ignore[no-untyped-def]
+def _put_zone(out, at, zone):
     if zone == 1:
         out[at] = 90
         return at + 1
@@ -326,7 +416,7 @@ def _put_zone(out, at, zone):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _put_date(out, at, days):  # type: ignore[no-untyped-def]
+def _put_date(out, at, days):
     year, month, day = civil(days)
     at = _put_digits(out, at, year, 4)
     out[at] = _MINUS
@@ -336,7 +426,7 @@ def _put_date(out, at, days):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _put_datetime(out, at, micros, digits, zone):  # type: ignore[no-untyped-def]
+def _put_datetime(out, at, micros, digits, zone):
     if zone > 1:
         micros += (zone - 58) * 900_000_000
     days = micros // _DAY
@@ -358,19 +448,19 @@ def _put_datetime(out, at, micros, digits, zone):  # type: ignore[no-untyped-def
 
 
 @jit
-def write_inline(identifier, out, at):  # type: ignore[no-untyped-def]
+def write_inline(identifier, out, at):
     """The N-Triples bytes of an inline id from out[at] on (at most 80); returns the place after them."""
     tag = tag_of(identifier)
-    value = (identifier << 8) >> 8
+    value = value_of(identifier)
     out[at] = _QUOTE
     at += 1
     name = np.int64(0)
     if tag == TAG_INTEGER:
-        name = (identifier >> 56) & 15
+        name = scale_of(identifier)
         at = _put_scaled(out, at, value, 0)
     elif tag == TAG_DECIMAL or tag == TAG_DOUBLE or tag == TAG_FLOAT:
         name = np.int64(_DECIMAL + tag - TAG_DECIMAL)
-        at = _put_scaled(out, at, value, (identifier >> 56) & 15)
+        at = _put_scaled(out, at, value, scale_of(identifier))
     elif tag == TAG_BOOLEAN:
         name = np.int64(_BOOLEAN)
         word = identifier & 3
@@ -379,16 +469,14 @@ def write_inline(identifier, out, at):  # type: ignore[no-untyped-def]
             at += 1
     elif tag == TAG_DATETIME:
         name = np.int64(_DATETIME)
-        millis = (identifier << 13) >> 13
-        at = _put_datetime(out, at, millis * 1000, (identifier >> 58) & 3, (identifier >> 51) & 127)
+        at = _put_datetime(out, at, datetime_micros(identifier), (identifier >> 58) & 3, zone_of(identifier))
     elif tag == TAG_DATETIME_MICROS:
         name = np.int64(_DATETIME)
-        micros = (identifier << 7) >> 7
-        at = _put_datetime(out, at, micros, ((identifier >> 58) & 3) + 4, (identifier >> 57) & 1)
+        at = _put_datetime(out, at, datetime_micros(identifier), ((identifier >> 58) & 3) + 4, zone_of(identifier))
     else:
         name = np.int64(_DATE)
         at = _put_date(out, at, (identifier << 11) >> 11)
-        at = _put_zone(out, at, (identifier >> 53) & 127)
+        at = _put_zone(out, at, zone_of(identifier))
     for i in range(len(_TYPED)):
         out[at + i] = _TYPED[i]
     at += len(_TYPED)

@@ -17,7 +17,7 @@ STATE_FIELDS = 3
 
 
 @jit
-def _compare_rows(a, a_at, b, b_at, width, columns, descending, texts, spans):  # type: ignore[no-untyped-def]
+def _compare_rows(a, a_at, b, b_at, width, columns, descending, texts, spans):
     """Rows at a[a_at:] and b[b_at:] by the order's columns, then by all columns."""
     for k in range(len(columns)):
         order = order_terms(a[a_at + columns[k]], b[b_at + columns[k]], texts, spans)
@@ -31,16 +31,14 @@ def _compare_rows(a, a_at, b, b_at, width, columns, descending, texts, spans):  
 
 
 @jit_inline
-def _place(order, length, keys, entry, width, columns, descending, texts, spans):  # type: ignore[no-untyped-def]
+def _place(order, length, keys, entry, width, columns, descending, texts, spans):
     """The first position whose row is not before the entry's."""
     low = np.int64(0)
     high = length
     while low < high:
         middle = (low + high) >> 1
         if (
-            _compare_rows(
-                keys, order[middle] * width, keys, entry * width, width, columns, descending, texts, spans
-            )
+            _compare_rows(keys, order[middle] * width, keys, entry * width, width, columns, descending, texts, spans)
             < 0
         ):
             low = middle + 1
@@ -51,8 +49,22 @@ def _place(order, length, keys, entry, width, columns, descending, texts, spans)
 
 @jit
 def _deliver(
-    tick, state, order, keys, width, offset, limit, slice_rows, columns, descending, texts, spans, out, out_tick, out_sign
-):  # type: ignore[no-untyped-def]
+    tick,
+    state,
+    order,
+    keys,
+    width,
+    offset,
+    limit,
+    slice_rows,
+    columns,
+    descending,
+    texts,
+    spans,
+    out,
+    out_tick,
+    out_sign,
+):
     """Both slices are in order: what stands in only one of them has entered or left."""
     first = min(np.int64(offset), state[LENGTH])
     last = min(first + limit, state[LENGTH])
@@ -92,7 +104,7 @@ def _deliver(
 def take(
     tick, sign, rows, width, table, mask, keys, counts, free, meta, order, state, columns, descending, offset, limit,
     slice_rows, texts, spans, out, out_tick, out_sign,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+):  # fmt: skip
     """Rows (width, n) come and go; changes of the slice go out at the end of each tick. False: a row was never there."""
     for row in range(len(tick)):
         hashed = hash_row(rows, row, width)

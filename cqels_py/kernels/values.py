@@ -100,12 +100,12 @@ _PRODUCT_LIMIT = 4.0e18
 
 
 @jit_inline
-def _value56(identifier):  # type: ignore[no-untyped-def]
+def _value56(identifier):
     return (identifier << 8) >> 8
 
 
 @jit_inline
-def to_real(kind, number, scale, real, single):  # type: ignore[no-untyped-def]
+def to_real(kind, number, scale, real, single):
     """A numeric value as a floating number -> (real, ok); `single`: rounded to 32 bits."""
     ok = True
     if kind == INTEGER:
@@ -120,7 +120,7 @@ def to_real(kind, number, scale, real, single):  # type: ignore[no-untyped-def]
 
 
 @jit
-def decode(identifier):  # type: ignore[no-untyped-def]
+def decode(identifier):
     """The value of a term -> (kind, number, scale, real). Unbound is ERROR."""
     kind = KIND_OF_TAG[(identifier >> TAG_SHIFT) & 15]
     number = np.int64(0)
@@ -151,7 +151,7 @@ def decode(identifier):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def datetime_to_id(micros):  # type: ignore[no-untyped-def]
+def datetime_to_id(micros):
     """The id of an instant written with zone Z and no superfluous fraction digits; 0 if it is not inline."""
     fraction, digits = micros % SECOND, np.int64(6)
     if fraction == 0:
@@ -172,7 +172,7 @@ def datetime_to_id(micros):  # type: ignore[no-untyped-def]
 
 
 @jit
-def encode(kind, number, scale, real):  # type: ignore[no-untyped-def]
+def encode(kind, number, scale, real):
     """The id of a computed value in its canonical form; 0 if it has no inline form (or is no value)."""
     if kind == BOOLEAN:
         return np.int64(FALSE + number)
@@ -190,18 +190,18 @@ def encode(kind, number, scale, real):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def is_numeric(kind):  # type: ignore[no-untyped-def]
+def is_numeric(kind):
     return kind >= INTEGER and kind <= DOUBLE
 
 
 @jit_inline
-def has_text_only(kind):  # type: ignore[no-untyped-def]
+def has_text_only(kind):
     """Is the value known to the dictionary alone?"""
     return kind == SLOW or kind >= LITERAL
 
 
 @jit_inline
-def truth(kind, number, real):  # type: ignore[no-untyped-def]
+def truth(kind, number, real):
     """Effective boolean value: 1 true, 0 false, TRUTH_ERROR or TRUTH_SLOW."""
     if kind in (BOOLEAN, INTEGER, DECIMAL):
         return np.int64(number != 0)
@@ -211,13 +211,13 @@ def truth(kind, number, real):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def zone_micros(zone):  # type: ignore[no-untyped-def]
+def zone_micros(zone):
     """The offset of a zone from UTC; without a zone: UTC."""
     return np.int64(0) if zone <= ZONE_Z else (zone - ZONE_UTC_OFFSET) * np.int64(QUARTER)
 
 
 @jit_inline
-def civil(days):  # type: ignore[no-untyped-def]
+def civil(days):
     """Days since the epoch -> (year, month, day) in the proleptic Gregorian calendar."""
     shifted = days + 719468
     era = shifted // 146097
@@ -231,7 +231,7 @@ def civil(days):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _scale_up(number, digits):  # type: ignore[no-untyped-def]
+def _scale_up(number, digits):
     """number * 10**digits -> (number, ok)."""
     if digits > MAX_SCALE or abs(np.float64(number)) * REAL_POWERS[digits] > _PRODUCT_LIMIT:
         return number, False
@@ -239,7 +239,7 @@ def _scale_up(number, digits):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _divide(a, a_scale, b, b_scale):  # type: ignore[no-untyped-def]
+def _divide(a, a_scale, b, b_scale):
     """Decimal division -> (unscaled, scale, ok); b is not zero."""
     hi, lo = add128(np.int64(0), np.uint64(0), -a if b < 0 else a)
     scale = a_scale - b_scale
@@ -252,7 +252,7 @@ def _divide(a, a_scale, b, b_scale):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _decimal_arithmetic(operation, a, a_scale, b, b_scale):  # type: ignore[no-untyped-def]
+def _decimal_arithmetic(operation, a, a_scale, b, b_scale):
     """-> (unscaled, scale, ok), exact."""
     if operation == MULTIPLY:
         if abs(np.float64(a)) * abs(np.float64(b)) > _PRODUCT_LIMIT:
@@ -272,7 +272,7 @@ def _decimal_arithmetic(operation, a, a_scale, b, b_scale):  # type: ignore[no-u
 
 
 @jit
-def arithmetic(operation, a_kind, a, a_scale, a_real, b_kind, b, b_scale, b_real):  # type: ignore[no-untyped-def]
+def arithmetic(operation, a_kind, a, a_scale, a_real, b_kind, b, b_scale, b_real):
     """ADD, SUBTRACT, MULTIPLY or DIVIDE of two values -> value.
 
     Numeric promotion as in XPath: integer < decimal < float < double.
@@ -312,7 +312,7 @@ def arithmetic(operation, a_kind, a, a_scale, a_real, b_kind, b, b_scale, b_real
 
 
 @jit_inline
-def _round_real(operation, real):  # type: ignore[no-untyped-def]
+def _round_real(operation, real):
     if operation == ABSOLUTE:
         return abs(real)
     if operation == NEGATE:
@@ -329,7 +329,7 @@ def _round_real(operation, real):  # type: ignore[no-untyped-def]
 
 
 @jit
-def rounding(operation, kind, number, scale, real):  # type: ignore[no-untyped-def]
+def rounding(operation, kind, number, scale, real):
     """ABSOLUTE, CEILING, FLOOR, ROUND, NEGATE or SAME (unary plus) of a value -> value of the same type."""
     if not is_numeric(kind):
         return np.int64(SLOW if has_text_only(kind) else ERROR), np.int64(0), np.int64(0), 0.0
@@ -347,7 +347,7 @@ def rounding(operation, kind, number, scale, real):  # type: ignore[no-untyped-d
 
 
 @jit
-def cast(target, kind, number, scale, real):  # type: ignore[no-untyped-def]
+def cast(target, kind, number, scale, real):
     """The constructors xsd:boolean, integer, decimal, float, double and dateTime (by kind) of a value -> value."""
     zero = np.int64(0)
     target = np.int64(target)
@@ -383,7 +383,7 @@ def cast(target, kind, number, scale, real):  # type: ignore[no-untyped-def]
 
 
 @jit
-def date_part(part, kind, number, zone):  # type: ignore[no-untyped-def]
+def date_part(part, kind, number, zone):
     """YEAR 0, MONTH 1, DAY 2 (also of a date), HOURS 3, MINUTES 4, SECONDS 5 of a dateTime as written."""
     zero = np.int64(0)
     if kind != DATETIME and not (kind == DATE and part <= 2):

@@ -1,7 +1,7 @@
 """Nested joins, and the triple patterns of windows, become one n-ary join, across windows and static data.
 
-    Join(Join(a, b), Join(c, d))  →  NaryJoin(a, b, c, d)
-    Window(w, BGP(t1, t2))        →  NaryJoin(Window(w, BGP(t1)), Window(w, BGP(t2)))
+Join(Join(a, b), Join(c, d))  →  NaryJoin(a, b, c, d)
+Window(w, BGP(t1, t2))        →  NaryJoin(Window(w, BGP(t1)), Window(w, BGP(t2)))
 """
 
 from __future__ import annotations

@@ -175,8 +175,8 @@ class _Planner:
         match pattern:
             case BGP(triples):
                 return self._static_bgp("", triples, needed)
-            case Window(_, BGP()):
-                return self._window_bgp(pattern, pattern.pattern, needed)
+            case Window(_, BGP() as bgp):
+                return self._window_bgp(pattern, bgp, needed)
             case Graph(name, BGP(triples)):
                 return self._static_bgp(position_text(name), triples, needed, name)
             case NaryJoin(parts):
@@ -192,9 +192,7 @@ class _Planner:
             case Extend():
                 return self._extend(pattern, needed)
             case Values(variables, rows):
-                texts = tuple(
-                    tuple(None if term is None else str(from_rdflib(term)) for term in row) for row in rows
-                )
+                texts = tuple(tuple(None if term is None else str(from_rdflib(term)) for term in row) for row in rows)
                 return Rows(tuple(str(v) for v in variables), texts)
             case Group():
                 return self._group(pattern)
@@ -297,7 +295,9 @@ class _Planner:
         shared = {v for v in seen if sum(v in node.variables for node in nodes) > 1}
         if all(is_static(node) for node in nodes):
             inputs = tuple(node.input if isinstance(node, Once) else node for node in nodes)
-            return once(JoinAll(inputs, columns, (True,) * len(nodes), frozenset(map(str, loose)) & shared, retract=False))
+            return once(
+                JoinAll(inputs, columns, (True,) * len(nodes), frozenset(map(str, loose)) & shared, retract=False)
+            )
         return JoinAll(
             tuple(without_ids(node) for node in nodes),
             columns,
@@ -401,7 +401,9 @@ class _Planner:
 
     def _aggregate(self, pattern: Pattern, name: str, call: AggregateCall) -> tuple[Pattern, PlannedAggregate]:
         if call.function not in _AGGREGATES:
-            raise UnsupportedQuery(f"the aggregate {call.function} is not supported yet; there are {', '.join(_AGGREGATES)}")
+            raise UnsupportedQuery(
+                f"the aggregate {call.function} is not supported yet; there are {', '.join(_AGGREGATES)}"
+            )
         if call.argument is None:
             if call.distinct:
                 raise UnsupportedQuery("COUNT(DISTINCT *) is not supported yet: name the variables in a subquery")
@@ -430,7 +432,9 @@ class _Planner:
         """ORDER BY stands below the projection; its keys go through the projection, and are dropped after the slice."""
         hidden = frozenset().union(*(expression_variables(e) for e, _ in conditions)) - frozenset(variables)
         if distinct and hidden:
-            raise UnsupportedQuery(f"DISTINCT with ORDER BY ?{min(hidden)}, which is not selected, has no defined order")
+            raise UnsupportedQuery(
+                f"DISTINCT with ORDER BY ?{min(hidden)}, which is not selected, has no defined order"
+            )
         pattern: Pattern = Project(inner, (*variables, *sorted(hidden)))
         node = self._top(OrderBy(Distinct(pattern) if distinct else pattern, conditions), offset, limit)
         return project(node, tuple(map(str, variables)))
@@ -522,5 +526,3 @@ def _short(node: Node) -> str:
     if isinstance(node, Scan | StaticScan):
         return "{ " + " ".join(node.pattern) + " }"
     return "{ " + " ".join(f"?{v}" for v in node.variables) + " }"
-
-

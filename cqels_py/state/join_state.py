@@ -201,7 +201,15 @@ class JoinState:
                 head = int(old_ports[p, kernel.HEAD])
                 moved = (head + ((slots - head) & (old_capacity - 1))) & (capacity - 1)
                 kernel.renumber_slots(
-                    p, old_ports, self.indexes, self.tables, self.rings, self.results, self.result_meta, self.n, capacity - 1
+                    p,
+                    old_ports,
+                    self.indexes,
+                    self.tables,
+                    self.rings,
+                    self.results,
+                    self.result_meta,
+                    self.n,
+                    capacity - 1,
                 )
             old_base = int(old_ports[p, kernel.BASE])
             old_cells = self.cells[old_base : old_base + old_capacity * width].reshape(old_capacity, width)
@@ -287,4 +295,3 @@ class JoinState:
     def nbytes(self) -> int:
         arrays = (self.cells, self.chains, self.positions, self.free, self.rings, self.results, self.tables)
         return sum(array.nbytes for array in arrays)
-

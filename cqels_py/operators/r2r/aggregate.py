@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -75,9 +75,7 @@ class TermValues(Protocol):
         ...
 
 
-_NO_ODD = OddNumbers(
-    np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1, np.float64)
-)
+_NO_ODD = OddNumbers(np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1, np.float64))
 
 
 class GroupBy:
@@ -235,4 +233,3 @@ class _Run:
                 provisional = (array >> 60) == -1
                 array[provisional] = ids[array[provisional] & ((1 << 60) - 1)]
         return Delta(self._tick[:made], self._sign[:made], columns)
-

@@ -95,9 +95,7 @@ class MultiwayJoin:
         self._locate(inputs, output, loose)
 
     def _locate(self, inputs: Sequence[Sequence[str]], output: Sequence[str], loose: frozenset[str]) -> None:
-        places = {
-            name: [p * 64 + list(v).index(name) for p, v in enumerate(inputs) if name in v] for name in output
-        }
+        places = {name: [p * 64 + list(v).index(name) for p, v in enumerate(inputs) if name in v] for name in output}
         self._out_port = np.array([places[name][0] // 64 for name in output], np.int64)
         self._out_column = np.array([places[name][0] % 64 for name in output], np.int64)
         others = [places[name][1:] if name in loose else [] for name in output]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta, concatenate
 from cqels_py.batches.elements import Ids
@@ -49,7 +50,7 @@ class Ask:
             flips = flips[before[flips] != 0]
             yield self._batch(ticks, flips, np.full(len(flips), -1, np.int8), before[flips])
 
-    def _batch(self, ticks: Ticks, rows: Ids, sign: np.ndarray, values: Ids) -> ResultBatch:  # type: ignore[type-arg]
+    def _batch(self, ticks: Ticks, rows: Ids, sign: npt.NDArray[np.int8], values: Ids) -> ResultBatch:
         return ResultBatch(self._variables, ticks.time[rows], sign, (values,))
 
     def live_ids(self) -> Iterable[Ids]:

@@ -62,9 +62,7 @@ class ArrivalCounter:
         for stream in range(len(self._elements)):
             mine = np.flatnonzero(triple_stream == stream)
             numbers[mine] = np.arange(self._triples[stream] + 1, self._triples[stream] + 1 + len(mine))
-            arrivals.append(
-                self._count(stream, np.flatnonzero(batch.stream == stream), triple_element[mine], step)
-            )
+            arrivals.append(self._count(stream, np.flatnonzero(batch.stream == stream), triple_element[mine], step))
         return arrivals, numbers
 
     def _count(

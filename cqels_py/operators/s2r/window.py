@@ -46,10 +46,7 @@ class Window:
         leave_end = self._cut(through - bounds.size, buffer.start)
         entering = buffer.points[self._entered : enter_end]
         leaving = buffer.points[buffer.start : leave_end]
-        if bounds.eager:
-            enter_tick = step.element_tick[element]
-        else:
-            enter_tick = self._ticks(arrivals, bounds.entry(entering))
+        enter_tick = step.element_tick[element] if bounds.eager else self._ticks(arrivals, bounds.entry(entering))
         if len(leaving) == 0:
             delta = Delta(enter_tick, np.ones(len(enter_tick), np.int8), self._ids(self._entered, enter_end, columns))
             self._entered = enter_end
