@@ -1,16 +1,30 @@
 """Query text to algebra, in three dialects: SPARQL 1.1 plus window clauses.
 
-    CQELS-QL   STREAM <s> [RANGE 5s STEP 1s] {…}                     in place; ISTREAM; a window is a bag
-    RSP-QL     FROM NAMED WINDOW <w> ON <s> [RANGE PT5S STEP PT1S]   ahead, then WINDOW <w> {…}; ISTREAM; a graph
-    C-SPARQL   FROM STREAM <s> [RANGE 5s STEP 1s]                    the default graph, with static data; RSTREAM; a graph
+    CQELS-QL   STREAM <s> [RANGE 5s STEP 1s] {…}                     in place
+    RSP-QL     FROM NAMED WINDOW <w> ON <s> [RANGE PT5S STEP PT1S]   declared ahead, asked by WINDOW <w> {…}
+    C-SPARQL   FROM STREAM <s> [RANGE 5s STEP 1s]                    part of the default graph
+               FROM NAMED STREAM <s> [RANGE 5s STEP 1s]              asked by GRAPH <s> {…}
 
-In brackets: `RANGE d`, `RANGE d STEP s` (also SLIDE, with `START time`), `RANGE d TUMBLING`, `COUNT n` (also ELEMENTS, ROWS;
-also with STEP m), `TRIPLES n` (also RANGE TRIPLES n), `NOW`, `ALL`. Durations: `5s`, `1h30m`, `1.5 s`, `PT10S`; units d, h, m, s,
-ms, us, ns; in RSP-QL a bare number is one of milliseconds. `@ :p` before or behind the closing bracket says which property of
-the elements carries their event time.
+In CQELS-QL a window is a bag, in the others a graph; C-SPARQL delivers RSTREAM, the others ISTREAM. In C-SPARQL
+patterns outside of GRAPH are asked of all windows and the static data together, in the others of the static data.
 
-In front of any of them: `REGISTER QUERY|STREAM name [COMPUTED EVERY d] AS` or `REGISTER ISTREAM|DSTREAM|RSTREAM <name> AS`,
-before, between or behind PREFIX declarations. CQELS-QL 2's `FROM STREAM` is read as C-SPARQL unless the dialect is given.
+In the brackets stands one of
+
+    RANGE d    RANGE d STEP s    RANGE d STEP s START time    RANGE d TUMBLING    NOW    ALL
+    COUNT n    COUNT n STEP m    COUNT n TUMBLING             TRIPLES n           RANGE TRIPLES n
+
+SLIDE is STEP; ELEMENTS and ROWS are COUNT. Durations are `5s`, `1h30m`, `1.5 s`, `PT10S`, `P1DT2H`, with the units d, h,
+m (min), s, ms, us, ns; in RSP-QL a bare number is one of milliseconds. `@ :p`, inside the brackets at their end or
+right behind them, says which property of the elements carries their event time.
+
+In front of every dialect, before, between or behind PREFIX declarations, there may be one of
+
+    REGISTER QUERY name [COMPUTED EVERY d] AS       REGISTER ISTREAM <name> AS   (DSTREAM, RSTREAM)
+    REGISTER STREAM name [COMPUTED EVERY d] AS
+
+COMPUTED EVERY is the STEP of windows without one; another period than the STEP is refused. `FROM STREAM` as CQELS-QL 2
+writes it is read as C-SPARQL, unless the dialect is given: then the default graph is merged just so, but windows are
+bags and ISTREAM is delivered.
 """
 
 from cqels_py.parser.query import parse

@@ -2,11 +2,12 @@
 
     STREAM <s> [RANGE 5s] {…}                     →  GRAPH <marker> {…}
     WINDOW <w> {…}                                →  GRAPH <marker> {…}
-    FROM NAMED WINDOW <w> ON <s> [RANGE PT5S]     →  nothing
-    FROM STREAM <s> [RANGE 5s STEP 1s]            →  nothing
+    FROM NAMED WINDOW <w> ON <s> [RANGE PT5S]     →  FROM NAMED <marker>
+    FROM STREAM <s> [RANGE 5s STEP 1s]            →  FROM NAMED <marker>
     REGISTER RSTREAM <name> AS                    →  nothing
 
-What is left is SPARQL 1.1. A marker is an IRI that the text does not contain; `Lifted.blocks` says what it stands for.
+What is left is SPARQL 1.1, whose grammar also sees to it that clauses stand where they may. A marker is an IRI that the
+text does not contain; `Lifted.blocks` says what it stands for.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _REFUSED = {
 }
 _INSTEAD = {
     "PARTITION": "PARTITION BY is not supported yet: a window over all values, such as [COUNT 100], is",
-    "LATENESS": "LATENESS in a query is not supported: how long late elements are waited for is a setting (--lateness 5s)",
+    "LATENESS": "LATENESS in a query is not supported: how long to wait for late elements is a setting (--lateness 5s)",
 }
 
 
@@ -53,11 +54,12 @@ class Lifted:
     """What the window clauses said.
 
     `merged`: the windows that make up the default graph (FROM STREAM). `named`: the windows that GRAPH names
-    (FROM NAMED STREAM). `edits`: what to cut from the source so that SPARQL 1.1 is left.
+    (FROM NAMED STREAM). `sources`: the markers of FROM clauses. `edits`: what makes SPARQL 1.1 of the source.
     """
 
     windows: list[WindowDefinition] = field(default_factory=list)
     blocks: dict[URIRef, Block] = field(default_factory=dict)
+    sources: set[URIRef] = field(default_factory=set)
     merged: list[URIRef] = field(default_factory=list)
     named: list[URIRef] = field(default_factory=list)
     edits: list[Edit] = field(default_factory=list)
@@ -86,12 +88,13 @@ class _Lifter:
         self._form_seen = False
 
     def run(self) -> Lifted:
-        at = 0
         while not self._cursor.at_end:
             token = self._cursor.here
-            at = self._tokens.index(token, at)
+            if token.is_word(*_OPERATORS) and self._cursor.before.is_word(*_FORMS):
+                self._operator()
+                continue
             self._refuse(token)
-            clause = self._clause_starting(at)
+            clause = self._clause_starting(self._cursor.position)
             if token.is_word("REGISTER"):
                 self._register()
             elif clause is Clause.INLINE:
@@ -130,6 +133,16 @@ class _Lifter:
             raise self._source.error(
                 f"{word} is said in front of the query: REGISTER {word} <name> AS SELECT …", token.start
             )
+
+    def _operator(self) -> None:
+        """`SELECT ISTREAM …`, as drafts of RSP-QL have it."""
+        token = self._cursor.take()
+        if self._result.output is not None:
+            raise self._source.error(
+                f"{token} is the second word on what the query delivers: leave one out", token.start
+            )
+        self._result.output = Output[token.text.upper()]
+        self._cut(token.start, token.end)
 
     # --- REGISTER ------------------------------------------------------------------------------------------------
 
@@ -183,7 +196,7 @@ class _Lifter:
         else:
             self._result.windows.append(definition)
             self._result.merged.append(definition.name)
-        self._cut(start, self._cursor.before.end)
+        self._mark_source(start)
 
     def _declaration(self) -> None:
         cursor = self._cursor
@@ -191,14 +204,22 @@ class _Lifter:
         if not cursor.take_word("NAMED"):
             cursor.fail("a window is declared by FROM NAMED WINDOW: expected NAMED")
         cursor.take()
-        token = cursor.here
-        if token.kind not in (Kind.IRI, Kind.NAME):
-            cursor.fail("expected the window's name, as in FROM NAMED WINDOW <w> ON <stream> [RANGE 10s]")
-        name = self._prologue.resolve(cursor.take())
+        named = None if cursor.here.is_word("ON") else self._window_name()
         cursor.expect_word("ON", "the window's name")
         cursor.take_word("STREAM")
-        self._declare(self._window_on(self._stream("ON"), name), token)
-        self._cut(start, cursor.before.end)
+        window = self._window_on(self._stream("ON"), next(self._names))
+        if named is None:
+            cursor.expect_word("AS", "the window, as in FROM NAMED WINDOW ON <stream> [RANGE 10s] AS <w>")
+            named = self._window_name()
+        token, name = named
+        self._declare(replace(window, name=name), token)
+        self._mark_source(start)
+
+    def _window_name(self) -> tuple[Token, URIRef]:
+        if self._cursor.here.kind not in (Kind.IRI, Kind.NAME):
+            self._cursor.fail("expected the window's name, as in FROM NAMED WINDOW <w> ON <stream> [RANGE 10s]")
+        token = self._cursor.take()
+        return token, self._prologue.resolve(token)
 
     def _declare(self, definition: WindowDefinition, token: Token) -> None:
         if any(window.name == definition.name for window in self._result.windows):
@@ -231,6 +252,7 @@ class _Lifter:
         """`[extent]`, with `@ predicate` inside of the brackets or behind them."""
         cursor = self._cursor
         cursor.expect_mark("[", "and a window after the stream, such as [RANGE 10s]")
+        self._refuse(cursor.here)
         extent: Extent = read_extent(cursor, bare_milliseconds=self._defaults.bare_milliseconds)
         predicate = self._time_predicate()
         self._refuse(cursor.here)
@@ -251,6 +273,11 @@ class _Lifter:
         marker = next(self._markers)
         self._result.blocks[marker] = Block(target, start)
         self._result.edits.append((start, self._cursor.before.end, f"GRAPH <{marker}> "))
+
+    def _mark_source(self, start: int) -> None:
+        marker = next(self._markers)
+        self._result.sources.add(marker)
+        self._result.edits.append((start, self._cursor.before.end, f"FROM NAMED <{marker}> "))
 
     def _cut(self, start: int, end: int) -> None:
         self._result.edits.append((start, end, " "))

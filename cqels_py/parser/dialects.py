@@ -74,7 +74,8 @@ def detect(source: Source, tokens: Sequence[Token], given: Dialect | None) -> Di
         if clause not in _ALLOWED[dialect] or (first or clause) is not clause:
             other = _HOME[clause].value
             raise source.error(
-                f"{other} writes windows like this; the query is {dialect.value}, which writes {_example(dialect, first)}",
+                f"{other} writes windows like this; the query is {dialect.value}, which writes "
+                f"{_example(dialect, first)}",
                 token.start,
             )
         first = clause

@@ -8,7 +8,7 @@ from typing import Any
 from rdflib import Literal, URIRef, Variable
 from rdflib.plugins.sparql.parserutils import CompValue
 
-from cqels_py.algebra.nodes import AggregateCall, Call, Constant, Exists, Expression, Pattern, Term, VariableRef
+from cqels_py.algebra.nodes import AggregateCall, Call, Constant, Exists, Expression, Pattern, Term
 from cqels_py.parser.grammar import Nil
 from cqels_py.parser.source import unsupported, wrong
 
@@ -18,6 +18,7 @@ _OPERANDS = ("arg", "arg1", "arg2", "arg3", "text", "pattern", "replacement", "s
 _AGGREGATES = {"GroupConcat": "GROUP_CONCAT"}
 _SIGNS = {"UnaryNot": "!", "UnaryMinus": "unary-", "UnaryPlus": "unary+"}
 _CONNECTIVES = {"ConditionalOrExpression": "||", "ConditionalAndExpression": "&&"}
+_LONG_CHAIN = 16
 _F_TIMESTAMP = "http://larkc.eu/csparql/sparql/jena/ext#timestamp"
 
 
@@ -29,7 +30,7 @@ def term_of(value: Any) -> Term:
 class ExpressionReader:
     """Turns rdflib's expressions into ours.
 
-    `pattern_of` turns the pattern of an EXISTS; `variable` says what a variable stands for (a result of an aggregate, say).
+    `pattern_of` turns the pattern of an EXISTS; `variable` says what a variable stands for (an aggregate's result).
     """
 
     def __init__(self, pattern_of: Callable[[CompValue], Pattern], variable: Callable[[Variable], Expression]) -> None:
@@ -63,8 +64,8 @@ class ExpressionReader:
             return Call(name.removeprefix("Builtin_").upper(), self._operands(value))
         if name.startswith("Aggregate_"):
             raise wrong(
-                f"{aggregate_name(value)} can only be used in SELECT, HAVING and ORDER BY, not in FILTER, BIND, GROUP BY "
-                "or inside of another aggregate: use a subquery",
+                f"{aggregate_name(value)} can only be used in SELECT, HAVING and ORDER BY, not in FILTER, BIND, "
+                "GROUP BY or inside of another aggregate: use a subquery",
                 aggregate_name(value),
             )
         raise unsupported(f"expressions of the form {name} are not supported", name)
@@ -77,11 +78,9 @@ class ExpressionReader:
             return self._relation(first, str(value.op), value.other)
         others = [self.read(other) for other in as_list(value.other)]
         if value.name in _CONNECTIVES:
-            operators = [_CONNECTIVES[value.name]] * len(others)
-        else:
-            operators = [str(operator) for operator in as_list(value.op)]
-        for operator, other in zip(operators, others, strict=True):
-            first = Call(operator, (first, other))
+            return _connected(_CONNECTIVES[value.name], [first, *others])
+        for operator, other in zip(as_list(value.op), others, strict=True):
+            first = Call(str(operator), (first, other))
         return first
 
     def _relation(self, first: Expression, operator: str, other: Any) -> Expression:
@@ -104,7 +103,7 @@ class ExpressionReader:
         name = str(value.iri)
         if name == _F_TIMESTAMP:
             raise unsupported(
-                "f:timestamp is not supported: read the time from a property of the elements, as in [RANGE 10s @ :time]",
+                "f:timestamp is not supported: take the time from a property of the elements, as in ?reading :time ?t",
                 name,
             )
         return Call(name, self._list(value.expr) if "expr" in value else ())
@@ -113,6 +112,17 @@ class ExpressionReader:
         argument = None if isinstance(value.vars, str) and value.vars == "*" else self.read(value.vars)
         separator = str(value.separator) if "separator" in value else None
         return AggregateCall(aggregate_name(value), argument, value.get("distinct") == "DISTINCT", separator)
+
+
+def _connected(operator: str, operands: list[Expression]) -> Expression:
+    """A chain of || or &&, to the left; a long one as a balanced tree, which is the same and not as deep."""
+    if len(operands) > _LONG_CHAIN:
+        half = len(operands) // 2
+        return Call(operator, (_connected(operator, operands[:half]), _connected(operator, operands[half:])))
+    joined, *others = operands
+    for operand in others:
+        joined = Call(operator, (joined, operand))
+    return joined
 
 
 def aggregate_name(value: CompValue) -> str:

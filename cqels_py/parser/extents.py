@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 from cqels_py.algebra.nodes import ElementCount, Everything, Extent, TimeRange, TripleCount
@@ -42,11 +42,14 @@ def read_extent(cursor: Cursor, *, bare_milliseconds: bool) -> Extent:
     `bare_milliseconds`: a number without a unit is one of milliseconds (RSP-QL).
     """
     reader = _Reader(cursor, bare_milliseconds)
-    if cursor.take_word("NOW"):
-        if cursor.here.is_mark("-") or cursor.here.is_mark("+"):
-            raise cursor.source.refusal(
-                "windows that end before or after now (NOW - …) are not supported: use [RANGE 10s]", cursor.before.start
-            )
+    first = cursor.here
+    now = cursor.take_word("NOW")
+    if first.is_word("FROM") or (now and (cursor.here.is_mark("-") or cursor.here.is_mark("+"))):
+        raise cursor.source.refusal(
+            "windows that begin or end before or after now (FROM NOW-… TO …) are not supported: use [RANGE 10s]",
+            first.start,
+        )
+    if now:
         return TimeRange(1)
     if cursor.take_word("ALL"):
         return Everything()
@@ -214,5 +217,5 @@ def _instant(cursor: Cursor, first: Token, text: str) -> int:
             f"expected a time such as 2024-01-01T00:00:00Z after START, found '{text or first.text}'", first.start
         ) from None
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    return (moment - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(microseconds=1)
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

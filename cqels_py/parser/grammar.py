@@ -1,8 +1,8 @@
 """rdflib's SPARQL grammar: text → parse tree, and errors that say where and what was expected.
 
-The grammar is loaded a second time, as a copy of our own, because three things are set differently in it and nobody
-else's use of rdflib shall notice: numbers keep their lexical form (rdflib turns `-1e3` into -1000.0), a sign that touches
-its number belongs to it (SPARQL 1.1, 19.8), tabs in strings stay tabs.
+The grammar is loaded a second time, as a copy of our own, because some things are set differently in it and nobody
+else's use of rdflib shall notice: numbers keep their lexical form (rdflib turns `-1e3` into -1000.0), a sign that
+touches its number belongs to it (SPARQL 1.1, 19.8), tabs in strings stay tabs, `!^ex:p` keeps its predicate.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from rdflib.plugins.sparql.parserutils import CompValue, Param
 
 _NUMBER = re.compile(r"[+-]?(?:(?:\d+\.\d*|\.\d+|\d+)[eE][+-]?\d+|\d*\.\d+|\d+)")
 _NUMBERS = [f"{kind}{sign}" for kind in ("INTEGER", "DECIMAL", "DOUBLE") for sign in ("", "_POSITIVE", "_NEGATIVE")]
+_COLON = "':'"
+_LAST_WORD = re.compile(r"[\w.\-]*\Z")
 _FRAMES = 10_000
 _LOCK = threading.Lock()
 
@@ -138,8 +140,12 @@ class _WatchedGrammar:
             if child is not None:
                 self._watch(child, seen)
 
-    def _failed(self, _text: str, at: int, element: Any, _error: Exception) -> None:
+    def _failed(self, text: str, at: int, element: Any, _error: Exception) -> None:
         word = self._kinds.get(id(element)) or _word_for(element)
+        if word == _COLON:
+            # A word without a colon is no name: it is the word that was not expected.
+            at -= len(_LAST_WORD.search(text, 0, at)[0])  # type: ignore[index]
+            word = "an IRI"
         if word is None or at < self.furthest:
             return
         if at > self.furthest:
@@ -161,8 +167,10 @@ def _word_for(element: Any) -> str | None:
     if isinstance(element, pyparsing.StringEnd):
         return "the end of the query"
     if isinstance(element, pyparsing.Regex):
-        return "a number" if element.pattern.startswith(("[0-9]", r"\.")) else None
+        return "a number" if str(element.pattern).startswith(("[0-9]", r"\.")) else None
     word = str(getattr(element, "match", ""))
-    if word in (":", ">", "^^", ""):
+    if word in (">", "^^", ""):
         return None
-    return {"?": "a variable", "$": "a variable", "<": "an IRI"}.get(word, word if word.isalpha() else f"'{word}'")
+    return {":": _COLON, "?": "a variable", "$": "a variable", "<": "an IRI"}.get(
+        word, word if word[0].isalpha() else f"'{word}'"
+    )

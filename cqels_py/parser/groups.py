@@ -1,13 +1,13 @@
 """What rdflib's translation of grouping blurs, made exact again.
 
-rdflib replaces each aggregate by a variable `__agg_1__`, `__agg_2__` …, and wraps every other variable of the clauses above the
-group in SAMPLE, grouping variables too. Here those mean what they did in the text; a variable that is neither a grouping
-variable nor an aggregate is an error, as SPARQL 1.1 has it (18.2.4.1).
+rdflib replaces each aggregate by a variable `__agg_1__`, `__agg_2__` …, and wraps every other variable of the clauses
+above the group in SAMPLE, grouping variables too. Here those mean what they did in the text; a variable that is neither
+a grouping variable nor an aggregate is an error, as SPARQL 1.1 has it (18.2.4.1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from rdflib import Variable
@@ -60,11 +60,18 @@ class Groups:
             case Variable():
                 return VariableRef(found)
             case _Plain(plain, is_key):
-                if not is_key and plain not in visible:
-                    where = "selected" if plain == self.selected else "used in SELECT, HAVING or ORDER BY"
-                    raise wrong(
-                        f"?{plain} is {where}, but is neither in GROUP BY nor in an aggregate: add it to GROUP BY, or "
-                        f"write SAMPLE(?{plain})",
-                        f"?{plain}",
-                    )
+                if not is_key:
+                    self.check_visible([plain], visible)
                 return VariableRef(plain)
+
+    def check_visible(self, variables: Iterable[Variable], visible: frozenset[Variable]) -> None:
+        """Above a group only its keys and aggregates, and what was made of them, have values."""
+        for variable in variables:
+            if variable not in visible:
+                where = "used in HAVING or ORDER BY" if self.selected is None else "selected"
+                raise wrong(
+                    f"?{variable} is {where}, but is neither in GROUP BY nor in an aggregate: add it to GROUP BY, or "
+                    f"write SAMPLE(?{variable})",
+                    f"?{variable}",
+                    ("HAVING", "ORDER") if self.selected is None else (),
+                )

@@ -1,7 +1,7 @@
 """rdflib's property paths → ours; those that only abbreviate triple patterns become triple patterns.
 
-A sequence becomes a chain with fresh variables, an inverse a triple the other way round, an alternative a union: this is how
-SPARQL 1.1 defines them (18.2.2.4). What repeats or negates stays a path.
+A sequence becomes a chain with fresh variables, an inverse a triple the other way round, an alternative a union: this
+is how SPARQL 1.1 defines them (18.2.2.4, 18.4). What repeats or negates stays a path.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def path_of(path: Any) -> nodes.Path:
         case MulPath():
             return nodes.PathRepeat(path_of(path.path), 0 if path.zero else 1, path.more)
         case NegatedPath():
-            forward = tuple(URIRef(part) for part in path.args if not isinstance(part, InvPath))
-            backward = tuple(URIRef(part.arg) for part in path.args if isinstance(part, InvPath))
+            forward = tuple(URIRef(str(part)) for part in path.args if not isinstance(part, InvPath))
+            backward = tuple(URIRef(str(part.arg)) for part in path.args if isinstance(part, InvPath))
             return nodes.PathNegated(forward, backward)
         case URIRef():
             return URIRef(path)

@@ -1,7 +1,7 @@
 """rdflib's algebra → ours: graph patterns and solution modifiers.
 
-On the way the markers of window blocks become `Window`s, the default graph of C-SPARQL becomes a window around each basic graph
-pattern, and what rdflib's translation of grouping blurs becomes exact again.
+On the way the markers of window blocks become `Window`s, the default graph of C-SPARQL becomes a window around each
+basic graph pattern, and what rdflib's translation of grouping blurs becomes exact again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rdflib.plugins.sparql.parserutils import CompValue
 
 from cqels_py.algebra import nodes
 from cqels_py.algebra.nodes import Expression, Pattern, TermOrVariable, VariableRef
-from cqels_py.algebra.variables import possible_variables
+from cqels_py.algebra.variables import expression_variables, possible_variables
 from cqels_py.parser import paths
 from cqels_py.parser.clauses import Lifted
 from cqels_py.parser.expressions import ExpressionReader, as_list, term_of
@@ -81,7 +81,7 @@ class PatternReader:
 
     def _bgp(self, node: CompValue) -> Pattern:
         order = self._around.order
-        found = []
+        found: list[Pattern] = []
         for subject, predicate, object_ in sorted(node.triples, key=lambda triple: order.get(triple, len(order))):
             one, other = _term(subject), _term(object_)
             if isinstance(predicate, Variable):
@@ -137,7 +137,7 @@ class PatternReader:
     def _check_not_inside(self, what: str, offset: int) -> None:
         if self._inside is not None:
             raise self._around.source.error(
-                f"{what} inside of {self._inside}: write one beside the other, they are joined by the variables they share",
+                f"{what} inside of {self._inside}: write one beside the other; they are joined by what they share",
                 offset,
             )
 
@@ -242,11 +242,21 @@ class PatternReader:
     def _order_by(self, node: CompValue) -> Pattern:
         inner = self.read(node.p)
         conditions = tuple((self._expression(each.expr, inner), each.order == "DESC") for each in node.expr)
+        if _is_grouped(inner):
+            for key, _ in conditions:
+                self._groups.check_visible(expression_variables(key), possible_variables(inner))
         return nodes.OrderBy(inner, conditions)
 
 
 def _keys(node: CompValue) -> tuple[Variable, ...]:
     return tuple(dict.fromkeys(Variable(key) for key in as_list(node.expr or [])))
+
+
+def _is_grouped(pattern: Pattern) -> bool:
+    """Is it the rows of a group, perhaps with HAVING and selected expressions above it?"""
+    while isinstance(pattern, nodes.Filter | nodes.Extend):
+        pattern = pattern.pattern
+    return isinstance(pattern, nodes.Group)
 
 
 def _term(value: Any) -> TermOrVariable:

@@ -1,7 +1,8 @@
 """The parse tree made ready for rdflib's `translateQuery`, which takes some things for granted or loses them.
 
-Names become IRIs and literals keep their lexical form; blank nodes become variables; paths become rdflib's path objects;
-patterns of EXISTS and SERVICE are translated wherever they stand; `SELECT *` and grouping expressions get variables.
+Names become IRIs and literals keep their lexical form; blank nodes become variables; paths become rdflib's path
+objects; patterns of EXISTS and SERVICE are translated wherever they stand; `SELECT *` and grouping expressions get
+variables.
 """
 
 from __future__ import annotations
@@ -93,8 +94,8 @@ class _Preparation:
         query = self._result.tree
         template = self._own_template(query)
         query = traverse(query, visitPost=self._visit)
-        if template is None and query.name == "ConstructQuery" and query.where is not None:
-            template = [part.triples for part in query.where.part or []][0]
+        if template is None and query.name == "ConstructQuery":
+            template = query.where.part[0].triples
         # A blank node of the template is a new one in every solution, whatever the pattern calls so.
         self._blanks = {}
         self._result.template = tuple(self._template_triples(template or []))
@@ -161,7 +162,7 @@ class _Preparation:
             self._result.order.setdefault(triple, len(self._result.order))
 
     def _group(self, node: CompValue) -> None:
-        """A label names one blank node within a basic graph pattern; in two of them it is an error (SPARQL 1.1, 5.1.1)."""
+        """A label names a blank node within one basic graph pattern (SPARQL 1.1, 5.1.1)."""
         self._groups += 1
         for part in node.part or []:
             if part.name == "TriplesBlock":
@@ -172,13 +173,13 @@ class _Preparation:
 
     def _check_labels(self, triple: RawTriple) -> None:
         for term in triple:
-            if isinstance(term, Variable) and str(term) in self._labels:
-                if self._label_groups.setdefault(term, self._groups) != self._groups:
-                    raise wrong(
-                        f"the blank node {term} is used in two groups of triples; there it cannot be the same: "
-                        "use a variable",
-                        str(term),
-                    )
+            if not isinstance(term, Variable) or str(term) not in self._labels:
+                continue
+            if self._label_groups.setdefault(term, self._groups) != self._groups:
+                raise wrong(
+                    f"the blank node {term} is used in two groups of triples, where it is not the same: use a variable",
+                    str(term),
+                )
 
     @staticmethod
     def _translate_inner(node: CompValue) -> None:
@@ -233,7 +234,9 @@ class _Preparation:
 
 
 def _has_own_pattern(query: CompValue) -> bool:
-    return query.where is None or query.where.name != "FakeGroupGraphPatten"
+    if query.where is None:
+        raise wrong("CONSTRUCT WHERE {} without triples makes nothing", "CONSTRUCT")
+    return bool(query.where.name != "FakeGroupGraphPatten")
 
 
 def _triples(lists: list[Any]) -> Iterator[RawTriple]:

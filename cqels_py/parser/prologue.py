@@ -61,10 +61,17 @@ class Prologue:
         prefix, _, local = token.text.partition(":")
         return self.name(prefix, local)
 
-    def check(self, token: Token) -> None:
-        """Raise QuerySyntaxError where a name's prefix is not declared."""
+    def check(self, token: Token, *, begins_iri: bool = False) -> None:
+        """Raise QuerySyntaxError where a name's prefix is not declared. `begins_iri`: there is a '<' in front of it."""
         prefix = token.text.partition(":")[0]
         if prefix not in self.prefixes:
+            if begins_iri:
+                raise self._source.error(
+                    "this '<' begins an IRI that does not end, or has a space or another character that IRIs cannot have",
+                    token.start - 1,
+                )
+            if self._source.text.startswith("//", token.end):
+                raise self._source.error("an IRI is written in angle brackets, without spaces: <http://…>", token.start)
             iri = WELL_KNOWN.get(prefix, "…")
             raise self._source.error(
                 f"the prefix '{prefix}:' of '{token.text}' is not declared: add PREFIX {prefix}: <{iri}>", token.start
@@ -85,5 +92,6 @@ def read_prologue(source: Source, tokens: Sequence[Token], base: str | None) -> 
 def check_prefixes(prologue: Prologue, tokens: Sequence[Token]) -> None:
     """Raise QuerySyntaxError for the first name whose prefix is not declared."""
     for before, token in zip((tokens[-1], *tokens), tokens, strict=False):
-        if token.kind is Kind.NAME and not before.is_word("PREFIX"):
-            prologue.check(token)
+        if token.kind is not Kind.NAME or before.is_word("PREFIX"):
+            continue
+        prologue.check(token, begins_iri=before.is_mark("<") and before.end == token.start)

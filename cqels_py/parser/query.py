@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any
 
 from rdflib import URIRef, Variable
@@ -11,7 +12,7 @@ from rdflib.plugins.sparql.parserutils import CompValue
 
 from cqels_py.algebra import nodes
 from cqels_py.algebra.nodes import ContinuousQuery, Dialect, Pattern, TriplePattern
-from cqels_py.algebra.validate import MOST_NESTED, nesting
+from cqels_py.algebra.validate import MOST_NESTED, asks_windows, nesting
 from cqels_py.errors import QueryError
 from cqels_py.parser import dialects, grammar, syntax_errors
 from cqels_py.parser.clauses import Lifted, lift
@@ -25,8 +26,12 @@ from cqels_py.parser.tokens import Kind, Token, Tokens, tokenize
 _FORMS = ("SELECT", "CONSTRUCT", "ASK", "DESCRIBE")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _NO_WINDOW = (
-    "the query asks no window of a stream, so it would never have a result: ask at least one pattern of a window, as in "
+    "the query asks no window of a stream, so nothing would ever happen: ask at least one pattern of a window, as in "
     "WHERE { STREAM <http://ex.org/stream> [RANGE 10s] { ?s ?p ?o } }"
+)
+_NOT_ASKED = (
+    "no pattern asks one of the windows that the query declares, so nothing would ever happen: ask WINDOW <name> { … } "
+    "(RSP-QL), or GRAPH <stream> { … } of a FROM NAMED STREAM (C-SPARQL)"
 )
 _TOO_DEEP = "the query is nested too deeply: split it, or write long lists of alternatives with IN or VALUES"
 
@@ -36,8 +41,8 @@ def parse(
 ) -> ContinuousQuery:
     """The algebra of a query text.
 
-    `source` names the text in errors (a file's name). `dialect`: None to detect it from the window clauses. `base`: what
-    relative IRIs are resolved against where the text has no BASE; without either they stay as they are.
+    `source` names the text in errors (a file's name). `dialect`: None to detect it from the window clauses. `base`:
+    what relative IRIs are resolved against where the text has no BASE; without either they stay as they are.
 
     Raises QuerySyntaxError (with the place) and UnsupportedQuery.
     """
@@ -68,9 +73,11 @@ class _Parse:
         try:
             query = self._query(tree)
         except Unplaced as problem:
-            raise problem.kind(problem.message, self._source.place(self._near(problem.near))) from None
+            raise problem.kind(problem.message, self._source.place(self._near(problem))) from None
         if nesting(query.pattern) > MOST_NESTED:
             raise self._source.error(_TOO_DEEP, 0)
+        if not asks_windows(query.pattern):
+            raise self._source.error(_NOT_ASKED, self._form().start)
         return query
 
     # --- to rdflib and back ------------------------------------------------------------------------------------------
@@ -90,9 +97,8 @@ class _Parse:
         for token in self._tokens.tokens:
             if token.kind is Kind.STRING and not _within(token.start, clauses):
                 other = "'" if token.text[0] == '"' else '"'
-                for match in _ESCAPED.finditer(token.text):
-                    if match[1] == other:
-                        edits.append((token.start + match.start(), token.start + match.end(), other))
+                quotes = (match for match in _ESCAPED.finditer(token.text) if match[1] == other)
+                edits += [(token.start + match.start(), token.start + match.end(), other) for match in quotes]
         return edits
 
     def _outside_of_clauses(self) -> list[Token]:
@@ -113,8 +119,6 @@ class _Parse:
     def _algebra(self, tree: CompValue) -> CompValue:
         try:
             algebra: CompValue = translateQuery([[], tree]).algebra  # type: ignore[arg-type]
-        except Unplaced:
-            raise
         except Exception as error:
             message = f"this is not a query that can be understood: {error}"
             raise self._source.error(message, self._form().start) from error
@@ -128,6 +132,7 @@ class _Parse:
         if form in ("ASK", "CONSTRUCT"):
             pattern = _without_projection(pattern)
         sets = algebra.datasetClause or []
+        named = [each.named for each in sets if each.named is not None]
         defaults = dialects.DEFAULTS[self._dialect]
         return ContinuousQuery(
             form=form,
@@ -140,12 +145,12 @@ class _Parse:
             name=self._lifted.name,
             template=template,
             static_from=tuple(URIRef(each.default) for each in sets if each.default is not None),
-            static_named=tuple(URIRef(each.named) for each in sets if each.named is not None),
+            static_named=tuple(URIRef(name) for name in named if name not in self._lifted.sources),
             describe=_described(prepared.describe, pattern),
             prefixes=tuple(self._prologue.prefixes.items()),
         )
 
-    # --- places --------------------------------------------------------------------------------------------------------
+    # --- places ------------------------------------------------------------------------------------------------------
 
     def _form(self) -> Token:
         """SELECT, CONSTRUCT, ASK or DESCRIBE."""
@@ -161,13 +166,16 @@ class _Parse:
 
     def _bound_at(self, variable: Variable) -> int:
         tokens = self._tokens.tokens
-        for word, token in zip(tokens, tokens[1:], strict=False):
-            if word.is_word("AS") and token.kind is Kind.VARIABLE and token.text[1:] == variable:
+        for word, token in pairwise(tokens):
+            if word.is_word("AS") and token.kind is Kind.VARIABLE and token.text[1:] == str(variable):
                 return token.start
         return self._form().start
 
-    def _near(self, near: str) -> int:
-        for token in self._outside_of_clauses():
+    def _near(self, problem: Unplaced) -> int:
+        near = problem.near
+        tokens = self._outside_of_clauses()
+        start = next((at for at, token in enumerate(tokens) if token.is_word(*problem.after)), 0)
+        for token in tokens[start:]:
             same = token.text.upper() == near.upper()
             if same or (token.kind in (Kind.IRI, Kind.NAME) and self._iri(token) == near):
                 return token.start

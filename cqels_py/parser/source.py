@@ -58,19 +58,21 @@ class EditedText:
 class Unplaced(Exception):
     """Something is wrong, found where offsets are no longer known: `near` is a token of the text that shows it.
 
-    A keyword in any case, a variable, a blank node, or the full IRI of a name.
+    A keyword in any case, a variable, a blank node, or the full IRI of a name; looked for behind the first of the
+    keywords `after`, if there is one.
     """
 
-    def __init__(self, kind: type[QueryError], message: str, near: str) -> None:
+    def __init__(self, kind: type[QueryError], message: str, near: str, after: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.kind = kind
         self.message = message
         self.near = near
+        self.after = after
 
 
-def wrong(message: str, near: str) -> Unplaced:
+def wrong(message: str, near: str, after: tuple[str, ...] = ()) -> Unplaced:
     """Will be a QuerySyntaxError with a place."""
-    return Unplaced(QuerySyntaxError, message, near)
+    return Unplaced(QuerySyntaxError, message, near, after)
 
 
 def unsupported(message: str, near: str) -> Unplaced:

@@ -9,8 +9,12 @@ from cqels_py.parser.source import Source
 from cqels_py.parser.tokens import Kind, Token
 
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
-_MANY = 7
-_OF_EXPRESSIONS = ("BOUND", "REGEX")
+_MOST_WORDS = 7
+_LITERALS = {"a string", "a number", "true", "false", "'+'", "'-'"}
+_TERMS = _LITERALS | {"a variable", "an IRI", "a blank node", "a", "'['", "'('", "'!'", "'^'", "'/'", "'|'"}
+_OPERATORS = {"'+'", "'-'", "'*'", "'/'", "'='", "'!='", "'>'", "'<='", "'>='", "'&&'", "'||'", "IN", "NOT", "an IRI"}
+_PATTERNS = {"OPTIONAL", "FILTER", "MINUS", "GRAPH", "SERVICE", "BIND", "VALUES", "'{'", "'.'"}
+_STRUCTURE = {"AS", "DISTINCT", "ASC", "DESC", "FROM", "WHERE", "LIMIT", "OFFSET", "VALUES", "HAVING", "ORDER", "GROUP"}
 
 
 def explain(source: Source, tokens: Sequence[Token], offset: int, expected: Sequence[str]) -> QuerySyntaxError:
@@ -19,10 +23,9 @@ def explain(source: Source, tokens: Sequence[Token], offset: int, expected: Sequ
     token = _token_at(tokens, offset)
     if unbalanced is not None and (token.kind is Kind.END or token.text in _CLOSING.values()):
         return unbalanced
-    wanted = _words(expected)
+    before = tokens[max(0, tokens.index(token) - 1)]
+    wanted = "a prefix with its colon, such as ex:" if before.is_word("PREFIX") else _words(expected)
     found = "the query ends too early" if token.kind is Kind.END else f"unexpected {token}"
-    if token.is_mark("<"):
-        found += ", which begins an IRI that never ends"
     return source.error(f"{found}; expected {wanted}" if wanted else found, token.start)
 
 
@@ -32,15 +35,25 @@ def _token_at(tokens: Sequence[Token], offset: int) -> Token:
 
 
 def _words(expected: Sequence[str]) -> str:
-    """What was expected, shortened where it is every function there is."""
-    words = list(dict.fromkeys(expected))
-    if all(each in words for each in _OF_EXPRESSIONS):
-        parts_of_expressions = {"a string", "a number", "a variable", "an IRI", "'('", "'!'", "'+'", "'-'", "NOT"}
-        words = [word for word in words if not (word.isupper() or word.isalpha() or word in parts_of_expressions)]
-        words.insert(0, "an expression")
-    if len(words) > _MANY:
+    """What was expected, by its kind where it is everything of a kind."""
+    words = set(expected)
+    kinds: list[str] = []
+    if {"BOUND", "REGEX"} <= words:
+        kinds.append("an expression" if "a variable" in words else "an expression in parentheses or a function")
+        words -= {word for word in words if word[0].isupper() and word not in _STRUCTURE} | _TERMS
+    elif {"OPTIONAL", "FILTER"} <= words:
+        kinds.append("a pattern")
+        words -= _PATTERNS | _TERMS | _OPERATORS
+    elif {"a string", "a number"} <= words:
+        kinds.append("a term")
+        words -= _TERMS
+    elif {"'+'", "'*'"} <= words:
+        kinds.append("an operator")
+        words -= _OPERATORS
+    kinds += [word for word in dict.fromkeys(expected) if word in words]
+    if len(kinds) > _MOST_WORDS:
         return ""
-    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""
+    return " or ".join(filter(None, [", ".join(kinds[:-1]), *kinds[-1:]]))
 
 
 def _unbalanced(source: Source, tokens: Sequence[Token]) -> QuerySyntaxError | None:

@@ -1,7 +1,7 @@
 """A light tokenizer: enough to find window clauses, never what SPARQL means by the rest.
 
-In SPARQL a bare word is a keyword, so `STREAM` or `WINDOW` as a word always begins a clause of ours; inside strings, IRIs,
-comments, prefixed names and variables they are no words.
+In SPARQL a bare word is a keyword, so `STREAM` or `WINDOW` as a word always belongs to a clause of ours; inside
+strings, IRIs, comments, prefixed names and variables they are no words.
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ class Token:
         return self.kind is Kind.MARK and self.text == mark
 
     def __str__(self) -> str:
+        if self.is_mark("<"):
+            return "'<', which begins an IRI that never ends"
         return "the end of the query" if self.kind is Kind.END else f"'{self.text}'"
 
 
@@ -106,13 +108,19 @@ class Cursor:
     def here(self) -> Token:
         return self._tokens[self._at]
 
+    def ahead(self, count: int = 1) -> Token:
+        """A token further on; the end stands behind itself."""
+        return self._tokens[min(self._at + count, len(self._tokens) - 1)]
+
+    @property
+    def position(self) -> int:
+        """How many tokens have been passed."""
+        return self._at
+
     @property
     def before(self) -> Token:
         """The token just passed."""
         return self._tokens[self._at - 1]
-
-    def ahead(self, count: int = 1) -> Token:
-        return self._tokens[min(self._at + count, len(self._tokens) - 1)]
 
     @property
     def at_end(self) -> bool:
