@@ -40,7 +40,7 @@ def _words(expected: Sequence[str]) -> str:
     kinds: list[str] = []
     if {"BOUND", "REGEX"} <= words:
         kinds.append("an expression" if "a variable" in words else "an expression in parentheses or a function")
-        words -= {word for word in words if word[0].isupper() and word not in _STRUCTURE} | _TERMS
+        words -= {word for word in words if word.isidentifier() and word not in _STRUCTURE} | _TERMS
     elif {"OPTIONAL", "FILTER"} <= words:
         kinds.append("a pattern")
         words -= _PATTERNS | _TERMS | _OPERATORS
