@@ -10,6 +10,7 @@ from rdflib.plugins.sparql.parserutils import CompValue
 
 from cqels_py.algebra.nodes import AggregateCall, Call, Constant, Exists, Expression, Pattern, Term
 from cqels_py.parser.grammar import Nil
+from cqels_py.parser.prepare import CONDITION
 from cqels_py.parser.source import unsupported, wrong
 
 _OPERANDS = ("arg", "arg1", "arg2", "arg3", "text", "pattern", "replacement", "start", "length", "flags")
@@ -52,6 +53,8 @@ class ExpressionReader:
 
     def _compound(self, value: CompValue) -> Expression:
         name = value.name
+        if name == CONDITION:
+            return self.read(value.expr)
         if name in _SIGNS:
             return Call(_SIGNS[name], (self.read(value.expr),))
         if name.endswith("Expression"):
@@ -115,14 +118,21 @@ class ExpressionReader:
 
 
 def _connected(operator: str, operands: list[Expression]) -> Expression:
-    """A chain of || or &&, to the left; a long one as a balanced tree, which is the same and not as deep."""
+    """A chain of || or &&, to the left; a long one as a balanced tree, which means the same and is not as deep."""
     if len(operands) > _LONG_CHAIN:
-        half = len(operands) // 2
-        return Call(operator, (_connected(operator, operands[:half]), _connected(operator, operands[half:])))
+        return _balanced(operator, operands)
     joined, *others = operands
     for operand in others:
         joined = Call(operator, (joined, operand))
     return joined
+
+
+def _balanced(operator: str, operands: list[Expression]) -> Expression:
+    # Small leaves, so that the chain as which the left side is printed is not a long one: it reads back as it was.
+    if len(operands) <= _LONG_CHAIN // 2:
+        return _connected(operator, operands)
+    half = len(operands) // 2
+    return Call(operator, (_balanced(operator, operands[:half]), _balanced(operator, operands[half:])))
 
 
 def aggregate_name(value: CompValue) -> str:

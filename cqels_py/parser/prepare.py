@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from rdflib import BNode, Literal, URIRef, Variable
+from rdflib import XSD, BNode, Literal, URIRef, Variable
 from rdflib.paths import InvPath
 from rdflib.plugins.sparql.algebra import translateGroupGraphPattern, translatePath, traverse
 from rdflib.plugins.sparql.parserutils import CompValue
@@ -25,6 +25,9 @@ STAR = Variable("*")
 
 ALIAS = "alias"
 """Where an aggregate that is selected by itself keeps the name it is selected as."""
+
+CONDITION = "Condition"
+"""A node around the condition of a filter, which is true in Python."""
 
 RawTriple = tuple[Any, Any, Any]
 
@@ -80,6 +83,7 @@ class _Preparation:
             "DistinctPath": self._distinct_path,
             "PathNegatedPropertySet": self._negated,
             "GroupGraphPatternSub": self._group,
+            "Filter": self._keep_filter,
             "TriplesBlock": self._remember_order,
             "Builtin_EXISTS": self._translate_inner,
             "Builtin_NOTEXISTS": self._translate_inner,
@@ -140,7 +144,8 @@ class _Preparation:
         return self._prologue.name(prefix, str(node.localname or ""))
 
     def _literal(self, node: CompValue) -> Literal:
-        datatype = None if node.datatype is None else node.datatype
+        # RDF 1.1: a string with and without its datatype is one term.
+        datatype = None if node.datatype in (None, XSD.string) else node.datatype
         return Literal(str(node.string), lang=node.lang, datatype=datatype, normalize=False)
 
     # --- paths -----------------------------------------------------------------------------------------------------
@@ -180,6 +185,11 @@ class _Preparation:
                     f"the blank node {term} is used in two groups of triples, where it is not the same: use a variable",
                     str(term),
                 )
+
+    @staticmethod
+    def _keep_filter(node: CompValue) -> None:
+        """rdflib drops a filter whose condition is false in Python: FILTER(false), FILTER(0), FILTER(NOW())."""
+        node["expr"] = CompValue(CONDITION, expr=node.expr)
 
     @staticmethod
     def _translate_inner(node: CompValue) -> None:
