@@ -113,7 +113,7 @@ class _Run:
 
     def run(self) -> None:
         self._query.subscribe_batches(self._take)
-        streams = {iri: source for iri, source in self._job.streams.items() if iri in self._query.streams}
+        streams = {iri: self._source(iri) for iri in self._job.streams if iri in self._query.streams}
         predicate = self._job.time_predicate
         times = dict.fromkeys(streams, predicate) if predicate else {}
         try:
@@ -122,6 +122,15 @@ class _Run:
             pass
         finally:
             self._finish(self._engine.statistics)
+
+    def _source(self, iri: str) -> Any:
+        source = self._job.streams[iri]
+        if isinstance(source, str):
+            return source
+        from cqels_py.cli.record_batches import element_batches
+
+        number = self._query.streams.index(iri)
+        return element_batches(source, self._engine.dictionary, number, self._job.batch)
 
     def _take(self, batch: ResultBatch) -> None:
         if self._left is None:

@@ -43,7 +43,8 @@ def reported(text: str | None = None) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, Exit) or os.environ.get("CQELS_DEBUG"):
             raise
-        say(f"error: {type(error).__name__}: {error}\nThis should not happen; CQELS_DEBUG=1 shows where it did.")
+        first_line = str(error).partition("\n")[0]
+        say(f"error: {type(error).__name__}: {first_line}\nThis should not happen; CQELS_DEBUG=1 shows where it did.")
         raise Exit(FAILED) from None
 
 

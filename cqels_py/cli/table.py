@@ -86,13 +86,17 @@ class AnswerTable:
         if self._console.is_terminal:
             self.show(line)
         else:
-            self._console.print(self._table())
+            self._console.print(*self._title(), self._table(), sep="\n")
         if self._live is not None:
             self._live.stop()
 
+    def _title(self) -> list[Text]:
+        title = self._heading.title
+        return [Text(title, style="bold", no_wrap=True, overflow="ellipsis")] if title else []
+
     def _table(self) -> Table:
         room = self._room()
-        table = Table(title=self._heading.title or None, title_justify="left", title_style="bold")
+        table = Table()
         texts = self._texts(room)
         for number, variable in enumerate(self._heading.variables):
             numeric = bool(texts) and all(_is_number(row[number]) for row in texts)

@@ -1,0 +1,37 @@
+"""Streams that come as Arrow record batches, in pieces as small as somebody who watches wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from cqels_py.batches.elements import ElementBatch
+from cqels_py.connectors.tabular import elements_from_arrow
+
+if TYPE_CHECKING:
+    from cqels_py.dictionary.dictionary import Dictionary
+
+
+def element_batches(
+    batches: Iterable[pa.RecordBatch], dictionary: Dictionary, stream: int, at_once: int | None
+) -> Iterator[ElementBatch]:
+    """Elements of the stream with number `stream`, at most `at_once` in a batch."""
+    for batch in batches:
+        for piece in [batch] if at_once is None else pieces(batch, at_once):
+            yield from elements_from_arrow(pa.Table.from_batches([piece]), dictionary=dictionary, stream=stream)
+
+
+def pieces(batch: pa.RecordBatch, at_once: int) -> Iterator[pa.RecordBatch]:
+    """The batch cut into slices of `at_once` elements: runs of rows with the same time and graph."""
+    if batch.num_rows == 0:
+        return
+    time = batch.column("time").to_numpy()
+    graph = batch.column("graph").dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    starts = np.flatnonzero((np.diff(time, prepend=time[0] - 1) != 0) | (np.diff(graph, prepend=-1) != 0))
+    cuts = [*starts[::at_once].tolist(), batch.num_rows]
+    for first, last in pairwise(cuts):
+        yield batch.slice(first, last - first)
