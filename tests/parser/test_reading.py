@@ -1,4 +1,4 @@
-"""Details of what is read: durations, expressions that print and read back, names, defaults, thread safety."""
+"""Details of what is read: durations, numbers, names, defaults, thread safety."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from rdflib import XSD, Literal, URIRef, Variable
 
 from cqels_py.algebra import nodes
 from cqels_py.algebra.nodes import Call, Dialect, Expression, Output
-from cqels_py.algebra.printer import expression_text
 from cqels_py.errors import QueryError
 from cqels_py.parser import parse
-from tests.algebra.test_printer import EXPRESSIONS
 from tests.generators import FEATURES, FEW, RSP_QL_WINDOWS, WINDOWS, Scenario, scenarios
 
 BLOCK = "STREAM <s> [NOW] { ?x ?p ?y }"
@@ -62,11 +60,6 @@ def condition(text: str) -> Expression:
     pattern = parse(f"ASK {{ {BLOCK} FILTER({text}) }}").pattern
     assert isinstance(pattern, nodes.Filter)
     return pattern.condition
-
-
-@given(EXPRESSIONS)
-def test_a_printed_expression_reads_back(expression: Expression) -> None:
-    assert condition(expression_text(expression)) == expression
 
 
 @pytest.mark.parametrize("lexical", ["-2.25", "-1.50e-3", "+1.0", "007", "1.50", ".5", "1.e3"])
