@@ -157,3 +157,9 @@ def _operands(expression: Expression) -> list[str]:
 )  # fmt: skip
 def test_expressions_as_sparql_has_them(text: str, expression: Expression) -> None:
     assert read(text) == expression
+
+
+def test_an_ill_typed_literal_is_a_term_like_others(caplog: pytest.LogCaptureFixture) -> None:
+    found = read(f"?x = 'abc'^^<{XSD.integer}>")
+    assert caplog.records == []
+    assert expression_text(found) == f'?x = "abc"^^<{XSD.integer}>'
