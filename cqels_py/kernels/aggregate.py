@@ -31,7 +31,7 @@ from cqels_py.kernels.decimals import (
     scaled_id,
 )
 from cqels_py.kernels.heaps import BAG_WORDS, bag_clear, bag_first, bag_put, bag_room
-from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import ZERO, add, find, hash_row
 
 COUNT_ALL, COUNT, SUM, AVG, MIN, MAX = range(6)
@@ -91,7 +91,7 @@ def _add_apart(apart, at, value, sign):
     apart[at] = new
 
 
-@jit
+@jit_flat
 def _take_odd(words, at, apart, apart_at, index, sign, odd_kind, odd_words, odd_real):
     """An argument without an inline id: an error, a large number, or a float written with an exponent."""
     kind = odd_kind[index]
@@ -154,7 +154,7 @@ def _real128(hi, lo):
     return np.float64(hi) * 18446744073709551616.0 + np.float64(lo)
 
 
-@jit
+@jit_flat
 def _defer(tag, hi, lo, scale, real, cursor, late, late_real):
     index = cursor[LATE]
     late[index, 0] = tag
@@ -166,7 +166,7 @@ def _defer(tag, hi, lo, scale, real, cursor, late, late_real):
     return np.int64(PROVISIONAL) | index
 
 
-@jit
+@jit_flat
 def _total(words, at, apart, apart_at, average, cursor, late, late_real):
     """The id of a SUM or AVG; 0 if a member is no number."""
     if words[at + ERRORS] > 0:
@@ -229,14 +229,13 @@ def _total(words, at, apart, apart_at, average, cursor, late, late_real):
     return _defer(tag, np.int64(0), np.uint64(0), np.int64(0), value, cursor, late, late_real)
 
 
-@jit
+@jit_flat
 def finish_tick(
     cursor, n_keys, keys, counts, meta, functions, places, words, group_words, apart, heap, last, shown, touched, in_touched,
-    out_tick, out_sign, out, late, late_real,
+    out_tick, out_sign, out, late, late_real, fresh,
 ):  # fmt: skip
     """Deliver the changed rows of the groups touched at cursor[TICK]. Without keys there is one group, and always."""
     aggregates = len(functions)
-    fresh = np.empty(aggregates, np.int64)
     for i in range(cursor[TOUCHED]):
         group = np.int64(touched[i])
         in_touched[group] = 0
@@ -289,21 +288,18 @@ def finish_tick(
     cursor[TOUCHED] = 0
 
 
-@jit
-def open_group(table, counts, meta):
+@jit_flat
+def open_group(table, counts, meta, scratch, free):
     """The single group of an aggregation without keys, before any mapping: entry 0 of an empty index."""
-    scratch = np.zeros((1, 1), np.int64)
-    add(
-        table, np.int64(len(table) - 1), scratch[0], 0, scratch, 0, hash_row(scratch, 0, 0), counts,
-        np.zeros(1, np.int32), meta,
-    )  # fmt: skip
+    mask = np.int64(len(table) - 1)
+    add(table, mask, counts, 0, scratch, 0, hash_row(scratch, 0, 0), counts, free, meta)
 
 
-@jit
+@jit_flat
 def take(
     tick, sign, key_columns, arguments, identities, cursor, n_keys, table, mask, keys, counts, free, meta, functions, places, words,
     group_words, apart, heap, heap_meta, texts, spans, distinct, d_table, d_keys, d_counts, d_free, d_meta, d_scratch,
-    odd_kind, odd_words, odd_real, last, shown, touched, in_touched, out_tick, out_sign, out, late, late_real,
+    odd_kind, odd_words, odd_real, last, shown, touched, in_touched, out_tick, out_sign, out, late, late_real, fresh,
 ):  # fmt: skip
     """Rows from cursor[ROW] on into their groups; rows of the answer that change at each tick go out.
 
@@ -318,7 +314,7 @@ def take(
             if cursor[TOUCHED] > 0:
                 finish_tick(
                     cursor, n_keys, keys, counts, meta, functions, places, words, group_words, apart, heap, last, shown,
-                    touched, in_touched, out_tick, out_sign, out, late, late_real,
+                    touched, in_touched, out_tick, out_sign, out, late, late_real, fresh,
                 )  # fmt: skip
             cursor[TICK] = tick[row]
         hashed = hash_row(key_columns, row, n_keys)

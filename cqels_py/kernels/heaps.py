@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.join import RING_TOP
 from cqels_py.kernels.order import order_terms
 
@@ -28,7 +28,7 @@ def _before(a, b, largest, texts, spans):
     return order > 0 if largest else order < 0
 
 
-@jit
+@jit_flat
 def _sift_up(heap, offset, at, value, largest, texts, spans):
     while at > 0:
         parent = (at - 1) >> 1
@@ -39,7 +39,7 @@ def _sift_up(heap, offset, at, value, largest, texts, spans):
     heap[offset + at] = value
 
 
-@jit
+@jit_flat
 def _sift_down(heap, offset, size, at, value, largest, texts, spans):
     while True:
         child = 2 * at + 1
@@ -54,7 +54,7 @@ def _sift_down(heap, offset, size, at, value, largest, texts, spans):
     heap[offset + at] = value
 
 
-@jit
+@jit_flat
 def _drop_first(words, at, heap, largest, texts, spans):
     size = words[at + _SIZE] - 1
     words[at + _SIZE] = size
@@ -91,20 +91,45 @@ def make_room(words, at, heap, heap_meta):
     return True
 
 
-@jit
+@jit_flat
+def _sort(heap, offset, size):
+    """Sort a run of ids in place (heapsort: no memory of its own)."""
+    for start in range(2 * size - 1, 0, -1):
+        # First every parent sinks (start from size on), then the largest goes to the end, again and again.
+        if start >= size:
+            at, length = start - size, size
+            value = heap[offset + at]
+        else:
+            at, length = 0, start
+            value = heap[offset + start]
+            heap[offset + start] = heap[offset]
+        while True:
+            child = 2 * at + 1
+            if child >= length:
+                break
+            if child + 1 < length and heap[offset + child + 1] > heap[offset + child]:
+                child += 1
+            if heap[offset + child] <= value:
+                break
+            heap[offset + at] = heap[offset + child]
+            at = child
+        heap[offset + at] = value
+
+
+@jit_flat
 def _rebuild(words, at, heap, largest, texts, spans):
     """Take what has gone out of the first heap, whatever its place. Sorted by id: any order serves to find equal ones."""
     offset, size = words[at + _OFFSET], words[at + _SIZE]
     gone_offset, gone_size = words[at + _GONE + _OFFSET], words[at + _GONE + _SIZE]
-    came = np.sort(heap[offset : offset + size])
-    gone = np.sort(heap[gone_offset : gone_offset + gone_size])
+    _sort(heap, offset, size)
+    _sort(heap, gone_offset, gone_size)
     kept = 0
     g = 0
     for i in range(size):
-        if g < gone_size and gone[g] == came[i]:
+        if g < gone_size and heap[gone_offset + g] == heap[offset + i]:
             g += 1
         else:
-            heap[offset + kept] = came[i]
+            heap[offset + kept] = heap[offset + i]
             kept += 1
     words[at + _SIZE] = kept
     words[at + _GONE + _SIZE] = 0
@@ -118,7 +143,7 @@ def bag_room(words, at, sign, heap, heap_meta):
     return make_room(words, at if sign > 0 else at + _GONE, heap, heap_meta)
 
 
-@jit
+@jit_flat
 def bag_put(words, at, sign, value, heap, largest, texts, spans):
     """A member comes or goes; `bag_room` has said that there is room."""
     place = at if sign > 0 else at + _GONE

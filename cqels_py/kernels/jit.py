@@ -27,8 +27,8 @@ def jit(function: Function) -> Function:
 
 
 def jit_inline(function: Function) -> Function:
-    """For helpers of a few lines inside hot loops: LLVM puts them into their callers."""
-    compiled = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
+    """For helpers of a few lines inside hot loops, which allocate nothing: LLVM puts them into their callers."""
+    compiled = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True, _nrt=False)(function)
     return cast(Function, _watch_imports(compiled))
 
 
@@ -51,3 +51,10 @@ def _fingerprint(module: str) -> str:
     text = path.read_text()
     imported = [_fingerprint(name) for name in dict.fromkeys(_IMPORT.findall(text)) if name != module]
     return hashlib.blake2b("\n".join([text, *imported]).encode(), digest_size=16).hexdigest()
+
+
+def jit_flat(function: Function) -> Function:
+    """As `jit`, for kernels that allocate nothing: without reference counting, which costs an atomic operation for each array
+    whenever a helper is inlined (a multiple of the kernel's own time)."""
+    compiled = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)(function)
+    return cast(Function, _watch_imports(compiled))

@@ -22,11 +22,13 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.hashing import combine, mix
-from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.jit import jit, jit_flat, jit_inline
 
 # ports
 BASE, WIDTH, MASK, FIFO, HEAD, TAIL, CHAIN, FULL, FIRST_INDEX, LAST_INDEX, LOOSE, BOUND = range(12)
 PORT_FIELDS = 12
+COLUMNS = 64
+"""The most columns of a port: the stride of `variable_of`."""
 # indexes
 PORT, TABLE, TABLE_MASK, TABLE_USED, TABLE_ZERO, KEY_FIRST, KEY_WIDTH, POSITIONS = range(8)
 INDEX_FIELDS = 8
@@ -79,12 +81,12 @@ def _key_of_leaf(cells, leaf, key_columns, first, width):
 
 
 @jit_inline
-def _key_of_binding(bindings, depth, key_variables, first, width):
+def _key_of_binding(bindings, depth, n_variables, key_variables, first, width):
     if width == 1:
-        return bindings[depth, key_variables[first]]
+        return bindings[depth * n_variables + key_variables[first]]
     key = np.int64(width + 1)
     for k in range(first, first + width):
-        key = combine(key, bindings[depth, key_variables[k]])
+        key = combine(key, bindings[depth * n_variables + key_variables[k]])
     return key | np.int64(1)
 
 
@@ -106,16 +108,18 @@ def _allocate_ring(rings, ring_meta, size):
 @jit_inline
 def _insert(index, indexes, key_columns, cells, leaf, slot, tables, rings, ring_meta, positions):
     """Enter a leaf in a ring index. 0, or why it cannot be yet."""
-    key = _key_of_leaf(cells, leaf, key_columns, indexes[index, KEY_FIRST], indexes[index, KEY_WIDTH])
-    mask = indexes[index, TABLE_MASK]
-    base = indexes[index, TABLE]
+    key = _key_of_leaf(
+        cells, leaf, key_columns, indexes[index * INDEX_FIELDS + KEY_FIRST], indexes[index * INDEX_FIELDS + KEY_WIDTH]
+    )
+    mask = indexes[index * INDEX_FIELDS + TABLE_MASK]
+    base = indexes[index * INDEX_FIELDS + TABLE]
     position = mix(key) & mask
     at = base + position * ENTRY
     while tables[at] != key and tables[at] != 0:
         position = (position + 1) & mask
         at = base + position * ENTRY
     if tables[at] == 0:
-        if (indexes[index, TABLE_USED] + 1) * 5 > (mask + 1) * 3:
+        if (indexes[index * INDEX_FIELDS + TABLE_USED] + 1) * 5 > (mask + 1) * 3:
             return TABLE_FULL
         offset = _allocate_ring(rings, ring_meta, _SMALLEST_RING)
         if offset < 0:
@@ -124,8 +128,8 @@ def _insert(index, indexes, key_columns, cells, leaf, slot, tables, rings, ring_
         tables[at + 1] = offset
         tables[at + 2] = np.int64(_SMALLEST_RING) << _SHIFT
         tables[at + 3] = 0
-        indexes[index, TABLE_USED] += 1
-        indexes[index, TABLE_ZERO] += 1
+        indexes[index * INDEX_FIELDS + TABLE_USED] += 1
+        indexes[index * INDEX_FIELDS + TABLE_ZERO] += 1
     count = tables[at + 3]
     word = tables[at + 2]
     size = word >> _SHIFT
@@ -148,39 +152,43 @@ def _insert(index, indexes, key_columns, cells, leaf, slot, tables, rings, ring_
     rings[tables[at + 1] + place] = slot
     tables[at + 3] = count + 1
     if count == 0:
-        indexes[index, TABLE_ZERO] -= 1
-    if indexes[index, POSITIONS] >= 0:
-        positions[indexes[index, POSITIONS] + slot] = place
+        indexes[index * INDEX_FIELDS + TABLE_ZERO] -= 1
+    if indexes[index * INDEX_FIELDS + POSITIONS] >= 0:
+        positions[indexes[index * INDEX_FIELDS + POSITIONS] + slot] = place
     return DONE
 
 
 @jit_inline
 def _remove(index, indexes, key_columns, cells, leaf, slot, tables, rings, positions):
     """Take a leaf out of a ring index: the oldest of its key where leaves expire in order, else wherever it stands."""
-    key = _key_of_leaf(cells, leaf, key_columns, indexes[index, KEY_FIRST], indexes[index, KEY_WIDTH])
-    at = _entry(tables, indexes[index, TABLE], indexes[index, TABLE_MASK], key)
+    key = _key_of_leaf(
+        cells, leaf, key_columns, indexes[index * INDEX_FIELDS + KEY_FIRST], indexes[index * INDEX_FIELDS + KEY_WIDTH]
+    )
+    at = _entry(tables, indexes[index * INDEX_FIELDS + TABLE], indexes[index * INDEX_FIELDS + TABLE_MASK], key)
     word = tables[at + 2]
     count = tables[at + 3] - 1
     tables[at + 3] = count
     if count == 0:
-        indexes[index, TABLE_ZERO] += 1
-    if indexes[index, POSITIONS] < 0:
+        indexes[index * INDEX_FIELDS + TABLE_ZERO] += 1
+    if indexes[index * INDEX_FIELDS + POSITIONS] < 0:
         size = word >> _SHIFT
         head = ((word & _LOW) + 1) & ((np.int64(1) << size) - 1)
         tables[at + 2] = (size << _SHIFT) | head
     else:
         offset = tables[at + 1]
-        place = np.int64(positions[indexes[index, POSITIONS] + slot])
+        place = np.int64(positions[indexes[index * INDEX_FIELDS + POSITIONS] + slot])
         last = rings[offset + count]
         rings[offset + place] = last
-        positions[indexes[index, POSITIONS] + last] = place
+        positions[indexes[index * INDEX_FIELDS + POSITIONS] + last] = place
 
 
 @jit_inline
 def _equal_leaf(index, indexes, key_columns, cells, base, leaf, width, tables, rings):
     """The slot of a stored leaf with the same ids as the cells at `leaf`, through the index over all columns."""
-    key = _key_of_leaf(cells, leaf, key_columns, indexes[index, KEY_FIRST], indexes[index, KEY_WIDTH])
-    at = _entry(tables, indexes[index, TABLE], indexes[index, TABLE_MASK], key)
+    key = _key_of_leaf(
+        cells, leaf, key_columns, indexes[index * INDEX_FIELDS + KEY_FIRST], indexes[index * INDEX_FIELDS + KEY_WIDTH]
+    )
+    at = _entry(tables, indexes[index * INDEX_FIELDS + TABLE], indexes[index * INDEX_FIELDS + TABLE_MASK], key)
     if at < 0:
         return np.int64(-1)
     offset = tables[at + 1]
@@ -199,13 +207,13 @@ def _equal_leaf(index, indexes, key_columns, cells, base, leaf, width, tables, r
 
 
 @jit_inline
-def _compatible(check, loose, cells, leaf, variable_of, port, bindings, depth):
+def _compatible(check, loose, cells, leaf, variable_of, port, bindings, depth, n_variables):
     """Do the checked columns of a leaf agree with the bindings? An unbound one (id 0) agrees with anything."""
     column = 0
     while check != 0:
         if check & 1:
             here = cells[leaf + column]
-            there = bindings[depth, variable_of[port, column]]
+            there = bindings[depth * n_variables + variable_of[port * COLUMNS + column]]
             if here != there and not (loose >> column & 1 and (here == 0 or there == 0)):
                 return False
         check >>= 1
@@ -217,11 +225,11 @@ def _compatible(check, loose, cells, leaf, variable_of, port, bindings, depth):
 def _bind(cells, leaf, width, variable_of, port, bindings, depth, n_variables):
     """The bindings of the next depth: those of `depth` and the leaf's."""
     for v in range(n_variables):
-        bindings[depth + 1, v] = bindings[depth, v]
+        bindings[(depth + 1) * n_variables + v] = bindings[depth * n_variables + v]
     for c in range(width):
         value = cells[leaf + c]
         if value != 0:
-            bindings[depth + 1, variable_of[port, c]] = value
+            bindings[(depth + 1) * n_variables + variable_of[port * COLUMNS + c]] = value
 
 
 @jit_inline
@@ -236,7 +244,7 @@ def _remember(chosen, n, results, result_meta, chains, ports):
     at = node * 3 * n
     for p in range(n):
         slot = chosen[p]
-        chain = ports[p, CHAIN] + slot
+        chain = ports[p * PORT_FIELDS + CHAIN] + slot
         following = chains[chain]
         results[at + p] = slot
         results[at + n + p] = following
@@ -257,14 +265,14 @@ def _forget(node, n, results, result_meta, chains, ports):
         if previous >= 0:
             results[np.int64(previous) * 3 * n + n + p] = following
         else:
-            chains[ports[p, CHAIN] + results[at + p]] = following
+            chains[ports[p * PORT_FIELDS + CHAIN] + results[at + p]] = following
     # The free list is linked where a live result has a previous one: the places of slots are renumbered in bulk.
     results[at + 2 * n] = result_meta[RESULT_FREE]
     result_meta[RESULT_FREE] = node
 
 
 @jit_inline
-def _choose(depth, bound, n, choices, checks, indexes, key_variables, bindings, tables, stack, cursor):
+def _choose(depth, bound, n, n_variables, choices, checks, indexes, key_variables, bindings, tables, stack, cursor):
     """Algorithm 5: of the ports that the bound ones reach, probe the one with the fewest matches. Writes the stack level."""
     best = np.int64(-1)
     best_count = np.int64(0)
@@ -275,9 +283,16 @@ def _choose(depth, bound, n, choices, checks, indexes, key_variables, bindings, 
         index = choices[bound * n + q]
         if index < 0:
             continue
-        key = _key_of_binding(bindings, depth, key_variables, indexes[index, KEY_FIRST], indexes[index, KEY_WIDTH])
+        key = _key_of_binding(
+            bindings,
+            depth,
+            n_variables,
+            key_variables,
+            indexes[index * INDEX_FIELDS + KEY_FIRST],
+            indexes[index * INDEX_FIELDS + KEY_WIDTH],
+        )
         cursor[PROBES] += 1
-        at = _entry(tables, indexes[index, TABLE], indexes[index, TABLE_MASK], key)
+        at = _entry(tables, indexes[index * INDEX_FIELDS + TABLE], indexes[index * INDEX_FIELDS + TABLE_MASK], key)
         count = np.int64(0)
         if at >= 0:
             count = tables[at + 3]
@@ -287,19 +302,19 @@ def _choose(depth, bound, n, choices, checks, indexes, key_variables, bindings, 
             best_at = at
         if count == 0:
             break
-    stack[depth, L_COUNT] = best_count
-    stack[depth, L_AT] = 0
-    stack[depth, L_SET] = bound
-    stack[depth, L_PORT] = best
+    stack[depth * STACK_FIELDS + L_COUNT] = best_count
+    stack[depth * STACK_FIELDS + L_AT] = 0
+    stack[depth * STACK_FIELDS + L_SET] = bound
+    stack[depth * STACK_FIELDS + L_PORT] = best
     if best_count > 0:
         word = tables[best_at + 2]
-        stack[depth, L_OFFSET] = tables[best_at + 1]
-        stack[depth, L_MASK] = (np.int64(1) << (word >> _SHIFT)) - 1
-        stack[depth, L_HEAD] = word & _LOW
-        stack[depth, L_CHECK] = checks[bound * n + best]
+        stack[depth * STACK_FIELDS + L_OFFSET] = tables[best_at + 1]
+        stack[depth * STACK_FIELDS + L_MASK] = (np.int64(1) << (word >> _SHIFT)) - 1
+        stack[depth * STACK_FIELDS + L_HEAD] = word & _LOW
+        stack[depth * STACK_FIELDS + L_CHECK] = checks[bound * n + best]
 
 
-@jit
+@jit_flat
 def step(
     row_port,
     row_slot,
@@ -330,8 +345,8 @@ def step(
     remember,
 ):
     """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short."""
-    n = np.int64(ports.shape[0])
-    n_variables = bindings.shape[1]
+    n = np.int64(len(chosen))
+    n_variables = np.int64(len(bindings) // (n + 1))
     everything = (np.int64(1) << n) - 1
     room = np.int64(len(out_tick))
     result_room = np.int64(len(results)) // (3 * n)
@@ -340,16 +355,16 @@ def step(
         row = cursor[ROW]
         p = np.int64(row_port[row])
         slot = np.int64(row_slot[row])
-        width = ports[p, WIDTH]
-        leaf = ports[p, BASE] + slot * width
+        width = ports[p * PORT_FIELDS + WIDTH]
+        leaf = ports[p * PORT_FIELDS + BASE] + slot * width
         tick = row_tick[row]
         if cursor[PHASE] == NEW:
-            cursor[AT] = ports[p, FIRST_INDEX]
+            cursor[AT] = ports[p * PORT_FIELDS + FIRST_INDEX]
             if row_sign[row] > 0:
                 for v in range(n_variables):
-                    bindings[0, v] = 0
+                    bindings[0 * n_variables + v] = 0
                 for c in range(width):
-                    bindings[0, variable_of[p, c]] = cells[leaf + c]
+                    bindings[0 * n_variables + variable_of[p * COLUMNS + c]] = cells[leaf + c]
                 chosen[p] = slot
                 cursor[DEPTH] = 0
                 cursor[PHASE] = PROBING
@@ -357,6 +372,7 @@ def step(
                     np.int64(0),
                     np.int64(1) << p,
                     n,
+                    n_variables,
                     choices,
                     checks,
                     indexes,
@@ -367,47 +383,76 @@ def step(
                     cursor,
                 )
             else:
-                if ports[p, FULL] >= 0:
+                if ports[p * PORT_FIELDS + FULL] >= 0:
                     stored = _equal_leaf(
-                        ports[p, FULL], indexes, key_columns, cells, ports[p, BASE], leaf, width, tables, rings
+                        ports[p * PORT_FIELDS + FULL],
+                        indexes,
+                        key_columns,
+                        cells,
+                        ports[p * PORT_FIELDS + BASE],
+                        leaf,
+                        width,
+                        tables,
+                        rings,
                     )
                     if stored < 0:
                         return NOT_STORED
                     # The temporary slot of the negative mapping gives way to that of the leaf it takes back.
                     slot = stored
                     row_slot[row] = np.int32(stored)
-                    leaf = ports[p, BASE] + slot * width
-                for index in range(ports[p, FIRST_INDEX], ports[p, LAST_INDEX]):
+                    leaf = ports[p * PORT_FIELDS + BASE] + slot * width
+                for index in range(ports[p * PORT_FIELDS + FIRST_INDEX], ports[p * PORT_FIELDS + LAST_INDEX]):
                     _remove(index, indexes, key_columns, cells, leaf, slot, tables, rings, positions)
                 cursor[PHASE] = RETRACTING
         if cursor[PHASE] == PROBING:
             depth = cursor[DEPTH]
             while depth >= 0:
-                at = stack[depth, L_AT]
-                count = stack[depth, L_COUNT]
+                at = stack[depth * STACK_FIELDS + L_AT]
+                count = stack[depth * STACK_FIELDS + L_COUNT]
                 if at >= count:
                     depth -= 1
                     continue
-                q = stack[depth, L_PORT]
-                offset = stack[depth, L_OFFSET]
-                ring_mask = stack[depth, L_MASK]
-                head = stack[depth, L_HEAD]
-                check = stack[depth, L_CHECK]
-                bound = stack[depth, L_SET] | (np.int64(1) << q)
-                base = ports[q, BASE]
-                q_width = ports[q, WIDTH]
+                q = stack[depth * STACK_FIELDS + L_PORT]
+                offset = stack[depth * STACK_FIELDS + L_OFFSET]
+                ring_mask = stack[depth * STACK_FIELDS + L_MASK]
+                head = stack[depth * STACK_FIELDS + L_HEAD]
+                check = stack[depth * STACK_FIELDS + L_CHECK]
+                bound = stack[depth * STACK_FIELDS + L_SET] | (np.int64(1) << q)
+                base = ports[q * PORT_FIELDS + BASE]
+                q_width = ports[q * PORT_FIELDS + WIDTH]
                 if bound != everything:
                     other = np.int64(rings[offset + ((head + at) & ring_mask)])
-                    stack[depth, L_AT] = at + 1
+                    stack[depth * STACK_FIELDS + L_AT] = at + 1
                     q_leaf = base + other * q_width
                     if check != 0 and not _compatible(
-                        check, ports[q, LOOSE], cells, q_leaf, variable_of, q, bindings, depth
+                        check,
+                        ports[q * PORT_FIELDS + LOOSE],
+                        cells,
+                        q_leaf,
+                        variable_of,
+                        q,
+                        bindings,
+                        depth,
+                        n_variables,
                     ):
                         continue
                     chosen[q] = other
                     _bind(cells, q_leaf, q_width, variable_of, q, bindings, depth, n_variables)
                     depth += 1
-                    _choose(depth, bound, n, choices, checks, indexes, key_variables, bindings, tables, stack, cursor)
+                    _choose(
+                        depth,
+                        bound,
+                        n,
+                        n_variables,
+                        choices,
+                        checks,
+                        indexes,
+                        key_variables,
+                        bindings,
+                        tables,
+                        stack,
+                        cursor,
+                    )
                     continue
                 k = cursor[OUT]
                 if check == 0 and not remember:
@@ -415,17 +460,17 @@ def step(
                     for x in range(n):
                         if x == q:
                             for j in range(many):
-                                out_pointers[x, k + j] = rings[offset + ((head + at + j) & ring_mask)]
+                                out_pointers[x * room + k + j] = rings[offset + ((head + at + j) & ring_mask)]
                         else:
                             pointer = np.int32(chosen[x])
                             for j in range(many):
-                                out_pointers[x, k + j] = pointer
+                                out_pointers[x * room + k + j] = pointer
                     for j in range(many):
                         out_tick[k + j] = tick
                     for j in range(many):
                         out_sign[k + j] = 1
                     cursor[OUT] = k + many
-                    stack[depth, L_AT] = at + many
+                    stack[depth * STACK_FIELDS + L_AT] = at + many
                     if at + many < count:
                         cursor[DEPTH] = depth
                         return OUT_FULL
@@ -433,32 +478,40 @@ def step(
                 while at < count:
                     other = np.int64(rings[offset + ((head + at) & ring_mask)])
                     if check == 0 or _compatible(
-                        check, ports[q, LOOSE], cells, base + other * q_width, variable_of, q, bindings, depth
+                        check,
+                        ports[q * PORT_FIELDS + LOOSE],
+                        cells,
+                        base + other * q_width,
+                        variable_of,
+                        q,
+                        bindings,
+                        depth,
+                        n_variables,
                     ):
                         if k == room:
                             cursor[OUT] = k
                             cursor[DEPTH] = depth
-                            stack[depth, L_AT] = at
+                            stack[depth * STACK_FIELDS + L_AT] = at
                             return OUT_FULL
                         chosen[q] = other
                         if remember:
                             if result_meta[RESULT_FREE] < 0 and result_meta[RESULT_TOP] == result_room:
                                 cursor[OUT] = k
                                 cursor[DEPTH] = depth
-                                stack[depth, L_AT] = at
+                                stack[depth * STACK_FIELDS + L_AT] = at
                                 return RESULTS_FULL
                             _remember(chosen, n, results, result_meta, chains, ports)
                         for x in range(n):
-                            out_pointers[x, k] = chosen[x]
+                            out_pointers[x * room + k] = chosen[x]
                         out_tick[k] = tick
                         out_sign[k] = 1
                         k += 1
                     at += 1
-                stack[depth, L_AT] = at
+                stack[depth * STACK_FIELDS + L_AT] = at
                 cursor[OUT] = k
             cursor[PHASE] = INSERTING
         if cursor[PHASE] == INSERTING:
-            while cursor[AT] < ports[p, LAST_INDEX]:
+            while cursor[AT] < ports[p * PORT_FIELDS + LAST_INDEX]:
                 status = _insert(
                     cursor[AT], indexes, key_columns, cells, leaf, slot, tables, rings, ring_meta, positions
                 )
@@ -466,7 +519,7 @@ def step(
                     return status
                 cursor[AT] += 1
         elif remember:
-            chain = ports[p, CHAIN] + slot
+            chain = ports[p * PORT_FIELDS + CHAIN] + slot
             k = cursor[OUT]
             while chains[chain] >= 0:
                 if k == room:
@@ -474,7 +527,7 @@ def step(
                     return OUT_FULL
                 node = np.int64(chains[chain])
                 for x in range(n):
-                    out_pointers[x, k] = results[node * 3 * n + x]
+                    out_pointers[x * room + k] = results[node * 3 * n + x]
                 out_tick[k] = tick
                 out_sign[k] = -1
                 k += 1
@@ -491,18 +544,18 @@ def load(port, ports, cells, columns, sign, free, free_meta, row_slot):
 
     In a port that expires in order a negative row is the oldest leaf; in another it gets a temporary slot, to be compared.
     """
-    base = ports[port, BASE]
-    width = ports[port, WIDTH]
-    mask = ports[port, MASK]
-    fifo = ports[port, FIFO] != 0
+    base = ports[port * PORT_FIELDS + BASE]
+    width = ports[port * PORT_FIELDS + WIDTH]
+    mask = ports[port * PORT_FIELDS + MASK]
+    fifo = ports[port * PORT_FIELDS + FIFO] != 0
     for row in range(len(sign)):
         if fifo:
             if sign[row] < 0:
-                row_slot[row] = np.int32(ports[port, HEAD] & mask)
-                ports[port, HEAD] += 1
+                row_slot[row] = np.int32(ports[port * PORT_FIELDS + HEAD] & mask)
+                ports[port * PORT_FIELDS + HEAD] += 1
                 continue
-            slot = ports[port, TAIL] & mask
-            ports[port, TAIL] += 1
+            slot = ports[port * PORT_FIELDS + TAIL] & mask
+            ports[port * PORT_FIELDS + TAIL] += 1
         else:
             free_meta[port] -= 1
             slot = np.int64(free[port, free_meta[port]])
@@ -523,8 +576,8 @@ def materialise(pointers, ports, cells, out_port, out_column, fallbacks):
     out = np.empty((width, rows), np.int64)
     for c in range(width):
         p = out_port[c]
-        base = ports[p, BASE] + out_column[c]
-        step_width = ports[p, WIDTH]
+        base = ports[p * PORT_FIELDS + BASE] + out_column[c]
+        step_width = ports[p * PORT_FIELDS + WIDTH]
         for row in range(rows):
             out[c, row] = cells[base + np.int64(pointers[p, row]) * step_width]
         for k in range(fallbacks.shape[1]):
@@ -532,8 +585,8 @@ def materialise(pointers, ports, cells, out_port, out_column, fallbacks):
             if place < 0:
                 break
             other = place // 64
-            base = ports[other, BASE] + place % 64
-            step_width = ports[other, WIDTH]
+            base = ports[other * PORT_FIELDS + BASE] + place % 64
+            step_width = ports[other * PORT_FIELDS + WIDTH]
             for row in range(rows):
                 if out[c, row] == 0:
                     out[c, row] = cells[base + np.int64(pointers[other, row]) * step_width]
@@ -543,10 +596,10 @@ def materialise(pointers, ports, cells, out_port, out_column, fallbacks):
 @jit
 def enter_tables(old_tables, indexes, new_tables, new_base, new_mask, rings, ring_meta):
     """Enter all live entries in larger (or purged) tables; rings of entries with a zero counter become free (3.4)."""
-    for index in range(indexes.shape[0]):
+    for index in range(len(new_base)):
         used = np.int64(0)
-        base = indexes[index, TABLE]
-        for position in range(indexes[index, TABLE_MASK] + 1):
+        base = indexes[index * INDEX_FIELDS + TABLE]
+        for position in range(indexes[index * INDEX_FIELDS + TABLE_MASK] + 1):
             at = base + position * ENTRY
             if old_tables[at] == 0:
                 continue
@@ -562,20 +615,20 @@ def enter_tables(old_tables, indexes, new_tables, new_base, new_mask, rings, rin
             for word in range(ENTRY):
                 new_tables[new_base[index] + place * ENTRY + word] = old_tables[at + word]
             used += 1
-        indexes[index, TABLE] = new_base[index]
-        indexes[index, TABLE_MASK] = new_mask[index]
-        indexes[index, TABLE_USED] = used
-        indexes[index, TABLE_ZERO] = 0
+        indexes[index * INDEX_FIELDS + TABLE] = new_base[index]
+        indexes[index * INDEX_FIELDS + TABLE_MASK] = new_mask[index]
+        indexes[index * INDEX_FIELDS + TABLE_USED] = used
+        indexes[index * INDEX_FIELDS + TABLE_ZERO] = 0
 
 
 @jit
 def renumber_slots(port, ports, indexes, tables, rings, results, result_meta, n, new_mask):
     """A circular buffer has grown: the slot of a leaf in rings and results follows its place in the larger buffer."""
-    old_mask = ports[port, MASK]
-    head = ports[port, HEAD]
-    for index in range(ports[port, FIRST_INDEX], ports[port, LAST_INDEX]):
-        for position in range(indexes[index, TABLE_MASK] + 1):
-            at = indexes[index, TABLE] + position * ENTRY
+    old_mask = ports[port * PORT_FIELDS + MASK]
+    head = ports[port * PORT_FIELDS + HEAD]
+    for index in range(ports[port * PORT_FIELDS + FIRST_INDEX], ports[port * PORT_FIELDS + LAST_INDEX]):
+        for position in range(indexes[index * INDEX_FIELDS + TABLE_MASK] + 1):
+            at = indexes[index * INDEX_FIELDS + TABLE] + position * ENTRY
             if tables[at] == 0:
                 continue
             capacity_mask = (np.int64(1) << (tables[at + 2] >> _SHIFT)) - 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.join import (
     AT,
     BASE,
@@ -16,6 +16,7 @@ from cqels_py.kernels.join import (
     DONE,
     FIRST_INDEX,
     FULL,
+    INDEX_FIELDS,
     INSERTING,
     KEY_FIRST,
     KEY_WIDTH,
@@ -25,6 +26,7 @@ from cqels_py.kernels.join import (
     OUT,
     OUT_FULL,
     PHASE,
+    PORT_FIELDS,
     PROBING,
     ROW,
     TABLE,
@@ -47,9 +49,9 @@ _SHIFT = np.int64(32)
 @jit_inline
 def _same_key(index, leaf, other_index, other_leaf, indexes, key_columns, cells):
     """Do two leaves agree in the key columns of their indexes? (Keys of several ids are told apart by their ids.)"""
-    first = indexes[index, KEY_FIRST]
-    other_first = indexes[other_index, KEY_FIRST]
-    for k in range(indexes[index, KEY_WIDTH]):
+    first = indexes[index * INDEX_FIELDS + KEY_FIRST]
+    other_first = indexes[other_index * INDEX_FIELDS + KEY_FIRST]
+    for k in range(indexes[index * INDEX_FIELDS + KEY_WIDTH]):
         if cells[leaf + key_columns[first + k]] != cells[other_leaf + key_columns[other_first + k]]:
             return False
     return True
@@ -58,21 +60,25 @@ def _same_key(index, leaf, other_index, other_leaf, indexes, key_columns, cells)
 @jit_inline
 def _any_right(index, leaf, right_index, ports, indexes, key_columns, cells, tables, rings):
     """Is there a right mapping with the key that `leaf` has by `index`?"""
-    key = _key_of_leaf(cells, leaf, key_columns, indexes[index, KEY_FIRST], indexes[index, KEY_WIDTH])
-    at = _entry(tables, indexes[right_index, TABLE], indexes[right_index, TABLE_MASK], key)
+    key = _key_of_leaf(
+        cells, leaf, key_columns, indexes[index * INDEX_FIELDS + KEY_FIRST], indexes[index * INDEX_FIELDS + KEY_WIDTH]
+    )
+    at = _entry(
+        tables, indexes[right_index * INDEX_FIELDS + TABLE], indexes[right_index * INDEX_FIELDS + TABLE_MASK], key
+    )
     if at < 0:
         return False
     mask = (np.int64(1) << (tables[at + 2] >> _SHIFT)) - 1
     head = tables[at + 2] & _LOW
     for i in range(tables[at + 3]):
         slot = np.int64(rings[tables[at + 1] + ((head + i) & mask)])
-        other = ports[1, BASE] + slot * ports[1, WIDTH]
+        other = ports[1 * PORT_FIELDS + BASE] + slot * ports[1 * PORT_FIELDS + WIDTH]
         if _same_key(index, leaf, right_index, other, indexes, key_columns, cells):
             return True
     return False
 
 
-@jit
+@jit_flat
 def step(
     row_port,
     row_slot,
@@ -104,36 +110,36 @@ def step(
         row = cursor[ROW]
         p = np.int64(row_port[row])
         slot = np.int64(row_slot[row])
-        leaf = ports[p, BASE] + slot * ports[p, WIDTH]
+        leaf = ports[p * PORT_FIELDS + BASE] + slot * ports[p * PORT_FIELDS + WIDTH]
         if cursor[PHASE] == NEW:
-            cursor[AT] = ports[p, FIRST_INDEX]
+            cursor[AT] = ports[p * PORT_FIELDS + FIRST_INDEX]
             if row_sign[row] < 0:
-                if ports[p, FULL] >= 0:
+                if ports[p * PORT_FIELDS + FULL] >= 0:
                     slot = _equal_leaf(
-                        ports[p, FULL],
+                        ports[p * PORT_FIELDS + FULL],
                         indexes,
                         key_columns,
                         cells,
-                        ports[p, BASE],
+                        ports[p * PORT_FIELDS + BASE],
                         leaf,
-                        ports[p, WIDTH],
+                        ports[p * PORT_FIELDS + WIDTH],
                         tables,
                         rings,
                     )
                     if slot < 0:
                         return NOT_STORED
                     row_slot[row] = np.int32(slot)
-                    leaf = ports[p, BASE] + slot * ports[p, WIDTH]
-                for index in range(ports[p, FIRST_INDEX], ports[p, LAST_INDEX]):
+                    leaf = ports[p * PORT_FIELDS + BASE] + slot * ports[p * PORT_FIELDS + WIDTH]
+                for index in range(ports[p * PORT_FIELDS + FIRST_INDEX], ports[p * PORT_FIELDS + LAST_INDEX]):
                     _remove(index, indexes, key_columns, cells, leaf, slot, tables, rings, positions)
-                cursor[AT] = ports[p, LAST_INDEX]
+                cursor[AT] = ports[p * PORT_FIELDS + LAST_INDEX]
             mine = left_index if p == 0 else right_index
             found = _any_right(mine, leaf, right_index, ports, indexes, key_columns, cells, tables, rings)
             cursor[FOUND] = 1 if found else 0
             cursor[RING_AT] = 0
             cursor[PHASE] = INSERTING
         if cursor[PHASE] == INSERTING:
-            while cursor[AT] < ports[p, LAST_INDEX]:
+            while cursor[AT] < ports[p * PORT_FIELDS + LAST_INDEX]:
                 status = _insert(
                     cursor[AT], indexes, key_columns, cells, leaf, slot, tables, rings, ring_meta, positions
                 )
@@ -147,28 +153,34 @@ def step(
             if found == wanted:
                 if k == room:
                     return OUT_FULL
-                out_pointers[0, k] = slot
+                out_pointers[0 * room + k] = slot
                 out_tick[k] = row_tick[row]
                 out_sign[k] = row_sign[row]
                 cursor[OUT] = k + 1
         elif not found:
             # The first right mapping of its key has come, or the last has gone.
             key = _key_of_leaf(
-                cells, leaf, key_columns, indexes[right_index, KEY_FIRST], indexes[right_index, KEY_WIDTH]
+                cells,
+                leaf,
+                key_columns,
+                indexes[right_index * INDEX_FIELDS + KEY_FIRST],
+                indexes[right_index * INDEX_FIELDS + KEY_WIDTH],
             )
-            at = _entry(tables, indexes[left_index, TABLE], indexes[left_index, TABLE_MASK], key)
+            at = _entry(
+                tables, indexes[left_index * INDEX_FIELDS + TABLE], indexes[left_index * INDEX_FIELDS + TABLE_MASK], key
+            )
             if at >= 0:
                 mask = (np.int64(1) << (tables[at + 2] >> _SHIFT)) - 1
                 head = tables[at + 2] & _LOW
                 sign = row_sign[row] if wanted else -row_sign[row]
                 while cursor[RING_AT] < tables[at + 3]:
                     other = np.int64(rings[tables[at + 1] + ((head + cursor[RING_AT]) & mask)])
-                    other_leaf = ports[0, BASE] + other * ports[0, WIDTH]
+                    other_leaf = ports[0 * PORT_FIELDS + BASE] + other * ports[0 * PORT_FIELDS + WIDTH]
                     if _same_key(right_index, leaf, left_index, other_leaf, indexes, key_columns, cells):
                         if k == room:
                             cursor[OUT] = k
                             return OUT_FULL
-                        out_pointers[0, k] = other
+                        out_pointers[0 * room + k] = other
                         out_tick[k] = row_tick[row]
                         out_sign[k] = sign
                         k += 1

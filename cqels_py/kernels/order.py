@@ -13,7 +13,7 @@ from cqels_py.dictionary.layout import XSD
 from cqels_py.kernels.compare import UNORDERED, compare_values, order_class, sign_of
 from cqels_py.kernels.decimals import POWERS, REAL_POWERS
 from cqels_py.kernels.dictionary import is_hashed, place_of
-from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.terms import _same
 from cqels_py.kernels.values import DECIMAL, DOUBLE, FLOAT, INTEGER, decode
 
@@ -40,22 +40,22 @@ def order_terms(a, b, texts, spans):
     return _order_slowly(a, b, texts, spans)
 
 
-@jit
-def _text(identifier, texts, spans):
-    """The N-Triples bytes of a hashed term."""
+@jit_flat
+def _span(identifier, spans):
+    """Where the N-Triples bytes of a hashed term stand: start and end."""
     at = place_of(spans, identifier)
-    return texts[spans[at + 1] : spans[at + 1] + spans[at + 2]]
+    return spans[at + 1], spans[at + 1] + spans[at + 2]
 
 
-@jit
-def _closing_quote(text):
-    at = len(text) - 1
+@jit_flat
+def _closing_quote(text, end):
+    at = end - 1
     while text[at] != _QUOTE:
         at -= 1
     return at
 
 
-@jit
+@jit_flat
 def _parse_real(text, start, end):
     """(value, ok) of the number text[start:end]; exact wherever 18 digits and a small exponent say it all."""
     at = start
@@ -108,20 +108,20 @@ def _parse_real(text, start, end):
     return (-real if negative else real), seen
 
 
-@jit
-def _literal_place(text):
-    """(class, kind, value) of a literal without an inline form."""
-    quote = _closing_quote(text)
-    rest = len(text) - quote - 1
+@jit_flat
+def _literal_place(text, start, end):
+    """(class, kind, value) of the literal text[start:end], which has no inline form."""
+    quote = _closing_quote(text, end)
+    rest = end - quote - 1
     if rest == 0:
         return _STRING, 0, 0.0
     if text[quote + 1] == 64:
         return _LANGUAGE, 0, 0.0
     name = quote + len(_TYPED)
     if rest > len(_TYPED) and _same(text, quote, _TYPED, 0, len(_TYPED)):
-        real, ok = _parse_real(text, 1, quote)
+        real, ok = _parse_real(text, start + 1, quote)
         if ok:
-            length = len(text) - 1 - name
+            length = end - 1 - name
             if text[name] == 100 and length == 6:
                 return _NUMBER, DOUBLE, real
             if text[name] == 102 and length == 5:
@@ -133,14 +133,14 @@ def _literal_place(text):
     return _OTHER, 0, 0.0
 
 
-@jit
+@jit_flat
 def _place(identifier, texts, spans):
     """(class, kind of number, value as float64) of a term."""
     if is_hashed(identifier):
-        text = _text(identifier, texts, spans)
-        if text[0] != _QUOTE:
+        start, end = _span(identifier, spans)
+        if texts[start] != _QUOTE:
             return np.int64(2), np.int64(0), 0.0
-        found, kind, real = _literal_place(text)
+        found, kind, real = _literal_place(texts, start, end)
         return np.int64(found), np.int64(kind), real
     kind, number, scale, real = decode(identifier)
     if kind == INTEGER or kind == DECIMAL:
@@ -148,15 +148,16 @@ def _place(identifier, texts, spans):
     return np.int64(order_class(kind)), np.int64(kind), real
 
 
-@jit
-def _compare_texts(a, b):
-    for i in range(min(len(a), len(b))):
-        if a[i] != b[i]:
-            return sign_of(np.int64(a[i]), np.int64(b[i]))
-    return sign_of(np.int64(len(a)), np.int64(len(b)))
+@jit_flat
+def _compare_texts(texts, a, a_end, b, b_end):
+    """Two runs of bytes, a to a_end and b to b_end."""
+    for i in range(min(a_end - a, b_end - b)):
+        if texts[a + i] != texts[b + i]:
+            return sign_of(np.int64(texts[a + i]), np.int64(texts[b + i]))
+    return sign_of(a_end - a, b_end - b)
 
 
-@jit
+@jit_flat
 def _order_texts(a, b, texts, spans):
     """The order where at least one of the terms is hashed."""
     a_class, a_kind, a_real = _place(a, texts, spans)
@@ -174,15 +175,17 @@ def _order_texts(a, b, texts, spans):
             order = sign_of(np.int64(is_hashed(a)), np.int64(is_hashed(b)))
         if order != 0:
             return order
-    a_text, b_text = _text(a, texts, spans), _text(b, texts, spans)
+    a_start, a_end = _span(a, spans)
+    b_start, b_end = _span(b, spans)
     if a_class == _STRING or a_class == _LANGUAGE:
-        order = _compare_texts(a_text[1 : _closing_quote(a_text)], b_text[1 : _closing_quote(b_text)])
+        a_quote, b_quote = _closing_quote(texts, a_end), _closing_quote(texts, b_end)
+        order = _compare_texts(texts, a_start + 1, a_quote, b_start + 1, b_quote)
         if order != 0:
             return order
-    return _compare_texts(a_text, b_text)
+    return _compare_texts(texts, a_start, a_end, b_start, b_end)
 
 
-@jit
+@jit_flat
 def _order_slowly(a, b, texts, spans):
     order = compare_values(a, b)
     return order if order != UNORDERED else _order_texts(a, b, texts, spans)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import ZERO, add, find, hash_row
 from cqels_py.kernels.order import order_terms
 
@@ -16,7 +16,7 @@ LENGTH, SLICE_LENGTH, OUT = range(3)
 STATE_FIELDS = 3
 
 
-@jit
+@jit_flat
 def _compare_rows(a, a_at, b, b_at, width, columns, descending, texts, spans):
     """Rows at a[a_at:] and b[b_at:] by the order's columns, then by all columns."""
     for k in range(len(columns)):
@@ -47,7 +47,7 @@ def _place(order, length, keys, entry, width, columns, descending, texts, spans)
     return low
 
 
-@jit
+@jit_flat
 def _deliver(
     tick,
     state,
@@ -100,7 +100,7 @@ def _deliver(
     state[OUT] = k
 
 
-@jit
+@jit_flat
 def take(
     tick, sign, rows, width, table, mask, keys, counts, free, meta, order, state, columns, descending, offset, limit,
     slice_rows, texts, spans, out, out_tick, out_sign,
@@ -116,7 +116,8 @@ def take(
                 meta[ZERO] -= 1
             counts[entry] += 1
             at = _place(order, state[LENGTH], keys, entry, width, columns, descending, texts, spans)
-            order[at + 1 : state[LENGTH] + 1] = order[at : state[LENGTH]].copy()
+            for i in range(state[LENGTH], at, -1):
+                order[i] = order[i - 1]
             order[at] = entry
             state[LENGTH] += 1
         else:
@@ -126,7 +127,8 @@ def take(
             if counts[entry] == 0:
                 meta[ZERO] += 1
             at = _place(order, state[LENGTH], keys, entry, width, columns, descending, texts, spans)
-            order[at : state[LENGTH] - 1] = order[at + 1 : state[LENGTH]].copy()
+            for i in range(at, state[LENGTH] - 1):
+                order[i] = order[i + 1]
             state[LENGTH] -= 1
         if row + 1 == len(tick) or tick[row + 1] != tick[row]:
             _deliver(

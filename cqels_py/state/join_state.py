@@ -117,8 +117,7 @@ class JoinState:
         n = len(layout.ports)
         self.n = n
         self.n_variables = 1 + max((v for port in layout.ports for v in port.variables), default=-1)
-        widest = max([1, *(len(port.variables) for port in layout.ports)])
-        self.variable_of = np.zeros((n, widest), np.int64)
+        self.variable_of = np.zeros((n, kernel.COLUMNS), np.int64)
         self.ports = np.zeros((n, kernel.PORT_FIELDS), np.int64)
         for p, port in enumerate(layout.ports):
             self.variable_of[p, : len(port.variables)] = port.variables
@@ -144,6 +143,9 @@ class JoinState:
         self.stack = np.zeros((n, kernel.STACK_FIELDS), np.int64)
         self.bindings = np.zeros((n + 1, max(self.n_variables, 1)), np.int64)
         self.chosen = np.zeros(n, np.int64)
+        # Kernels index flat views: two-dimensional access costs them a multiplication and two loads each.
+        self.flat_ports = self.ports.reshape(-1)
+        self.flat_indexes = self.indexes.reshape(-1)
         self._lay_out([_FIRST_CAPACITY] * n)
 
     def _init_indexes(self, layout: JoinLayout) -> None:
@@ -200,10 +202,7 @@ class JoinState:
             if in_order and old_capacity and capacity != old_capacity:
                 head = int(old_ports[p, kernel.HEAD])
                 moved = (head + ((slots - head) & (old_capacity - 1))) & (capacity - 1)
-                kernel.renumber_slots(
-                    p,
-                    old_ports,
-                    self.indexes,
+                kernel.renumber_slots(p, old_ports.reshape(-1), self.flat_indexes,
                     self.tables,
                     self.rings,
                     self.results,
@@ -275,7 +274,7 @@ class JoinState:
                 size[i] *= 2
         base = np.concatenate([[0], np.cumsum(size * kernel.ENTRY)[:-1]]).astype(np.int64)
         tables = np.zeros(int(size.sum()) * kernel.ENTRY, np.int64)
-        kernel.enter_tables(self.tables, self.indexes, tables, base, size - 1, self.rings, self.ring_meta)
+        kernel.enter_tables(self.tables, self.flat_indexes, tables, base, size - 1, self.rings, self.ring_meta)
         self.tables = tables
 
     def live_ids(self) -> Int64:

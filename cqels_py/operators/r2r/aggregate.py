@@ -124,7 +124,7 @@ class GroupBy:
 
     def _open_single_group(self) -> Delta:
         index = self.index
-        kernel.open_group(index.table, index.counts, index.meta)
+        kernel.open_group(index.table, index.counts, index.meta, self._scratch, index.free)
         run = _Run(self, 0)
         run.cursor[kernel.TICK] = 0
         run.touched[0] = 0
@@ -193,6 +193,7 @@ class _Run:
         self._out = np.empty((n_keys + n, room), np.int64)
         self._late = np.empty(((rows + 1) * n, 4), np.int64)
         self._late_real = np.empty((rows + 1) * n, np.float64)
+        self._fresh = np.empty(n, np.int64)
 
     def take(self, delta: Delta, key_columns: Ids, arguments: Ids, identities: Ids, odd: OddNumbers) -> None:
         of, index, values = self._of, self._of.index, self._of._distinct_values
@@ -204,7 +205,7 @@ class _Run:
                 index.keys, index.counts, index.free, index.meta, of._functions, of._places, of._words, of._group_words,
                 of._apart, of._heap, of._heap_meta, texts, spans, of._distinct, values.table, values.keys, values.counts,
                 values.free, values.meta, of._scratch, odd.kind, odd.words, odd.real, of._last, of._shown, self.touched,
-                of._in_touched, self._tick, self._sign, self._out, self._late, self._late_real,
+                of._in_touched, self._tick, self._sign, self._out, self._late, self._late_real, self._fresh,
             )  # fmt: skip
             if status == kernel.HEAP_FULL:
                 of._heap = np.concatenate([of._heap, np.zeros_like(of._heap)])
@@ -220,7 +221,7 @@ class _Run:
         kernel.finish_tick(
             self.cursor, len(of._keys), index.keys, index.counts, index.meta, of._functions, of._places, of._words,
             of._group_words, of._apart, of._heap, of._last, of._shown, self.touched, of._in_touched, self._tick, self._sign,
-            self._out, self._late, self._late_real,
+            self._out, self._late, self._late_real, self._fresh,
         )  # fmt: skip
 
     def output(self) -> Delta:

@@ -51,7 +51,7 @@ def merged_rows(state: JoinState, deltas: Sequence[Delta]) -> LeafRows:
     for p, delta in enumerate(deltas):
         if len(delta):
             kernel.load(
-                p, state.ports, state.cells, delta.columns, delta.sign, state.free, state.free_meta,
+                p, state.flat_ports, state.cells, delta.columns, delta.sign, state.free, state.free_meta,
                 slots[starts[p] : starts[p + 1]],
             )  # fmt: skip
     ticks = np.concatenate([delta.tick for delta in deltas])
@@ -106,7 +106,7 @@ class MultiwayJoin:
 
     def materialise(self, pointers: npt.NDArray[np.int32]) -> Ids:
         columns: Ids = kernel.materialise(
-            pointers, self.state.ports, self.state.cells, self._out_port, self._out_column, self._fallbacks
+            pointers, self.state.flat_ports, self.state.cells, self._out_port, self._out_column, self._fallbacks
         )
         return columns
 
@@ -126,10 +126,10 @@ class MultiwayJoin:
             cursor[kernel.OUT] = 0
             while True:
                 status = kernel.step(
-                    rows.port, rows.slot, rows.tick, rows.sign, cursor, state.ports, state.indexes, state.key_columns,
-                    state.key_variables, state.variable_of, self.layout.choices, self.layout.checks, state.cells,
+                    rows.port, rows.slot, rows.tick, rows.sign, cursor, state.flat_ports, state.flat_indexes, state.key_columns,
+                    state.key_variables, state.variable_of.reshape(-1), self.layout.choices, self.layout.checks, state.cells,
                     state.tables, state.rings, state.ring_meta, state.positions, state.chains, state.results,
-                    state.result_meta, state.stack, state.bindings, state.chosen, pointers, out_tick, out_sign,
+                    state.result_meta, state.stack.reshape(-1), state.bindings.reshape(-1), state.chosen, pointers.reshape(-1), out_tick, out_sign,
                     state.remember,
                 )  # fmt: skip
                 if status in (kernel.DONE, kernel.OUT_FULL):

@@ -41,7 +41,7 @@ class Negation:
     def materialise(self, pointers: npt.NDArray[np.int32]) -> Ids:
         width = self._widths[LEFT]
         columns: Ids = join_kernel.materialise(
-            pointers, self.state.ports, self.state.cells, np.zeros(width, np.int64), np.arange(width),
+            pointers, self.state.flat_ports, self.state.cells, np.zeros(width, np.int64), np.arange(width),
             np.empty((width, 0), np.int64),
         )  # fmt: skip
         return columns
@@ -62,9 +62,9 @@ class Negation:
             cursor[join_kernel.OUT] = 0
             while True:
                 status = kernel.step(
-                    rows.port, rows.slot, rows.tick, rows.sign, cursor, state.ports, state.indexes,
+                    rows.port, rows.slot, rows.tick, rows.sign, cursor, state.flat_ports, state.flat_indexes,
                     self.layout.first[LEFT], self.layout.first[RIGHT], state.key_columns, state.cells, state.tables,
-                    state.rings, state.ring_meta, state.positions, self._exists, pointers, out_tick, out_sign,
+                    state.rings, state.ring_meta, state.positions, self._exists, pointers.reshape(-1), out_tick, out_sign,
                 )  # fmt: skip
                 if status in (join_kernel.DONE, join_kernel.OUT_FULL):
                     break
