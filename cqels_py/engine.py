@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
@@ -190,18 +191,23 @@ class Engine:
         """
         self.flush()
         plan = compile_query(text, source=source, changelog=changelog)
-        data = self._load(static, static_graphs or {})
+        data = self._load(plan, static, static_graphs or {})
         dataflow = Dataflow(plan, self.dictionary, data)
         query = Query(plan, self.dictionary, dataflow)
         streams = [self._streams.setdefault(iri, len(self._streams)) for iri in plan.streams]
         self._runner.queries.append(RunningQuery(dataflow, streams, query.deliver))
         return query
 
-    def _load(self, static: Iterable[StaticSource] | StaticSource, graphs: Mapping[str, StaticSource]) -> StaticData:
+    def _load(
+        self, plan: Plan, static: Iterable[StaticSource] | StaticSource, graphs: Mapping[str, StaticSource]
+    ) -> StaticData:
+        """The data a query sees: `static` and the graphs of FROM by default, those of FROM NAMED (or all given) by name."""
         single = isinstance(static, str | Path) or hasattr(static, "triples")
         sources = cast("Iterable[StaticSource]", [static] if single else static)
         quads = [self._load_one(each, None) for each in sources]
-        quads += [self._load_one(each, iri) for iri, each in graphs.items()]
+        quads += [self._load_one(_named_data(iri, graphs, "FROM"), None) for iri in plan.static_default]
+        named = plan.static_named or tuple(graphs)
+        quads += [self._load_one(_named_data(iri, graphs, "FROM NAMED"), iri) for iri in named]
         return StaticData(quads)
 
     def _load_one(self, data: StaticSource, graph: str | None) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -282,7 +288,8 @@ class Engine:
                 on_error=self._on_error, report=self._malformed,
             )  # fmt: skip
         if hasattr(source, "column_names"):
-            return iter(elements_from_arrow(source, dictionary=self.dictionary, stream=number))
+            table = elements_from_arrow(source, dictionary=self.dictionary, stream=number)
+            return iter(table)
         return iter(cast("Iterable[ElementBatch]", source))
 
     def _time_predicates(self) -> dict[str, str]:
@@ -333,6 +340,19 @@ def compile_query(text: str, *, source: str | None = None, changelog: bool = Fal
     """Query text to physical plan."""
     plan = plan_query(optimize(parse(text, source=source)))
     return replace(plan, output="CHANGELOG") if changelog else plan
+
+
+def _named_data(iri: str, graphs: Mapping[str, StaticSource], clause: str) -> StaticSource:
+    """Where the data of a graph is: as given, or in the file that its IRI names."""
+    if iri in graphs:
+        return graphs[iri]
+    path = Path(unquote(urlsplit(iri).path)) if iri.startswith("file:") else None
+    if path is not None and path.is_file():
+        return path
+    raise UsageError(
+        f"the query reads {clause} <{iri}>, and no data was given for it: "
+        f"use --static-graph {iri}=FILE, or static_graphs={{{iri!r}: …}}"
+    )
 
 
 def _text(term: Term) -> str:

@@ -217,7 +217,8 @@ class Plan:
     """A registered query, ready to run.
 
     `form` SELECT, ASK or CONSTRUCT; `variables` the columns of a result; `output` ISTREAM, DSTREAM, RSTREAM or CHANGELOG;
-    `time_predicates`: for each stream the IRI of the property that carries the event time, or None.
+    `time_predicates`: for each stream the IRI of the property that carries the event time, or None. `static_default` and
+    `static_named`: IRIs of FROM and FROM NAMED.
     """
 
     root: Node
@@ -228,5 +229,7 @@ class Plan:
     windows: tuple[PlannedWindow, ...]
     time_predicates: tuple[str | None, ...]
     template: tuple[TemplateTriple, ...] = ()
+    static_default: tuple[str, ...] = ()
+    static_named: tuple[str, ...] = ()
     name: str | None = None
     warnings: tuple[str, ...] = ()

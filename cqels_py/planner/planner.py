@@ -100,6 +100,8 @@ def plan_query(query: ContinuousQuery) -> Plan:
         windows=tuple(streams.windows),
         time_predicates=streams.time_predicates,
         template=tuple(_template(triple) for triple in query.template),
+        static_default=tuple(map(str, query.static_from)),
+        static_named=tuple(map(str, query.static_named)),
         name=query.name,
         warnings=tuple(planner.warnings),
     )

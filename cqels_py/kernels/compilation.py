@@ -1,0 +1,48 @@
+"""Telling the user when kernels are compiled: on a machine's first use, never when a query is registered later."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from numba.core import event
+
+_COMPILE = "numba:compile"
+
+
+class _Watcher(event.Listener):
+    """Adds up the time of the outermost compilations."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._depth = 0
+        self._started = 0.0
+        self.seconds = 0.0
+        self.kernels = 0
+
+    def on_start(self, event: event.Event) -> None:
+        if self.kernels == 0 and self._depth == 0:
+            self._say("compiling for this machine; this happens once and takes up to a minute …")
+        if self._depth == 0:
+            self._started = time.perf_counter()
+        self._depth += 1
+
+    def on_end(self, event: event.Event) -> None:
+        self._depth -= 1
+        self.kernels += 1
+        if self._depth == 0:
+            self.seconds += time.perf_counter() - self._started
+
+
+@contextmanager
+def announced(say: Callable[[str], None]) -> Iterator[_Watcher]:
+    """While this lasts, `say` is told when compilation starts and, at the end, how long all of it took."""
+    watcher = _Watcher(say)
+    event.register(_COMPILE, watcher)
+    try:
+        yield watcher
+    finally:
+        event.unregister(_COMPILE, watcher)
+        if watcher.kernels:
+            say(f"compiled {watcher.kernels} kernels in {watcher.seconds:.1f} s; the next start will not need it")
