@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from itertools import pairwise
 
 import numpy as np
@@ -37,6 +39,7 @@ class Dictionary:
         self._documents = 0
         self._next_overflow = 1
         self._pinned: list[Ids] = []
+        self._holders: list[Callable[[], Iterable[Ids]]] = []
 
     def __len__(self) -> int:
         """Terms whose texts are kept."""
@@ -169,6 +172,15 @@ class Dictionary:
         """Keep these terms for ever (constants of queries)."""
         self._pinned.append(np.array(ids, np.int64).reshape(-1))
 
+    @contextmanager
+    def holding(self, live: Callable[[], Iterable[Ids]]) -> Iterator[None]:
+        """While this lasts, `collect` also keeps what `live` names then: terms that were read but not handed on yet."""
+        self._holders.append(live)
+        try:
+            yield
+        finally:
+            self._holders.remove(live)
+
     def collect(self, live: Iterable[Ids]) -> int:
         """Release all hashed terms that are in none of the arrays and not pinned; returns how many."""
         before = len(self)
@@ -179,7 +191,7 @@ class Dictionary:
         def keep(ids: Ids) -> None:
             kernel.keep(np.ascontiguousarray(ids).reshape(-1), self.table, self.arena, table, arena, meta)
 
-        for ids in (*self._pinned, *live):
+        for ids in chain(self._pinned, live, *(holder() for holder in self._holders)):
             keep(ids)
         if self._overflow:
             kept = set(table[:: kernel.WORDS].tolist())

@@ -10,9 +10,9 @@ import numpy as np
 
 from cqels_py.dictionary.layout import TAG_BLANK, TAG_IRI, TAG_LITERAL, TAG_OVERFLOW
 from cqels_py.kernels.jit import jit, jit_inline
-from cqels_py.kernels.murmur import mix64, murmur64
+from cqels_py.kernels.murmur import mix64, murmur64, same
 from cqels_py.kernels.syntax import CANONICAL, LESS, NO_QUOTE, term_end
-from cqels_py.kernels.terms import _same, inline_id, tag_of, tagged, write_inline
+from cqels_py.kernels.terms import inline_id, tag_of, tagged, write_inline
 
 ENTRIES, TOP = 0, 1
 WORDS = 3
@@ -44,21 +44,21 @@ def place_of(table, identifier):
         position = (position + 1) & mask
 
 
-@jit_inline
+@jit
 def blank_id(data, start, end, scope):
     """A blank node's id: its label (without "_:") hashed with the scope it belongs to."""
     hashed = mix64(murmur64(data, start, end) ^ mix64(np.uint64(scope)))
     return tagged(np.int64(TAG_BLANK), np.int64(hashed & _BLANK_MASK))
 
 
-@jit_inline
+@jit
 def intern(data, start, end, tag, shift, table, arena, meta):
     """(id, status) of a canonical text: found in the table, or entered in it. `shift`: 4, or more to have fewer hash bits."""
     identifier = tagged(np.int64(tag), np.int64(murmur64(data, start, end) >> np.uint64(shift)))
     at = place_of(table, identifier)
     length = end - start
     if table[at] == identifier:
-        if table[at + 2] == length and _same(data, start, arena, table[at + 1], length):
+        if table[at + 2] == length and same(data, start, arena, table[at + 1], length):
             return identifier, DONE
         return identifier, COLLISION
     if (meta[ENTRIES] + 1) * WORDS * 5 > len(table) * 3:
@@ -78,17 +78,18 @@ def intern(data, start, end, tag, shift, table, arena, meta):
 @jit_inline
 def encode_term(data, start, end, quote, scope, shift, table, arena, meta):
     """(id, status) of the canonically written term data[start:end]; `quote`: its closing quote if it is a literal."""
-    if data[start] == LESS:
-        return intern(data, start, end, TAG_IRI, shift, table, arena, meta)
-    if quote == NO_QUOTE:
-        return blank_id(data, start + 2, end, scope), DONE
-    if end - quote - 1 == len(_STRING) and _same(data, quote + 1, _STRING, 0, len(_STRING)):
-        end = quote + 1
-    elif data[end - 1] == _GREATER:
-        identifier = inline_id(data, start, quote, end)
-        if identifier != 0:
-            return identifier, DONE
-    return intern(data, start, end, TAG_LITERAL, shift, table, arena, meta)
+    tag = TAG_IRI
+    if data[start] != LESS:
+        if quote == NO_QUOTE:
+            return blank_id(data, start + 2, end, scope), DONE
+        tag = TAG_LITERAL
+        if end - quote - 1 == len(_STRING) and same(data, quote + 1, _STRING, 0, len(_STRING)):
+            end = quote + 1
+        elif data[end - 1] == _GREATER:
+            identifier = inline_id(data, start, quote, end)
+            if identifier != 0:
+                return identifier, DONE
+    return intern(data, start, end, tag, shift, table, arena, meta)
 
 
 @jit

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.jit import jit_inline
+from cqels_py.kernels.jit import jit, jit_inline
 
 _C1 = np.uint64(0x87C37B91114253D5)
 _C2 = np.uint64(0x4CF5AD432745937F)
@@ -17,7 +17,9 @@ _F1 = np.uint64(0xFF51AFD7ED558CCD)
 _F2 = np.uint64(0xC4CEB9FE1A85EC53)
 _FIVE = np.uint64(5)
 _S27, _S31, _S33 = np.uint64(27), np.uint64(31), np.uint64(33)
-_S37, _S64 = np.uint64(37), np.uint64(64)
+_S64 = np.uint64(64)
+_I1, _I2, _I3, _I4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+_I5, _I6, _I7 = np.uint64(5), np.uint64(6), np.uint64(7)
 
 
 @jit_inline
@@ -26,17 +28,33 @@ def _rotate(x, left):
 
 
 @jit_inline
-def word(data, at):
-    """Eight bytes, little-endian."""
+def word(data, at):  # type: ignore[no-untyped-def]
+    """Eight bytes, little-endian. Unsigned indices: what cannot be negative becomes one load."""
+    at = np.uint64(at)
     x = np.uint64(data[at])
-    x |= np.uint64(data[at + 1]) << np.uint64(8)
-    x |= np.uint64(data[at + 2]) << np.uint64(16)
-    x |= np.uint64(data[at + 3]) << np.uint64(24)
-    x |= np.uint64(data[at + 4]) << np.uint64(32)
-    x |= np.uint64(data[at + 5]) << np.uint64(40)
-    x |= np.uint64(data[at + 6]) << np.uint64(48)
-    x |= np.uint64(data[at + 7]) << np.uint64(56)
+    x |= np.uint64(data[at + _I1]) << np.uint64(8)
+    x |= np.uint64(data[at + _I2]) << np.uint64(16)
+    x |= np.uint64(data[at + _I3]) << np.uint64(24)
+    x |= np.uint64(data[at + _I4]) << np.uint64(32)
+    x |= np.uint64(data[at + _I5]) << np.uint64(40)
+    x |= np.uint64(data[at + _I6]) << np.uint64(48)
+    x |= np.uint64(data[at + _I7]) << np.uint64(56)
     return x
+
+
+@jit_inline
+def same(data, start, other, other_start, length):  # type: ignore[no-untyped-def]
+    """Are `length` bytes of the two arrays equal? Eight at a time."""
+    i = np.int64(0)
+    while i + 8 <= length:
+        if word(data, start + i) != word(other, other_start + i):
+            return False
+        i += 8
+    while i < length:
+        if data[start + i] != other[other_start + i]:
+            return False
+        i += 1
+    return True
 
 
 @jit_inline
@@ -47,7 +65,7 @@ def mix64(k):
     return k ^ (k >> _S33)
 
 
-@jit_inline
+@jit
 def murmur64(data, start, end):
     """Hash of data[start:end] (uint8) as uint64."""
     length = end - start

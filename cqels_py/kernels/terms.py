@@ -18,6 +18,7 @@ from cqels_py.dictionary.layout import (
     XSD,
 )
 from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.murmur import same
 from cqels_py.kernels.values import civil
 
 _TYPED = np.frombuffer(b'"^^<' + XSD.encode(), np.uint8).copy()
@@ -50,6 +51,8 @@ _MONTH_DAYS = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int6
 _ZERO, _NINE, _MINUS, _PLUS, _POINT, _QUOTE, _COLON = 48, 57, 45, 43, 46, 34, 58
 _VALUE_MASK = np.int64((1 << 56) - 1)
 _DAY = np.int64(86_400_000_000)
+
+_same = same
 
 
 @jit_inline
@@ -109,15 +112,7 @@ def zone_of(identifier):
     return (identifier >> 53) & 127
 
 
-@jit_inline
-def _same(data, start, other, other_start, length):
-    for i in range(length):
-        if data[start + i] != other[other_start + i]:
-            return False
-    return True
-
-
-@jit_inline
+@jit
 def _digits(data, start, count):
     """The number of `count` digits from `start`, or -1."""
     value = np.int64(0)
@@ -129,7 +124,7 @@ def _digits(data, start, count):
     return value
 
 
-@jit_inline
+@jit
 def _scaled(data, start, end, tag):
     """A number in plain notation: id, or 0 where the form is not the canonical one or does not fit."""
     at = start
@@ -164,7 +159,7 @@ def _scaled(data, start, end, tag):
     return make_scaled(tag, -value if negative else value, scale)
 
 
-@jit_inline
+@jit
 def _integer(data, start, end, datatype):
     found = _scaled(data, start, end, TAG_INTEGER)
     if found == 0 or scale_of(found) != 0:
@@ -186,7 +181,7 @@ def days_of(year, month, day):
     return era * 146097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719468
 
 
-@jit_inline
+@jit
 def _date_days(data, start):
     """Days of YYYY-MM-DD at `start`, or the smallest int64 if it is no date."""
     wrong = np.int64(-(1 << 62))
@@ -203,7 +198,7 @@ def _date_days(data, start):
     return days_of(year, month, day)
 
 
-@jit_inline
+@jit
 def _zone(data, start, end):
     """The zone's number in the layout for "", "Z" or ±hh:mm, or -1."""
     if start == end:
@@ -223,7 +218,7 @@ def _zone(data, start, end):
     return 58 + quarters
 
 
-@jit_inline
+@jit
 def _datetime(data, start, end):
     if end - start < 19 or data[start + 10] != 84 or data[start + 13] != _COLON or data[start + 16] != _COLON:
         return np.int64(0)
@@ -263,7 +258,7 @@ def _datetime(data, start, end):
     )
 
 
-@jit_inline
+@jit
 def _date(data, start, end):
     if end - start < 10:
         return np.int64(0)
@@ -274,12 +269,12 @@ def _date(data, start, end):
     return tagged(np.int64(TAG_DATE), (zone << 53) | (days & np.int64((1 << 53) - 1)))
 
 
-@jit_inline
+@jit
 def _boolean(data, start, end):
     for word in range(4):
         first = _WORD_FIRST[word]
         length = _WORD_FIRST[word + 1] - first
-        if end - start == length and _same(data, start, _WORDS, first, length):
+        if end - start == length and same(data, start, _WORDS, first, length):
             return tagged(np.int64(TAG_BOOLEAN), np.int64(word))
     return np.int64(0)
 
@@ -290,13 +285,13 @@ def inline_id(data, start, quote, end):
     prefix = len(_TYPED)
     name = quote + prefix
     length = end - 1 - name
-    if length < 3 or data[end - 1] != 62 or not _same(data, quote, _TYPED, 0, prefix):
+    if length < 3 or data[end - 1] != 62 or not same(data, quote, _TYPED, 0, prefix):
         return np.int64(0)
     datatype = -1
     for k in range(len(_NAME_FIRST) - 1):
         first = _NAME_FIRST[k]
         if _NAME_FIRST[k + 1] - first == length and data[name] == _NAMES[first]:
-            if _same(data, name, _NAMES, first, length):
+            if same(data, name, _NAMES, first, length):
                 datatype = k
                 break
     start += 1
@@ -369,7 +364,7 @@ def read_instants(data, offsets, out):
 # --- back to bytes --------------------------------------------------------------------------------------------------
 
 
-@jit_inline
+@jit
 def _put_digits(out, at, value, width):
     """`value` with at least `width` digits."""
     count = 1
@@ -384,7 +379,7 @@ def _put_digits(out, at, value, width):
     return at + count
 
 
-@jit_inline
+@jit
 def _put_scaled(out, at, value, scale):
     if value < 0:
         out[at] = _MINUS
@@ -400,7 +395,7 @@ def _put_scaled(out, at, value, scale):
     return at
 
 
-@jit_inline
+@jit
 def _put_zone(out, at, zone):
     if zone == 1:
         out[at] = 90
@@ -415,7 +410,7 @@ def _put_zone(out, at, zone):
     return at
 
 
-@jit_inline
+@jit
 def _put_date(out, at, days):
     year, month, day = civil(days)
     at = _put_digits(out, at, year, 4)
@@ -425,7 +420,7 @@ def _put_date(out, at, days):
     return _put_digits(out, at + 1, day, 2)
 
 
-@jit_inline
+@jit
 def _put_datetime(out, at, micros, digits, zone):
     if zone > 1:
         micros += (zone - 58) * 900_000_000
