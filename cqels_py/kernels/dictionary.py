@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.dictionary.layout import TAG_BLANK, TAG_IRI, TAG_LITERAL, TAG_OVERFLOW
-from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.murmur import mix64, murmur64, same
 from cqels_py.kernels.syntax import CANONICAL, LESS, NO_QUOTE, term_end
 from cqels_py.kernels.terms import inline_id, tag_of, tagged, write_inline
@@ -44,14 +44,14 @@ def place_of(table, identifier):
         position = (position + 1) & mask
 
 
-@jit
+@jit_flat
 def blank_id(data, start, end, scope):
     """A blank node's id: its label (without "_:") hashed with the scope it belongs to."""
     hashed = mix64(murmur64(data, start, end) ^ mix64(np.uint64(scope)))
     return tagged(np.int64(TAG_BLANK), np.int64(hashed & _BLANK_MASK))
 
 
-@jit
+@jit_flat
 def intern(data, start, end, tag, shift, table, arena, meta):
     """(id, status) of a canonical text: found in the table, or entered in it. `shift`: 4, or more to have fewer hash bits."""
     identifier = tagged(np.int64(tag), np.int64(murmur64(data, start, end) >> np.uint64(shift)))
@@ -92,7 +92,7 @@ def encode_term(data, start, end, quote, scope, shift, table, arena, meta):
     return intern(data, start, end, tag, shift, table, arena, meta)
 
 
-@jit
+@jit_flat
 def encode(data, offsets, scopes, at, shift, table, arena, meta, out):
     """Encode terms from number `at` on: term i is data[offsets[i]:offsets[i + 1]], empty for unbound. Returns (at, status)."""
     for i in range(at, len(offsets) - 1):
@@ -110,7 +110,7 @@ def encode(data, offsets, scopes, at, shift, table, arena, meta, out):
     return len(offsets) - 1, DONE
 
 
-@jit
+@jit_flat
 def enter(identifier, data, table, arena, meta):
     """Enter the canonical text `data` under a given id. A status."""
     at = place_of(table, identifier)
@@ -128,7 +128,7 @@ def enter(identifier, data, table, arena, meta):
     return DONE
 
 
-@jit
+@jit_flat
 def rehash(old, table):
     """Enter all entries of `old` in a larger, empty table."""
     for at in range(0, len(old), WORDS):
@@ -138,7 +138,7 @@ def rehash(old, table):
                 table[place + w] = old[at + w]
 
 
-@jit
+@jit_flat
 def keep(ids, old, old_arena, table, arena, meta):
     """Copy the entries of `ids` (those hashed; others are passed over) to another table and arena that have room."""
     for i in range(len(ids)):
@@ -161,7 +161,7 @@ def keep(ids, old, old_arena, table, arena, meta):
         meta[ENTRIES] += 1
 
 
-@jit
+@jit_flat
 def text_lengths(ids, table, lengths):
     """Bytes of room that each id's text needs. False if one is unknown."""
     for i in range(len(ids)):
@@ -177,7 +177,7 @@ def text_lengths(ids, table, lengths):
     return True
 
 
-@jit
+@jit_flat
 def decode(ids, table, arena, out, offsets):
     """Write the N-Triples texts of ids one after another; text i is out[offsets[i]:offsets[i + 1]]."""
     top = np.int64(0)

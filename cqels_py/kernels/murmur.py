@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.jit import jit_flat, jit_inline
 
 _C1 = np.uint64(0x87C37B91114253D5)
 _C2 = np.uint64(0x4CF5AD432745937F)
@@ -28,7 +28,7 @@ def _rotate(x, left):
 
 
 @jit_inline
-def word(data, at):  # type: ignore[no-untyped-def]
+def word(data, at):
     """Eight bytes, little-endian. Unsigned indices: what cannot be negative becomes one load."""
     at = np.uint64(at)
     x = np.uint64(data[at])
@@ -43,7 +43,7 @@ def word(data, at):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def same(data, start, other, other_start, length):  # type: ignore[no-untyped-def]
+def same(data, start, other, other_start, length):
     """Are `length` bytes of the two arrays equal? Eight at a time."""
     i = np.int64(0)
     while i + 8 <= length:
@@ -65,7 +65,7 @@ def mix64(k):
     return k ^ (k >> _S33)
 
 
-@jit
+@jit_flat
 def murmur64(data, start, end):
     """Hash of data[start:end] (uint8) as uint64."""
     length = end - start

@@ -9,14 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.dictionary import DONE, NOT_WRITTEN_SO, blank_id, encode_term
-from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.murmur import murmur64, same
 from cqels_py.kernels.syntax import (
     HASH,
     LESS,
     MALFORMED,
     NEWLINE,
-    NO_QUOTE,
     NOT_CANONICAL,
     POINT,
     QUOTE,
@@ -55,7 +54,14 @@ AS_SUBJECT, AS_PREDICATE, AS_OBJECT, AS_GRAPH, AS_POINT, AS_END, AS_TERM, AS_ABS
 
 _RECENT = 16
 _REPEATED = -2
-"""In place of a closing quote: the term is the one in `known`."""
+"""In place of a closing quote: the term is the one seen before."""
+
+# Rows of `scratch`, four cells each: the terms of the statement at hand (start, end, closing quote, id), an IRI seen before
+# in each position (start, length, id; of a graph: its key), and recent predicates likewise.
+_TERMS, _SEEN, _PREDICATES = 0, 4, 8
+_START, _END, _CLOSING, _ID = range(4)
+_LENGTH, _STANDS_FOR = 1, 2
+SCRATCH_ROWS = _PREDICATES + _RECENT
 
 
 @jit_inline
@@ -66,7 +72,7 @@ def _skip_blanks(data, at, end):
 
 
 @jit_inline
-def _repeats(data, at, end, start, length):  # type: ignore[no-untyped-def]
+def _repeats(data, at, end, start, length):
     """Do `length` bytes from `at` on equal those from `start` on?"""
     return at + length <= end and same(data, start, data, at, length)
 
@@ -89,11 +95,8 @@ def _line_end(data, at, end):
 
 
 @jit_inline
-def _split(data, at, end, known, spans, state):
-    """Where the terms of the statement at `at` are: spans[k] = start, end, closing quote -> (next, terms, written).
-
-    `known`: for each position an IRI seen before (start, length, id), by which most are passed over at once.
-    """
+def _split(data, at, end, scratch, state):
+    """Where the terms of the statement at `at` are -> (next, terms, written)."""
     terms = np.int64(0)
     escaped = False
     while True:
@@ -106,11 +109,10 @@ def _split(data, at, end, known, spans, state):
         state[EXPECTED] = terms
         if not _fits(data, at, terms):
             return at, terms, MALFORMED
-        spans[terms, 0] = at
-        length = known[terms, 1]
-        if length > 0 and _repeats(data, at, end, known[terms, 0], length):
-            spans[terms, 1] = at + length
-            spans[terms, 2] = _REPEATED
+        scratch[terms, _START] = at
+        length = scratch[_SEEN + terms, _LENGTH]
+        if length > 0 and _repeats(data, at, end, scratch[_SEEN + terms, _START], length):
+            scratch[terms, _CLOSING] = _REPEATED
             at += length
         else:
             state[EXPECTED] = AS_TERM
@@ -123,9 +125,9 @@ def _split(data, at, end, known, spans, state):
             elif data[at] == LESS and not has_scheme(data, at, stop):
                 state[EXPECTED] = AS_ABSOLUTE
                 return at, terms, MALFORMED
-            spans[terms, 1] = stop
-            spans[terms, 2] = quote
+            scratch[terms, _CLOSING] = quote
             at = stop
+        scratch[terms, _END] = at
         terms += 1
     state[OFFSET] = at
     if terms < 3 or at >= end or data[at] != POINT:
@@ -155,7 +157,7 @@ def _place(declared, key):
     return at
 
 
-@jit
+@jit_flat
 def declare(declared, key, time):
     """Keep the time's id of a graph that is still to come; 1 if the graph is a new entry."""
     at = _place(declared, key)
@@ -165,7 +167,7 @@ def declare(declared, key, time):
     return 1 if new else 0
 
 
-@jit
+@jit_flat
 def declare_all(old, declared):
     """Enter all of `old` in a larger, empty table."""
     for i in range(0, len(old), 2):
@@ -173,7 +175,7 @@ def declare_all(old, declared):
             declare(declared, old[i], old[i + 1])
 
 
-@jit
+@jit_flat
 def take_declared(declared, key):
     """Remove a graph's entry and return its time's id; 0 if there is none."""
     mask = np.int64(len(declared) // 2 - 1)
@@ -205,9 +207,9 @@ def _set_time(elements, element, time):
 
 
 @jit_inline
-def _remember(known, k, start, stop, identifier):  # type: ignore[no-untyped-def]
-    """Keep a term's place and what it stands for."""
-    known[k, 0], known[k, 1], known[k, 2] = start, stop - start, identifier
+def _remember(scratch, row, start, stop, stands_for):
+    """Keep an IRI's place and what it stands for."""
+    scratch[row, _START], scratch[row, _LENGTH], scratch[row, _STANDS_FOR] = start, stop - start, stands_for
 
 
 @jit_inline
@@ -221,27 +223,28 @@ def _given(state, start, end):
 
 
 @jit_inline
-def _recent(data, end, start, length, recent):
+def _recent(data, end, start, length, scratch):
     """The number of a recent predicate with these bytes, or -1."""
     for k in range(_RECENT):
-        if recent[k, 1] == length and _repeats(data, start, end, recent[k, 0], length):
+        row = _PREDICATES + k
+        if scratch[row, _LENGTH] == length and _repeats(data, start, end, scratch[row, _START], length):
             return k
     return -1
 
 
-@jit
-def scan(data, at, shift, state, table, arena, meta, declared, rows, elements):
+@jit_flat
+def scan(data, at, shift, state, scratch, table, arena, meta, declared, rows, elements):
     """Read statements of `data` (uint8, whole lines) from `at` on -> (place, status).
 
-    `rows` (4, capacity): ids of subject, predicate, object, graph. `elements` (3, capacity): first row, id of the time (0:
-    none yet), line. `declared`: open addressing of (graph's hash, time's id) for times that stand before their elements.
+    `scratch`: (SCRATCH_ROWS, 4), whatever is in it. `rows` (4, capacity): ids of subject, predicate, object, graph. `elements`
+    (3, capacity): first row, id of the time (0: none yet), line. `declared`: open addressing of (graph's hash, time's id) for
+    times that stand before their elements.
     """
     end = len(data)
-    end = len(data)
-    spans = np.empty((4, 3), np.int64)
-    ids = np.zeros(4, np.int64)
-    known = np.zeros((4, 3), np.int64)
-    recent = np.zeros((_RECENT, 3), np.int64)
+    # Nothing is known yet: what was remembered may be of other data.
+    for row in range(SCRATCH_ROWS):
+        for cell in range(4):
+            scratch[row, cell] = 0
     latest, filled = np.int64(0), np.int64(0)
     form = state[FORM]
     while True:
@@ -259,9 +262,9 @@ def scan(data, at, shift, state, table, arena, meta, declared, rows, elements):
             return at, ROWS_FULL
         # Predicates tend to come in the same order again.
         guess = (latest + 1) % _RECENT
-        for w in range(3):
-            known[1, w] = recent[guess, w]
-        following, terms, written = _split(data, at, end, known, spans, state)
+        for cell in range(3):
+            scratch[_SEEN + 1, cell] = scratch[_PREDICATES + guess, cell]
+        following, terms, written = _split(data, at, end, scratch, state)
         if written == MALFORMED:
             return at, BAD_LINE
         if written == NOT_CANONICAL:
@@ -272,58 +275,59 @@ def scan(data, at, shift, state, table, arena, meta, declared, rows, elements):
         key = np.int64(0)
         if form == BY_GRAPH:
             by = 0 if ahead else 3
-            if not ahead and spans[by, 2] == _REPEATED:
-                key = known[by, 2]
+            if not ahead and scratch[by, _CLOSING] == _REPEATED:
+                key = scratch[_SEEN + by, _STANDS_FOR]
             else:
-                key = _key(data, spans[by, 0], spans[by, 1])
+                key = _key(data, scratch[by, _START], scratch[by, _END])
             if not ahead:
-                _remember(known, by, spans[by, 0], spans[by, 1], key)
-        elif form == BY_SUBJECT and data[spans[0, 0]] != LESS:
-            key = blank_id(data, spans[0, 0] + 2, spans[0, 1], state[DOCUMENT])
+                _remember(scratch, _SEEN + by, scratch[by, _START], scratch[by, _END], key)
+        elif form == BY_SUBJECT and data[scratch[0, _START]] != LESS:
+            key = blank_id(data, scratch[0, _START] + 2, scratch[0, _END], state[DOCUMENT])
         scope = state[DOCUMENT]
         if key != 0 and not ahead:
             scope = state[SCOPE] + (0 if key == state[KEY] else 1)
 
         for k in range(1 if ahead else 0, terms if form == NO_ELEMENTS else 3):
-            start, stop = spans[k, 0], spans[k, 1]
+            start, stop = scratch[k, _START], scratch[k, _END]
             identifier = np.int64(0)
-            if spans[k, 2] == _REPEATED:
-                identifier = known[k, 2]
+            if scratch[k, _CLOSING] == _REPEATED:
+                identifier = scratch[_SEEN + k, _STANDS_FOR]
                 if k == 1:
                     latest = guess
             elif state[GIVEN] > 0:
                 identifier = _given(state, start, stop)
-            slot = -1
             if k == 1 and identifier == 0:
-                slot = _recent(data, end, start, stop - start, recent)
-                if slot >= 0:
-                    identifier = recent[slot, 2]
-                    latest = np.int64(slot)
+                found = _recent(data, end, start, stop - start, scratch)
+                if found >= 0:
+                    identifier = scratch[_PREDICATES + found, _STANDS_FOR]
+                    latest = np.int64(found)
             if identifier == 0:
-                identifier, status = encode_term(data, start, stop, spans[k, 2], scope, shift, table, arena, meta)
+                identifier, status = encode_term(
+                    data, start, stop, scratch[k, _CLOSING], scope, shift, table, arena, meta
+                )
                 if status != DONE:
                     state[TERM_START], state[TERM_END], state[TERM_ID] = start, stop, identifier
                     return at, status
                 if k == 1:
                     latest = filled
-                    _remember(recent, latest, start, stop, identifier)
+                    _remember(scratch, _PREDICATES + latest, start, stop, identifier)
                     filled = (filled + 1) % _RECENT
             if k == 0 and data[start] == LESS:
-                _remember(known, 0, start, stop, identifier)
+                _remember(scratch, _SEEN, start, stop, identifier)
                 if form == BY_SUBJECT:
                     key = identifier
                     scope = state[SCOPE] + (0 if key == state[KEY] else 1)
-            ids[k] = identifier
+            scratch[k, _ID] = identifier
 
         if ahead:
-            if ids[1] == state[TIME_AHEAD]:
+            if scratch[1, _ID] == state[TIME_AHEAD]:
                 if 4 * (state[DECLARED] + 1) > len(declared):
                     return at, DECLARED_FULL
-                state[DECLARED] += declare(declared, key, ids[2])
+                state[DECLARED] += declare(declared, key, scratch[2, _ID])
                 if key == state[KEY]:
                     state[KEY] = 0
-            elif ids[1] != state[KNOWN_AHEAD]:
-                state[OFFSET] = spans[1, 0]
+            elif scratch[1, _ID] != state[KNOWN_AHEAD]:
+                state[OFFSET] = scratch[1, _START]
                 state[EXPECTED] = AS_TIME
                 return at, BAD_LINE
         else:
@@ -340,11 +344,11 @@ def scan(data, at, shift, state, table, arena, meta, declared, rows, elements):
                     state[ELEMENTS] += 1
                     state[KEY] = key
                     state[SCOPE] = scope
-                if ids[1] == state[TIME_INSIDE]:
-                    _set_time(elements, state[ELEMENTS] - 1, ids[2])
+                if scratch[1, _ID] == state[TIME_INSIDE]:
+                    _set_time(elements, state[ELEMENTS] - 1, scratch[2, _ID])
             for k in range(3):
-                rows[k, row] = ids[k]
-            rows[3, row] = ids[3] if terms == 4 and form == NO_ELEMENTS else 0
+                rows[k, row] = scratch[k, _ID]
+            rows[3, row] = scratch[3, _ID] if terms == 4 and form == NO_ELEMENTS else 0
             state[ROWS] = row + 1
         state[GIVEN] = 0
         at = following

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.murmur import word
 
 CANONICAL, NOT_CANONICAL, MALFORMED = 0, 1, 2
@@ -43,7 +43,7 @@ _LASTS = np.uint64(0x0505050505050505)
 
 
 @jit_inline
-def _suspicious(x):  # type: ignore[no-untyped-def]
+def _suspicious(x):
     """Not 0 if one of the eight bytes of `x` may be none of an IRI's: below "#", "<" or ">", a backslash or "^", a backquote,
     from "{" on. Some innocent ones are suspected too."""
     pairs = x & _PAIRS
@@ -99,7 +99,7 @@ def _language(data, at, end):
     return at, MALFORMED if at == part else written
 
 
-@jit
+@jit_flat
 def _literal(data, at, end):
     """The literal whose opening quote is at `at` -> (place after it or of the trouble, closing quote, how it is written)."""
     written = CANONICAL
@@ -131,7 +131,7 @@ def _literal(data, at, end):
     return at, quote, written
 
 
-@jit
+@jit_flat
 def _blank(data, at, end):
     """The blank node whose "_" is at `at`; a label does not end with a point."""
     if at + 2 >= end or data[at + 1] != _COLON or data[at + 2] == _HYPHEN or data[at + 2] == POINT:
@@ -162,7 +162,7 @@ def term_end(data, at, end):
     return at, quote, written
 
 
-@jit
+@jit_flat
 def has_scheme(data, at, end):
     """Is the IRI data[at:end], in angle brackets, an absolute one?"""
     for i in range(at + 1, end):

@@ -17,7 +17,7 @@ from cqels_py.dictionary.layout import (
     TAG_SHIFT,
     XSD,
 )
-from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.murmur import same
 from cqels_py.kernels.values import civil
 
@@ -112,7 +112,7 @@ def zone_of(identifier):
     return (identifier >> 53) & 127
 
 
-@jit
+@jit_flat
 def _digits(data, start, count):
     """The number of `count` digits from `start`, or -1."""
     value = np.int64(0)
@@ -124,7 +124,7 @@ def _digits(data, start, count):
     return value
 
 
-@jit
+@jit_flat
 def _scaled(data, start, end, tag):
     """A number in plain notation: id, or 0 where the form is not the canonical one or does not fit."""
     at = start
@@ -159,7 +159,7 @@ def _scaled(data, start, end, tag):
     return make_scaled(tag, -value if negative else value, scale)
 
 
-@jit
+@jit_flat
 def _integer(data, start, end, datatype):
     found = _scaled(data, start, end, TAG_INTEGER)
     if found == 0 or scale_of(found) != 0:
@@ -181,7 +181,7 @@ def days_of(year, month, day):
     return era * 146097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719468
 
 
-@jit
+@jit_flat
 def _date_days(data, start):
     """Days of YYYY-MM-DD at `start`, or the smallest int64 if it is no date."""
     wrong = np.int64(-(1 << 62))
@@ -198,7 +198,7 @@ def _date_days(data, start):
     return days_of(year, month, day)
 
 
-@jit
+@jit_flat
 def _zone(data, start, end):
     """The zone's number in the layout for "", "Z" or ±hh:mm, or -1."""
     if start == end:
@@ -218,7 +218,7 @@ def _zone(data, start, end):
     return 58 + quarters
 
 
-@jit
+@jit_flat
 def _datetime(data, start, end):
     if end - start < 19 or data[start + 10] != 84 or data[start + 13] != _COLON or data[start + 16] != _COLON:
         return np.int64(0)
@@ -258,7 +258,7 @@ def _datetime(data, start, end):
     )
 
 
-@jit
+@jit_flat
 def _date(data, start, end):
     if end - start < 10:
         return np.int64(0)
@@ -269,7 +269,7 @@ def _date(data, start, end):
     return tagged(np.int64(TAG_DATE), (zone << 53) | (days & np.int64((1 << 53) - 1)))
 
 
-@jit
+@jit_flat
 def _boolean(data, start, end):
     for word in range(4):
         first = _WORD_FIRST[word]
@@ -279,7 +279,7 @@ def _boolean(data, start, end):
     return np.int64(0)
 
 
-@jit
+@jit_flat
 def inline_id(data, start, quote, end):
     """The inline id of the literal data[start:end], whose closing quote is at `quote`; 0 if it has none."""
     prefix = len(_TYPED)
@@ -315,7 +315,7 @@ def inline_id(data, start, quote, end):
 # --- event times ---------------------------------------------------------------------------------------------------
 
 
-@jit
+@jit_flat
 def instants(ids, out):
     """Microseconds since the epoch of dateTimes, of integers (as they are) and of dates (midnight) -> `out`.
 
@@ -339,7 +339,7 @@ def instants(ids, out):
     return others
 
 
-@jit
+@jit_flat
 def read_instants(data, offsets, out):
     """Microseconds of the texts data[offsets[i]:offsets[i + 1]] -> `out`: ISO 8601 dateTimes, or integers of microseconds.
 
@@ -364,7 +364,7 @@ def read_instants(data, offsets, out):
 # --- back to bytes --------------------------------------------------------------------------------------------------
 
 
-@jit
+@jit_flat
 def _put_digits(out, at, value, width):
     """`value` with at least `width` digits."""
     count = 1
@@ -379,7 +379,7 @@ def _put_digits(out, at, value, width):
     return at + count
 
 
-@jit
+@jit_flat
 def _put_scaled(out, at, value, scale):
     if value < 0:
         out[at] = _MINUS
@@ -395,7 +395,7 @@ def _put_scaled(out, at, value, scale):
     return at
 
 
-@jit
+@jit_flat
 def _put_zone(out, at, zone):
     if zone == 1:
         out[at] = 90
@@ -410,7 +410,7 @@ def _put_zone(out, at, zone):
     return at
 
 
-@jit
+@jit_flat
 def _put_date(out, at, days):
     year, month, day = civil(days)
     at = _put_digits(out, at, year, 4)
@@ -420,7 +420,7 @@ def _put_date(out, at, days):
     return _put_digits(out, at + 1, day, 2)
 
 
-@jit
+@jit_flat
 def _put_datetime(out, at, micros, digits, zone):
     if zone > 1:
         micros += (zone - 58) * 900_000_000
@@ -442,7 +442,7 @@ def _put_datetime(out, at, micros, digits, zone):
     return _put_zone(out, at, zone)
 
 
-@jit
+@jit_flat
 def write_inline(identifier, out, at):
     """The N-Triples bytes of an inline id from out[at] on (at most 80); returns the place after them."""
     tag = tag_of(identifier)

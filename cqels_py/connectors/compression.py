@@ -1,0 +1,130 @@
+"""Bytes of a source, decompressed while they are read."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import zlib
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from cqels_py.connectors.formats import compression_of
+from cqels_py.errors import DataError, MissingExtra, UsageError
+
+STANDARD_INPUT = "-"
+CHUNK_BYTES = 1 << 22
+
+_COMPRESSED_BYTES = 1 << 16
+
+
+def local_path(location: str) -> Path:
+    """The file of a path or a file: URL. UsageError if there is none, or for another kind of URL."""
+    scheme, separator, rest = location.partition("://")
+    if separator and scheme != "file":
+        raise UsageError(f"there is no connector for {scheme}://; a source is a file, or '-' for standard input")
+    path = Path(rest if separator else location)
+    if not path.exists():
+        raise UsageError(f"there is no file {path}")
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder, not a file")
+    return path
+
+
+def read_chunks(location: str, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
+    """The bytes of a file, or of standard input ("-"), as they become available: at most about `chunk_bytes` at a time.
+
+    What ends .gz or .zst is decompressed. DataError where compressed data is broken or ends early, after what could be read.
+    """
+    if chunk_bytes < 1:
+        raise UsageError("chunk_bytes is 1 or more")
+    if location == STANDARD_INPUT:
+        yield from iter(partial(_read_some, sys.stdin.buffer, chunk_bytes), b"")
+        return
+    path = local_path(location)
+    compression = compression_of(location)
+    try:
+        with path.open("rb") as file:
+            if compression == "gzip":
+                yield from _gzip(file, location, chunk_bytes)
+            elif compression == "zstd":
+                yield from _zstd(file, location)
+            else:
+                yield from iter(partial(file.read1, chunk_bytes), b"")
+    except OSError as error:
+        raise DataError(f"cannot read {location}: {error.strerror or error}") from None
+
+
+def _read_some(file: Any, size: int) -> bytes:
+    """What is there, at most `size` bytes; waits only if nothing is."""
+    chunk: bytes = file.read1(size)
+    return chunk
+
+
+def _gzip(file: IO[bytes], location: str, chunk_bytes: int) -> Iterator[bytes]:
+    with gzip.GzipFile(fileobj=file) as stream:
+        while True:
+            try:
+                chunk = stream.read1(chunk_bytes)
+            except EOFError:
+                raise _ends_early(location) from None
+            except (gzip.BadGzipFile, zlib.error) as error:
+                raise DataError(f"{location} is not sound gzip data: {error}") from None
+            if not chunk:
+                return
+            yield chunk
+
+
+def _zstd(file: IO[bytes], location: str) -> Iterator[bytes]:
+    zstandard = _zstandard(location)
+    frame = None
+    while raw := file.read(_COMPRESSED_BYTES):
+        while raw:
+            frame = frame or zstandard.ZstdDecompressor().decompressobj()
+            try:
+                chunk = frame.decompress(raw)
+            except zstandard.ZstdError as error:
+                raise DataError(f"{location} is not sound zstd data: {error}") from None
+            raw = frame.unused_data
+            if frame.eof:
+                frame = None
+            if chunk:
+                yield chunk
+    if frame is not None:
+        raise _ends_early(location)
+
+
+def _zstandard(location: str) -> Any:
+    try:
+        import zstandard
+    except ImportError:
+        raise MissingExtra(f"{location} needs the package zstandard: pip install 'cqels_py[zstd]'") from None
+    return zstandard
+
+
+def _ends_early(location: str) -> DataError:
+    return DataError(f"{location} ends early: its compressed data is cut off")
+
+
+class ByteStream:
+    """Chunks as a file to read from. An error of the chunks ends the data, and waits in `error`."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._rest = b""
+        self.error: DataError | None = None
+
+    def read(self, size: int = -1) -> bytes:
+        """At most `size` bytes (all of a chunk if negative); none at the end."""
+        while not self._rest:
+            try:
+                self._rest = next(self._chunks)
+            except StopIteration:
+                return b""
+            except DataError as error:
+                self.error = error
+                return b""
+        size = len(self._rest) if size < 0 else size
+        found, self._rest = self._rest[:size], self._rest[size:]
+        return found

@@ -1,0 +1,82 @@
+"""Chunks of bytes to blocks of whole lines of UTF-8, with their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from cqels_py.errors import DataError, Place
+
+LINE_LIMIT = 64 << 20
+"""A longer line (in bytes) is malformed."""
+
+Malformed = Callable[[DataError], None]
+"""Takes malformed input: raises it, or counts and reports it."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def line_blocks(chunks: Iterable[bytes], source: str, malformed: Malformed) -> Iterator[tuple[bytes, int]]:
+    """(block, number of its first line), each block whole lines; the very last line may lack its end.
+
+    Lines that are not UTF-8 or longer than LINE_LIMIT go to `malformed`; in their place is an empty line.
+    """
+    number = 1
+    for block in _whole_lines(chunks):
+        if block is None:
+            malformed(DataError(f"a line longer than {LINE_LIMIT >> 20} MiB", Place(number, None, source)))
+            block = b"\n"
+        yield from _valid(block, number, source, malformed)
+        number += block.count(b"\n")
+
+
+def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes | None]:
+    """Blocks that end with a newline (the last one maybe not); None for a line that is too long."""
+    parts: list[bytes] = []
+    size = 0
+    started = False
+    skipping = False
+    for chunk in chunks:
+        if not started:
+            # The mark may come in pieces.
+            parts.append(chunk)
+            size += len(chunk)
+            if size < len(_BYTE_ORDER_MARK):
+                continue
+            chunk = b"".join(parts).removeprefix(_BYTE_ORDER_MARK)
+            parts, size, started = [], 0, True
+        cut = chunk.rfind(b"\n") + 1
+        if cut:
+            if skipping:
+                start = chunk.find(b"\n") + 1
+                skipping = False
+            else:
+                start = 0
+            if start < cut:
+                yield b"".join([*parts, chunk[start:cut]])
+            parts, size, chunk = [], 0, chunk[cut:]
+        if skipping or not chunk:
+            continue
+        parts.append(chunk)
+        size += len(chunk)
+        if size > LINE_LIMIT:
+            yield None
+            parts, size, skipping = [], 0, True
+    if size:
+        yield b"".join(parts)
+
+
+def _valid(block: bytes, number: int, source: str, malformed: Malformed) -> Iterator[tuple[bytes, int]]:
+    """The block, or its parts between lines that are not UTF-8."""
+    while not block.isascii():
+        try:
+            block.decode()
+            break
+        except UnicodeDecodeError as error:
+            start = block.rfind(b"\n", 0, error.start) + 1
+            end = block.find(b"\n", error.start)
+            yield block[:start], number
+            number += block.count(b"\n", 0, start)
+            place = Place(number, error.start - start + 1, source)
+            malformed(DataError(f"the byte 0x{block[error.start]:02x} is not UTF-8", place))
+            block = block[end:] if end >= 0 else b""
+    yield block, number

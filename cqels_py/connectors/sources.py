@@ -1,0 +1,84 @@
+"""Streams from files and standard input, by format.
+
+One element is one event graph. `.nq`, `.trig`: the graph's name names it, and the triple `<graph> prov:generatedAtTime "…"` of
+the default graph, ahead of it, gives its time. `.nt`, `.ttl`, `.rdf`, `.jsonld`: consecutive triples of one subject, with the
+time in one of them. Tables: see tabular.py. `.ndjson`: see ndjson.py. With a time predicate, the time is always that property
+of the element. Elements come one after another as they stand in the source; what is out of order is the engine's matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from cqels_py.batches.elements import ElementBatch
+from cqels_py.connectors.compression import CHUNK_BYTES, STANDARD_INPUT, local_path, read_chunks
+from cqels_py.connectors.formats import STREAMS, format_of
+from cqels_py.connectors.lines import Malformed, line_blocks
+from cqels_py.connectors.ndjson import json_elements
+from cqels_py.connectors.ntriples import ElementReader, Reading
+from cqels_py.connectors.tabular import delimited_elements, parquet_elements
+from cqels_py.connectors.turtle import nquads_blocks
+from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.errors import DataError, UsageError
+from cqels_py.kernels.scan import BY_GRAPH, BY_SUBJECT
+
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+
+
+def open_source(
+    location: str,
+    *,
+    dictionary: Dictionary,
+    stream: int,
+    time_predicate: str | None = None,
+    on_error: str = "stop",
+    chunk_bytes: int = CHUNK_BYTES,
+    report: Callable[[DataError], None] | None = None,
+    format: str | None = None,
+) -> Iterator[ElementBatch]:
+    """The elements of a source, in batches as they become available.
+
+    `location`: a path (also compressed: .gz, .zst) or "-" for standard input, which is N-Quads unless `format` (an ending
+    without the point) says otherwise. `time_predicate`: an IRI. `on_error`: "stop" raises DataError at malformed input, after
+    the elements before it; "skip" gives it to `report` and goes on. UsageError for a file that is not there or whose format is
+    not known. An element that lost a malformed line keeps its other triples.
+    """
+    if on_error not in ("stop", "skip"):
+        raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
+    if location == STANDARD_INPUT:
+        source, format = "<stdin>", format or "nq"
+    else:
+        source = location
+        local_path(location)
+    form = format_of(location, STREAMS, format)
+    malformed = _stop if on_error == "stop" else report or _pass_over
+    by = BY_GRAPH if form in ("nq", "trig", "ndjson") else BY_SUBJECT
+    lines_count = form in ("nt", "nq", "csv", "tsv", "ndjson")
+    predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
+    reading = Reading(by, stream, predicate, source, numbered=lines_count)
+    if form == "parquet":
+        return parquet_elements(str(local_path(location)), dictionary, reading, malformed)
+    chunks = read_chunks(location, chunk_bytes)
+    return _elements(form, chunks, dictionary, reading, malformed)
+
+
+def _elements(
+    form: str, chunks: Iterator[bytes], dictionary: Dictionary, reading: Reading, malformed: Malformed
+) -> Iterator[ElementBatch]:
+    if not reading.numbered:
+        texts = nquads_blocks(chunks, form, reading.source, malformed)
+        return ElementReader(dictionary, reading, malformed).read(((text, 0) for text in texts), line_step=0)
+    blocks = line_blocks(chunks, reading.source, malformed)
+    if form in _DELIMITERS:
+        return delimited_elements(blocks, _DELIMITERS[form], dictionary, reading, malformed)
+    if form == "ndjson":
+        return json_elements(blocks, dictionary, reading, malformed)
+    return ElementReader(dictionary, reading, malformed).read(blocks)
+
+
+def _stop(error: DataError) -> None:
+    raise error
+
+
+def _pass_over(error: DataError) -> None:
+    """Skipped, and nobody asked to be told."""

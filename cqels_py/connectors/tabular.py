@@ -1,0 +1,344 @@
+"""Streams as tables: columns time, graph, subject, predicate, object, one row a triple, terms in N-Triples syntax.
+
+Consecutive rows with the same time and graph are one element; `graph` is optional. Times are ISO 8601 or integers of
+microseconds. With a time predicate an element's time is that property of it, and `time` is optional. Other columns are passed
+over. In .csv, a value with quotes in it stands in quotes, its own doubled; in .tsv terms stand as they are. A row is a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.connectors.lines import Malformed
+from cqels_py.connectors.ntriples import ELEMENT_BITS, Reading
+from cqels_py.connectors.times import EXPECTED, NO_TIME, times_of_ids, times_of_texts
+from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary.layout import TAG_BLANK, TAG_IRI, TAG_OVERFLOW, TAG_SHIFT
+from cqels_py.errors import DataError, Place
+from cqels_py.kernels.scan import BY_GRAPH
+
+TERMS = ("subject", "predicate", "object")
+COLUMNS = ("time", "graph", *TERMS)
+
+_ROWS = 1 << 16
+_EXPECTED = {"subject": "<iri> or _:label", "predicate": "<iri>", "object": "<iri>, _:label or a literal in quotes"}
+_QUOTE, _NEWLINE = ord('"'), ord("\n")
+
+
+def elements_from_arrow(
+    table: pa.Table, dictionary: Dictionary, stream: int, time_predicate: str | None = None
+) -> Iterator[ElementBatch]:
+    """The elements of an Arrow table; `time` may also be a timestamp. DataError names the row (from 1) of what is malformed."""
+    predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
+    reading = Reading(BY_GRAPH, stream, predicate, "row")
+    reader = _RowReader(dictionary, reading, _stop)
+    return reader.read(_numbered(table.to_batches(max_chunksize=_ROWS)))
+
+
+def parquet_elements(
+    path: str, dictionary: Dictionary, reading: Reading, malformed: Malformed
+) -> Iterator[ElementBatch]:
+    """The elements of a Parquet file; a place's line is a row, from 1."""
+    reader = _RowReader(dictionary, reading, malformed)
+    try:
+        file = pq.ParquetFile(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError(f"{path} is not a sound Parquet file: {error}") from None
+    return reader.read(_numbered(_batches(file, path)))
+
+
+def delimited_elements(
+    blocks: Iterable[tuple[bytes, int]], delimiter: str, dictionary: Dictionary, reading: Reading, malformed: Malformed
+) -> Iterator[ElementBatch]:
+    """The elements of blocks of whole lines of .csv or .tsv; the first line names the columns."""
+    return _RowReader(dictionary, reading, malformed).read(_delimited(blocks, delimiter, reading))
+
+
+def _stop(error: DataError) -> None:
+    raise error
+
+
+def _batches(file: pq.ParquetFile, path: str) -> Iterator[pa.RecordBatch]:
+    columns = [name for name in COLUMNS if name in file.schema_arrow.names]
+    try:
+        yield from file.iter_batches(batch_size=_ROWS, columns=columns)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError(f"{path} is not a sound Parquet file: {error}") from None
+
+
+def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[Rows]:
+    first = 1
+    for batch in batches:
+        yield Rows(batch, np.arange(first, first + batch.num_rows))
+        first += batch.num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some rows of a table, their numbers (n), and what is malformed between them, by number."""
+
+    table: pa.RecordBatch
+    lines: npt.NDArray[np.int64]
+    errors: dict[int, DataError] = field(default_factory=dict)
+
+
+# --- text to rows -----------------------------------------------------------------------------------------------------
+
+
+def _delimited(blocks: Iterable[tuple[bytes, int]], delimiter: str, reading: Reading) -> Iterator[Rows]:
+    names: list[str] | None = None
+    for text, first in blocks:
+        if names is None:
+            head, _, text = text.partition(b"\n")
+            names = [name.strip().strip('"').lower() for name in head.decode().split(delimiter)]
+            _check_columns(names, reading, Place(first, None, reading.source))
+            first += 1
+        if text.strip():
+            yield _parse(text, first, names, delimiter, reading.source)
+
+
+def _check_columns(names: Sequence[str], reading: Reading, place: Place | None) -> None:
+    missing = [name for name in TERMS if name not in names]
+    if "time" not in names and reading.time_predicate is None:
+        missing.insert(0, "time")
+    if missing:
+        shown = "; the columns are " + ", ".join(COLUMNS) + " (graph is optional)"
+        raise DataError("there is no column " + " and no column ".join(missing) + shown, place)
+    if "time" not in names and "graph" not in names:
+        raise DataError("without a column time, a column graph must tell the elements apart", place)
+
+
+def _parse(text: bytes, first: int, names: list[str], delimiter: str, source: str) -> Rows:
+    errors: dict[int, DataError] = {}
+    quoted = delimiter == ","
+    if quoted:
+        text = _without_open_quotes(text, first, source, errors)
+    skipped: list[int] = []
+
+    def wrong(row: pa.csv.InvalidRow) -> str:
+        line = first + row.number - 1
+        message = f"{row.actual_columns} values where {row.expected_columns} are expected"
+        errors[line] = DataError(message, Place(line, None, source))
+        skipped.append(row.number - 1)
+        return "skip"
+
+    table = pa.csv.read_csv(
+        pa.BufferReader(text),
+        pa.csv.ReadOptions(column_names=names, use_threads=False, block_size=max(len(text) + 1, 1 << 16)),
+        pa.csv.ParseOptions(
+            delimiter=delimiter,
+            quote_char='"' if quoted else False,
+            ignore_empty_lines=False,
+            invalid_row_handler=wrong,
+        ),
+        pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.large_string()), include_columns=_used(names)),
+    )
+    lines = np.delete(np.arange(table.num_rows + len(skipped)), skipped) + first
+    filled = np.zeros(table.num_rows, np.bool_)
+    for column in table.columns:
+        filled |= pc.not_equal(column, "").to_numpy()
+    # What is not filled are empty lines.
+    return Rows(_one_batch(table.filter(pa.array(filled))), lines[filled], errors)
+
+
+def _used(names: Sequence[str]) -> list[str]:
+    return [name for name in COLUMNS if name in names]
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def _without_open_quotes(text: bytes, first: int, source: str, errors: dict[int, DataError]) -> bytes:
+    """The lines, empty where a quoted value does not end."""
+    data = np.frombuffer(text, np.uint8)
+    quotes = np.flatnonzero(data == _QUOTE)
+    before = np.searchsorted(quotes, np.flatnonzero(data == _NEWLINE))
+    open_lines = np.flatnonzero(np.diff(before, prepend=0, append=len(quotes)) % 2)
+    if not len(open_lines):
+        return text
+    lines = text.split(b"\n")
+    for number in open_lines.tolist():
+        message = "a quoted value does not end on this line"
+        errors[first + number] = DataError(message, Place(first + number, None, source))
+        lines[number] = b""
+    return b"\n".join(lines)
+
+
+# --- rows to elements -------------------------------------------------------------------------------------------------
+
+
+class _RowReader:
+    """Groups rows into elements. The last one is delivered when the next begins, or at the end."""
+
+    def __init__(self, dictionary: Dictionary, reading: Reading, malformed: Malformed) -> None:
+        self._reading = reading
+        self._dictionary = dictionary
+        self._malformed = malformed
+        self._scope = dictionary.next_document() << ELEMENT_BITS
+        self._time_id = dictionary.encode_one(reading.time_predicate) if reading.time_predicate else 0
+        self._last: tuple[int, str] | None = None
+        # Rows not delivered yet: subject, predicate, object, scope (tells elements apart), time, line.
+        self._open = np.empty((6, 0), np.int64)
+        self._delivered = self._open
+
+    def read(self, parts: Iterable[Rows]) -> Iterator[ElementBatch]:
+        """The elements of consecutive parts of a table."""
+        with self._dictionary.holding(lambda: [self._open[:3], self._delivered[:3]]):
+            try:
+                for rows in parts:
+                    self._add(rows)
+                    yield from self._take(last=False)
+            except DataError:
+                yield from self._take(last=False)
+                raise
+            yield from self._take(last=True)
+
+    def _add(self, rows: Rows) -> None:
+        errors = dict(rows.errors)
+        triples = self._encode(rows, errors)
+        for line in sorted(errors):
+            try:
+                self._malformed(errors[line])
+            except DataError:
+                self._append(triples[:, triples[5] < line])
+                raise
+        if errors:
+            triples = triples[:, ~np.isin(triples[5], list(errors))]
+        self._append(triples)
+
+    def _append(self, triples: Ids) -> None:
+        self._open = np.concatenate([self._open, triples], axis=1)
+
+    def _encode(self, rows: Rows, errors: dict[int, DataError]) -> Ids:
+        """(6, n) as in `_open`; what is malformed is entered in `errors` by line."""
+        names = rows.table.schema.names
+        _check_columns(names, self._reading, None)
+        table, lines = rows.table, rows.lines
+        time = _times(table.column("time")) if "time" in names else np.zeros(len(lines), np.int64)
+        if not self._time_id and len(wrong := np.flatnonzero(time == NO_TIME)):
+            for row in wrong.tolist():
+                found = table.column("time")[row].as_py()
+                errors[int(lines[row])] = self._error(f"the time is {found!r}; {EXPECTED}", int(lines[row]))
+            good = time != NO_TIME
+            table, lines, time = table.filter(pa.array(good)), lines[good], time[good]
+        graph = _texts(table.column("graph")) if "graph" in names else pa.array([""] * len(lines), pa.large_string())
+        out = np.empty((6, len(lines)), np.int64)
+        out[3] = self._scopes(time, graph)
+        out[4], out[5] = time, lines
+        for k, name in enumerate(TERMS):
+            self._encode_column(name, _texts(table.column(name)), out, k, errors)
+        return out
+
+    def _encode_column(self, name: str, texts: pa.Array, out: Ids, k: int, errors: dict[int, DataError]) -> None:
+        wrong: dict[int, DataError] = {}
+        out[k] = self._dictionary.encode_bytes(*_buffers(texts), out[3].copy(), wrong)
+        tag = (out[k] >> TAG_SHIFT) & 15
+        allowed = tag != 0
+        if name != "object":
+            allowed = (tag == TAG_IRI) | (tag == TAG_OVERFLOW) | ((tag == TAG_BLANK) & (name == "subject"))
+        for row in np.flatnonzero(~allowed).tolist():
+            line = int(out[5, row])
+            if row in wrong:
+                message = f"the {name}: {wrong[row].message}"
+            else:
+                message = f"the {name} is {texts[row].as_py()[:80]!r}; expected {_EXPECTED[name]}"
+            errors.setdefault(line, self._error(message, line))
+
+    def _error(self, message: str, line: int) -> DataError:
+        return DataError(message, Place(line, None, self._reading.source))
+
+    def _scopes(self, time: npt.NDArray[np.int64], graph: pa.Array) -> npt.NDArray[np.int64]:
+        """A scope (n) for every run of rows with the same time and graph, also across parts of the table."""
+        if not len(time):
+            return time
+        codes = graph.dictionary_encode().indices.to_numpy()
+        new = np.empty(len(time), np.bool_)
+        new[0] = self._last != (int(time[0]), graph[0].as_py())
+        new[1:] = (np.diff(time) != 0) | (np.diff(codes) != 0)
+        scopes = self._scope + np.cumsum(new)
+        self._scope = int(scopes[-1])
+        self._last = (int(time[-1]), graph[-1].as_py())
+        return scopes
+
+    def _take(self, last: bool) -> Iterator[ElementBatch]:
+        """Deliver the elements that are complete."""
+        scopes = self._open[3]
+        end = len(scopes) if last or not len(scopes) else int(np.searchsorted(scopes, scopes[-1]))
+        if end == 0:
+            return
+        taken, self._open = self._open[:, :end], self._open[:, end:].copy()
+        self._delivered = taken
+        starts = np.flatnonzero(np.diff(taken[3], prepend=-1))
+        time, errors = taken[4, starts], dict[int, DataError]()
+        if self._time_id:
+            time = self._times_inside(taken, starts, errors)
+        first = np.append(starts, end)
+        start = 0
+        for wrong in [*sorted(errors), len(starts)]:
+            if wrong > start:
+                yield self._batch(time[start:wrong], first[start : wrong + 1], taken)
+            start = wrong + 1
+            if wrong < len(starts):
+                self._malformed(errors[wrong])
+
+    def _batch(self, time: Ids, first: Ids, rows: Ids) -> ElementBatch:
+        columns = rows[:3, first[0] : first[-1]].copy()
+        return ElementBatch(time, np.full(len(time), self._reading.stream, np.int32), first - first[0], *columns)
+
+    def _times_inside(self, rows: Ids, starts: Ids, errors: dict[int, DataError]) -> Ids:
+        """The times (elements) that the time predicate gives."""
+        out = np.full(len(starts), NO_TIME)
+        said = np.flatnonzero(rows[1] == self._time_id)
+        element = np.searchsorted(starts, said, side="right") - 1
+        found = times_of_ids(rows[2, said], self._dictionary)
+        out[element[::-1]] = found[::-1]
+        for e in np.unique(element[found != out[element]]).tolist():
+            errors[e] = self._error("the element has two different times", int(rows[5, starts[e]]))
+        missing = np.setdiff1d(np.arange(len(starts)), element)
+        for e in missing.tolist():
+            message = f"the element has no time: no triple with the predicate {self._reading.time_predicate}"
+            errors[e] = self._error(message, int(rows[5, starts[e]]))
+        for row, e in zip(said.tolist(), element.tolist(), strict=True):
+            if out[e] == NO_TIME and e not in errors:
+                shown = self._dictionary.decode(rows[2, row : row + 1])[0]
+                errors[e] = self._error(f"the element has the time {shown}; {EXPECTED}", int(rows[5, row]))
+        return out
+
+
+def _times(column: pa.Array) -> npt.NDArray[np.int64]:
+    kind = column.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        column = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False).cast(pa.int64())
+    if pa.types.is_integer(column.type):
+        found: npt.NDArray[np.int64] = column.cast(pa.int64()).fill_null(NO_TIME).to_numpy(zero_copy_only=False)
+        return found
+    return times_of_texts(*_buffers(_texts(column)))
+
+
+def _texts(column: pa.Array) -> pa.Array:
+    """As strings with 64-bit offsets, empty for null."""
+    try:
+        return column.cast(pa.large_string()).fill_null("")
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise DataError(f"a column of type {column.type} holds no terms in N-Triples syntax") from None
+
+
+def _buffers(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], Ids]:
+    """All texts as bytes, and where each starts (n + 1)."""
+    _, offsets, data = texts.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1].copy()
+    found = np.frombuffer(data if data is not None and data.size else b"\0", np.uint8)
+    # One type for all buffers, or kernels are compiled anew.
+    found.flags.writeable = False
+    return found, bounds

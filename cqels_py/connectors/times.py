@@ -1,0 +1,85 @@
+"""Event times: terms and texts to microseconds since the epoch."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.elements import Ids
+from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.kernels.terms import instants, read_instants
+
+NO_TIME = np.iinfo(np.int64).min
+"""In the place of a time that cannot be read."""
+
+GENERATED_AT = "<http://www.w3.org/ns/prov#generatedAtTime>"
+"""The predicate of the default-graph triple that gives an event graph's time."""
+
+EXPECTED = 'expected a time like "2013-01-01T15:18:10Z", or an integer of microseconds since the epoch'
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?(Z|[+-]\d\d:?\d\d)?", re.ASCII)
+_INTEGER = re.compile(r"-?\d{1,18}", re.ASCII)
+
+
+def times_of_ids(ids: Ids, dictionary: Dictionary) -> npt.NDArray[np.int64]:
+    """Microseconds (n) for literals (n); NO_TIME for what is no time."""
+    out = np.empty(len(ids), np.int64)
+    if instants(ids, out):
+        for i in np.flatnonzero(out == NO_TIME).tolist():
+            text = dictionary.decode(ids[i : i + 1])[0] if 0 < ids[i] >> 60 < 5 else None
+            out[i] = _of_term(text or "")
+    return out
+
+
+def times_of_texts(data: npt.NDArray[np.uint8], offsets: Ids) -> npt.NDArray[np.int64]:
+    """Microseconds (n) for n texts in one buffer; NO_TIME for what is no time."""
+    out = np.empty(len(offsets) - 1, np.int64)
+    if read_instants(data, offsets, out):
+        for i in np.flatnonzero(out == NO_TIME).tolist():
+            out[i] = time_of_text(data[offsets[i] : offsets[i + 1]].tobytes().decode())
+    return out
+
+
+def time_of_text(text: str) -> int:
+    """Microseconds of ISO 8601 or of an integer of microseconds; NO_TIME for anything else.
+
+    Without a zone it is UTC; what is finer than a microsecond is cut off.
+
+    >>> time_of_text("1970-01-01T00:00:01.5+00:00")
+    1500000
+    """
+    text = text.strip()
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    match = _ISO.fullmatch(text)
+    if match is None:
+        return NO_TIME
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
+    try:
+        # 24:00:00 is the end of the day.
+        midnight = datetime(int(year), int(month), int(day), tzinfo=_zone(zone))
+        if int(hour or 0) > 24 or int(minute or 0) > 59 or int(second or 0) > 59:
+            return NO_TIME
+    except ValueError:
+        return NO_TIME
+    micros = int((fraction or "0")[:6].ljust(6, "0"))
+    rest = (int(hour or 0) * 60 + int(minute or 0)) * 60 + int(second or 0)
+    if rest * 1_000_000 + micros > 86_400_000_000:
+        return NO_TIME
+    return (midnight - _EPOCH) // timedelta(microseconds=1) + rest * 1_000_000 + micros
+
+
+def _zone(text: str | None) -> timezone:
+    if text in (None, "Z"):
+        return UTC
+    assert text is not None
+    offset = timedelta(hours=int(text[1:3]), minutes=int(text[-2:]))
+    return timezone(-offset if text[0] == "-" else offset)
+
+
+def _of_term(text: str) -> int:
+    return time_of_text(text[1 : text.rindex('"')]) if text.startswith('"') else NO_TIME

@@ -1,0 +1,111 @@
+"""Turtle, TriG, RDF/XML and JSON-LD: an RDF library parses them, and the scanner takes its N-Quads.
+
+Nodes without a label get one by their order in the file, so that ids are the same from run to run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import IO, Any, cast
+
+import pyoxigraph
+
+from cqels_py.connectors.compression import ByteStream
+from cqels_py.connectors.lines import Malformed
+from cqels_py.errors import DataError, Place
+
+RDF_FORMATS = {
+    "ttl": pyoxigraph.RdfFormat.TURTLE,
+    "trig": pyoxigraph.RdfFormat.TRIG,
+    "rdf": pyoxigraph.RdfFormat.RDF_XML,
+    "jsonld": pyoxigraph.RdfFormat.JSON_LD,
+}
+
+_BATCH = 8192
+_NODES_REMEMBERED = 1 << 20
+_POSITION = re.compile(r"^Parser error (?:at|between) [^:]*: ")
+# A blank node as subject, as object after subject and predicate, or as graph at the end of a line.
+_UNLABELLED = re.compile(
+    rb"^_:([0-9a-f]{32})(?= )"
+    rb"|(?<=> )_:([0-9a-f]{32})(?= (?:\.$|<[^<>]*> \.$|_:\S+ \.$))"
+    rb"|(?<= )_:([0-9a-f]{32})(?= \.$)",
+    re.MULTILINE,
+)
+
+
+def nquads_blocks(chunks: Iterator[bytes], form: str, source: str, malformed: Malformed) -> Iterator[bytes]:
+    """The statements of a file of any of RDF_FORMATS as blocks of N-Quads.
+
+    Malformed input is named with its place; the parser goes on after it where the format allows that.
+    """
+    stream = ByteStream(chunks)
+    names = BlankNames()
+    for quads in _batches(stream, form, source, malformed):
+        yield names.rename(to_nquads(quads))
+    if stream.error is not None:
+        raise stream.error
+
+
+def to_nquads(quads: list[Any]) -> bytes:
+    text = pyoxigraph.serialize(quads, format=pyoxigraph.RdfFormat.N_QUADS)
+    assert text is not None
+    return text
+
+
+def _batches(stream: ByteStream, form: str, source: str, malformed: Malformed) -> Iterator[list[Any]]:
+    parser = pyoxigraph.parse(cast(IO[bytes], stream), format=RDF_FORMATS[form])
+    while True:
+        batch: list[Any] = []
+        error = _fill(batch, parser)
+        if batch:
+            yield batch
+        if error is not None and stream.error is None:
+            malformed(syntax_error(error, source))
+        elif len(batch) < _BATCH:
+            return
+
+
+def _fill(batch: list[Any], parser: Iterable[Any]) -> SyntaxError | None:
+    """Append up to _BATCH statements, or those before an error."""
+    try:
+        batch.extend(islice(parser, _BATCH))
+    except SyntaxError as error:
+        return error
+    return None
+
+
+def syntax_error(error: SyntaxError, source: str, line: int | None = None) -> DataError:
+    """The library's error with its place; `line`: of the source, if the library saw only that line."""
+    message = _POSITION.sub("", str(error.args[0] if error.args else error))
+    if line is not None:
+        return DataError(message, Place(line, error.offset, source))
+    if error.lineno is None:
+        return DataError(f"{source}: {message}")
+    return DataError(message, Place(error.lineno, error.offset, source))
+
+
+class BlankNames:
+    """Labels by order of appearance for nodes that the library labelled at random."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[bytes, bytes] = {}
+        self._next = 0
+
+    def rename(self, nquads: bytes) -> bytes:
+        if b"_:" not in nquads:
+            return nquads
+        renamed = _UNLABELLED.sub(self._name, nquads)
+        if len(self._numbers) > _NODES_REMEMBERED:
+            # Such nodes are used close to where they stand; old ones are forgotten.
+            self._numbers = dict(islice(self._numbers.items(), _NODES_REMEMBERED // 2, None))
+        return renamed
+
+    def _name(self, match: re.Match[bytes]) -> bytes:
+        label = match[1] or match[2] or match[3]
+        known = self._numbers.get(label)
+        if known is None:
+            known = self._numbers[label] = b"_:node.%d" % self._next
+            self._next += 1
+        return known

@@ -1,0 +1,50 @@
+"""The hash against the mmh3 package: the same id on every machine depends on it."""
+
+from __future__ import annotations
+
+import mmh3
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from cqels_py.kernels.jit import jit
+from cqels_py.kernels.murmur import murmur64, same
+
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+
+
+@jit
+def hash_of(data, start, end):  # type: ignore[no-untyped-def]
+    return murmur64(data, start, end)
+
+
+@jit
+def equal(data, start, other, other_start, length):  # type: ignore[no-untyped-def]
+    return same(data, start, other, other_start, length)
+
+
+def expected(data: bytes) -> int:
+    return int(mmh3.hash64(data, seed=0, x64arch=True, signed=False)[0])
+
+
+@pytest.mark.parametrize("length", [*range(34), 63, 64, 65, 1000])
+def test_every_length_of_the_last_block(length: int) -> None:
+    data = bytes((7 * i + 200) % 256 for i in range(length))
+    assert int(hash_of(np.frombuffer(data + b"!", np.uint8), 0, length)) == expected(data)
+
+
+@given(st.binary(max_size=100), st.binary(max_size=5), st.binary(max_size=5))
+@example(b"\xff" * 16, b"", b"")
+def test_a_slice_hashes_like_its_bytes_alone(data: bytes, before: bytes, after: bytes) -> None:
+    buffer = np.frombuffer(before + data + after + b"!", np.uint8)
+    assert int(hash_of(buffer, len(before), len(before) + len(data))) == expected(data)
+
+
+@given(st.binary(min_size=1, max_size=40), st.integers(0, 39), st.integers(1, 255))
+def test_same_sees_every_byte(data: bytes, place: int, difference: int) -> None:
+    changed = bytearray(data)
+    changed[place % len(data)] ^= difference
+    here = np.frombuffer(b"ab" + data, np.uint8)
+    assert equal(here, 2, np.frombuffer(data, np.uint8), 0, len(data))
+    assert not equal(here, 2, np.frombuffer(bytes(changed), np.uint8), 0, len(data))
