@@ -222,11 +222,11 @@ def test_the_order_of_terms_is_total() -> None:
     ascending = [
         None,
         URIRef("http://ex.org/a"),
-        typed("false", XSD.boolean),
         typed("-INF", XSD.double),
         traces.term("1"),
         traces.term("1.5"),
         traces.term("10"),
+        typed("false", XSD.boolean),
         typed("2000-01-01T00:00:00Z", XSD.dateTime),
         traces.term("'10'"),
         traces.term("'9'"),
