@@ -227,8 +227,26 @@ class Slice:
 
 
 Pattern: TypeAlias = (
-    BGP | PathPattern | Join | NaryJoin | LeftJoin | Filter | Union | Minus | Extend | Values | Graph | Window
-    | WindowVariable | Service | Group | Project | Distinct | Reduced | OrderBy | Slice
+    BGP
+    | PathPattern
+    | Join
+    | NaryJoin
+    | LeftJoin
+    | Filter
+    | Union
+    | Minus
+    | Extend
+    | Values
+    | Graph
+    | Window
+    | WindowVariable
+    | Service
+    | Group
+    | Project
+    | Distinct
+    | Reduced
+    | OrderBy
+    | Slice
 )
 
 

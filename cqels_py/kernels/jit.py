@@ -23,12 +23,24 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 def jit(function: Function) -> Function:
     """Compile `function` at its first call for the types of its arguments, or load it from the cache."""
-    return cast(Function, _watch_imports(numba.njit(cache=True, nogil=True, error_model="numpy")(function)))
+    return _compile(function)
+
+
+def jit_flat(function: Function) -> Function:
+    """The same for a kernel that allocates nothing: without reference counting.
+
+    An inlined helper would cost an atomic operation for each array it takes: several times the kernel's own work.
+    """
+    return _compile(function, _nrt=False)
 
 
 def jit_inline(function: Function) -> Function:
     """For helpers of a few lines inside hot loops, which allocate nothing: LLVM puts them into their callers."""
-    compiled = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True, _nrt=False)(function)
+    return _compile(function, _nrt=False, forceinline=True)
+
+
+def _compile(function: Function, **options: bool) -> Function:
+    compiled = cast(Any, numba.njit)(cache=True, nogil=True, error_model="numpy", **options)(function)
     return cast(Function, _watch_imports(compiled))
 
 
@@ -51,10 +63,3 @@ def _fingerprint(module: str) -> str:
     text = path.read_text()
     imported = [_fingerprint(name) for name in dict.fromkeys(_IMPORT.findall(text)) if name != module]
     return hashlib.blake2b("\n".join([text, *imported]).encode(), digest_size=16).hexdigest()
-
-
-def jit_flat(function: Function) -> Function:
-    """As `jit`, for kernels that allocate nothing: without reference counting, which costs an atomic operation for each array
-    whenever a helper is inlined (a multiple of the kernel's own time)."""
-    compiled = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)(function)
-    return cast(Function, _watch_imports(compiled))

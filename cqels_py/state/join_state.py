@@ -202,7 +202,10 @@ class JoinState:
             if in_order and old_capacity and capacity != old_capacity:
                 head = int(old_ports[p, kernel.HEAD])
                 moved = (head + ((slots - head) & (old_capacity - 1))) & (capacity - 1)
-                kernel.renumber_slots(p, old_ports.reshape(-1), self.flat_indexes,
+                kernel.renumber_slots(
+                    p,
+                    old_ports.reshape(-1),
+                    self.flat_indexes,
                     self.tables,
                     self.rings,
                     self.results,
