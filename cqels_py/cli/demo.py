@@ -72,6 +72,7 @@ def job(name: str, query: str | None, days: int, speed: float | None, options: J
         unread_streams=True,
         static=[dataset.static()],
         speed=pace or None,
+        announce=True,
         batch=options.batch or (ELEMENTS_A_LOOK if pace else None),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 class Job:
     """What the user asked for. `lateness`: microseconds; `speed`: seconds of event time a second, None: unbounded.
 
-    `static` are files, or N-Triples text.
+    `static` are files, or N-Triples text. `announce`: say so when kernels are compiled, even where nobody watches.
     """
 
     text: str = ""
@@ -42,6 +43,7 @@ class Job:
     batch: int | None = None
     on_error: str = "stop"
     speed: float | None = None
+    announce: bool = False
 
 
 class _Enough(Exception):
@@ -91,6 +93,10 @@ def explain(job: Job) -> None:
 def execute(job: Job) -> None:
     """Run the job to its end; raises `failures.Exit` when that is not a good one."""
     with failures.reported(job.text), ExitStack() as cleanup:
+        if job.announce or sys.stderr.isatty():
+            from cqels_py.kernels.compilation import announced
+
+            cleanup.enter_context(announced(failures.say))
         _Run(job, cleanup).run()
 
 
@@ -107,7 +113,7 @@ class _Run:
         if not job.unread_streams:
             arguments.check_streams(job.streams, self._query.streams)
         self._writer = output.open_writer(format_, job.output, job.title, self._engine, self._query, cleanup)
-        self._progress = Progress(self._writer.show)
+        self._progress = Progress(self._writer.show, held_back=job.speed is not None)
         self._pace = Pace(job.speed) if job.speed else None
         self._left = job.limit
 
@@ -165,6 +171,8 @@ def _register(job: Job, changelog: bool, cleanup: ExitStack) -> tuple[Engine, Qu
         static_graphs=dict(job.static_graphs),
         changelog=changelog,
     )
+    for warning in query.plan.warnings:
+        failures.say(f"warning: {warning}")
     return engine, query
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from cqels_py.batches.results import ResultBatch
     from cqels_py.engine import Engine, Query
+    from cqels_py.plan.nodes import Plan
 
 SOLUTIONS = ("table", "json", "csv", "tsv")
 """Formats of SELECT and ASK."""
@@ -83,7 +84,20 @@ def _table(path: Path | None, title: str, engine: Engine, query: Query, cleanup:
     def decode(ids: Ids) -> list[str]:
         return [text or "" for text in engine.dictionary.decode(ids)]
 
-    return AnswerTable(Heading(title, query.variables), decode, Console(file=_open(path, cleanup)))
+    heading = Heading(title, query.variables, _order(query.plan))
+    return AnswerTable(heading, decode, Console(file=_open(path, cleanup)))
+
+
+def _order(plan: Plan) -> tuple[tuple[str, bool], ...]:
+    """The query's ORDER BY, as far as it orders columns of the result."""
+    from cqels_py.plan.nodes import ProjectRows, TopRows
+
+    node = plan.root
+    while isinstance(node, ProjectRows):
+        node = node.input
+    if not isinstance(node, TopRows):
+        return ()
+    return tuple(each for each in node.order if each[0] in plan.variables)
 
 
 def _open(path: Path | None, cleanup: ExitStack) -> IO[str]:

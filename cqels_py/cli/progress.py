@@ -33,10 +33,19 @@ def instant(microseconds: int | None) -> str:
 
 
 class Progress:
-    """Told of the engine's statistics after each batch; calls `show` with a line about them, now and then."""
+    """Told of the engine's statistics after each batch; calls `show` with a line about them, now and then.
 
-    def __init__(self, show: Callable[[str], None] | None, clock: Callable[[], float] = time.monotonic) -> None:
+    Where the run is held back to a pace, its rate says nothing and is left out.
+    """
+
+    def __init__(
+        self,
+        show: Callable[[str], None] | None,
+        clock: Callable[[], float] = time.monotonic,
+        held_back: bool = False,
+    ) -> None:
         self._show = show
+        self._held_back = held_back
         self._clock = clock
         self._started = clock()
         self._shown = self._started
@@ -54,8 +63,9 @@ class Progress:
             instant(statistics.event_time),
             f"{statistics.elements:,} elements",
             f"{statistics.results:,} results",
-            f"{statistics.elements / self._seconds():,.0f} elements/s",
         ]
+        if not self._held_back:
+            parts.append(f"{statistics.elements / self._seconds():,.0f} elements/s")
         return " · ".join(parts + omissions(statistics))
 
     def summary(self, statistics: Statistics) -> str:

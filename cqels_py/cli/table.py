@@ -51,10 +51,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """What stands above the table."""
+    """What stands above the table, and how its rows are ordered: (variable, descending)."""
 
     title: str
     variables: tuple[str, ...]
+    order: tuple[tuple[str, bool], ...] = ()
 
 
 class AnswerTable:
@@ -77,9 +78,8 @@ class AnswerTable:
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
             self._live.start()
-        self._live.update(
-            Group(self._table(), Text(line, style="dim", no_wrap=True, overflow="ellipsis")), refresh=True
-        )
+        below = Text(line, style="dim", no_wrap=True, overflow="ellipsis")
+        self._live.update(Group(*self._title(), self._table(), below), refresh=True)
 
     def close(self, line: str) -> None:
         """The last answer stays on the screen."""
@@ -114,10 +114,19 @@ class AnswerTable:
         few = len(answer.rows) <= SORTED_AT_MOST
         chosen = slice(None) if few else slice(-room, None)
         rows = np.repeat(answer.rows[chosen], np.minimum(answer.counts[chosen], room), axis=0)
-        terms = [readable(term) for term in self._decode(rows.ravel())]
+        terms = self._decode(rows.ravel())
         width = rows.shape[1]
-        texts = [terms[first : first + width] for first in range(0, len(terms), width)]
-        return sorted(texts, key=_sort_key) if few else texts
+        found = [list(terms[first : first + width]) for first in range(0, len(terms), width)]
+        if few:
+            self._sort(found)
+        return [list(map(readable, row)) for row in found]
+
+    def _sort(self, rows: list[list[str]]) -> None:
+        """By all columns, and then by the query's order, most important last: sorts are stable."""
+        rows.sort(key=lambda row: [_sort_key(term) for term in row])
+        for variable, descending in reversed(self._heading.order):
+            place = self._heading.variables.index(variable)
+            rows.sort(key=lambda row: _sort_key(row[place]), reverse=descending)
 
     def _room(self) -> int:
         if not self._console.is_terminal:
@@ -163,5 +172,10 @@ def _is_number(text: str) -> bool:
     return text == "" or re.fullmatch(r"[-+]?\d+(\.\d+)?", text) is not None
 
 
-def _sort_key(row: list[str]) -> list[tuple[int, float, str]]:
-    return [(0, float(text), "") if text and _is_number(text) else (1, 0.0, text) for text in row]
+def _sort_key(term: str) -> tuple[int, float, str]:
+    """Numbers by value, before everything else by text."""
+    literal = _LITERAL.fullmatch(term)
+    try:
+        return (0, float(literal[1]), "") if literal and literal[3] else (1, 0.0, term)
+    except ValueError:
+        return (1, 0.0, term)

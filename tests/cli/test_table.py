@@ -93,11 +93,24 @@ def test_off_a_terminal_the_answer_is_written_once_at_the_end() -> None:
     assert "more" not in text
 
 
+def test_rows_follow_the_querys_order_by_value() -> None:
+    console = Console(file=io.StringIO(), width=80)
+    table = AnswerTable(Heading("", ("a", "b"), (("b", True), ("a", False))), decode, console)
+    table.write(changes((1, 10, 1), (1, 9, 2), (1, 2, 10), (1, 100, 2)))
+    assert re.findall(r"│ +(\d+) │ +(\d+) │", rendered(table, console)) == [
+        ("2", "10"),
+        ("9", "2"),
+        ("100", "2"),
+        ("10", "1"),
+    ]
+
+
 def test_a_long_answer_is_cut_to_the_screen_and_says_so() -> None:
     console = Console(file=io.StringIO(), width=80, height=16, force_terminal=True)
-    table = AnswerTable(Heading("", ("a", "b")), decode, console)
+    table = AnswerTable(Heading("What is this?", ("a", "b")), decode, console)
     table.write(changes(*[(1, number, 1) for number in range(1000, 1500)]))
     text = rendered(table, console)
+    assert "What is this?" in text
     shown = set(re.findall(r"│ (1\d{3}) │", text))
     assert len(shown) == 8
     assert "… 492 more" in text
