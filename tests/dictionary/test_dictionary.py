@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import mmh3
 import numpy as np
 import pytest
@@ -28,13 +30,18 @@ LIMITS = {
 }
 """What is outside is an ill-typed literal, and no number."""
 
+UNLIKE_ANY_INSTANT = re.compile(r"T2[45]|:60|-00:00$|\+14:15$")
+"""Hours, minutes and zones that are none, and the zone that would come back as +00:00."""
+
 NUMBERS = st.one_of(
     st.integers(-(1 << 60), 1 << 60).map(str),
     st.from_regex(r"[-+]?[0-9]{0,18}(\.[0-9]{0,16})?", fullmatch=True),
     st.sampled_from(["-0", "+5", "05", ".5", "5.", "-0.0", "0.0", "1E5", "INF", "NaN", "36028797018963968", ""]),
 )
 ZONES = st.sampled_from(["", "Z", "+00:00", "-00:00", "+05:30", "-14:00", "+14:00", "+14:15", "+01:07"])
-DATES = st.from_regex(r"(0000|0001|1969|1970|2000|2013|1900|9999)-(02|04|12|13|00)-(00|01|28|29|30|31|32)", fullmatch=True)
+DATES = st.from_regex(
+    r"(0000|0001|1969|1970|2000|2013|1900|9999)-(02|04|12|13|00)-(00|01|28|29|30|31|32)", fullmatch=True
+)
 TIMES = st.from_regex(r"T(00|23|24|25):(00|59|60):(00|59|60)(\.[0-9]{0,7})?", fullmatch=True)
 LEXICAL = {
     **dict.fromkeys((*INTEGERS, "decimal", "double", "float"), NUMBERS),
@@ -72,7 +79,7 @@ def hashed(number: int) -> str:
 @example(("2147483647", "int"))
 def test_ids_are_those_of_the_layout(pair: tuple[str, str]) -> None:
     found = Dictionary().encode_one(typed(*pair))
-    expected = inline_id(*pair)
+    expected = None if UNLIKE_ANY_INSTANT.search(pair[0]) else inline_id(*pair)
     low, high = LIMITS.get(pair[1], (None, None))
     if expected is None or (low is not None and high is not None and not low <= int(pair[0]) <= high):
         assert tag(found) == TAG_LITERAL
@@ -125,7 +132,18 @@ def test_one_term_has_one_id_however_it_is_written(written: str, kept: str) -> N
     [
         *("", "a", "<", "<http://e.org/a", "<http://e.org/a b>", '<http://e.org/"a">', "http://e.org/a", "<a> "),
         *('"', '"a', '"a"@', '"a"@1', '"a"@en-', '"a"^^', '"a"^^a', '"a"^^<a', '"a" ', '"a"b', '"\\x"'),
-        *(r'"\u12"', r'"\uD800"', r'"\U00110000"', "_:", "_", "_:a b", "_:.a", "_:a.", '"a\ud800"', r"<http://e.org/\n>"),
+        *(
+            r'"\u12"',
+            r'"\uD800"',
+            r'"\U00110000"',
+            "_:",
+            "_",
+            "_:a b",
+            "_:.a",
+            "_:a.",
+            '"a\ud800"',
+            r"<http://e.org/\n>",
+        ),
     ],
 )
 def test_what_is_no_term_is_refused_and_shown(text: str) -> None:
