@@ -97,9 +97,9 @@ def _estimate(window: PlannedWindow, scan: plan.Scan) -> str:
     size = window.bounds.size
     if size is None:
         return ""
-    leaves = size if window.bounds.measure is not Measure.TIME else size * _RATE // 1_000_000
+    leaves = size if window.bounds.measure is not Measure.TIME else max(1, size * _RATE // 1_000_000)
     own = _WORD * (1 + (len(scan.variables) if scan.keep_ids else 0))
-    return f", about {_bytes(max(leaves, 1) * own)} for {leaves:,} mappings"
+    return f", about {_bytes(leaves * own)} for {leaves:,} mappings"
 
 
 def _constant(constant: Constant) -> str:

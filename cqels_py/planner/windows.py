@@ -51,6 +51,8 @@ def extent_text(extent: Extent) -> str:
     '[RANGE 5s STEP 1s]'
     """
     match extent:
+        case TimeRange(1, None):
+            return "[NOW]"
         case TimeRange(width, step):
             every = "" if step is None else f" STEP {duration_text(step)}"
             return f"[RANGE {duration_text(width)}{every}]"
