@@ -35,7 +35,7 @@ def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes | None]:
     size = 0
     started = False
     skipping = False
-    for chunk in chunks:
+    for chunk in _pieces(chunks):
         if not started:
             # The mark may come in pieces.
             parts.append(chunk)
@@ -51,6 +51,10 @@ def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes | None]:
                 skipping = False
             else:
                 start = 0
+            end = chunk.find(b"\n") + 1
+            if parts and size + end > LINE_LIMIT:
+                yield None
+                parts, start = [], end
             if start < cut:
                 yield b"".join([*parts, chunk[start:cut]])
             parts, size, chunk = [], 0, chunk[cut:]
@@ -63,6 +67,13 @@ def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes | None]:
             parts, size, skipping = [], 0, True
     if size:
         yield b"".join(parts)
+
+
+def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """No piece is longer than a line may be, so that a line that is too long is in more than one."""
+    for chunk in chunks:
+        for start in range(0, len(chunk), LINE_LIMIT):
+            yield chunk[start : start + LINE_LIMIT]
 
 
 def _valid(block: bytes, number: int, source: str, malformed: Malformed) -> Iterator[tuple[bytes, int]]:

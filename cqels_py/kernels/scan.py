@@ -279,7 +279,8 @@ def scan(data, at, shift, state, scratch, table, arena, meta, declared, rows, el
                 key = scratch[_SEEN + by, _STANDS_FOR]
             else:
                 key = _key(data, scratch[by, _START], scratch[by, _END])
-            if not ahead:
+            # An IRI's end is in its bytes; a blank node's label may be the beginning of another one.
+            if not ahead and data[scratch[by, _START]] == LESS:
                 _remember(scratch, _SEEN + by, scratch[by, _START], scratch[by, _END], key)
         elif form == BY_SUBJECT and data[scratch[0, _START]] != LESS:
             key = blank_id(data, scratch[0, _START] + 2, scratch[0, _END], state[DOCUMENT])
