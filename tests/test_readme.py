@@ -63,7 +63,7 @@ def test_commands(block: str, tmp_path: Path) -> None:
     for command in commands(block):
         finished = subprocess.run(
             ["bash", "-c", command.text],
-            cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False,
+            cwd=tmp_path, env={**os.environ, "PATH": path, "COLUMNS": "80"}, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert finished.returncode == 0, finished.stderr
         assert_printed(command.printed, finished.stdout)
