@@ -42,7 +42,8 @@ class Delta:
     ) -> None:
         self.tick = tick
         self.sign = sign
-        self._columns = columns
+        # One layout for all: kernels are compiled for it alone, so that a new query never compiles anything.
+        self._columns = None if columns is None else np.ascontiguousarray(columns)
         self._pointers = pointers
         self._tree = tree
 

@@ -137,7 +137,9 @@ class MultiwayJoin:
                 state.grow(status)
             made = int(cursor[kernel.OUT])
             if made:
-                yield Delta(out_tick[:made], out_sign[:made], pointers=pointers[:, :made], tree=self)
+                yield Delta(
+                    out_tick[:made], out_sign[:made], pointers=np.ascontiguousarray(pointers[:, :made]), tree=self
+                )
         rows.release(state)
 
     @property

@@ -71,7 +71,9 @@ class Negation:
                 state.grow(status)
             made = int(cursor[join_kernel.OUT])
             if made:
-                yield Delta(out_tick[:made], out_sign[:made], pointers=pointers[:, :made], tree=self)
+                yield Delta(
+                    out_tick[:made], out_sign[:made], pointers=np.ascontiguousarray(pointers[:, :made]), tree=self
+                )
         rows.release(state)
 
     def live_ids(self) -> Iterable[Ids]:

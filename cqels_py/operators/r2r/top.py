@@ -45,7 +45,7 @@ class TopRows:
         state[kernel.OUT] = 0
         texts, spans = self._values.texts()
         there = kernel.take(
-            delta.tick, delta.sign, np.ascontiguousarray(delta.columns), self._width, index.table, index.mask, index.keys,
+            delta.tick, delta.sign, delta.columns, self._width, index.table, index.mask, index.keys,
             index.counts, index.free, index.meta, self._order, state, self._columns, self._descending, self._offset,
             self._limit, self._slice, texts, spans, out, tick, sign,
         )  # fmt: skip

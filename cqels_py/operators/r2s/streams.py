@@ -53,7 +53,7 @@ class Answers:
     def process(self, ticks: Ticks, chunks: Iterable[Delta]) -> Iterator[ResultBatch]:
         delta = concatenate(chunks, self._width)
         starts = np.searchsorted(delta.tick, np.arange(len(ticks) + 1))
-        columns = np.ascontiguousarray(delta.columns)
+        columns = delta.columns
         for tick in range(len(ticks)):
             self._take(delta.sign, columns, int(starts[tick]), int(starts[tick + 1]))
             rows = kernel.bag_rows(self._bag.counts, int(self._bag.meta[0]))

@@ -1,0 +1,57 @@
+"""Registering a query compiles nothing: each kernel is compiled for one layout of its arguments, whatever the query."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import pytest
+
+import cqels_py.kernels
+from cqels_py.engine import Engine
+from tests import traces
+
+QUERIES = (
+    "SELECT ?a ?b WHERE { STREAM :s [RANGE 3s] { ?a :p ?b } }",
+    "SELECT DISTINCT ?a WHERE { STREAM :s [COUNT 2] { ?a :p ?b . ?b :p ?c } FILTER(?a != ?c) }",
+    "SELECT ?a (AVG(?v) AS ?m) (MIN(?v) AS ?l) (COUNT(DISTINCT ?v) AS ?n) WHERE { STREAM :s [RANGE 2s STEP 1s] "
+    "{ ?a :v ?v } } GROUP BY ?a HAVING (COUNT(*) > 0)",
+    "SELECT ?a ?b WHERE { STREAM :s [TRIPLES 3] { ?a :p ?b } MINUS { STREAM :s [ALL] { ?b :p ?a } } }",
+    "SELECT ?a ?x WHERE { STREAM :s [NOW] { ?a :p ?b } ?b :q ?x BIND(?x AS ?y) }",
+    "SELECT ?a ?v WHERE { STREAM :s [RANGE 5s] { ?a :v ?v } } ORDER BY DESC(?v) LIMIT 2",
+    "SELECT ?a WHERE { { STREAM :s [RANGE 5s] { ?a :v ?v } } UNION { STREAM :s [RANGE 4s] { ?a :p ?v } } }",
+    "ASK { STREAM :s [RANGE 1s] { ?a :p ?b . ?c :v ?d } }",
+)
+
+
+def _kernels() -> list[tuple[str, object]]:
+    found = []
+    for module in pkgutil.iter_modules(cqels_py.kernels.__path__):
+        loaded = importlib.import_module(f"cqels_py.kernels.{module.name}")
+        for name, value in vars(loaded).items():
+            if hasattr(value, "signatures") and value.py_func.__module__ == loaded.__name__:
+                found.append((f"{module.name}.{name}", value))
+    return found
+
+
+def _run(text: str, batch: int) -> None:
+    engine = Engine(batch=batch)
+    engine.register("PREFIX : <http://ex.org/>\n" + text, static=[traces.triples("b q 7, c q 8")], changelog=True)
+    for second in range(9):
+        found = traces.triples(f"a p b, b p {'abc'[second % 3]}, a v {second % 4}, c v {second % 3}.5")
+        engine.push("http://ex.org/s", found, time=second * 500_000)
+    engine.finish()
+
+
+@pytest.mark.skipif(not _kernels(), reason="kernels run as plain Python")
+def test_each_kernel_has_one_signature() -> None:
+    """Kernels called from Python; those inlined in others may be typed by their callers."""
+    for batch in (1, 4, 100):
+        for text in QUERIES:
+            _run(text, batch)
+    several = {name: len(k.signatures) for name, k in _kernels() if len(k.signatures) > 1 and not _inlined(k)}  # type: ignore[attr-defined]
+    assert several == {}
+
+
+def _inlined(kernel: object) -> bool:
+    return bool(kernel.targetoptions.get("forceinline"))  # type: ignore[attr-defined]
