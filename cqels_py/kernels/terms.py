@@ -51,6 +51,8 @@ _MONTH_DAYS = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int6
 _ZERO, _NINE, _MINUS, _PLUS, _POINT, _QUOTE, _COLON = 48, 57, 45, 43, 46, 34, 58
 _VALUE_MASK = np.int64((1 << 56) - 1)
 _DAY = np.int64(86_400_000_000)
+_WIDEST_MICROS = np.int64(1 << 56)
+"""About 2,283 years on either side of the epoch."""
 
 _same = same
 
@@ -251,7 +253,7 @@ def _datetime(data, start, end):
         return tagged(
             np.int64(TAG_DATETIME), (digits << 58) | (zone << 51) | ((micros // 1000) & np.int64((1 << 51) - 1))
         )
-    if zone > 1:
+    if zone > 1 or micros >= _WIDEST_MICROS or micros < -_WIDEST_MICROS:
         return np.int64(0)
     return tagged(
         np.int64(TAG_DATETIME_MICROS), ((digits - 4) << 58) | (zone << 57) | (micros & np.int64((1 << 57) - 1))

@@ -147,7 +147,7 @@ def test_one_term_has_one_id_however_it_is_written(written: str, kept: str) -> N
     ],
 )
 def test_what_is_no_term_is_refused_and_shown(text: str) -> None:
-    with pytest.raises(DataError, match="is not a term in N-Triples syntax|escape|is not a character"):
+    with pytest.raises(DataError, match=r"is not a term in N-Triples syntax|escape|is not a character"):
         Dictionary().encode([text])
 
 
