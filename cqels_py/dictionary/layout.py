@@ -18,8 +18,8 @@ bits 63..60 tag · bits 59..0 payload. Seen as an unsigned integer the tag is `i
 | 11 | dateTime, 4 to 6 digits, zone none or Z | bits 59..58: fraction digits - 4; 57: zone is Z; 56..0: microseconds |
 | 12 | date | bits 59..53: zone; bits 52..0: days since the epoch (of the date as written), two's complement |
 
-Instants and days count from the epoch, in two's complement. Zone: 0 none, 1 "Z", otherwise 2 + 56 + offset in quarters of an hour (+00:00 is 58; -14:00 is 2; +14:00 is 114).
-A dateTime without a zone is taken as UTC.
+Instants and days count from the epoch, in two's complement. Zone: 0 none, 1 "Z", otherwise 2 + 56 + offset in quarters of
+an hour (+00:00 is 58; -14:00 is 2; +14:00 is 114). A dateTime without a zone is taken as UTC.
 
 A term is inline only if its exact lexical form comes back from the id: "5" is, "05", "+5" and "-0" are hashed; "23.50" is
 (unscaled 2350, two fraction digits), ".5", "5." and "-0.0" are hashed; a double "23.5" is, "2.35E1" and "INF" are hashed.

@@ -126,11 +126,11 @@ class MultiwayJoin:
             cursor[kernel.OUT] = 0
             while True:
                 status = kernel.step(
-                    rows.port, rows.slot, rows.tick, rows.sign, cursor, state.flat_ports, state.flat_indexes, state.key_columns,
-                    state.key_variables, state.variable_of.reshape(-1), self.layout.choices, self.layout.checks, state.cells,
-                    state.tables, state.rings, state.ring_meta, state.positions, state.chains, state.results,
-                    state.result_meta, state.stack.reshape(-1), state.bindings.reshape(-1), state.chosen, pointers.reshape(-1), out_tick, out_sign,
-                    state.remember,
+                    rows.port, rows.slot, rows.tick, rows.sign, cursor, state.flat_ports, state.flat_indexes,
+                    state.key_columns, state.key_variables, state.variable_of.reshape(-1), self.layout.choices,
+                    self.layout.checks, state.cells, state.tables, state.rings, state.ring_meta, state.positions,
+                    state.chains, state.results, state.result_meta, state.stack.reshape(-1), state.bindings.reshape(-1),
+                    state.chosen, pointers.reshape(-1), out_tick, out_sign, state.remember,
                 )  # fmt: skip
                 if status in (kernel.DONE, kernel.OUT_FULL):
                     break
