@@ -91,18 +91,12 @@ def read_source(location: str | Path, dictionary: Dictionary | None = None, **op
         batches = open_source(
             str(location), dictionary=dictionary, stream=3, report=lambda e: read.reported.append(str(e)), **options
         )
-        found.extend(_each(elements_of(batches, dictionary, read), found))
+        for element in elements_of(batches, dictionary, read):
+            found.append(element)  # noqa: PERF402  (those before an error count)
     except DataError as error:
         read.error = error
     read.elements = renamed(found)
     return read
-
-
-def _each(elements: Iterator[Element], found: list[Element]) -> Iterator[Element]:
-    """Keep what came before an error."""
-    for element in elements:
-        found.append(element)
-    return iter(())
 
 
 Source = Callable[..., Read]

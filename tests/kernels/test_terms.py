@@ -1,133 +1,143 @@
-"""Inline ids: their parts, event times, and the numbers that other kernels make."""
+"""Inline terms from bytes and back, and the instants of event times."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
+import datetime
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_LITERAL, ZONE_NONE, ZONE_UTC_OFFSET, ZONE_Z
-from cqels_py.kernels import terms
-from cqels_py.kernels.jit import jit
+from cqels_py.kernels.terms import inline_id, instants, read_instants, write_inline
+from tests.operators import plain_dictionary
+from tests.operators.plain_dictionary import INTEGERS, typed
 
-pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
-
-XSD = "http://www.w3.org/2001/XMLSchema#"
 NO_TIME = np.iinfo(np.int64).min
-FIT = st.integers(-(1 << 55), (1 << 55) - 1)
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+LATEST = datetime.datetime(4200, 1, 1)
+"""About where a count of microseconds no longer fits an id."""
+
+WHOLE = st.from_regex(r"0|-?[1-9][0-9]{0,9}", fullmatch=True)
+FRACTIONS = st.from_regex(r"(\.[0-9]{1,6})?", fullmatch=True)
+SCALED = st.builds("{}{}".format, WHOLE, FRACTIONS)
+SECONDS = st.datetimes(datetime.datetime(1000, 1, 1), LATEST).map(lambda t: t.replace(microsecond=0).isoformat())
+DATETIMES = st.builds("{}{}{}".format, SECONDS, FRACTIONS, st.sampled_from(["", "Z"]))
+DATES = st.builds("{}{}".format, st.dates(), st.sampled_from(["", "Z", "+05:45", "-14:00"]))
+SMALL = st.integers(1, 99).map(str)
+POSITIVE = st.sampled_from([name for name in INTEGERS if name not in ("nonPositiveInteger", "negativeInteger")])
+INLINE = st.one_of(
+    st.tuples(SMALL, POSITIVE),
+    st.tuples(SMALL.map("-{}".format), st.sampled_from(["nonPositiveInteger", "negativeInteger", "byte"])),
+    st.tuples(WHOLE, st.just("integer")),
+    st.tuples(SCALED, st.sampled_from(["decimal", "double", "float"])),
+    st.tuples(st.sampled_from(["true", "false", "0", "1"]), st.just("boolean")),
+    st.tuples(DATETIMES, st.just("dateTime")),
+    st.tuples(DATES, st.just("date")),
+)
 
 
-def encode(text: str, datatype: str) -> np.int64:
-    return np.int64(Dictionary().encode_one(f'"{text}"^^<{XSD}{datatype}>'))
+def encoded(text: str) -> int:
+    """The inline id of a literal, read from the middle of a buffer."""
+    raw = text.encode()
+    data = np.frombuffer(b"ab" + raw + b" .", np.uint8)
+    return int(inline_id(data, np.int64(2), np.int64(2 + raw.rindex(b'"')), np.int64(2 + len(raw))))
 
 
-def decode(identifier: int) -> str | None:
-    return Dictionary().decode(np.array([identifier], np.int64))[0]
+def written(identifier: int) -> str:
+    out = np.zeros(100, np.uint8)
+    end = int(write_inline(np.int64(identifier), out, np.int64(3)))
+    return out[3:end].tobytes().decode()
 
 
-@jit
-def parts(identifier):  # type: ignore[no-untyped-def]
-    return terms.tag_of(identifier), terms.value_of(identifier), terms.scale_of(identifier)
-
-
-@jit
-def instant(identifier):  # type: ignore[no-untyped-def]
-    return terms.datetime_micros(identifier), terms.zone_of(identifier)
-
-
-@jit
-def integer(value):  # type: ignore[no-untyped-def]
-    return terms.make_integer(value)
-
-
-@jit
-def scaled(unscaled, scale):  # type: ignore[no-untyped-def]
-    return terms.make_scaled(TAG_DECIMAL, unscaled, scale)
-
-
-@given(FIT)
-def test_integers_are_made_and_taken_apart(value: int) -> None:
-    identifier = np.int64(integer(np.int64(value)))
-    assert decode(identifier) == f'"{value}"^^<{XSD}integer>'
-    assert parts(identifier)[1] == value
-
-
-@pytest.mark.parametrize("value", [1 << 55, -(1 << 55) - 1, 1 << 62, -(1 << 63)])
-def test_an_integer_that_does_not_fit_is_refused(value: int) -> None:
-    assert integer(np.int64(value)) == 0
-    assert scaled(np.int64(value), np.int64(3)) == 0
-
-
-@given(FIT, st.integers(0, 15))
-def test_decimals_are_made_and_taken_apart(unscaled: int, scale: int) -> None:
-    identifier = np.int64(scaled(np.int64(unscaled), np.int64(scale)))
-    assert parts(identifier) == (TAG_DECIMAL, unscaled, scale)
-    digits = str(abs(unscaled)).rjust(scale + 1, "0")
-    whole, fraction = digits[: len(digits) - scale], digits[len(digits) - scale :]
-    lexical = ("-" if unscaled < 0 else "") + whole + ("." + fraction if scale else "")
-    assert decode(identifier) == f'"{lexical}"^^<{XSD}decimal>'
-
-
-def test_too_many_fraction_digits_are_refused() -> None:
-    assert scaled(np.int64(1), np.int64(16)) == 0
-
-
-MOMENTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@given(MOMENTS, st.integers(0, 3), st.integers(-56, 56))
-def test_the_instant_and_the_zone_of_a_datetime(moment: datetime, digits: int, quarters: int) -> None:
-    zone = timezone(timedelta(minutes=15 * quarters))
-    cut = moment.replace(microsecond=moment.microsecond // 1000 * 1000 if digits else 0, tzinfo=zone)
-    text = cut.isoformat(timespec="milliseconds" if digits else "seconds")
-    expected = (cut - EPOCH) // timedelta(microseconds=1)
-    assert instant(encode(text, "dateTime")) == (expected, ZONE_UTC_OFFSET + quarters)
-
-
-@given(st.datetimes(datetime(1, 1, 2), datetime(4253, 1, 1)), st.sampled_from([("", ZONE_NONE), ("Z", ZONE_Z)]))
-def test_microseconds_are_kept(moment: datetime, zone: tuple[str, int]) -> None:
-    expected = (moment.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
-    text = moment.isoformat(timespec="microseconds") + zone[0]
-    assert instant(encode(text, "dateTime")) == (expected, zone[1])
-
-
-def test_microseconds_too_far_away_are_not_inline() -> None:
-    text = "4254-01-01T00:00:00.000001Z"
-    identifier = encode(text, "dateTime")
-    assert parts(identifier)[0] == TAG_LITERAL
+@given(INLINE)
+def test_inline_literals_come_back_from_their_ids(pair: tuple[str, str]) -> None:
+    text = typed(*pair)
+    found = encoded(text)
+    assert found == plain_dictionary.inline_id(*pair)
+    assert written(found) == text
 
 
 @pytest.mark.parametrize(
-    ("text", "datatype", "expected"),
+    "text",
     [
-        ("1970-01-01T00:00:01Z", "dateTime", 1_000_000),
-        ("1969-12-31T23:59:59.5Z", "dateTime", -500_000),
-        ("1970-01-01T01:00:00+01:00", "dateTime", 0),
-        ("1970-01-02", "date", 86_400_000_000),
-        ("1970-01-02+01:00", "date", 82_800_000_000),
-        ("-5", "integer", -5),
-        ("5", "long", 5),
-        ("5", "decimal", NO_TIME),
-        ("true", "boolean", NO_TIME),
-        ("1970-01-01T24:00:00Z", "dateTime", NO_TIME),
+        *(
+            typed(text, "integer")
+            for text in ("", "-", "+1", "01", "-0", "1.0", " 1", "1 ", "36028797018963968", "1" * 40)
+        ),
+        *(
+            typed(text, "decimal")
+            for text in ("", ".", "1.", ".5", "-0.0", "00.1", "1.2.3", "0.1234567890123456", "1e2")
+        ),
+        *(typed(text, "double") for text in ("INF", "NaN", "1E0", "-0")),
+        *(typed(text, "boolean") for text in ("", "TRUE", "t", "10", "00")),
+        *(typed(text, "byte") for text in ("128", "-129")),
+        *(
+            typed(text, "dateTime")
+            for text in (
+                "2013-02-29T00:00:00Z",
+                "2013-01-01T24:00:00Z",
+                "2013-01-01T00:00",
+                "13-1-1",
+                "9999-01-01T00:00:00.0001",
+            )
+        ),
+        *(typed(text, "date") for text in ("2013-04-31", "2013-4-3", "2013-04-30z", "")),
+        *(
+            '"5"',
+            '"5"@en',
+            '"5"^^<http://ex.org/integer>',
+            typed("5", "integers"),
+            typed("5", "nteger"),
+            typed("5", ""),
+        ),
     ],
 )
-def test_what_is_an_event_time(text: str, datatype: str, expected: int) -> None:
-    out = np.empty(1, np.int64)
-    others = terms.instants(np.array([encode(text, datatype)]), out)
-    assert out.tolist() == [expected]
-    assert others == (expected == NO_TIME)
+def test_what_would_not_come_back_exactly_has_no_inline_id(text: str) -> None:
+    assert encoded(text) == 0
 
 
-def test_event_times_from_texts() -> None:
-    texts = ["1970-01-01T00:00:01Z", "-17", "", "2", "1.5", "1970-01-01T00:00:00.000001", "soon", "05"]
-    data = np.frombuffer("".join(texts).encode(), np.uint8)
+def micros_of(text: str) -> int:
+    moment = datetime.datetime.fromisoformat(text)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+    return (moment - EPOCH) // datetime.timedelta(microseconds=1)
+
+
+MOMENTS = st.datetimes(datetime.datetime(1, 1, 2), LATEST).flatmap(
+    lambda t: st.sampled_from([t.isoformat(), t.isoformat() + "Z", t.isoformat(timespec="milliseconds") + "-05:30"])
+)
+
+
+@given(st.lists(MOMENTS, max_size=5))
+def test_instants_are_those_of_the_calendar(texts: list[str]) -> None:
+    data = np.frombuffer("".join(texts).encode() or b"\0", np.uint8)
     offsets = np.cumsum([0, *map(len, texts)]).astype(np.int64)
     out = np.empty(len(texts), np.int64)
-    assert terms.read_instants(data, offsets, out) == 4
-    assert out.tolist() == [1_000_000, -17, NO_TIME, 2, NO_TIME, 1, NO_TIME, NO_TIME]
+    assert read_instants(data, offsets, out) == 0
+    assert out.tolist() == [micros_of(text) for text in texts]
+    ids = np.array([encoded(typed(text, "dateTime")) for text in texts], np.int64)
+    assert instants(ids, out) == 0
+    assert out.tolist() == [micros_of(text) for text in texts]
+
+
+def test_integers_are_microseconds_and_dates_are_midnights() -> None:
+    literals = [
+        ("5", "integer"),
+        ("-7", "long"),
+        ("1970-01-02", "date"),
+        ("1970-01-02+01:00", "date"),
+        ("true", "boolean"),
+    ]
+    ids = np.array([encoded(typed(*pair)) for pair in literals], np.int64)
+    out = np.empty(len(ids), np.int64)
+    assert instants(ids, out) == 1
+    assert out.tolist() == [5, -7, 86_400_000_000, 82_800_000_000, NO_TIME]
+
+
+def test_texts_that_are_no_instants_are_counted() -> None:
+    texts = ["", "5", "-5", "5.5", "2013", "noon", "1970-01-01T00:00:00Z"]
+    offsets = np.cumsum([0, *map(len, texts)]).astype(np.int64)
+    out = np.empty(len(texts), np.int64)
+    assert read_instants(np.frombuffer("".join(texts).encode(), np.uint8), offsets, out) == 3
+    assert out.tolist() == [NO_TIME, 5, -5, NO_TIME, 2013, NO_TIME, 0]

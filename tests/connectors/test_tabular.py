@@ -1,0 +1,218 @@
+"""Tables: .csv, .tsv, .parquet and Arrow, with every way to write a time, and what is wrong with their rows."""
+
+from __future__ import annotations
+
+import gzip
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cqels_py.connectors.tabular import elements_from_arrow
+from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.errors import DataError
+from tests.connectors.reading import TIME, XSD, Element, Source, elements_of, instant, iri, read_source, renamed
+
+A, P = iri("a"), iri("p")
+HEAD = "time,graph,subject,predicate,object\n"
+
+
+def table(rows: list[tuple[Any, ...]], *names: str, **types: pa.DataType) -> pa.Table:
+    names = names or ("time", "graph", "subject", "predicate", "object")
+    columns = {name: [row[k] for row in rows] for k, name in enumerate(names)}
+    return pa.table({name: pa.array(values, types.get(name)) for name, values in columns.items()})
+
+
+def from_arrow(found: pa.Table, dictionary: Dictionary | None = None) -> list[Element]:
+    dictionary = dictionary or Dictionary()
+    return renamed(elements_of(elements_from_arrow(found, dictionary=dictionary, stream=2), dictionary))
+
+
+ROWS = [
+    (1, "g", A, P, '"x, ""y"""'),
+    (1, "g", A, P, "_:b"),
+    (1, "h", A, P, "_:b"),
+    (2, "h", "_:b", P, "_:b"),
+    (1, "h", A, P, f'"5"^^<{XSD}integer>'),
+    (1, "h", A, P, '"caf\\u00e9"@EN'),
+]
+ELEMENTS = [
+    (1, [(A, P, '"x, \\"y\\""'), (A, P, "_:0")]),
+    (1, [(A, P, "_:1")]),
+    (2, [("_:2", P, "_:2")]),
+    (1, [(A, P, f'"5"^^<{XSD}integer>'), (A, P, '"café"@en')]),
+]
+TERMS = [(*row[:4], row[4].replace('""', '\\"')) for row in ROWS]
+
+
+def test_rows_of_one_time_and_graph_are_an_element() -> None:
+    assert from_arrow(table(TERMS)) == ELEMENTS
+
+
+def test_files_hold_the_same(source: Source, tmp_path: Path) -> None:
+    quoted = [(*row[:4], '"' + row[4].replace('"', '""') + '"') for row in TERMS]
+    csv = HEAD + "".join(",".join(map(str, row)) + "\n" for row in quoted)
+    assert source("s.csv", csv).elements == ELEMENTS
+    assert source("s.csv", csv.replace("\n", "\r\n")).elements == ELEMENTS
+    assert source("s.csv.gz", gzip.compress(csv.rstrip("\n").encode())).elements == ELEMENTS
+    tsv = HEAD.replace(",", "\t") + "".join("\t".join(map(str, row)) + "\n" for row in TERMS)
+    assert source("s.tsv", tsv).elements == ELEMENTS
+    pq.write_table(table(TERMS), tmp_path / "s.parquet", row_group_size=2)
+    assert read_source(tmp_path / "s.parquet").elements == ELEMENTS
+    for size in range(1, len(csv), 13):
+        assert source("s.csv", csv, chunk_bytes=size).elements == ELEMENTS, size
+
+
+def test_the_graph_may_be_left_out_and_columns_may_be_in_any_order() -> None:
+    rows = [(P, 1, "_:b", A, "more"), (P, 1, A, A, "more"), (P, 2, A, A, "more")]
+    found = from_arrow(table(rows, "predicate", "time", "object", "subject", "note"))
+    assert found == [(1, [(A, P, "_:0"), (A, P, A)]), (2, [(A, P, A)])]
+
+
+@given(
+    st.lists(st.tuples(st.integers(-3, 3), st.sampled_from(["", "g", "h"]), st.sampled_from("abc")), max_size=12),
+    st.data(),
+)
+def test_batches_of_a_table_do_not_show(rows: list[tuple[int, str, str]], data: st.DataObject) -> None:
+    whole = table(
+        [(t, g, iri(s), P, f"_:{s}") for t, g, s in rows],
+        time=pa.int64(),
+        graph=pa.string(),
+        subject=pa.string(),
+        predicate=pa.string(),
+        object=pa.string(),
+    )
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=3)))
+    pieces = [whole.slice(a, b - a) for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
+    expected: list[tuple[int, list[tuple[str, ...]]]] = []
+    previous = None
+    for t, g, s in rows:
+        if (t, g) != previous:
+            expected.append((t, []))
+        expected[-1][1].append((iri(s), P, f"_:{s}"))
+        previous = (t, g)
+    assert from_arrow(pa.concat_tables(pieces)) == renamed(expected, per_element=True)
+
+
+MOMENT = datetime(2013, 1, 1, 15, 18, 10, 500_000, UTC)
+MICROS = 1_357_053_490_500_000
+
+
+@pytest.mark.parametrize(
+    ("time", "kind"),
+    [
+        (MICROS, pa.int64()),
+        (MICROS, pa.uint64()),
+        (MOMENT, pa.timestamp("us", "UTC")),
+        (MOMENT, pa.timestamp("ns", "America/New_York")),
+        (MOMENT.replace(tzinfo=None), pa.timestamp("ms")),
+        (str(MICROS), pa.string()),
+        ("2013-01-01T15:18:10.5Z", pa.string()),
+        ("2013-01-01T10:18:10.500-05:00", pa.large_string()),
+        ("2013-01-01 15:18:10.500000", pa.string()),
+    ],
+)
+def test_times_are_microseconds_timestamps_or_texts(time: object, kind: pa.DataType) -> None:
+    assert from_arrow(table([(time, None, A, P, A)], time=kind)) == [(MICROS, [(A, P, A)])]
+
+
+def test_coded_columns_are_columns_like_others() -> None:
+    coded = table(TERMS)
+    for name in ("graph", "subject", "object"):
+        place = coded.column_names.index(name)
+        coded = coded.set_column(place, name, coded[name].dictionary_encode())
+    assert from_arrow(coded) == ELEMENTS
+    assert from_arrow(table(TERMS).slice(2, 1)) == [(1, [(A, P, "_:0")])]
+    assert from_arrow(table([]).cast(pa.schema([(n, pa.string()) for n in table([]).column_names]))) == []
+
+
+def test_all_triples_arrive_of_a_large_table() -> None:
+    count = 200_000
+    numbers = np.arange(count)
+    large = pa.table(
+        {
+            "time": pa.array(numbers // 3),
+            "subject": [iri(str(i % 1000)) for i in range(count)],
+            "predicate": [P] * count,
+            "object": [f'"{i}"^^<{XSD}integer>' for i in range(count)],
+        }
+    )
+    dictionary = Dictionary()
+    batches = list(elements_from_arrow(large, dictionary=dictionary, stream=0))
+    assert len(batches) > 1
+    times = np.concatenate([batch.time for batch in batches])
+    assert times.tolist() == list(range((count + 2) // 3))
+    values = np.concatenate([batch.object for batch in batches]) & (1 << 56) - 1
+    assert values.tolist() == numbers.tolist()
+
+
+# --- the time as a property ------------------------------------------------------------------------------------------
+
+
+def test_the_time_may_be_a_property_of_the_element(source: Source) -> None:
+    text = (
+        f'graph,subject,predicate,object\n1,{A},{P},{A}\n1,{A},<{TIME}>,"{instant(5)}"\n2,{A},<{TIME}>,"{instant(7)}"\n'
+    )
+    text = text.replace(instant(5), instant(5).replace('"', '""')).replace(instant(7), instant(7).replace('"', '""'))
+    read = source("s.csv", text, time_predicate=TIME)
+    assert [(time, len(triples)) for time, triples in read.elements] == [(5_000_000, 2), (7_000_000, 1)]
+    missing = source("s.csv", text + f"3,{A},{P},{A}\n", time_predicate=TIME)
+    assert f"s.csv:5: the element has no time: no triple with the predicate <{TIME}>" in str(missing.error)
+    assert len(missing.elements) == 2
+
+
+# --- what is malformed -----------------------------------------------------------------------------------------------
+
+GOOD = f"1,,{A},{P},{A}\n"
+BAD = [
+    pytest.param(f"2,,{A}\n", "3 values", id="too few values"),
+    pytest.param(f"2,,{A},{P},{A},{A}\n", "6 values", id="too many values"),
+    pytest.param(f"yesterday,,{A},{P},{A}\n", "yesterday", id="no time"),
+    pytest.param(f",,{A},{P},{A}\n", "time", id="empty time"),
+    pytest.param(f"2,,{A},{P},\n", "the object", id="empty object"),
+    pytest.param(f"2,,{A},{P},words\n", "words", id="no term"),
+    pytest.param(f"2,,{A},{P},<http://ex.org/unclosed\n", "unclosed", id="unclosed IRI"),
+    pytest.param(f'2,,"""a""",{P},{A}\n', "the subject", id="literal subject"),
+    pytest.param(f"2,,{A},_:p,{A}\n", "the predicate", id="blank predicate"),
+    pytest.param(f'2,,{A},{P},"""a\n', "quoted value", id="unclosed quotes"),
+]
+
+
+@pytest.mark.parametrize(("bad", "message"), BAD)
+def test_malformed_rows_are_named_by_line(source: Source, bad: str, message: str) -> None:
+    text = HEAD + GOOD + "\n" + bad + GOOD.replace("1,", "3,", 1) + bad
+    stopped = source("s.csv", text)
+    assert "s.csv:4: " in str(stopped.error)
+    assert message in str(stopped.error)
+    skipped = source("s.csv", text, on_error="skip")
+    assert skipped.error is None
+    assert [time for time, _ in skipped.elements] == [1, 3]
+    assert len(skipped.reported) == 2
+    assert "s.csv:4: " in skipped.reported[0]
+    assert "s.csv:6: " in skipped.reported[1]
+
+
+def test_a_column_that_is_missing(source: Source) -> None:
+    read = source("s.csv", f"time,subject,predicate\n1,{A},{P}\n")
+    assert "s.csv:1: " in str(read.error)
+    assert "no column object" in str(read.error)
+    with pytest.raises(DataError, match="no column time"):
+        from_arrow(table([(A, P, A)], "subject", "predicate", "object"))
+
+
+def test_columns_of_other_types() -> None:
+    with pytest.raises(DataError, match="no terms"):
+        from_arrow(table([(1, None, A, P, [1, 2])]))
+    with pytest.raises(DataError, match="the time is 'x2013'"):
+        from_arrow(table([("x2013", None, A, P, A)]))
+
+
+def test_a_row_of_a_table_is_named_by_its_number() -> None:
+    with pytest.raises(DataError, match=r"row:3: the object: words is not a term"):
+        from_arrow(table([(1, "", A, P, A), (2, "", A, P, A), (3, "", A, P, "words")]))
