@@ -1,0 +1,222 @@
+"""The n-ary join against nested loops, at every tick; and what it costs, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+
+from cqels_py.event_time.clock import Ticks
+from cqels_py.operators.r2r.join import MultiwayJoin
+from cqels_py.state.join_state import OUT_ROWS
+from tests.operators.deltas import Event, Live, Port, Row, assert_follows, changes, delta, random_steps
+
+Inputs = Sequence[Sequence[str]]
+
+SHAPES: dict[str, Inputs] = {
+    "two": (("a", "b"), ("b", "c")),
+    "star": (("a", "b"), ("a", "c"), ("a", "d")),
+    "chain": (("a", "b"), ("b", "c"), ("c", "d")),
+    "triangle": (("a", "b"), ("b", "c"), ("c", "a")),
+    "cross product": (("a",), ("b",)),
+    "two keys": (("a", "b"), ("b", "a"), ("a", "b", "c")),
+    "an input apart": (("a", "b"), ("a", "b", "c"), ("d",)),
+    "without columns": (("a",), ()),
+    "clique": (("a", "b", "c"), ("c", "d"), ("d", "a"), ("b", "d")),
+    "many different keys": (("a", "b", "c", "d"), ("a", "x"), ("b", "x"), ("c", "x"), ("d", "x")),
+}
+ANY_TICK = Ticks(np.zeros(1, np.int64), first=True)
+
+
+def variables(inputs: Inputs) -> list[str]:
+    return list(dict.fromkeys(name for names in inputs for name in names))
+
+
+def nested_loops(inputs: Inputs, live: Live) -> Iterator[Row]:
+    """All compatible combinations; 0 is unbound, and compatible with anything."""
+
+    def extend(place: int, bound: dict[str, int]) -> Iterator[Row]:
+        if place == len(inputs):
+            yield tuple(bound.get(name, 0) for name in variables(inputs))
+            return
+        for row in live[place]:
+            values = [(name, value) for name, value in zip(inputs[place], row, strict=True) if value != 0]
+            if all(bound.get(name, value) == value for name, value in values):
+                yield from extend(place + 1, {**bound, **dict(values)})
+
+    return extend(0, {})
+
+
+def check(join: MultiwayJoin, inputs: Inputs, ports: Sequence[Port], seed: int, steps: int = 12, most: int = 7) -> None:
+    assert_follows(
+        join,
+        [port.width for port in ports],
+        random_steps(seed, ports, steps, 6, most),
+        lambda live: nested_loops(inputs, live),
+        chunk=seed % 3,
+    )
+
+
+def assert_empty(join: MultiwayJoin) -> None:
+    assert [join.state.leaves(p) for p in range(join.state.n)] == [0] * join.state.n
+    assert join.state.live_results == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("order", ["in order", "any order", "mixed"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_tick_has_the_joins_difference(shape: str, order: str, seed: int) -> None:
+    inputs = SHAPES[shape]
+    ports = [
+        Port(len(names), order == "in order" or (order == "mixed" and p % 2 == 0)) for p, names in enumerate(inputs)
+    ]
+    most = 4 if len(inputs) > 3 else 7
+    join = MultiwayJoin(inputs, [port.in_order for port in ports], variables(inputs))
+    check(join, inputs, ports, seed, most=most)
+    assert_empty(join)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize(
+    ("inputs", "loose"),
+    [
+        ((("a", "b"), ("a", "b")), {"b"}),
+        ((("a", "b"), ("b", "c")), {"b"}),
+        ((("a", "b"), ("b", "c"), ("c", "a")), {"a", "c"}),
+        ((("a", "b"), ("a", "b"), ("a", "b", "c")), {"b"}),
+    ],
+)
+def test_an_unbound_variable_is_compatible_with_anything(
+    inputs: Inputs, loose: set[str], in_order: bool, seed: int
+) -> None:
+    names = variables(inputs)
+    join = MultiwayJoin(inputs, [in_order] * len(inputs), names, loose=frozenset(loose))
+    # The values of a loose column may be 0; those of the others never are.
+    steps = list(random_steps(seed, [Port(len(each), in_order, (1, 2, 3)) for each in inputs], 12, 6, 6))
+
+    def unbind(place: int, row: Row) -> Row:
+        return tuple(0 if n in loose and v == 3 else v for n, v in zip(inputs[place], row, strict=True))
+
+    for step in steps:
+        for p, events in enumerate(step.inputs):
+            events[:] = [(tick, sign, unbind(p, row)) for tick, sign, row in events]
+        for live in step.live:
+            for p, rows in enumerate(live):
+                rows[:] = [unbind(p, row) for row in rows]
+    assert_follows(join, [len(each) for each in inputs], steps, lambda live: nested_loops(inputs, live))
+    assert_empty(join)
+
+
+def test_output_columns_are_chosen() -> None:
+    join = MultiwayJoin((("a", "b"), ("b", "c")), [True, True], ["c", "a"])
+    found = changes(join.process(ANY_TICK, [[delta([(0, 1, (1, 2))], 2)], [delta([(0, 1, (2, 3))], 2)]]))
+    assert found == {0: {(3, 1): 1}}
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_without_retraction_only_new_results_are_delivered(in_order: bool) -> None:
+    inputs = SHAPES["chain"]
+    ports = [Port(2, in_order)] * 3
+    join = MultiwayJoin(inputs, [in_order] * 3, variables(inputs), retract=False)
+    live: Live = [[], [], []]
+    for step in random_steps(5, ports, 30, 1, 7):
+        for p, events in enumerate(step.inputs):
+            for event in events:
+                before = list(nested_loops(inputs, live))
+                _apply(live[p], event)
+                chunks = [[delta([event], 2)] if q == p else [] for q in range(3)]
+                found = changes(join.process(ANY_TICK, chunks)).get(0, {})
+                new = list(nested_loops(inputs, live))
+                assert sum(found.values()) == max(len(new) - len(before), 0)
+                assert all(count > 0 and new.count(row) >= count for row, count in found.items())
+    assert [join.state.leaves(p) for p in range(3)] == [0, 0, 0]
+
+
+def _apply(rows: list[Row], event: Event) -> None:
+    _, sign, row = event
+    if sign > 0:
+        rows.append(row)
+    else:
+        rows.remove(row)
+
+
+@pytest.mark.parametrize("retract", [True, False])
+@pytest.mark.parametrize("in_order", [True, False])
+def test_more_results_than_a_chunk_holds(in_order: bool, retract: bool) -> None:
+    side = 120
+    assert side * side > OUT_ROWS
+    join = MultiwayJoin((("a",), ("b",)), [in_order] * 2, ["a", "b"], retract=retract)
+    left = [(0, 1, (i + 1,)) for i in range(side)]
+    right = [(1, 1, (i + 1,)) for i in range(side)]
+    chunks = list(join.process(ANY_TICK, [[delta(left, 1)], [delta(right, 1)]]))
+    assert len(chunks) > 1
+    assert changes(chunks) == {1: {(a, b): 1 for a in range(1, side + 1) for b in range(1, side + 1)}}
+    gone = [delta([(0, -1, row) for _, _, row in rows], 1) for rows in (left, right)]
+    withdrawn = changes(join.process(ANY_TICK, [[gone[0]], [gone[1]]]))
+    assert sum(-count for bag in withdrawn.values() for count in bag.values()) == (side * side if retract else 0)
+    assert_empty(join)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("keys", [1, 40, 5000])
+def test_leaves_tables_rings_and_results_grow(keys: int, in_order: bool) -> None:
+    """Few keys with long rings, or many keys; leaves that have gone in circles before their buffer grows."""
+    join = MultiwayJoin((("a", "b"), ("a", "c")), [in_order] * 2, ["a", "b", "c"])
+    probe: list[Event] = [(0, 1, (1, 9_999))]
+    changes(join.process(ANY_TICK, [[], [delta(probe, 2)]]))
+    live: list[Row] = []
+    made = 0
+    for size in (50, 60, 500, 20, 3000, 5):
+        arriving = [((made + i) % keys + 1, made + i + 1) for i in range(size)]
+        made += size
+        leaving, live = live[: len(live) // 2], live[len(live) // 2 :] + arriving
+        events = [*((0, -1, row) for row in leaving), *((1, 1, row) for row in arriving)]
+        found = changes(join.process(ANY_TICK, [[delta(events, 2)], []]))
+        assert found.get(0, {}) == {(1, b, 9_999): -1 for a, b in leaving if a == 1}
+        assert found.get(1, {}) == {(1, b, 9_999): 1 for a, b in arriving if a == 1}
+        assert join.state.leaves(0) == len(live)
+    found = changes(
+        join.process(ANY_TICK, [[delta([(0, -1, row) for row in live], 2)], [delta([(0, -1, probe[0][2])], 2)]])
+    )
+    assert sum(found.get(0, {}).values()) == -sum(a == 1 for a, _ in live)
+    assert_empty(join)
+
+
+def test_state_does_not_grow_with_the_number_of_keys_seen() -> None:
+    """Keys with a zero counter are purged: a window of 50 over ever-new keys stays as small as it was."""
+    join = MultiwayJoin((("a", "b"), ("a", "c")), [True, True], ["a"])
+    sizes = []
+    for turn in range(60):
+        new = [(0, 1, (turn * 50 + i + 1, 1)) for i in range(50)]
+        old = [(0, -1, (0, 0))] * (50 if turn else 0)
+        changes(join.process(ANY_TICK, [[delta([*old, *new], 2)], [delta([*old, *new], 2)]]))
+        sizes.append(join.nbytes)
+    assert sizes[-1] == sizes[9]
+
+
+def probes_at(window: int) -> int:
+    """Index lookups of 100 arrivals in windows of so many mappings, each of which has one match."""
+    inputs = (("a", "b"), ("a", "c"), ("a", "d"))
+    join = MultiwayJoin(inputs, [True] * 3, ["a", "b", "c", "d"])
+    filling = [delta([(0, 1, (i + 1, p)) for i in range(window)], 2) for p in range(1, 4)]
+    changes(join.process(ANY_TICK, [[each] for each in filling]))
+    before = join.probes
+    arriving = [delta([(0, -1, (0, 0)), (0, 1, (window + i + 1, 1))], 2) for i in range(100)]
+    for each in arriving:
+        changes(join.process(ANY_TICK, [[each], [each], [each]]))
+    return join.probes - before
+
+
+def test_the_work_of_an_arrival_does_not_follow_the_windows_size() -> None:
+    assert probes_at(10_000) == probes_at(100) > 0
+
+
+def test_the_rarest_input_is_probed_first() -> None:
+    """Algorithm 5: whatever the other inputs hold, an arrival that one of them has no match for makes no loop."""
+    join = MultiwayJoin((("a", "b"), ("a", "c"), ("a", "d")), [True] * 3, ["a"])
+    changes(join.process(ANY_TICK, [[], [delta([(0, 1, (1, i + 1)) for i in range(1000)], 2)], []]))
+    before = join.probes
+    changes(join.process(ANY_TICK, [[delta([(0, 1, (1, 1))], 2)], [], []]))
+    assert join.probes - before <= 2
