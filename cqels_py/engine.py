@@ -31,7 +31,7 @@ from cqels_py.parser import parse
 from cqels_py.plan.nodes import Plan
 from cqels_py.planner import plan_query
 from cqels_py.runners.local import LocalRunner, RunningQuery, Statistics
-from cqels_py.runners.merge import merge_by_time
+from cqels_py.runners.merge import TimeMerge
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -273,10 +273,12 @@ class Engine:
         self.flush()
         given = {**self._time_predicates(), **(time_predicates or {})}
         readers = [self._open(iri, source, given.get(iri)) for iri, source in sources.items()]
-        for batch in merge_by_time(readers):
-            self._runner.push(batch)
-            if progress is not None:
-                progress(self.statistics)
+        merged = TimeMerge(readers)
+        with self.dictionary.holding(merged.live_ids):
+            for batch in merged:
+                self._runner.push(batch)
+                if progress is not None:
+                    progress(self.statistics)
         self.finish()
         return self.statistics
 
