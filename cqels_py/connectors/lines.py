@@ -78,16 +78,26 @@ def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 def _valid(block: bytes, number: int, source: str, malformed: Malformed) -> Iterator[tuple[bytes, int]]:
     """The block, or its parts between lines that are not UTF-8."""
-    while not block.isascii():
-        try:
+    try:
+        if not block.isascii():
             block.decode()
-            break
+    except UnicodeDecodeError:
+        yield from _valid_lines(block, number, source, malformed)
+    else:
+        yield block, number
+
+
+def _valid_lines(block: bytes, number: int, source: str, malformed: Malformed) -> Iterator[tuple[bytes, int]]:
+    """Line by line: an error keeps a copy of all that was to be decoded."""
+    start = at = 0
+    for line in block.split(b"\n"):
+        try:
+            line.decode()
         except UnicodeDecodeError as error:
-            start = block.rfind(b"\n", 0, error.start) + 1
-            end = block.find(b"\n", error.start)
-            yield block[:start], number
-            number += block.count(b"\n", 0, start)
-            place = Place(number, error.start - start + 1, source)
-            malformed(DataError(f"the byte 0x{block[error.start]:02x} is not UTF-8", place))
-            block = block[end:] if end >= 0 else b""
-    yield block, number
+            yield block[start:at], number
+            number += block.count(b"\n", start, at)
+            place = Place(number, len(line[: error.start].decode()) + 1, source)
+            malformed(DataError(f"the byte 0x{line[error.start]:02x} is not UTF-8", place))
+            start = at + len(line)
+        at += len(line) + 1
+    yield block[start:], number

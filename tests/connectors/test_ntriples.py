@@ -258,12 +258,14 @@ def test_columns_count_characters(source: Source) -> None:
 
 
 def test_bytes_that_are_no_text(source: Source) -> None:
-    good = [f"{iri(name)} <{TIME}> {instant(1)} .\n".encode() for name in "ab"]
-    bad = b'<http://ex.org/a> <http://ex.org/p> "\xff" .\n'
-    read = source("s.nt", good[0] + bad + good[1], time_predicate=TIME, on_error="skip")
-    assert len(read.elements) == 2
-    assert len(read.reported) == 1
-    assert "s.nt:2:38: the byte 0xff is not UTF-8" in read.reported[0]
+    good = [f"{iri(name)} <{TIME}> {instant(1)} .\n".encode() for name in "abc"]
+    bad = b'<http://ex.org/\xc3\xa9> <http://ex.org/p> "\xff" .\n'
+    text = good[0] + bad + good[1] + bad + bad + good[2] + bad[:-1]
+    for size in (1, 40, 1 << 20):
+        read = source("s.nt", text, time_predicate=TIME, on_error="skip", chunk_bytes=size)
+        assert [triples[0][0] for triples in read.triples] == [iri("a"), iri("b"), iri("c")]
+        places = [report.partition("s.nt:")[2] for report in read.reported]
+        assert places == [f"{line}:38: the byte 0xff is not UTF-8" for line in (2, 4, 5, 7)]
 
 
 def test_a_line_longer_than_the_limit(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
