@@ -51,8 +51,12 @@ def join(*parts: pa.Array | str, separator: str = "") -> pa.Array:
 
 
 def join_present(*parts: pa.Array, separator: str = "") -> pa.Array:
-    """Row by row, those of the parts that are not null."""
-    return pc.binary_join_element_wise(*parts, constant(separator), null_handling="skip")
+    """Row by row, those of the parts that are not null; an empty text where all are."""
+    first, *others = parts
+    # Arrow leaves rows out in which everything is null.
+    nothing = pc.is_null(pc.coalesce(*parts))
+    first = pc.if_else(nothing, constant(""), first)
+    return pc.binary_join_element_wise(first, *others, constant(separator), null_handling="skip")
 
 
 def write_rows(file: IO[str], rows: pa.Array) -> None:

@@ -155,7 +155,12 @@ def test_tsv_holds_every_term_on_one_line(rows: list[Row]) -> None:
 
 # --- graphs -----------------------------------------------------------------------------------------------------------
 
-TEMPLATE: Template = (("?a", iri("p"), "?b"), ("_:x", iri("q"), "?a"), ("_:x", iri("r"), "_:y"), ("?a", iri("p"), '"c"'))
+TEMPLATE: Template = (
+    ("?a", iri("p"), "?b"),
+    ("_:x", iri("q"), "?a"),
+    ("_:x", iri("r"), "_:y"),
+    ("?a", iri("p"), '"c"'),
+)
 FILES = {"nquads": "results.nq", "turtle": "results.trig"}
 
 
