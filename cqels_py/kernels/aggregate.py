@@ -151,7 +151,12 @@ def _take_number(words, at, identifier, sign):
 
 @jit_inline
 def _real128(hi, lo):
-    return np.float64(hi) * 18446744073709551616.0 + np.float64(lo)
+    # By magnitude: the words of a small negative number are two large ones, whose difference would be rounded away.
+    negative = hi < 0
+    if negative:
+        hi, lo = negate128(hi, lo)
+    real = np.float64(hi) * 18446744073709551616.0 + np.float64(lo)
+    return -real if negative else real
 
 
 @jit_flat

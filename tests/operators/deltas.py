@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,9 @@ Event = tuple[int, int, Row]
 """Tick, sign, mapping."""
 Live = list[list[Row]]
 """Each input's mappings at an instant."""
-Model = Callable[[Live], Iterable[Row]]
+Seen = tuple[Hashable, ...]
+View = Callable[[Row], Seen]
+Model = Callable[[Live], Iterable[Seen]]
 
 
 def delta(events: Sequence[Event], width: int) -> Delta:
@@ -27,26 +29,26 @@ def delta(events: Sequence[Event], width: int) -> Delta:
     return Delta(tick, np.array([sign for _, sign, _ in events], np.int8), np.ascontiguousarray(columns))
 
 
-def changes(chunks: Iterable[Delta]) -> dict[int, Counter[Row]]:
+def changes(chunks: Iterable[Delta], view: View = tuple) -> dict[int, Counter[Seen]]:
     """The sum of an operator's output over each tick; its ticks must not fall."""
-    found: dict[int, Counter[Row]] = {}
+    found: dict[int, Counter[Seen]] = {}
     last = -1
     for chunk in chunks:
         for tick, sign, row in zip(chunk.tick.tolist(), chunk.sign.tolist(), chunk.columns.T.tolist(), strict=True):
             assert tick >= last, "ticks fall"
             last = tick
-            found.setdefault(tick, Counter())[tuple(row)] += sign
+            found.setdefault(tick, Counter())[view(tuple(row))] += sign
     for bag in found.values():
         _drop_zeros(bag)
     return {tick: bag for tick, bag in found.items() if bag}
 
 
-def _drop_zeros(bag: Counter[Row]) -> None:
+def _drop_zeros(bag: Counter[Seen]) -> None:
     for row in [row for row, count in bag.items() if count == 0]:
         del bag[row]
 
 
-def difference(after: Counter[Row], before: Counter[Row]) -> Counter[Row]:
+def difference(after: Counter[Seen], before: Counter[Seen]) -> Counter[Seen]:
     """The signed bag that turns one bag into the other."""
     bag = Counter(after)
     bag.subtract(before)
@@ -95,21 +97,23 @@ def random_steps(seed: int, ports: Sequence[Port], steps: int, ticks: int, most:
 
 
 def assert_follows(
-    operator: Operator, widths: Sequence[int], steps: Iterable[Step], model: Model, chunk: int = 0
+    operator: Operator, widths: Sequence[int], steps: Iterable[Step], model: Model, chunk: int = 0, view: View = tuple
 ) -> None:
     """At each tick the operator's output is the difference of the model's answers.
 
-    `chunk`: inputs are handed over in chunks of this many mappings, as operators below would do (0: in one).
+    `view`: what of the output's rows is compared; the model gives it. `chunk`: inputs are handed over in chunks of this
+    many mappings, as operators below would do (0: in one).
     """
-    before: Counter[Row] = Counter()
+    before: Counter[Seen] = Counter()
     first = True
     for number, step in enumerate(steps):
         inputs = [_chunks(events, width, chunk) for events, width in zip(step.inputs, widths, strict=True)]
-        found = changes(operator.process(Ticks(np.arange(len(step.live)), first), inputs))
+        found = changes(operator.process(Ticks(np.arange(len(step.live)), first), inputs), view)
         first = False
         for tick, live in enumerate(step.live):
             after = Counter(model(live))
-            assert found.pop(tick, Counter()) == difference(after, before), f"step {number}, tick {tick}"
+            got, wanted = found.pop(tick, Counter()), difference(after, before)
+            assert got == wanted, f"step {number}, tick {tick}: {difference(got, wanted)} too much"
             before = after
         assert not found, f"step {number}: output at ticks {sorted(found)} that are none"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from cqels_py.event_time.clock import Ticks
 from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.state.join_state import OUT_ROWS
-from tests.operators.deltas import Event, Live, Port, Row, assert_follows, changes, delta, random_steps
+from tests.operators.deltas import Event, Live, Port, Row, Seen, assert_follows, changes, delta, random_steps
 
 Inputs = Sequence[Sequence[str]]
 
@@ -127,8 +128,8 @@ def test_without_retraction_only_new_results_are_delivered(in_order: bool) -> No
                 before = list(nested_loops(inputs, live))
                 _apply(live[p], event)
                 chunks = [[delta([event], 2)] if q == p else [] for q in range(3)]
-                found = changes(join.process(ANY_TICK, chunks)).get(0, {})
-                new = list(nested_loops(inputs, live))
+                found = changes(join.process(ANY_TICK, chunks)).get(0, Counter())
+                new: list[Seen] = list(nested_loops(inputs, live))
                 assert sum(found.values()) == max(len(new) - len(before), 0)
                 assert all(count > 0 and new.count(row) >= count for row, count in found.items())
     assert [join.state.leaves(p) for p in range(3)] == [0, 0, 0]
@@ -169,7 +170,7 @@ def test_leaves_tables_rings_and_results_grow(keys: int, in_order: bool) -> None
     live: list[Row] = []
     made = 0
     for size in (50, 60, 500, 20, 3000, 5):
-        arriving = [((made + i) % keys + 1, made + i + 1) for i in range(size)]
+        arriving: list[Row] = [((made + i) % keys + 1, made + i + 1) for i in range(size)]
         made += size
         leaving, live = live[: len(live) // 2], live[len(live) // 2 :] + arriving
         events = [*((0, -1, row) for row in leaving), *((1, 1, row) for row in arriving)]

@@ -1,0 +1,209 @@
+"""GROUP BY with aggregates against the oracle's aggregates, at every tick."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pytest
+from rdflib import XSD, Literal, Variable
+
+from cqels_py.algebra.nodes import AggregateCall, VariableRef
+from cqels_py.dataflow.term_values import DictionaryValues
+from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary.rdf import to_rdflib
+from cqels_py.errors import RunError
+from cqels_py.event_time.clock import Ticks
+from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy
+from tests import naive_aggregates
+from tests.harness import _term_key as term_key
+from tests.naive_values import ExpressionError, Term, canonical
+from tests.operators.deltas import Live, Port, Row, assert_follows, changes, delta, random_steps
+from tests.operators.plain_dictionary import typed
+
+V = Variable("v")
+ANY_TICK = Ticks(np.zeros(1, np.int64), first=False)
+BOTH = (False, True)
+
+# Sums of doubles and floats are exact here: nothing but halves and quarters.
+INTEGERS = [typed(text, "integer") for text in ("0", "1", "-7", "05", "360287970189")]
+LARGE = [
+    typed("123456789012345678901", "integer"),
+    typed("-1234567890123456789012", "integer"),
+    typed("36028797018963967", "integer"),
+]
+DECIMALS = [typed(text, "decimal") for text in ("0.0", "1.5", "-1.50", "12.345678", ".5", "9999999999999.75")]
+DOUBLES = [typed("2.5", "double"), typed("25E-2", "double"), typed("-3", "double"), typed("1.5E1", "double")]
+FLOATS = [typed("0.5", "float"), typed("1.25", "float"), typed("2E0", "float")]
+SPECIAL = [typed("INF", "double"), typed("-INF", "double"), typed("NaN", "double"), typed("1.5", "float")]
+OTHERS = ["<urn:a>", "<urn:b>", '"a"', '"b"', '"b"@en', "_:x", typed("true", "boolean"), '"1"^^<urn:t>', None]
+POOLS: dict[str, Sequence[str | None]] = {
+    "integers": INTEGERS,
+    "large integers": LARGE,
+    "decimals": [*INTEGERS, *DECIMALS],
+    "floats": [*INTEGERS[:3], *DECIMALS[:3], *FLOATS],
+    "doubles": [*INTEGERS[:4], *DECIMALS[:3], *FLOATS, *DOUBLES],
+    "special": [*DOUBLES, *SPECIAL],
+    "numbers and unbound": [*INTEGERS[:3], None],
+    "anything": [*INTEGERS[:3], *DECIMALS[:2], *DOUBLES, *OTHERS],
+}
+DATES = [typed(text, "dateTime") for text in ("2020-01-01T00:00:00Z", "2019-01-01T00:00:00.5", "0001-01-01T00:00:00Z")]
+
+
+class Terms:
+    """A dictionary with what the oracle needs of it."""
+
+    def __init__(self) -> None:
+        self.dictionary = Dictionary()
+        self.values = DictionaryValues(self.dictionary)
+        self._known: dict[int, Term | None] = {0: None}
+
+    def ids(self, texts: Sequence[str | None]) -> list[int]:
+        return [int(i) for i in self.dictionary.encode(list(texts))]
+
+    def term(self, identifier: int) -> Term | None:
+        if identifier not in self._known:
+            (text,) = self.dictionary.decode(np.array([identifier]))
+            assert text is not None
+            self._known[identifier] = canonical(to_rdflib(text))
+        return self._known[identifier]
+
+
+def seen(term: Term | None) -> Hashable:
+    """Numbers by datatype and value; doubles to twelve digits, as a quotient has sixteen, and floats to six."""
+    if isinstance(term, Literal) and term.datatype in (XSD.double, XSD.float):
+        digits = 12 if term.datatype == XSD.double else 6
+        return str(term.datatype), f"{float(str(term)):.{digits}g}"
+    return None if term is None else term_key(term)
+
+
+def bound_value(_: object, solution: Mapping[Variable, Term]) -> Term:
+    if V not in solution:
+        raise ExpressionError("unbound")
+    return solution[V]
+
+
+def groups(live: Live, keys: int, aggregates: Sequence[Aggregate], terms: Terms) -> Iterator[tuple[Hashable, ...]]:
+    """The rows of the answer: keys, then the oracle's aggregates."""
+    members: dict[Row, list[Row]] = {} if keys else {(): []}
+    for row in live[0]:
+        members.setdefault(row[:keys], []).append(row)
+    for key, rows in members.items():
+        found = [terms.term(row[keys]) for row in rows]
+        solutions = [{} if term is None else {V: term} for term in found]
+        results = []
+        for aggregate in aggregates:
+            argument = None if aggregate.argument is None else VariableRef(V)
+            call = AggregateCall(aggregate.function.removesuffix("(*)"), argument, aggregate.distinct)
+            results.append(seen(naive_aggregates.evaluate(call, solutions, bound_value)))
+        yield (*key, *results)
+
+
+def all_aggregates(column: int) -> list[Aggregate]:
+    found = [Aggregate("COUNT(*)", None)]
+    found += [Aggregate(name, column, distinct) for name in ("COUNT", "SUM", "AVG") for distinct in BOTH]
+    return [*found, Aggregate("MIN", column), Aggregate("MAX", column)]
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("keys", [0, 1, 2])
+@pytest.mark.parametrize("pool", [*POOLS, "dates"])
+def test_every_tick_has_the_groups_difference(pool: str, keys: int, seed: int) -> None:
+    terms = Terms()
+    arguments = terms.ids(DATES if pool == "dates" else POOLS[pool])
+    group_keys = terms.ids(["<urn:g>", "<urn:h>", typed("1", "integer")])
+    aggregates = all_aggregates(keys)
+    if pool == "large integers":
+        aggregates = [each for each in aggregates if each.function != "AVG"]
+    operator = GroupBy(range(keys), aggregates, terms.values)
+
+    def view(row: Row) -> tuple[Hashable, ...]:
+        return (*row[:keys], *(seen(terms.term(i)) for i in row[keys:]))
+
+    # Keys and arguments are drawn as numbers, and replaced.
+    steps = list(random_steps(seed, [Port(keys + 1, False, range(60))], 12, 6, 10))
+
+    def placed(row: Row) -> Row:
+        return (*(group_keys[x % 3] for x in row[:keys]), arguments[row[keys] % len(arguments)])
+
+    for step in steps:
+        step.inputs[0][:] = [(tick, sign, placed(row)) for tick, sign, row in step.inputs[0]]
+        for live in step.live:
+            live[0][:] = [placed(row) for row in live[0]]
+    assert_follows(
+        operator, [keys + 1], steps, lambda live: groups(live, keys, aggregates, terms), chunk=3 * seed, view=view
+    )
+
+
+@pytest.mark.parametrize(
+    "times", [1, *(pytest.param(n, marks=pytest.mark.xfail(reason="cut at 16 digits")) for n in (2, 3))]
+)
+def test_an_average_is_not_rounded_left_of_the_units(times: int) -> None:
+    """As division has it."""
+    terms = Terms()
+    (large,) = terms.ids(LARGE[:1])
+    operator = GroupBy([], [Aggregate("AVG", 0)], terms.values)
+    found = changes(operator.process(ANY_TICK, [[delta([(0, 1, (large,))] * times, 1)]]))
+    ((row, _),) = found[0].items()
+    assert str(terms.term(int(row[0]))) == "123456789012345678901"  # type: ignore[call-overload]
+
+
+def test_the_single_group_is_there_from_the_first_tick_on() -> None:
+    terms = Terms()
+    operator = GroupBy([], [Aggregate("COUNT(*)", None), Aggregate("SUM", 0), Aggregate("MIN", 0)], terms.values)
+    zero, one, five = terms.ids([typed(text, "integer") for text in ("0", "1", "5")])
+    first = Ticks(np.zeros(2, np.int64), first=True)
+    assert changes(operator.process(first, [[]])) == {0: {(zero, zero, 0): 1}}
+    assert changes(operator.process(ANY_TICK, [[]])) == {}
+    found = changes(operator.process(ANY_TICK, [[delta([(0, 1, (five,))], 1)]]))
+    assert found == {0: {(zero, zero, 0): -1, (one, five, five): 1}}
+
+
+def test_a_value_that_did_not_change_is_in_no_result() -> None:
+    terms = Terms()
+    five, six = terms.ids([typed(text, "integer") for text in ("5", "6")])
+    operator = GroupBy([0], [Aggregate("MAX", 1)], terms.values)
+    assert changes(
+        operator.process(ANY_TICK, [[delta([(0, 1, (1, six)), (1, 1, (1, five)), (2, -1, (1, five))], 2)]])
+    ) == {0: {(1, six): 1}}
+
+
+def test_what_doubles_leave_behind_is_nothing() -> None:
+    """0.1 + 0.2 - 0.1 - 0.2 is 0, and a large double that has gone leaves no rounding behind."""
+    terms = Terms()
+    tenth, fifth, huge = terms.ids([typed(text, "double") for text in ("0.1", "0.2", "1.0E300")])
+    operator = GroupBy([], [Aggregate("SUM", 0)], terms.values)
+    arriving = [(0, 1, (x,)) for x in (tenth, huge, fifth)]
+    leaving = [(1, -1, (x,)) for x in (huge, tenth)]
+    list(operator.process(Ticks(np.zeros(2, np.int64), first=True), [[delta([*arriving, *leaving], 1)]]))
+    (found,) = changes(operator.process(ANY_TICK, [[delta([(0, 1, (tenth,))], 1)]])).values()
+    ((row, _),) = ((row, sign) for row, sign in found.items() if sign > 0)
+    assert str(terms.term(row[0])) == "0.3"  # type: ignore[arg-type]
+
+
+def test_a_sum_beyond_128_bits_stops_the_query() -> None:
+    terms = Terms()
+    (large,) = terms.ids([typed(str(2**125), "integer")])
+    operator = GroupBy([], [Aggregate("SUM", 0)], terms.values)
+    with pytest.raises(RunError, match="does not fit 128 bits"):
+        list(operator.process(ANY_TICK, [[delta([(0, 1, (large,))] * 5, 1)]]))
+
+
+def test_what_was_never_there_cannot_be_withdrawn() -> None:
+    operator = GroupBy([0], [Aggregate("COUNT(*)", None)], Terms().values)
+    with pytest.raises(AssertionError, match="withdrawn"):
+        list(operator.process(ANY_TICK, [[delta([(0, -1, (1,))], 1)]]))
+
+
+def test_state_follows_the_groups_that_are_alive() -> None:
+    """Ever-new groups, each of thirty mappings with ever-new values: index, heaps and values of DISTINCT stay as they were."""
+    terms = Terms()
+    operator = GroupBy([0], [Aggregate("MIN", 1), Aggregate("COUNT", 1, True)], terms.values)
+    numbers = terms.ids([typed(str(i), "integer") for i in range(12_000)])
+    sizes = []
+    for turn in range(400):
+        old = [(0, -1, (turn, numbers[(turn - 1) * 30 + i])) for i in range(30)] if turn else []
+        new = [(0, 1, (turn + 1, numbers[turn * 30 + i])) for i in range(30)]
+        changes(operator.process(ANY_TICK, [[delta([*old, *new], 2)]]))
+        sizes.append(operator.nbytes)
+    assert sizes[-1] == sizes[200]

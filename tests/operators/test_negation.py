@@ -1,0 +1,75 @@
+"""MINUS, NOT EXISTS and EXISTS against a plain set, at every tick."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from cqels_py.event_time.clock import Ticks
+from cqels_py.operators.r2r.negation import Negation
+from cqels_py.state.join_state import OUT_ROWS
+from tests.operators.deltas import Live, Port, Row, assert_follows, changes, delta, random_steps
+
+ANY_TICK = Ticks(np.zeros(1, np.int64), first=True)
+LEFT = ("a", "b")
+
+
+def filtered(live: Live, key: Sequence[str], exists: bool) -> list[Row]:
+    places = [LEFT.index(name) for name in key]
+    right = set(live[1])
+    return [row for row in live[0] if (tuple(row[place] for place in places) in right) == exists]
+
+
+def assert_empty(negation: Negation) -> None:
+    assert [negation.state.leaves(p) for p in range(2)] == [0, 0]
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize("in_order", [(True, True), (True, False), (False, True), (False, False)])
+@pytest.mark.parametrize("key", [(), ("a",), ("b",), ("a", "b")])
+def test_every_tick_has_the_difference(
+    key: tuple[str, ...], in_order: tuple[bool, bool], exists: bool, seed: int
+) -> None:
+    ports = [Port(2, in_order[0], (1, 2, 3, 4)), Port(len(key), in_order[1], (1, 2, 3, 4))]
+    negation = Negation(LEFT, key, in_order, exists=exists)
+    steps = random_steps(seed, ports, 20, 8, 8)
+    assert_follows(negation, [2, len(key)], steps, lambda live: filtered(live, key, exists), chunk=seed)
+    assert_empty(negation)
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_key_that_comes_and_goes_within_a_tick_changes_nothing(exists: bool) -> None:
+    negation = Negation(LEFT, ("a",), (True, True), exists=exists)
+    changes(negation.process(ANY_TICK, [[delta([(0, 1, (1, 1)), (0, 1, (1, 2))], 2)], []]))
+    assert changes(negation.process(ANY_TICK, [[], [delta([(0, 1, (1,)), (0, -1, (1,))], 1)]])) == {}
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_one_key_withdraws_more_than_a_chunk_holds(in_order: bool) -> None:
+    rows = OUT_ROWS + 1000
+    negation = Negation(LEFT, ("a",), (in_order, in_order))
+    left = delta([(0, 1, (7, i + 1)) for i in range(rows)], 2)
+    assert changes(negation.process(ANY_TICK, [[left], []])) == {0: {(7, i + 1): 1 for i in range(rows)}}
+    chunks = list(negation.process(ANY_TICK, [[], [delta([(0, 1, (7,))], 1)]]))
+    assert len(chunks) > 1
+    assert changes(chunks) == {0: {(7, i + 1): -1 for i in range(rows)}}
+    assert changes(negation.process(ANY_TICK, [[], [delta([(0, 1, (7,))], 1)]])) == {}
+    twice = delta([(0, -1, (7,)), (1, -1, (7,))], 1)
+    assert changes(negation.process(ANY_TICK, [[], [twice]])) == {1: {(7, i + 1): 1 for i in range(rows)}}
+    gone = delta([(0, -1, (7, i + 1)) for i in range(rows)], 2)
+    assert changes(negation.process(ANY_TICK, [[gone], []])) == {0: {(7, i + 1): -1 for i in range(rows)}}
+    assert_empty(negation)
+
+
+def test_state_does_not_grow_with_the_number_of_keys_seen() -> None:
+    negation = Negation(LEFT, ("a",), (True, True))
+    sizes = []
+    for turn in range(60):
+        events = [(0, -1, (0, 0))] * (40 if turn else 0) + [(0, 1, (turn * 40 + i + 1, 1)) for i in range(40)]
+        keys = [(tick, sign, row[:1]) for tick, sign, row in events]
+        changes(negation.process(ANY_TICK, [[delta(events, 2)], [delta(keys, 1)]]))
+        sizes.append(negation.nbytes)
+    assert sizes[-1] == sizes[9]
