@@ -29,7 +29,10 @@ ODD = [
     *(literal(text, XSD.decimal) for text in ("23.50", ".5", "5.", "1", "-0.0")),
     *(literal(text, XSD.double) for text in ("1", "1.0", "1e3", "1.0E3", "INF", "-INF", "NaN")),
     *(literal(text, XSD.boolean) for text in ("true", "1", "TRUE")),
-    *(literal(text, XSD.dateTime) for text in ("2013-01-01T15:18:10Z", "2013-01-01T15:18:10.50", "2013-02-30T00:00:00")),
+    *(
+        literal(text, XSD.dateTime)
+        for text in ("2013-01-01T15:18:10Z", "2013-01-01T15:18:10.50", "2013-02-30T00:00:00")
+    ),
     *(literal(text) for text in ("", "a", '"', "\\", "a\nb\r\tc", '"""', "\\n", "^^<a>", '"@en', "é😀", "\x00\x7f")),
     literal("<p>&amp;</p>", RDF.HTML),
     literal("<p/>", RDF.XMLLiteral),

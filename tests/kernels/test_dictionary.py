@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -38,7 +40,7 @@ class Table:
             return None
         out, offsets = np.empty(int(lengths.sum()) + 1, np.uint8), np.empty(len(ids) + 1, np.int64)
         kernel.decode(ids, self.table, self.arena, out, offsets)
-        return [out[a:b].tobytes().decode() for a, b in zip(offsets, offsets[1:], strict=False)]
+        return [out[a:b].tobytes().decode() for a, b in pairwise(offsets)]
 
 
 def names(numbers: list[int]) -> list[str]:
