@@ -64,7 +64,14 @@ class SinkWriter:
 
         self.show = show
         self._file = file
-        self._sink = open_sink(format_, file, dictionary=engine.dictionary, template=query.template)
+        self._sink = open_sink(
+            format_,
+            file,
+            dictionary=engine.dictionary,
+            form=query.form,
+            variables=query.variables,
+            template=query.template,
+        )
 
     def write(self, batch: ResultBatch) -> None:
         self._sink.write(batch)

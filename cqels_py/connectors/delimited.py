@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import IO
 
 from cqels_py.batches.results import ResultBatch
@@ -21,20 +22,20 @@ from cqels_py.dictionary.dictionary import Dictionary
 class DelimitedSink:
     """A heading, then a line a result; unbound is empty. In TSV terms are complete and variables start with "?"."""
 
-    def __init__(self, file: IO[str], dictionary: Dictionary, format: str) -> None:
+    def __init__(self, file: IO[str], dictionary: Dictionary, format: str, variables: Sequence[str]) -> None:
         self._file = file
         self._dictionary = dictionary
-        self._separator, self._mark, self._render = (",", "", csv_value) if format == "csv" else ("\t", "?", tsv_term)
-        self._begun = False
+        self._separator, mark, self._render = (",", "", csv_value) if format == "csv" else ("\t", "?", tsv_term)
+        # At once: without any result there is a heading all the same.
+        names = ["time", "sign", *(mark + name for name in variables)]
+        file.write(self._separator.join(names) + "\n")
+        file.flush()
 
     def write(self, batch: ResultBatch) -> None:
-        if not self._begun:
-            names = ["time", "sign", *(self._mark + name for name in batch.variables)]
-            self._file.write(self._separator.join(names) + "\n")
-            self._begun = True
         values = [render_terms(column, self._dictionary, self._render).fill_null("") for column in batch.columns]
         line = join_present(render_times(batch.time), render_signs(batch.sign), *values, separator=self._separator)
         write_rows(self._file, join(line, "\n"))
+        self._file.flush()
 
     def close(self) -> None:
         pass

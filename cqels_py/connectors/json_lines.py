@@ -24,20 +24,20 @@ from cqels_py.dictionary.dictionary import Dictionary
 class JsonSink:
     """`{"time":…,"sign":"+","bindings":{variable:{"type":…,"value":…}}}`; of ASK `"boolean"` in place of the bindings."""
 
-    def __init__(self, file: IO[str], dictionary: Dictionary, boolean: bool | None = None) -> None:
+    def __init__(self, file: IO[str], dictionary: Dictionary, *, boolean: bool) -> None:
         self._file = file
         self._dictionary = dictionary
         self._boolean = boolean
 
     def write(self, batch: ResultBatch) -> None:
         head = join('{"time":"', render_times(batch.time), '","sign":"', render_signs(batch.sign), '",')
-        boolean = batch.variables == ("boolean",) if self._boolean is None else self._boolean
-        if boolean:
+        if self._boolean:
             answers = render_terms(batch.columns[0], self._dictionary, lambda text: split_literal(text)[0])
             rows = join(head, '"boolean":', answers, "}\n")
         else:
             rows = join(head, '"bindings":{', self._bindings(batch), "}}\n")
         write_rows(self._file, rows)
+        self._file.flush()
 
     def _bindings(self, batch: ResultBatch) -> pa.Array | str:
         found = [

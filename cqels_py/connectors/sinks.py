@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import IO, Protocol
 
 from cqels_py.batches.results import ResultBatch
@@ -11,13 +12,19 @@ from cqels_py.connectors.json_lines import JsonSink
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import UsageError
 
-FORMATS = ("json", "csv", "tsv", "nquads", "turtle")
+SOLUTION_FORMATS = ("json", "csv", "tsv")
+"""What holds the results of SELECT and ASK."""
+
+GRAPH_FORMATS = ("nquads", "turtle", "trig")
+"""What holds the results of CONSTRUCT; turtle with named graphs is TriG."""
 
 
 class Sink(Protocol):
     """Takes results in order."""
 
-    def write(self, batch: ResultBatch) -> None: ...
+    def write(self, batch: ResultBatch) -> None:
+        """Write the batch's results and flush; what the file raises (BrokenPipeError) comes through."""
+        ...
 
     def close(self) -> None:
         """The results have ended; the file stays open."""
@@ -25,18 +32,32 @@ class Sink(Protocol):
 
 
 def open_sink(
-    format: str, file: IO[str], *, dictionary: Dictionary, template: Template = (), boolean: bool | None = None
+    format: str,
+    file: IO[str],
+    *,
+    dictionary: Dictionary,
+    form: str,
+    variables: Sequence[str],
+    template: Template = (),
 ) -> Sink:
-    """A writer to a text file, by its format.
+    """A writer to a text file of the results of a query, by its format.
 
-    json, csv and tsv take the results of SELECT and ASK; nquads and turtle those of CONSTRUCT with its `template`: triples of
-    variables ("?name"), N-Triples texts and blank nodes ("_:label"). `boolean`: is this ASK? None: it is if the only variable
-    is "boolean". UsageError for an unknown format.
+    json, csv and tsv hold the results of the forms SELECT and ASK with their `variables`; nquads, turtle and trig those of
+    CONSTRUCT with its `template`: triples of variables ("?name"), N-Triples texts and blank nodes ("_:label"). UsageError for
+    a format that is unknown or cannot hold the form's results.
     """
+    _check(format, form)
     if format == "json":
-        return JsonSink(file, dictionary, boolean)
-    if format in ("csv", "tsv"):
-        return DelimitedSink(file, dictionary, format)
-    if format in ("nquads", "turtle"):
-        return (NQuadsSink if format == "nquads" else TrigSink)(file, dictionary, template)
-    raise UsageError(f"there is no format {format!r}; there are {', '.join(FORMATS)}")
+        return JsonSink(file, dictionary, boolean=form == "ASK")
+    if format in SOLUTION_FORMATS:
+        return DelimitedSink(file, dictionary, format, variables)
+    return (NQuadsSink if format == "nquads" else TrigSink)(file, dictionary, template)
+
+
+def _check(format: str, form: str) -> None:
+    known = SOLUTION_FORMATS + GRAPH_FORMATS
+    if format not in known:
+        raise UsageError(f"there is no format {format!r}; there are {', '.join(known)}")
+    fitting = GRAPH_FORMATS if form == "CONSTRUCT" else SOLUTION_FORMATS
+    if format not in fitting:
+        raise UsageError(f"{format} cannot hold the results of {form}; choose one of {', '.join(fitting)}")
