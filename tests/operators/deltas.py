@@ -107,7 +107,7 @@ def assert_follows(
     before: Counter[Seen] = Counter()
     first = True
     for number, step in enumerate(steps):
-        inputs = [_chunks(events, width, chunk) for events, width in zip(step.inputs, widths, strict=True)]
+        inputs = [chunks_of(events, width, chunk) for events, width in zip(step.inputs, widths, strict=True)]
         found = changes(operator.process(Ticks(np.arange(len(step.live)), first), inputs), view)
         first = False
         for tick, live in enumerate(step.live):
@@ -118,6 +118,6 @@ def assert_follows(
         assert not found, f"step {number}: output at ticks {sorted(found)} that are none"
 
 
-def _chunks(events: Sequence[Event], width: int, size: int) -> list[Delta]:
+def chunks_of(events: Sequence[Event], width: int, size: int) -> list[Delta]:
     size = size or max(len(events), 1)
     return [delta(events[at : at + size], width) for at in range(0, len(events), size)]

@@ -1,0 +1,114 @@
+"""Relation to stream: differences and answers of random bags at every tick; ASK."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pytest
+
+from cqels_py.batches.results import ResultBatch
+from cqels_py.dictionary.layout import FALSE, TRUE
+from cqels_py.event_time.clock import Ticks
+from cqels_py.operators.r2s.ask import Ask
+from cqels_py.operators.r2s.streams import Answers, Changes
+from tests.operators.deltas import Port, Row, Seen, Step, chunks_of, delta, difference, random_steps
+
+NAMES = ("a", "b", "c")
+OPERATORS = {"ISTREAM": (True, False), "DSTREAM": (False, True), "CHANGELOG": (True, True)}
+
+Results = Counter[tuple[int, int, Row]]
+"""Time, sign, row."""
+
+
+def results(batches: Iterable[ResultBatch]) -> Results:
+    found: Results = Counter()
+    last = -1
+    for batch in batches:
+        rows = np.stack([np.empty(len(batch), np.int64), *batch.columns])[1:].T.tolist()
+        for time, sign, row in zip(batch.time.tolist(), batch.sign.tolist(), rows, strict=True):
+            assert time >= last
+            last = time
+            found[time, sign, tuple(row)] += 1
+    return found
+
+
+def ticks_of(step: Step, number: int) -> Ticks:
+    """Ticks ten microseconds apart, all through the run."""
+    return Ticks(np.arange(len(step.live), dtype=np.int64) * 10 + 10_000 * number, first=number == 0)
+
+
+def answers(steps: Sequence[Step]) -> list[list[Counter[Seen]]]:
+    return [[Counter(live[0]) for live in step.live] for step in steps]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("width", [0, 1, 3])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_changes_are_the_difference_of_bags(name: str, width: int, seed: int) -> None:
+    insertions, deletions = OPERATORS[name]
+    stream = Changes(NAMES[:width], insertions=insertions, deletions=deletions)
+    before: Counter[Seen] = Counter()
+    for number, step in enumerate(random_steps(seed, [Port(width, False)], 20, 8, 10)):
+        ticks = ticks_of(step, number)
+        found = results(stream.process(ticks, chunks_of(step.inputs[0], width, seed)))
+        wanted: Results = Counter()
+        for tick, live in enumerate(step.live):
+            after: Counter[Seen] = Counter(live[0])
+            for row, count in difference(after, before).items():
+                if insertions if count > 0 else deletions:
+                    wanted[int(ticks.time[tick]), 1 if count > 0 else -1, row] = abs(count)  # type: ignore[index]
+            before = after
+        assert found == wanted
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("width", [0, 1, 3])
+def test_rstream_has_the_whole_answer_at_every_tick(width: int, seed: int) -> None:
+    stream = Answers(NAMES[:width])
+    for number, step in enumerate(random_steps(seed, [Port(width, False)], 20, 8, 10)):
+        ticks = ticks_of(step, number)
+        found = results(stream.process(ticks, chunks_of(step.inputs[0], width, seed)))
+        wanted = Counter(
+            (int(time), 1, row) for time, live in zip(ticks.time, step.live, strict=True) for row in live[0]
+        )
+        assert found == wanted
+
+
+def test_rstream_repeats_its_answer_at_ticks_without_a_change() -> None:
+    stream = Answers(("a",))
+    three = Ticks(np.array([1, 2, 3]), first=True)
+    found = results(stream.process(three, [delta([(1, 1, (7,))], 1)]))
+    assert found == {(2, 1, (7,)): 1, (3, 1, (7,)): 1}
+    assert results(stream.process(Ticks(np.array([4]), first=False), [])) == {(4, 1, (7,)): 1}
+
+
+def test_a_changelog_withdraws_before_it_delivers() -> None:
+    """So that whoever keeps a row by key ends with the new one."""
+    stream = Changes(("a",), insertions=True, deletions=True)
+    (batch,) = stream.process(Ticks(np.array([1]), first=True), [delta([(0, -1, (1,)), (0, 1, (2,))], 1)])
+    assert batch.sign.tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("name", [*OPERATORS, "RSTREAM"])
+def test_ask_says_when_its_answer_changes(name: str, seed: int) -> None:
+    every = name == "RSTREAM"
+    insertions, deletions = OPERATORS.get(name, (False, False))
+    ask = Ask(("boolean",), insertions=insertions, deletions=deletions, every_tick=every)
+    rng = random.Random(seed)
+    before: int | None = None
+    for number, step in enumerate(random_steps(seed, [Port(0)], 30, rng.randrange(1, 5), 2)):
+        ticks = ticks_of(step, number)
+        found = results(ask.process(ticks, chunks_of(step.inputs[0], 0, 0)))
+        wanted: Results = Counter()
+        for time, live in zip(ticks.time.tolist(), step.live, strict=True):
+            answer = TRUE if live[0] else FALSE
+            if every or (insertions and answer != before):
+                wanted[time, 1, (answer,)] += 1
+            if deletions and answer != before and before is not None:
+                wanted[time, -1, (before,)] += 1
+            before = answer
+        assert found == wanted

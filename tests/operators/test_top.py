@@ -1,0 +1,97 @@
+"""ORDER BY with LIMIT and OFFSET against sorting, at every tick."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from cqels_py.operators.r2r.top import TopRows
+from tests import naive_values
+from tests.operators.deltas import Live, Port, Row, assert_follows, changes, delta, random_steps
+from tests.operators.plain_dictionary import typed
+from tests.operators.test_aggregate import Terms
+from tests.operators.test_negation import ANY_TICK
+
+Order = Sequence[tuple[int, bool]]
+
+TEXTS = [
+    *(typed(text, "integer") for text in ("-3", "5", "7")),
+    *(typed(text, "decimal") for text in ("5.0", "0.5", "123456789012345678.5")),
+    *(typed(text, "double") for text in ("5.0", "1.0E300", "-INF")),
+    *(typed(text, "dateTime") for text in ("2020-01-01T00:00:00Z", "1970-01-01T00:00:00Z")),
+    *("<urn:a>", "<urn:b>", '"a"', '"ab"', '"b"', '"a"@en', None),
+    typed("true", "boolean"),
+]
+
+
+def sliced(rows: Sequence[Row], order: Order, offset: int, limit: int, terms: Terms) -> list[Row]:
+    """By the order's columns, ties by all columns in the order of terms."""
+    ordered = sorted(rows, key=lambda row: [naive_values.order_key(terms.term(i)) for i in row])
+    for column, descending in reversed(order):
+        keys = {row: naive_values.order_key(terms.term(row[column])) for row in rows}
+        ordered.sort(key=keys.__getitem__, reverse=descending)
+    return ordered[offset : offset + limit]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("order", "offset", "limit"),
+    [
+        ([(0, False)], 0, 3),
+        ([(0, True)], 0, 1),
+        ([(1, False), (0, True)], 2, 4),
+        ([(1, True), (1, False)], 0, 100),
+        ([], 1, 3),
+        ([(0, False)], 5, 0),
+    ],
+)
+def test_every_tick_has_the_slices_difference(order: Order, offset: int, limit: int, seed: int) -> None:
+    terms = Terms()
+    ids = terms.ids(TEXTS)
+    steps = random_steps(seed, [Port(2, seed % 2 == 0, ids)], 20, 8, 12)
+
+    def model(live: Live) -> list[Row]:
+        # A stable sort keeps equal rows in the order of terms, whatever the direction.
+        return sliced(live[0], order, offset, limit, terms)
+
+    assert_follows(TopRows(2, order, offset, limit, terms.values), [2], steps, model, chunk=3 * seed)
+
+
+def test_a_row_below_the_slice_moves_nothing() -> None:
+    terms = Terms()
+    one, two, three = terms.ids([typed(text, "integer") for text in ("1", "2", "3")])
+    top = TopRows(1, [(0, False)], 0, 2, terms.values)
+    events = [(0, 1, (one,)), (0, 1, (two,)), (1, 1, (three,)), (2, -1, (three,)), (3, 1, (three,)), (4, -1, (one,))]
+    assert changes(top.process(ANY_TICK, [[delta(events, 1)]])) == {
+        0: {(one,): 1, (two,): 1},
+        4: {(one,): -1, (three,): 1},
+    }
+
+
+def test_only_the_slice_goes_out() -> None:
+    """A thousand rows come and go below a slice of ten: what is delivered is counted in tens."""
+    terms = Terms()
+    numbers = terms.ids([typed(str(i), "integer") for i in range(1000)])
+    top = TopRows(1, [(0, False)], 0, 10, terms.values)
+    every = [(i, 1, (x,)) for i, x in enumerate(numbers)]
+    chunks = list(top.process(ANY_TICK, [[delta(every, 1)]]))
+    assert sum(len(chunk) for chunk in chunks) == 10
+    chunks = list(top.process(ANY_TICK, [[delta([(i, -1, row) for i, (_, _, row) in enumerate(reversed(every))], 1)]]))
+    assert sum(len(chunk) for chunk in chunks) == 10
+
+
+def test_what_was_never_there_cannot_be_withdrawn() -> None:
+    top = TopRows(1, [(0, False)], 0, 10, Terms().values)
+    with pytest.raises(AssertionError, match="never there"):
+        list(top.process(ANY_TICK, [[delta([(0, -1, (1,))], 1)]]))
+
+
+def test_rows_are_live_while_they_are_kept() -> None:
+    """Those of the slice, and those that may move up into it."""
+    terms = Terms()
+    numbers = terms.ids(["<urn:a>", "<urn:b>", "<urn:c>"])
+    top = TopRows(1, [(0, False)], 0, 1, terms.values)
+    list(top.process(ANY_TICK, [[delta([(0, 1, (x,)) for x in numbers], 1)]]))
+    assert set(numbers) <= set(np.concatenate([np.ravel(ids) for ids in top.live_ids()]).tolist())

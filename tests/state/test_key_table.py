@@ -1,0 +1,88 @@
+"""The one-way index as operators hold it, driven by the kernel of DISTINCT, against a dict of counters."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from cqels_py.kernels import distinct as kernel
+from cqels_py.state.key_table import KeyTable
+
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+
+Key = tuple[int, ...]
+
+
+def count(table: KeyTable, rows: list[tuple[int, Key]]) -> bool:
+    """Keys with signs; True if the arrays have grown."""
+    grown = table.ensure(len(rows))
+    columns = np.array([key for _, key in rows], np.int64).reshape(len(rows), table.width).T.copy()
+    signs = np.array([sign for sign, _ in rows], np.int8)
+    kernel.count_rows(
+        signs, columns, table.width, 0, len(rows), table.table, table.mask, table.keys, table.counts, table.free, table.meta
+    )  # fmt: skip
+    return grown
+
+
+def content(table: KeyTable) -> Counter[Key]:
+    rows = kernel.bag_rows(table.counts, int(table.meta[0]))
+    keys = table.keys.reshape(-1, max(table.width, 1))[:, : table.width]
+    return Counter(tuple(keys[row].tolist()) for row in rows)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("width", [0, 1, 2, 4])
+def test_it_counts_like_a_dict(width: int, seed: int) -> None:
+    rng = random.Random(seed)
+    table = KeyTable(width)
+    live: list[Key] = []
+    for step in range(60):
+        rows: list[tuple[int, Key]] = []
+        for _ in range(rng.choice((1, 10, 100))):
+            if live and rng.random() < 0.5:
+                rows.append((-1, live.pop(rng.randrange(len(live)))))
+            else:
+                live.append(tuple(rng.randrange(step * 5 + 3) for _ in range(width)))
+                rows.append((1, live[-1]))
+        count(table, rows)
+        assert content(table) == Counter(live)
+        assert table.entries <= max(table.capacity, 1)
+        assert table.entries - int(table.meta[2]) == len(set(live))
+
+
+def test_numbers_of_entries_stay_while_the_table_grows() -> None:
+    """Operators keep what belongs to an entry in arrays of their own."""
+    table = KeyTable(1)
+    count(table, [(1, (i,)) for i in range(10)])
+    before = table.keys[:10].tolist()
+    grown = [count(table, [(1, (i,)) for i in range(start, start + 50)]) for start in range(10, 500, 50)]
+    assert any(grown)
+    assert table.keys[:10].tolist() == before
+
+
+def test_entries_with_a_zero_counter_are_used_again() -> None:
+    table = KeyTable(2)
+    for turn in range(200):
+        keys = [(turn, i) for i in range(20)]
+        count(table, [(1, key) for key in keys])
+        count(table, [(-1, key) for key in keys])
+    assert table.capacity <= 128
+    assert content(table) == Counter()
+
+
+def test_keys_that_look_alike_are_told_apart() -> None:
+    """Ids of inline terms differ in few bits; (a, b) is not (b, a)."""
+    table = KeyTable(2)
+    keys = [(5 << 60 | i, -(i << 56)) for i in range(64)] + [(-(i << 56), 5 << 60 | i) for i in range(64)]
+    count(table, [(1, key) for key in keys])
+    assert content(table) == Counter(keys)
+    assert len(set(keys)) == 128
+
+
+def test_live_ids_are_those_of_the_keys() -> None:
+    table = KeyTable(2)
+    count(table, [(1, (1, 2)), (1, (3, 4))])
+    assert set(table.live_ids().tolist()) == {1, 2, 3, 4}

@@ -1,0 +1,62 @@
+"""The leaf buffer against a list."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from cqels_py.state.leaf_buffer import LeafBuffer
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("width", [0, 1, 3])
+def test_what_is_kept_is_one_run_in_order(width: int, seed: int) -> None:
+    rng = random.Random(seed)
+    buffer = LeafBuffer(width, capacity=4)
+    model: list[tuple[int, ...]] = []
+    number = 0
+    for _ in range(200):
+        count = rng.choice((0, 1, 2, 9))
+        rows = [tuple(100 * number + 10 * i + c for c in range(3)) for i in range(count)]
+        number += count
+        points = np.array([row[0] for row in rows], np.int64)
+        start = buffer.start
+        moved = buffer.append(points, np.array(rows, np.int64).reshape(count, 3).T[:width])
+        assert buffer.start == start - moved
+        model += rows
+        gone = rng.randrange(len(model) + 1)
+        buffer.start += gone
+        del model[:gone]
+        assert len(buffer) == len(model)
+        assert buffer.points[buffer.start : buffer.end].tolist() == [row[0] for row in model]
+        assert buffer.live_ids().T.tolist() == [list(row[:width]) for row in model]
+
+
+def test_a_place_noted_before_follows_what_append_says() -> None:
+    buffer = LeafBuffer(1, capacity=8)
+    buffer.append(np.arange(6), np.arange(6)[np.newaxis])
+    buffer.start, noted = 4, 5
+    noted -= buffer.append(np.arange(6, 12), np.arange(6, 12)[np.newaxis])
+    assert buffer.points[noted] == 5
+
+
+def test_memory_follows_what_is_kept() -> None:
+    buffer = LeafBuffer(2, capacity=16)
+    for start in range(0, 10_000, 10):
+        buffer.append(np.arange(start, start + 10), np.zeros((2, 10), np.int64))
+        buffer.start = max(buffer.start, buffer.end - 20)
+    assert len(buffer.points) <= 64
+
+
+def test_rows_are_moved_a_constant_number_of_times() -> None:
+    """Moving is paid for by what has come since: 10,000 single rows into a buffer of 1,000 move fewer than 4 times as many."""
+    buffer = LeafBuffer(0, capacity=16)
+    moved = 0
+    for point in range(10_000):
+        start, kept = buffer.start, len(buffer)
+        buffer.append(np.array([point]), np.empty((0, 1), np.int64))
+        moved += kept if buffer.start < start else 0
+        buffer.start = max(buffer.start, buffer.end - 1000)
+    assert 0 < moved < 40_000
