@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 
 from cqels_py.batches.elements import ElementBatch
+from cqels_py.batches.rearrange import slice_elements
 from cqels_py.batches.results import ResultBatch
 from cqels_py.connectors.sources import open_source
 from cqels_py.connectors.static import load_static
@@ -140,7 +141,8 @@ class Engine:
     """Registers continuous queries and runs them over streams, in this process.
 
     `lateness`: microseconds that elements may come out of order; what comes later is dropped and counted. `batch`: how many
-    pushed elements are processed together (results are the same; 1: at once). `on_error` "skip": malformed input is counted,
+    elements are processed together (results are the same); without it each pushed one at once, and as many of a source as are
+    read together. `on_error` "skip": malformed input is counted,
     given to `report` and skipped. One thread uses an engine at a time.
     """
 
@@ -149,13 +151,13 @@ class Engine:
         *,
         runner: str = "local",
         lateness: int = 0,
-        batch: int = 1,
+        batch: int | None = None,
         on_error: str = "stop",
         report: Callable[[DataError], None] | None = None,
     ) -> None:
         if runner != "local":
             raise UsageError(f"there is no runner {runner!r} yet; there is 'local'")
-        if lateness < 0 or batch < 1:
+        if lateness < 0 or (batch is not None and batch < 1):
             raise UsageError("lateness is 0 or more microseconds, batch 1 or more elements")
         if on_error not in ("stop", "skip"):
             raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
@@ -232,7 +234,7 @@ class Engine:
         if isinstance(time, bool) or not isinstance(time, int | np.integer):
             raise UsageError(f"time is an integer of microseconds since the epoch, not {time!r}")
         self._pushed.append((self._number(stream), int(time), list(triples)))
-        if len(self._pushed) >= self._batch:
+        if len(self._pushed) >= (self._batch or 1):
             self.flush()
 
     def push_batch(self, stream: str, table: pa.Table) -> None:
@@ -276,9 +278,11 @@ class Engine:
         merged = TimeMerge(readers)
         with self.dictionary.holding(merged.live_ids):
             for batch in merged:
-                self._runner.push(batch)
-                if progress is not None:
-                    progress(self.statistics)
+                for start in range(0, len(batch), self._batch or len(batch)):
+                    end = min(len(batch), start + (self._batch or len(batch)))
+                    self._runner.push(slice_elements(batch, start, end))
+                    if progress is not None:
+                        progress(self.statistics)
         self.finish()
         return self.statistics
 

@@ -163,7 +163,7 @@ class _Run:
 def _register(job: Job, changelog: bool, cleanup: ExitStack) -> tuple[Engine, Query]:
     from cqels_py.engine import Engine
 
-    engine = Engine(lateness=job.lateness, on_error=job.on_error, report=Reports(), batch=job.batch or 1)
+    engine = Engine(lateness=job.lateness, on_error=job.on_error, report=Reports(), batch=job.batch)
     query = engine.register(
         job.text,
         source=job.source,
