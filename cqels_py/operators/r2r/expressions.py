@@ -55,6 +55,10 @@ class Evaluator:
         """To be called when the dictionary releases terms: ids may then come to mean something else."""
         self._slow.clear()
 
+    def live_ids(self) -> tuple[Ids, Ids]:
+        """The program's own terms, which a value may be."""
+        return self._constants, self._special
+
     def _run(self, columns: Sequence[Ids] | Ids, now: Ids | None, as_test: bool) -> Ids:
         inputs = _matrix(columns, now)
         out = np.empty(inputs.shape[1], np.int64)

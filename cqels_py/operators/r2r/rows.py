@@ -26,6 +26,10 @@ class ColumnExpression(Protocol):
         """Whether its effective boolean value is true."""
         ...
 
+    def live_ids(self) -> Iterable[Ids]:
+        """The terms of the expression itself."""
+        ...
+
 
 class Filter(Stateless):
     """Keeps the mappings for which `condition` over the columns `inputs` is true."""
@@ -40,6 +44,9 @@ class Filter(Stateless):
                 columns = delta.columns
                 yield delta.take(self._condition.test([columns[c] for c in self._inputs], ticks.time[delta.tick]))
 
+    def live_ids(self) -> Iterable[Ids]:
+        return self._condition.live_ids()
+
 
 class Extend(Stateless):
     """Adds a column: the value of `expression` over the columns `inputs`."""
@@ -53,6 +60,9 @@ class Extend(Stateless):
             columns = delta.columns
             added = self._expression.evaluate([columns[c] for c in self._inputs], ticks.time[delta.tick])
             yield delta.with_columns(np.concatenate([columns, added[np.newaxis]]))
+
+    def live_ids(self) -> Iterable[Ids]:
+        return self._expression.live_ids()
 
 
 class Project(Stateless):
