@@ -35,7 +35,7 @@ class ScanSource:
             if is_variable(name):
                 places.setdefault(name[1:], position)
         self._columns = [places[name] for name in scan.variables]
-        self._conditions: list[tuple[Evaluator, list[int]]] = [
+        self.conditions: list[tuple[Evaluator, list[int]]] = [
             (evaluator(program), [places[name] for name in program.inputs]) for program in scan.conditions
         ]
         self.window = Window(window.bounds, len(scan.variables), keep_ids=scan.keep_ids, index=scan.window)
@@ -50,7 +50,7 @@ class ScanSource:
     ) -> Delta:
         """The deltas of one step. `rows`: the triples that match; `element`, `triple_number`: of every triple of the batch."""
         parts = (batch.subject, batch.predicate, batch.object)
-        for condition, positions in self._conditions:
+        for condition, positions in self.conditions:
             if len(rows):
                 rows = rows[condition.test([parts[p][rows] for p in positions], batch.time[element[rows]])]
         columns = np.empty((len(self._columns), len(rows)), np.int64)
@@ -122,7 +122,11 @@ class Scans:
         ]
 
     def live_ids(self) -> list[Ids]:
-        return [ids for source in self.sources for ids in source.window.live_ids()]
+        """What windows hold, and the terms of conditions."""
+        windows = [ids for source in self.sources for ids in source.window.live_ids()]
+        return windows + [
+            ids for source in self.sources for condition, _ in source.conditions for ids in condition.live_ids()
+        ]
 
     @property
     def nbytes(self) -> int:
