@@ -190,6 +190,8 @@ def compare_values(a, b):
         return np.int64(UNORDERED)
     if a_class == 3:
         order = _order_numbers(a_kind, a_number, a_scale, a_real, b_kind, b_number, b_scale, b_real)
+        # As where texts decide, or the order would run in a circle.
+        order = sign_of(a_kind, b_kind) if order == 0 else order
     else:
         order = compare(a_kind, a_number, a_scale, a_real, b_kind, b_number, b_scale, b_real)
     return sign_of(a, b) if order == 0 else order

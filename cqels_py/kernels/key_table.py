@@ -72,8 +72,8 @@ def add(table, mask, keys, width, columns, row, hashed, counts, free, meta):
 
 
 @jit
-def rebuild(table, old_table, keys, width, counts, free, meta, keep_zero):
-    """Enter the entries of `old_table` in `table` (all zero) anew; unless `keep_zero`, those with a zero counter become free.
+def rebuild(table, old_table, keys, width, counts, free, meta):
+    """Enter the entries of `old_table` in `table` (all zero) anew; those with a zero counter become free.
 
     Returns nothing; `meta` is brought up to date.
     """
@@ -83,7 +83,7 @@ def rebuild(table, old_table, keys, width, counts, free, meta, keep_zero):
         if word == 0:
             continue
         entry = (word & _LOWER) - 1
-        if counts[entry] == 0 and not keep_zero:
+        if counts[entry] == 0:
             free[meta[FREE]] = entry
             meta[FREE] += 1
             meta[ZERO] -= 1

@@ -2,24 +2,26 @@
 
 Unbound, blank nodes, IRIs, then literals: numbers by value, booleans, dateTimes, dates, strings, strings with a language, all
 others by text. Terms of equal value ("1" and "1.0") are told apart by the kind of number (integer, decimal, float, double), those
-with an inline id first, then by id or by text: the order is total.
+with an inline id first, then by id, or by the length of the text and the text: the order is total.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.dictionary.layout import XSD
+from cqels_py.dictionary.layout import INTEGER_DATATYPES
 from cqels_py.kernels.compare import UNORDERED, compare_values, order_class, sign_of
 from cqels_py.kernels.decimals import POWERS, REAL_POWERS
 from cqels_py.kernels.dictionary import is_hashed, place_of
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.terms import _same
+from cqels_py.kernels.terms import datatype_number
 from cqels_py.kernels.values import DECIMAL, DOUBLE, FLOAT, INTEGER, decode
 
 _NUMBER, _STRING, _LANGUAGE, _OTHER = 3, 7, 8, 9
-_TYPED = np.frombuffer(b'"^^<' + XSD.encode(), np.uint8).copy()
 _QUOTE = 34
+_LAST_NUMBER = len(INTEGER_DATATYPES) + 2
+_KINDS = np.array([INTEGER] * len(INTEGER_DATATYPES) + [DECIMAL, DOUBLE, FLOAT], np.int64)
+"""By number of the datatype."""
 _EXACT_LIMIT = np.int64(1) << 53
 _MOST_DIGITS = 18
 
@@ -63,9 +65,9 @@ def _parse_real(text, start, end):
     if at < end and (text[at] == 43 or text[at] == 45):
         negative = text[at] == 45
         at += 1
-    if end - at == 3 and text[at] == 73:
+    if end - at == 3 and text[at] == 73 and text[at + 1] == 78 and text[at + 2] == 70:
         return (-np.inf if negative else np.inf), True
-    if end - at == 3 and text[at] == 78:
+    if end - start == 3 and text[start] == 78 and text[start + 1] == 97 and text[start + 2] == 78:
         return np.nan, True
     value = np.int64(0)
     exponent = np.int64(0)
@@ -93,6 +95,7 @@ def _parse_real(text, start, end):
         minus = at < end and text[at] == 45
         if at < end and (text[at] == 43 or text[at] == 45):
             at += 1
+        seen = seen and at < end
         power = np.int64(0)
         while at < end:
             if text[at] < 48 or text[at] > 57:
@@ -109,6 +112,15 @@ def _parse_real(text, start, end):
 
 
 @jit_flat
+def _is_plain(text, start, end, point):
+    """Is the number text[start:end] written without exponent or letters, and without a `point` unless it may have one?"""
+    for at in range(start, end):
+        if text[at] > 57 or (text[at] == 46 and not point):
+            return False
+    return True
+
+
+@jit_flat
 def _literal_place(text, start, end):
     """(class, kind, value) of the literal text[start:end], which has no inline form."""
     quote = _closing_quote(text, end)
@@ -117,19 +129,13 @@ def _literal_place(text, start, end):
         return _STRING, 0, 0.0
     if text[quote + 1] == 64:
         return _LANGUAGE, 0, 0.0
-    name = quote + len(_TYPED)
-    if rest > len(_TYPED) and _same(text, quote, _TYPED, 0, len(_TYPED)):
-        real, ok = _parse_real(text, start + 1, quote)
-        if ok:
-            length = end - 1 - name
-            if text[name] == 100 and length == 6:
-                return _NUMBER, DOUBLE, real
-            if text[name] == 102 and length == 5:
-                return _NUMBER, FLOAT, real
-            if text[name] == 100 and length == 7:
-                return _NUMBER, DECIMAL, real
-            if text[name] == 105 and length == 7:
-                return _NUMBER, INTEGER, real
+    datatype = datatype_number(text, quote, end)
+    if datatype < 0 or datatype > _LAST_NUMBER:
+        return _OTHER, 0, 0.0
+    kind = _KINDS[datatype]
+    real, ok = _parse_real(text, start + 1, quote)
+    if ok and (kind > DECIMAL or _is_plain(text, start + 1, quote, kind == DECIMAL)):
+        return _NUMBER, kind, real
     return _OTHER, 0, 0.0
 
 
@@ -177,6 +183,8 @@ def _order_texts(a, b, texts, spans):
             return order
     a_start, a_end = _span(a, spans)
     b_start, b_end = _span(b, spans)
+    if a_class == _NUMBER and a_end - a_start != b_end - b_start:
+        return sign_of(a_end - a_start, b_end - b_start)
     if a_class == _STRING or a_class == _LANGUAGE:
         a_quote, b_quote = _closing_quote(texts, a_end), _closing_quote(texts, b_end)
         order = _compare_texts(texts, a_start + 1, a_quote, b_start + 1, b_quote)

@@ -22,9 +22,9 @@ from cqels_py.kernels.murmur import same
 from cqels_py.kernels.values import civil
 
 _TYPED = np.frombuffer(b'"^^<' + XSD.encode(), np.uint8).copy()
-_NAMES_TEXT = [*INTEGER_DATATYPES, "decimal", "double", "float", "boolean", "dateTime", "date"]
-_NAMES = np.frombuffer("".join(_NAMES_TEXT).encode(), np.uint8).copy()
-_NAME_FIRST = np.cumsum([0, *(len(name) for name in _NAMES_TEXT)]).astype(np.int64)
+DATATYPES = [*INTEGER_DATATYPES, "decimal", "double", "float", "boolean", "dateTime", "date"]
+_NAMES = np.frombuffer("".join(DATATYPES).encode(), np.uint8).copy()
+_NAME_FIRST = np.cumsum([0, *(len(name) for name in DATATYPES)]).astype(np.int64)
 _INTEGERS = len(INTEGER_DATATYPES)
 _DECIMAL, _DOUBLE, _FLOAT, _BOOLEAN, _DATETIME, _DATE = range(_INTEGERS, _INTEGERS + 6)
 
@@ -53,8 +53,6 @@ _VALUE_MASK = np.int64((1 << 56) - 1)
 _DAY = np.int64(86_400_000_000)
 _WIDEST_MICROS = np.int64(1 << 56)
 """About 2,283 years on either side of the epoch."""
-
-_same = same
 
 
 @jit_inline
@@ -281,21 +279,26 @@ def _boolean(data, start, end):
     return np.int64(0)
 
 
-@jit_flat
-def inline_id(data, start, quote, end):
-    """The inline id of the literal data[start:end], whose closing quote is at `quote`; 0 if it has none."""
+@jit_inline
+def datatype_number(data, quote, end):
+    """The XSD datatype of the literal that ends at `end` and whose closing quote is at `quote`: a place in DATATYPES, or -1."""
     prefix = len(_TYPED)
     name = quote + prefix
     length = end - 1 - name
     if length < 3 or data[end - 1] != 62 or not same(data, quote, _TYPED, 0, prefix):
-        return np.int64(0)
-    datatype = -1
+        return -1
     for k in range(len(_NAME_FIRST) - 1):
         first = _NAME_FIRST[k]
         if _NAME_FIRST[k + 1] - first == length and data[name] == _NAMES[first]:
             if same(data, name, _NAMES, first, length):
-                datatype = k
-                break
+                return k
+    return -1
+
+
+@jit_flat
+def inline_id(data, start, quote, end):
+    """The inline id of the literal data[start:end], whose closing quote is at `quote`; 0 if it has none."""
+    datatype = datatype_number(data, quote, end)
     start += 1
     if datatype < 0:
         return np.int64(0)

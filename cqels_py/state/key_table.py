@@ -52,7 +52,7 @@ class KeyTable:
         if grown:
             self._grow(needed)
         table = np.zeros(2 * self.capacity, np.int64)
-        kernel.rebuild(table, self.table, self.keys, self.width, self.counts, self.free, self.meta, False)
+        kernel.rebuild(table, self.table, self.keys, self.width, self.counts, self.free, self.meta)
         self.table = table
         return grown
 

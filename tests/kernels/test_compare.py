@@ -77,7 +77,8 @@ def test_the_order_is_that_of_values(a: str, b: str) -> None:
     elif first == second:
         assert found == 0
     else:
-        assert found == (-1 if first < second else 1), "ties go by id"
+        places = [(values.decode(each)[0] if one[0] == 3 else 0, each) for each in (first, second)]
+        assert found == (-1 if places[0] < places[1] else 1), "ties go by the kind of number, then by id"
 
 
 @given(st.lists(NUMBERS, min_size=3, max_size=8))

@@ -1,0 +1,169 @@
+"""Sums in 128 bits, and what becomes of them, against Python's integers and decimals."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_INTEGER
+from cqels_py.kernels import aggregate as kernel
+from cqels_py.kernels import decimals
+from tests.operators.plain_dictionary import inline_id
+
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+
+SCALED = st.tuples(st.integers(-(1 << 54), 1 << 54), st.integers(0, 15))
+
+
+def words128(value: int) -> tuple[np.int64, np.uint64]:
+    return np.int64(value >> 64), np.uint64(value & ((1 << 64) - 1))
+
+
+class Sum:
+    """The accumulator of one SUM or AVG."""
+
+    def __init__(self) -> None:
+        self.words = np.zeros(kernel.SUM_WORDS, np.int64)
+        self.apart = np.zeros(2)
+        self.cursor = np.zeros(kernel.CURSOR_FIELDS, np.int64)
+        self.late = np.zeros((1, 4), np.int64)
+        self.late_real = np.zeros(1)
+
+    def take(self, text: str, datatype: str, sign: int = 1) -> None:
+        identifier = inline_id(text, datatype)
+        assert identifier is not None
+        assert kernel._take_number(self.words, 0, np.int64(identifier), np.int64(sign))
+
+    def total(self, *, average: bool = False) -> int:
+        """An id; 0 on error, or a provisional one whose number stands in `late`."""
+        self.cursor[kernel.LATE] = 0
+        return int(kernel._total(self.words, 0, self.apart, 0, average, self.cursor, self.late, self.late_real))
+
+    def late_value(self) -> tuple[int, Decimal]:
+        tag, hi, lo, scale = (int(x) for x in self.late[0])
+        return tag, Decimal((hi << 64) | (lo & ((1 << 64) - 1))).scaleb(-scale)
+
+
+@given(st.lists(SCALED, max_size=12), st.data())
+@example([((1 << 54), 0), (1, 15)], None)
+def test_decimals_are_added_exactly_and_leave_nothing(
+    numbers: list[tuple[int, int]], data: st.DataObject | None
+) -> None:
+    total = Sum()
+    for unscaled, scale in numbers:
+        hi, lo = words128(unscaled)
+        assert kernel._add_scaled(total.words, 0, hi, lo, np.int64(scale), np.int64(1))
+    expected = sum((Decimal(u).scaleb(-s) for u, s in numbers), Decimal(0))
+    hi, lo = int(total.words[kernel.HI]), int(total.words[kernel.LO]) & ((1 << 64) - 1)
+    assert Decimal((hi << 64) | lo).scaleb(-int(total.words[kernel.SCALE])) == expected
+    for unscaled, scale in data.draw(st.permutations(numbers)) if data else numbers:
+        hi64, lo64 = words128(unscaled)
+        assert kernel._add_scaled(total.words, 0, hi64, lo64, np.int64(scale), np.int64(-1))
+    assert total.words[kernel.HI] == total.words[kernel.LO] == 0
+
+
+def test_what_does_not_fit_128_bits_is_said() -> None:
+    total = Sum()
+    hi, lo = words128(1 << 126)
+    assert kernel._add_scaled(total.words, 0, hi, lo, np.int64(0), np.int64(1))
+    assert not kernel._add_scaled(total.words, 0, hi, lo, np.int64(0), np.int64(1))
+
+
+@given(st.integers(-(1 << 126), 1 << 126))
+@example(-1)
+@example(-(1 << 64))
+@example(1 << 63)
+def test_128_bits_become_the_nearest_double(value: int) -> None:
+    found = float(kernel._real128(*words128(value)))
+    assert abs(found - float(value)) <= 2e-16 * abs(float(value))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "average", "expected"),
+    [
+        ([], False, ("0", "integer")),
+        ([], True, ("0", "integer")),
+        ([("2", "integer"), ("-5", "byte")], False, ("-3", "integer")),
+        ([("1", "integer"), ("2", "integer")], True, ("1.5", "decimal")),
+        ([("1", "integer")] * 2 + [("2", "integer")], True, ("1.333333333333333", "decimal")),
+        ([("1.50", "decimal"), ("1", "integer")], False, ("2.5", "decimal")),
+        ([("1.5", "decimal"), ("-1.5", "decimal")], False, ("0", "decimal")),
+        ([("0.1", "double"), ("0.2", "double")], False, ("0.3", "double")),
+        ([("1.5", "float"), ("1", "integer")], False, ("2.5", "float")),
+        ([("1.5", "float"), ("1.5", "double")], False, ("3.0", "double")),
+        ([("7", "double"), ("0.5", "decimal")], True, ("3.75", "double")),
+    ],
+)
+def test_the_type_of_a_total(numbers: list[tuple[str, str]], average: bool, expected: tuple[str, str]) -> None:
+    total = Sum()
+    for text, datatype in numbers:
+        total.take(text, datatype)
+    assert total.total(average=average) == inline_id(*expected)
+
+
+def test_the_type_goes_with_the_last_of_its_members() -> None:
+    total = Sum()
+    for text, datatype in (("1.25", "decimal"), ("0.5", "double"), ("3", "integer")):
+        total.take(text, datatype)
+    assert total.total() == inline_id("4.75", "double")
+    total.take("0.5", "double", -1)
+    assert total.total() == inline_id("4.25", "decimal")
+    total.take("1.25", "decimal", -1)
+    assert total.total() == inline_id("3", "integer")
+
+
+def test_a_member_that_is_no_number_is_an_error_while_it_is_there() -> None:
+    total = Sum()
+    total.take("3", "integer")
+    total.take("true", "boolean")
+    assert total.total() == total.total(average=True) == 0
+    total.take("true", "boolean", -1)
+    assert total.total() == inline_id("3", "integer")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "average", "tag"),
+    [
+        ([(str((1 << 55) - 1), "integer")] * 3, False, TAG_INTEGER),
+        ([("36028797018963967", "integer"), ("0.000000000000001", "decimal")], False, TAG_DECIMAL),
+        ([("-36028797018963968", "integer")] * 2, False, TAG_INTEGER),
+    ],
+)
+def test_a_total_without_an_inline_id_is_left_to_the_dictionary(
+    numbers: list[tuple[str, str]], average: bool, tag: int
+) -> None:
+    total = Sum()
+    for text, datatype in numbers:
+        total.take(text, datatype)
+    found = total.total(average=average)
+    assert found >> 60 == -1
+    assert found & ((1 << 60) - 1) == 0
+    assert total.late_value() == (tag, sum(Decimal(text) for text, _ in numbers))
+
+
+def test_a_sum_of_doubles_beyond_an_id_is_a_double() -> None:
+    total = Sum()
+    for _ in range(3):
+        total.take(str((1 << 55) - 1), "double")
+    assert total.total() >> 60 == -1
+    assert total.late[0, 0] == TAG_DOUBLE
+    assert total.late_real[0] == float(3 * ((1 << 55) - 1))
+
+
+@given(st.lists(st.floats(-1e15, 1e15), max_size=20))
+def test_compensated_sums_are_as_good_as_exact_ones(values: list[float]) -> None:
+    apart = np.zeros(2)
+    for value in values:
+        kernel._add_apart(apart, 0, np.float64(value), np.int64(1))
+    exact = float(sum((Decimal(value) for value in values), Decimal(0)))
+    assert apart.sum() == pytest.approx(exact, rel=1e-12, abs=1e-12 * max(map(abs, values), default=0.0))
+
+
+def test_negation_is_its_own_inverse() -> None:
+    for value in (0, 1, -1, 1 << 64, -(1 << 64), (1 << 126) - 1):
+        once = decimals.negate128(*words128(value))
+        assert decimals.negate128(*once) == words128(value)

@@ -1,0 +1,90 @@
+"""Bag difference within a tick, bags, and duplicate elimination, against counters."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cqels_py.kernels import distinct as kernel
+from cqels_py.state.key_table import KeyTable
+
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+
+Signed = tuple[int, int, int]
+CHANGES = st.lists(st.tuples(st.sampled_from((1, -1)), st.integers(0, 2), st.integers(0, 2)), max_size=30)
+
+
+def arrays(
+    ticks: list[list[Signed]], width: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray[tuple[int, int], np.dtype[np.int64]]]:
+    rows = [(tick, *row) for tick, changes in enumerate(ticks) for row in changes]
+    columns = np.array([row[2 : 2 + width] for row in rows], np.int64).reshape(len(rows), width).T
+    return (
+        np.array([row[0] for row in rows], np.int32),
+        np.array([row[1] for row in rows], np.int8),
+        np.ascontiguousarray(columns),
+    )
+
+
+@given(st.lists(CHANGES, max_size=4), st.integers(0, 2))
+def test_equal_rows_with_opposite_signs_cancel_within_their_tick(ticks: list[list[Signed]], width: int) -> None:
+    tick, sign, columns = arrays(ticks, width)
+    left = kernel.cancel(tick, sign, columns)
+    assert (np.diff(left) > 0).all(), "in order"
+    for number, changes in enumerate(ticks):
+        mine = left[tick[left] == number]
+        found = Counter((int(sign[row]), *columns[:, row].tolist()) for row in mine)
+        net: Counter[tuple[int, ...]] = Counter()
+        for change in changes:
+            net[tuple(change[1 : 1 + width])] += change[0]
+        assert found == {(1 if count > 0 else -1, *row): abs(count) for row, count in net.items() if count}
+
+
+def test_many_rows_of_one_tick() -> None:
+    rows = 1000
+    tick = np.zeros(2 * rows, np.int32)
+    sign = np.repeat(np.array([1, -1], np.int8), rows)
+    columns = np.concatenate([np.arange(rows), np.arange(1, rows + 1)])[np.newaxis]
+    assert kernel.cancel(tick, sign, columns).tolist() == [0, 2 * rows - 1]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=60), st.integers(1, 2))
+def test_only_first_and_last_of_a_row_are_told(events: list[tuple[int, bool]], width: int) -> None:
+    live: Counter[int] = Counter()
+    signs: list[int] = []
+    values: list[int] = []
+    told: list[tuple[int, int]] = []
+    for value, arrives in events:
+        sign = 1 if arrives or not live[value] else -1
+        live[value] += sign
+        if live[value] == (1 if sign > 0 else 0):
+            told.append((len(signs), sign))
+        signs.append(sign)
+        values.append(value)
+    index = KeyTable(width)
+    index.ensure(len(signs))
+    row, sign_out = np.empty(len(signs), np.int64), np.empty(len(signs), np.int8)
+    columns = np.array([values] * width, np.int64)
+    made = kernel.distinct(
+        np.array(signs, np.int8), columns, width, index.table, index.mask, index.keys, index.counts, index.free,
+        index.meta, row, sign_out,
+    )  # fmt: skip
+    assert list(zip(row[:made].tolist(), sign_out[:made].tolist(), strict=True)) == told
+
+
+def test_a_row_that_was_never_there() -> None:
+    index = KeyTable(1)
+    made = kernel.distinct(
+        np.array([-1], np.int8), np.array([[5]]), 1, index.table, index.mask, index.keys, index.counts, index.free,
+        index.meta, np.empty(1, np.int64), np.empty(1, np.int8),
+    )  # fmt: skip
+    assert made == -1
+
+
+def test_bags_list_each_row_as_often_as_it_counts() -> None:
+    assert kernel.bag_rows(np.array([2, 0, 1, 7]), 3).tolist() == [0, 0, 2]
+    assert kernel.bag_rows(np.zeros(4, np.int64), 0).tolist() == []

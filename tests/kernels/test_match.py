@@ -1,0 +1,85 @@
+"""Triples against patterns, routed by predicate, against trying every pattern."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from cqels_py.kernels import match as kernel
+from cqels_py.kernels.hashing import mix
+
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+
+Pattern = tuple[int, int, int, int, int]
+"""Three constants (0: a variable), which positions are the same, the stream."""
+Triple = tuple[int, int, int]
+
+
+def routes(patterns: list[Pattern]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    size = 4
+    while size < 2 * len(patterns):
+        size *= 2
+    table = np.zeros(size, np.int64)
+    lists: list[list[int]] = [[] for _ in range(size + 1)]
+    for j, pattern in enumerate(patterns):
+        slot = size
+        if pattern[1] != 0:
+            slot = int(mix(np.int64(pattern[1]))) & (size - 1)
+            while table[slot] not in (0, pattern[1]):
+                slot = (slot + 1) & (size - 1)
+            table[slot] = pattern[1]
+        lists[slot].append(j)
+    first = np.cumsum([0, *(len(each) for each in lists)]).astype(np.int64)
+    return table, first, np.array([j for each in lists for j in each], np.int64)
+
+
+def match(triples: list[Triple], element: list[int], stream: list[int], patterns: list[Pattern]) -> list[list[int]]:
+    subject, predicate, object_ = np.array(triples, np.int64).reshape(-1, 3).T.copy()
+    constants = np.array([pattern[:3] for pattern in patterns], np.int64).reshape(-1, 3)
+    same = np.array([pattern[3] for pattern in patterns], np.int64)
+    streams = np.array([pattern[4] for pattern in patterns], np.int64)
+    first, found = kernel.match(
+        subject, predicate, object_, np.array(element, np.int64), np.array(stream, np.int32), constants, same, streams,
+        *routes(patterns),
+    )  # fmt: skip
+    return [found[first[j] : first[j + 1]].tolist() for j in range(len(patterns))]
+
+
+def fits(triple: Triple, stream: int, pattern: Pattern) -> bool:
+    s, p, o = triple
+    same = pattern[3]
+    return (
+        stream == pattern[4]
+        and all(constant in (0, term) for constant, term in zip(pattern[:3], triple, strict=True))
+        and not (same & kernel.SUBJECT_PREDICATE and s != p)
+        and not (same & kernel.SUBJECT_OBJECT and s != o)
+        and not (same & kernel.PREDICATE_OBJECT and p != o)
+    )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_each_pattern_gets_its_triples_in_order(seed: int) -> None:
+    rng = random.Random(seed)
+    # Ids of inline terms are negative or large; predicates share slots.
+    terms = [1, 2, 3, -(1 << 60), 5 << 60, (5 << 60) + 1]
+
+    def constant(share: float) -> int:
+        return rng.choice(terms) if rng.random() < share else 0
+
+    patterns = [
+        (constant(0.2), constant(0.8), constant(0.2), rng.choice((0, 0, 0, 1, 2, 4, 7)), rng.randrange(2))
+        for _ in range(rng.randrange(12))
+    ]
+    stream = [rng.randrange(2) for _ in range(20)]
+    element = sorted(rng.randrange(20) for _ in range(60))
+    triples = [(rng.choice(terms), rng.choice(terms), rng.choice(terms)) for _ in element]
+    assert match(triples, element, stream, patterns) == [
+        [t for t, triple in enumerate(triples) if fits(triple, stream[element[t]], pattern)] for pattern in patterns
+    ]
+
+
+def test_no_triples_and_no_patterns() -> None:
+    assert match([], [], [], [(0, 1, 0, 0, 0)]) == [[]]
+    assert match([(1, 2, 3)], [0], [0], []) == []
