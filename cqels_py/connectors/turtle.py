@@ -26,7 +26,8 @@ RDF_FORMATS = {
 _BATCH = 8192
 _NODES_REMEMBERED = 1 << 20
 _POSITION = re.compile(r"^Parser error (?:at|between) [^:]*: ")
-# The random labels are 128 bits in hexadecimal, without leading zeros. A blank node as subject, as object after subject and predicate, or as graph at the end of a line.
+# The random labels are 128 bits in hexadecimal, without leading zeros.
+# A blank node as subject, as object after subject and predicate, or as graph at the end of a line.
 _UNLABELLED = re.compile(
     rb"^_:([0-9a-f]{24,32})(?= )"
     rb"|(?<=> )_:([0-9a-f]{24,32})(?= (?:\.$|<[^<>]*> \.$|_:\S+ \.$))"
