@@ -29,6 +29,7 @@ from cqels_py.kernels.decimals import (
     negate128,
     scale128,
     scaled_id,
+    sum128,
 )
 from cqels_py.kernels.heaps import BAG_WORDS, bag_clear, bag_first, bag_put, bag_room
 from cqels_py.kernels.jit import jit_flat, jit_inline
@@ -67,11 +68,8 @@ def _add_scaled(words, at, unscaled_hi, unscaled_lo, scale, sign):
         return False
     if sign < 0:
         unscaled_hi, unscaled_lo = negate128(unscaled_hi, unscaled_lo)
-    # The low word is added in two halves: add128 takes a signed word.
     before = hi
-    hi, lo = add128(hi, lo, np.int64(unscaled_lo >> np.uint64(1)))
-    hi, lo = add128(hi, lo, np.int64(unscaled_lo - (unscaled_lo >> np.uint64(1))))
-    hi += unscaled_hi
+    hi, lo = sum128(hi, lo, unscaled_hi, unscaled_lo)
     words[at + HI] = hi
     words[at + LO] = np.int64(lo)
     return (before ^ hi) >= 0 or (before ^ unscaled_hi) < 0

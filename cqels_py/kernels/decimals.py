@@ -59,6 +59,14 @@ def add128(hi, lo, value):
 
 
 @jit_inline
+def sum128(hi, lo, other_hi, other_lo):
+    """(hi, lo) + (other_hi, other_lo) -> (hi, lo)."""
+    low = _low_half(lo) + _low_half(other_lo)
+    high = _high_half(lo) + _high_half(other_lo) + (low >> 32)
+    return hi + other_hi + (high >> 32), _join(high & _HALF, low & _HALF)
+
+
+@jit_inline
 def negate128(hi, lo):
     low = (_HALF - _low_half(lo)) + 1
     high = (_HALF - _high_half(lo)) + (low >> 32)

@@ -32,7 +32,7 @@ LARGE = [
     typed("-1234567890123456789012", "integer"),
     typed("36028797018963967", "integer"),
 ]
-DECIMALS = [typed(text, "decimal") for text in ("0.0", "1.5", "-1.50", "12.345678", ".5", "9999999999999.75")]
+DECIMALS = [typed(text, "decimal") for text in ("0.0", "1.5", "-1.50", "12.345678", "-0.01", ".5", "9999999999999.75")]
 DOUBLES = [typed("2.5", "double"), typed("25E-2", "double"), typed("-3", "double"), typed("1.5E1", "double")]
 FLOATS = [typed("0.5", "float"), typed("1.25", "float"), typed("2E0", "float")]
 SPECIAL = [typed("INF", "double"), typed("-INF", "double"), typed("NaN", "double"), typed("1.5", "float")]
