@@ -49,15 +49,20 @@ def expression_variables(expression: Expression) -> Variables:
             return frozenset()
 
 
+def exists_patterns(expression: Expression) -> tuple[Pattern, ...]:
+    """The patterns of all EXISTS and NOT EXISTS in an expression, outermost ones only."""
+    match expression:
+        case Exists(pattern):
+            return (pattern,)
+        case Call(_, arguments):
+            return tuple(pattern for argument in arguments for pattern in exists_patterns(argument))
+        case _:
+            return ()
+
+
 def has_exists(expression: Expression) -> bool:
     """Is there an EXISTS or NOT EXISTS anywhere in it?"""
-    match expression:
-        case Exists():
-            return True
-        case Call(_, arguments):
-            return any(has_exists(argument) for argument in arguments)
-        case _:
-            return False
+    return bool(exists_patterns(expression))
 
 
 def _named(*positions: object) -> Variables:

@@ -1,0 +1,129 @@
+"""Joins and unions."""
+
+from __future__ import annotations
+
+from rdflib import Variable
+
+from cqels_py.algebra.nodes import (
+    BGP,
+    Expression,
+    Extend,
+    Filter,
+    Join,
+    LeftJoin,
+    Minus,
+    NaryJoin,
+    OrderBy,
+    PathPattern,
+    Pattern,
+    Service,
+    Union,
+    Values,
+    Window,
+    WindowVariable,
+)
+from cqels_py.algebra.variables import certain_variables, exists_patterns, possible_variables
+from cqels_py.plan.nodes import JoinAll, Node, Once, UnionRows
+from cqels_py.planner.planning import Needed, Planning
+from cqels_py.planner.rows import expires_in_order, is_static, once, project, short_text, without_ids
+
+_MOST_JOINED = 10
+
+
+def maybe_unbound(pattern: Pattern) -> frozenset[Variable]:
+    return possible_variables(pattern) - certain_variables(pattern)
+
+
+def join(planner: Planning, parts: tuple[Pattern, ...], needed: Needed) -> Node:
+    """One n-ary join; what is static in it is joined beforehand, and answered once."""
+    nodes: list[Node] = []
+    uncertain: list[frozenset[Variable]] = []
+    static = [part for part in parts if reads_no_stream(part)]
+    flowing = [part for part in parts if part not in static]
+    if flowing and len(static) > 1:
+        nodes.append(once(join(planner, tuple(static), shared_with(static, flowing) | needed)))
+        uncertain.append(maybe_unbound(NaryJoin(tuple(static))))
+        parts = tuple(flowing)
+    for part in parts:
+        others = [other for other in (*flowing, *static) if other is not part]
+        nodes.append(planner.plan(part, shared_with([part], others) | needed))
+        uncertain.append(maybe_unbound(part))
+    return join_nodes(planner, nodes, uncertain, needed)
+
+
+def shared_with(mine: list[Pattern], others: list[Pattern]) -> Needed:
+    here = frozenset().union(*(possible_variables(part) for part in mine))
+    return here & frozenset().union(*(possible_variables(part) for part in others))
+
+
+def reads_no_stream(pattern: Pattern) -> bool:
+    """Is a pattern asked of static data alone?"""
+    match pattern:
+        case Window() | WindowVariable():
+            return False
+        case BGP() | PathPattern() | Values() | Service():
+            return True
+        case Join(left, right) | Minus(left, right):
+            return reads_no_stream(left) and reads_no_stream(right)
+        case LeftJoin(left, right, condition):
+            return (
+                reads_no_stream(left) and reads_no_stream(right) and (condition is None or _asks_no_stream(condition))
+            )
+        case NaryJoin(parts) | Union(parts):
+            return all(map(reads_no_stream, parts))
+        case Filter(inner, expression) | Extend(inner, _, expression):
+            return reads_no_stream(inner) and _asks_no_stream(expression)
+        case OrderBy(inner, conditions):
+            return reads_no_stream(inner) and all(_asks_no_stream(expression) for expression, _ in conditions)
+        case _:
+            return reads_no_stream(pattern.pattern)
+
+
+def _asks_no_stream(expression: Expression) -> bool:
+    return all(reads_no_stream(pattern) for pattern in exists_patterns(expression))
+
+
+def join_nodes(planner: Planning, nodes: list[Node], uncertain: list[frozenset[Variable]], needed: Needed) -> Node:
+    loose = frozenset().union(*uncertain)
+    if len(nodes) > _MOST_JOINED:
+        # The choices of a probing sequence grow with the power set of the inputs: join in two stages.
+        head = join_nodes(
+            planner,
+            nodes[:_MOST_JOINED],
+            uncertain[:_MOST_JOINED],
+            needed | frozenset(Variable(v) for node in nodes[_MOST_JOINED:] for v in node.variables),
+        )
+        return join_nodes(planner, [head, *nodes[_MOST_JOINED:]], [loose, *uncertain[_MOST_JOINED:]], needed)
+    warn_of_products(planner, nodes)
+    seen = dict.fromkeys(v for node in nodes for v in node.variables)
+    columns = tuple(v for v in seen if Variable(v) in needed)
+    shared = {v for v in seen if sum(v in node.variables for node in nodes) > 1}
+    if all(is_static(node) for node in nodes):
+        inputs = tuple(node.input if isinstance(node, Once) else node for node in nodes)
+        return once(JoinAll(inputs, columns, (True,) * len(nodes), frozenset(map(str, loose)) & shared, retract=False))
+    return JoinAll(
+        tuple(without_ids(node) for node in nodes),
+        columns,
+        tuple(expires_in_order(node) for node in nodes),
+        frozenset(map(str, loose)) & shared,
+    )
+
+
+def warn_of_products(planner: Planning, nodes: list[Node]) -> None:
+    reached = set(nodes[0].variables)
+    rest = list(nodes[1:])
+    while rest:
+        following = next((node for node in rest if reached & set(node.variables)), None)
+        if following is None:
+            planner.warnings.append(
+                "cross product: no variable connects " + " with ".join(short_text(node) for node in (nodes[0], rest[0]))
+            )
+            return
+        rest.remove(following)
+        reached |= set(following.variables)
+
+
+def union(planner: Planning, parts: tuple[Pattern, ...], needed: Needed) -> Node:
+    nodes = [planner.plan(part, needed) for part in parts]
+    columns = tuple(v for v in dict.fromkeys(v for n in nodes for v in n.variables) if Variable(v) in needed)
+    return UnionRows(tuple(once(project(node, columns)) for node in nodes), columns)

@@ -1,0 +1,90 @@
+"""Triple patterns over windows and static data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rdflib import Variable
+
+from cqels_py.algebra.nodes import BGP, TermOrVariable, TriplePattern, Values, Window
+from cqels_py.dictionary.rdf import from_rdflib
+from cqels_py.errors import UnsupportedQuery
+from cqels_py.plan.nodes import DistinctRowsOf, Node, Once, Rows, Scan, StaticScan, TemplateTriple, UnionRows
+from cqels_py.planner.joins import join, join_nodes
+from cqels_py.planner.planning import Needed, Planning
+from cqels_py.planner.rows import once, project
+
+
+def position_text(position: TermOrVariable) -> str:
+    if isinstance(position, Variable):
+        return f"?{position}"
+    text: str = from_rdflib(position)
+    return text
+
+
+def pattern_text(triple: TriplePattern) -> tuple[str, str, str]:
+    return position_text(triple.subject), position_text(triple.predicate), position_text(triple.object)
+
+
+def pattern_variables(triple: TriplePattern) -> tuple[Variable, ...]:
+    positions = (triple.subject, triple.predicate, triple.object)
+    return tuple(dict.fromkeys(position for position in positions if isinstance(position, Variable)))
+
+
+def template_triple(triple: TriplePattern) -> TemplateTriple:
+    positions = []
+    for position in (triple.subject, triple.predicate, triple.object):
+        if isinstance(position, Variable) and position.startswith("_:"):
+            positions.append(str(position))
+        else:
+            positions.append(position_text(position))
+    return TemplateTriple(*positions)
+
+
+def window_bgp(planner: Planning, window: Window, bgp: BGP, needed: Needed) -> Node:
+    if not bgp.triples:
+        return Rows((), ((),))
+    if len(bgp.triples) == 1:
+        return leaf(planner, window, bgp.triples[0], needed)
+    return join(planner, tuple(replace(window, pattern=BGP((triple,))) for triple in bgp.triples), needed)
+
+
+def leaf(planner: Planning, window: Window, triple: TriplePattern, needed: Needed) -> Node:
+    """One triple pattern over one or more windows. Where a window is a graph, the same triple counts once."""
+    pattern = pattern_text(triple)
+    variables = pattern_variables(triple)
+    names = tuple(map(str, variables))
+    scans: list[Node] = [Scan(planner.streams.number(name), pattern, names) for name in window.windows]
+    if window.with_static:
+        scans.append(Once(StaticScan("", pattern, names)))
+    node = scans[0] if len(scans) == 1 else UnionRows(tuple(scans), names)
+    if not planner.bags or len(scans) > 1:
+        node = DistinctRowsOf(node, "a window is a graph: the same triple counts once")
+    return project(node, tuple(str(v) for v in variables if v in needed))
+
+
+def static_bgp(
+    planner: Planning,
+    graph: str,
+    triples: tuple[TriplePattern, ...],
+    needed: Needed,
+    name: TermOrVariable | None = None,
+) -> Node:
+    if not triples:
+        if isinstance(name, Variable):
+            raise UnsupportedQuery("GRAPH ?g {} without a triple pattern is not supported: ask for ?s ?p ?o in it")
+        return Rows((), ((),))
+    scans: list[Node] = []
+    for triple in triples:
+        variables = pattern_variables(triple)
+        if isinstance(name, Variable) and name not in variables:
+            variables = (*variables, name)
+        scans.append(StaticScan(graph, pattern_text(triple), tuple(map(str, variables))))
+    if len(scans) == 1:
+        return once(scans[0])
+    return join_nodes(planner, scans, [frozenset()] * len(scans), needed)
+
+
+def inline_rows(values: Values) -> Rows:
+    texts = tuple(tuple(None if term is None else str(from_rdflib(term)) for term in row) for row in values.rows)
+    return Rows(tuple(str(v) for v in values.variables), texts)

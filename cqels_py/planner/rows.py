@@ -1,0 +1,63 @@
+"""Small steps on plan nodes: columns, static sub-plans, and in which order mappings leave."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cqels_py.plan.nodes import (
+    ExtendRows,
+    FilterRows,
+    JoinAll,
+    Node,
+    Once,
+    ProjectRows,
+    Rows,
+    Scan,
+    StaticScan,
+    inputs_of,
+)
+
+
+def is_static(node: Node) -> bool:
+    """Does a sub-plan read no stream?"""
+    return not isinstance(node, Scan) and all(is_static(child) for child in inputs_of(node))
+
+
+def once(node: Node) -> Node:
+    """Mark a static sub-plan as answered once."""
+    return Once(node) if is_static(node) and not isinstance(node, Once | Rows) else node
+
+
+def expires_in_order(node: Node) -> bool:
+    """Do the negative mappings of a node come in the order of the positive ones? Static data has none."""
+    match node:
+        case Scan() | Once() | Rows():
+            return True
+        case FilterRows(inner) | ProjectRows(inner):
+            return expires_in_order(inner)
+        case ExtendRows(inner):
+            return expires_in_order(inner)
+        case _:
+            return False
+
+
+def without_ids(node: Node) -> Node:
+    """A scan for a consumer that keeps its own leaves: what expires need not say what it was."""
+    return replace(node, keep_ids=False) if isinstance(node, Scan) else node
+
+
+def project(node: Node, variables: tuple[str, ...]) -> Node:
+    """Columns in this order; nothing where they stand so already."""
+    if node.variables == variables:
+        return node
+    if isinstance(node, JoinAll) and set(variables) <= set(node.variables):
+        return replace(node, variables=variables)
+    if isinstance(node, Scan | StaticScan) and set(variables) <= set(node.variables):
+        return replace(node, variables=variables)
+    return ProjectRows(node, variables)
+
+
+def short_text(node: Node) -> str:
+    if isinstance(node, Scan | StaticScan):
+        return "{ " + " ".join(node.pattern) + " }"
+    return "{ " + " ".join(f"?{v}" for v in node.variables) + " }"
