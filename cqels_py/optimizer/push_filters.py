@@ -57,8 +57,11 @@ def _push(pattern: Pattern, condition: Expression) -> Pattern:
                     return NaryJoin((*parts[:place], _push(part, condition), *parts[place + 1 :]))
         case Union(parts) if all(wanted <= certain_variables(part) for part in parts):
             return Union(tuple(_push(part, condition) for part in parts))
-        case Filter(inner, other) if not has_exists(other):
-            return Filter(_push(inner, condition), other)
+        case Filter(inner, other):
+            pushed = _push(inner, condition)
+            # Past a filter only to get further: what stays keeps its order.
+            if pushed != Filter(inner, condition):
+                return Filter(pushed, other)
         case Extend(inner, variable, expression) if variable not in wanted and wanted <= certain_variables(inner):
             return Extend(_push(inner, condition), variable, expression)
     return Filter(pattern, condition)

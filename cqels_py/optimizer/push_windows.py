@@ -2,14 +2,34 @@
 
     Window(w, Filter(Join(BGP a, BGP b), c))  →  Filter(Join(Window(w, BGP a), Window(w, BGP b)), c)
 
-Patterns inside EXISTS are asked of the same window, as SPARQL has it for the active graph. The same holds for GRAPH.
+Patterns inside EXISTS are asked of the same window, as SPARQL has it for the active graph. The same holds for GRAPH, but for
+GRAPH ?g only where it makes no difference that ?g is bound inside already and not, as SPARQL has it, around the whole group.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 
-from cqels_py.algebra.nodes import BGP, Graph, PathPattern, Pattern, Window, WindowVariable
+from rdflib import Variable
+
+from cqels_py.algebra.nodes import (
+    BGP,
+    Expression,
+    Extend,
+    Filter,
+    Graph,
+    Join,
+    LeftJoin,
+    Minus,
+    PathPattern,
+    Pattern,
+    Service,
+    Union,
+    Values,
+    Window,
+    WindowVariable,
+)
+from cqels_py.algebra.variables import certain_variables, exists_patterns
 from cqels_py.optimizer.traverse import map_children
 
 
@@ -22,9 +42,13 @@ def push_windows(pattern: Pattern) -> Pattern:
     >>> push_windows(Window((w,), Union((BGP(()), BGP(()))))) == Union((Window((w,), BGP(())), Window((w,), BGP(()))))
     True
     """
-    if isinstance(pattern, Window | Graph):
-        return _push(pattern, pattern.pattern)
-    return map_children(pattern, push_windows)
+    match pattern:
+        case Graph(Variable() as name, inner) if not _may_bind_inside(inner, name):
+            return replace(pattern, pattern=push_windows(inner))
+        case Window() | Graph():
+            return _push(pattern, pattern.pattern)
+        case _:
+            return map_children(pattern, push_windows)
 
 
 def _push(around: Window | Graph, pattern: Pattern) -> Pattern:
@@ -34,5 +58,54 @@ def _push(around: Window | Graph, pattern: Pattern) -> Pattern:
         case Window() | WindowVariable() | Graph():
             # The innermost graph clause is the active one.
             return push_windows(pattern)
+        case Service():
+            # Its pattern is asked elsewhere.
+            return pattern
         case _:
             return map_children(pattern, lambda child: _push(around, child))
+
+
+def _may_bind_inside(pattern: Pattern, name: Variable) -> bool:
+    """Is Graph(name, pattern) the same when every basic graph pattern in it binds the name?
+
+    Not where something inside sees the name, forgets it (a subquery, a group), or has no graph to ask (VALUES alone).
+    """
+    match pattern:
+        case BGP() | PathPattern():
+            return True
+        case Join(left, right):
+            asking = [part for part in (left, right) if not isinstance(part, Values)]
+            return bool(asking) and all(_may_bind_inside(part, name) for part in asking)
+        case Union(parts):
+            return all(_may_bind_inside(part, name) for part in parts)
+        case Filter(inner, condition):
+            hidden = name in certain_variables(inner) or not _mentions(pattern, name)
+            return hidden and _all_may(name, inner, *exists_patterns(condition))
+        case Extend(inner, _, expression):
+            return not _mentions(pattern, name) and _all_may(name, inner, *exists_patterns(expression))
+        case LeftJoin(left, right, condition):
+            inside = _patterns_of(condition)
+            return not _mentions(pattern, name) and _all_may(name, left, right, *inside)
+        case Minus(left, right):
+            # The name in common does not make solutions compatible that had nothing in common.
+            related = certain_variables(left) & certain_variables(right)
+            return bool(related) and not _mentions(pattern, name) and _all_may(name, left, right)
+        case _:
+            return False
+
+
+def _all_may(name: Variable, *patterns: Pattern) -> bool:
+    return all(_may_bind_inside(pattern, name) for pattern in patterns)
+
+
+def _patterns_of(condition: Expression | None) -> tuple[Pattern, ...]:
+    return () if condition is None else exists_patterns(condition)
+
+
+def _mentions(node: object, variable: Variable) -> bool:
+    """Does the variable stand anywhere in a tree of patterns and expressions?"""
+    if isinstance(node, tuple):
+        return any(_mentions(each, variable) for each in node)
+    if is_dataclass(node):
+        return any(_mentions(getattr(node, field.name), variable) for field in fields(node))
+    return isinstance(node, Variable) and node == variable
