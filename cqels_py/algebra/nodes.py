@@ -181,6 +181,19 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
+class Planned:
+    """What the planner has made already, standing for its pattern wherever that is read again; queries have none.
+
+    `number`: the planner's. `variables`: those it delivers; `certain`: those of them that are always bound.
+    """
+
+    number: int
+    variables: tuple[Variable, ...]
+    certain: frozenset[Variable]
+    reads_stream: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Group:
     """GROUP BY: `keys` name the grouping variables (an expression key is an Extend below, so keys are variables).
 
@@ -241,6 +254,7 @@ Pattern: TypeAlias = (
     | Window
     | WindowVariable
     | Service
+    | Planned
     | Group
     | Project
     | Distinct

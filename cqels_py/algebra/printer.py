@@ -36,6 +36,7 @@ from cqels_py.algebra.nodes import (
     PathRepeat,
     PathSequence,
     Pattern,
+    Planned,
     Project,
     Reduced,
     Service,
@@ -311,6 +312,8 @@ def _described(pattern: Pattern) -> tuple[str, Iterable[Pattern | str]]:
             return f"graph {term_text(name)}", (inner,)
         case Window(windows, inner, with_static):
             return f"window {_window_names(windows, with_static)}", (inner,)
+        case Planned(number):
+            return f"planned {number}", ()
         case WindowVariable(variable, inner):
             return f"each window {term_text(variable)}", (inner,)
         case Service(endpoint, inner, silent):

@@ -22,6 +22,7 @@ from cqels_py.algebra.nodes import (
     OrderBy,
     PathPattern,
     Pattern,
+    Planned,
     Project,
     Reduced,
     Service,
@@ -58,6 +59,26 @@ def exists_patterns(expression: Expression) -> tuple[Pattern, ...]:
             return tuple(pattern for argument in arguments for pattern in exists_patterns(argument))
         case _:
             return ()
+
+
+def first_exists(expression: Expression) -> Exists | None:
+    """The leftmost EXISTS or NOT EXISTS in an expression."""
+    match expression:
+        case Exists():
+            return expression
+        case Call(_, arguments):
+            return next(filter(None, map(first_exists, arguments)), None)
+        case _:
+            return None
+
+
+def replaced(expression: Expression, old: Expression, new: Expression) -> Expression:
+    """The expression with `new` wherever it has `old`."""
+    if expression == old:
+        return new
+    if isinstance(expression, Call):
+        return Call(expression.function, tuple(replaced(argument, old, new) for argument in expression.arguments))
+    return expression
 
 
 def has_exists(expression: Expression) -> bool:
@@ -98,7 +119,7 @@ def _variables(pattern: Pattern, *, certain: bool) -> Variables:
         case Minus(left, _):
             return _variables(left, certain=certain)
         case Extend(inner, variable, expression):
-            bound = not certain or isinstance(expression, Constant) or _is_bound_ref(inner, expression)
+            bound = not certain or _has_value(expression, inner)
             return _variables(inner, certain=certain) | (frozenset([variable]) if bound else frozenset())
         case Values(variables, rows):
             if not certain:
@@ -110,6 +131,8 @@ def _variables(pattern: Pattern, *, certain: bool) -> Variables:
             return _variables(inner, certain=certain) | frozenset([variable])
         case Service(endpoint, inner, silent):
             return frozenset() if certain and silent else _variables(inner, certain=certain) | _named(endpoint)
+        case Planned(_, variables, always):
+            return always if certain else frozenset(variables)
         case Group(inner, keys, aggregates):
             kept = frozenset(keys) & _variables(inner, certain=certain)
             made = frozenset(v for v, call in aggregates if not certain or call.function in _ALWAYS_BOUND)
@@ -120,5 +143,14 @@ def _variables(pattern: Pattern, *, certain: bool) -> Variables:
             return _variables(inner, certain=certain)
 
 
-def _is_bound_ref(inner: Pattern, expression: Expression) -> bool:
-    return isinstance(expression, VariableRef) and expression.variable in certain_variables(inner)
+def _has_value(expression: Expression, inner: Pattern) -> bool:
+    """Is an expression over a pattern's mappings never an error? (False: it may be.)"""
+    match expression:
+        case Constant():
+            return True
+        case VariableRef(variable):
+            return variable in certain_variables(inner)
+        case Call("COALESCE", arguments):
+            return any(_has_value(argument, inner) for argument in arguments)
+        case _:
+            return False

@@ -67,7 +67,27 @@ class Constant:
             yield insertions(self.columns)
 
 
-Source = Stage | ScanOutput | Constant
+class SharedOutput:
+    """The deltas of the step at hand of what several stages read; computed for the first of them."""
+
+    def __init__(self, node: plan.Shared, source: Source) -> None:
+        self.node = node
+        self.source = source
+        self._step: Ticks | None = None
+        self._deltas: list[Delta] = []
+
+    def deltas(self, ticks: Ticks) -> Iterator[Delta]:
+        if self._step is not ticks:
+            self._deltas = list(self.source.deltas(ticks))
+            self._step = ticks
+        yield from self._deltas
+
+    def forget(self) -> None:
+        """The step has ended."""
+        self._step, self._deltas = None, []
+
+
+Source = Stage | ScanOutput | Constant | SharedOutput
 _ONE_TICK = Ticks(np.zeros(1, np.int64), first=True)
 
 
@@ -86,6 +106,7 @@ class Dataflow:
         self._stages: list[Stage] = []
         self._constants: list[Constant] = []
         self._evaluators: list[Evaluator] = []
+        self._shared: dict[int, SharedOutput] = {}
         self._scan_nodes: list[plan.Scan] = []
         self._scan_outputs: list[ScanOutput] = []
         self.root = self._build(query.root)
@@ -108,6 +129,10 @@ class Dataflow:
                 return output
             case plan.Once():
                 return self._keep(node, self._answer(node))
+            case plan.Shared(number, inner):
+                if number not in self._shared:
+                    self._shared[number] = SharedOutput(node, self._build(inner))
+                return self._shared[number]
             case plan.Rows():
                 return self._keep(node, self._encode_rows(node))
             case plan.StaticScan():
@@ -124,10 +149,11 @@ class Dataflow:
 
     def _answer(self, node: plan.Once) -> Ids:
         """Answer a static sub-plan by its own operators: all its data at one tick."""
-        stages, constants = len(self._stages), len(self._constants)
+        stages, constants, shared = len(self._stages), len(self._constants), dict(self._shared)
         kept = concatenate(self._build(node.input).deltas(_ONE_TICK), len(node.variables))
         # What the sub-plan kept on the way is not needed any more.
         del self._stages[stages:], self._constants[constants:]
+        self._shared = shared
         return kept.columns[:, cancel(kept.tick, kept.sign, kept.columns)]
 
     def _encode_rows(self, node: plan.Rows) -> Ids:
@@ -197,6 +223,8 @@ class Dataflow:
         for output, delta in zip(self._scan_outputs, deltas, strict=True):
             output.current = delta
         yield from self._output.process(step.ticks, self.root.deltas(step.ticks))
+        for shared in self._shared.values():
+            shared.forget()
 
     def live_ids(self) -> Iterable[Ids]:
         """Arrays with every id this query may still refer to."""

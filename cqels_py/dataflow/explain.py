@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cqels_py.dataflow.dataflow import Constant, Dataflow, ScanOutput, Source, Stage
+from cqels_py.dataflow.dataflow import Constant, Dataflow, ScanOutput, SharedOutput, Source, Stage
 from cqels_py.event_time.windows import Measure
 from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.plan import nodes as plan
@@ -42,17 +42,33 @@ def _window_line(query: Plan, window: PlannedWindow) -> str:
     return f"<{window.name}> on <{query.streams[window.stream]}> {window.text}, changes {when}{clock}"
 
 
-def _tree(dataflow: Dataflow, source: Source) -> Iterator[str]:
+def _tree(dataflow: Dataflow, source: Source, told: set[int] | None = None) -> Iterator[str]:
+    told = set() if told is None else told
+    if isinstance(source, SharedOutput):
+        yield from _shared(dataflow, source, told)
+        return
     yield _describe(dataflow, source)
     children = source.inputs if isinstance(source, Stage) else ()
     for place, child in enumerate(children):
         last = place == len(children) - 1
-        for number, line in enumerate(_tree(dataflow, child)):
+        for number, line in enumerate(_tree(dataflow, child, told)):
             lead = ("└─ " if last else "├─ ") if number == 0 else ("   " if last else "│  ")
             yield lead + line
 
 
-def _describe(dataflow: Dataflow, source: Source) -> str:
+def _shared(dataflow: Dataflow, source: SharedOutput, told: set[int]) -> Iterator[str]:
+    """What several operators read, in full where it is read first."""
+    number = source.node.number
+    if number in told:
+        yield f"the same as ({number})"
+        return
+    told.add(number)
+    first, *others = _tree(dataflow, source.source, told)
+    yield f"({number}) {first}"
+    yield from others
+
+
+def _describe(dataflow: Dataflow, source: Stage | ScanOutput | Constant) -> str:
     if isinstance(source, ScanOutput):
         return _scan(dataflow.plan, source.node)
     if isinstance(source, Constant):

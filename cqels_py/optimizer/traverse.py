@@ -22,6 +22,7 @@ from cqels_py.algebra.nodes import (
     OrderBy,
     PathPattern,
     Pattern,
+    Planned,
     Project,
     Reduced,
     Service,
@@ -38,7 +39,7 @@ Rewrite = Callable[[Pattern], Pattern]
 def map_children(pattern: Pattern, rewrite: Rewrite) -> Pattern:
     """The same node over rewritten child patterns; patterns inside EXISTS are children too."""
     match pattern:
-        case BGP() | PathPattern() | Values():
+        case BGP() | PathPattern() | Values() | Planned():
             return pattern
         case Join(left, right):
             return Join(rewrite(left), rewrite(right))

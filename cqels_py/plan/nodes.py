@@ -150,6 +150,22 @@ class Negate:
 
 
 @dataclass(frozen=True, slots=True)
+class Shared:
+    """A sub-plan that several nodes of a plan read, all under the same number: it is evaluated once for them."""
+
+    number: int
+    input: Node
+
+    def __hash__(self) -> int:
+        # Where sub-plans are shared the tree of a plan is far larger than the plan.
+        return hash(self.number)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self.input.variables
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedAggregate:
     """`function` COUNT(*), COUNT, SUM, AVG, MIN or MAX over the variable `argument`."""
 
@@ -186,7 +202,7 @@ class TopRows:
 
 Node: TypeAlias = (
     Scan | StaticScan | Rows | Once | JoinAll | FilterRows | ExtendRows | ProjectRows | UnionRows | DistinctRowsOf | Negate
-    | GroupRows | TopRows
+    | Shared | GroupRows | TopRows
 )  # fmt: skip
 
 

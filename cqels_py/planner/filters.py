@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cqels_py.algebra.nodes import Exists, Expression, Extend, Pattern
-from cqels_py.algebra.variables import expression_variables, has_exists
+from cqels_py.algebra.variables import expression_variables
 from cqels_py.errors import UnsupportedQuery
 from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import ExtendRows, FilterRows, Node, Scan
 from cqels_py.planner.expressions import compile_expression
-from cqels_py.planner.negation import exists_filter
+from cqels_py.planner.negation import exists_filter, with_exists_values
 from cqels_py.planner.planning import Needed, Planning
+from cqels_py.planner.rows import with_columns
 
 
 def program_of(expression: Expression) -> ExpressionProgram:
@@ -24,22 +25,20 @@ def program_of(expression: Expression) -> ExpressionProgram:
 def filter_rows(planner: Planning, inner: Pattern, condition: Expression, needed: Needed) -> Node:
     if isinstance(condition, Exists):
         return exists_filter(planner, inner, condition, needed)
-    if has_exists(condition):
-        raise UnsupportedQuery(
-            "EXISTS inside a larger expression is not supported yet: write FILTER EXISTS {…} or "
-            "FILTER NOT EXISTS {…} by itself, or joined by &&"
-        )
+    inner, condition = with_exists_values(planner, inner, condition, needed)
     node = planner.plan(inner, needed | expression_variables(condition))
     program = program_of(condition)
+    node = with_columns(node, program.inputs)
     if isinstance(node, Scan):
         return replace(node, conditions=(*node.conditions, program))
     return FilterRows(node, program)
 
 
 def extended(planner: Planning, extend: Extend, needed: Needed) -> Node:
-    if has_exists(extend.expression):
-        raise UnsupportedQuery("EXISTS in BIND or in a projected expression is not supported yet")
     if extend.variable not in needed:
         return planner.plan(extend.pattern, needed)
-    inner = (needed - {extend.variable}) | expression_variables(extend.expression)
-    return ExtendRows(planner.plan(extend.pattern, inner), str(extend.variable), program_of(extend.expression))
+    needed -= {extend.variable}
+    pattern, expression = with_exists_values(planner, extend.pattern, extend.expression, needed)
+    program = program_of(expression)
+    node = with_columns(planner.plan(pattern, needed | expression_variables(expression)), program.inputs)
+    return ExtendRows(node, str(extend.variable), program)

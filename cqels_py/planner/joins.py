@@ -16,6 +16,7 @@ from cqels_py.algebra.nodes import (
     OrderBy,
     PathPattern,
     Pattern,
+    Planned,
     Service,
     Union,
     Values,
@@ -51,6 +52,24 @@ def join(planner: Planning, parts: tuple[Pattern, ...], needed: Needed) -> Node:
     return join_nodes(planner, nodes, uncertain, needed)
 
 
+def joined(*patterns: Pattern) -> Pattern:
+    """The join of patterns, flat; the empty group, which joins with anything, is left out."""
+    parts: list[Pattern] = []
+    for pattern in patterns:
+        match pattern:
+            case NaryJoin(inner):
+                parts += inner
+            case Join(left, right):
+                parts += [left, right]
+            case BGP(()) | Window(pattern=BGP(())):
+                continue
+            case _:
+                parts.append(pattern)
+    if not parts:
+        return BGP(())
+    return parts[0] if len(parts) == 1 else NaryJoin(tuple(parts))
+
+
 def shared_with(mine: list[Pattern], others: list[Pattern]) -> Needed:
     here = frozenset().union(*(possible_variables(part) for part in mine))
     return here & frozenset().union(*(possible_variables(part) for part in others))
@@ -63,6 +82,8 @@ def reads_no_stream(pattern: Pattern) -> bool:
             return False
         case BGP() | PathPattern() | Values() | Service():
             return True
+        case Planned():
+            return not pattern.reads_stream
         case Join(left, right) | Minus(left, right):
             return reads_no_stream(left) and reads_no_stream(right)
         case LeftJoin(left, right, condition):

@@ -6,6 +6,8 @@ What cannot be evaluated exactly and incrementally is refused here, by name.
 
 from __future__ import annotations
 
+from rdflib import Variable
+
 from cqels_py.algebra.nodes import (
     BGP,
     ContinuousQuery,
@@ -15,10 +17,12 @@ from cqels_py.algebra.nodes import (
     Graph,
     Group,
     Join,
+    LeftJoin,
     Minus,
     NaryJoin,
     OrderBy,
     Pattern,
+    Planned,
     Project,
     Reduced,
     Slice,
@@ -33,6 +37,7 @@ from cqels_py.planner.grouping import grouped
 from cqels_py.planner.joins import join, union
 from cqels_py.planner.leaves import inline_rows, position_text, static_bgp, template_triple, window_bgp
 from cqels_py.planner.negation import without
+from cqels_py.planner.optional import left_join
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.refusals import refusal
 from cqels_py.planner.rows import once, project
@@ -87,6 +92,11 @@ class _Planner(Planning):
                 return filter_rows(self, inner, condition, needed)
             case Union(parts):
                 return union(self, parts, needed)
+            case LeftJoin():
+                return left_join(self, pattern, needed)
+            case Planned():
+                node = self.node_of(pattern)
+                return project(node, tuple(v for v in node.variables if Variable(v) in needed))
             case Minus():
                 return without(self, pattern, needed)
             case Extend():

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 
 from rdflib import Variable
 
-from cqels_py.algebra.nodes import ContinuousQuery, Pattern
-from cqels_py.plan.nodes import Node
+from cqels_py.algebra.nodes import ContinuousQuery, Pattern, Planned
+from cqels_py.algebra.variables import certain_variables
+from cqels_py.plan.nodes import Node, Shared
+from cqels_py.planner.rows import is_static, once, project
 from cqels_py.planner.windows import StreamTable
 
 Needed = frozenset[Variable]
@@ -25,11 +28,29 @@ class Planning(ABC):
         self.streams = streams
         self.warnings: list[str] = []
         self._fresh = 0
+        self._shared = 0
+        self._nodes: list[Node] = []
 
     def fresh(self, word: str) -> Variable:
         """A variable that no query can name."""
         self._fresh += 1
         return Variable(f"_:{word}{self._fresh}")
+
+    def share(self, pattern: Pattern, variables: Iterable[Variable]) -> Planned:
+        """Plan a pattern for several readers, who see these variables of it."""
+        columns = tuple(sorted(map(str, set(variables))))
+        node = once(project(self.plan(pattern, frozenset(map(Variable, columns))), columns))
+        self._shared += 1
+        return self.planned(Shared(self._shared, node), certain_variables(pattern))
+
+    def planned(self, node: Node, certain: frozenset[Variable]) -> Planned:
+        """A plan node where a pattern is asked for; `certain`: variables that are always bound."""
+        variables = tuple(map(Variable, node.variables))
+        self._nodes.append(node)
+        return Planned(len(self._nodes) - 1, variables, certain & frozenset(variables), not is_static(node))
+
+    def node_of(self, planned: Planned) -> Node:
+        return self._nodes[planned.number]
 
     @abstractmethod
     def plan(self, pattern: Pattern, needed: Needed) -> Node:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cqels_py.algebra.nodes import (
     Graph,
-    LeftJoin,
     OrderBy,
     PathPattern,
     Pattern,
@@ -15,7 +14,6 @@ from cqels_py.algebra.nodes import (
 )
 
 _NAMES: dict[type, str] = {
-    LeftJoin: "OPTIONAL is not supported yet: use UNION with FILTER NOT EXISTS for the missing part",
     PathPattern: "property paths with *, +, ?, ! or | are not supported yet: write the steps as triple patterns",
     WindowVariable: "WINDOW with a variable is not supported yet: name the window",
     Service: "SERVICE is not supported yet: load the data with --static",

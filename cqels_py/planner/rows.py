@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from cqels_py.plan.nodes import (
@@ -13,6 +14,7 @@ from cqels_py.plan.nodes import (
     ProjectRows,
     Rows,
     Scan,
+    Shared,
     StaticScan,
     inputs_of,
 )
@@ -20,6 +22,8 @@ from cqels_py.plan.nodes import (
 
 def is_static(node: Node) -> bool:
     """Does a sub-plan read no stream?"""
+    if isinstance(node, Shared):
+        return isinstance(node.input, Once | Rows)
     return not isinstance(node, Scan) and all(is_static(child) for child in inputs_of(node))
 
 
@@ -55,6 +59,12 @@ def project(node: Node, variables: tuple[str, ...]) -> Node:
     if isinstance(node, Scan | StaticScan) and set(variables) <= set(node.variables):
         return replace(node, variables=variables)
     return ProjectRows(node, variables)
+
+
+def with_columns(node: Node, variables: Iterable[str]) -> Node:
+    """The node with a column for each of these variables: of unbound where it has none."""
+    missing = tuple(sorted(set(variables) - set(node.variables)))
+    return ProjectRows(node, (*node.variables, *missing)) if missing else node
 
 
 def short_text(node: Node) -> str:

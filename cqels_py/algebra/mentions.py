@@ -1,0 +1,63 @@
+"""Where a pattern sees the solution around it: EXISTS substitutes outer values for variables wherever they are named."""
+
+from __future__ import annotations
+
+from cqels_py.algebra.nodes import (
+    BGP,
+    Distinct,
+    Expression,
+    Extend,
+    Filter,
+    Graph,
+    Group,
+    Join,
+    LeftJoin,
+    Minus,
+    NaryJoin,
+    OrderBy,
+    PathPattern,
+    Pattern,
+    Planned,
+    Project,
+    Reduced,
+    Service,
+    Slice,
+    Union,
+    Values,
+    Window,
+    WindowVariable,
+)
+from cqels_py.algebra.variables import Variables, exists_patterns, expression_variables, possible_variables
+
+
+def mentioned_variables(pattern: Pattern) -> Variables:
+    """Variables of a pattern and of the expressions in it, except those that a subquery keeps to itself."""
+    match pattern:
+        case BGP() | PathPattern() | Values() | Planned():
+            return possible_variables(pattern)
+        case Join(left, right) | Minus(left, right):
+            return mentioned_variables(left) | mentioned_variables(right)
+        case LeftJoin(left, right, condition):
+            found = mentioned_variables(left) | mentioned_variables(right)
+            return found if condition is None else found | mentioned_in(condition)
+        case NaryJoin(parts) | Union(parts):
+            return frozenset().union(*map(mentioned_variables, parts))
+        case Filter(inner, condition):
+            return mentioned_variables(inner) | mentioned_in(condition)
+        case Extend(inner, variable, expression):
+            return mentioned_variables(inner) | mentioned_in(expression) | {variable}
+        case OrderBy(inner, conditions):
+            return mentioned_variables(inner).union(*(mentioned_in(expression) for expression, _ in conditions))
+        case Group(inner, keys):
+            return mentioned_variables(inner) & frozenset(keys)
+        case Project(inner, variables):
+            return mentioned_variables(inner) & frozenset(variables)
+        case Graph() | WindowVariable() | Service():
+            return mentioned_variables(pattern.pattern) | possible_variables(pattern)
+        case Window(_, inner) | Distinct(inner) | Reduced(inner) | Slice(inner):
+            return mentioned_variables(inner)
+
+
+def mentioned_in(expression: Expression) -> Variables:
+    """Variables of an expression and of the patterns of EXISTS in it."""
+    return expression_variables(expression).union(*map(mentioned_variables, exists_patterns(expression)))

@@ -1,0 +1,35 @@
+"""OPTIONAL: what matches, and what matches nothing."""
+
+from __future__ import annotations
+
+from cqels_py.algebra.mentions import mentioned_in
+from cqels_py.algebra.nodes import Filter, LeftJoin
+from cqels_py.algebra.variables import possible_variables
+from cqels_py.plan.nodes import Node, UnionRows
+from cqels_py.planner.joins import joined
+from cqels_py.planner.keys import with_exact_key
+from cqels_py.planner.negation import kept
+from cqels_py.planner.planning import Needed, Planning
+from cqels_py.planner.rows import once, project
+
+
+def left_join(planner: Planning, optional: LeftJoin, needed: Needed) -> Node:
+    """The join of both sides where the condition holds, and left mappings that are in none of its results.
+
+    Left mappings that are equal in all that the right side and the condition see have matches together or not at all: they are
+    told apart by that key alone, and each is kept as often as there is one.
+    """
+    outer = possible_variables(optional.left)
+    seen = possible_variables(optional.right)
+    if optional.condition is not None:
+        seen |= mentioned_in(optional.condition)
+    keyed, columns_of_key = with_exact_key(planner, optional.left, outer & seen)
+    key = frozenset(columns_of_key.values())
+    left = planner.share(keyed, (needed & outer) | (outer & seen) | key)
+    matches = joined(left, optional.right)
+    if optional.condition is not None:
+        matches = Filter(matches, optional.condition)
+    matched = planner.share(matches, (needed & possible_variables(optional)) | key)
+    missing = kept(planner, planner.node_of(left), matched, key, exists=False, word="OPTIONAL without a match")
+    columns = tuple(str(v) for v in sorted(needed & possible_variables(optional)))
+    return once(UnionRows((project(planner.node_of(matched), columns), project(missing, columns)), columns))
