@@ -6,144 +6,52 @@ elements   ─ connectors ─ LocalRunner ─ Dataflow ─ results
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from cqels_py.batches.elements import ElementBatch
-from cqels_py.batches.rearrange import slice_elements
-from cqels_py.batches.results import ResultBatch
+from cqels_py.batches.rearrange import slice_elements, with_streams
 from cqels_py.connectors.sources import open_source
-from cqels_py.connectors.static import load_static
 from cqels_py.connectors.tabular import elements_from_arrow
-from cqels_py.dataflow import Dataflow, explain
-from cqels_py.dataflow.static_data import StaticData
+from cqels_py.connectors.triples import PushedElement, Triple, elements_of_pushed, triple_texts
+from cqels_py.dataflow import Dataflow
 from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.dictionary.layout import TRUE
-from cqels_py.dictionary.rdf import from_rdflib, to_rdflib
-from cqels_py.errors import CqelsError, DataError, UsageError
+from cqels_py.errors import CqelsError, DataError, RunError, UsageError
 from cqels_py.optimizer import optimize
 from cqels_py.parser import parse
 from cqels_py.plan.nodes import Plan
 from cqels_py.planner import plan_query
+from cqels_py.query import Query, Result
 from cqels_py.runners.local import LocalRunner, RunningQuery, Statistics
 from cqels_py.runners.merge import TimeMerge
+from cqels_py.static_sources import StaticSource, load_static_data
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Term: TypeAlias = Any
-"""An rdflib term, or a text in N-Triples syntax."""
-Triple: TypeAlias = tuple[Term, Term, Term]
-StaticSource: TypeAlias = "str | Path | Iterable[Triple]"
-"""A file of any RDF format, or triples (an rdflib Graph is one)."""
-StreamSource: TypeAlias = "str | Path | pa.Table | Iterable[ElementBatch]"
+ArrowStream: TypeAlias = "pa.Table | pa.RecordBatchReader | Any"
+"""What exports Arrow's C stream: also data frames of Polars and pandas, and DuckDB's relations."""
+StreamSource: TypeAlias = "str | Path | ArrowStream | Iterable[ElementBatch]"
 
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One result: `time` in microseconds since the epoch, `sign` +1 or -1, `bindings` of variable names to rdflib terms.
-
-    Of an ASK query, `bindings` is empty and `boolean` the answer.
-    """
-
-    time: int
-    sign: int
-    bindings: dict[str, Any]
-    boolean: bool | None = None
-
-
-class Query:
-    """A registered query. Its results go to all subscribers, or into `results()` when there are none."""
-
-    def __init__(self, plan: Plan, dictionary: Dictionary, dataflow: Dataflow) -> None:
-        self.plan = plan
-        self._dictionary = dictionary
-        self._dataflow = dataflow
-        self._subscribers: list[Callable[[ResultBatch], None]] = []
-        self._kept: deque[Result] = deque()
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """The columns of a result; of ASK the one column "boolean"."""
-        return self.plan.variables
-
-    @property
-    def streams(self) -> tuple[str, ...]:
-        """IRIs of the streams it reads."""
-        return self.plan.streams
-
-    @property
-    def form(self) -> str:
-        return self.plan.form
-
-    @property
-    def template(self) -> tuple[tuple[str, str, str], ...]:
-        """CONSTRUCT's triples: variable names after "?", N-Triples texts, or "_:label"."""
-        return tuple((t.subject, t.predicate, t.object) for t in self.plan.template)
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the query's state in bytes."""
-        return self._dataflow.nbytes
-
-    def subscribe(self, callback: Callable[[Result], None]) -> None:
-        """Call back with every result, one by one."""
-
-        def each(batch: ResultBatch) -> None:
-            for result in self._decode(batch):
-                callback(result)
-
-        self._subscribers.append(each)
-
-    def subscribe_batches(self, callback: Callable[[ResultBatch], None]) -> None:
-        """Call back with results in columns of ids: the fast way out. The engine's `dictionary` decodes them."""
-        self._subscribers.append(callback)
-
-    def results(self) -> Iterator[Result]:
-        """The results since the last call; only while nobody has subscribed."""
-        while self._kept:
-            yield self._kept.popleft()
-
-    def explain(self) -> str:
-        """The plan as text: windows, probing, indexes, what each operator keeps."""
-        return explain(self._dataflow)
-
-    def deliver(self, batch: ResultBatch) -> None:
-        """Hand results to whoever wants them (called by the runner)."""
-        for subscriber in self._subscribers:
-            subscriber(batch)
-        if not self._subscribers:
-            self._kept.extend(self._decode(batch))
-
-    def _decode(self, batch: ResultBatch) -> Iterator[Result]:
-        if self.form == "ASK":
-            for time, sign, answer in zip(
-                batch.time.tolist(), batch.sign.tolist(), batch.columns[0].tolist(), strict=True
-            ):
-                yield Result(time, sign, {}, answer == TRUE)
-            return
-        columns = np.stack(batch.columns) if batch.columns else np.empty((0, len(batch)), np.int64)
-        unique, inverse = np.unique(columns, return_inverse=True)
-        terms = [None if text is None else to_rdflib(text) for text in self._dictionary.decode(unique)]
-        places = inverse.reshape(columns.shape)
-        for row, (time, sign) in enumerate(zip(batch.time.tolist(), batch.sign.tolist(), strict=True)):
-            found = ((name, terms[places[c, row]]) for c, name in enumerate(batch.variables))
-            yield Result(time, sign, {name: term for name, term in found if term is not None})
+_LOG = logging.getLogger("cqels_py")
+_MOST = 1 << 62
+"""Event times stay well within 64 bits, whatever is added to them."""
 
 
 class Engine:
     """Registers continuous queries and runs them over streams, in this process.
 
-    `lateness`: microseconds that elements may come out of order; what comes later is dropped and counted. `batch`: how many
-    elements are processed together (results are the same); without it each pushed one at once, and as many of a source as are
-    read together. `on_error` "skip": malformed input is counted,
-    given to `report` and skipped. One thread uses an engine at a time.
+    `lateness`: microseconds that elements may come out of order; what comes later is dropped, counted and reported. `batch`:
+    how many elements are processed together (results are the same); without it each pushed one at once, and as many of a
+    source as are read together. `on_error` "skip": malformed input is counted, reported and skipped; "stop": it is raised, and
+    the rest unharmed. `report` is told of what was left out; without it, a logger named cqels_py. One thread uses an engine at
+    a time. Everything that it raises by intent is a CqelsError.
     """
 
     def __init__(
@@ -157,22 +65,31 @@ class Engine:
     ) -> None:
         if runner != "local":
             raise UsageError(f"there is no runner {runner!r} yet; there is 'local'")
-        if lateness < 0 or (batch is not None and batch < 1):
-            raise UsageError("lateness is 0 or more microseconds, batch 1 or more elements")
+        if _whole(lateness, "lateness", "microseconds") < 0:
+            raise UsageError(f"lateness is 0 or more microseconds, not {lateness}")
+        if batch is not None and _whole(batch, "batch", "elements") < 1:
+            raise UsageError(f"batch is 1 or more elements, not {batch}")
         if on_error not in ("stop", "skip"):
             raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
         self.dictionary = Dictionary()
+        self._lateness = lateness
         self._runner = LocalRunner(self.dictionary, lateness)
         self._batch = batch
         self._on_error = on_error
-        self._report = report
+        self._report = report if report is not None else _LOG.warning
+        self._queries: dict[Query, RunningQuery] = {}
+        self._numbers: dict[str, int] = {}
+        # What registered queries read: streams with their numbers, and those whose elements carry their times.
         self._streams: dict[str, int] = {}
-        self._pushed: list[tuple[int, int, Sequence[Triple]]] = []
-        self._documents = 0
-        self._finished = False
+        self._time_predicates: dict[str, str] = {}
+        self._pushed: list[PushedElement] = []
+        self._elements = 0
+        self._closed: CqelsError | None = None
+        self._busy = False
 
     @property
     def statistics(self) -> Statistics:
+        """What it has seen so far: elements, triples, results, late and malformed ones, event time."""
         return self._runner.statistics
 
     # --- queries --------------------------------------------------------------------------------------------------
@@ -188,79 +105,123 @@ class Engine:
     ) -> Query:
         """Register a query; it sees what is pushed from now on.
 
-        `source` names the text in messages. `static`: data of the default graph; `static_graphs`: named graphs by IRI.
-        `changelog`: results of both signs. Raises QuerySyntaxError, UnsupportedQuery, DataError.
+        `source` names the text in messages. `static`: data of the default graph, one source or several; `static_graphs`:
+        named graphs by IRI. `changelog`: results of both signs. Raises QuerySyntaxError, UnsupportedQuery, DataError.
         """
+        self._check_open("register")
         self.flush()
         plan = compile_query(text, source=source, changelog=changelog)
-        data = self._load(plan, static, static_graphs or {})
+        self._check_time_predicates(plan)
+        data = load_static_data(plan, static, static_graphs or {}, self.dictionary)
         dataflow = Dataflow(plan, self.dictionary, data)
         query = Query(plan, self.dictionary, dataflow)
-        streams = [self._streams.setdefault(iri, len(self._streams)) for iri in plan.streams]
-        self._runner.queries.append(RunningQuery(dataflow, streams, query.deliver))
+        streams = [self._numbers.setdefault(iri, len(self._numbers)) for iri in plan.streams]
+        self._queries[query] = RunningQuery(dataflow, streams, query.deliver)
+        self._queries_changed()
         return query
 
-    def _load(
-        self, plan: Plan, static: Iterable[StaticSource] | StaticSource, graphs: Mapping[str, StaticSource]
-    ) -> StaticData:
-        """The data a query sees: `static` and the graphs of FROM by default, those of FROM NAMED (or all given) by name."""
-        single = isinstance(static, str | Path) or hasattr(static, "triples")
-        sources = cast("Iterable[StaticSource]", [static] if single else static)
-        quads = [self._load_one(each, None) for each in sources]
-        quads += [self._load_one(_named_data(iri, graphs, "FROM"), None) for iri in plan.static_default]
-        named = plan.static_named or tuple(graphs)
-        quads += [self._load_one(_named_data(iri, graphs, "FROM NAMED"), iri) for iri in named]
-        return StaticData(quads)
+    def unregister(self, query: Query) -> None:
+        """Forget a query and its state; it gets no more results. What was pushed before is answered first.
 
-    def _load_one(self, data: StaticSource, graph: str | None) -> np.ndarray[Any, np.dtype[np.int64]]:
-        self._documents += 1
-        scope = -self._documents
-        if isinstance(data, str | Path):
-            subject, predicate, object_, named = load_static(str(data), self.dictionary, scope)
-        else:
-            texts = [[_text(term) for term in triple] for triple in data]
-            columns = self.dictionary.encode([t for triple in texts for t in triple], scope=scope).reshape(-1, 3).T
-            subject, predicate, object_ = columns
-            named = np.zeros(len(subject), np.int64)
-        if graph is not None:
-            named = np.full(len(subject), self.dictionary.encode_one(f"<{graph}>"), np.int64)
-        return np.stack([subject, predicate, object_, named])
+        A subscriber may call this too: then the query gets nothing more at once.
+        """
+        if query not in self._queries:
+            raise UsageError("this query is not registered here, or no longer")
+        if self._closed is None:
+            self.flush()
+        query.close()
+        del self._queries[query]
+        self._queries_changed()
+
+    def _queries_changed(self) -> None:
+        # A new list: the runner may be in the middle of the old one.
+        self._runner.queries = list(self._queries.values())
+        pairs = [pair for q in self._queries for pair in zip(q.streams, q.plan.time_predicates, strict=True)]
+        self._streams = {stream: self._numbers[stream] for stream, _ in pairs}
+        self._time_predicates = {stream: predicate for stream, predicate in pairs if predicate is not None}
+
+    def _check_time_predicates(self, plan: Plan) -> None:
+        """A stream has one order."""
+        known = self._time_predicates
+        for stream, predicate in zip(plan.streams, plan.time_predicates, strict=True):
+            if predicate is not None and known.get(stream, predicate) != predicate:
+                raise UsageError(
+                    f"the stream <{stream}> is ordered by <{known[stream]}> for another query, and by <{predicate}> for "
+                    "this one: use an engine for each"
+                )
 
     # --- elements -------------------------------------------------------------------------------------------------
 
-    def push(self, stream: str, triples: Iterable[Triple], *, time: int) -> None:
-        """One element: its triples (rdflib terms or N-Triples texts) at `time`, in microseconds since the epoch."""
+    def push(self, stream: str, triples: Iterable[Triple], *, time: int | None = None) -> None:
+        """One element: its triples (rdflib terms or N-Triples texts) at `time`, in microseconds since the epoch.
+
+        No `time` where a query takes it from the element itself (`@ :predicate`). An element with a term that is none is
+        left out as a whole: DataError, or with `on_error="skip"` a report. A subscriber may push too: its elements wait
+        until what is being processed is done.
+        """
         self._check_open()
-        if isinstance(time, bool) or not isinstance(time, int | np.integer):
-            raise UsageError(f"time is an integer of microseconds since the epoch, not {time!r}")
-        self._pushed.append((self._number(stream), int(time), list(triples)))
+        number = self._number(stream)
+        predicate = self._time_predicates.get(str(stream))
+        if predicate is not None and time is not None:
+            raise UsageError(
+                f"the time of <{stream}> is the property <{predicate}> of each element: push without time="
+            )
+        if predicate is None:
+            time = _whole(time, "time", "microseconds since the epoch")
+            if not -_MOST < time < _MOST:
+                raise UsageError(f"time is microseconds since the epoch; {time} is far beyond any date")
+        try:
+            texts = triple_texts(triples)
+        except DataError as error:
+            self._malformed(DataError(f"an element pushed to <{stream}>: {error.message}"))
+            return
+        self._pushed.append(PushedElement(str(stream), number, time, predicate, texts))
         if len(self._pushed) >= (self._batch or 1):
             self.flush()
 
-    def push_batch(self, stream: str, table: pa.Table) -> None:
-        """Many elements: an Arrow table with columns time, graph (optional), subject, predicate, object."""
-        self._check_open()
+    def push_batch(self, stream: str, table: ArrowStream) -> None:
+        """Many elements: an Arrow table (or reader) with columns time, graph (optional), subject, predicate, object.
+
+        Consecutive rows of one time and graph are an element. After a DataError the rows before it have been processed.
+        """
+        self._check_open("push_batch")
+        if not hasattr(table, "__arrow_c_stream__"):
+            raise UsageError(
+                f"push_batch takes an Arrow table or reader, not {type(table).__name__}; push takes triples"
+            )
         self.flush()
-        for batch in elements_from_arrow(table, dictionary=self.dictionary, stream=self._number(stream)):
-            self._runner.push(batch)
+        for batch in self._open(str(stream), table, self._time_predicates.get(str(stream))):
+            self._process(batch)
+            self.flush()
 
     def flush(self) -> None:
         """Process what was pushed so far."""
-        if self._pushed:
+        while self._pushed and not self._busy:
             pushed, self._pushed = self._pushed, []
-            self._runner.push(self._encode(pushed))
+            batch, wrong = elements_of_pushed(pushed, self.dictionary, self._elements + 1)
+            self._elements += len(pushed)
+            self._process(batch)
+            self._malformed(*wrong)
 
     def advance(self, time: int) -> None:
         """Promise that no element before `time` (microseconds) will come: what expires before it does so now."""
-        self._check_open()
+        self._check_open("advance")
+        time = _whole(time, "time", "microseconds since the epoch")
+        if not -_MOST < time < _MOST:
+            raise UsageError(f"time is microseconds since the epoch; {time} is far beyond any date")
         self.flush()
-        self._runner.advance(time)
+        with self._processing():
+            self._runner.advance(time)
+        self.flush()
 
     def finish(self) -> None:
         """The streams have ended; nothing can be pushed any more."""
-        if not self._finished:
-            self.flush()
-            self._finished = True
+        if self._closed is not None:
+            return
+        self._check_idle("finish")
+        self.flush()
+        self._closed = UsageError("the engine's streams have ended: make a new engine")
+        with self._processing():
             self._runner.finish()
 
     def run(
@@ -270,17 +231,23 @@ class Engine:
         time_predicates: Mapping[str, str] | None = None,
         progress: Callable[[Statistics], None] | None = None,
     ) -> Statistics:
-        """Read the sources, one for each stream, to their ends, merged by time."""
-        self._check_open()
+        """Read the sources, one for each stream that a query reads, to their ends, merged by time; then finish.
+
+        A source is a file, "-" for standard input, an Arrow table or reader, or batches of elements.
+        """
+        self._check_open("run")
         self.flush()
-        given = {**self._time_predicates(), **(time_predicates or {})}
-        readers = [self._open(iri, source, given.get(iri)) for iri, source in sources.items()]
+        given = {**self._time_predicates, **(time_predicates or {})}
+        readers = [self._open(str(iri), source, given.get(str(iri))) for iri, source in sources.items()]
+        if missing := [iri for iri in self._streams if iri not in map(str, sources)]:
+            raise UsageError(f"no source was given for <{'>, <'.join(missing)}>, which a query reads")
         merged = TimeMerge(readers)
         with self.dictionary.holding(merged.live_ids):
             for batch in merged:
                 for start in range(0, len(batch), self._batch or len(batch)):
                     end = min(len(batch), start + (self._batch or len(batch)))
-                    self._runner.push(slice_elements(batch, start, end))
+                    self._process(slice_elements(batch, start, end))
+                    self.flush()
                     if progress is not None:
                         progress(self.statistics)
         self.finish()
@@ -293,80 +260,95 @@ class Engine:
                 str(source), dictionary=self.dictionary, stream=number, time_predicate=time_predicate,
                 on_error=self._on_error, report=self._malformed,
             )  # fmt: skip
-        if hasattr(source, "column_names"):
-            table = elements_from_arrow(source, dictionary=self.dictionary, stream=number)
-            return iter(table)
-        return iter(cast("Iterable[ElementBatch]", source))
-
-    def _time_predicates(self) -> dict[str, str]:
-        plans = [query.dataflow.plan for query in self._runner.queries]
-        return {
-            s: p for plan in plans for s, p in zip(plan.streams, plan.time_predicates, strict=True) if p is not None
-        }
-
-    def _malformed(self, error: DataError) -> None:
-        self.statistics.malformed += 1
-        if self._report is not None:
-            self._report(error)
-
-    def _check_open(self) -> None:
-        if self._finished:
-            raise UsageError("the engine's streams have ended: make a new engine")
+        if hasattr(source, "__arrow_c_stream__"):
+            return elements_from_arrow(source, self.dictionary, number, time_predicate, self._malformed)
+        if isinstance(source, Iterable):
+            return _element_batches(source, number)
+        raise UsageError(f"{source!r} is no source of <{iri}>: {_SOURCE_IS}")
 
     def _number(self, stream: str) -> int:
-        known = self._streams.get(str(stream))
-        if known is None:
+        number = self._streams.get(str(stream))
+        if number is None:
             read = ", ".join(f"<{iri}>" for iri in self._streams) or "none"
             raise UsageError(f"no registered query reads the stream <{stream}>; streams read: {read}")
-        return known
+        return number
 
-    def _encode(self, pushed: Sequence[tuple[int, int, Sequence[Triple]]]) -> ElementBatch:
-        texts: list[str] = []
-        sizes = [0]
-        for _, _, triples in pushed:
-            for triple in triples:
-                if len(triple) != 3:
-                    raise UsageError(f"a triple is (subject, predicate, object), not {triple!r}")
-                texts.extend(_text(term) for term in triple)
-            sizes.append(len(triples))
-        scopes = np.repeat(
-            np.arange(self._documents + 1, self._documents + 1 + len(pushed)), np.diff(np.cumsum(sizes) * 3)
-        )
-        self._documents += len(pushed)
-        ids = self.dictionary.encode(texts, scopes=scopes).reshape(-1, 3)
-        return ElementBatch(
-            np.array([time for _, time, _ in pushed], np.int64),
-            np.array([stream for stream, _, _ in pushed], np.int32),
-            np.cumsum(sizes).astype(np.int64),
-            *(np.ascontiguousarray(ids[:, c]) for c in range(3)),
-        )
+    # --- processing -----------------------------------------------------------------------------------------------
+
+    def _process(self, batch: ElementBatch) -> None:
+        late = self.statistics.late
+        with self._processing():
+            self._runner.push(batch)
+        if dropped := self.statistics.late - late:
+            elements = "1 element was" if dropped == 1 else f"{dropped} elements were"
+            self._report(
+                DataError(
+                    f"{elements} dropped, more than {self._lateness} microseconds later than the newest before: "
+                    "a greater lateness waits longer"
+                )
+            )
+
+    @contextmanager
+    def _processing(self) -> Iterator[None]:
+        """One thing at a time. What fails in the middle leaves no state to go on from; what subscribers raise waits."""
+        self._busy = True
+        try:
+            yield
+        except BaseException as error:
+            self._closed = RunError(f"the engine has failed ({type(error).__name__}: {error}): make a new one")
+            raise
+        finally:
+            self._busy = False
+        failures = [failure for query in self._queries for failure in query.take_failures()]
+        if failures:
+            for other in failures[1:]:
+                failures[0].add_note(f"another subscriber raised {other!r}")
+            raise failures[0]
+
+    def _malformed(self, *errors: DataError) -> None:
+        """Raise, or count and report."""
+        if errors and self._on_error == "stop":
+            for other in errors[1:]:
+                errors[0].add_note(f"also: {other}")
+            raise errors[0]
+        for error in errors:
+            self.statistics.malformed += 1
+            self._report(error)
+
+    def _check_open(self, method: str | None = None) -> None:
+        if self._closed is not None:
+            raise type(self._closed)(str(self._closed))
+        if method is not None:
+            self._check_idle(method)
+
+    def _check_idle(self, method: str) -> None:
+        if self._busy:
+            raise UsageError(f"{method}() cannot be called by a subscriber, in the middle of results; push() can")
+
+
+_SOURCE_IS = 'a file, "-", an Arrow table or reader, or batches of elements'
 
 
 def compile_query(text: str, *, source: str | None = None, changelog: bool = False) -> Plan:
     """Query text to physical plan."""
+    if not isinstance(text, str):
+        raise UsageError(f"a query is a text, not {text!r}")
     plan = plan_query(optimize(parse(text, source=source)))
     return replace(plan, output="CHANGELOG") if changelog else plan
 
 
-def _named_data(iri: str, graphs: Mapping[str, StaticSource], clause: str) -> StaticSource:
-    """Where the data of a graph is: as given, or in the file that its IRI names."""
-    if iri in graphs:
-        return graphs[iri]
-    path = Path(unquote(urlsplit(iri).path)) if iri.startswith("file:") else None
-    if path is not None and path.is_file():
-        return path
-    raise UsageError(
-        f"the query reads {clause} <{iri}>, and no data was given for it: "
-        f"use --static-graph {iri}=FILE, or static_graphs={{{iri!r}: …}}"
-    )
+def _element_batches(batches: Iterable[object], stream: int) -> Iterator[ElementBatch]:
+    """As elements of this stream, whatever number they came with."""
+    for batch in batches:
+        if not isinstance(batch, ElementBatch):
+            raise UsageError(f"a source is {_SOURCE_IS}; among its batches is {batch!r}")
+        yield with_streams(batch, np.full(len(batch), stream, np.int32))
 
 
-def _text(term: Term) -> str:
-    if isinstance(term, str) and not hasattr(term, "n3"):
-        return term
-    if hasattr(term, "n3"):
-        return str(from_rdflib(term))
-    raise UsageError(f"a term is an rdflib term or a text in N-Triples syntax, not {term!r}")
+def _whole(value: object, name: str, unit: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise UsageError(f"{name} is an integer of {unit}, not {value!r}")
+    return int(value)
 
 
 __all__ = ["CqelsError", "Engine", "Query", "Result", "Statistics", "compile_query"]

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from cqels_py.cli import arguments, failures
@@ -85,8 +84,8 @@ def check_files(job: Job) -> None:
 
 def explain(job: Job) -> None:
     """Print the plan."""
-    with failures.reported(job.text), ExitStack() as cleanup:
-        _, query = _register(job, changelog=False, cleanup=cleanup)
+    with failures.reported(job.text):
+        _, query = _register(job, changelog=False)
         print(query.explain())
 
 
@@ -109,7 +108,7 @@ class _Run:
         form = compile_query(job.text, source=job.source).form
         format_ = output.choose(job.format, job.output, form)
         # The table shows the answer, which takes both signs to rebuild.
-        self._engine, self._query = _register(job, job.changelog or format_ == "table", cleanup)
+        self._engine, self._query = _register(job, job.changelog or format_ == "table")
         if not job.unread_streams:
             arguments.check_streams(job.streams, self._query.streams)
         self._writer = output.open_writer(format_, job.output, job.title, self._engine, self._query, cleanup)
@@ -160,27 +159,20 @@ class _Run:
             failures.say(f"warning: {', '.join(left_out)}")
 
 
-def _register(job: Job, changelog: bool, cleanup: ExitStack) -> tuple[Engine, Query]:
+def _register(job: Job, changelog: bool) -> tuple[Engine, Query]:
     from cqels_py.engine import Engine
 
     engine = Engine(lateness=job.lateness, on_error=job.on_error, report=Reports(), batch=job.batch)
     query = engine.register(
         job.text,
         source=job.source,
-        static=[_static_file(each, cleanup) if isinstance(each, bytes) else each for each in job.static],
+        static=list(job.static),
         static_graphs=dict(job.static_graphs),
         changelog=changelog,
     )
     for warning in query.plan.warnings:
         failures.say(f"warning: {warning}")
     return engine, query
-
-
-def _static_file(ntriples: bytes, cleanup: ExitStack) -> Path:
-    """The engine reads static data from files."""
-    file = Path(cleanup.enter_context(TemporaryDirectory())) / "static.nt"
-    file.write_bytes(ntriples)
-    return file
 
 
 def _first(batch: ResultBatch, count: int) -> ResultBatch:

@@ -28,6 +28,16 @@ def load_static(path: str, dictionary: Dictionary, scope: int) -> tuple[Ids, Ids
     return subject, predicate, object_, graph
 
 
+def load_static_text(text: bytes, dictionary: Dictionary, scope: int) -> tuple[Ids, Ids, Ids, Ids]:
+    """The same for a text of N-Triples or N-Quads."""
+    source = "<static data>"
+    blocks = line_blocks(iter([text]), source, _stop)
+    subject, predicate, object_, graph = np.concatenate(
+        [np.empty((4, 0), np.int64), *scan_statements(blocks, dictionary, scope, source, _stop)], axis=1
+    )
+    return subject, predicate, object_, graph
+
+
 def _blocks(path: str, form: str) -> Iterator[tuple[bytes, int]]:
     chunks = read_chunks(path)
     if form in ("nt", "nq"):

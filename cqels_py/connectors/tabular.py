@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,13 +36,21 @@ _QUOTE, _NEWLINE = ord('"'), ord("\n")
 
 
 def elements_from_arrow(
-    table: pa.Table, dictionary: Dictionary, stream: int, time_predicate: str | None = None
+    table: Any,
+    dictionary: Dictionary,
+    stream: int,
+    time_predicate: str | None = None,
+    malformed: Malformed | None = None,
 ) -> Iterator[ElementBatch]:
-    """The elements of an Arrow table; `time` may also be a timestamp. DataError names the row (from 1) of what is malformed."""
+    """The elements of an Arrow table, a RecordBatchReader, or whatever else exports Arrow's C stream (Polars, DuckDB, pandas).
+
+    `time` may also be a timestamp. DataError names the row (from 1) of what is malformed, unless `malformed` takes it.
+    """
     predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
     reading = Reading(BY_GRAPH, stream, predicate, "row")
-    reader = _RowReader(dictionary, reading, _stop)
-    return reader.read(_numbered(table.to_batches(max_chunksize=_ROWS)))
+    batches = pa.RecordBatchReader.from_stream(table)
+    _check_columns(batches.schema.names, reading, None)
+    return _RowReader(dictionary, reading, malformed or _stop).read(_numbered(_pieces(batches)))
 
 
 def parquet_elements(
@@ -73,6 +82,12 @@ def _batches(file: pq.ParquetFile, path: str) -> Iterator[pa.RecordBatch]:
         yield from file.iter_batches(batch_size=_ROWS, columns=columns)
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(f"{path} is not a sound Parquet file: {error}") from None
+
+
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for start in range(0, batch.num_rows, _ROWS):
+            yield batch.slice(start, _ROWS)
 
 
 def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[Rows]:

@@ -1,0 +1,139 @@
+"""A registered query, as those who asked it see it: what it asks, its plan, and its results."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cqels_py.batches.results import ResultBatch
+from cqels_py.dataflow import Dataflow, explain
+from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary.layout import TRUE
+from cqels_py.dictionary.rdf import to_rdflib
+from cqels_py.errors import UsageError
+from cqels_py.plan.nodes import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One result: `time` in microseconds since the epoch, `sign` +1 or -1, `bindings` of variable names to rdflib terms.
+
+    Of an ASK query, `bindings` is empty and `boolean` the answer.
+    """
+
+    time: int
+    sign: int
+    bindings: dict[str, Any]
+    boolean: bool | None = None
+
+
+class Query:
+    """A registered query. Its results go to all subscribers, or are kept for `results()` when there are none."""
+
+    def __init__(self, plan: Plan, dictionary: Dictionary, dataflow: Dataflow) -> None:
+        self.plan = plan
+        self._dictionary = dictionary
+        self._dataflow = dataflow
+        self._subscribers: list[Callable[[ResultBatch], None]] = []
+        self._kept: deque[Result] = deque()
+        self._failures: dict[Callable[[ResultBatch], None], Exception] = {}
+        self._closed = False
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The columns of a result; of ASK the one column "boolean"."""
+        return self.plan.variables
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """IRIs of the streams it reads."""
+        return self.plan.streams
+
+    @property
+    def form(self) -> str:
+        """SELECT, ASK or CONSTRUCT."""
+        return self.plan.form
+
+    @property
+    def template(self) -> tuple[tuple[str, str, str], ...]:
+        """CONSTRUCT's triples: variable names after "?", N-Triples texts, or "_:label"."""
+        return tuple((t.subject, t.predicate, t.object) for t in self.plan.template)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the query's state in bytes."""
+        return self._dataflow.nbytes
+
+    def subscribe(self, callback: Callable[[Result], None]) -> None:
+        """Call back with every result from now on, one by one.
+
+        What a callback raises comes out of the engine's method that made the results, once all others have theirs; until
+        then this callback is not called again.
+        """
+
+        def each(batch: ResultBatch) -> None:
+            for result in self._decode(batch):
+                callback(result)
+
+        self._subscribers.append(each)
+
+    def subscribe_batches(self, callback: Callable[[ResultBatch], None]) -> None:
+        """The same with results in columns of ids: the fast way out. The engine's `dictionary` decodes them."""
+        # Each subscription is one, whatever it calls.
+        self._subscribers.append(lambda batch: callback(batch))
+
+    def results(self) -> Iterator[Result]:
+        """The results since the last call, as long as nobody has subscribed: then UsageError."""
+        if self._subscribers:
+            raise UsageError("the results of this query go to its subscribers: use either subscribe() or results()")
+        return self._take()
+
+    def _take(self) -> Iterator[Result]:
+        while self._kept:
+            yield self._kept.popleft()
+
+    def explain(self) -> str:
+        """The plan as text: windows, probing, indexes, what each operator keeps."""
+        return explain(self._dataflow)
+
+    # --- for the engine -----------------------------------------------------------------------------------------------
+
+    def deliver(self, batch: ResultBatch) -> None:
+        """Hand results to whoever wants them."""
+        for subscriber in self._subscribers:
+            if subscriber not in self._failures and not self._closed:
+                try:
+                    subscriber(batch)
+                except Exception as error:
+                    self._failures[subscriber] = error
+        if not self._subscribers and not self._closed:
+            self._kept.extend(self._decode(batch))
+
+    def close(self) -> None:
+        """No more results."""
+        self._closed = True
+
+    def take_failures(self) -> list[Exception]:
+        """What subscribers have raised since the last time; all of them are called again."""
+        failures = list(self._failures.values())
+        self._failures.clear()
+        return failures
+
+    def _decode(self, batch: ResultBatch) -> Iterator[Result]:
+        if self.form == "ASK":
+            for time, sign, answer in zip(
+                batch.time.tolist(), batch.sign.tolist(), batch.columns[0].tolist(), strict=True
+            ):
+                yield Result(time, sign, {}, answer == TRUE)
+            return
+        columns = np.stack(batch.columns) if batch.columns else np.empty((0, len(batch)), np.int64)
+        unique, inverse = np.unique(columns, return_inverse=True)
+        terms = [None if text is None else to_rdflib(text) for text in self._dictionary.decode(unique)]
+        places = inverse.reshape(columns.shape)
+        for row, (time, sign) in enumerate(zip(batch.time.tolist(), batch.sign.tolist(), strict=True)):
+            found = ((name, terms[places[c, row]]) for c, name in enumerate(batch.variables))
+            yield Result(time, sign, {name: term for name, term in found if term is not None})

@@ -1,0 +1,79 @@
+"""The data that a query sees beside its windows, wherever it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+
+from cqels_py.connectors.static import load_static, load_static_text
+from cqels_py.connectors.triples import Triple, static_triples
+from cqels_py.dataflow.static_data import StaticData
+from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.errors import UsageError
+from cqels_py.plan.nodes import Plan
+
+StaticSource: TypeAlias = "str | Path | bytes | Iterable[Triple]"
+"""A file of any RDF format, N-Triples or N-Quads as bytes, or triples (an rdflib Graph is such)."""
+
+_Quads: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+_WHAT_IT_IS = "a file, N-Triples as bytes, triples, or an rdflib Graph"
+
+
+def load_static_data(
+    plan: Plan,
+    static: Iterable[StaticSource] | StaticSource,
+    graphs: Mapping[str, StaticSource],
+    dictionary: Dictionary,
+) -> StaticData:
+    """`static` and the graphs of FROM by default; those of FROM NAMED (or, without FROM clauses, all given) by name.
+
+    Raises UsageError for data that is missing, of no known kind, or not asked for, DataError for what is malformed.
+    """
+    single = isinstance(static, str | Path | bytes) or hasattr(static, "triples")
+    if not single and not isinstance(static, Iterable):
+        raise UsageError(f"static is data, or a list of such, not {static!r}: {_WHAT_IT_IS}")
+    given = {str(iri): data for iri, data in graphs.items()}
+    quads = [_load(each, None, dictionary) for each in cast("Iterable[StaticSource]", [static] if single else static)]
+    quads += [_load(_named(iri, given, "FROM"), None, dictionary) for iri in plan.static_default]
+    described = (*plan.static_default, *plan.static_named)
+    quads += [
+        _load(_named(iri, given, "FROM NAMED"), iri, dictionary)
+        for iri in (plan.static_named if described else tuple(given))
+    ]
+    for iri in given:
+        if described and iri not in described:
+            raise UsageError(f"data was given for the graph <{iri}>, but the query's FROM clauses leave it out")
+    return StaticData(quads)
+
+
+def _load(data: StaticSource, graph: str | None, dictionary: Dictionary) -> _Quads:
+    scope = -dictionary.next_document()
+    if isinstance(data, str | Path):
+        subject, predicate, object_, named = load_static(str(data), dictionary, scope)
+    elif isinstance(data, bytes):
+        subject, predicate, object_, named = load_static_text(data, dictionary, scope)
+    elif isinstance(data, Iterable):
+        subject, predicate, object_ = static_triples(data, dictionary, scope)
+        named = np.zeros(len(subject), np.int64)
+    else:
+        raise UsageError(f"{data!r} is no static data: {_WHAT_IT_IS}")
+    if graph is not None:
+        named = np.full(len(subject), dictionary.encode_one(f"<{graph}>"), np.int64)
+    return np.stack([subject, predicate, object_, named])
+
+
+def _named(iri: str, given: Mapping[str, StaticSource], clause: str) -> StaticSource:
+    """Where the data of a graph is: as given, or in the file that its IRI names."""
+    if iri in given:
+        return given[iri]
+    path = Path(unquote(urlsplit(iri).path)) if iri.startswith("file:") else None
+    if path is not None and path.is_file():
+        return path
+    raise UsageError(
+        f"the query reads {clause} <{iri}>, and no data was given for it: "
+        f"use --static-graph {iri}=FILE, or static_graphs={{{iri!r}: …}}"
+    )

@@ -1,0 +1,300 @@
+"""Wrong input on purpose: one family of exceptions, messages that say what would be right, and the rest unharmed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from rdflib import BNode, Literal, URIRef, Variable
+
+from cqels_py.engine import Engine, compile_query
+from cqels_py.errors import CqelsError, DataError, QuerySyntaxError, RunError, UnsupportedQuery, UsageError
+from cqels_py.query import Query
+from tests.test_engine import COUNT, EX, LABELS, OTHER, PREFIX, ROWS, STREAM, VALUES, iri, seen, table, terms, texts
+
+GOOD = texts("a", 1)
+A, V, ONE = GOOD
+
+
+@pytest.fixture
+def engine() -> Engine:
+    engine = Engine()
+    engine.register(VALUES)
+    return engine
+
+
+SETTINGS: list[tuple[dict[str, Any], str]] = [
+    ({"runner": "flink"}, "no runner 'flink'.*'local'"),
+    ({"lateness": -1}, "0 or more microseconds, not -1"),
+    ({"lateness": 1.5}, "lateness is an integer of microseconds, not 1.5"),
+    ({"lateness": "5s"}, "integer of microseconds, not '5s'"),
+    ({"batch": 0}, "1 or more elements, not 0"),
+    ({"batch": True}, "integer of elements, not True"),
+    ({"on_error": "ignore"}, "'stop' or 'skip', not 'ignore'"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), SETTINGS)
+def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Engine(**settings)
+
+
+TIMES: list[tuple[Any, str]] = [
+    (None, "integer of microseconds since the epoch, not None"),
+    (1.0, "not 1.0"),
+    ("1", "not '1'"),
+    (True, "not True"),
+    (datetime(2024, 1, 1, tzinfo=UTC), "integer of microseconds since the epoch, not datetime"),
+    (1 << 63, "far beyond any date"),
+    (-(1 << 62), "far beyond any date"),
+]
+
+
+@pytest.mark.parametrize(("time", "message"), TIMES)
+def test_times_that_are_none(engine: Engine, time: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        engine.push(STREAM, [GOOD], time=time)
+    with pytest.raises(UsageError, match=message):
+        engine.advance(time)
+    engine.push(STREAM, [GOOD], time=1)
+    assert engine.statistics.elements == 1
+
+
+NOT_TRIPLES: list[tuple[Any, str]] = [
+    (GOOD, r"a triple is \(subject, predicate, object\), and triples are a list of such: not '<http"),
+    (terms("a", 1), r"triples are a list of such: not rdflib"),
+    ("<a> <b> <c> .", "a list of .*, not '<a> <b> <c> .'"),
+    (b"<a> <b> <c> .", "a list of"),
+    (5, "a list of .*, not 5"),
+    (None, "not None"),
+    ([GOOD[:2]], "a triple is"),
+    ([(*GOOD, A)], "a triple is"),
+    ([5], "a triple is .*not 5"),
+    ([(A, V, 5)], "an rdflib term or a text in N-Triples syntax, not 5"),
+    ([(A, V, None)], "not None"),
+    ([(A, V, Variable("x"))], "not an RDF term"),
+]
+
+
+@pytest.mark.parametrize(("triples", "message"), NOT_TRIPLES)
+def test_what_is_no_triple(engine: Engine, triples: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        engine.push(STREAM, triples, time=1)
+    assert engine.statistics.elements == 0
+
+
+NOT_TERMS: list[tuple[tuple[Any, Any, Any], str]] = [
+    ((A, V, "words"), "words is not a term in N-Triples syntax: <iri>, "),
+    ((A, V, ""), "an empty text is not a term"),
+    ((A, V, "<http://ex.org/un closed>"), "is not a term"),
+    ((A, V, '"unclosed'), "is not a term"),
+    ((A, V, '"a"@'), "is not a term"),
+    ((A, V, '"a\\x"'), r"unknown escape \\x"),
+    ((A, V, '"\ud800"'), "half a character"),
+    ((A, V, "?x"), "is not a term"),
+    ((URIRef("a b"), URIRef(EX + "v"), Literal(1)), "<a b> is not a term"),
+    (('"a"', V, ONE), 'the subject of a triple is an IRI or a blank node, not "a"'),
+    ((Literal("a"), V, ONE), "the subject of a triple is"),
+    ((A, '"v"', ONE), 'the predicate of a triple is an IRI, not "v"'),
+    ((A, BNode("v"), ONE), "the predicate of a triple is an IRI, not _:v"),
+]
+
+
+@pytest.mark.parametrize(("triple", "message"), NOT_TERMS)
+@pytest.mark.parametrize("batch", [1, 3])
+def test_an_element_with_a_term_that_is_none(batch: int, triple: Any, message: str) -> None:
+    """It is left out as a whole, and alone."""
+    engine = Engine(batch=batch)
+    query = engine.register(VALUES)
+
+    def push_all() -> None:
+        engine.push(STREAM, [texts("a", 1)], time=1)
+        engine.push(STREAM, [texts("b", 2), triple, texts("c", 3)], time=2)
+
+    with pytest.raises(DataError, match=f"an element pushed to <{STREAM}>: .*{message}"):
+        push_all()
+        engine.push(STREAM, [texts("d", 4)], time=3)
+    engine.push(STREAM, [texts("e", 5)], time=4)
+    engine.flush()
+    found = [row[2] for row in seen(query.results())]
+    assert found in (["a", "e"], ["a", "d", "e"])
+    with pytest.raises(DataError, match=message):
+        Engine().register(LABELS, static=[[GOOD, triple]])
+
+
+@pytest.mark.parametrize("batch", [1, 3, 10])
+def test_malformed_elements_can_be_skipped(batch: int) -> None:
+    reports: list[DataError] = []
+    engine = Engine(batch=batch, on_error="skip", report=reports.append)
+    query = engine.register(VALUES)
+    for time, (triple, _) in enumerate(NOT_TERMS):
+        engine.push(STREAM, [texts("a", time), triple], time=time)
+        engine.push(STREAM, [texts("b", time)], time=time)
+    engine.finish()
+    assert [row[2:] for row in seen(query.results())] == [("b", time) for time in range(len(NOT_TERMS))]
+    assert engine.statistics.malformed == len(reports) == len(NOT_TERMS)
+    assert engine.statistics.elements == len(NOT_TERMS)
+
+
+def test_all_that_is_wrong_in_a_batch_is_named() -> None:
+    engine = Engine(batch=3)
+    engine.register(VALUES)
+    for word in ("one", "two"):
+        engine.push(STREAM, [(A, V, word)], time=1)
+    with pytest.raises(DataError, match="one is not a term") as caught:
+        engine.push(STREAM, [GOOD], time=1)
+    assert any("two is not a term" in note for note in caught.value.__notes__)
+    assert engine.statistics.elements == 1
+
+
+def wrong_tables() -> Iterable[tuple[Any, type[CqelsError], str]]:
+    good = table(ROWS)
+    yield good.drop_columns(["object"]), DataError, "no column object"
+    yield good.drop_columns(["time"]), DataError, "no column time"
+    yield good.to_pylist(), UsageError, "an Arrow table or reader, not list"
+    yield "s.csv", UsageError, "an Arrow table or reader, not str"
+    wrong = good.set_column(3, "object", pa.array([ONE, ONE, "words", ONE]))
+    yield wrong, DataError, "row:3: the object: words is not a term"
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_tables_that_are_none(engine: Engine, place: int) -> None:
+    wrong, kind, message = list(wrong_tables())[place]
+    with pytest.raises(kind, match=message):
+        engine.push_batch(STREAM, wrong)
+    engine.push(STREAM, [GOOD], time=100)
+    assert engine.statistics.event_time == 100
+
+
+def test_malformed_rows_can_be_skipped() -> None:
+    reports: list[DataError] = []
+    engine = Engine(on_error="skip", report=reports.append)
+    query = engine.register(VALUES)
+    wrong = list(wrong_tables())[-1][0]
+    engine.push_batch(STREAM, wrong)
+    assert [row[2] for row in seen(query.results())] == ["a", "b", "a"]
+    assert [str(report)[:6] for report in reports] == ["row:3:"]
+    assert engine.statistics.malformed == 1
+
+
+@pytest.mark.parametrize("wrong", [5, None, [GOOD], [5]])
+def test_sources_that_are_none(engine: Engine, wrong: Any) -> None:
+    with pytest.raises(UsageError, match='a file, "-", an Arrow table or reader, or batches of elements'):
+        engine.run({STREAM: wrong})
+
+
+def test_streams_and_sources_must_fit(engine: Engine) -> None:
+    unknown = rf"no registered query reads the stream <{OTHER}>; streams read: <{STREAM}>"
+    with pytest.raises(UsageError, match=unknown):
+        engine.push(OTHER, [GOOD], time=1)
+    with pytest.raises(UsageError, match=unknown):
+        engine.push_batch(OTHER, table(ROWS))
+    with pytest.raises(UsageError, match=unknown):
+        engine.run({STREAM: table(ROWS), OTHER: table(ROWS)})
+    engine.register(PREFIX + "SELECT * { STREAM :t [NOW] { ?s :v ?v } }")
+    with pytest.raises(UsageError, match=f"no source was given for <{OTHER}>"):
+        engine.run({STREAM: table(ROWS)})
+    with pytest.raises(UsageError, match="there is no file"):
+        engine.run({STREAM: "none.nq", OTHER: table(ROWS)})
+    with pytest.raises(UsageError, match="streams read: none"):
+        Engine().push(STREAM, [GOOD], time=1)
+
+
+QUERIES: list[tuple[Any, type[CqelsError], str]] = [
+    ("SELECT", QuerySyntaxError, ":1:"),
+    ("SELECT * { ?s ?p ?o }", CqelsError, "STREAM <"),
+    (PREFIX + "DESCRIBE ?s { STREAM :s [NOW] { ?s :v ?v } }", UnsupportedQuery, "CONSTRUCT"),
+    (None, UsageError, "a query is a text, not None"),
+    (b"SELECT", UsageError, "a query is a text"),
+]
+
+
+@pytest.mark.parametrize(("text", "kind", "message"), QUERIES)
+def test_queries_that_are_none(engine: Engine, text: Any, kind: type[CqelsError], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        engine.register(text)
+    with pytest.raises(kind):
+        compile_query(text)
+    engine.push(STREAM, [GOOD], time=1)
+    assert engine.statistics.results == 1
+
+
+def test_messages_name_the_source_of_a_query() -> None:
+    with pytest.raises(QuerySyntaxError, match=r"^hot\.rq:2:"):
+        Engine().register("SELECT *\nWHERE STREAM", source="hot.rq")
+
+
+STATIC: list[tuple[Any, type[CqelsError], str]] = [
+    (5, UsageError, "a file, N-Triples as bytes, triples, or an rdflib Graph"),
+    ([5], UsageError, "a file, N-Triples as bytes, triples, or an rdflib Graph"),
+    ("none.ttl", UsageError, "none.ttl"),
+    (["data.xlsx"], UsageError, "data.xlsx"),
+    (b"<http://ex.org/a> <http://ex.org/label> .", DataError, "<static data>:1"),
+    ([GOOD], UsageError, "triples are a list of such"),
+]
+
+
+@pytest.mark.parametrize(("static", "kind", "message"), STATIC)
+def test_static_data_that_is_none(engine: Engine, static: Any, kind: type[CqelsError], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        engine.register(LABELS, static=static)
+    one = static[0] if isinstance(static, list) else static
+    with pytest.raises(kind, match=message):
+        engine.register(LABELS, static_graphs={EX + "g": one})
+    engine.push(STREAM, [GOOD], time=1)
+    assert engine.statistics.results == 1
+
+
+CLOSED: dict[str, Callable[[Engine], object]] = {
+    "register": lambda engine: engine.register(COUNT),
+    "push": lambda engine: engine.push(STREAM, [GOOD], time=9),
+    "push_batch": lambda engine: engine.push_batch(STREAM, table(ROWS)),
+    "advance": lambda engine: engine.advance(9),
+    "run": lambda engine: engine.run({STREAM: table(ROWS)}),
+}
+
+
+@pytest.mark.parametrize("method", CLOSED)
+def test_after_the_end_there_is_nothing_more(engine: Engine, method: str) -> None:
+    engine.finish()
+    for _ in range(2):
+        with pytest.raises(UsageError, match="the engine's streams have ended: make a new engine"):
+            CLOSED[method](engine)
+    engine.flush()
+    engine.finish()
+
+
+def test_a_query_can_leave_after_the_end() -> None:
+    engine = Engine()
+    query = engine.register(VALUES)
+    engine.push(STREAM, [GOOD], time=1)
+    engine.finish()
+    engine.unregister(query)
+    assert len(list(query.results())) == 1
+
+
+@pytest.mark.parametrize("method", CLOSED)
+def test_after_a_failure_in_the_middle_there_is_no_going_on(
+    engine: Engine, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine._runner, "push", fail)
+        with pytest.raises(MemoryError):
+            engine.push(STREAM, [GOOD], time=1)
+    with pytest.raises(RunError, match=r"the engine has failed \(MemoryError: no room\): make a new one"):
+        CLOSED[method](engine)
+
+
+def test_another_engines_query() -> None:
+    engine, other = Engine(), Engine()
+    query: Query = other.register(VALUES)
+    with pytest.raises(UsageError, match="not registered here"):
+        engine.unregister(query)
+    assert iri("a") == A
