@@ -140,7 +140,7 @@ def _join(node: plan.JoinAll, operator: MultiwayJoin) -> str:
     for number, child in enumerate(node.inputs, 1):
         keys = [_names(child.variables[c] for c in columns) for columns in operator.layout.probed(number - 1)]
         indexes.append(f"input {number} by " + (" or ".join(f"({key})" for key in keys) if keys else "(nothing)"))
-    results = "; results as trees of pointers, found by what expires" if node.retract else ""
+    results = "; what expires finds its results by the same indexes" if node.retract else ""
     loose = f"; {_names(sorted(node.loose))} compared, as it may be unbound" if node.loose else ""
     return (
         f"join of {len(node.inputs)}, probing the input with the fewest matches first; ring indexes: "

@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.join import RING_TOP
 from cqels_py.kernels.order import order_terms
+from cqels_py.kernels.ring_index import RING_TOP
 
 BAG_WORDS = 6
 _OFFSET, _LOG, _SIZE = range(3)

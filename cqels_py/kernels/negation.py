@@ -1,7 +1,7 @@
 """Negation (Algorithm 8) and its opposite: left mappings without, or with, a right mapping of the same key.
 
 The state is that of a join with two ports, the left mappings (0) and the keys of the right ones (1), each with a ring index
-over the key: `left_index` and `right_index`.
+over the key, `left_index` and `right_index`, in one group: a key has one entry with both rings.
 """
 
 from __future__ import annotations
@@ -9,46 +9,40 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.join import (
-    AT,
+from cqels_py.kernels.join import AT, CURSOR_FIELDS, INSERTING, NEW, OUT, PHASE, PROBING, ROW
+from cqels_py.kernels.ring_index import (
     BASE,
-    CURSOR_FIELDS,
     DONE,
     FIRST_INDEX,
     FULL,
     INDEX_FIELDS,
-    INSERTING,
     KEY_FIRST,
     KEY_WIDTH,
     LAST_INDEX,
-    NEW,
+    LOW,
+    MEMBER,
     NOT_STORED,
-    OUT,
     OUT_FULL,
-    PHASE,
     PORT_FIELDS,
-    PROBING,
-    ROW,
-    TABLE,
-    TABLE_MASK,
+    SHIFT,
+    SIZE_BITS,
+    SIZE_MASK,
     WIDTH,
-    _entry,
-    _equal_leaf,
-    _insert,
-    _key_of_leaf,
-    _remove,
+    equal_leaf,
+    find_leaf,
+    insert,
+    remove,
 )
 
 FOUND, RING_AT = 6, 7
 assert CURSOR_FIELDS > RING_AT
 
-_LOW = np.int64(0xFFFFFFFF)
-_SHIFT = np.int64(32)
-
 
 @jit_inline
 def _same_key(index, leaf, other_index, other_leaf, indexes, key_columns, cells):
     """Do two leaves agree in the key columns of their indexes? (Keys of several ids are told apart by their ids.)"""
+    if indexes[index * INDEX_FIELDS + KEY_WIDTH] == 1:
+        return True
     first = indexes[index * INDEX_FIELDS + KEY_FIRST]
     other_first = indexes[other_index * INDEX_FIELDS + KEY_FIRST]
     for k in range(indexes[index * INDEX_FIELDS + KEY_WIDTH]):
@@ -58,20 +52,18 @@ def _same_key(index, leaf, other_index, other_leaf, indexes, key_columns, cells)
 
 
 @jit_inline
-def _any_right(index, leaf, right_index, ports, indexes, key_columns, cells, tables, rings):
-    """Is there a right mapping with the key that `leaf` has by `index`?"""
-    key = _key_of_leaf(
-        cells, leaf, key_columns, indexes[index * INDEX_FIELDS + KEY_FIRST], indexes[index * INDEX_FIELDS + KEY_WIDTH]
-    )
-    at = _entry(
-        tables, indexes[right_index * INDEX_FIELDS + TABLE], indexes[right_index * INDEX_FIELDS + TABLE_MASK], key
-    )
-    if at < 0:
+def _any_right(at, index, leaf, right_index, ports, indexes, key_columns, cells, tables, rings):
+    """Is there a right mapping, in the entry `at`, with the key that `leaf` has by `index`?"""
+    ring = at + indexes[right_index * INDEX_FIELDS + MEMBER]
+    if at < 0 or tables[ring] < 0:
         return False
-    mask = (np.int64(1) << (tables[at + 2] >> _SHIFT)) - 1
-    head = tables[at + 2] & _LOW
-    for i in range(tables[at + 3]):
-        slot = np.int64(rings[tables[at + 1] + ((head + i) & mask)])
+    if indexes[index * INDEX_FIELDS + KEY_WIDTH] == 1:
+        return tables[ring + 1] & LOW > 0
+    mask = (np.int64(1) << (tables[ring] & SIZE_MASK)) - 1
+    offset = tables[ring] >> SIZE_BITS
+    head = tables[ring + 1] >> SHIFT
+    for i in range(tables[ring + 1] & LOW):
+        slot = np.int64(rings[offset + ((head + i) & mask)])
         other = ports[1 * PORT_FIELDS + BASE] + slot * ports[1 * PORT_FIELDS + WIDTH]
         if _same_key(index, leaf, right_index, other, indexes, key_columns, cells):
             return True
@@ -87,6 +79,7 @@ def step(
     cursor,
     ports,
     indexes,
+    groups,
     left_index,
     right_index,
     key_columns,
@@ -110,38 +103,49 @@ def step(
         row = cursor[ROW]
         p = np.int64(row_port[row])
         slot = np.int64(row_slot[row])
-        leaf = ports[p * PORT_FIELDS + BASE] + slot * ports[p * PORT_FIELDS + WIDTH]
+        base = ports[p * PORT_FIELDS + BASE]
+        width = ports[p * PORT_FIELDS + WIDTH]
+        leaf = base + slot * width
+        mine = left_index if p == 0 else right_index
+        at = np.int64(-1)
         if cursor[PHASE] == NEW:
             cursor[AT] = ports[p * PORT_FIELDS + FIRST_INDEX]
             if row_sign[row] < 0:
-                if ports[p * PORT_FIELDS + FULL] >= 0:
-                    slot = _equal_leaf(
-                        ports[p * PORT_FIELDS + FULL],
-                        indexes,
-                        key_columns,
-                        cells,
-                        ports[p * PORT_FIELDS + BASE],
-                        leaf,
-                        ports[p * PORT_FIELDS + WIDTH],
-                        tables,
-                        rings,
-                    )
+                full = ports[p * PORT_FIELDS + FULL]
+                if full >= 0:
+                    slot = equal_leaf(full, indexes, groups, key_columns, cells, base, leaf, width, tables, rings)
                     if slot < 0:
                         return NOT_STORED
                     row_slot[row] = np.int32(slot)
-                    leaf = ports[p * PORT_FIELDS + BASE] + slot * ports[p * PORT_FIELDS + WIDTH]
+                    leaf = base + slot * width
                 for index in range(ports[p * PORT_FIELDS + FIRST_INDEX], ports[p * PORT_FIELDS + LAST_INDEX]):
-                    _remove(index, indexes, key_columns, cells, leaf, slot, tables, rings, positions)
+                    entry = find_leaf(index, indexes, groups, key_columns, cells, leaf, tables)
+                    remove(index, entry, indexes, groups, slot, tables, rings, positions)
+                    if index == mine:
+                        at = entry
                 cursor[AT] = ports[p * PORT_FIELDS + LAST_INDEX]
-            mine = left_index if p == 0 else right_index
-            found = _any_right(mine, leaf, right_index, ports, indexes, key_columns, cells, tables, rings)
+            else:
+                at = find_leaf(mine, indexes, groups, key_columns, cells, leaf, tables)
+            found = _any_right(at, mine, leaf, right_index, ports, indexes, key_columns, cells, tables, rings)
             cursor[FOUND] = 1 if found else 0
             cursor[RING_AT] = 0
             cursor[PHASE] = INSERTING
         if cursor[PHASE] == INSERTING:
             while cursor[AT] < ports[p * PORT_FIELDS + LAST_INDEX]:
-                status = _insert(
-                    cursor[AT], indexes, key_columns, cells, leaf, slot, tables, rings, ring_meta, positions
+                known = at if cursor[AT] == mine else np.int64(-1)
+                status = insert(
+                    cursor[AT],
+                    known,
+                    indexes,
+                    groups,
+                    key_columns,
+                    cells,
+                    leaf,
+                    slot,
+                    tables,
+                    rings,
+                    ring_meta,
+                    positions,
                 )
                 if status != DONE:
                     return status
@@ -159,22 +163,16 @@ def step(
                 cursor[OUT] = k + 1
         elif not found:
             # The first right mapping of its key has come, or the last has gone.
-            key = _key_of_leaf(
-                cells,
-                leaf,
-                key_columns,
-                indexes[right_index * INDEX_FIELDS + KEY_FIRST],
-                indexes[right_index * INDEX_FIELDS + KEY_WIDTH],
-            )
-            at = _entry(
-                tables, indexes[left_index * INDEX_FIELDS + TABLE], indexes[left_index * INDEX_FIELDS + TABLE_MASK], key
-            )
-            if at >= 0:
-                mask = (np.int64(1) << (tables[at + 2] >> _SHIFT)) - 1
-                head = tables[at + 2] & _LOW
+            if at < 0:
+                at = find_leaf(right_index, indexes, groups, key_columns, cells, leaf, tables)
+            ring = at + indexes[left_index * INDEX_FIELDS + MEMBER]
+            if tables[ring] >= 0:
+                mask = (np.int64(1) << (tables[ring] & SIZE_MASK)) - 1
+                offset = tables[ring] >> SIZE_BITS
+                head = tables[ring + 1] >> SHIFT
                 sign = row_sign[row] if wanted else -row_sign[row]
-                while cursor[RING_AT] < tables[at + 3]:
-                    other = np.int64(rings[tables[at + 1] + ((head + cursor[RING_AT]) & mask)])
+                while cursor[RING_AT] < tables[ring + 1] & LOW:
+                    other = np.int64(rings[offset + ((head + cursor[RING_AT]) & mask)])
                     other_leaf = ports[0 * PORT_FIELDS + BASE] + other * ports[0 * PORT_FIELDS + WIDTH]
                     if _same_key(right_index, leaf, left_index, other_leaf, indexes, key_columns, cells):
                         if k == room:

@@ -76,7 +76,7 @@ class Once:
 class JoinAll:
     """The n-ary join. `in_order`: that input's mappings leave in the order in which they came.
 
-    `loose` variables may be unbound in an input. `retract`: results are kept as trees, to be withdrawn when a leaf goes.
+    `loose` variables may be unbound in an input. `retract`: results are withdrawn when a leaf goes.
     """
 
     inputs: tuple[Node, ...]

@@ -1,6 +1,6 @@
-"""What an n-ary join remembers: leaf mappings, ring indexes over them, and the trees of results (sections 3.1 to 3.4).
+"""What an n-ary join remembers: leaf mappings, and ring indexes over them (sections 3.1 to 3.4).
 
-Everything is in flat arrays that `kernels.join` works on; here they are laid out, grown and purged.
+Everything is in flat arrays that `kernels.ring_index` and `kernels.join` work on; here they are laid out, grown and purged.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.kernels import join as kernel
+from cqels_py.kernels import join as join_kernel
+from cqels_py.kernels import ring_index as kernel
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -19,7 +20,6 @@ Int32 = npt.NDArray[np.int32]
 _FIRST_CAPACITY = 64
 _FIRST_TABLE = 64
 _FIRST_RINGS = 1024
-_FIRST_RESULTS = 256
 _MOST_KEYS = 3
 OUT_ROWS = 8192
 """Results a chunk: small enough that a chunk's columns stay in the processor's cache."""
@@ -53,6 +53,7 @@ class JoinLayout:
         n = len(self.ports)
         self.choices = np.full((1 << n) * n, -1, np.int64)
         self.checks = np.zeros((1 << n) * n, np.int64)
+        self.binds = np.array([self._binds(bound, q) for bound in range(1 << n) for q in range(n)], np.bool_)
         self._columns: list[list[tuple[int, ...]]] = [[] for _ in range(n)]
         keys = {(bound, q): self._key(bound, q) for bound in range(1, 1 << n) for q in range(n) if not bound >> q & 1}
         self._simplify(keys)
@@ -104,20 +105,26 @@ class JoinLayout:
                 mask |= 1 << c
         return mask
 
+    def _binds(self, bound: int, q: int) -> bool:
+        """Does port q, joined to the bound ones, bind a variable that a later port is compared by?"""
+        if self.loose:
+            return True
+        later = self._bound_variables(~(bound | 1 << q) & (1 << len(self.ports)) - 1)
+        return bool((set(self.ports[q].variables) - self._bound_variables(bound)) & later)
+
     def loose_mask(self, q: int) -> int:
         return sum(1 << c for c, v in enumerate(self.ports[q].variables) if v in self.loose)
 
 
 class JoinState:
-    """Arrays of one join. `remember`: results are kept as trees, so that expired leaves find what they produced."""
+    """Arrays of one join."""
 
-    def __init__(self, layout: JoinLayout, *, remember: bool) -> None:
+    def __init__(self, layout: JoinLayout) -> None:
         self.layout = layout
-        self.remember = remember
         n = len(layout.ports)
         self.n = n
         self.n_variables = 1 + max((v for port in layout.ports for v in port.variables), default=-1)
-        self.variable_of = np.zeros((n, kernel.COLUMNS), np.int64)
+        self.variable_of = np.zeros((n, join_kernel.COLUMNS), np.int64)
         self.ports = np.zeros((n, kernel.PORT_FIELDS), np.int64)
         for p, port in enumerate(layout.ports):
             self.variable_of[p, : len(port.variables)] = port.variables
@@ -130,41 +137,53 @@ class JoinState:
             self.ports[p, kernel.LOOSE] = layout.loose_mask(p)
         self._init_indexes(layout)
         self.cells: Int64 = np.zeros(0, np.int64)
-        self.chains: Int32 = np.zeros(0, np.int32)
         self.positions: Int32 = np.zeros(1, np.int32)
         self.free: Int32 = np.zeros((n, 0), np.int32)
         self.free_meta = np.zeros(n, np.int64)
         self.rings: Int32 = np.zeros(_FIRST_RINGS, np.int32)
         self.ring_meta = np.full(kernel.RING_FIELDS, -1, np.int64)
         self.ring_meta[kernel.RING_TOP] = 0
-        self.results: Int32 = np.zeros(3 * n * (_FIRST_RESULTS if remember else 0), np.int32)
-        self.result_meta = np.array([0, -1], np.int64)
-        self.cursor = np.zeros(kernel.CURSOR_FIELDS, np.int64)
-        self.stack = np.zeros((n, kernel.STACK_FIELDS), np.int64)
-        self.bindings = np.zeros((n + 1, max(self.n_variables, 1)), np.int64)
+        self.cursor = np.zeros(join_kernel.CURSOR_FIELDS, np.int64)
+        self.stack = np.zeros(n * join_kernel.STACK_FIELDS, np.int64)
+        self.found = np.zeros(len(self.groups) * join_kernel.FOUND_FIELDS, np.int64)
+        self.bindings = np.zeros((n + 1) * max(self.n_variables, 1), np.int64)
+        # Where a variable may be unbound, what is bound depends on the depth; else all depths share one row of bindings.
+        self.binding_stride = self.n_variables if layout.loose else 0
         self.chosen = np.zeros(n, np.int64)
         # Kernels index flat views: two-dimensional access costs them a multiplication and two loads each.
         self.flat_ports = self.ports.reshape(-1)
         self.flat_indexes = self.indexes.reshape(-1)
+        self.flat_groups = self.groups.reshape(-1)
+        self.flat_variables = self.variable_of.reshape(-1)
         self._lay_out([_FIRST_CAPACITY] * n)
 
     def _init_indexes(self, layout: JoinLayout) -> None:
-        k = len(layout.indexes)
-        self.indexes = np.zeros((k, kernel.INDEX_FIELDS), np.int64)
+        """Indexes of several ports over the same variables share a table."""
+        self.indexes = np.zeros((len(layout.indexes), kernel.INDEX_FIELDS), np.int64)
+        members: dict[tuple[int, ...], int] = {}
         key_columns: list[int] = []
         key_variables: list[int] = []
         for i, index in enumerate(layout.indexes):
+            variables = layout.ports[index.port].variables
+            columns = sorted(index.columns, key=lambda c: variables[c])
+            key = tuple(variables[c] for c in columns)
+            members[key] = members.get(key, 0) + 1
             self.indexes[i, kernel.PORT] = index.port
+            self.indexes[i, kernel.GROUP] = list(members).index(key)
+            self.indexes[i, kernel.MEMBER] = kernel.RINGS + 2 * (members[key] - 1)
             self.indexes[i, kernel.KEY_FIRST] = len(key_columns)
-            self.indexes[i, kernel.KEY_WIDTH] = len(index.columns)
-            self.indexes[i, kernel.TABLE] = i * _FIRST_TABLE * kernel.ENTRY
-            self.indexes[i, kernel.TABLE_MASK] = _FIRST_TABLE - 1
+            self.indexes[i, kernel.KEY_WIDTH] = len(columns)
             self.indexes[i, kernel.POSITIONS] = -1
-            key_columns += index.columns
-            key_variables += [layout.ports[index.port].variables[c] for c in index.columns]
+            key_columns += columns
+            key_variables += key
         self.key_columns = np.array([*key_columns, 0], np.int64)
         self.key_variables = np.array([*key_variables, 0], np.int64)
-        self.tables: Int64 = np.zeros(k * _FIRST_TABLE * kernel.ENTRY, np.int64)
+        self.groups = np.zeros((len(members), kernel.GROUP_FIELDS), np.int64)
+        self.groups[:, kernel.STRIDE] = [kernel.RINGS + 2 * count for count in members.values()]
+        self.groups[:, kernel.TABLE_MASK] = _FIRST_TABLE - 1
+        sizes = _FIRST_TABLE * self.groups[:, kernel.STRIDE]
+        self.groups[:, kernel.TABLE] = np.cumsum(sizes) - sizes
+        self.tables: Int64 = np.zeros(int(sizes.sum()), np.int64)
 
     # --- leaves ---------------------------------------------------------------------------------------------------
 
@@ -191,9 +210,8 @@ class JoinState:
         old_ports = self.ports.copy()
         widths = old_ports[:, kernel.WIDTH]
         cells = np.zeros(int(sum(w * c for w, c in zip(widths, capacities, strict=True))), np.int64)
-        chains = np.full(sum(capacities) if self.remember else 1, -1, np.int32)
         free = np.zeros((self.n, max(capacities)), np.int32)
-        base = chain = 0
+        base = 0
         for p, capacity in enumerate(capacities):
             old_capacity, width = self.capacity(p), int(widths[p])
             in_order = self.layout.ports[p].in_order
@@ -203,22 +221,11 @@ class JoinState:
                 head = int(old_ports[p, kernel.HEAD])
                 moved = (head + ((slots - head) & (old_capacity - 1))) & (capacity - 1)
                 kernel.renumber_slots(
-                    p,
-                    old_ports.reshape(-1),
-                    self.flat_indexes,
-                    self.tables,
-                    self.rings,
-                    self.results,
-                    self.result_meta,
-                    self.n,
-                    capacity - 1,
+                    p, old_ports.reshape(-1), self.flat_indexes, self.flat_groups, self.tables, self.rings, capacity - 1
                 )
             old_base = int(old_ports[p, kernel.BASE])
             old_cells = self.cells[old_base : old_base + old_capacity * width].reshape(old_capacity, width)
             cells[base : base + capacity * width].reshape(capacity, width)[moved] = old_cells
-            if self.remember:
-                old_chain = int(old_ports[p, kernel.CHAIN])
-                chains[chain + moved] = self.chains[old_chain : old_chain + old_capacity]
             if not in_order:
                 kept = int(self.free_meta[p])
                 added = np.arange(old_capacity, capacity, dtype=np.int32)
@@ -226,11 +233,9 @@ class JoinState:
                 free[p, kept : kept + len(added)] = added
                 self.free_meta[p] = kept + len(added)
             self.ports[p, kernel.BASE] = base
-            self.ports[p, kernel.CHAIN] = chain
             self.ports[p, kernel.MASK] = capacity - 1
             base += capacity * width
-            chain += capacity
-        self.cells, self.chains, self.free = cells, chains, free
+        self.cells, self.free = cells, free
         self._lay_out_positions(old_ports)
 
     def _lay_out_positions(self, old_ports: Int64) -> None:
@@ -263,21 +268,21 @@ class JoinState:
             self._grow_tables()
         elif status == kernel.RINGS_FULL:
             self.rings = np.concatenate([self.rings, np.zeros_like(self.rings)])
-        elif status == kernel.RESULTS_FULL:
-            self.results = np.concatenate([self.results, np.zeros_like(self.results)])
         else:
             raise AssertionError(f"a retracted mapping was never inserted (status {status})")
 
     def _grow_tables(self) -> None:
         """Purge entries with a zero counter, all at once (3.4), and enlarge the tables that are full without them."""
-        live = self.indexes[:, kernel.TABLE_USED] - self.indexes[:, kernel.TABLE_ZERO]
-        size = self.indexes[:, kernel.TABLE_MASK] + 1
+        live = self.groups[:, kernel.USED] - self.groups[:, kernel.ZERO]
+        size = self.groups[:, kernel.TABLE_MASK] + 1
         for i in range(len(size)):
             while live[i] * 3 > size[i]:
                 size[i] *= 2
-        base = np.concatenate([[0], np.cumsum(size * kernel.ENTRY)[:-1]]).astype(np.int64)
-        tables = np.zeros(int(size.sum()) * kernel.ENTRY, np.int64)
-        kernel.enter_tables(self.tables, self.flat_indexes, tables, base, size - 1, self.rings, self.ring_meta)
+        words = size * self.groups[:, kernel.STRIDE]
+        tables = np.zeros(int(words.sum()), np.int64)
+        kernel.enter_tables(
+            self.tables, self.flat_groups, tables, np.cumsum(words) - words, size - 1, self.rings, self.ring_meta
+        )
         self.tables = tables
 
     def live_ids(self) -> Int64:
@@ -285,15 +290,6 @@ class JoinState:
         return self.cells
 
     @property
-    def live_results(self) -> int:
-        """Results kept now (those of `remember`)."""
-        free, node = 0, int(self.result_meta[kernel.RESULT_FREE])
-        while node >= 0:
-            free += 1
-            node = int(self.results[node * 3 * self.n + 2 * self.n])
-        return int(self.result_meta[kernel.RESULT_TOP]) - free
-
-    @property
     def nbytes(self) -> int:
-        arrays = (self.cells, self.chains, self.positions, self.free, self.rings, self.results, self.tables)
+        arrays = (self.cells, self.positions, self.free, self.rings, self.tables)
         return sum(array.nbytes for array in arrays)

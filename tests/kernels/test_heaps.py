@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cqels_py.kernels import heaps
-from cqels_py.kernels.join import RING_FIELDS, RING_TOP
+from cqels_py.kernels.ring_index import RING_FIELDS, RING_TOP
 from tests.operators.plain_dictionary import inline_id
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")

@@ -14,7 +14,7 @@ from cqels_py.batches.elements import Ids
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import aggregate as kernel
-from cqels_py.kernels.join import RING_FIELDS, RING_TOP
+from cqels_py.kernels.ring_index import RING_FIELDS, RING_TOP
 from cqels_py.state.key_table import KeyTable
 
 FUNCTIONS = {

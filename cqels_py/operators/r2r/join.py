@@ -1,7 +1,8 @@
-"""The n-ary join (section 3.1, Algorithms 3 to 5)."""
+"""The n-ary join (section 3.1, Algorithms 4 and 5)."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from cqels_py.batches.delta import Delta, concatenate
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import join as kernel
+from cqels_py.kernels import ring_index
+from cqels_py.kernels.merge import merge_rows
 from cqels_py.state.join_state import OUT_ROWS, JoinLayout, JoinPort, JoinState
 
 
@@ -45,25 +48,23 @@ def merged_rows(state: JoinState, deltas: Sequence[Delta]) -> LeafRows:
             for port, delta in zip(state.layout.ports, deltas, strict=True)
         ]
     )
-    starts = np.zeros(len(deltas) + 1, np.int64)
-    starts[1:] = np.cumsum([len(delta) for delta in deltas])
+    lengths = [len(delta) for delta in deltas]
+    starts = np.array([0, *itertools.accumulate(lengths)], np.int64)
     slots = np.empty(starts[-1], np.int32)
     for p, delta in enumerate(deltas):
         if len(delta):
-            kernel.load(
+            ring_index.load(
                 p, state.flat_ports, state.cells, delta.columns, delta.sign, state.free, state.free_meta,
                 slots[starts[p] : starts[p + 1]],
             )  # fmt: skip
     ticks = np.concatenate([delta.tick for delta in deltas])
     signs = np.concatenate([delta.sign for delta in deltas])
-    sizes = np.diff(starts)
-    if np.count_nonzero(sizes) == 1:
-        return LeafRows(np.full(len(ticks), int(np.argmax(sizes)), np.int32), slots, ticks, signs, slots.copy())
-    order = np.empty(len(ticks), np.int64)
-    ports = np.empty(len(ticks), np.int32)
-    kernel.merge_by_tick(ticks, starts, order, ports)
-    slots = slots[order]
-    return LeafRows(ports, slots, ticks[order], signs[order], slots.copy())
+    if max(lengths) == len(ticks):
+        merged = np.full(len(ticks), lengths.index(len(ticks)), np.int32), slots, ticks, signs
+    else:
+        merged = np.empty_like(slots), np.empty_like(slots), np.empty_like(ticks), np.empty_like(signs)
+        merge_rows(ticks, signs, slots, starts, *merged)
+    return LeafRows(*merged, placed=merged[1].copy())
 
 
 class MultiwayJoin:
@@ -90,7 +91,8 @@ class MultiwayJoin:
             for variables, ordered in zip(inputs, in_order, strict=True)
         ]
         self.layout = JoinLayout(ports, frozenset(number[name] for name in loose))
-        self.state = JoinState(self.layout, remember=retract)
+        self.state = JoinState(self.layout)
+        self._retract = retract
         self._widths = [len(variables) for variables in inputs]
         self._locate(inputs, output, loose)
 
@@ -118,8 +120,8 @@ class MultiwayJoin:
         rows = merged_rows(state, deltas)
         cursor = state.cursor
         cursor[: kernel.PROBES] = 0
-        status = kernel.OUT_FULL
-        while status != kernel.DONE:
+        status = ring_index.OUT_FULL
+        while status != ring_index.DONE:
             pointers = np.empty((state.n, OUT_ROWS), np.int32)
             out_tick = np.empty(OUT_ROWS, np.int32)
             out_sign = np.empty(OUT_ROWS, np.int8)
@@ -127,12 +129,12 @@ class MultiwayJoin:
             while True:
                 status = kernel.step(
                     rows.port, rows.slot, rows.tick, rows.sign, cursor, state.flat_ports, state.flat_indexes,
-                    state.key_columns, state.key_variables, state.variable_of.reshape(-1), self.layout.choices,
-                    self.layout.checks, state.cells, state.tables, state.rings, state.ring_meta, state.positions,
-                    state.chains, state.results, state.result_meta, state.stack.reshape(-1), state.bindings.reshape(-1),
-                    state.chosen, pointers.reshape(-1), out_tick, out_sign, state.remember,
+                    state.flat_groups, state.key_columns, state.key_variables, state.flat_variables, self.layout.choices,
+                    self.layout.checks, self.layout.binds, state.cells, state.tables, state.rings, state.ring_meta,
+                    state.positions, state.found, state.stack, state.bindings, state.binding_stride, state.chosen,
+                    pointers.reshape(-1), out_tick, out_sign, self._retract,
                 )  # fmt: skip
-                if status in (kernel.DONE, kernel.OUT_FULL):
+                if status in (ring_index.DONE, ring_index.OUT_FULL):
                     break
                 state.grow(status)
             made = int(cursor[kernel.OUT])

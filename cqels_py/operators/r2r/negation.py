@@ -12,6 +12,7 @@ from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import join as join_kernel
 from cqels_py.kernels import negation as kernel
+from cqels_py.kernels import ring_index
 from cqels_py.operators.r2r.join import merged_rows
 from cqels_py.state.join_state import OUT_ROWS, JoinLayout, JoinPort, JoinState
 
@@ -34,7 +35,7 @@ class Negation:
             JoinPort(tuple(number[name] for name in key), in_order[RIGHT]),
         ]
         self.layout = JoinLayout(ports, frozenset())
-        self.state = JoinState(self.layout, remember=False)
+        self.state = JoinState(self.layout)
         self._widths = [len(variables), len(key)]
         self._exists = exists
 
@@ -54,19 +55,19 @@ class Negation:
         rows = merged_rows(state, deltas)
         cursor = state.cursor
         cursor[: join_kernel.PROBES] = 0
-        status = join_kernel.OUT_FULL
-        while status != join_kernel.DONE:
+        status = ring_index.OUT_FULL
+        while status != ring_index.DONE:
             pointers = np.empty((1, OUT_ROWS), np.int32)
             out_tick = np.empty(OUT_ROWS, np.int32)
             out_sign = np.empty(OUT_ROWS, np.int8)
             cursor[join_kernel.OUT] = 0
             while True:
                 status = kernel.step(
-                    rows.port, rows.slot, rows.tick, rows.sign, cursor, state.flat_ports, state.flat_indexes,
+                    rows.port, rows.slot, rows.tick, rows.sign, cursor, state.flat_ports, state.flat_indexes, state.flat_groups,
                     self.layout.first[LEFT], self.layout.first[RIGHT], state.key_columns, state.cells, state.tables,
                     state.rings, state.ring_meta, state.positions, self._exists, pointers.reshape(-1), out_tick, out_sign,
                 )  # fmt: skip
-                if status in (join_kernel.DONE, join_kernel.OUT_FULL):
+                if status in (ring_index.DONE, ring_index.OUT_FULL):
                     break
                 state.grow(status)
             made = int(cursor[join_kernel.OUT])

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from cqels_py.batches.delta import Delta, concatenate
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels.join import merge_by_tick
+from cqels_py.kernels.merge import merge_by_tick
 from cqels_py.operators.operator import Stateless
 
 
@@ -98,7 +98,7 @@ class UnionAll(Stateless):
         starts = np.concatenate([[0], np.cumsum([len(delta) for delta in filled])]).astype(np.int64)
         tick = np.concatenate([delta.tick for delta in filled])
         order = np.empty(len(tick), np.int64)
-        merge_by_tick(tick, starts, order, np.empty(len(tick), np.int32))
+        merge_by_tick(tick, starts, order)
         sign = np.concatenate([delta.sign for delta in filled])
         columns = np.concatenate([delta.columns for delta in filled], axis=1)
         yield Delta(tick[order], sign[order], columns[:, order])
