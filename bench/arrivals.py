@@ -1,0 +1,115 @@
+"""Random arrivals for all benchmarks: which input each belongs to, its key and its value.
+
+A key is drawn from 1..keys, a value from 1..values, both evenly; ids are built from them by `iris` and `integers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.dictionary.layout import TAG_INTEGER, TAG_IRI, TAG_SHIFT
+
+Int64 = npt.NDArray[np.int64]
+
+MANY = 1 << 40
+"""So many values that none comes twice."""
+_FILLING = 10_000
+
+
+def iris(numbers: Int64) -> Int64:
+    """Ids as those of IRIs: far apart from those of numbers, and known to no dictionary (nobody looks them up)."""
+    return numbers | (TAG_IRI << TAG_SHIFT)
+
+
+def integers(numbers: Int64) -> Int64:
+    """The ids of xsd:integer literals: they order as their values do."""
+    return numbers | (TAG_INTEGER << TAG_SHIFT)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """n arrivals in order: `port` (n) the input of each, `columns` (2, n) the ids of its key and its value."""
+
+    port: npt.NDArray[np.int32]
+    columns: Int64
+
+    def __len__(self) -> int:
+        return len(self.port)
+
+    @cached_property
+    def rows(self) -> list[tuple[int, int, int]]:
+        """Port, key, value as Python's integers."""
+        return list(zip(self.port.tolist(), *self.columns.tolist(), strict=True))
+
+    def of(self, port: int) -> Int64:
+        """Positions of an input's arrivals."""
+        return np.flatnonzero(self.port == port)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One point at which competitors meet.
+
+    `window`: mappings in each input's window. `keys`: how many different ones there are; `values`: the same for each
+    input's values. `batch`: arrivals a batch. `filled`, `measured`: the inputs whose windows are filled before, and those
+    whose arrivals are measured; none given is all of them.
+    """
+
+    name: str
+    window: int
+    keys: int
+    values: tuple[int, ...] = (MANY,)
+    batch: int = 1_000
+    values_are_numbers: bool = False
+    filled: tuple[int, ...] = ()
+    measured: tuple[int, ...] = ()
+
+    @property
+    def inputs(self) -> int:
+        return len(self.values)
+
+    @property
+    def most_per_key(self) -> int:
+        """More mappings than a key ever has in a window (a power of two), for yardsticks that never grow."""
+        mean = self.window / self.keys
+        return 1 << int(mean + 8 * mean**0.5 + 16).bit_length()
+
+    def arrivals(self, seed: int) -> Arrivals:
+        return Arrivals(self, seed)
+
+
+class Arrivals:
+    """An endless stream of batches. The inputs take turns in random order, so that all windows are full at the same time."""
+
+    def __init__(self, setting: Setting, seed: int) -> None:
+        self._setting = setting
+        self._random = np.random.default_rng(seed)
+        self._made = 0
+
+    def batch(self) -> Batch:
+        """The next batch to measure."""
+        return self._draw(self._setting.measured, self._setting.batch)
+
+    def filling(self) -> Iterator[Batch]:
+        """Batches after which every window is full."""
+        ports = self._setting.filled or tuple(range(self._setting.inputs))
+        wanted = len(ports) * (self._setting.window + 1)
+        for start in range(0, wanted, _FILLING):
+            yield self._draw(ports, min(_FILLING, wanted - start))
+
+    def _draw(self, ports: tuple[int, ...], size: int) -> Batch:
+        setting = self._setting
+        inputs = np.array(ports or range(setting.inputs), np.int32)
+        taking_turns = inputs[(self._made + np.arange(size)) % len(inputs)]
+        self._made += size
+        port = self._random.permutation(taking_turns)
+        columns = np.empty((2, size), np.int64)
+        columns[0] = iris(self._random.integers(1, setting.keys + 1, size))
+        values = self._random.integers(1, np.array(setting.values)[port] + 1)
+        columns[1] = integers(values) if setting.values_are_numbers else iris(values)
+        return Batch(port, columns)

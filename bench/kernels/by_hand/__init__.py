@@ -1,0 +1,1 @@
+"""Hand-written kernels, one flat function each: what the work costs if nothing is general."""

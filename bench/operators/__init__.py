@@ -1,0 +1,1 @@
+"""One operator, or two in a row, a file."""
