@@ -24,6 +24,7 @@ from rdflib import XSD, URIRef
 
 from cqels_py.algebra.nodes import Dialect
 from tests import traces
+from tests.clauses import CLAUSES
 from tests.naive import Element, Static
 from tests.naive_algebra import Triple
 from tests.naive_values import Term, typed
@@ -37,6 +38,7 @@ FEATURES = frozenset(
     {
         *("join", "filter", "aggregate", "distinct", "minus", "not_exists", "union", "bind", "static"),
         *("optional", "path", "order", "subquery", "values", "graph", "ask"),
+        *CLAUSES,
     }
 )
 WINDOWS = frozenset({"range", "now", "all", "count", "triples", "step", "tumbling", "count_step"})
@@ -135,7 +137,7 @@ def _triple_text(triple: Triple) -> str:
 
 
 @dataclass
-class _Query:
+class DrawnQuery:
     """A query being drawn.
 
     `kinds`: what variables that are surely bound hold; `maybe`: those that may be unbound. `pool`: the predicates
@@ -314,6 +316,7 @@ class _Query:
         ):
             if self.wants(feature):
                 parts.append(clause())
+        parts += [clause(self) for feature, clause in CLAUSES.items() if self.wants(feature)]
         return "\n  ".join(parts)
 
     def shared_node(self) -> str:
@@ -575,7 +578,7 @@ def scenarios(
     assert chosen <= FEATURES, f"unknown features: {sorted(chosen - FEATURES)}"
     assert kinds <= WINDOWS, f"unknown windows: {sorted(kinds - WINDOWS)}"
     pool = [draw(st.sampled_from(NUMERIC)), draw(st.sampled_from(sorted(VALUES)))]
-    query = _Query(draw, chosen, kinds, pool=pool)
+    query = DrawnQuery(draw, chosen, kinds, pool=pool)
     body = query.body()
     head, tail = query.select()
     predicates = sorted({*query.predicates, "other"} if query.chance(30) else query.predicates)

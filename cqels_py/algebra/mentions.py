@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from rdflib import Variable
+
 from cqels_py.algebra.nodes import (
     BGP,
+    AggregateCall,
     Distinct,
     Expression,
     Extend,
@@ -48,14 +51,20 @@ def mentioned_variables(pattern: Pattern) -> Variables:
             return mentioned_variables(inner) | mentioned_in(expression) | {variable}
         case OrderBy(inner, conditions):
             return mentioned_variables(inner).union(*(mentioned_in(expression) for expression, _ in conditions))
-        case Group(inner, keys):
-            return mentioned_variables(inner) & frozenset(keys)
+        case Group(inner, keys, aggregates):
+            found = mentioned_variables(inner).union(*(mentioned_in(a) for a in aggregate_arguments(aggregates)))
+            return found & frozenset(keys)
         case Project(inner, variables):
             return mentioned_variables(inner) & frozenset(variables)
         case Graph() | WindowVariable() | Service():
             return mentioned_variables(pattern.pattern) | possible_variables(pattern)
         case Window(_, inner) | Distinct(inner) | Reduced(inner) | Slice(inner):
             return mentioned_variables(inner)
+
+
+def aggregate_arguments(aggregates: tuple[tuple[Variable, AggregateCall], ...]) -> tuple[Expression, ...]:
+    """What the aggregates of a group are computed from."""
+    return tuple(call.argument for _, call in aggregates if call.argument is not None)
 
 
 def mentioned_in(expression: Expression) -> Variables:

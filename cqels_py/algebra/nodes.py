@@ -307,11 +307,22 @@ Path: TypeAlias = URIRef | PathInverse | PathSequence | PathAlternative | PathRe
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """`[RANGE d STEP s]`: microseconds; step None: eager. [NOW] is the range of one microsecond."""
+    """`[RANGE d STEP s]`: microseconds; step None: eager. [NOW] is the range of one microsecond.
+
+    `delay`: the window ends so long ago, as in `[FROM NOW-2h TO NOW-1h]`, which is one hour wide and an hour late.
+    """
 
     width: int
     step: int | None = None
     start: int = 0
+    delay: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """`[SESSION d]`: elements of which each follows the one before within d; all leave when d has passed without another."""
+
+    gap: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +345,7 @@ class Everything:
     """`[ALL]`: nothing expires."""
 
 
-Extent: TypeAlias = TimeRange | ElementCount | TripleCount | Everything
+Extent: TypeAlias = TimeRange | Session | ElementCount | TripleCount | Everything
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +353,8 @@ class WindowDefinition:
     """A window over a stream.
 
     `name` is what the query calls it (made up, and unique, for CQELS-QL's inline windows). `time_predicate` is the
-    property that carries the event time (`@ :p`). `partition_by` keeps the last n for each value of these variables.
+    property that carries the event time (`@ :p`). `partition_by`: the last n for each value of these variables
+    (`cqels_py.algebra.partitions` says which element has which).
     """
 
     name: URIRef

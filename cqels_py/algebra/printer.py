@@ -40,6 +40,7 @@ from cqels_py.algebra.nodes import (
     Project,
     Reduced,
     Service,
+    Session,
     Slice,
     Term,
     TermOrVariable,
@@ -262,9 +263,14 @@ def extent_text(extent: Extent) -> str:
     '[RANGE 90s STEP 1m]'
     """
     match extent:
-        case TimeRange(width, step, start):
+        case TimeRange(width, step, start, delay):
+            size = f"RANGE {_duration(width)}"
+            if delay:
+                size = f"FROM NOW-{_duration(delay + width)} TO NOW-{_duration(delay)}"
             every = "" if step is None else f" STEP {_duration(step)}"
-            return f"[RANGE {_duration(width)}{every}{f' START {start}' if start else ''}]"
+            return f"[{size}{every}{f' START {start}' if start else ''}]"
+        case Session(gap):
+            return f"[SESSION {_duration(gap)}]"
         case ElementCount(count, step):
             return f"[COUNT {count}{'' if step is None else f' STEP {step}'}]"
         case TripleCount(count):

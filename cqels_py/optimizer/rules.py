@@ -9,13 +9,14 @@ from cqels_py.algebra.nodes import ContinuousQuery, Pattern
 from cqels_py.optimizer.flatten_joins import flatten_joins
 from cqels_py.optimizer.push_filters import push_filters
 from cqels_py.optimizer.push_windows import push_windows
+from cqels_py.optimizer.window_variables import expand_window_variables
 
 RULES: tuple[Callable[[Pattern], Pattern], ...] = (push_windows, flatten_joins, push_filters)
 
 
 def optimize(query: ContinuousQuery) -> ContinuousQuery:
     """Apply the rules to a query's pattern."""
-    pattern = query.pattern
+    pattern = expand_window_variables(query.pattern, [window.name for window in query.windows])
     for rule in RULES:
         pattern = rule(pattern)
     return replace(query, pattern=pattern)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from cqels_py.algebra.nodes import (
     BGP,
+    AggregateCall,
     Call,
     Distinct,
     Exists,
@@ -56,11 +57,18 @@ def map_children(pattern: Pattern, rewrite: Rewrite) -> Pattern:
             return Filter(rewrite(inner_pattern), map_exists(condition, rewrite))
         case Extend(inner_pattern, variable, expression):
             return Extend(rewrite(inner_pattern), variable, map_exists(expression, rewrite))
-        case (
-            Graph() | Window() | WindowVariable() | Service() | Group() | Project() | Distinct() | Reduced() | OrderBy()
-            | Slice()
-        ):  # fmt: skip
+        case OrderBy(inner_pattern, conditions):
+            mapped = tuple((map_exists(expression, rewrite), descending) for expression, descending in conditions)
+            return OrderBy(rewrite(inner_pattern), mapped)
+        case Group(inner_pattern, keys, aggregates):
+            calls = tuple((variable, _map_argument(call, rewrite)) for variable, call in aggregates)
+            return Group(rewrite(inner_pattern), keys, calls)
+        case Graph() | Window() | WindowVariable() | Service() | Project() | Distinct() | Reduced() | Slice():
             return replace(pattern, pattern=rewrite(pattern.pattern))
+
+
+def _map_argument(call: AggregateCall, rewrite: Rewrite) -> AggregateCall:
+    return call if call.argument is None else replace(call, argument=map_exists(call.argument, rewrite))
 
 
 def map_exists(expression: Expression, rewrite: Rewrite) -> Expression:

@@ -60,7 +60,7 @@ class ExpressionReader:
         if name.endswith("Expression"):
             return self._operators(value)
         if name in ("Builtin_EXISTS", "Builtin_NOTEXISTS"):
-            return Exists(self._pattern_of(value.graph), name == "Builtin_NOTEXISTS")
+            return Exists(self._pattern_of(value.graph.graph), name == "Builtin_NOTEXISTS")
         if name == "Function":
             return self._function(value)
         if name.startswith("Builtin_"):

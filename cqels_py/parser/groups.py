@@ -7,7 +7,8 @@ a grouping variable nor an aggregate is an error, as SPARQL 1.1 has it (18.2.4.1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rdflib import Variable
@@ -50,6 +51,14 @@ class Groups:
             meanings[call.res] = results[aggregate]
         self._meanings = meanings
         return tuple((variable, aggregate) for aggregate, variable in results.items())
+
+    @contextmanager
+    def set_aside(self) -> Iterator[None]:
+        """Another group may be entered meanwhile."""
+        before = self._meanings, self.selected
+        self._meanings, self.selected = {}, None
+        yield
+        self._meanings, self.selected = before
 
     def meaning(self, variable: Variable, visible: frozenset[Variable]) -> Expression:
         """What a variable of rdflib's translation stands for, above a pattern with these variables."""

@@ -50,7 +50,7 @@ class PatternReader:
         self._inside: str | None = None
         self._groups = Groups(around.fresh)
         self._scope: list[Pattern] = []
-        self._expressions = ExpressionReader(self.read, self._variable)
+        self._expressions = ExpressionReader(self._exists_pattern, self._variable)
         self._readers: dict[str, Callable[[Any], Pattern]] = {
             "BGP": self._bgp,
             "Join": self._join,
@@ -76,6 +76,10 @@ class PatternReader:
         if reader is None:
             raise unsupported(f"patterns of the form {node.name} are not supported", node.name)
         return reader(node)
+
+    def _exists_pattern(self, node: CompValue) -> Pattern:
+        with self._groups.set_aside():
+            return self.read(node)
 
     # --- leaves ----------------------------------------------------------------------------------------------------
 

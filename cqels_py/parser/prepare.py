@@ -35,6 +35,15 @@ CONDITION = "Condition"
 RawTriple = tuple[Any, Any, Any]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Hidden:
+    """The pattern of an EXISTS, translated: above a group, rdflib would take its variables for the group's."""
+
+    graph: CompValue
+    translated: bool = True
+    name: str = "Hidden"
+
+
 class FreshVariables:
     """Variables that the text does not contain."""
 
@@ -88,8 +97,8 @@ class _Preparation:
             "GroupGraphPatternSub": self._group,
             "Filter": self._keep_filter,
             "TriplesBlock": self._remember_order,
-            "Builtin_EXISTS": self._translate_inner,
-            "Builtin_NOTEXISTS": self._translate_inner,
+            "Builtin_EXISTS": self._exists,
+            "Builtin_NOTEXISTS": self._exists,
             "ServiceGraphPattern": self._translate_inner,
             "InlineData": _check_rows,
             "ValuesClause": _check_rows,
@@ -195,6 +204,10 @@ class _Preparation:
         """rdflib drops a filter whose condition is false in Python: FILTER(false), FILTER(0), FILTER(NOW())."""
         node["expr"] = CompValue(CONDITION, expr=node.expr)
 
+    def _exists(self, node: CompValue) -> None:
+        self._translate_inner(node)
+        node["graph"] = Hidden(node.graph)
+
     @staticmethod
     def _translate_inner(node: CompValue) -> None:
         graph = translateGroupGraphPattern(node.graph)
@@ -228,10 +241,6 @@ class _Preparation:
     def _check_grouped(node: CompValue) -> None:
         if node.projection and any(column.var == STAR for column in node.projection):
             raise wrong("SELECT * with GROUP BY or an aggregate: name the grouping variables and aggregates", "*")
-        if _contains([node.projection, node.having, node.orderby], "Builtin_EXISTS", "Builtin_NOTEXISTS"):
-            raise unsupported(
-                "EXISTS in SELECT, HAVING or ORDER BY of a grouped query is not supported: use FILTER", "EXISTS"
-            )
 
     def _condition(self, condition: Any) -> Any:
         """Grouping by an expression: give it a variable."""

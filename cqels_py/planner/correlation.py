@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from rdflib import Variable
 
-from cqels_py.algebra.mentions import mentioned_in, mentioned_variables
+from cqels_py.algebra.mentions import aggregate_arguments, mentioned_in, mentioned_variables
 from cqels_py.algebra.nodes import (
     BGP,
     Distinct,
@@ -82,8 +82,10 @@ def stands_alone(pattern: Pattern, outer: Needed) -> bool:
             return _alone_beside(left, right, possible_variables(right) & outer, outer)
         case Project(inner, variables):
             return stands_alone(inner, outer & frozenset(variables))
-        case Group(inner, keys):
-            return stands_alone(inner, outer & frozenset(keys))
+        case Group(inner, keys, aggregates):
+            visible = outer & frozenset(keys)
+            seen = frozenset().union(*(mentioned_in(a) for a in aggregate_arguments(aggregates))) & visible
+            return stands_alone(inner, visible) and seen <= certain_variables(inner)
         case OrderBy(inner):
             return stands_alone(inner, outer)
         case Slice(inner):

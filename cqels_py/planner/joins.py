@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from rdflib import Variable
 
+from cqels_py.algebra.mentions import aggregate_arguments
 from cqels_py.algebra.nodes import (
     BGP,
     Expression,
     Extend,
     Filter,
+    Group,
     Join,
     LeftJoin,
     Minus,
@@ -94,6 +96,8 @@ def reads_no_stream(pattern: Pattern) -> bool:
             return all(map(reads_no_stream, parts))
         case Filter(inner, expression) | Extend(inner, _, expression):
             return reads_no_stream(inner) and _asks_no_stream(expression)
+        case Group(inner, _, aggregates):
+            return reads_no_stream(inner) and all(map(_asks_no_stream, aggregate_arguments(aggregates)))
         case OrderBy(inner, conditions):
             return reads_no_stream(inner) and all(_asks_no_stream(expression) for expression, _ in conditions)
         case _:

@@ -10,12 +10,10 @@ from cqels_py.algebra.nodes import (
     Service,
     Slice,
     Window,
-    WindowVariable,
 )
 
 _NAMES: dict[type, str] = {
     PathPattern: "property paths with *, +, ?, ! or | are not supported yet: write the steps as triple patterns",
-    WindowVariable: "WINDOW with a variable is not supported yet: name the window",
     Service: "SERVICE is not supported yet: load the data with --static",
     OrderBy: "ORDER BY without LIMIT is not supported yet: a stream of changes has no order; add a LIMIT",
     Slice: "LIMIT and OFFSET without ORDER BY are not supported: which rows they keep would be arbitrary; add ORDER BY",

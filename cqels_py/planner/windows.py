@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from rdflib import URIRef
 
 from cqels_py.algebra.nodes import (
@@ -9,6 +11,7 @@ from cqels_py.algebra.nodes import (
     ElementCount,
     Everything,
     Extent,
+    Session,
     TimeRange,
     TripleCount,
     WindowDefinition,
@@ -34,14 +37,26 @@ def duration_text(micros: int) -> str:
 
 def bounds_of(extent: Extent) -> Bounds:
     match extent:
-        case TimeRange(width, step, start):
-            return Bounds(Measure.TIME, width, step, start)
+        case TimeRange(width, step, start, delay):
+            return Bounds(Measure.TIME, width, step, start, delay)
+        case Session(gap):
+            return Bounds(Measure.SESSION, gap)
         case ElementCount(count, step):
             return Bounds(Measure.ELEMENTS, count, step)
         case TripleCount(count):
             return Bounds(Measure.TRIPLES, count)
         case Everything():
             return Bounds(Measure.TIME, None)
+
+
+def start_text(micros: int) -> str:
+    """The instant at which steps begin.
+
+    >>> start_text(1_500_000)
+    '1970-01-01T00:00:01.500000Z'
+    """
+    moment = datetime(1970, 1, 1) + timedelta(microseconds=micros)
+    return f"{moment.isoformat()}Z"
 
 
 def extent_text(extent: Extent) -> str:
@@ -51,11 +66,16 @@ def extent_text(extent: Extent) -> str:
     '[RANGE 5s STEP 1s]'
     """
     match extent:
-        case TimeRange(1, None):
+        case TimeRange(1, None, delay=0):
             return "[NOW]"
-        case TimeRange(width, step):
+        case TimeRange(width, step, start, delay):
+            size = f"RANGE {duration_text(width)}"
+            if delay:
+                size = f"FROM NOW-{duration_text(delay + width)} TO NOW-{duration_text(delay)}"
             every = "" if step is None else f" STEP {duration_text(step)}"
-            return f"[RANGE {duration_text(width)}{every}]"
+            return f"[{size}{every}{f' START {start_text(start)}' if start else ''}]"
+        case Session(gap):
+            return f"[SESSION {duration_text(gap)}]"
         case ElementCount(count, step):
             return f"[COUNT {count}]" if step is None else f"[COUNT {count} STEP {step}]"
         case TripleCount(count):
