@@ -109,21 +109,19 @@ class Meeting:
         benchmark.extra_info |= {
             "setting": self.setting.name,
             "competitor": self.entry.name,
-            "arrivals": made,
-            "results": results,
-            "rate": made / stats.median,
-            "rate_slowest": made / stats.max,
-            "rate_fastest": made / stats.min,
+            "results_per_arrival": results / made,
+            "rates": [made / seconds for seconds in stats.data],
         }
 
 
 def _prepare(competitor: Competitor, arrivals: Arrivals, seconds: float) -> tuple[list[Batch], int]:
-    """As many batches as fill a round, and how many new results they have."""
+    """As many batches as fill a round, and how many new results they have; one more before them loads all kernels."""
+    for _ in competitor.take(arrivals.batch()):
+        pass
     prepared: list[Batch] = []
     results, spent = 0, 0.0
     while spent < seconds and len(prepared) < _MOST_BATCHES:
         batch = arrivals.batch()
-        batch.rows  # noqa: B018 - what only some competitors read is ready for them
         started = time.perf_counter()
         found = sum(insertions(chunk) for chunk in competitor.take(batch))
         spent += time.perf_counter() - started

@@ -9,15 +9,16 @@ import numpy as np
 from bench.arrivals import Batch
 from bench.contest import Competitor
 from cqels_py.batches.delta import Delta
-from cqels_py.event_time.clock import Step, Ticks
+from cqels_py.batches.elements import ElementBatch
+from cqels_py.event_time.clock import ClockedWindow, TickClock, Ticks
 from cqels_py.event_time.windows import Bounds, Measure
 from cqels_py.operators.operator import Operator
-from cqels_py.operators.s2r.arrivals import StreamArrivals
+from cqels_py.operators.s2r.arrivals import ArrivalCounter
 from cqels_py.operators.s2r.window import Window
 
 
 class WindowedInputs:
-    """Each input is a stream of its own with a window: its last `sizes[i]` elements, or (`timed`) `sizes[i]` ticks of time.
+    """Each input is a stream of its own with a window: its last `sizes[i]` triples, or (`timed`) `sizes[i]` ticks of time.
 
     Every arrival is a tick, and time is the number of the arrival. `widths`: how many of key and value each input has.
     `keep_ids`: the first operator wants to see the ids of what leaves (a join keeps its own).
@@ -28,31 +29,32 @@ class WindowedInputs:
     ) -> None:
         self._timed = timed
         self._widths = tuple(widths)
-        measure = Measure.TIME if timed else Measure.ELEMENTS
+        measure = Measure.TIME if timed else Measure.TRIPLES
+        each = [Bounds(measure, size) for size in sizes]
         self._windows = [
-            Window(Bounds(measure, size), width, keep_ids=keep_ids, index=i)
-            for i, (size, width) in enumerate(zip(sizes, widths, strict=True))
+            Window(bounds, width, keep_ids=keep_ids, index=i)
+            for i, (bounds, width) in enumerate(zip(each, widths, strict=True))
         ]
-        self._counts = [0] * len(widths)
+        self._clock = TickClock(
+            [ClockedWindow(i, bounds) for i, bounds in enumerate(each)], len(each), every_boundary=False
+        )
+        self._counter = ArrivalCounter(len(each))
         self._now = 0
 
     def deltas(self, batch: Batch) -> tuple[Ticks, list[Delta]]:
         n = len(batch)
         time = np.arange(self._now + 1, self._now + n + 1)
-        number = np.empty(n, np.int64)
-        mine = [batch.of(port) for port in range(len(self._windows))]
-        for port, elements in enumerate(mine):
-            number[elements] = np.arange(self._counts[port] + 1, self._counts[port] + len(elements) + 1)
-        ticks = Ticks(time, first=self._now == 0)
         self._now += n
-        step = Step(ticks, np.arange(n, dtype=np.int32), number, self._now, ())
+        key, value = batch.columns
+        elements = ElementBatch(time, batch.port, np.arange(n + 1), key, key, value)
+        step = self._clock.step(time, batch.port)
+        streams, numbers = self._counter.take(elements, step)
+        points = time if self._timed else numbers
         made = []
-        for port, (window, elements) in enumerate(zip(self._windows, mine, strict=True)):
-            arrivals = StreamArrivals(step, elements, self._counts[port], elements, self._counts[port])
-            points = time[elements] if self._timed else number[elements]
-            made.append(window.advance(arrivals, points, elements, batch.columns[: self._widths[port], elements]))
-            self._counts[port] += len(elements)
-        return ticks, made
+        for port, (window, arrivals) in enumerate(zip(self._windows, streams, strict=True)):
+            mine = arrivals.elements
+            made.append(window.advance(arrivals, points[mine], mine, batch.columns[: self._widths[port], mine]))
+        return step.ticks, made
 
 
 class Engine(Competitor):

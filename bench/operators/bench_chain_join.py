@@ -93,7 +93,7 @@ CONTEST = Contest(
         Entry(AGAIN, lambda setting: Again(setting.window, 3)),
     ],
     [setting("10k", 10_000), setting("100k", 100_000)],
-    [setting("60", 60, 20, 50), setting("200", 200, 20, 50)],
+    [setting("60", 60, 20, 50), setting("120", 120, 20, 50)],
     changelog=RETRACTING,
 )
 

@@ -82,7 +82,7 @@ CONTEST = Contest(
         Entry(AGAIN, lambda setting: Again(setting.window, 3), largest=100_000),
     ],
     [setting("10k", 10_000), setting("100k", 100_000), setting("1M", 1_000_000)],
-    [setting("60", 60, 20, 50), setting("300", 300, 20, 50)],
+    [setting("60", 60, 20, 50), setting("160", 160, 10, 50)],
     changelog=RETRACTING,
 )
 

@@ -70,7 +70,7 @@ def batches(setting: Setting, seed: int) -> Iterator[Batch]:
     """From empty windows to full ones that have turned over."""
     arrivals = setting.arrivals(seed)
     yield from arrivals.filling()
-    for _ in range(2 * setting.inputs * setting.window // setting.batch + 3):
+    for _ in range(setting.inputs * setting.window // setting.batch + 2):
         yield arrivals.batch()
 
 
