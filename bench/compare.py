@@ -42,7 +42,7 @@ def measure(name: str, path: Path, *, quick: bool, rounds: int) -> Report:
         rates = Path(folder) / "rates.json"
         command = [sys.executable, "-m", "pytest", str(path), "-q", "--no-header", "--benchmark-enable"]
         command += [f"--benchmark-json={rates}", "--benchmark-quiet", f"--rounds={rounds}"]
-        subprocess.run(command + ["--quick"] * quick, cwd=_BENCH.parent, check=True, stdout=sys.stderr)
+        subprocess.run(command + ["--quick"] * quick, cwd=_BENCH.parent, check=True, stdout=2)
         found = read_rates(rates)
     question = (ast.get_docstring(ast.parse(path.read_text())) or name).split("\n\n")[0].replace("\n", " ")
     date = datetime.now(UTC).isoformat(timespec="seconds")

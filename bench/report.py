@@ -85,8 +85,8 @@ def read_rates(path: Path) -> list[Rate]:
 
 
 def table(reports: Iterable[Report]) -> Table:
-    made = Table("competitor", title="arrivals a second")
-    for heading in ("median", "slowest … fastest", f"of {BY_HAND}", "results each"):
+    made = Table("competitor", title="arrivals a second, and results an arrival")
+    for heading in ("median", "slowest … fastest", "/ by hand", "results"):
         made.add_column(heading, justify="right", no_wrap=True)
     for report in reports:
         for setting in report.settings:
