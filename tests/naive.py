@@ -12,6 +12,13 @@ Ticks
     * `[COUNT n STEP m]`: the arrival that brings the stream's count of elements to a multiple of m is a
       tick, and the content then becomes the last n elements. Other arrivals on that stream are none (unless
       another window makes one).
+    * A window in the past, `[FROM NOW-a TO NOW-b]`, holds at τ the elements with τ-a < t <= τ-b. What it says
+      of expiries holds for the instants t + b and t + a of each element of its stream; with STEP it takes
+      its content at the same boundaries as any other window. Arrivals on its stream are ticks too.
+    * `[SESSION d]` holds the elements since the last gap longer than d between two elements of its stream, in
+      arrival order. An element exactly d after the last one belongs to the session. Otherwise all of it
+      leaves at the end of the instant last + d, a tick like a boundary, after that instant's arrivals on
+      other streams. An end after the last element is no tick.
     * An expiry: the instant t + d for each element of a stream that a `[RANGE d]` without STEP reads,
       matched by the query or not. Where an arrival is a tick at exactly that instant, the expiry is part of
       the first such tick, and happens before the insertion. An expiry after the last element (of any of the
@@ -27,6 +34,10 @@ Ticks
       instant.
     * `[COUNT n]`, `[TRIPLES n]` and `[ALL]` change at arrivals only. A triple that an element holds twice
       counts twice.
+    * `[COUNT n PARTITION BY ?v …]`: naive_partitions says which values an element has; the window holds the
+      elements that for any of their values are among the last n with that value, as wholes. `[TRIPLES n
+      PARTITION BY ?v …]`: the same of triples. Elements and triples without a value are never in.
+    * `@ :p`: the element's time is the value of that property in it.
 
 Answers
     * R before the first tick is empty. The implicit group exists from the first tick: COUNT without GROUP
@@ -75,8 +86,9 @@ from typing import TypeAlias
 from rdflib import URIRef, Variable
 
 from cqels_py.algebra import nodes
+from tests import naive_partitions
 from tests.naive_algebra import Dataset, Scope, Triple, evaluate
-from tests.naive_values import Term, boolean, canonical
+from tests.naive_values import Term, boolean, canonical, instant
 
 Mapping: TypeAlias = frozenset[tuple[Variable, Term]]
 
@@ -168,7 +180,14 @@ def relevant(query: nodes.ContinuousQuery, elements: Iterable[Element]) -> list[
     streams = {window.stream for window in query.windows}
     arrived = [element for element in elements if element.stream in streams]
     assert all(a.time <= b.time for a, b in itertools.pairwise(arrived)), "elements out of order"
+    for window in query.windows:
+        assert all(_carries_its_time(e, window.time_predicate) for e in arrived if e.stream == window.stream)
     return [Element(e.time, e.stream, tuple(_spell(triple) for triple in e.triples)) for e in arrived]
+
+
+def _carries_its_time(element: Element, predicate: URIRef | None) -> bool:
+    times = [instant(o).seconds * 1_000_000 for _, p, o in element.triples if p == predicate]
+    return predicate is None or times == [element.time]
 
 
 def _spell(triple: Triple) -> Triple:
@@ -180,7 +199,7 @@ def _spell(triple: Triple) -> Triple:
 
 
 def is_eager(window: nodes.WindowDefinition) -> bool:
-    return isinstance(window.extent, nodes.TripleCount | nodes.Everything) or window.extent.step is None
+    return not isinstance(window.extent, nodes.TimeRange | nodes.ElementCount) or window.extent.step is None
 
 
 def moments(query: nodes.ContinuousQuery, arrived: Sequence[Element], ended: bool = True) -> list[Moment]:
@@ -191,6 +210,7 @@ def moments(query: nodes.ContinuousQuery, arrived: Sequence[Element], ended: boo
     with_arrival = {moment.time for moment in arrivals}
     expiries = {t for t in _expiries(query, arrived, ended) if t not in with_arrival}
     boundaries = {b for window in query.windows for b in _boundaries(window, arrived, ended)}
+    boundaries |= {end for window in query.windows for end in _session_ends(window, arrived, ended)}
     found = arrivals
     found += [Moment(t, Phase.EXPIRY, sum(e.time < t for e in arrived)) for t in expiries]
     found += [Moment(b, Phase.BOUNDARY, sum(e.time <= b for e in arrived)) for b in boundaries]
@@ -212,13 +232,28 @@ def _is_tick(query: nodes.ContinuousQuery, arrived: Sequence[Element], index: in
 
 
 def _expiries(query: nodes.ContinuousQuery, arrived: Sequence[Element], ended: bool) -> Iterator[int]:
-    last = arrived[-1].time
+    """The instants at which time alone changes a RANGE window without STEP: expiries, and entries that were delayed."""
     for window in query.windows:
-        if isinstance(window.extent, nodes.TimeRange) and is_eager(window):
-            for element in arrived:
-                leaves = element.time + window.extent.width
-                if element.stream == window.stream and (leaves <= last if ended else leaves < last):
-                    yield leaves
+        extent = window.extent
+        if isinstance(extent, nodes.TimeRange) and is_eager(window):
+            changes = [extent.delay + extent.width] + ([extent.delay] if extent.delay else [])
+            instants = {e.time + after for e in arrived if e.stream == window.stream for after in changes}
+            yield from _passed(instants, arrived, ended)
+
+
+def _session_ends(window: nodes.WindowDefinition, arrived: Sequence[Element], ended: bool) -> list[int]:
+    """The instants at whose ends the sessions of a window end."""
+    if not isinstance(window.extent, nodes.Session):
+        return []
+    gap = window.extent.gap
+    times = {element.time for element in arrived if element.stream == window.stream}
+    return _passed({t + gap for t in times if not any(t < other <= t + gap for other in times)}, arrived, ended)
+
+
+def _passed(instants: Iterable[int], arrived: Sequence[Element], ended: bool) -> list[int]:
+    """Those that the streams have passed; when they have ended, the last element's instant has passed too."""
+    last = arrived[-1].time
+    return [instant for instant in instants if (instant <= last if ended else instant < last)]
 
 
 def _boundaries(window: nodes.WindowDefinition, arrived: Sequence[Element], ended: bool) -> list[int]:
@@ -262,15 +297,16 @@ def content(
     query: nodes.ContinuousQuery, window: nodes.WindowDefinition, arrived: Sequence[Element], moment: Moment
 ) -> list[Triple]:
     """The triples in the window at the tick: a bag, or a set where the query's windows are RDF graphs."""
-    if window.partition_by or window.time_predicate:
-        raise NotImplementedError("the oracle knows neither PARTITION BY nor event times inside elements")
     mine = [element for element in arrived[: moment.seen] if element.stream == window.stream]
+    if window.partition_by:
+        triples = naive_partitions.kept(query.pattern, window, [element.triples for element in mine])
+        return triples if query.bag_windows else list(dict.fromkeys(triples))
     match window.extent:
-        case nodes.TimeRange(width, None):
-            kept = [e for e in mine if moment.time - width < e.time <= moment.time]
-        case nodes.TimeRange(width):
-            boundary = _last_boundary(window, arrived, moment)
-            kept = [e for e in mine if boundary is not None and boundary - width < e.time <= boundary]
+        case nodes.TimeRange(width, step, _, delay):
+            end: int | None = moment.time if step is None else _last_boundary(window, arrived, moment)
+            kept = [e for e in mine if end is not None and end - delay - width < e.time <= end - delay]
+        case nodes.Session(gap):
+            kept = _session(mine, gap, moment)
         case nodes.ElementCount(count, step):
             through = len(mine) - len(mine) % (step or 1)
             kept = mine[max(0, through - count) : through]
@@ -280,6 +316,17 @@ def content(
     if isinstance(window.extent, nodes.TripleCount):
         triples = triples[-window.extent.count :]
     return triples if query.bag_windows else list(dict.fromkeys(triples))
+
+
+def _session(mine: Sequence[Element], gap: int, moment: Moment) -> list[Element]:
+    kept: list[Element] = []
+    for element in reversed(mine):
+        if kept and kept[-1].time - element.time > gap:
+            break
+        kept.append(element)
+    quiet = moment.time - mine[-1].time if mine else 0
+    ended = quiet > gap or (quiet == gap and moment.phase is Phase.BOUNDARY)
+    return [] if ended else kept[::-1]
 
 
 def _last_boundary(window: nodes.WindowDefinition, arrived: Sequence[Element], moment: Moment) -> int | None:

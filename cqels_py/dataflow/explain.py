@@ -104,7 +104,8 @@ def _describe(dataflow: Dataflow, source: Stage | ScanOutput | Constant) -> str:
 def _scan(query: Plan, scan: plan.Scan) -> str:
     window = query.windows[scan.window]
     tested = "".join(f" filter {condition}" for condition in scan.conditions)
-    place = " and ids" if scan.keep_ids or not window.bounds.eager else ""
+    waits = not window.bounds.eager or window.bounds.delay > 0
+    place = " and ids" if scan.keep_ids or waits else ""
     kept = "nothing" if window.bounds.size is None else f"a time stamp{place} for each mapping"
     return f"scan {window.text} {{ {' '.join(scan.pattern)} }}{tested}; keeps {kept}{_estimate(window, scan)}"
 

@@ -57,7 +57,7 @@ class ScanSource:
         for c, position in enumerate(self._columns):
             columns[c] = parts[position][rows]
         element = element[rows]
-        if self._measure is Measure.TIME:
+        if self._measure in (Measure.TIME, Measure.SESSION):
             points = batch.time[element]
         elif self._measure is Measure.ELEMENTS:
             points = arrivals.step.number[element]

@@ -1,13 +1,14 @@
 """The clock of a query: which instants are ticks, in which order (DESIGN: ticks).
 
 At one instant the ticks are, in this order: an expiry (unless an element arrives at that instant, then the expiry is part of
-that arrival's tick), the arrivals one by one, the boundary of windows with STEP.
+that arrival's tick), the arrivals one by one, the boundary of windows with STEP together with the ends of sessions.
 
     time      10        12        15
-    ticks     a a a     x         a   b        a: an arrival · x: something expires · b: a boundary
+    ticks     a a a     x         a   b        a: an arrival · x: something expires, or enters late · b: a boundary
 
 A boundary, and an expiry where nothing arrives, is only a tick when the stream has moved past that instant: until then an
-element may still come at it. So the ticks do not depend on how the elements were batched.
+element may still come at it. So the ticks do not depend on how the elements were batched. A session ends at the end of the
+instant last + gap, as an element that comes at that very instant continues it.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class Step:
 
     `element_tick` (n elements): the tick of an arrival, -1 where it is none. `number` (n): the element's number in its stream,
     from 1. `expired_through`: eager time windows have let go of what leaves at or before this instant.
-    `boundary_through`: for each window, the last boundary that has passed.
+    `boundary_through`: for each window, the last boundary that has passed. `session_ends`: for each window, the instants at
+    whose ends its sessions have ended, in order; an end without a tick of its own belongs to the next tick.
     """
 
     ticks: Ticks
@@ -62,6 +64,7 @@ class Step:
     number: npt.NDArray[np.int64]
     expired_through: int
     boundary_through: tuple[int, ...]
+    session_ends: tuple[Points, ...]
 
 
 class _Instants:
@@ -89,6 +92,31 @@ class _Instants:
         return taken
 
 
+class _Sessions:
+    """Where the sessions of a window end: a gap after its stream's last element, unless another comes within it."""
+
+    def __init__(self, gap: int) -> None:
+        self._gap = gap
+        self._last: int | None = None
+        self._ended: list[Points] = []
+
+    def add(self, time: Points) -> None:
+        if len(time) == 0:
+            return
+        if self._last is not None:
+            time = np.concatenate([[self._last], time])
+        self._ended.append(time[:-1][np.diff(time) > self._gap] + self._gap)
+        self._last = int(time[-1])
+
+    def take_through(self, limit: int) -> Points:
+        """The ends at or before `limit`; no element at or before it will come any more."""
+        ended, self._ended = self._ended, []
+        if self._last is not None and self._last + self._gap <= limit:
+            ended.append(np.array([self._last + self._gap]))
+            self._last = None
+        return np.concatenate(ended) if ended else np.empty(0, np.int64)
+
+
 class TickClock:
     """Turns batches of elements into ticks.
 
@@ -99,9 +127,13 @@ class TickClock:
         self._windows = tuple(windows)
         self._every_boundary = every_boundary
         self._counts = np.zeros(streams, np.int64)
-        self._expiries = [_Instants() for _ in windows]
         self._entries = [_Instants() for _ in windows]
         self._exits = [_Instants() for _ in windows]
+        self._sessions = {
+            index: _Sessions(window.bounds.size)
+            for index, window in enumerate(self._windows)
+            if window.bounds.measure is Measure.SESSION and window.bounds.size is not None
+        }
         self._next_boundary: list[int | None] = [None] * len(self._windows)
         self._now = _BEFORE_ALL
         self._started = False
@@ -172,20 +204,35 @@ class TickClock:
         first = time[:1]
         for index, window in enumerate(self._windows):
             bounds = window.bounds
+            mine = time[stream == window.stream]
+            if index in self._sessions:
+                self._sessions[index].add(mine)
             if bounds.measure is not Measure.TIME:
                 continue
-            mine = time[stream == window.stream]
-            if bounds.eager:
-                if bounds.size is not None:
-                    self._expiries[index].add(bounds.exit(mine))
-                continue
-            if not self._started:
-                self._entries[index].add(bounds.entry(first))
-                self._next_boundary[index] = int(bounds.entry(first)[0])
-            self._entries[index].add(bounds.entry(mine))
+            if not bounds.eager and not self._started:
+                self._entries[index].add(bounds.boundary(first))
+                self._next_boundary[index] = int(bounds.boundary(first)[0])
+            if not bounds.eager or bounds.delay:
+                self._entries[index].add(bounds.entry(mine))
             if bounds.size is not None:
                 self._exits[index].add(bounds.exit(mine))
         self._started = True
+
+    def _changes(self, limit: int) -> list[Points]:
+        """Instants through `limit` at which something expires, or enters late."""
+        found: list[Points] = []
+        for index, window in enumerate(self._windows):
+            if window.bounds.eager:
+                found += self._entries[index].take_through(limit)
+                found += self._exits[index].take_through(limit)
+        return found
+
+    def _ended_sessions(self, limit: int) -> tuple[Points, ...]:
+        none = np.empty(0, np.int64)
+        return tuple(
+            self._sessions[index].take_through(limit) if index in self._sessions else none
+            for index in range(len(self._windows))
+        )
 
     def _boundaries(self, limits: Sequence[int]) -> list[Points]:
         found: list[Points] = []
@@ -212,10 +259,13 @@ class TickClock:
         last: int | None = None,
     ) -> Step:
         arrivals = time[is_tick]
-        expiries: list[Points] = []
-        for promised in self._expiries:
-            expiries += promised.take_through(expired_through)
+        expiries = self._changes(expired_through)
         boundaries = self._boundaries(limits)
+        ended = self._ended_sessions(self._now - 1 if last is None else last)
+        boundaries += [ends[ends <= self._now] for ends in ended]
+        if last is not None and self._started:
+            # Something else may have expired since the last element, which the last boundary of a window has to say.
+            boundaries += [np.array([limits[i]]) for i, window in enumerate(self._windows) if self._timed_step(window)]
         expiry = np.unique(np.concatenate(expiries)) if expiries else np.empty(0, np.int64)
         boundary = np.unique(np.concatenate(boundaries)) if boundaries else np.empty(0, np.int64)
         if len(expiry) and len(arrivals):
@@ -234,4 +284,5 @@ class TickClock:
             instants = instants[order]
         ticks = Ticks(instants, first=not self._ticked and len(instants) > 0)
         self._ticked = self._ticked or len(instants) > 0
-        return Step(ticks, element_tick, number, expired_through if last is None else last, tuple(limits))
+        through = expired_through if last is None else last
+        return Step(ticks, element_tick, number, through, tuple(limits), ended)

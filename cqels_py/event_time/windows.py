@@ -5,7 +5,9 @@ stream). A mapping that arrived at point x enters at `entry(x)` and leaves at `e
 
     RANGE d            ──x━━━━━━━━━━━━━━○────   enters at x, leaves at x + d
     RANGE d STEP s     ──x──┃━━━━━━━━━━━━━━━○   both moved to the next boundary at or after (┃: a boundary)
+    FROM NOW-a TO NOW-b ─x─────┃━━━━━━━━━━━━○   enters at x + b, leaves at x + a; with STEP both moved likewise
     COUNT n            the same with element numbers: element x leaves when element x + n arrives
+    SESSION d          points are microseconds; when a mapping leaves depends on what comes after it: the clock tells
 """
 
 from __future__ import annotations
@@ -27,16 +29,21 @@ class Measure(Enum):
     TIME = "time"
     ELEMENTS = "elements"
     TRIPLES = "triples"
+    SESSION = "session"
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Size and step of a window in points; `size` None: nothing leaves; `step` None: eager."""
+    """Size and step of a window in points; `size` None: nothing leaves; `step` None: eager.
+
+    `delay`: how long ago the window ends. The size of a session is the gap that ends it.
+    """
 
     measure: Measure
     size: int | None
     step: int | None = None
     start: int = 0
+    delay: int = 0
 
     @property
     def eager(self) -> bool:
@@ -49,9 +56,9 @@ class Bounds:
         return -((self.start - points) // self.step) * self.step + self.start
 
     def entry(self, points: Points) -> Points:
-        return self.boundary(points)
+        return self.boundary(points + self.delay)
 
     def exit(self, points: Points) -> Points:
         if self.size is None:
             return np.full(len(points), NEVER, np.int64)
-        return self.boundary(points + self.size)
+        return self.boundary(points + (self.delay + self.size))

@@ -19,7 +19,7 @@ from rdflib import URIRef, Variable
 
 from cqels_py.algebra.nodes import Dialect, Extent, Output, TimeRange, WindowDefinition
 from cqels_py.parser.dialects import DEFAULTS, Clause, Defaults, clause_at
-from cqels_py.parser.extents import read_duration, read_extent
+from cqels_py.parser.extents import partition_variables, read_duration, read_extent, read_partition
 from cqels_py.parser.prologue import Prologue
 from cqels_py.parser.source import Edit, Source
 from cqels_py.parser.tokens import Cursor, Kind, Token, Tokens
@@ -27,8 +27,6 @@ from cqels_py.parser.tokens import Cursor, Kind, Token, Tokens
 _FORMS = ("SELECT", "CONSTRUCT", "ASK", "DESCRIBE")
 _OPERATORS = ("ISTREAM", "DSTREAM", "RSTREAM")
 _REFUSED = {
-    "PARTITION": "PARTITION BY",
-    "SESSION": "SESSION windows are",
     "PAST": "PAST windows are",
     "FUTURE": "FUTURE windows are",
     "EMIT": "EMIT is",
@@ -36,7 +34,7 @@ _REFUSED = {
     "SEQ": "SEQ is",
 }
 _INSTEAD = {
-    "PARTITION": "PARTITION BY is not supported yet: a window over all values, such as [COUNT 100], is",
+    "PAST": "PAST windows are not supported: a window that ended an hour ago is [FROM NOW-2h TO NOW-1h]",
     "LATENESS": "LATENESS in a query is not supported: how long to wait for late elements is a setting (--lateness 5s)",
 }
 
@@ -55,6 +53,7 @@ class Lifted:
 
     `merged`: the windows that make up the default graph (FROM STREAM). `named`: the windows that GRAPH names
     (FROM NAMED STREAM). `sources`: the markers of FROM clauses. `edits`: what makes SPARQL 1.1 of the source.
+    `partitions`: the variables of each PARTITION BY, in the order of the windows.
     """
 
     windows: list[WindowDefinition] = field(default_factory=list)
@@ -65,6 +64,7 @@ class Lifted:
     edits: list[Edit] = field(default_factory=list)
     name: str | None = None
     output: Output | None = None
+    partitions: list[tuple[Token, ...]] = field(default_factory=list)
 
 
 def lift(source: Source, tokens: Tokens, prologue: Prologue, dialect: Dialect) -> Lifted:
@@ -255,9 +255,18 @@ class _Lifter:
         self._refuse(cursor.here)
         extent: Extent = read_extent(cursor, bare_milliseconds=self._defaults.bare_milliseconds)
         predicate = self._time_predicate()
+        partition = read_partition(cursor, extent)
+        predicate = predicate or self._time_predicate()
         self._refuse(cursor.here)
         cursor.expect_mark("]", "at the end of the window")
-        return WindowDefinition(name, stream, extent, predicate or self._time_predicate())
+        predicate = predicate or self._time_predicate()
+        if cursor.here.is_word("PARTITION"):
+            cursor.fail(
+                "PARTITION BY stands inside of the window's brackets, as in [COUNT 10 PARTITION BY ?v]: expected '{'"
+            )
+        if partition:
+            self._result.partitions.append(partition)
+        return WindowDefinition(name, stream, extent, predicate, partition_variables(partition))
 
     def _time_predicate(self) -> URIRef | None:
         if not self._cursor.take_mark("@"):
@@ -307,7 +316,7 @@ class _Lifter:
         extent = window.extent
         if not isinstance(extent, TimeRange):
             raise self._source.refusal(
-                "COMPUTED EVERY over a window of triples or elements, or over [ALL], is not supported: "
+                "COMPUTED EVERY over a window of triples or elements, a session, or [ALL] is not supported: "
                 "use a [RANGE …] window, or leave COMPUTED EVERY out",
                 offset,
             )

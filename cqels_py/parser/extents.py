@@ -6,7 +6,9 @@ import re
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
-from cqels_py.algebra.nodes import ElementCount, Everything, Extent, TimeRange, TripleCount
+from rdflib import Variable
+
+from cqels_py.algebra.nodes import ElementCount, Everything, Extent, Session, TimeRange, TripleCount
 from cqels_py.parser.tokens import Cursor, Kind, Token
 
 UNITS: dict[str, Fraction] = {
@@ -24,7 +26,10 @@ UNITS: dict[str, Fraction] = {
 """Units of time in microseconds."""
 
 _KNOWN_UNITS = "d, h, m (or min), s, ms, us and ns"
-_FORMS = "[RANGE 10s], [RANGE 10s STEP 5s], [RANGE 10s TUMBLING], [COUNT 100], [TRIPLES 100], [NOW] or [ALL]"
+_FORMS = (
+    "[RANGE 10s], [RANGE 10s STEP 5s], [RANGE 10s TUMBLING], [COUNT 100], [TRIPLES 100], [SESSION 5m], [NOW], [ALL] "
+    "or [FROM NOW-2h TO NOW-1h]"
+)
 _MOST = 2**62
 _PARTS = re.compile(r"(\d+(?:\.\d+)?)([^\W\d_]+)")
 _ISO = re.compile(
@@ -33,7 +38,10 @@ _ISO = re.compile(
     re.IGNORECASE,
 )
 _CHUNK = re.compile(r"[\w.:+\-]*[\w]")
-_NO_UNITS = ("STEP", "SLIDE", "TUMBLING", "START", "COMPUTED", "AS")
+_NO_UNITS = ("STEP", "SLIDE", "TUMBLING", "START", "STARTING", "COMPUTED", "AS", "TO", "PARTITION")
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_WRITE_START = "write START 2024-01-01T00:00:00Z"
 
 
 def read_extent(cursor: Cursor, *, bare_milliseconds: bool) -> Extent:
@@ -42,14 +50,11 @@ def read_extent(cursor: Cursor, *, bare_milliseconds: bool) -> Extent:
     `bare_milliseconds`: a number without a unit is one of milliseconds (RSP-QL).
     """
     reader = _Reader(cursor, bare_milliseconds)
-    first = cursor.here
-    now = cursor.take_word("NOW")
-    if first.is_word("FROM") or (now and (cursor.here.is_mark("-") or cursor.here.is_mark("+"))):
-        raise cursor.source.refusal(
-            "windows that begin or end before or after now (FROM NOW-… TO …) are not supported: use [RANGE 10s]",
-            first.start,
-        )
-    if now:
+    if cursor.take_word("FROM"):
+        return reader.past()
+    if now := cursor.take_word("NOW"):
+        if cursor.here.is_mark("-") or cursor.here.is_mark("+"):
+            raise cursor.source.error("where does the window begin and end? Write [FROM NOW-2h TO NOW-1h]", now.start)
         return TimeRange(1)
     if cursor.take_word("ALL"):
         return Everything()
@@ -57,10 +62,49 @@ def read_extent(cursor: Cursor, *, bare_milliseconds: bool) -> Extent:
         return reader.elements()
     if cursor.take_word("TRIPLES"):
         return reader.triples()
+    if cursor.take_word("SESSION"):
+        return reader.session()
     if cursor.take_word("RANGE"):
         return reader.triples() if cursor.take_word("TRIPLES") else reader.time()
     cursor.fail(f"expected a window such as {_FORMS}")
     raise AssertionError
+
+
+def read_partition(cursor: Cursor, extent: Extent) -> tuple[Token, ...]:
+    """The variables of `PARTITION BY ?v …` behind the extent; none where there is no such clause."""
+    word = cursor.take_word("PARTITION")
+    if word is None:
+        return ()
+    cursor.expect_word("BY", "PARTITION")
+    variables: list[Token] = []
+    while cursor.here.kind is Kind.VARIABLE:
+        variables.append(cursor.take())
+        cursor.take_mark(",")
+    if not variables:
+        cursor.fail("expected the variables after PARTITION BY, such as ?sensor")
+    if isinstance(extent, Session):
+        raise cursor.source.refusal(
+            "a session for each value of a variable (SESSION with PARTITION BY) is not supported: "
+            "[SESSION 5m] has one session for the stream",
+            word.start,
+        )
+    if not isinstance(extent, ElementCount | TripleCount):
+        raise cursor.source.refusal(
+            "PARTITION BY keeps the last n for each value: write it in a window of elements or triples, such as "
+            f"[COUNT 10 PARTITION BY {variables[0].text}]",
+            word.start,
+        )
+    if isinstance(extent, ElementCount) and extent.step is not None:
+        raise cursor.source.refusal(
+            "PARTITION BY in a window with STEP is not supported: leave STEP out, the last n for each value are then "
+            "up to date at every element",
+            word.start,
+        )
+    return tuple(variables)
+
+
+def partition_variables(tokens: tuple[Token, ...]) -> tuple[Variable, ...]:
+    return tuple(dict.fromkeys(Variable(token.text[1:]) for token in tokens))
 
 
 def read_duration(cursor: Cursor, *, bare_milliseconds: bool = False) -> int:
@@ -144,7 +188,44 @@ class _Reader:
         self._bare = bare_milliseconds
 
     def time(self) -> TimeRange:
-        width = read_duration(self._cursor, bare_milliseconds=self._bare)
+        return self._stepped(read_duration(self._cursor, bare_milliseconds=self._bare), 0)
+
+    def past(self) -> TimeRange:
+        """`NOW-2h TO NOW-1h`, behind FROM."""
+        first = self._cursor.here
+        begin = self._ago("FROM")
+        self._cursor.expect_word("TO", "where the window begins, as in [FROM NOW-2h TO NOW-1h]")
+        end = self._ago("TO")
+        if begin <= end:
+            raise self._cursor.source.error(
+                "the window ends where or before it begins: write what is longer ago first, as in "
+                "[FROM NOW-2h TO NOW-1h]",
+                first.start,
+            )
+        return self._stepped(begin - end, end)
+
+    def _ago(self, word: str) -> int:
+        """NOW, or NOW minus a duration, in microseconds before now."""
+        self._cursor.expect_word("NOW", f"{word}, as in [FROM NOW-2h TO NOW-1h]")
+        if self._cursor.here.is_mark("+"):
+            raise self._cursor.source.refusal(
+                "a window in the future is not supported: elements are only known when they have come",
+                self._cursor.here.start,
+            )
+        if not self._cursor.take_mark("-"):
+            return 0
+        return read_duration(self._cursor, bare_milliseconds=self._bare)
+
+    def session(self) -> Session:
+        gap = read_duration(self._cursor, bare_milliseconds=self._bare)
+        if self._cursor.here.is_word("STEP", "SLIDE", "TUMBLING", "START", "STARTING"):
+            raise self._cursor.source.refusal(
+                "a session with a step is not supported: [SESSION 5m] changes at every element, and ends 5m after the last",
+                self._cursor.here.start,
+            )
+        return Session(gap)
+
+    def _stepped(self, width: int, delay: int) -> TimeRange:
         step: int | None = None
         start = 0
         while True:
@@ -154,12 +235,16 @@ class _Reader:
             elif self._cursor.take_word("TUMBLING"):
                 self._once(step)
                 step = width
-            elif word := self._cursor.take_word("START"):
+            elif word := self._cursor.take_word("START", "STARTING"):
                 if step is None:
-                    raise self._cursor.source.error("START says where steps begin: write it after STEP", word.start)
+                    raise self._cursor.source.error(
+                        f"{word.text.upper()} says where steps begin: write it after STEP", word.start
+                    )
+                if not self._cursor.take_word("AT") and word.is_word("STARTING"):
+                    self._cursor.fail("expected AT after STARTING")
                 start = self._start()
             else:
-                return TimeRange(width, step, start)
+                return TimeRange(width, step, start, delay)
 
     def _once(self, step: int | None) -> None:
         if step is not None:
@@ -169,6 +254,15 @@ class _Reader:
             )
 
     def elements(self) -> ElementCount:
+        extent = self._elements()
+        if word := self._cursor.take_word("START", "STARTING"):
+            raise self._cursor.source.refusal(
+                f"{word.text.upper()} is for windows of time: elements are counted from the first that comes",
+                word.start,
+            )
+        return extent
+
+    def _elements(self) -> ElementCount:
         count = self._count()
         if self._cursor.take_word("TUMBLING"):
             return ElementCount(count, count)
@@ -192,30 +286,39 @@ class _Reader:
         return int(token.text)
 
     def _start(self) -> int:
-        """A dateTime, bare or in quotes, or integer microseconds since the epoch."""
+        """A dateTime, bare or in quotes, or an integer since the epoch: of the unit that a bare number has here."""
         first = self._cursor.take()
         if first.kind is Kind.STRING:
             text = first.text.strip("\"'")
             if self._cursor.take_mark("^"):
                 self._cursor.expect_mark("^", "before the datatype")
-                self._cursor.take()
+                datatype = self._cursor.take()
+                if not re.search(r"dateTime(Stamp)?>?$|integer>?$|long>?$", datatype.text):
+                    raise self._cursor.source.error(
+                        f"a start is an xsd:dateTime or an xsd:integer, not {datatype.text}: {_WRITE_START}",
+                        datatype.start,
+                    )
         else:
             chunk = _CHUNK.match(self._cursor.source.text, first.start)
             text = chunk[0] if chunk else ""
             while self._cursor.here.end <= first.start + len(text) and not self._cursor.at_end:
                 self._cursor.take()
-        return _instant(self._cursor, first, text)
+        return _instant(self._cursor, first, text, 1000 if self._bare else 1)
 
 
-def _instant(cursor: Cursor, first: Token, text: str) -> int:
-    if text.isdecimal() and len(text) > 4:
-        return int(text)
+def _instant(cursor: Cursor, first: Token, text: str, unit: int) -> int:
     try:
-        moment = datetime.fromisoformat(text)
+        moment = (
+            _EPOCH + timedelta(microseconds=int(text) * unit)
+            if _WHOLE.fullmatch(text)
+            else datetime.fromisoformat(text)
+        )
+    except OverflowError:
+        raise cursor.source.error(f"{text} is beyond the years 1 to 9999: {_WRITE_START}", first.start) from None
     except ValueError:
         raise cursor.source.error(
             f"expected a time such as 2024-01-01T00:00:00Z after START, found '{text or first.text}'", first.start
         ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    return (moment - _EPOCH) // timedelta(microseconds=1)

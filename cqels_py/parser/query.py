@@ -17,6 +17,7 @@ from cqels_py.errors import QueryError
 from cqels_py.parser import dialects, grammar, syntax_errors
 from cqels_py.parser.clauses import Lifted, lift
 from cqels_py.parser.expressions import term_of
+from cqels_py.parser.partitions import check_partitions
 from cqels_py.parser.patterns import PatternReader, Surroundings
 from cqels_py.parser.prepare import STAR, FreshVariables, Prepared, prepare
 from cqels_py.parser.prologue import Prologue, check_prefixes, read_prologue
@@ -78,6 +79,7 @@ class _Parse:
             raise self._source.error(_TOO_DEEP, 0)
         if not asks_windows(query.pattern):
             raise self._source.error(_NOT_ASKED, self._form().start)
+        check_partitions(self._source, query, self._lifted.partitions)
         return query
 
     # --- to rdflib and back ------------------------------------------------------------------------------------------

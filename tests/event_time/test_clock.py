@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 from rdflib import URIRef
 
-from cqels_py.algebra.nodes import ElementCount, Everything, Extent, TimeRange, TripleCount
+from cqels_py.algebra.nodes import ElementCount, Everything, Extent, Session, TimeRange, TripleCount
 from tests import naive, traces
 from tests.event_time.driving import (
     NAMES,
@@ -115,6 +115,36 @@ def test_a_boundary_after_the_last_element_is_still_a_tick_an_expiry_is_not() ->
     elements = elements_of("1.1")
     assert tick_times([TimeRange(100), TimeRange(10, 5)], whole(elements)) == [0, 0, 2, 5]
     assert tick_times([TimeRange(1), TimeRange(10, 5)], whole(elements)) == [0, 0, 1, 2, 5]
+
+
+def test_a_window_in_the_past_ticks_at_arrivals_entries_and_expiries() -> None:
+    # fmt: off
+    check(TimeRange(3, delay=2), "1..... ...1.. 1",
+                                 "1.1..1 ...1.1 1")
+    check(TimeRange(2, 4, delay=1), "1.... .1... 1",
+                                    "1...1 ...1. ..1")
+    # fmt: on
+
+
+def test_a_session_ends_a_gap_after_its_last_element() -> None:
+    # fmt: off
+    check(Session(2), "1.1.. 1.... 1",
+                      "1.1.1 1.1.. 1")
+    # fmt: on
+
+
+def test_an_element_at_a_sessions_end_continues_it() -> None:
+    """Elements of other streams at that instant still see the session."""
+    elements = elements_of("1.1", "..2.2.1")
+    for cuts in (whole(elements), one_by_one(elements)):
+        assert tick_times([Session(2), Everything()], cuts) == [0, 2, 2, 2, 4, 4, 4, 6]
+
+
+def test_the_last_boundary_says_what_has_expired_since_the_last_element() -> None:
+    elements = elements_of("...........1", "..1")
+    for every in (True, False):
+        times = tick_times([TimeRange(3), TimeRange(4, 5)], whole(elements), every_boundary=every)
+        assert times[-2:] == [11, 15]
 
 
 def test_a_boundary_waits_until_time_has_passed_it() -> None:

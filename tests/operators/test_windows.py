@@ -54,7 +54,7 @@ class Player:
         element = np.repeat(np.arange(len(batch)), np.diff(batch.first))
         rows = np.flatnonzero((batch.stream[element] == self._stream) & (batch.object % 3 != 0))
         match self._bounds.measure:
-            case Measure.TIME:
+            case Measure.TIME | Measure.SESSION:
                 points = batch.time[element[rows]]
             case Measure.ELEMENTS:
                 points = step.number[element[rows]]

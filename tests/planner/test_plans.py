@@ -55,7 +55,6 @@ WINDOW = "STREAM <http://ex.org/s> [RANGE 10s]"
             r"EXISTS over \?c .*LIMIT",
         ),
         ("SELECT * { STREAM <http://ex.org/s> [RANGE 10s PARTITION BY ?a] { ?a ?b ?c } }", "PARTITION BY"),
-        ("SELECT * { STREAM <http://ex.org/s> [SESSION 5m] { ?a ?b ?c } }", "(?i)session"),
     ],
 )
 def test_what_cannot_be_evaluated_is_refused_by_name(text: str, named: str) -> None:

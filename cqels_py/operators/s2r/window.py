@@ -14,6 +14,7 @@ from cqels_py.operators.s2r.arrivals import StreamArrivals
 from cqels_py.state.leaf_buffer import LeafBuffer
 
 TickColumn = npt.NDArray[np.int32]
+_BEFORE_ALL = np.iinfo(np.int64).min // 2
 
 
 class Window:
@@ -28,8 +29,9 @@ class Window:
         self._width = width
         self._keep_ids = keep_ids
         self._index = index
-        # Mappings that wait for a boundary must be kept with their ids in any case.
-        self._buffer = LeafBuffer(width if keep_ids or not bounds.eager else 0)
+        # Mappings that wait for a boundary or for their time must be kept with their ids in any case.
+        self._waiting = not bounds.eager or bounds.delay > 0
+        self._buffer = LeafBuffer(width if keep_ids or self._waiting else 0)
         self._entered = 0
 
     def advance(self, arrivals: StreamArrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
@@ -41,17 +43,17 @@ class Window:
         buffer = self._buffer
         if len(points):
             self._entered -= buffer.append(points, columns)
-        through = self._passed(arrivals)
-        enter_end = self._cut(through, self._entered) if not bounds.eager else buffer.end
+        through = self._passed(arrivals) - bounds.delay
+        enter_end = self._cut(through, self._entered) if self._waiting else buffer.end
         leave_end = self._cut(through - bounds.size, buffer.start)
         entering = buffer.points[self._entered : enter_end]
         leaving = buffer.points[buffer.start : leave_end]
-        enter_tick = step.element_tick[element] if bounds.eager else self._ticks(arrivals, bounds.entry(entering))
+        enter_tick = self._ticks(arrivals, bounds.entry(entering)) if self._waiting else step.element_tick[element]
         if len(leaving) == 0:
             delta = Delta(enter_tick, np.ones(len(enter_tick), np.int8), self._ids(self._entered, enter_end, columns))
             self._entered = enter_end
             return delta
-        leave_tick = self._ticks(arrivals, bounds.exit(leaving))
+        leave_tick = self._leave_ticks(arrivals, leaving)
         delta = self._merge(enter_tick, enter_end, leave_tick, leave_end, columns)
         self._entered = enter_end
         buffer.start = leave_end
@@ -60,6 +62,9 @@ class Window:
     def _passed(self, arrivals: StreamArrivals) -> int:
         """The last point up to which exits (and with STEP, entries) have happened."""
         bounds, step = self._bounds, arrivals.step
+        if bounds.measure is Measure.SESSION:
+            ends = step.session_ends[self._index]
+            return int(ends[-1]) if len(ends) else _BEFORE_ALL
         if bounds.measure is Measure.TIME:
             if bounds.eager:
                 return step.expired_through
@@ -82,6 +87,18 @@ class Window:
         if self._bounds.eager:
             return np.searchsorted(time, points, side="left").astype(np.int32)
         return (np.searchsorted(time, points, side="right") - 1).astype(np.int32)
+
+    def _leave_ticks(self, arrivals: StreamArrivals, leaving: Points) -> TickColumn:
+        bounds = self._bounds
+        if bounds.measure is not Measure.SESSION:
+            return self._ticks(arrivals, bounds.exit(leaving))
+        assert bounds.size is not None
+        ends, time = arrivals.step.session_ends[self._index], arrivals.step.ticks.time
+        mine = ends[np.searchsorted(ends, leaving + bounds.size, side="left")]
+        # The end is the last tick of its instant; one without a tick happens at the next tick.
+        tick = np.searchsorted(time, mine, side="right")
+        at_end = time[np.maximum(tick - 1, 0)] == mine
+        return (tick - at_end).astype(np.int32)
 
     def _ids(self, start: int, end: int, arrived: Ids) -> Ids:
         if len(self._buffer.columns):

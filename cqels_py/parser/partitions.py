@@ -1,0 +1,38 @@
+"""PARTITION BY against the patterns of its window: which are known only when the whole query has been read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cqels_py.algebra.nodes import ContinuousQuery, TripleCount, WindowDefinition
+from cqels_py.algebra.partitions import partition_of
+from cqels_py.parser.source import Source
+from cqels_py.parser.tokens import Token
+
+
+def check_partitions(source: Source, query: ContinuousQuery, clauses: Sequence[tuple[Token, ...]]) -> None:
+    """Every variable of every PARTITION BY gets its values from triple patterns of the window.
+
+    `clauses`: the variables of the clauses, in the order of the windows that have one. Raises QuerySyntaxError and
+    UnsupportedQuery, at the variable.
+    """
+    partitioned = [window for window in query.windows if window.partition_by]
+    for window, tokens in zip(partitioned, clauses, strict=True):
+        _check(source, query, window, tokens)
+
+
+def _check(source: Source, query: ContinuousQuery, window: WindowDefinition, tokens: tuple[Token, ...]) -> None:
+    found = partition_of(query.pattern, window)
+    for token in tokens:
+        if token.text[1:] in map(str, found.missing):
+            raise source.error(
+                f"no triple pattern of this window has {token.text}, so its elements have no such value: PARTITION BY a "
+                "variable of one of its triple patterns",
+                token.start,
+            )
+    if found.together and isinstance(window.extent, TripleCount):
+        raise source.refusal(
+            f"no triple pattern has all of {' '.join(token.text for token in tokens)}, so a single triple has no such "
+            "values: count elements instead, as in [COUNT 10 PARTITION BY …]",
+            tokens[0].start,
+        )
