@@ -32,7 +32,7 @@ def quick_settings(values: tuple[int, int]) -> list[Setting]:
 
 
 def engine(setting: Setting, following: Operator) -> Engine:
-    """The join, its results kept to be withdrawn, and the operator that reads left and right values."""
+    """The join, its results withdrawn when their mappings leave, and the operator that reads left and right values."""
     sizes: Sequence[int] = [setting.inputs * setting.window] * 2
     join = MultiwayJoin((("k", "left"), ("k", "right")), [True, True], ["left", "right"], retract=True)
     return Engine(WindowedInputs(sizes, [2, 2], timed=True), join, following)

@@ -22,6 +22,8 @@ def chain(
     """
     mask = len(b_lines) // LINE - 1
     wrap = most - 1
+    unsigned_wrap = np.uint64(wrap)
+    one = np.uint64(1)
     room = len(out_tick)
     made = cursor[MADE]
     for row in range(cursor[ROW], len(port)):
@@ -51,38 +53,50 @@ def chain(
             cursor[ROW] = row
             cursor[MADE] = made
             return True
+        # Unsigned positions cannot count from an array's end: the inner loops are spared that test.
+        k = np.uint64(made)
         if p == 1:
+            ring, first, count = (
+                np.uint64(c_slot * most),
+                np.uint64(c_lines[c_line + 3]),
+                np.uint64(c_lines[c_line + 4]),
+            )
             for i in range(b_lines[b_line + 2]):
                 a = a_rings[b_slot * most + ((b_lines[b_line + 1] + i) & wrap)]
-                for j in range(c_lines[c_line + 4]):
-                    out_tick[made] = row
-                    out[0, made] = a
-                    out[1, made] = keys[row]
-                    out[2, made] = values[row]
-                    out[3, made] = d_rings[c_slot * most + ((c_lines[c_line + 3] + j) & wrap)]
-                    made += 1
+                for j in range(count):
+                    out_tick[k] = row
+                    out[0, k] = a
+                    out[1, k] = keys[row]
+                    out[2, k] = values[row]
+                    out[3, k] = d_rings[ring + ((first + j) & unsigned_wrap)]
+                    k += one
         elif p == 0:
             for i in range(b_lines[b_line + 4]):
                 other = np.int64(c_rings[b_slot * most + ((b_lines[b_line + 3] + i) & wrap)])
                 at = other * LINE
-                for j in range(c_lines[at + 4]):
-                    out_tick[made] = row
-                    out[0, made] = values[row]
-                    out[1, made] = keys[row]
-                    out[2, made] = c_lines[at]
-                    out[3, made] = d_rings[other * most + ((c_lines[at + 3] + j) & wrap)]
-                    made += 1
+                c = c_lines[at]
+                ring, first = np.uint64(other * most), np.uint64(c_lines[at + 3])
+                for j in range(np.uint64(c_lines[at + 4])):
+                    out_tick[k] = row
+                    out[0, k] = values[row]
+                    out[1, k] = keys[row]
+                    out[2, k] = c
+                    out[3, k] = d_rings[ring + ((first + j) & unsigned_wrap)]
+                    k += one
         else:
             for i in range(c_lines[c_line + 2]):
                 other = np.int64(b_rings[c_slot * most + ((c_lines[c_line + 1] + i) & wrap)])
                 at = other * LINE
-                for j in range(b_lines[at + 2]):
-                    out_tick[made] = row
-                    out[0, made] = a_rings[other * most + ((b_lines[at + 1] + j) & wrap)]
-                    out[1, made] = b_lines[at]
-                    out[2, made] = keys[row]
-                    out[3, made] = values[row]
-                    made += 1
+                b = b_lines[at]
+                ring, first = np.uint64(other * most), np.uint64(b_lines[at + 1])
+                for j in range(np.uint64(b_lines[at + 2])):
+                    out_tick[k] = row
+                    out[0, k] = a_rings[ring + ((first + j) & unsigned_wrap)]
+                    out[1, k] = b
+                    out[2, k] = keys[row]
+                    out[3, k] = values[row]
+                    k += one
+        made = np.int64(k)
         place = heads[p] % window
         if heads[p] >= window:
             old = np.int64(queues[p, place]) * LINE

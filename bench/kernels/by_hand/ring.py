@@ -55,12 +55,17 @@ def probe(keys, cursor, entries, rings, most, out_tick, out):
             cursor[MADE] = made
             return
         straight = min(count, most - head)
-        for i in range(count):
-            out_tick[made + i] = row
-        for i in range(straight):
-            out[0, made + i] = rings[entry * most + head + i]
-        for i in range(straight, count):
-            out[0, made + i] = rings[entry * most + i - straight]
+        # Unsigned positions cannot count from an array's end: without that test these loops become vector stores.
+        to = np.uint64(made)
+        for k in range(to, to + np.uint64(count)):
+            out_tick[k] = row
+        first = np.uint64(entry * most + head)
+        for i in range(np.uint64(straight)):
+            out[0, to + i] = rings[first + i]
+        to += np.uint64(straight)
+        first = np.uint64(entry * most)
+        for i in range(np.uint64(count - straight)):
+            out[0, to + i] = rings[first + i]
         made += count
     cursor[ROW] = len(keys)
     cursor[MADE] = made

@@ -38,18 +38,24 @@ def star(port, keys, values, cursor, window, lines, rings, most, queues, heads, 
         straight = min(count_b, most - head_b)
         for i in range(count_a):
             value_a = rings[ring_a + ((head_a + i) & (most - 1))]
-            for j in range(count_b):
-                out_tick[made + j] = row
-            for j in range(count_b):
-                out[0, made + j] = key
-            for j in range(count_b):
-                out[1 + p, made + j] = value
-            for j in range(count_b):
-                out[1 + a, made + j] = value_a
-            for j in range(straight):
-                out[1 + b, made + j] = rings[ring_b + head_b + j]
-            for j in range(straight, count_b):
-                out[1 + b, made + j] = rings[ring_b + j - straight]
+            # Unsigned positions cannot count from an array's end: without that test these loops become vector stores.
+            to = np.uint64(made)
+            end = to + np.uint64(count_b)
+            for k in range(to, end):
+                out_tick[k] = row
+            for k in range(to, end):
+                out[0, k] = key
+            for k in range(to, end):
+                out[1 + p, k] = value
+            for k in range(to, end):
+                out[1 + a, k] = value_a
+            first = np.uint64(ring_b + head_b)
+            for j in range(np.uint64(straight)):
+                out[1 + b, to + j] = rings[first + j]
+            to += np.uint64(straight)
+            first = np.uint64(ring_b)
+            for j in range(np.uint64(count_b - straight)):
+                out[1 + b, to + j] = rings[first + j]
             made += count_b
         place = heads[p] % window
         if heads[p] >= window:
