@@ -1,0 +1,72 @@
+"""Property paths of any length: which nodes reach which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from cqels_py.batches.delta import Delta
+from cqels_py.batches.elements import Ids
+from cqels_py.event_time.clock import Ticks
+from cqels_py.kernels import closure as kernel
+from cqels_py.state.join_state import OUT_ROWS
+from cqels_py.state.reach_trees import ReachTrees
+
+
+class Closure:
+    """The different pairs (source, node) such that one edge or more lead from the source to the node.
+
+    The input's `columns` hold the start and the end of an edge, and perhaps the graph it is in: only edges of one graph lead
+    on from each other, and results have its column too. An edge counts as long as one copy of it is there. `source`: only what
+    this node reaches. `loops`: also the nodes that reach themselves.
+    """
+
+    def __init__(self, columns: Sequence[int], *, source: int | None = None, loops: bool = True) -> None:
+        assert source is None or len(columns) == 2, "a source is in one graph"
+        self._columns = list(columns)
+        self._loops = loops
+        self.state = ReachTrees(len(columns) - 2, None if source is None else (source,))
+
+    def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
+        for delta in inputs[0]:
+            if len(delta):
+                yield from self._chunk(delta)
+
+    def _chunk(self, delta: Delta) -> Iterator[Delta]:
+        state = self.state
+        columns = np.ascontiguousarray(delta.columns[self._columns])
+        ends = np.concatenate([columns[[0, *range(2, len(columns))]], columns[1:]], axis=1)
+        state.ensure(len(delta))
+        edges, nodes, cursor = state.edge_index, state.node_index, state.cursor
+        cursor[kernel.ROW] = 0
+        status = kernel.OUT_FULL
+        while status != kernel.DONE:
+            source, node, out_tick = (np.empty(OUT_ROWS, np.int32) for _ in range(3))
+            out_sign = np.empty(OUT_ROWS, np.int8)
+            cursor[kernel.OUT] = 0
+            while True:
+                status = kernel.step(
+                    delta.tick, delta.sign, columns, ends, nodes.width, state.only_source, self._loops, edges.table, edges.keys,
+                    edges.counts, edges.free, edges.meta, nodes.table, nodes.keys, nodes.counts, nodes.free, nodes.meta,
+                    state.edges, state.heads, state.trees, state.tree_table, state.queue, state.cuts, cursor, source, node,
+                    out_tick, out_sign,
+                )  # fmt: skip
+                assert status != kernel.NOT_THERE, "a withdrawn edge was never there"
+                if status != kernel.TREES_FULL:
+                    break
+                state.grow_trees()
+            made = int(cursor[kernel.OUT])
+            if made:
+                yield Delta(out_tick[:made], out_sign[:made], self._pairs(source[:made], node[:made]))
+
+    def _pairs(self, source: np.ndarray[tuple[int], np.dtype[np.int32]], node: np.ndarray[tuple[int], np.dtype[np.int32]]) -> Ids:
+        """The ids of pairs of nodes: source, node, and the graph that both are in."""
+        return np.concatenate([self.state.ids_of(source)[:1], self.state.ids_of(node)])
+
+    def live_ids(self) -> Iterable[Ids]:
+        return self.state.live_ids()
+
+    @property
+    def nbytes(self) -> int:
+        return self.state.nbytes

@@ -1,0 +1,88 @@
+"""What a transitive closure remembers: the edges, the nodes they join, and a spanning tree for each source.
+
+The arrays of `kernels.reach_trees`, and their growth.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.elements import Ids
+from cqels_py.kernels import closure as kernel
+from cqels_py.kernels import reach_trees as layout
+from cqels_py.kernels.key_table import ZERO
+from cqels_py.state.key_table import KeyTable
+
+_SMALLEST = 64
+
+
+class ReachTrees:
+    """Edges (start, end and `context` more ids that tell graphs apart), counted, and the pairs (source, node) they connect.
+
+    `only_source`: the ids of the one node whose tree is kept; None: that of every node. The arrays are public: kernels work on
+    them.
+    """
+
+    def __init__(self, context: int, only_source: tuple[int, ...] | None) -> None:
+        self.edge_index = KeyTable(2 + context)
+        self.node_index = KeyTable(1 + context)
+        self.edges = np.zeros(self.edge_index.capacity * layout.EDGE_FIELDS, np.int32)
+        self.heads = np.full(self.node_index.capacity * layout.HEAD_FIELDS, layout.NONE, np.int32)
+        self.trees = np.zeros(_SMALLEST * layout.TREE_FIELDS, np.int32)
+        self.tree_table = np.zeros(2 * _SMALLEST, np.int64)
+        self.queue = np.zeros(_SMALLEST, np.int32)
+        self.cuts = np.zeros(_SMALLEST, np.int32)
+        self.cursor = np.zeros(kernel.CURSOR_FIELDS, np.int64)
+        self.cursor[kernel.FREE] = layout.NONE
+        self.only_source = -1 if only_source is None else self._keep_node(only_source)
+
+    def _keep_node(self, ids: tuple[int, ...]) -> int:
+        """A node that stays, whatever edges it has: the first of the table."""
+        columns = np.array(ids, np.int64)[:, np.newaxis]
+        kernel.keep_node(
+            self.node_index.table, self.node_index.keys, self.node_index.counts, self.node_index.free, self.node_index.meta,
+            len(ids), columns,
+        )  # fmt: skip
+        assert self.node_index.meta[ZERO] == 0
+        return 0
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs are connected now."""
+        return int(self.cursor[kernel.LIVE])
+
+    def ensure(self, rows: int) -> None:
+        """Room for as many new edges as this, and for their ends."""
+        if self.edge_index.ensure(rows):
+            self.edges = _grown(self.edges, self.edge_index.capacity * layout.EDGE_FIELDS)
+        if self.node_index.ensure(2 * rows):
+            known = len(self.heads)
+            self.heads = _grown(self.heads, self.node_index.capacity * layout.HEAD_FIELDS)
+            self.heads[known:] = layout.NONE
+
+    def grow_trees(self) -> None:
+        """Room for twice as many pairs."""
+        self.trees = _grown(self.trees, 2 * len(self.trees))
+        self.queue = _grown(self.queue, 2 * len(self.queue))
+        self.cuts = _grown(self.cuts, 2 * len(self.cuts))
+        table = np.zeros(2 * len(self.tree_table), np.int64)
+        layout.enter_all(self.trees, self.tree_table, table)
+        self.tree_table = table
+
+    def ids_of(self, nodes: npt.NDArray[np.int32]) -> Ids:
+        """The ids of nodes by number: (width, n)."""
+        width = self.node_index.width
+        return self.node_index.keys[: self.node_index.capacity * width].reshape(-1, width)[nodes].T
+
+    def live_ids(self) -> tuple[Ids, ...]:
+        return (self.edge_index.live_ids(), self.node_index.live_ids())
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.edges, self.heads, self.trees, self.tree_table, self.queue, self.cuts, self.cursor)
+        return self.edge_index.nbytes + self.node_index.nbytes + sum(array.nbytes for array in arrays)
+
+
+def _grown(array: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.int32]:
+    return np.concatenate([array, np.zeros(size - len(array), np.int32)])
