@@ -16,9 +16,11 @@ from cqels_py.kernels import match as kernel
 from cqels_py.kernels.hashing import mix
 from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.s2r.arrivals import ArrivalCounter, StreamArrivals
+from cqels_py.operators.s2r.partition import Kept, KeyPattern, Partitioning
+from cqels_py.operators.s2r.partitioned_window import PartitionedWindow
 from cqels_py.operators.s2r.window import Window
 from cqels_py.plan.expressions import ExpressionProgram
-from cqels_py.plan.nodes import PlannedWindow, Scan, is_variable
+from cqels_py.plan.nodes import PatternText, PlannedWindow, Scan, is_variable
 
 MakeEvaluator = Callable[[ExpressionProgram], Evaluator]
 
@@ -30,15 +32,16 @@ class ScanSource:
         self.scan = scan
         self.stream = window.stream
         self._measure = window.bounds.measure
-        places: dict[str, int] = {}
-        for position, name in enumerate(scan.pattern):
-            if is_variable(name):
-                places.setdefault(name[1:], position)
+        places = _places(scan.pattern)
         self._columns = [places[name] for name in scan.variables]
         self.conditions: list[tuple[Evaluator, list[int]]] = [
             (evaluator(program), [places[name] for name in program.inputs]) for program in scan.conditions
         ]
-        self.window = Window(window.bounds, len(scan.variables), keep_ids=scan.keep_ids, index=scan.window)
+        self.window: Window | PartitionedWindow = (
+            Window(window.bounds, len(scan.variables), keep_ids=scan.keep_ids, index=scan.window)
+            if window.partition is None
+            else PartitionedWindow(len(scan.variables))
+        )
 
     def advance(
         self,
@@ -47,8 +50,12 @@ class ScanSource:
         arrivals: StreamArrivals,
         element: npt.NDArray[np.int64],
         triple_number: npt.NDArray[np.int64],
+        kept: Kept | None,
     ) -> Delta:
-        """The deltas of one step. `rows`: the triples that match; `element`, `triple_number`: of every triple of the batch."""
+        """The deltas of one step. `rows`: the triples that match; `element`, `triple_number`: of every triple of the batch.
+
+        `kept`: what happened to the window's elements, where it is partitioned.
+        """
         parts = (batch.subject, batch.predicate, batch.object)
         for condition, positions in self.conditions:
             if len(rows):
@@ -63,7 +70,44 @@ class ScanSource:
             points = arrivals.step.number[element]
         else:
             points = triple_number[rows]
+        if isinstance(self.window, PartitionedWindow):
+            assert kept is not None
+            return self.window.advance(arrivals, kept, points, element, columns)
         return self.window.advance(arrivals, points, element, columns)
+
+
+class PartitionSource:
+    """PARTITION BY of one window: which of its stream's elements or triples it keeps."""
+
+    def __init__(self, window: PlannedWindow, number: int) -> None:
+        partition, size = window.partition, window.bounds.size
+        assert partition is not None
+        assert size is not None
+        self.window = number
+        self.stream = window.stream
+        self.patterns = partition.patterns
+        self._triples = window.bounds.measure is Measure.TRIPLES
+        places = [_places(pattern) for pattern in partition.patterns]
+        keys = [KeyPattern(tuple(each), tuple(each.values())) for each in places]
+        self._partitioning = Partitioning(partition.variables, keys, together=partition.together, limit=size)
+
+    def advance(
+        self,
+        batch: ElementBatch,
+        matches: Sequence[npt.NDArray[np.int64]],
+        step: Step,
+        element: npt.NDArray[np.int64],
+        triple_number: npt.NDArray[np.int64],
+    ) -> Kept:
+        unit = triple_number if self._triples else step.number[element]
+        return self._partitioning.advance(batch, matches, element, unit)
+
+    def live_ids(self) -> Ids:
+        return self._partitioning.live_ids()
+
+    @property
+    def nbytes(self) -> int:
+        return self._partitioning.nbytes
 
 
 class Scans:
@@ -79,15 +123,21 @@ class Scans:
     ) -> None:
         self.sources = [ScanSource(scan, windows[scan.window], evaluator) for scan in scans]
         self._counter = ArrivalCounter(streams)
-        self._constants = np.zeros((len(scans), 3), np.int64)
-        self._same = np.zeros(len(scans), np.int64)
-        for j, scan in enumerate(scans):
-            for position, text in enumerate(scan.pattern):
+        self._partitions = [
+            PartitionSource(window, n) for n, window in enumerate(windows) if window.partition is not None
+        ]
+        patterns = [scan.pattern for scan in scans] + [p for source in self._partitions for p in source.patterns]
+        self._constants = np.zeros((len(patterns), 3), np.int64)
+        self._same = np.zeros(len(patterns), np.int64)
+        for j, pattern in enumerate(patterns):
+            for position, text in enumerate(pattern):
                 if not is_variable(text):
                     self._constants[j, position] = dictionary.encode_one(text)
-            self._same[j] = _same_positions(scan.pattern)
+            self._same[j] = _same_positions(pattern)
         dictionary.pin(self._constants.reshape(-1))
-        self._streams = np.array([source.stream for source in self.sources], np.int64)
+        asked = [source.stream for source in self.sources]
+        asked += [source.stream for source in self._partitions for _ in source.patterns]
+        self._streams = np.array(asked, np.int64)
         self._route()
 
     def _route(self) -> None:
@@ -116,21 +166,38 @@ class Scans:
             batch.subject, batch.predicate, batch.object, element, batch.stream, self._constants, self._same,
             self._streams, self._routes, self._route_first, self._route_patterns,
         )  # fmt: skip
+        matches = [triples[first[j] : first[j + 1]] for j in range(len(first) - 1)]
+        kept: dict[int, Kept] = {}
+        start = len(self.sources)
+        for partition in self._partitions:
+            end = start + len(partition.patterns)
+            kept[partition.window] = partition.advance(batch, matches[start:end], step, element, triple_number)
+            start = end
         return [
-            source.advance(batch, triples[first[j] : first[j + 1]], arrivals[source.stream], element, triple_number)
-            for j, source in enumerate(self.sources)
+            source.advance(batch, rows, arrivals[source.stream], element, triple_number, kept.get(source.scan.window))
+            for source, rows in zip(self.sources, matches, strict=False)
         ]
 
     def live_ids(self) -> list[Ids]:
         """What windows hold, and the terms of conditions."""
         windows = [ids for source in self.sources for ids in source.window.live_ids()]
+        windows += [source.live_ids() for source in self._partitions]
         return windows + [
             ids for source in self.sources for condition, _ in source.conditions for ids in condition.live_ids()
         ]
 
     @property
     def nbytes(self) -> int:
-        return sum(source.window.nbytes for source in self.sources)
+        return sum(source.window.nbytes for source in self.sources) + sum(p.nbytes for p in self._partitions)
+
+
+def _places(pattern: PatternText) -> dict[str, int]:
+    """Each variable of a pattern, and where it first stands."""
+    places: dict[str, int] = {}
+    for position, name in enumerate(pattern):
+        if is_variable(name):
+            places.setdefault(name[1:], position)
+    return places
 
 
 def _same_positions(pattern: tuple[str, str, str]) -> int:

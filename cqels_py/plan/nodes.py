@@ -20,6 +20,15 @@ def is_variable(position: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedPartition:
+    """PARTITION BY: elements have the values that any of the patterns gives the variables, or (`together`) all at once."""
+
+    variables: tuple[str, ...]
+    patterns: tuple[PatternText, ...]
+    together: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedWindow:
     """A window of the query: `stream` is a position in the plan's streams."""
 
@@ -27,6 +36,7 @@ class PlannedWindow:
     stream: int
     bounds: Bounds
     text: str
+    partition: PlannedPartition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +44,7 @@ class Scan:
     """Mappings of one triple pattern in one window (a position in the plan's windows).
 
     `conditions` are tested when a mapping arrives, before it takes any room. `keep_ids`: an expiring mapping is delivered with
-    its ids; a join that keeps its own leaves does not need them.
+    its ids; a join that keeps its own leaves does not need them. `in_order`: mappings leave in the order in which they came.
     """
 
     window: int
@@ -42,6 +52,7 @@ class Scan:
     variables: tuple[str, ...]
     conditions: tuple[ExpressionProgram, ...] = ()
     keep_ids: bool = True
+    in_order: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,17 +13,7 @@ from cqels_py.plan.nodes import DistinctRowsOf, Node, Once, Rows, Scan, StaticSc
 from cqels_py.planner.joins import join, join_nodes
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.rows import once, project
-
-
-def position_text(position: TermOrVariable) -> str:
-    if isinstance(position, Variable):
-        return f"?{position}"
-    text: str = from_rdflib(position)
-    return text
-
-
-def pattern_text(triple: TriplePattern) -> tuple[str, str, str]:
-    return position_text(triple.subject), position_text(triple.predicate), position_text(triple.object)
+from cqels_py.planner.texts import pattern_text, position_text
 
 
 def pattern_variables(triple: TriplePattern) -> tuple[Variable, ...]:
@@ -54,7 +44,10 @@ def leaf(planner: Planning, window: Window, triple: TriplePattern, needed: Neede
     pattern = pattern_text(triple)
     variables = pattern_variables(triple)
     names = tuple(map(str, variables))
-    scans: list[Node] = [Scan(planner.streams.number(name), pattern, names) for name in window.windows]
+    scans: list[Node] = [
+        Scan(planner.streams.number(name), pattern, names, in_order=planner.streams.in_order(name))
+        for name in window.windows
+    ]
     if window.with_static:
         scans.append(Once(StaticScan("", pattern, names)))
     node = scans[0] if len(scans) == 1 else UnionRows(tuple(scans), names)

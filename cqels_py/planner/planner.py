@@ -35,13 +35,14 @@ from cqels_py.plan.nodes import Node, Plan
 from cqels_py.planner.filters import extended, filter_rows
 from cqels_py.planner.grouping import grouped
 from cqels_py.planner.joins import join, union
-from cqels_py.planner.leaves import inline_rows, position_text, static_bgp, template_triple, window_bgp
+from cqels_py.planner.leaves import inline_rows, static_bgp, template_triple, window_bgp
 from cqels_py.planner.negation import without
 from cqels_py.planner.optional import left_join
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.refusals import refusal
 from cqels_py.planner.rows import once, project
 from cqels_py.planner.slices import distinct_rows, projection, sliced_projection, top
+from cqels_py.planner.texts import position_text
 from cqels_py.planner.windows import StreamTable
 
 

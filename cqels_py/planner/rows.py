@@ -35,7 +35,9 @@ def once(node: Node) -> Node:
 def expires_in_order(node: Node) -> bool:
     """Do the negative mappings of a node come in the order of the positive ones? Static data has none."""
     match node:
-        case Scan() | Once() | Rows():
+        case Scan():
+            return node.in_order
+        case Once() | Rows():
             return True
         case FilterRows(inner) | ProjectRows(inner):
             return expires_in_order(inner)
@@ -46,8 +48,8 @@ def expires_in_order(node: Node) -> bool:
 
 
 def without_ids(node: Node) -> Node:
-    """A scan for a consumer that keeps its own leaves: what expires need not say what it was."""
-    return replace(node, keep_ids=False) if isinstance(node, Scan) else node
+    """A scan for a consumer that keeps its own leaves: what expires in order need not say what it was."""
+    return replace(node, keep_ids=False) if isinstance(node, Scan) and node.in_order else node
 
 
 def project(node: Node, variables: tuple[str, ...]) -> Node:

@@ -11,14 +11,17 @@ from cqels_py.algebra.nodes import (
     ElementCount,
     Everything,
     Extent,
+    Pattern,
     Session,
     TimeRange,
     TripleCount,
     WindowDefinition,
 )
+from cqels_py.algebra.partitions import partition_of
 from cqels_py.errors import UnsupportedQuery
 from cqels_py.event_time.windows import Bounds, Measure
-from cqels_py.plan.nodes import PlannedWindow
+from cqels_py.plan.nodes import PlannedPartition, PlannedWindow
+from cqels_py.planner.texts import pattern_text
 
 _UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "m"), (1_000_000, "s"), (1_000, "ms"), (1, "us"))
 
@@ -84,6 +87,21 @@ def extent_text(extent: Extent) -> str:
             return "[ALL]"
 
 
+def _window_text(definition: WindowDefinition) -> str:
+    text = extent_text(definition.extent)
+    if not definition.partition_by:
+        return text
+    return f"{text[:-1]} PARTITION BY {' '.join(f'?{variable}' for variable in definition.partition_by)}]"
+
+
+def _partition(pattern: Pattern, definition: WindowDefinition) -> PlannedPartition:
+    found = partition_of(pattern, definition)
+    if found.missing:
+        raise UnsupportedQuery(f"PARTITION BY ?{found.missing[0]}: no triple pattern of the window has it")
+    patterns = tuple(pattern_text(triple) for triple in found.patterns)
+    return PlannedPartition(tuple(map(str, definition.partition_by)), patterns, found.together)
+
+
 class StreamTable:
     """The streams a query reads, numbered, with the windows over them."""
 
@@ -93,11 +111,9 @@ class StreamTable:
         self._by_name: dict[URIRef, int] = {}
         self._predicates: dict[str, str] = {}
         for definition in query.windows:
-            self._add(definition)
+            self._add(definition, query.pattern)
 
-    def _add(self, definition: WindowDefinition) -> None:
-        if definition.partition_by:
-            raise UnsupportedQuery("PARTITION BY is not supported yet: use a window without it")
+    def _add(self, definition: WindowDefinition, pattern: Pattern) -> None:
         stream = str(definition.stream)
         if stream not in self.streams:
             self.streams.append(stream)
@@ -114,12 +130,17 @@ class StreamTable:
                 str(definition.name),
                 self.streams.index(stream),
                 bounds_of(definition.extent),
-                extent_text(definition.extent),
+                _window_text(definition),
+                _partition(pattern, definition) if definition.partition_by else None,
             )
         )
 
     def number(self, name: URIRef) -> int:
         return self._by_name[name]
+
+    def in_order(self, name: URIRef) -> bool:
+        """Do mappings leave this window in the order in which they came?"""
+        return self.windows[self.number(name)].partition is None
 
     @property
     def time_predicates(self) -> tuple[str | None, ...]:

@@ -96,9 +96,10 @@ class Window:
         ends, time = arrivals.step.session_ends[self._index], arrivals.step.ticks.time
         mine = ends[np.searchsorted(ends, leaving + bounds.size, side="left")]
         # The end is the last tick of its instant; one without a tick happens at the next tick.
-        tick = np.searchsorted(time, mine, side="right")
-        at_end = time[np.maximum(tick - 1, 0)] == mine
-        return (tick - at_end).astype(np.int32)
+        following = np.searchsorted(time, mine, side="right")
+        at_end = time[np.maximum(following - 1, 0)] == mine
+        ticks: TickColumn = (following - at_end).astype(np.int32)
+        return ticks
 
     def _ids(self, start: int, end: int, arrived: Ids) -> Ids:
         if len(self._buffer.columns):

@@ -1,0 +1,81 @@
+"""PARTITION BY: the last units of each value, where a unit (an element or a triple) may have several values.
+
+A value's units are a linked list, oldest first, found by the one-way index; a unit is in as many lists as it has values, and
+leaves when it has left the last of them.
+
+`ends` (2, entries): each list's oldest and newest node; the entry's counter is its length. `nodes` (2, …): the next newer node,
+the slot of its unit. `slots` (2, …): a unit's number, the lists it is in. Free nodes and slots are linked by their first row.
+`places`: nodes ever used, first free node, slots ever used, first free slot (-1: none).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.jit import jit
+from cqels_py.kernels.key_table import ZERO, add, find, hash_row
+
+OLDEST, NEWEST = 0, 1
+NEXT, SLOT = 0, 1
+NUMBER, LISTS = 0, 1
+NODES, FREE_NODE, SLOTS, FREE_SLOT = 0, 1, 2, 3
+
+
+@jit
+def keep_last(
+    unit, columns, width, limit, table, mask, keys, counts, free, meta, ends, nodes, slots, places, left, left_at
+):
+    """Take in units with their values: row r says that unit[r] (numbers, not falling) has the value columns[:, r].
+
+    Each value keeps its last `limit` units. Writes the numbers of the units that leave, and the rows at which they do; returns
+    how many. The caller has made room for a node and a slot for each row.
+    """
+    made = 0
+    slot = np.int64(-1)
+    for row in range(len(unit)):
+        hashed = hash_row(columns, row, width)
+        entry = find(table, mask, keys, width, columns, row, hashed)
+        if entry < 0:
+            entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
+        if counts[entry] > 0 and slots[NUMBER, nodes[SLOT, ends[NEWEST, entry]]] == unit[row]:
+            continue
+        if row == 0 or slot < 0 or slots[NUMBER, slot] != unit[row]:
+            slot = places[FREE_SLOT]
+            if slot >= 0:
+                places[FREE_SLOT] = slots[NUMBER, slot]
+            else:
+                slot = places[SLOTS]
+                places[SLOTS] += 1
+            slots[NUMBER, slot] = unit[row]
+            slots[LISTS, slot] = 0
+        slots[LISTS, slot] += 1
+        if counts[entry] == limit:
+            node = ends[OLDEST, entry]
+            ends[OLDEST, entry] = nodes[NEXT, node]
+            counts[entry] -= 1
+            gone = nodes[SLOT, node]
+            slots[LISTS, gone] -= 1
+            if slots[LISTS, gone] == 0:
+                left[made] = slots[NUMBER, gone]
+                left_at[made] = row
+                made += 1
+                slots[NUMBER, gone] = places[FREE_SLOT]
+                places[FREE_SLOT] = gone
+        else:
+            if counts[entry] == 0:
+                meta[ZERO] -= 1
+            node = places[FREE_NODE]
+            if node >= 0:
+                places[FREE_NODE] = nodes[NEXT, node]
+            else:
+                node = places[NODES]
+                places[NODES] += 1
+        nodes[SLOT, node] = slot
+        nodes[NEXT, node] = -1
+        if counts[entry] == 0:
+            ends[OLDEST, entry] = node
+        else:
+            nodes[NEXT, ends[NEWEST, entry]] = node
+        ends[NEWEST, entry] = node
+        counts[entry] += 1
+    return made

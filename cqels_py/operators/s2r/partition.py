@@ -1,0 +1,118 @@
+"""PARTITION BY: which elements (or triples) a window keeps, before any of its patterns asks for their mappings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.state.last_by_value import LastByValue
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One step of a partitioned window. Units are elements or triples, by number (from 1, per stream).
+
+    `entered`: the units that have a value, in order. `left`: the units that leave, in order of their numbers, and `left_at`
+    for each of them the position in the batch of the element at whose arrival it does.
+    """
+
+    entered: Int64
+    left: Int64
+    left_at: Int64
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPattern:
+    """A triple pattern that gives elements their values: its variables, and where each first stands (0, 1, 2)."""
+
+    variables: tuple[str, ...]
+    positions: tuple[int, ...]
+
+
+class Partitioning:
+    """One window's PARTITION BY over `variables`: the last `limit` units of each value.
+
+    `together`: an element's values are those that all patterns give it by matching together; else those of each of them.
+    """
+
+    def __init__(self, variables: Sequence[str], patterns: Sequence[KeyPattern], *, together: bool, limit: int) -> None:
+        self._variables = tuple(variables)
+        self._patterns = tuple(patterns)
+        self._together = together
+        self._last = LastByValue(len(self._variables), limit)
+
+    def advance(self, batch: ElementBatch, matches: Sequence[Int64], element: Int64, unit: Int64) -> Kept:
+        """One step. `matches`: for each pattern the triples of the batch that match it; `element` (triples): positions in the
+        batch; `unit` (triples): the number of each triple's unit.
+        """
+        parts = (batch.subject, batch.predicate, batch.object)
+        found = [
+            _Solutions(rows, dict(zip(pattern.variables, (parts[p][rows] for p in pattern.positions), strict=True)))
+            for pattern, rows in zip(self._patterns, matches, strict=True)
+        ]
+        if self._together:
+            solutions = found[0]
+            for each in found[1:]:
+                solutions = _joined(solutions, each, element)
+            rows, values = solutions.rows, self._values_of(solutions)
+        else:
+            rows = np.concatenate([each.rows for each in found])
+            values = np.concatenate([self._values_of(each) for each in found], axis=1)
+        order = np.argsort(rows, kind="stable")
+        rows, values = rows[order], np.ascontiguousarray(values[:, order])
+        units = unit[rows]
+        left, left_row = self._last.keep(units, values)
+        left_order = np.argsort(left)
+        return Kept(np.unique(units), left[left_order], element[rows[left_row[left_order]]])
+
+    def _values_of(self, solutions: _Solutions) -> Ids:
+        return np.stack([solutions.columns[name] for name in self._variables])
+
+    def live_ids(self) -> Ids:
+        return self._last.live_ids()
+
+    @property
+    def nbytes(self) -> int:
+        return self._last.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Solutions:
+    """Mappings of patterns within elements: a triple of each one's element, and the variables' values."""
+
+    rows: Int64
+    columns: dict[str, Ids]
+
+
+def _joined(left: _Solutions, right: _Solutions, element: Int64) -> _Solutions:
+    """The join of mappings of the same element."""
+    shared = [name for name in right.columns if name in left.columns]
+    code = _codes(
+        [np.concatenate([element[left.rows], element[right.rows]])]
+        + [np.concatenate([left.columns[name], right.columns[name]]) for name in shared]
+    )
+    left_code, right_code = code[: len(left.rows)], code[len(left.rows) :]
+    order = np.argsort(right_code, kind="stable")
+    first = np.searchsorted(right_code[order], left_code, side="left")
+    count = np.searchsorted(right_code[order], left_code, side="right") - first
+    from_left = np.repeat(np.arange(len(left_code)), count)
+    within = np.arange(len(from_left)) - np.repeat(np.cumsum(count) - count, count)
+    from_right = order[np.repeat(first, count) + within]
+    columns = {name: ids[from_left] for name, ids in left.columns.items()}
+    columns |= {name: ids[from_right] for name, ids in right.columns.items() if name not in columns}
+    return _Solutions(left.rows[from_left], columns)
+
+
+def _codes(columns: Sequence[Int64]) -> Int64:
+    """Small numbers, equal where the rows of the columns are."""
+    code = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        values, place = np.unique(column, return_inverse=True)
+        _, code = np.unique(code * max(len(values), 1) + place, return_inverse=True)
+    return code

@@ -1,0 +1,20 @@
+"""Terms and triple patterns as the plan writes them."""
+
+from __future__ import annotations
+
+from rdflib import Variable
+
+from cqels_py.algebra.nodes import TermOrVariable, TriplePattern
+from cqels_py.dictionary.rdf import from_rdflib
+from cqels_py.plan.nodes import PatternText
+
+
+def position_text(position: TermOrVariable) -> str:
+    if isinstance(position, Variable):
+        return f"?{position}"
+    text: str = from_rdflib(position)
+    return text
+
+
+def pattern_text(triple: TriplePattern) -> PatternText:
+    return position_text(triple.subject), position_text(triple.predicate), position_text(triple.object)

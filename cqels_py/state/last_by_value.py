@@ -1,0 +1,66 @@
+"""The last units of each value, as a window with PARTITION BY keeps them: the arrays of `kernels.partition`, and their growth."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.kernels import partition as kernel
+from cqels_py.state.key_table import KeyTable
+
+Int64 = npt.NDArray[np.int64]
+
+_SMALLEST = 64
+
+
+class LastByValue:
+    """For each value (a row of `width` ids) its last `limit` units. A unit may have several values.
+
+    A value once seen keeps its last units for ever: nothing else can push them out.
+    """
+
+    def __init__(self, width: int, limit: int) -> None:
+        self._limit = limit
+        self._values = KeyTable(width)
+        self._ends = np.zeros((2, self._values.capacity), np.int64)
+        self._nodes = np.zeros((2, _SMALLEST), np.int64)
+        self._slots = np.zeros((2, _SMALLEST), np.int64)
+        self._places = np.array([0, -1, 0, -1], np.int64)
+
+    def keep(self, unit: Int64, columns: Int64) -> tuple[Int64, Int64]:
+        """Take in units: `unit` (n) numbers, not falling, `columns` (width, n) their values, a row for each value of each unit.
+
+        Returns the numbers of the units that leave, and the row at which each of them does.
+        """
+        count = len(unit)
+        self._ensure(count)
+        left, left_at = np.empty((2, count), np.int64)
+        values = self._values
+        made = kernel.keep_last(
+            unit, columns, values.width, self._limit, values.table, values.mask, values.keys, values.counts, values.free,
+            values.meta, self._ends, self._nodes, self._slots, self._places, left, left_at,
+        )  # fmt: skip
+        return left[:made], left_at[:made]
+
+    def _ensure(self, count: int) -> None:
+        if self._values.ensure(count):
+            self._ends = _grown(self._ends, self._values.capacity)
+        self._nodes = _grown(self._nodes, int(self._places[kernel.NODES]) + count)
+        self._slots = _grown(self._slots, int(self._places[kernel.SLOTS]) + count)
+
+    def live_ids(self) -> Int64:
+        return self._values.live_ids()
+
+    @property
+    def nbytes(self) -> int:
+        return self._values.nbytes + self._ends.nbytes + self._nodes.nbytes + self._slots.nbytes
+
+
+def _grown(rows: Int64, needed: int) -> Int64:
+    """The same rows with room for `needed` columns, at least."""
+    size = rows.shape[1]
+    if needed <= size:
+        return rows
+    grown = np.zeros((len(rows), max(needed, 2 * size)), np.int64)
+    grown[:, :size] = rows
+    return grown
