@@ -32,11 +32,10 @@ def draw(report: Report, path: Path) -> None:
     axes.set_xscale("log")
     axes.set_yticks(range(len(settings)), settings)
     axes.set_ylim(len(settings) - 0.5, -0.5)
-    axes.set_xlabel("arrivals a second (median, slowest and fastest round)")
+    axes.set_xlabel(
+        f"arrivals a second: median, slowest and fastest round ({report.machine['cpu']}, {report.date[:10]})"
+    )
     axes.grid(axis="x", which="both", alpha=0.3)
     axes.set_title(report.question, loc="left", fontsize="medium", wrap=True)
     figure.legend(loc="outside lower center", ncols=len(competitors))
-    figure.text(
-        0.995, 0.005, f"{report.machine['cpu']}, {report.date[:10]}", ha="right", va="bottom", fontsize="x-small"
-    )
     figure.savefig(path, dpi=150)
