@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
 from hypothesis import settings
@@ -25,9 +25,10 @@ from rdflib import XSD, URIRef
 from cqels_py.algebra.nodes import Dialect
 from tests import traces
 from tests.clauses import CLAUSES
+from tests.drawn_windows import C_SPARQL_WINDOWS, RSP_QL_WINDOWS, TIME, WINDOWS, WindowUse, draw_use
 from tests.naive import Element, Static
 from tests.naive_algebra import Triple
-from tests.naive_values import Term, typed
+from tests.naive_values import Term, date_time_literal, typed
 from tests.traces import EX, STREAMS
 
 T = TypeVar("T")
@@ -41,9 +42,6 @@ FEATURES = frozenset(
         *CLAUSES,
     }
 )
-WINDOWS = frozenset({"range", "now", "all", "count", "triples", "step", "tumbling", "count_step"})
-C_SPARQL_WINDOWS = frozenset({"step", "tumbling", "triples"})
-RSP_QL_WINDOWS = frozenset({"range", "count", "step", "tumbling", "count_step"})
 
 SOAKING = settings().max_examples > 100
 FEW = settings() if SOAKING else settings(max_examples=15)
@@ -63,44 +61,6 @@ VALUES = {
 }
 """The predicates with literal values: each has its own kind of value, so that comparisons are defined."""
 NUMERIC = ("int", "dec", "dbl", "num")
-
-
-@dataclass(frozen=True)
-class Extent:
-    """A window's size as drawn: `kind` of WINDOWS; milliseconds, or a count."""
-
-    kind: str
-    size: int = 0
-    step: int = 0
-
-    def text(self, dialect: Dialect) -> str:
-        match self.kind:
-            case "range":
-                return f"[RANGE {_duration(self.size, dialect)}]"
-            case "step":
-                return f"[RANGE {_duration(self.size, dialect)} STEP {_duration(self.step, dialect)}]"
-            case "tumbling" if dialect is Dialect.RSP_QL:
-                return f"[RANGE {_duration(self.size, dialect)} STEP {_duration(self.size, dialect)}]"
-            case "tumbling":
-                return f"[RANGE {_duration(self.size, dialect)} TUMBLING]"
-            case "count" | "count_step":
-                word = "ELEMENTS" if dialect is Dialect.RSP_QL else "COUNT"
-                return f"[{word} {self.size}{f' STEP {self.step}' if self.step else ''}]"
-            case "triples":
-                return f"[{'RANGE ' if dialect is Dialect.C_SPARQL else ''}TRIPLES {self.size}]"
-        return f"[{self.kind.upper()}]"
-
-
-def _duration(milliseconds: int, dialect: Dialect) -> str:
-    if dialect is Dialect.RSP_QL:
-        return f"PT{milliseconds / 1000:g}S"
-    return f"{milliseconds}ms" if milliseconds % 1000 else f"{milliseconds // 1000}s"
-
-
-@dataclass(frozen=True)
-class WindowUse:
-    stream: str
-    extent: Extent
 
 
 @dataclass(frozen=True, repr=False)
@@ -233,31 +193,16 @@ class DrawnQuery:
 
         `needed`: an answer needs matches of the triple patterns drawn since the last block.
         """
-        reuse = self.uses and self.chance(20)
-        if reuse or len(self.uses) >= 3:
-            number = self.draw(st.integers(0, len(self.uses) - 1))
+        fitting = [number for number, use in enumerate(self.uses) if use.fits(body)]
+        if fitting and (self.chance(20) or len(self.uses) >= 3):
+            number = self.pick(fitting)
         else:
             number = len(self.uses)
-            self.uses.append(WindowUse(self.pick(["one", "two"]), self.extent()))
+            self.uses.append(draw_use(self, body))
         if needed:
             self.wanted.setdefault(self.uses[number].stream, []).extend(self.pending)
         self.pending = []
         return f"%{number}% {{ {body} }}"
-
-    def extent(self) -> Extent:
-        kind = self.pick(sorted(self.window_kinds))
-        size = self.pick([3000, 2000, 5000, 8000, 1000, 1500])
-        count = self.pick([3, 2, 5, 8, 1])
-        match kind:
-            case "range" | "tumbling":
-                return Extent(kind, size)
-            case "step":
-                return Extent(kind, size, self.pick([1000, 2000, 3000, 500, 7000]))
-            case "count" | "triples":
-                return Extent(kind, count)
-            case "count_step":
-                return Extent(kind, count, self.pick([1, 2, 3]))
-        return Extent(kind)
 
     def triples(self) -> str:
         """One to three connected triple patterns, perhaps with a filter."""
@@ -455,13 +400,13 @@ def _texts(uses: Sequence[WindowUse], head: str, body: str, tail: str) -> dict[D
 
 
 def _cqels(uses: Sequence[WindowUse], head: str, body: str, tail: str) -> str:
-    blocks = [f"STREAM <{STREAMS}{use.stream}> {use.extent.text(Dialect.CQELS_QL)}" for use in uses]
+    blocks = [f"STREAM <{STREAMS}{use.stream}> {use.text(Dialect.CQELS_QL)}" for use in uses]
     return f"{PREFIXES}{head}\nWHERE {{\n  {_fill(body, blocks)}\n}}\n{tail}".strip()
 
 
 def _rsp(uses: Sequence[WindowUse], head: str, body: str, tail: str) -> str:
     named = [
-        f"FROM NAMED WINDOW :w{number} ON <{STREAMS}{use.stream}> {use.extent.text(Dialect.RSP_QL)}"
+        f"FROM NAMED WINDOW :w{number} ON <{STREAMS}{use.stream}> {use.text(Dialect.RSP_QL)}"
         for number, use in enumerate(uses)
     ]
     blocks = [f"WINDOW :w{number}" for number in range(len(uses))]
@@ -471,7 +416,7 @@ def _rsp(uses: Sequence[WindowUse], head: str, body: str, tail: str) -> str:
 
 def _csparql(uses: Sequence[WindowUse], head: str, body: str, tail: str) -> str:
     """One merged graph: the blocks become plain groups."""
-    sources = [f"FROM STREAM <{STREAMS}{use.stream}> {use.extent.text(Dialect.C_SPARQL)}" for use in uses]
+    sources = [f"FROM STREAM <{STREAMS}{use.stream}> {use.text(Dialect.C_SPARQL)}" for use in uses]
     start = f"REGISTER QUERY q AS\n{PREFIXES}{head}\n" + "\n".join(sources)
     return f"{start}\nWHERE {{\n  {_fill(body, [''] * len(uses))}\n}}\n{tail}".strip()
 
@@ -551,6 +496,18 @@ def element_lists(
     return tuple(found)
 
 
+def carrying_times(elements: Iterable[Element], streams: Iterable[str]) -> tuple[Element, ...]:
+    """The same elements; in these streams each says when it is."""
+    timed = {URIRef(STREAMS + stream) for stream in streams}
+    found = []
+    for element in elements:
+        if element.stream in timed:
+            when = (traces.term("a"), traces.term(TIME), date_time_literal(element.time))
+            element = replace(element, triples=(*element.triples, when))
+        found.append(element)
+    return tuple(found)
+
+
 @st.composite
 def static_data(draw: st.DrawFn) -> Static:
     """Labels of the nodes, in the default graph and in two named ones, and other triples."""
@@ -584,5 +541,6 @@ def scenarios(
     predicates = sorted({*query.predicates, "other"} if query.chance(30) else query.predicates)
     streams = sorted({use.stream for use in query.uses})
     elements = draw(element_lists(predicates or [LINK], streams, query.wanted, most_elements))
+    elements = carrying_times(elements, {use.stream for use in query.uses if use.timed})
     static = draw(static_data()) if chosen & {"static", "graph"} else Static()
     return Scenario(_texts(query.uses, head, body, tail), elements, static)

@@ -88,8 +88,10 @@ def run_engine(
     )
     delivered: list[Result] = []
     query.subscribe(lambda result: delivered.append(_result(result)))
+    timed = {window.stream for window in parse(text).windows if window.time_predicate is not None}
     for number, element in enumerate(elements, 1):
-        engine.push(str(element.stream), list(element.triples), time=element.time)
+        time = None if element.stream in timed else element.time
+        engine.push(str(element.stream), list(element.triples), time=time)
         if batch is not None and number % batch == 0:
             engine.flush()
     engine.flush()

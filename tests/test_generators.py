@@ -47,4 +47,4 @@ def test_every_text_is_sparql_but_for_its_windows(windows: frozenset[str]) -> No
 def test_elements_are_in_order_and_small(scenario: Scenario) -> None:
     assert all(a.time <= b.time for a, b in itertools.pairwise(scenario.elements))
     assert len(scenario.elements) <= 25
-    assert all(1 <= len(element.triples) <= 4 for element in scenario.elements)
+    assert all(1 <= len(element.triples) <= 5 for element in scenario.elements)
