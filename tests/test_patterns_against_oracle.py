@@ -73,9 +73,9 @@ GROUPS = {
     "exists that binds an outer variable": "?s :p ?n FILTER EXISTS { ?s :r ?m BIND(?m + 0 AS ?n) }",
     "exists that binds an outer variable of outer ones": "?s :p ?n . ?s :r ?k FILTER EXISTS { ?t :q ?o BIND(?k + 0 AS ?n) }",
     "exists with values": "?s :p ?n FILTER EXISTS { ?s :q ?o VALUES (?o ?n) { (:b 1) (:a UNDEF) } }",
-    "exists with a count": "?s :p ?n FILTER EXISTS { { SELECT ?s (COUNT(*) AS ?k) { ?s :r ?m } GROUP BY ?s } FILTER(?k > ?n) }",
+    "exists with a count": "?s :p ?n FILTER EXISTS { { SELECT ?s (COUNT(*) AS ?k) { ?s :r ?m } GROUP BY ?s } FILTER(?k >= ?n) }",
     "exists with a group that sees outer values": (
-        "?s :p ?n FILTER EXISTS { SELECT ?s ?n { ?s :r ?m FILTER(?m >= ?n) } GROUP BY ?s ?n HAVING(COUNT(*) > 1) }"
+        "?s :p ?n FILTER EXISTS { SELECT ?s ?n { ?s :r ?m FILTER(?m >= ?n) } GROUP BY ?s ?n HAVING(COUNT(*) >= 1) }"
     ),
     "exists with a selection that hides": "?s :p ?n FILTER EXISTS { SELECT ?s { ?s :r ?n } }",
     "exists with a selection that sees": "?s :p ?n FILTER NOT EXISTS { SELECT ?s ?n { ?s :r ?m FILTER(?m > ?n) } LIMIT 1 }",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cqels_py.algebra.mentions import mentioned_in
-from cqels_py.algebra.nodes import Filter, LeftJoin
+from cqels_py.algebra.nodes import BGP, Filter, LeftJoin
 from cqels_py.algebra.variables import possible_variables
 from cqels_py.plan.nodes import Node, UnionRows
 from cqels_py.planner.joins import joined
@@ -25,7 +25,9 @@ def left_join(planner: Planning, optional: LeftJoin, needed: Needed) -> Node:
         seen |= mentioned_in(optional.condition)
     keyed, columns_of_key = with_exact_key(planner, optional.left, outer & seen)
     key = frozenset(columns_of_key.values())
-    left = planner.share(keyed, (needed & outer) | (outer & seen) | key)
+    # Both the join and the negation keep left mappings themselves.
+    is_joined = joined(optional.right) != BGP(())
+    left = planner.share(keyed, (needed & outer) | (outer & seen) | key, leaves=is_joined)
     matches = joined(left, optional.right)
     if optional.condition is not None:
         matches = Filter(matches, optional.condition)

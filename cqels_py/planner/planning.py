@@ -10,7 +10,7 @@ from rdflib import Variable
 from cqels_py.algebra.nodes import ContinuousQuery, Pattern, Planned
 from cqels_py.algebra.variables import certain_variables
 from cqels_py.plan.nodes import Node, Shared
-from cqels_py.planner.rows import is_static, once, project
+from cqels_py.planner.rows import is_static, once, project, without_ids
 from cqels_py.planner.windows import StreamTable
 
 Needed = frozenset[Variable]
@@ -36,10 +36,14 @@ class Planning(ABC):
         self._fresh += 1
         return Variable(f"_:{word}{self._fresh}")
 
-    def share(self, pattern: Pattern, variables: Iterable[Variable]) -> Planned:
-        """Plan a pattern for several readers, who see these variables of it."""
+    def share(self, pattern: Pattern, variables: Iterable[Variable], *, leaves: bool = False) -> Planned:
+        """Plan a pattern for several readers, who see these variables of it.
+
+        `leaves`: all of them keep its mappings, so that what expires need not say what it was.
+        """
         columns = tuple(sorted(map(str, set(variables))))
         node = once(project(self.plan(pattern, frozenset(map(Variable, columns))), columns))
+        node = without_ids(node) if leaves else node
         self._shared += 1
         return self.planned(Shared(self._shared, node), certain_variables(pattern))
 

@@ -41,7 +41,7 @@ def expires_in_order(node: Node) -> bool:
             return True
         case FilterRows(inner) | ProjectRows(inner):
             return expires_in_order(inner)
-        case ExtendRows(inner):
+        case ExtendRows(inner) | Shared(_, inner):
             return expires_in_order(inner)
         case _:
             return False
