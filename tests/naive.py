@@ -66,8 +66,9 @@ Values (where SPARQL 1.1 leaves room)
       text leaves ToList of an error undefined for the others: MIN, MAX, SAMPLE and GROUP_CONCAT leave
       errors out.
     * DISTINCT, also inside aggregates, tells terms apart, not values.
-    * `=` between literals of different or unknown types that are not the same term is an error, but a
-      literal with a language tag just differs from others.
+    * `=`: values of different known types differ ("1" and 1, a date and a dateTime). A literal of an unknown type
+      or with a wrong lexical form is an error beside another literal, unless that has a language tag: then
+      they differ.
 
 Output
     ISTREAM R(τ) - R(τ-1) with sign +, DSTREAM R(τ-1) - R(τ) with sign -, CHANGELOG both, RSTREAM R(τ) with

@@ -243,10 +243,10 @@ def _lang_matches(tag: Term, pattern: Term) -> Term:
     return boolean(text == wanted or text.startswith(wanted + "-"))
 
 
-def _iri(term: Term) -> Term:
+def _iri(term: Term, base: Term | None = None) -> Term:
     if isinstance(term, URIRef):
         return term
-    return URIRef(_simple(term))
+    return URIRef(_simple(term), base=None if base is None else str(base))
 
 
 def _concat(*terms: Term) -> Term:

@@ -23,8 +23,8 @@ Term: TypeAlias = Node
 INTEGER, DECIMAL, FLOAT, DOUBLE = range(4)
 KIND_TYPES = (XSD.integer, XSD.decimal, XSD.float, XSD.double)
 _DERIVED_TYPES = (
-    *("nonPositiveInteger", "negativeInteger", "long", "int", "short", "byte", "nonNegativeInteger"),
-    *("unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte", "positiveInteger"),
+    *("int", "long", "short", "byte", "nonNegativeInteger", "positiveInteger", "nonPositiveInteger"),
+    *("negativeInteger", "unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte"),
 )
 INTEGER_TYPES = frozenset([XSD.integer, *(XSD[name] for name in _DERIVED_TYPES)])
 KINDS = {XSD.decimal: DECIMAL, XSD.float: FLOAT, XSD.double: DOUBLE} | dict.fromkeys(INTEGER_TYPES, INTEGER)
@@ -300,9 +300,9 @@ def _sign(a: Any, b: Any) -> int | None:
 
 
 def equal(left: Term, right: Term) -> bool:
-    """`=`: by value where the values are known, else RDFterm-equal: an error for two different literals.
+    """`=`: by value where both values are known (values of different types differ), else RDFterm-equal.
 
-    A literal with a language tag is known to differ from every literal that is not the same term.
+    That is an error for two different literals; but one with a language tag differs from every other term.
     """
     if not (isinstance(left, Literal) and isinstance(right, Literal)):
         return left == right
@@ -311,17 +311,25 @@ def equal(left: Term, right: Term) -> bool:
     except ExpressionError:
         if canonical(left) == canonical(right):
             return True
-        if left.language or right.language:
+        if left.language or right.language or (_has_value(left) and _has_value(right)):
             return False
         raise
+
+
+def _has_value(literal: Literal) -> bool:
+    try:
+        _literal_rank(literal)
+    except ExpressionError:
+        return False
+    return True
 
 
 def order_key(term: Term | None) -> tuple[Any, ...]:
     """The total order of terms behind ORDER BY, MIN and MAX.
 
     Unbound, blank nodes, IRIs, literals; among literals numbers, booleans, dateTimes, dates, strings,
-    strings with a language, anything else. Equal values are told apart by the kind of number (integer, decimal,
-    float, double), then the canonical forms come first, then by the length of the text, then by the text.
+    strings with a language, anything else. Equal values are told apart by `_form`, then by the length of the
+    text, then by the text.
     """
     if term is None:
         return (0,)
@@ -330,22 +338,38 @@ def order_key(term: Term | None) -> tuple[Any, ...]:
     if not isinstance(term, Literal):
         return (2, str(term))
     text = f'"{term}"^^{datatype_of(term)}'
-    plain = re.fullmatch(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?", str(term)) is not None
-    tie = (KINDS.get(term.datatype, -1), not plain, len(text), text)
     try:
-        return (3, *_literal_rank(term), *tie)
+        return (3, *_literal_rank(term), *_form(term), len(text), text)
     except ExpressionError:
         return (3, 6, str(term), str(datatype_of(term)))
+
+
+def _form(term: Literal) -> tuple[Any, ...]:
+    """Numbers: the kind, plain forms first, by fraction digits, then the datatype. Others: instants by fraction
+    digits and zone (none, Z, others by offset), booleans as words first."""
+    if term.datatype in KINDS:
+        plain = re.fullmatch(r"-?(?:0|[1-9][0-9]*)(?:\.([0-9]+))?", str(term))
+        digits = len(plain[1] or "") if plain else 0
+        names = (XSD.integer, *(XSD[name] for name in _DERIVED_TYPES))
+        rank = names.index(URIRef(term.datatype)) if term.datatype in names else 0
+        return (KINDS[URIRef(term.datatype)], plain is None, digits, rank)
+    if term.datatype in (XSD.dateTime, XSD.date):
+        fraction = re.search(r"\.(\d+)", str(term))
+        zone = (instant(term) if term.datatype == XSD.dateTime else date_instant(term)).zone
+        return (len(fraction[1]) if fraction else 0, min(len(zone), 2), zone_seconds(zone))
+    return (str(term) in ("0", "1"),) if term.datatype == XSD.boolean else ()
 
 
 def _literal_rank(term: Literal) -> tuple[Any, ...]:
     if term.datatype == XSD.boolean:
         return (1, boolean_value(term))
     if term.datatype in KINDS:
-        value = number(term).value
-        if isinstance(value, float) and not math.isfinite(value):
-            return (0, (0 if math.isnan(value) else 1 if value < 0 else 3), Fraction(0))
-        return (0, 2, Fraction(value))
+        number(term)
+        text = str(term).strip()
+        if text in ("NaN", "-INF"):
+            return (0, text == "-INF", Fraction(0))
+        # One order for all kinds: a double is the decimal that it is written as.
+        return (0, 2, Fraction(text)) if not text.endswith("INF") else (0, 3, Fraction(0))
     if term.datatype == XSD.dateTime:
         return (2, instant(term).seconds)
     if term.datatype == XSD.date:

@@ -37,7 +37,8 @@ class Call:
 
     `function` is one of the operators ``|| && ! = != < > <= >= + - * / unary- unary+ IN NOT-IN``, a SPARQL builtin in
     capitals (``STR``, ``REGEX``, ``IF``, ``COALESCE``, ``BOUND`` …) or, for casts and extension functions, an IRI's text.
-    For IN and NOT-IN the first argument is what is looked for and the others are the list.
+    For IN and NOT-IN the first argument is what is looked for and the others are the list. IRI and URI have the query's
+    base as a second argument where it has one.
     """
 
     function: str

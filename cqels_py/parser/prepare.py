@@ -104,6 +104,7 @@ class _Preparation:
             "ValuesClause": _check_rows,
             **dict.fromkeys(("SelectQuery", "SubSelect", "AskQuery", "ConstructQuery"), self._select),
             "DescribeQuery": self._describe,
+            **dict.fromkeys(("Builtin_IRI", "Builtin_URI"), self._give_base),
         }
 
     def run(self) -> Prepared:
@@ -154,6 +155,11 @@ class _Preparation:
         if prefix not in self._prologue.prefixes:
             raise wrong(f"the prefix '{prefix}:' is not declared: add PREFIX {prefix}: <…>", f"{prefix}:")
         return self._prologue.name(prefix, str(node.localname or ""))
+
+    def _give_base(self, node: CompValue) -> None:
+        """IRI() makes absolute IRIs, in queries that have a base: its second argument."""
+        if self._prologue.base is not None:
+            node["arg2"] = self._prologue.base
 
     def _literal(self, node: CompValue) -> Literal:
         # RDF 1.1: a string with and without its datatype is one term.

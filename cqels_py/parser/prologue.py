@@ -42,6 +42,11 @@ class Prologue:
     def declare_prefix(self, prefix: str, reference: str) -> None:
         self.prefixes[prefix] = str(self.iri(reference))
 
+    @property
+    def base(self) -> URIRef | None:
+        """What relative IRIs are resolved against, if anything."""
+        return URIRef(self._base) if self._base else None
+
     def iri(self, reference: str) -> URIRef:
         """An IRI, resolved against the base where it is relative."""
         if not self._base or _SCHEME.match(reference):

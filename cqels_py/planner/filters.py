@@ -12,7 +12,7 @@ from cqels_py.plan.nodes import ExtendRows, FilterRows, Node, Scan
 from cqels_py.planner.expressions import compile_expression
 from cqels_py.planner.negation import exists_filter, with_exists_values
 from cqels_py.planner.planning import Needed, Planning
-from cqels_py.planner.rows import with_columns
+from cqels_py.planner.rows import project, with_columns
 
 
 def program_of(expression: Expression) -> ExpressionProgram:
@@ -26,12 +26,13 @@ def filter_rows(planner: Planning, inner: Pattern, condition: Expression, needed
     if isinstance(condition, Exists):
         return exists_filter(planner, inner, condition, needed)
     inner, condition = with_exists_values(planner, inner, condition, needed)
-    node = planner.plan(inner, needed | expression_variables(condition))
+    found = planner.plan(inner, needed | expression_variables(condition))
     program = program_of(condition)
-    node = with_columns(node, program.inputs)
+    node = with_columns(found, program.inputs)
     if isinstance(node, Scan):
         return replace(node, conditions=(*node.conditions, program))
-    return FilterRows(node, program)
+    # What is out of scope here must not meet what is called so elsewhere.
+    return project(FilterRows(node, program), found.variables)
 
 
 def extended(planner: Planning, extend: Extend, needed: Needed) -> Node:
@@ -40,5 +41,6 @@ def extended(planner: Planning, extend: Extend, needed: Needed) -> Node:
     needed -= {extend.variable}
     pattern, expression = with_exists_values(planner, extend.pattern, extend.expression, needed)
     program = program_of(expression)
-    node = with_columns(planner.plan(pattern, needed | expression_variables(expression)), program.inputs)
-    return ExtendRows(node, str(extend.variable), program)
+    found = planner.plan(pattern, needed | expression_variables(expression))
+    name = str(extend.variable)
+    return project(ExtendRows(with_columns(found, program.inputs), name, program), (*found.variables, name))

@@ -20,25 +20,33 @@ Renaming: TypeAlias = dict[BNode, BNode]
 class Answer:
     """Solutions by variable name, or `boolean`, or the triples of a graph as rows with the names s, p, o.
 
-    `plain`: terms are known by their text alone, as in CSV; what is unbound is the empty text there.
+    `plain`: terms are known by their text alone, as in CSV; what is unbound is the empty text there. `ordered`: the order
+    of the rows means something. `by_value`: numbers have another lexical form, as the short ones of TSV.
     """
 
     rows: Sequence[Row] = ()
     boolean: bool | None = None
     plain: bool = False
+    ordered: bool = False
+    by_value: bool = False
     variables: tuple[str, ...] = field(default=())
 
 
-def differences(expected: Answer, actual: Answer, computed: frozenset[str] = frozenset()) -> str | None:
+def differences(
+    expected: Answer, actual: Answer, computed: frozenset[str] = frozenset(), reduced: bool = False
+) -> str | None:
     """What is wrong with the actual answer, None if nothing.
 
-    Numbers of `computed` variables are compared by datatype and value, for their lexical form is the engine's choice; all
-    other terms have to be the same.
+    `reduced`: a row may be there less often than expected, as REDUCED allows. Numbers of `computed` variables are compared
+    by datatype and value, for their lexical form is the engine's choice; all other terms have to be the same.
     """
     if expected.boolean != actual.boolean:
         return f"expected {expected.boolean}, got {actual.boolean}"
     rows = [_plain(row, expected.variables) for row in actual.rows] if expected.plain else actual.rows
-    if _same(expected.rows, rows, computed):
+    if expected.by_value:
+        computed |= {name for row in expected.rows for name in row}
+    wanted = _reduced(expected.rows, rows) if reduced else expected.rows
+    if _same(wanted, rows, computed):
         return None
     return "\n".join(["expected", *_shown(expected.rows), "got", *_shown(rows)])
 
@@ -49,8 +57,18 @@ def out_of_order(expected: Answer, actual: Answer, keys: Sequence[str], computed
     return None if wanted == got else "\n".join(["expected order", *_shown(expected.rows), "got", *_shown(actual.rows)])
 
 
+def _reduced(expected: Sequence[Row], actual: Sequence[Row]) -> list[Row]:
+    """The expected rows, each at most as often as the actual ones have it, but once at least. They have no blank nodes."""
+    counts = Counter(frozenset(row.items()) for row in actual)
+    wanted = Counter(frozenset(row.items()) for row in expected)
+    return [dict(row) for row, count in wanted.items() for _ in range(max(1, min(count, counts[row])))]
+
+
 def _plain(row: Row, variables: Iterable[str]) -> Row:
-    return {name: Literal(str(row.get(name, ""))) for name in variables}
+    def plain(term: Node | None) -> Node:
+        return term if isinstance(term, BNode) else Literal("" if term is None else str(term))
+
+    return {name: plain(row.get(name)) for name in variables}
 
 
 def _shown(rows: Iterable[Row]) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyoxigraph as ox
-from rdflib import RDF, Graph, Literal, Namespace
+from rdflib import RDF, BNode, Graph, Literal, Namespace
 from rdflib.term import Node
 
 from tests.conformance.answers import Answer, Row
@@ -32,7 +32,8 @@ def read_answer(path: Path) -> Answer:
         if isinstance(found, ox.QueryBoolean):
             return Answer(boolean=bool(found))
         names = [variable.value for variable in found.variables]
-        return Answer([{n: to_rdflib(each[n]) for n in names if each[n] is not None} for each in found])
+        rows = [{n: to_rdflib(each[n]) for n in names if each[n] is not None} for each in found]
+        return Answer(rows, ordered=True, by_value=path.suffix == ".tsv")
     graph = Graph()
     for triple in read_graph(path):
         graph.add(triple)
@@ -43,7 +44,8 @@ def read_answer(path: Path) -> Answer:
     if boolean is not None:
         return Answer(boolean=str(boolean) in ("true", "1"))
     solutions = sorted(graph.objects(node, RS.solution), key=lambda each: _index(graph, each))
-    return Answer([dict(_bindings(graph, solution)) for solution in solutions])
+    ordered = all(graph.value(solution, RS.index) is not None for solution in solutions)
+    return Answer([dict(_bindings(graph, solution)) for solution in solutions], ordered=ordered)
 
 
 def graph_answer(triples: Graph) -> Answer:
@@ -63,5 +65,9 @@ def _bindings(graph: Graph, solution: Node) -> Iterator[tuple[str, Node]]:
 
 def _csv(path: Path) -> Answer:
     header, *lines = csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline=""))
-    rows: list[Row] = [{name: Literal(text) for name, text in zip(header, line, strict=True)} for line in lines]
-    return Answer(rows, plain=True, variables=tuple(header))
+    rows: list[Row] = [dict(zip(header, map(_csv_term, line), strict=True)) for line in lines]
+    return Answer(rows, plain=True, ordered=True, variables=tuple(header))
+
+
+def _csv_term(text: str) -> Node:
+    return BNode(text[2:]) if text.startswith("_:") else Literal(text)

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from rdflib import BNode, URIRef
 
+from cqels_py.errors import QueryError, QuerySyntaxError
+from cqels_py.parser import parse
 from cqels_py.parser.source import Source
 from cqels_py.parser.tokens import Kind, Token, tokenize
 from tests.naive import Element
@@ -17,14 +19,51 @@ HOUR = 3_600_000_000
 SECOND = 1_000_000
 
 _CLAUSE = f" FROM STREAM <{STREAM}> [RANGE 1h] "
+_NEVER = "OPTIONAL { <urn:never> <urn:never> <urn:never> }"
 _AFTER_DATASET = ("WHERE", "FROM", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES")
 
 
 def continuous(text: str, base: str | None = None) -> str:
-    """The query over a window of an hour, as C-SPARQL writes it; line numbers stay."""
-    at = _before_dataset(tokenize(Source(text, None)).tokens)
+    """The query over a window of an hour, as C-SPARQL writes it; line numbers stay.
+
+    A query that asks the default graph nothing is not registered: it gets an optional pattern that never matches.
+    """
     prologue = "" if base is None else f"BASE <{base}> "
-    return f"{prologue}{text[:at]}{_CLAUSE}{text[at:]}"
+    tokens = tokenize(Source(text, None)).tokens
+    at = _before_dataset(tokens)
+    made = f"{prologue}{text[:at]}{_CLAUSE}{text[at:]}"
+    if _asks_no_window(made):
+        body = _body(tokens, at)
+        if body is not None:
+            start, end = body
+            made = f"{prologue}{text[:at]}{_CLAUSE}{text[at:start]}{{ {_NEVER} {text[start:end]} }}{text[end:]}"
+    return made
+
+
+def _asks_no_window(text: str) -> bool:
+    try:
+        parse(text)
+    except QuerySyntaxError as error:
+        return "no pattern asks" in error.message
+    except QueryError:
+        pass
+    return False
+
+
+def _body(tokens: Sequence[Token], after: int) -> tuple[int, int] | None:
+    """From where to where the query's pattern goes, braces included."""
+    start, depth = None, 0
+    for token in tokens:
+        if token.start < after or token.kind is not Kind.MARK:
+            continue
+        if token.text == "{":
+            start = token.start if start is None else start
+            depth += 1
+        elif token.text == "}" and depth:
+            depth -= 1
+            if depth == 0 and start is not None:
+                return start, token.end
+    return None
 
 
 def _before_dataset(tokens: Sequence[Token]) -> int:

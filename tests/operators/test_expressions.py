@@ -104,6 +104,8 @@ TABLE: list[tuple[Tree, str | None]] = [
     (("=", '"a"^^<urn:t>', '"b"^^<urn:t>'), ERROR),
     (("!=", '"a"^^<urn:t>', '"b"^^<urn:t>'), ERROR),
     (("=", '"a"^^<urn:t>', "1"), ERROR),
+    (("=", '"a"^^<urn:t>', '"a"@en'), "false"),
+    (("=", '"x"^^xsd:integer', '"x"@en'), "false"),
     (("=", '"x"^^xsd:integer', "1"), ERROR),
     (("=", '"x"^^xsd:integer', '"x"^^xsd:integer'), "true"),
     (("=", "<urn:a>", "<urn:a>"), "true"),
@@ -197,6 +199,7 @@ TABLE: list[tuple[Tree, str | None]] = [
     (("IRI", '"http://example.org/a"'), "<http://example.org/a>"),
     (("URI", "<urn:a>"), "<urn:a>"),
     (("IRI", "5"), ERROR),
+    (("IRI", '"b"'), ERROR),
     (("STRDT", '"123"', f"<{XSD}integer>"), "123"),
     (("STRDT", '"a"@en', f"<{XSD}integer>"), ERROR),
     (("STRLANG", '"chat"', '"FR"'), '"chat"@fr'),
@@ -351,6 +354,14 @@ TABLE: list[tuple[Tree, str | None]] = [
 def test_functions(tree: Tree, expected: str | None) -> None:
     found = value(tree, now=1_356_998_401_250_000)
     assert found == (None if expected is None else re.sub(rf"\^\^<{XSD}(\w+)>$", r"^^xsd:\1", full(expected)))
+
+
+def test_a_relative_iri_is_resolved_against_the_base_of_the_query() -> None:
+    """The base is no argument that SPARQL knows of: the parser gives it."""
+    base = "<http://example.org/a/c>"
+    assert value(("IRI", '"b"', base)) == "<http://example.org/a/b>"
+    assert value(("URI", '"urn:b"', base)) == "<urn:b>"
+    assert value(("IRI", '"b c"', base)) is None
 
 
 # --- another engine -----------------------------------------------------------------------------------------------

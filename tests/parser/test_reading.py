@@ -110,6 +110,20 @@ def test_a_base_is_given_or_written() -> None:
     )
 
 
+def test_the_function_iri_gets_the_base() -> None:
+    def expression(prologue: str) -> object:
+        pattern = parse(f"{prologue} SELECT (IRI(?x) AS ?iri) {{ {BLOCK} }}").pattern
+        assert isinstance(pattern, nodes.Project)
+        assert isinstance(pattern.pattern, nodes.Extend)
+        return pattern.pattern.expression
+
+    variable = nodes.VariableRef(Variable("x"))
+    assert expression("") == nodes.Call("IRI", (variable,))
+    assert expression("BASE <http://ex.org/>") == nodes.Call(
+        "IRI", (variable, nodes.Constant(URIRef("http://ex.org/")))
+    )
+
+
 def test_prefixes_may_share_a_namespace_and_be_declared_again() -> None:
     query = parse("PREFIX a: <u:1> PREFIX b: <u:1> PREFIX a: <u:2> ASK { STREAM a:s [NOW] { ?x b:p a:o } }")
     assert query.windows[0].stream == URIRef("u:2s")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from urllib.parse import quote
+from urllib.parse import quote, urljoin
 
 from cqels_py.operators.r2r.functions.numbers import parse_number
 from cqels_py.operators.r2r.functions.regexes import compile_pattern, expand
@@ -76,13 +76,16 @@ def datatype(term: Term) -> Term:
     return iri(term.datatype)
 
 
-def to_iri(term: Term) -> Term:
-    """IRI. A relative IRI is an error: its base is not known here."""
+def to_iri(term: Term, base: Term | None = None) -> Term:
+    """IRI; `base`: the query's. Without one, a relative IRI is an error."""
     if term.kind is TermKind.IRI:
         return term
-    if not _ABSOLUTE_IRI.fullmatch(_simple_text(term)):
+    text = _simple_text(term)
+    if base is not None and not _ABSOLUTE_IRI.fullmatch(text):
+        text = urljoin(base.text, text)
+    if not _ABSOLUTE_IRI.fullmatch(text):
         raise ExpressionError(f"{term.text!r} is not an absolute IRI")
-    return iri(term.text)
+    return iri(text)
 
 
 def with_datatype(text: Term, kind: Term) -> Term:

@@ -81,18 +81,15 @@ def compare(a: Term, b: Term) -> int | None:
 
 
 def equal(a: Term, b: Term) -> bool:
-    """`=`: an error for different literals when the value of one is not known."""
+    """`=`: an error for different literals when the value of one is not known, unless a language tag tells them apart."""
     if not (a.is_literal and b.is_literal):
         return a == b
     if RDF_LANG_STRING in (a.datatype, b.datatype):
-        if a.datatype == b.datatype:
-            return a.text == b.text and a.language.lower() == b.language.lower()
-        known, same = value_of(a if b.language else b) is not None, False
-    else:
-        first, second = value_of(a), value_of(b)
-        known, same = first is not None and second is not None, a == b
-        if known and _same_type(first, second):
-            return compare(a, b) == 0
+        return a.datatype == b.datatype and a.text == b.text and a.language.lower() == b.language.lower()
+    first, second = value_of(a), value_of(b)
+    known, same = first is not None and second is not None, a == b
+    if known and _same_type(first, second):
+        return compare(a, b) == 0
     if not known and not same:
         raise ExpressionError("whether these literals are equal is not known")
     return same
