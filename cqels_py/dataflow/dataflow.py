@@ -18,6 +18,7 @@ from cqels_py.event_time.clock import ClockedWindow, Step, TickClock, Ticks
 from cqels_py.kernels.distinct import cancel
 from cqels_py.operators.operator import Operator
 from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy
+from cqels_py.operators.r2r.closure import Closure
 from cqels_py.operators.r2r.distinct import DistinctRows
 from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.r2r.join import MultiwayJoin
@@ -183,6 +184,9 @@ class Dataflow:
                 return UnionAll(len(variables))
             case plan.DistinctRowsOf(inner):
                 return DistinctRows(len(inner.variables))
+            case plan.ClosureRows(inner, edge, _, source, loops):
+                number = None if source is None else self._dictionary.encode_one(source)
+                return Closure(_places(inner, edge), source=number, loops=loops)
             case plan.Negate(left, _, key, in_order, exists):
                 return Negation(left.variables, key, in_order, exists=exists)
             case plan.GroupRows(inner, keys, aggregates):

@@ -12,6 +12,8 @@ from cqels_py.plan.nodes import Plan, PlannedWindow
 
 _RATE = 1_000
 _WORD = 8
+_PAIR = 44
+"""Bytes of a pair in a closure: its record, its places in the table of pairs and in the lists of work."""
 
 
 def explain(dataflow: Dataflow) -> str:
@@ -87,6 +89,8 @@ def _describe(dataflow: Dataflow, source: Stage | ScanOutput | Constant) -> str:
             return "union; keeps nothing"
         case plan.DistinctRowsOf(inner, reason):
             return f"distinct ({reason}); keeps a counter for each different ({_names(inner.variables)})"
+        case plan.ClosureRows():
+            return _closure(node)
         case plan.Negate(_, _, key, _, _, word):
             by = f"by {_names(key)}" if key else "as a whole"
             return f"{word} {by}; keeps left mappings in rings by key, and right keys"
@@ -146,6 +150,17 @@ def _join(node: plan.JoinAll, operator: MultiwayJoin) -> str:
     return (
         f"join of {len(node.inputs)}, probing the input with the fewest matches first; ring indexes: "
         f"{', '.join(indexes)}{loose}; keeps leaf mappings{results}"
+    )
+
+
+def _closure(node: plan.ClosureRows) -> str:
+    sources, trees = "from each node", "a tree for each node"
+    if node.source is not None:
+        sources, trees = f"from {node.source} alone", "the tree of that node"
+    within = " within each graph" if len(node.edge) == 3 else ""
+    return (
+        f"closure {_names(node.variables)} over the edges {_names(node.edge)}{within}, {sources}; keeps the edges and {trees}, "
+        f"about {_bytes(_PAIR)} for each reachable pair: its cost follows the pairs that a change connects or parts, not the delta"
     )
 
 

@@ -43,6 +43,7 @@ USED, FREE, LIVE = 8, 9, 10
 CURSOR_FIELDS = 11
 NEW, ATTACHING, EXTENDING, CUTTING, WITHDRAWING = 0, 1, 2, 3, 4
 
+
 @jit_inline
 def _node(node_table, node_keys, node_counts, node_free, node_meta, width, ends, row):
     """The number of an edge's end, which counts one edge more."""
@@ -254,7 +255,19 @@ def step(
             status = DONE
             if only_source < 0 or start == only_source:
                 status = _reach(
-                    start, edge, tick, loops, edges, trees, tree_table, queue, cursor, out_source, out_node, out_tick, out_sign
+                    start,
+                    edge,
+                    tick,
+                    loops,
+                    edges,
+                    trees,
+                    tree_table,
+                    queue,
+                    cursor,
+                    out_source,
+                    out_node,
+                    out_tick,
+                    out_sign,
                 )
             elif find_pair(trees, tree_table, only_source, start) >= 0:
                 status = _reach(

@@ -145,6 +145,21 @@ class DistinctRowsOf:
 
 
 @dataclass(frozen=True, slots=True)
+class ClosureRows:
+    """The different pairs of nodes that one edge of the input or more lead between, under the names `variables`.
+
+    `edge`: the input's columns where an edge starts and ends, and perhaps the graph it is in, within which it leads on.
+    `source`: the one term from which nodes are reached, else each is a source. `loops`: also pairs of equal nodes.
+    """
+
+    input: Node
+    edge: tuple[str, ...]
+    variables: tuple[str, ...]
+    source: str | None = None
+    loops: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Negate:
     """MINUS and NOT EXISTS, or (`exists`) EXISTS: the right input has just the key's columns, in the key's order."""
 
@@ -213,7 +228,7 @@ class TopRows:
 
 Node: TypeAlias = (
     Scan | StaticScan | Rows | Once | JoinAll | FilterRows | ExtendRows | ProjectRows | UnionRows | DistinctRowsOf | Negate
-    | Shared | GroupRows | TopRows
+    | Shared | ClosureRows | GroupRows | TopRows
 )  # fmt: skip
 
 

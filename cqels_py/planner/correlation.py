@@ -25,7 +25,6 @@ from cqels_py.algebra.nodes import (
     NaryJoin,
     OrderBy,
     PathPattern,
-    PathRepeat,
     Pattern,
     Planned,
     Project,
@@ -37,6 +36,7 @@ from cqels_py.algebra.nodes import (
     Window,
     WindowVariable,
 )
+from cqels_py.algebra.paths import may_have_no_steps
 from cqels_py.algebra.variables import certain_variables, possible_variables
 from cqels_py.errors import UnsupportedQuery
 from cqels_py.planner.joins import joined, maybe_unbound
@@ -64,9 +64,9 @@ def stands_alone(pattern: Pattern, outer: Needed) -> bool:
     match pattern:
         case BGP() | Values() | Service() | Planned():
             return True
-        case PathPattern(subject, _, object_):
+        case PathPattern(subject, path, object_):
             # A path of no steps leads from an outer value to itself, wherever that is.
-            return not (_has_zero_length(pattern) and {subject, object_} & outer)
+            return not (may_have_no_steps(path) and {subject, object_} & outer)
         case Graph(_, inner) | Window(_, inner) | WindowVariable(_, inner) | Distinct(inner) | Reduced(inner):
             return stands_alone(inner, outer)
         case Join(left, right):
@@ -94,10 +94,6 @@ def stands_alone(pattern: Pattern, outer: Needed) -> bool:
 
 def _alone_beside(left: Pattern, right: Pattern, seen: Needed, outer: Needed) -> bool:
     return stands_alone(left, outer) and stands_alone(right, outer) and seen <= certain_variables(left)
-
-
-def _has_zero_length(pattern: PathPattern) -> bool:
-    return isinstance(pattern.path, PathRepeat) and pattern.path.minimum == 0
 
 
 def under(planner: Planning, pattern: Pattern, given: Given) -> Pattern:

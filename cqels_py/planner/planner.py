@@ -21,6 +21,7 @@ from cqels_py.algebra.nodes import (
     Minus,
     NaryJoin,
     OrderBy,
+    PathPattern,
     Pattern,
     Planned,
     Project,
@@ -38,6 +39,7 @@ from cqels_py.planner.joins import join, union
 from cqels_py.planner.leaves import inline_rows, static_bgp, template_triple, window_bgp
 from cqels_py.planner.negation import without
 from cqels_py.planner.optional import left_join
+from cqels_py.planner.paths import path_pattern
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.refusals import refusal
 from cqels_py.planner.rows import once, project
@@ -85,6 +87,10 @@ class _Planner(Planning):
                 return window_bgp(self, pattern, bgp, needed)
             case Graph(name, BGP(triples)):
                 return static_bgp(self, position_text(name), triples, needed, name)
+            case PathPattern():
+                return path_pattern(self, pattern, None, needed)
+            case Window(_, PathPattern() as path) | Graph(_, PathPattern() as path):
+                return path_pattern(self, path, pattern, needed)
             case NaryJoin(parts):
                 return join(self, parts, needed)
             case Join(left, right):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from cqels_py.algebra.nodes import (
     Graph,
     OrderBy,
-    PathPattern,
     Pattern,
     Service,
     Slice,
@@ -13,7 +12,6 @@ from cqels_py.algebra.nodes import (
 )
 
 _NAMES: dict[type, str] = {
-    PathPattern: "property paths with *, +, ?, ! or | are not supported yet: write the steps as triple patterns",
     Service: "SERVICE is not supported yet: load the data with --static",
     OrderBy: "ORDER BY without LIMIT is not supported yet: a stream of changes has no order; add a LIMIT",
     Slice: "LIMIT and OFFSET without ORDER BY are not supported: which rows they keep would be arbitrary; add ORDER BY",

@@ -71,7 +71,9 @@ def test_from_one_source(seed: int, loops: bool) -> None:
     def model(live: Live) -> list[Row]:
         return closed([(b, a) for a, b in live[0]], source=2 if seed else 99, loops=loops)
 
-    assert_follows(closure, [2], random_steps(seed, [Port(2, bool(seed % 2), range(1, 7))], 12, 6, 9), model, chunk=seed)
+    assert_follows(
+        closure, [2], random_steps(seed, [Port(2, bool(seed % 2), range(1, 7))], 12, 6, 9), model, chunk=seed
+    )
     assert_empty(closure)
 
 
@@ -94,7 +96,9 @@ def sliding(length: int, window: int) -> Iterator[Step]:
         inputs = []
         if len(live) == window:
             inputs.append((0, -1, live.pop(0)))
-        edge = (rng.randrange(40), rng.randrange(40)) if rng.random() < 0.1 else (at := rng.randrange(40), (at + 1) % 40)
+        edge = (
+            (rng.randrange(40), rng.randrange(40)) if rng.random() < 0.1 else (at := rng.randrange(40), (at + 1) % 40)
+        )
         live.append(edge)
         inputs.append((0, 1, edge))
         yield Step([inputs], [[list(live)]])
@@ -113,7 +117,9 @@ def test_more_pairs_at_once_than_a_chunk_or_the_first_arrays_hold() -> None:
     changes(closure.process(ANY_TICK, [[delta(left + right, 2)]]))
     before = closure.state.pairs
     chunks = list(closure.process(ANY_TICK, [[delta([(0, 1, (1000, 2000))], 2)]]))
-    bridged = {(a, b): 1 for a in [*(row[0] for _, _, row in left), 1000] for b in [2000, *(row[1] for _, _, row in right)]}
+    bridged = {
+        (a, b): 1 for a in [*(row[0] for _, _, row in left), 1000] for b in [2000, *(row[1] for _, _, row in right)]
+    }
     assert changes(chunks) == {0: bridged}
     assert len(chunks) > 1
     chunks = list(closure.process(ANY_TICK, [[delta([(0, -1, (1000, 2000))], 2)]]))

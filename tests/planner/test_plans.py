@@ -39,7 +39,6 @@ WINDOW = "STREAM <http://ex.org/s> [RANGE 10s]"
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        (f"SELECT * {{ {WINDOW} {{ ?a <http://ex.org/p>+ ?c }} }}", "property paths"),
         (f"SELECT * {{ {WINDOW} {{ ?a ?b ?c }} SERVICE <http://ex.org/q> {{ ?a ?d ?e }} }}", "SERVICE"),
         (f"SELECT * {{ {WINDOW} {{ ?a ?b ?c }} }} LIMIT 3", "LIMIT"),
         (f"SELECT * {{ {WINDOW} {{ ?a ?b ?c }} }} ORDER BY ?a", "ORDER BY without LIMIT"),

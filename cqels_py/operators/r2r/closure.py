@@ -60,7 +60,9 @@ class Closure:
             if made:
                 yield Delta(out_tick[:made], out_sign[:made], self._pairs(source[:made], node[:made]))
 
-    def _pairs(self, source: np.ndarray[tuple[int], np.dtype[np.int32]], node: np.ndarray[tuple[int], np.dtype[np.int32]]) -> Ids:
+    def _pairs(
+        self, source: np.ndarray[tuple[int], np.dtype[np.int32]], node: np.ndarray[tuple[int], np.dtype[np.int32]]
+    ) -> Ids:
         """The ids of pairs of nodes: source, node, and the graph that both are in."""
         return np.concatenate([self.state.ids_of(source)[:1], self.state.ids_of(node)])
 
