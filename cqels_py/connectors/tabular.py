@@ -41,16 +41,18 @@ def elements_from_arrow(
     stream: int,
     time_predicate: str | None = None,
     malformed: Malformed | None = None,
+    scope: int | None = None,
 ) -> Iterator[ElementBatch]:
     """The elements of an Arrow table, a RecordBatchReader, or whatever else exports Arrow's C stream (Polars, DuckDB, pandas).
 
-    `time` may also be a timestamp. DataError names the row (from 1) of what is malformed, unless `malformed` takes it.
+    `time` may also be a timestamp. `scope`: where the numbers start that tell elements' blank nodes apart, when other readers
+    must not have the same; else the dictionary gives one. DataError names the row (from 1) of what is malformed, unless `malformed` takes it.
     """
     predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
     reading = Reading(BY_GRAPH, stream, predicate, "row")
     batches = pa.RecordBatchReader.from_stream(table)
     _check_columns(batches.schema.names, reading, None)
-    return _RowReader(dictionary, reading, malformed or _stop).read(_numbered(_pieces(batches)))
+    return _RowReader(dictionary, reading, malformed or _stop, scope).read(_numbered(_pieces(batches)))
 
 
 def parquet_elements(
@@ -196,11 +198,13 @@ def _without_open_quotes(text: bytes, first: int, source: str, errors: dict[int,
 class _RowReader:
     """Groups rows into elements. The last one is delivered when the next begins, or at the end."""
 
-    def __init__(self, dictionary: Dictionary, reading: Reading, malformed: Malformed) -> None:
+    def __init__(
+        self, dictionary: Dictionary, reading: Reading, malformed: Malformed, scope: int | None = None
+    ) -> None:
         self._reading = reading
         self._dictionary = dictionary
         self._malformed = malformed
-        self._scope = dictionary.next_document() << ELEMENT_BITS
+        self._scope = dictionary.next_document() << ELEMENT_BITS if scope is None else scope
         self._time_id = dictionary.encode_one(reading.time_predicate) if reading.time_predicate else 0
         self._last: tuple[int, str] | None = None
         # Rows not delivered yet: subject, predicate, object, scope (tells elements apart), time, line.

@@ -10,6 +10,7 @@ from cqels_py.batches.delta import Delta, concatenate, insertions
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.expressions import build_evaluator
+from cqels_py.dataflow.ownership import Ownership
 from cqels_py.dataflow.scans import Scans
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dataflow.term_values import DictionaryValues
@@ -99,7 +100,9 @@ class Dataflow:
     sees: its static sub-plans are answered here, once.
     """
 
-    def __init__(self, query: Plan, dictionary: Dictionary, static: StaticData) -> None:
+    def __init__(
+        self, query: Plan, dictionary: Dictionary, static: StaticData, *, ownership: Ownership | None = None
+    ) -> None:
         self.plan = query
         self._dictionary = dictionary
         self._static = static
@@ -112,6 +115,8 @@ class Dataflow:
         self._scan_outputs: list[ScanOutput] = []
         self.root = self._build(query.root)
         self._scans = Scans(self._scan_nodes, query.windows, len(query.streams), dictionary, self._evaluator)
+        if ownership is not None:
+            self._keep_to(ownership)
         self._output = _output_operator(query)
         self._clock = TickClock(
             [ClockedWindow(window.stream, window.bounds) for window in query.windows],
@@ -205,6 +210,14 @@ class Dataflow:
         evaluator = build_evaluator(program, self._dictionary)
         self._evaluators.append(evaluator)
         return evaluator
+
+    def _keep_to(self, ownership: Ownership) -> None:
+        """This dataflow is one part of several: it leaves alone what belongs to others."""
+        self._scans.keep_to(ownership)
+        for constant in self._constants:
+            if ownership.variable in constant.node.variables:
+                owned = ownership.mine(constant.columns[constant.node.variables.index(ownership.variable)])
+                constant.columns = constant.columns[:, owned]
 
     # --- running ------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.dataflow.ownership import Ownership
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.event_time.clock import Step
 from cqels_py.event_time.windows import Measure
@@ -33,7 +34,9 @@ class ScanSource:
         self.stream = window.stream
         self._measure = window.bounds.measure
         places = _places(scan.pattern)
+        self._places = places
         self._columns = [places[name] for name in scan.variables]
+        self._ownership: Ownership | None = None
         self.conditions: list[tuple[Evaluator, list[int]]] = [
             (evaluator(program), [places[name] for name in program.inputs]) for program in scan.conditions
         ]
@@ -42,6 +45,10 @@ class ScanSource:
             if window.partition is None
             else PartitionedWindow(len(scan.variables))
         )
+
+    def keep_to(self, ownership: Ownership) -> None:
+        """Take in only what this part of several owns."""
+        self._ownership = ownership
 
     def advance(
         self,
@@ -57,6 +64,8 @@ class ScanSource:
         `kept`: what happened to the window's elements, where it is partitioned.
         """
         parts = (batch.subject, batch.predicate, batch.object)
+        if self._ownership is not None:
+            rows = rows[self._ownership.mine(parts[self._places[self._ownership.variable]][rows])]
         for condition, positions in self.conditions:
             if len(rows):
                 rows = rows[condition.test([parts[p][rows] for p in positions], batch.time[element[rows]])]
@@ -139,6 +148,11 @@ class Scans:
         asked += [source.stream for source in self._partitions for _ in source.patterns]
         self._streams = np.array(asked, np.int64)
         self._route()
+
+    def keep_to(self, ownership: Ownership) -> None:
+        """Take in only what this part of several owns."""
+        for source in self.sources:
+            source.keep_to(ownership)
 
     def _route(self) -> None:
         predicates = self._constants[:, 1]

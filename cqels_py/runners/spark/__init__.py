@@ -1,0 +1,5 @@
+"""The Spark runner: the same dataflow in the partitions of a Structured Streaming query. Nothing else imports pyspark.
+
+rows ─ routing (each task: parse, encode, choose parts) ─ shuffle by part ─ stage (dataflow over its state) ─ result rows
+                                                                              └ store (snapshots and a log of inputs)
+"""

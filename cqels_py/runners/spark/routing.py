@@ -1,0 +1,127 @@
+"""From rows of a data frame to what each part of the state needs of them.
+
+Every part gets the time and stream of every element, so that windows, expiries and boundaries happen in all parts at the same
+ticks as on one machine; but only those triples that it owns, as ids, and the texts of their terms.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.batches.rearrange import concatenate_elements, empty_elements, take_elements
+from cqels_py.dataflow.ownership import owner_of
+from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary.layout import TAG_IRI, TAG_LITERAL, TAG_SHIFT
+from cqels_py.plan.nodes import Plan, Scan, inputs_of, is_variable
+
+EVERYWHERE = 0
+"""Where all triples go when the state cannot be divided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Triples of `stream` that match the constants (0: a variable) belong to the owner of the id at `position`."""
+
+    stream: int
+    constants: tuple[int, int, int]
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """How triples find their parts. No routes: all go to one part."""
+
+    parts: int
+    routes: tuple[Route, ...]
+
+    def owners(self, batch: ElementBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Which triple goes to which part: positions and parts, each pair once, ordered by part, then position."""
+        if not self.routes:
+            return np.arange(batch.triples), np.full(batch.triples, EVERYWHERE, np.int64)
+        columns = (batch.subject, batch.predicate, batch.object)
+        stream = np.repeat(batch.stream, np.diff(batch.first))
+        pairs = []
+        for route in self.routes:
+            matching = stream == route.stream
+            for column, constant in zip(columns, route.constants, strict=True):
+                if constant:
+                    matching &= column == constant
+            rows = np.flatnonzero(matching)
+            pairs.append(owner_of(columns[route.position][rows], self.parts) * batch.triples + rows)
+        chosen = np.unique(np.concatenate(pairs))
+        return chosen % max(batch.triples, 1), chosen // max(batch.triples, 1)
+
+
+def routing_of(plan: Plan, variable: str | None, parts: int, dictionary: Dictionary) -> Routing:
+    """The routes of a plan whose state is divided by `variable`."""
+    if variable is None:
+        return Routing(parts, ())
+    routes = []
+    for scan in _scans(plan.root):
+        constants = [0 if is_variable(text) else dictionary.encode_one(text) for text in scan.pattern]
+        position = scan.pattern.index(f"?{variable}")
+        routes.append(Route(plan.windows[scan.window].stream, (constants[0], constants[1], constants[2]), position))
+    return Routing(parts, tuple(dict.fromkeys(routes)))
+
+
+def _scans(node: object) -> list[Scan]:
+    if isinstance(node, Scan):
+        return [node]
+    return [scan for child in inputs_of(node) for scan in _scans(child)]  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one part gets from one task: all elements, its own triples, and the texts of terms that ids alone do not tell."""
+
+    elements: ElementBatch
+    ids: Ids
+    texts: npt.NDArray[np.uint8]
+    offsets: Ids
+
+    def pack(self) -> bytes:
+        return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
+
+    @staticmethod
+    def unpack(data: bytes) -> Share:
+        share = pickle.loads(data)
+        assert isinstance(share, Share)
+        return share
+
+
+def shares(batch: ElementBatch, routing: Routing, dictionary: Dictionary) -> list[Share]:
+    """The share of each part."""
+    rows, owners = routing.owners(batch)
+    element = np.repeat(np.arange(len(batch)), np.diff(batch.first))
+    cuts = np.searchsorted(owners, np.arange(routing.parts + 1))
+    return [_share(batch, rows[cuts[part] : cuts[part + 1]], element, dictionary) for part in range(routing.parts)]
+
+
+def _share(batch: ElementBatch, rows: Ids, element: Ids, dictionary: Dictionary) -> Share:
+    first = np.zeros(len(batch) + 1, np.int64)
+    np.cumsum(np.bincount(element[rows], minlength=len(batch)), out=first[1:])
+    subject, predicate, object_ = batch.subject[rows], batch.predicate[rows], batch.object[rows]
+    ids = np.unique(np.concatenate([subject, predicate, object_]))
+    tags = ids >> TAG_SHIFT
+    ids = ids[(tags == TAG_IRI) | (tags == TAG_LITERAL)]
+    texts, offsets = dictionary.decode_bytes(ids)
+    mine = ElementBatch(batch.time, batch.stream, first, subject, predicate, object_)
+    return Share(mine, ids, texts, offsets)
+
+
+def combine(parts: Sequence[Share], dictionary: Dictionary) -> ElementBatch:
+    """The elements of all tasks in order of time (then of tasks), with their terms in the part's dictionary."""
+    for share in parts:
+        known = dictionary.encode_bytes(share.texts, share.offsets, np.zeros(len(share.ids), np.int64))
+        assert np.array_equal(known, share.ids), "terms have other ids here than where they were encoded"
+    batches = [share.elements for share in parts if len(share.elements)]
+    if not batches:
+        return empty_elements()
+    together = concatenate_elements(batches)
+    return take_elements(together, np.argsort(together.time, kind="stable"))
