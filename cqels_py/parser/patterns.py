@@ -22,7 +22,7 @@ from cqels_py.parser import paths
 from cqels_py.parser.clauses import Lifted
 from cqels_py.parser.expressions import ExpressionReader, as_list, term_of
 from cqels_py.parser.groups import Groups
-from cqels_py.parser.prepare import STAR, FreshVariables, RawTriple
+from cqels_py.parser.prepare import NOTHING, STAR, FreshVariables, RawTriple
 from cqels_py.parser.source import Source, unsupported
 
 
@@ -113,7 +113,7 @@ class PatternReader:
             return nodes.Values((), ())
         if node.p.name != "values":
             return self.read(node.p)
-        variables = tuple(dict.fromkeys(Variable(v) for row in node.p.res for v in row))
+        variables = tuple(dict.fromkeys(Variable(v) for row in node.p.res for v in row if v != NOTHING))
         rows = tuple(tuple(_value(row.get(v, "UNDEF")) for v in variables) for row in node.p.res)
         return nodes.Values(variables, rows)
 

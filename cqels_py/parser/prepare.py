@@ -26,6 +26,9 @@ from cqels_py.parser.source import unsupported, wrong
 STAR = Variable("*")
 """What `SELECT *` selects, until the variables of its pattern are known."""
 
+NOTHING = Variable("()")
+"""The variable of VALUES without any."""
+
 ALIAS = "alias"
 """Where an aggregate that is selected by itself keeps the name it is selected as."""
 
@@ -291,17 +294,18 @@ def _triples(lists: list[Any]) -> Iterator[RawTriple]:
 
 
 def _check_rows(node: CompValue) -> None:
-    """rdflib would cut the longer one of a row and its variables."""
-    if not node.var:
-        raise wrong("VALUES without a variable: write VALUES ?x { … }", "VALUES")
-    if len(set(node.var)) < len(node.var):
+    """rdflib would cut the longer one of a row and its variables, and lose VALUES () { () }."""
+    variables, rows = node.var or [], node.value or []
+    if len(set(variables)) < len(variables):
         raise wrong("VALUES names a variable twice", "VALUES")
-    for row in node.value or []:
+    for row in rows:
         found = (0 if row and isinstance(row[0], Nil) else len(row)) if isinstance(row, list) else 1
-        if found != len(node.var):
+        if found != len(variables):
             raise wrong(
-                f"VALUES has {len(node.var)} variables, but a row of {found}: UNDEF stands for no value", "VALUES"
+                f"VALUES has {len(variables)} variables, but a row of {found}: UNDEF stands for no value", "VALUES"
             )
+    if not variables:
+        node["var"], node["value"] = [NOTHING], [["UNDEF"] for _ in rows]
 
 
 def _unwrapped(expression: Any) -> Any:

@@ -87,10 +87,12 @@ class _Parse:
     def _tree(self) -> CompValue:
         sparql = EditedText(self._source.text, [*self._lifted.edits, *self._blanked()])
         try:
-            return grammar.parse_tree(sparql.text)
+            tree = grammar.parse_tree(sparql.text)
         except grammar.GrammarError as error:
             offset = sparql.origin(error.offset)
             raise syntax_errors.explain(self._source, self._tokens.tokens, offset, error.expected) from None
+        syntax_errors.check_comparisons(self._source, self._outside_of_clauses())
+        return tree
 
     def _blanked(self) -> list[Edit]:
         """Comments are cut out, but not those inside of clauses; in strings, `\\'` where only `'` would do is `'`."""
@@ -116,7 +118,9 @@ class _Parse:
         algebra = self._algebra(prepared.tree)
         around = Surroundings(self._source, self._lifted, prepared.order, self._appearance(), self._bound_at, fresh)
         reader = PatternReader(around)
-        return self._assemble(algebra, reader.read(algebra.p), prepared)
+        # DESCRIBE <iri> has no pattern.
+        pattern = nodes.BGP(()) if algebra.p is None else reader.read(algebra.p)
+        return self._assemble(algebra, pattern, prepared)
 
     def _algebra(self, tree: CompValue) -> CompValue:
         try:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from cqels_py.errors import QuerySyntaxError
 from cqels_py.parser.source import Source
 from cqels_py.parser.tokens import Kind, Token
 
+_VALUES = (Kind.VARIABLE, Kind.NUMBER, Kind.STRING)
+_SCHEME = re.compile(r"<[A-Za-z][A-Za-z0-9+.\-]*:")
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 _MOST_WORDS = 7
 _LITERALS = {"a string", "a number", "true", "false", "'+'", "'-'"}
@@ -27,6 +31,21 @@ def explain(source: Source, tokens: Sequence[Token], offset: int, expected: Sequ
     wanted = "a prefix with its colon, such as ex:" if before.is_word("PREFIX") else _words(expected)
     found = "the query ends too early" if token.kind is Kind.END else f"unexpected {token}"
     return source.error(f"{found}; expected {wanted}" if wanted else found, token.start)
+
+
+def check_comparisons(source: Source, tokens: Sequence[Token]) -> None:
+    """The longest token counts (SPARQL 1.1, 19.8): `?x<5&&?y>3` has an IRI in it, which the grammar takes for operators."""
+    opened: list[str] = []
+    for before, token in pairwise(tokens):
+        if before.kind is Kind.MARK and before.text in _CLOSING:
+            opened.append(before.text)
+        elif before.kind is Kind.MARK and before.text in _CLOSING.values() and opened:
+            opened.pop()
+        touching = before.end == token.start and (before.kind in _VALUES or before.is_mark(")"))
+        if token.kind is Kind.IRI and touching and opened[-1:] == ["("] and not _SCHEME.match(token.text):
+            raise source.error(
+                f"'{token.text}' reads as an IRI here: to compare, write spaces around '<' and '>'", token.start
+            )
 
 
 def _token_at(tokens: Sequence[Token], offset: int) -> Token:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable, Sequence
 
 from rdflib import BNode, URIRef
@@ -18,6 +19,7 @@ STREAM = URIRef("http://stream.example/data")
 HOUR = 3_600_000_000
 SECOND = 1_000_000
 
+_ESCAPE = re.compile(r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}")
 _CLAUSE = f" FROM STREAM <{STREAM}> [RANGE 1h] "
 _NEVER = "OPTIONAL { <urn:never> <urn:never> <urn:never> }"
 _AFTER_DATASET = ("WHERE", "FROM", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES")
@@ -29,7 +31,8 @@ def continuous(text: str, base: str | None = None) -> str:
     A query that asks the default graph nothing is not registered: it gets an optional pattern that never matches.
     """
     prologue = "" if base is None else f"BASE <{base}> "
-    tokens = tokenize(Source(text, None)).tokens
+    # Escapes are taken for letters, so that places are those of the text.
+    tokens = tokenize(Source(_ESCAPE.sub(lambda found: "u" * len(found[0]), text), None)).tokens
     at = _before_dataset(tokens)
     made = f"{prologue}{text[:at]}{_CLAUSE}{text[at:]}"
     if _asks_no_window(made):

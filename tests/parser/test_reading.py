@@ -124,6 +124,17 @@ def test_the_function_iri_gets_the_base() -> None:
     )
 
 
+def test_values_may_have_no_variable() -> None:
+    def rows(data: str) -> object:
+        pattern = parse(f"SELECT * {{ {BLOCK} VALUES () {{ {data} }} }}").pattern
+        assert isinstance(pattern, nodes.Project)
+        assert isinstance(pattern.pattern, nodes.Join)
+        return pattern.pattern.right
+
+    assert rows("") == nodes.Values((), ())
+    assert rows("() ()") == nodes.Values((), ((), ()))
+
+
 def test_prefixes_may_share_a_namespace_and_be_declared_again() -> None:
     query = parse("PREFIX a: <u:1> PREFIX b: <u:1> PREFIX a: <u:2> ASK { STREAM a:s [NOW] { ?x b:p a:o } }")
     assert query.windows[0].stream == URIRef("u:2s")
