@@ -58,7 +58,7 @@ STACK_FIELDS = 8
 F_AT, F_DEPTH = range(2)
 FOUND_FIELDS = 2
 _UNKNOWN = np.int64(1 << 20)
-_SHORT_RUN = 16
+_SHORT_RUN = 4
 
 
 @jit_inline
@@ -165,22 +165,27 @@ def _write_run(
             out_tick[k + j] = tick
             out_sign[k + j] = sign
         return
+    # Unsigned positions: signed ones are tested for being negative, which keeps the loops from being vectorised.
     straight = min(many, ring_mask + 1 - start)
     for x in range(n):
-        to = x * room + k
+        to = np.uint64(x * room + k)
         if x == q:
-            for j in range(straight):
-                out_pointers[to + j] = rings[offset + start + j]
-            for j in range(many - straight):
-                out_pointers[to + straight + j] = rings[offset + j]
+            first = np.uint64(offset + start)
+            for j in range(np.uint64(straight)):
+                out_pointers[to + j] = rings[first + j]
+            to = np.uint64(x * room + k + straight)
+            first = np.uint64(offset)
+            for j in range(np.uint64(many - straight)):
+                out_pointers[to + j] = rings[first + j]
         else:
             pointer = np.int32(chosen[x])
-            for j in range(many):
+            for j in range(np.uint64(many)):
                 out_pointers[to + j] = pointer
-    for j in range(many):
-        out_tick[k + j] = tick
-    for j in range(many):
-        out_sign[k + j] = sign
+    to = np.uint64(k)
+    for j in range(np.uint64(many)):
+        out_tick[to + j] = tick
+    for j in range(np.uint64(many)):
+        out_sign[to + j] = sign
 
 
 @jit_flat
@@ -363,7 +368,7 @@ def materialise(pointers, ports, cells, out_port, out_column, fallbacks):
         base = ports[p * PORT_FIELDS + BASE] + out_column[c]
         step_width = ports[p * PORT_FIELDS + WIDTH]
         for row in range(rows):
-            out[c, row] = cells[base + np.int64(pointers[p, row]) * step_width]
+            out[c, row] = cells[np.uint64(base + np.int64(pointers[p, row]) * step_width)]
         for k in range(fallbacks.shape[1]):
             place = fallbacks[c, k]
             if place < 0:
