@@ -41,12 +41,13 @@ Contents = list[tuple[int, list[int]]]
 class Player:
     """One window's scan, without its pattern: it takes in the triples whose numbers are matched."""
 
-    def __init__(self, query: nodes.ContinuousQuery, index: int, *, keep_ids: bool = True) -> None:
+    def __init__(self, query: nodes.ContinuousQuery, index: int, *, keep_ids: bool = True, width: int = 1) -> None:
         definition = query.windows[index]
         self._bounds = bounds_of(definition.extent)
         self._stream = stream_number(definition.stream)
         self._counter = ArrivalCounter(len(NAMES))
-        self.window = Window(self._bounds, 1, keep_ids=keep_ids, index=index)
+        self._width = width
+        self.window = Window(self._bounds, width, keep_ids=keep_ids, index=index)
 
     def take(self, elements: Sequence[Element], step: Step) -> Delta:
         batch = batch_of(elements)
@@ -60,7 +61,9 @@ class Player:
                 points = step.number[element[rows]]
             case Measure.TRIPLES:
                 points = number[rows]
-        return self.window.advance(arrivals[self._stream], points, element[rows], batch.object[rows][np.newaxis])
+        return self.window.advance(
+            arrivals[self._stream], points, element[rows], batch.object[rows][np.newaxis][: self._width]
+        )
 
 
 def is_matched(number: int) -> bool:
@@ -143,6 +146,24 @@ def test_without_ids_what_leaves_is_only_counted(seed: int) -> None:
     for cuts in all_cuts(rng, elements):
         found = contents(extents, 0, cuts, every_boundary=True, keep_ids=False)
         assert found == expected(extents, 0, elements)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_mappings_without_variables_enter_and_leave_too(seed: int) -> None:
+    rng = random.Random(2000 + seed)
+    extents = [random_extent(rng)]
+    elements = random_elements(rng, 25, 1)
+    wanted = [(time, len(held)) for time, held in expected(extents, 0, elements)]
+    for cuts in all_cuts(rng, elements):
+        query = query_of(extents)
+        player, held, found = Player(query, 0, width=0), 0, []
+        for some, step in steps(clock_of(query, every_boundary=True), cuts):
+            delta = player.take(some, step)
+            assert delta.columns.shape == (0, len(delta))
+            for tick, time in enumerate(step.ticks.time.tolist()):
+                held += int(delta.sign[delta.tick == tick].sum())
+                found.append((time, held))
+        assert found == wanted
 
 
 @pytest.mark.parametrize("extent", [nodes.TimeRange(50), nodes.ElementCount(50), nodes.TimeRange(50, 10)])

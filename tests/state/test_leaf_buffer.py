@@ -1,4 +1,4 @@
-"""The leaf buffer against a list."""
+"""The leaf buffers against lists."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from cqels_py.state.leaf_buffer import LeafBuffer
+from cqels_py.state.leaf_buffer import LeafBuffer, SparseLeafBuffer
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -60,3 +60,31 @@ def test_rows_are_moved_a_constant_number_of_times() -> None:
         moved += kept if buffer.start < start else 0
         buffer.start = max(buffer.start, buffer.end - 1000)
     assert 0 < moved < 40_000
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("width", [0, 1, 3])
+def test_mappings_leave_by_their_points_in_any_order(width: int, seed: int) -> None:
+    rng = random.Random(seed)
+    buffer = SparseLeafBuffer(width, capacity=4)
+    model: dict[int, list[tuple[int, ...]]] = {}
+    for point in range(300):
+        rows = [(point, rng.randrange(9), i) for i in range(rng.choice((0, 1, 1, 3)))]
+        model[point] = [row[:width] for row in rows]
+        buffer.append(np.full(len(rows), point), np.array(rows, np.int64).reshape(len(rows), 3).T[:width])
+        gone = sorted(rng.sample(sorted(model), rng.randrange(min(len(model), 4))))
+        places, which = buffer.places_of(np.array(gone, np.int64))
+        assert [gone[i] for i in which] == [point for point in gone for _ in model[point]]
+        assert buffer.columns[:, places].T.tolist() == [list(row) for point in gone for row in model.pop(point)]
+        buffer.release(places)
+        assert len(buffer) == sum(map(len, model.values()))
+        assert buffer.live_ids().T.tolist() == [list(row) for rows in model.values() for row in rows]
+
+
+def test_memory_follows_what_is_kept_however_long_the_oldest_stays() -> None:
+    buffer = SparseLeafBuffer(2, capacity=16)
+    for start in range(0, 10_000, 10):
+        buffer.append(np.arange(start, start + 10), np.zeros((2, 10), np.int64))
+        places, _ = buffer.places_of(np.arange(max(start - 10, 1), max(start, 1)))
+        buffer.release(places)
+    assert len(buffer.points) <= 64

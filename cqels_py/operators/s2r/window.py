@@ -102,7 +102,7 @@ class Window:
         return ticks
 
     def _ids(self, start: int, end: int, arrived: Ids) -> Ids:
-        if len(self._buffer.columns):
+        if self._keep_ids or self._waiting:
             return self._buffer.columns[:, start:end].copy()
         return arrived
 
