@@ -20,6 +20,7 @@ QUERIES = (
     "SELECT ?a ?x WHERE { STREAM :s [NOW] { ?a :p ?b } ?b :q ?x BIND(?x AS ?y) }",
     "SELECT ?a ?v WHERE { STREAM :s [RANGE 5s] { ?a :v ?v } } ORDER BY DESC(?v) LIMIT 2",
     "SELECT ?a WHERE { { STREAM :s [RANGE 5s] { ?a :v ?v } } UNION { STREAM :s [RANGE 4s] { ?a :p ?v } } }",
+    "SELECT ?a ?b ?x WHERE { STREAM :s [RANGE 2s] { ?a :p+ ?b . :a (:p|:v)* ?x } ?y !:p ?z }",
     "ASK { STREAM :s [RANGE 1s] { ?a :p ?b . ?c :v ?d } }",
 )
 
