@@ -173,6 +173,10 @@ class DrawnQuery:
                 ":link|:other",
                 "(:link|^:other)/:link?",
                 "!:link",
+                "!(:link|^:other)",
+                "(:link/:link)+",
+                "(:link|^:other)*",
+                "(:link/:other?)+",
             ]
         )
 
