@@ -64,7 +64,7 @@ class Setting:
     window: int
     keys: int
     values: tuple[int, ...] = (MANY,)
-    batch: int = 1_000
+    batch: int = 10_000
     values_are_numbers: bool = False
     filled: tuple[int, ...] = ()
     measured: tuple[int, ...] = ()

@@ -83,7 +83,7 @@ class Again(Reevaluation):
         return row[0], rounded(row[1])
 
 
-def setting(name: str, window: int, groups: int, batch: int = 1_000) -> Setting:
+def setting(name: str, window: int, groups: int, batch: int = 10_000) -> Setting:
     return Setting(f"window {name}", window, groups, (1_000_000,), batch, values_are_numbers=True)
 
 

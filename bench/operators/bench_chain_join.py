@@ -79,7 +79,7 @@ class Again(Reevaluation):
         return windows[0][1][ab], windows[0][0][ab], c[abc], windows[2][1][cd]
 
 
-def setting(name: str, window: int, keys: int = 10_000, batch: int = 1_000) -> Setting:
+def setting(name: str, window: int, keys: int = 10_000, batch: int = 10_000) -> Setting:
     return Setting(f"window {name}", window, keys, (keys,) * 3, batch)
 
 

@@ -61,7 +61,7 @@ class Again(Reevaluation):
         return alone[0], alone[1]
 
 
-def setting(name: str, window: int, keys: int, batch: int = 1_000) -> Setting:
+def setting(name: str, window: int, keys: int, batch: int = 10_000) -> Setting:
     return Setting(f"window {name}", window, keys, (MANY, MANY), batch)
 
 

@@ -68,7 +68,7 @@ class Again(Reevaluation):
         return keys[ab], windows[0][1][a[ab]], windows[1][1][b[ab]], windows[2][1][c]
 
 
-def setting(name: str, window: int, keys: int = 10_000, batch: int = 1_000) -> Setting:
+def setting(name: str, window: int, keys: int = 10_000, batch: int = 10_000) -> Setting:
     return Setting(f"window {name}", window, keys, (MANY,) * 3, batch)
 
 

@@ -67,6 +67,22 @@ class Step:
     session_ends: tuple[Points, ...]
 
 
+def _each_once(instants: Points) -> Points:
+    """Instants in order, each once."""
+    new = np.empty(len(instants), np.bool_)
+    new[:1] = True
+    np.not_equal(instants[1:], instants[:-1], out=new[1:])
+    return instants[new]
+
+
+def _merged(runs: Sequence[Points]) -> Points:
+    """Runs of instants as one, each instant once."""
+    if not runs:
+        return np.empty(0, np.int64)
+    # Runs are in order: this sort merges them.
+    return _each_once(runs[0] if len(runs) == 1 else np.sort(np.concatenate(runs), kind="stable"))
+
+
 class _Instants:
     """Instants to come, in order: what a window has promised to do."""
 
@@ -75,7 +91,7 @@ class _Instants:
 
     def add(self, instants: Points) -> None:
         if len(instants):
-            self._chunks.append(np.unique(instants))
+            self._chunks.append(_each_once(instants))
 
     def take_through(self, limit: int) -> list[Points]:
         taken: list[Points] = []
@@ -266,10 +282,10 @@ class TickClock:
         if last is not None and self._started:
             # Something else may have expired since the last element, which the last boundary of a window has to say.
             boundaries += [np.array([limits[i]]) for i, window in enumerate(self._windows) if self._timed_step(window)]
-        expiry = np.unique(np.concatenate(expiries)) if expiries else np.empty(0, np.int64)
-        boundary = np.unique(np.concatenate(boundaries)) if boundaries else np.empty(0, np.int64)
+        expiry, boundary = _merged(expiries), _merged(boundaries)
         if len(expiry) and len(arrivals):
-            expiry = np.setdiff1d(expiry, arrivals, assume_unique=False)
+            following = np.minimum(np.searchsorted(arrivals, expiry), len(arrivals) - 1)
+            expiry = expiry[arrivals[following] != expiry]
         element_tick = np.full(len(time), -1, np.int32)
         if len(expiry) == 0 and len(boundary) == 0:
             instants = arrivals

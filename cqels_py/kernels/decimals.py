@@ -198,12 +198,21 @@ def decimal_quotient(hi, lo, scale, count):
         beyond_half = digit - 5
     else:
         sticky = False
+        # As many digits by one division as 62 bits hold.
+        most = np.int64(1)
+        while most < QUOTIENT_DIGITS and count <= LIMIT // POWERS[most + 1]:
+            most += 1
         while rest != 0 and scale < 2 * MAX_SCALE and quotient < POWERS[QUOTIENT_DIGITS - 1]:
-            rest = rest * 10
+            digits = np.int64(1)
+            if quotient != 0:
+                while digits < most and quotient < POWERS[QUOTIENT_DIGITS - 1 - digits]:
+                    digits += 1
+            digits = min(digits, 2 * MAX_SCALE - scale)
+            rest = rest * POWERS[digits]
             digit = rest // count
-            quotient = quotient * 10 + digit
+            quotient = quotient * POWERS[digits] + digit
             rest -= digit * count
-            scale += 1
+            scale += digits
         if rest != 0 and quotient < POWERS[QUOTIENT_DIGITS - 1]:
             return np.int64(0), np.int64(0), False
         beyond_half = rest * 2 - count
