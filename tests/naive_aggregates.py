@@ -23,7 +23,8 @@ def evaluate(
 ) -> Term | None:
     """The aggregate over a group's solutions; None: unbound. See tests.naive for what errors do."""
     if aggregate.argument is None:
-        rows: list[Any] = [frozenset(mu.items()) for mu in members]
+        # Blank nodes of a pattern are not among a solution's variables.
+        rows: list[Any] = [frozenset((v, t) for v, t in mu.items() if not v.startswith("_:")) for mu in members]
         return _integer(len(set(rows) if aggregate.distinct else rows))
     terms: list[Term] = []
     errors = False

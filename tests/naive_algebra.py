@@ -94,16 +94,23 @@ def _evaluate_scoped(pattern: nodes.Pattern, scope: Scope) -> list[Solution]:
             inside = scope.seeing(keys)
             return _group(evaluate(inner, inside), keys, aggregates, inside)
         case nodes.Project(inner, variables):
-            found = evaluate(inner, scope.seeing(variables))
+            inside = scope.seeing(variables)
+            if isinstance(inner, nodes.OrderBy):
+                found = _order(evaluate(inner.pattern, inside), inner.conditions, variables, inside)
+            else:
+                found = evaluate(inner, inside)
             return [{v: mu[v] for v in variables if v in mu} for mu in found]
         case nodes.Distinct(inner):
             return _distinct(evaluate(inner, scope))
         case nodes.Reduced(inner):
             return evaluate(inner, scope)
         case nodes.OrderBy(inner, conditions):
-            return _order(evaluate(inner, scope), conditions, scope)
+            return _order(evaluate(inner, scope), conditions, None, scope)
         case nodes.Slice(inner, offset, limit):
-            return evaluate(inner, scope)[offset : None if limit is None else offset + limit]
+            found = evaluate(inner, scope)
+            if not _is_ordered(inner):
+                found = _order(found, (), _columns(inner), scope)
+            return found[offset : None if limit is None else offset + limit]
         case _:
             raise NotImplementedError(f"the oracle does not evaluate {type(pattern).__name__}")
 
@@ -271,9 +278,38 @@ def _distinct(found: list[Solution]) -> list[Solution]:
     return list(first.values())
 
 
-def _order(found: list[Solution], conditions: Sequence[tuple[nodes.Expression, bool]], scope: Scope) -> list[Solution]:
-    """Python's sort keeps the order of equals, so the last condition is sorted by first."""
-    ordered = sorted(found, key=lambda mu: [(str(v), order_key(mu[v])) for v in sorted(mu)])
+def _is_ordered(pattern: nodes.Pattern) -> bool:
+    match pattern:
+        case nodes.Project(inner) | nodes.Distinct(inner) | nodes.Reduced(inner):
+            return _is_ordered(inner)
+        case _:
+            return isinstance(pattern, nodes.OrderBy)
+
+
+def _columns(pattern: nodes.Pattern) -> Sequence[Variable] | None:
+    """What is selected, in its order; None: everything."""
+    match pattern:
+        case nodes.Distinct(inner) | nodes.Reduced(inner):
+            return _columns(inner)
+        case nodes.Project(_, variables):
+            return variables
+        case _:
+            return None
+
+
+def _order(
+    found: list[Solution],
+    conditions: Sequence[tuple[nodes.Expression, bool]],
+    columns: Sequence[Variable] | None,
+    scope: Scope,
+) -> list[Solution]:
+    """What the conditions leave equal is in the order of the columns' terms (None: of all variables, by their names).
+
+    Python's sort keeps the order of equals, so the last condition is sorted by first.
+    """
+    if columns is None:
+        columns = sorted({v for mu in found for v in mu})
+    ordered = sorted(found, key=lambda mu: [order_key(mu.get(v)) for v in columns])
     for expression, descending in reversed(conditions):
         key = partial(_order_key, expression=expression, scope=scope)
         ordered.sort(key=key, reverse=descending)
