@@ -49,17 +49,19 @@ Answers
       window.
     * The answer's columns are the query's variables; bags are compared with exact terms, and a plain
       literal is an xsd:string.
-    * LIMIT and OFFSET without ORDER BY leave open which rows are kept, as in SPARQL: nothing can be
-      compared then. Rows that ORDER BY leaves equal are put in the order of their terms.
+    * Rows that ORDER BY leaves equal are put in the order of their terms, column by column, as they are
+      selected; LIMIT and OFFSET without ORDER BY keep the first rows in that order. ORDER BY without LIMIT is
+      the order of each report of RSTREAM, and makes no difference elsewhere. REDUCED keeps all rows.
 
 Values (where SPARQL 1.1 leaves room)
-    * Order of terms: naive_values.order_key, a total order. MIN, MAX and ORDER BY use it. SAMPLE is the
+    * Order of terms: naive_values.order_key, a total order. MIN, MAX and ORDER BY use it. Doubles and floats
+      stand in it as the decimals that they are written as: promotion would not be transitive. SAMPLE is the
       least value and GROUP_CONCAT joins the values in this order, so neither depends on how the answer came
       about.
     * SUM and AVG are exact over integers and decimals. AVG of integers and every division of decimals is
-      rounded half-even to 16 significant digits; computed decimals are canonical (no needless zeros, no
-      point when integral: "5"^^xsd:decimal). Doubles are summed as by math.fsum. A number's derived type
-      becomes xsd:integer in arithmetic.
+      rounded half-even to 16 significant digits, never left of the units; computed decimals are canonical
+      (no needless zeros, no point when integral: "5"^^xsd:decimal). Doubles are summed as by math.fsum. A
+      number's derived type becomes xsd:integer in arithmetic.
     * Over no values: COUNT, SUM and AVG are 0 (xsd:integer), GROUP_CONCAT "", MIN, MAX and SAMPLE unbound.
     * Errors in an aggregate's argument (unbound included): 18.5.1.2 removes them for COUNT. Sum and Avg add
       all values with op:numeric-add, where an error or a value that is no number is an error: unbound. The
@@ -156,7 +158,7 @@ def ticks(
 ) -> list[Tick]:
     """The answers at all ticks, in order. `elements` in arrival order, no time before the one before it."""
     arrived = relevant(query, elements)
-    return [_answer(query, arrived, static or Static(), moment) for moment in moments(query, arrived, ended)]
+    return [answer(query, arrived, static or Static(), moment) for moment in moments(query, arrived, ended)]
 
 
 def output(query: nodes.ContinuousQuery, answered: Sequence[Tick]) -> list[Change]:
@@ -274,7 +276,7 @@ def _boundaries(window: nodes.WindowDefinition, arrived: Sequence[Element], ende
 # --- the answer at a tick -------------------------------------------------------------------------
 
 
-def _answer(query: nodes.ContinuousQuery, arrived: Sequence[Element], static: Static, moment: Moment) -> Tick:
+def answer(query: nodes.ContinuousQuery, arrived: Sequence[Element], static: Static, moment: Moment) -> Tick:
     dataset = Dataset(
         windows={window.name: content(query, window, arrived, moment) for window in query.windows},
         default=_graph(static.default),
