@@ -98,9 +98,9 @@ class WindowUse:
         """Can a block with this body be asked of the window? PARTITION BY needs its variables in it."""
         wanted = set(self.extent.partition)
         found = _variables(body)
-        if self.extent.kind == "triples_partition":
-            return any(wanted <= set(pattern) for pattern in found)
-        return wanted <= {variable for pattern in found for variable in pattern}
+        return not wanted or any(
+            wanted <= set(g) for g in (found if self.extent.kind == "triples_partition" else _groups(found))
+        )
 
 
 def draw_use(query: DrawnQuery, body: str) -> WindowUse:
@@ -138,7 +138,7 @@ def _partitioned(query: DrawnQuery, kind: str, count: int, patterns: Sequence[tu
     if not patterns:
         return Extent(kind.removesuffix("_partition"), count)
     together = kind == "count_partition" and query.chance(40)
-    choices = sorted({v for pattern in patterns for v in pattern}) if together else list(query.pick(patterns))
+    choices = query.pick(_groups(patterns) if together else patterns)
     chosen = [query.pick(choices)]
     if query.chance(30 if not together else 70):
         chosen.append(query.pick(choices))
@@ -149,3 +149,12 @@ def _variables(body: str) -> list[tuple[str, ...]]:
     """The variables of each plain triple pattern that has any."""
     found = [tuple(part for part in pair if part.startswith("?")) for pair in _PLAIN_TRIPLE.findall(body)]
     return [variables for variables in found if variables]
+
+
+def _groups(patterns: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The variables of connected patterns."""
+    groups: list[set[str]] = []
+    for pattern in patterns:
+        touched = [group for group in groups if group & set(pattern)]
+        groups = [group for group in groups if group not in touched] + [set(pattern).union(*touched)]
+    return [tuple(sorted(group)) for group in groups]

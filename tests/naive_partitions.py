@@ -3,14 +3,14 @@
 The triple patterns of a window are those asked of it anywhere in the query: in OPTIONAL, EXISTS and subqueries too,
 for RSP-QL in any of its blocks, for C-SPARQL's merged windows in the whole default graph. Their filters do not matter.
 
-* Where some of them have all the variables of PARTITION BY: an element has the values that any of its triples gives
-  them in any of these patterns. A triple likewise.
-* Where none has them all: an element has the values that its triples give them by matching, together, all the patterns
-  that have any of the variables. Triples cannot be counted then.
+An element has the values that its triples give the variables of PARTITION BY by matching, together, a smallest
+connected set of these patterns that has all the variables; there may be several such sets, and any will do. Connected
+patterns share variables. Mostly that is one pattern; only then can triples be counted.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import TypeAlias
@@ -45,23 +45,30 @@ def kept(pattern: nodes.Pattern, window: nodes.WindowDefinition, arrived: Sequen
 def values_of(
     patterns: Sequence[nodes.TriplePattern], variables: Sequence[Variable], triples: Sequence[Triple]
 ) -> set[Values]:
-    whole = [pattern for pattern in patterns if set(variables) <= _variables(pattern)]
-    if whole:
-        solutions = [
-            found for pattern in whole for triple in triples if (found := _match(pattern, triple, {})) is not None
-        ]
-    else:
-        partial = [pattern for pattern in patterns if set(variables) & _variables(pattern)]
-        assert set(variables) <= {variable for pattern in partial for variable in _variables(pattern)}
-        solutions = [{}]
-        for pattern in partial:
-            solutions = [
-                found
-                for given in solutions
-                for triple in triples
-                if (found := _match(pattern, triple, given)) is not None
-            ]
-    return {tuple(solution[variable] for variable in variables) for solution in solutions}
+    for size in range(1, len(patterns) + 1):
+        sets = [each for each in itertools.combinations(patterns, size) if _has(each, variables)]
+        if sets:
+            solutions = [found for each in sets for found in _solutions(each, triples)]
+            return {tuple(solution[variable] for variable in variables) for solution in solutions}
+    raise AssertionError("no connected patterns have the variables")
+
+
+def _has(patterns: Sequence[nodes.TriplePattern], variables: Sequence[Variable]) -> bool:
+    """Are the patterns connected, and do they have the variables?"""
+    reached = _variables(patterns[0])
+    for _ in patterns:
+        for pattern in patterns:
+            if reached & _variables(pattern):
+                reached |= _variables(pattern)
+    return set(variables) <= reached and all(_variables(pattern) & reached for pattern in patterns)
+
+
+def _solutions(patterns: Sequence[nodes.TriplePattern], triples: Sequence[Triple]) -> list[Solution]:
+    solutions: list[Solution] = [{}]
+    for pattern in patterns:
+        matches = (_match(pattern, triple, given) for given in solutions for triple in triples)
+        solutions = [found for found in matches if found is not None]
+    return solutions
 
 
 def asked(node: object, window: URIRef, active: bool = False) -> Iterator[nodes.TriplePattern]:

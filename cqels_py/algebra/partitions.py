@@ -1,17 +1,17 @@
 """PARTITION BY: which triple patterns say what values an element has.
 
-The patterns of a window are the triple patterns asked of it anywhere in the query. Where some have all the variables, an
-element has the values that any of its triples gives them in any of these. Where none has them all, it has the values that its
-triples give them by matching, together, all patterns that have any of them; a single triple cannot do that.
+The patterns of a window are the triple patterns asked of it anywhere in the query. An element has the values that its triples
+give the variables by matching, together, a smallest connected set of these patterns that has all the variables.
 
     PARTITION BY ?s       { ?s :speed ?v . ?s :at ?place }          each of the two patterns, by itself
-    PARTITION BY ?s ?kind { ?o :sensor ?s . ?o :observes ?kind }    both patterns together
+    PARTITION BY ?s ?kind { ?o :sensor ?s . ?o :observes ?kind }    both patterns together, of one ?o
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from itertools import combinations
 
 from rdflib import URIRef, Variable
 
@@ -25,16 +25,17 @@ from cqels_py.algebra.nodes import (
     WindowVariable,
 )
 
+Variables = frozenset[Variable]
+
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """The patterns that give the variables of PARTITION BY their values; `together`: only all of them do.
+    """The smallest sets of patterns that give the variables of PARTITION BY their values, each connected from left to right.
 
-    `missing`: variables that no pattern has.
+    Where there are none: `missing` are variables that no pattern has; without these, no patterns connect the variables.
     """
 
-    patterns: tuple[TriplePattern, ...]
-    together: bool
+    alternatives: tuple[tuple[TriplePattern, ...], ...]
     missing: tuple[Variable, ...] = ()
 
 
@@ -42,11 +43,25 @@ def partition_of(pattern: Pattern, window: WindowDefinition) -> Partition:
     """What a window's PARTITION BY goes by; `pattern` is the query's."""
     asked = tuple(dict.fromkeys(patterns_asked(pattern, window.name)))
     wanted = frozenset(window.partition_by)
-    if whole := tuple(triple for triple in asked if wanted <= _variables(triple)):
-        return Partition(whole, together=False)
-    partial = tuple(triple for triple in asked if wanted & _variables(triple))
-    bound = frozenset().union(*map(_variables, partial))
-    return Partition(partial, together=True, missing=tuple(v for v in window.partition_by if v not in bound))
+    if missing := wanted - _variables(asked):
+        return Partition((), tuple(v for v in window.partition_by if v in missing))
+    if not any(wanted <= _variables(_connected(asked, first)) for first in asked):
+        return Partition(())
+    for size in range(1, len(asked) + 1):
+        sets = (_connected(each, each[0]) for each in combinations(asked, size))
+        if found := tuple(each for each in sets if len(each) == size and wanted <= _variables(each)):
+            return Partition(found)
+    raise AssertionError("a connected set has all the variables")
+
+
+def _connected(patterns: Sequence[TriplePattern], first: TriplePattern) -> tuple[TriplePattern, ...]:
+    """Those of the patterns that shared variables connect with the first, each with one before it."""
+    found = [first]
+    rest = [pattern for pattern in patterns if pattern != first]
+    while following := next((p for p in rest if _variables((p,)) & _variables(found)), None):
+        found.append(following)
+        rest.remove(following)
+    return tuple(found)
 
 
 def patterns_asked(node: object, window: URIRef, active: bool = False) -> Iterator[TriplePattern]:
@@ -69,6 +84,6 @@ def patterns_asked(node: object, window: URIRef, active: bool = False) -> Iterat
         yield from patterns_asked(child, window, active)
 
 
-def _variables(triple: TriplePattern) -> frozenset[Variable]:
-    positions = (triple.subject, triple.predicate, triple.object)
+def _variables(patterns: Iterable[TriplePattern]) -> Variables:
+    positions = (position for triple in patterns for position in (triple.subject, triple.predicate, triple.object))
     return frozenset(position for position in positions if isinstance(position, Variable))

@@ -8,6 +8,7 @@ from cqels_py.dataflow.dataflow import Constant, Dataflow, ScanOutput, SharedOut
 from cqels_py.event_time.windows import Measure
 from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.plan import nodes as plan
+from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import Plan, PlannedWindow
 
 _RATE = 1_000
@@ -35,13 +36,32 @@ def _headline(query: Plan) -> str:
 
 
 def _window_line(query: Plan, window: PlannedWindow) -> str:
-    bounds = window.bounds
-    when = "at every arrival and expiry" if bounds.eager else "at its boundaries"
-    if bounds.measure is not Measure.TIME and bounds.eager:
-        when = "at every arrival"
     predicate = query.time_predicates[window.stream]
     clock = f", event time from <{predicate}>" if predicate else ""
-    return f"<{window.name}> on <{query.streams[window.stream]}> {window.text}, changes {when}{clock}"
+    stream = query.streams[window.stream]
+    return f"<{window.name}> on <{stream}> {window.text}, changes {_changes(window)}{clock}{_partition(window)}"
+
+
+def _changes(window: PlannedWindow) -> str:
+    bounds = window.bounds
+    if not bounds.eager:
+        return "at its boundaries"
+    if bounds.measure is Measure.SESSION:
+        return "at every arrival and when a session ends"
+    if bounds.measure is not Measure.TIME:
+        return "at every arrival"
+    return "at every arrival and expiry" if bounds.delay == 0 else "at every entry and expiry"
+
+
+def _partition(window: PlannedWindow) -> str:
+    partition = window.partition
+    if partition is None:
+        return ""
+    alternatives = [" . ".join(" ".join(pattern) for pattern in patterns) for patterns in partition.alternatives]
+    patterns = " or ".join(f"{{ {patterns} }}" for patterns in alternatives)
+    size, unit = window.bounds.size or 0, window.bounds.measure.value
+    which = f"the numbers of the last {size:,} {unit}" if size > 1 else f"the number of the last of its {unit}"
+    return f"; values by {patterns}; keeps, for every ({_names(partition.variables)}) ever seen, {which}"
 
 
 def _tree(dataflow: Dataflow, source: Source, told: set[int] | None = None) -> Iterator[str]:
@@ -79,10 +99,10 @@ def _describe(dataflow: Dataflow, source: Stage | ScanOutput | Constant) -> str:
     match node:
         case plan.JoinAll() if isinstance(operator, MultiwayJoin):
             return _join(node, operator)
-        case plan.FilterRows(_, condition):
-            return f"filter {condition}; keeps nothing"
-        case plan.ExtendRows(_, variable, expression):
-            return f"bind ?{variable} := {expression}; keeps nothing"
+        case plan.FilterRows(inner, condition):
+            return f"filter {condition}; {_keeps_for(condition, inner)}"
+        case plan.ExtendRows(inner, variable, expression):
+            return f"bind ?{variable} := {expression}; {_keeps_for(expression, inner)}"
         case plan.ProjectRows(_, variables):
             return f"project {_names(variables)}; keeps nothing"
         case plan.UnionRows():
@@ -105,21 +125,31 @@ def _describe(dataflow: Dataflow, source: Stage | ScanOutput | Constant) -> str:
     raise AssertionError(node)
 
 
+def _keeps_for(program: ExpressionProgram, inner: plan.Node) -> str:
+    if program.deterministic:
+        return "keeps nothing"
+    return f"keeps a counter for each different ({_names(inner.variables)}): all of them are evaluated at every tick, for NOW()"
+
+
 def _scan(query: Plan, scan: plan.Scan) -> str:
     window = query.windows[scan.window]
     tested = "".join(f" filter {condition}" for condition in scan.conditions)
-    waits = not window.bounds.eager or window.bounds.delay > 0
-    place = " and ids" if scan.keep_ids or waits else ""
+    place = " and ids" if scan.keep_ids or _waits(window) else ""
     kept = "nothing" if window.bounds.size is None else f"a time stamp{place} for each mapping"
     return f"scan {window.text} {{ {' '.join(scan.pattern)} }}{tested}; keeps {kept}{_estimate(window, scan)}"
 
 
+def _waits(window: PlannedWindow) -> bool:
+    """Mappings wait for a boundary or for their time, and are kept until then."""
+    return not window.bounds.eager or window.bounds.delay > 0
+
+
 def _estimate(window: PlannedWindow, scan: plan.Scan) -> str:
-    size = window.bounds.size
-    if size is None:
+    size, measure = window.bounds.size, window.bounds.measure
+    if size is None or measure is Measure.SESSION or window.partition is not None:
         return ""
-    leaves = size if window.bounds.measure is not Measure.TIME else max(1, size * _RATE // 1_000_000)
-    own = _WORD * (1 + (len(scan.variables) if scan.keep_ids else 0))
+    leaves = size if measure is not Measure.TIME else max(1, (size + window.bounds.delay) * _RATE // 1_000_000)
+    own = _WORD * (1 + (len(scan.variables) if scan.keep_ids or _waits(window) else 0))
     return f", about {_bytes(leaves * own)} for {leaves:,} mappings"
 
 

@@ -94,11 +94,12 @@ class PartitionSource:
         assert size is not None
         self.window = number
         self.stream = window.stream
-        self.patterns = partition.patterns
+        self.patterns = tuple(dict.fromkeys(pattern for patterns in partition.alternatives for pattern in patterns))
         self._triples = window.bounds.measure is Measure.TRIPLES
-        places = [_places(pattern) for pattern in partition.patterns]
+        places = [_places(pattern) for pattern in self.patterns]
         keys = [KeyPattern(tuple(each), tuple(each.values())) for each in places]
-        self._partitioning = Partitioning(partition.variables, keys, together=partition.together, limit=size)
+        alternatives = [[self.patterns.index(pattern) for pattern in each] for each in partition.alternatives]
+        self._partitioning = Partitioning(partition.variables, keys, alternatives, limit=size)
 
     def advance(
         self,

@@ -30,9 +30,16 @@ def _check(source: Source, query: ContinuousQuery, window: WindowDefinition, tok
                 "variable of one of its triple patterns",
                 token.start,
             )
-    if found.together and isinstance(window.extent, TripleCount):
+    names = " ".join(token.text for token in tokens)
+    if not found.alternatives:
         raise source.refusal(
-            f"no triple pattern has all of {' '.join(token.text for token in tokens)}, so a single triple has no such "
-            "values: count elements instead, as in [COUNT 10 PARTITION BY …]",
+            f"no triple patterns of this window connect {names}: PARTITION BY variables of one triple pattern, or of "
+            "patterns that share variables",
+            tokens[0].start,
+        )
+    if len(found.alternatives[0]) > 1 and isinstance(window.extent, TripleCount):
+        raise source.refusal(
+            f"no triple pattern has all of {names}, so a single triple has no such values: count elements instead, as in "
+            "[COUNT 10 PARTITION BY …]",
             tokens[0].start,
         )

@@ -21,11 +21,10 @@ def is_variable(position: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PlannedPartition:
-    """PARTITION BY: elements have the values that any of the patterns gives the variables, or (`together`) all at once."""
+    """PARTITION BY: elements have the values that the patterns of any of the alternatives, together, give the variables."""
 
     variables: tuple[str, ...]
-    patterns: tuple[PatternText, ...]
-    together: bool
+    alternatives: tuple[tuple[PatternText, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,10 +96,11 @@ def _window_text(definition: WindowDefinition) -> str:
 
 def _partition(pattern: Pattern, definition: WindowDefinition) -> PlannedPartition:
     found = partition_of(pattern, definition)
-    if found.missing:
-        raise UnsupportedQuery(f"PARTITION BY ?{found.missing[0]}: no triple pattern of the window has it")
-    patterns = tuple(pattern_text(triple) for triple in found.patterns)
-    return PlannedPartition(tuple(map(str, definition.partition_by)), patterns, found.together)
+    if not found.alternatives:
+        names = " ".join(f"?{variable}" for variable in definition.partition_by)
+        raise UnsupportedQuery(f"PARTITION BY {names}: no connected triple patterns of the window have all of them")
+    alternatives = tuple(tuple(map(pattern_text, patterns)) for patterns in found.alternatives)
+    return PlannedPartition(tuple(map(str, definition.partition_by)), alternatives)
 
 
 class StreamTable:

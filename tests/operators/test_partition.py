@@ -35,7 +35,7 @@ def observation(number: int, sensor: int, kind: int) -> Triples:
 
 def test_the_values_of_two_patterns_belong_together_where_they_are_of_one_observation() -> None:
     """The first element holds (1, 7) and (2, 8), not (1, 8): the second pushes nothing out."""
-    partitioning = Partitioning(("s", "k"), (SENSORS, KINDS), together=True, limit=1)
+    partitioning = Partitioning(("s", "k"), (SENSORS, KINDS), [(0, 1)], limit=1)
     both = observation(11, 1, 7) + observation(12, 2, 8)
     assert advance(partitioning, [both, observation(13, 1, 8)]) == ([1, 2], [])
     assert advance(partitioning, [observation(14, 1, 7)], 3) == ([3], [])
@@ -43,18 +43,18 @@ def test_the_values_of_two_patterns_belong_together_where_they_are_of_one_observ
 
 
 def test_an_element_without_all_patterns_has_no_value_of_them_together() -> None:
-    partitioning = Partitioning(("s", "k"), (SENSORS, KINDS), together=True, limit=1)
+    partitioning = Partitioning(("s", "k"), (SENSORS, KINDS), [(0, 1)], limit=1)
     assert advance(partitioning, [[(11, SENSOR, 1)], [(11, KIND, 7)], [(11, SENSOR, 1), (12, KIND, 7)]]) == ([], [])
 
 
 def test_each_pattern_that_has_the_variable_gives_its_values() -> None:
     """Values 1 and 2 come from the one pattern, 2 from the other too: the second element is the last of both."""
     subjects = (KeyPattern(("s", "x"), (0, 2)), KeyPattern(("s", "y"), (0, 2)))
-    partitioning = Partitioning(("s",), subjects, together=False, limit=1)
+    partitioning = Partitioning(("s",), subjects, [(0,), (1,)], limit=1)
     elements = [[(1, SENSOR, 5)], [(1, SENSOR, 5), (2, KIND, 5)], [(2, SENSOR, 6)], [(3, 300, 1)], [(1, KIND, 6)]]
     assert advance(partitioning, elements) == ([1, 2, 3, 5], [1, 2])
 
 
 def test_nothing_comes_nothing_goes() -> None:
-    assert advance(Partitioning(("s", "k"), (SENSORS, KINDS), together=True, limit=1), []) == ([], [])
-    assert advance(Partitioning(("o",), (SENSORS, KINDS), together=False, limit=1), []) == ([], [])
+    assert advance(Partitioning(("s", "k"), (SENSORS, KINDS), [(0, 1)], limit=1), []) == ([], [])
+    assert advance(Partitioning(("o",), (SENSORS, KINDS), [(0,), (1,)], limit=1), []) == ([], [])

@@ -109,9 +109,14 @@ UNSUPPORTED = [
     (around("[COUNT 5 STEP 2 PARTITION BY ?x]"), (2, 39), "leave STEP out"),
     (around("[COUNT 5 STEP 2 START 3]"), (2, 39), "START is for windows of time"),
     (
-        "SELECT ?x { STREAM :s [TRIPLES 5 PARTITION BY ?x ?z] { ?x :p ?v . ?y :q ?z } }",
+        "SELECT ?x { STREAM :s [TRIPLES 5 PARTITION BY ?x ?z] { ?x :p ?v . ?v :q ?z } }",
         (2, 47),
         "no triple pattern has all of ?x ?z",
+    ),
+    (
+        "SELECT ?x { STREAM :s [COUNT 5 PARTITION BY ?x ?z] { ?x :p ?v . ?y :q ?z } }",
+        (2, 45),
+        "no triple patterns of this window connect ?x ?z",
     ),
     (around("[PAST 5s]"), (2, 24), "PAST windows are not supported"),
     (around("[RANGE 5s FUTURE 1s]"), (2, 33), "FUTURE windows are not supported"),

@@ -38,13 +38,20 @@ class KeyPattern:
 class Partitioning:
     """One window's PARTITION BY over `variables`: the last `limit` units of each value.
 
-    `together`: an element's values are those that all patterns give it by matching together; else those of each of them.
+    An element has the values that the patterns of any of the `alternatives` (numbers of patterns) give it by matching together.
     """
 
-    def __init__(self, variables: Sequence[str], patterns: Sequence[KeyPattern], *, together: bool, limit: int) -> None:
+    def __init__(
+        self,
+        variables: Sequence[str],
+        patterns: Sequence[KeyPattern],
+        alternatives: Sequence[Sequence[int]],
+        *,
+        limit: int,
+    ) -> None:
         self._variables = tuple(variables)
         self._patterns = tuple(patterns)
-        self._together = together
+        self._alternatives = alternatives
         self._last = LastByValue(len(self._variables), limit)
 
     def advance(self, batch: ElementBatch, matches: Sequence[Int64], element: Int64, unit: Int64) -> Kept:
@@ -56,20 +63,22 @@ class Partitioning:
             _Solutions(rows, dict(zip(pattern.variables, (parts[p][rows] for p in pattern.positions), strict=True)))
             for pattern, rows in zip(self._patterns, matches, strict=True)
         ]
-        if self._together:
-            solutions = found[0]
-            for each in found[1:]:
-                solutions = _joined(solutions, each, element)
-            rows, values = solutions.rows, self._values_of(solutions)
-        else:
-            rows = np.concatenate([each.rows for each in found])
-            values = np.concatenate([self._values_of(each) for each in found], axis=1)
+        solutions = [self._together([found[number] for number in numbers], element) for numbers in self._alternatives]
+        rows = np.concatenate([each.rows for each in solutions])
+        values = np.concatenate([self._values_of(each) for each in solutions], axis=1)
         order = np.argsort(rows, kind="stable")
         rows, values = rows[order], np.ascontiguousarray(values[:, order])
         units = unit[rows]
         left, left_row = self._last.keep(units, values)
         left_order = np.argsort(left)
         return Kept(np.unique(units), left[left_order], element[rows[left_row[left_order]]])
+
+    @staticmethod
+    def _together(matched: Sequence[_Solutions], element: Int64) -> _Solutions:
+        solutions = matched[0]
+        for each in matched[1:]:
+            solutions = _joined(solutions, each, element)
+        return solutions
 
     def _values_of(self, solutions: _Solutions) -> Ids:
         return np.stack([solutions.columns[name] for name in self._variables])
