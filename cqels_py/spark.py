@@ -8,33 +8,36 @@ answers.writeStream.option("checkpointLocation", …).foreachBatch(…).start()
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.ownership import Ownership
+from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.engine import compile_query
 from cqels_py.errors import UnsupportedQuery, UsageError
-from cqels_py.plan.nodes import Plan
-from cqels_py.planner.partitioning import partition_variable
-from cqels_py.runners.local import LocalRunner, RunningQuery
+from cqels_py.plan.nodes import Plan, TemplateTriple
+from cqels_py.planner.partitioning import division_of
+from cqels_py.runners.local import LocalRunner, RunningQuery, Statistics
+from cqels_py.runners.spark import folder
 from cqels_py.runners.spark.routing import routing_of
-from cqels_py.runners.spark.stage import Collected, Job, PartState
+from cqels_py.runners.spark.rows import check_names, columns_of
+from cqels_py.runners.spark.stage import Job, PartState, Rendered
 from cqels_py.runners.spark.store import PartStore
 from cqels_py.static_sources import StaticSource, load_static_data
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from cqels_py.runners.spark.pipeline import Frame
+    from cqels_py.runners.spark.session import Session
 
-_FORMAT = 1
+_FORMAT = 2
 """Raised when the form of the state changes: an older one is then refused."""
 
 
 def continuous(
-    frames: Mapping[str, DataFrame],
+    frames: Mapping[str, Frame],
     query: str,
     *,
     state: str | Path,
@@ -43,15 +46,16 @@ def continuous(
     static_graphs: Mapping[str, StaticSource] | None = None,
     changelog: bool = False,
     lateness: int = 0,
-) -> DataFrame:
+) -> Frame:
     """The results of a query over streaming data frames, as a data frame: `time`, `sign`, and each variable as N-Triples text.
 
+    CONSTRUCT: `time`, `sign`, `subject`, `predicate`, `object`, a row a triple. ASK: the column `boolean`.
     `frames`: for each stream's IRI rows of `time` (timestamp, integer microseconds or ISO 8601), `subject`, `predicate`,
     `object` (N-Triples syntax) and perhaps `graph`; rows of one task with the same time and graph, one after another, are an
     element, and an element lies in one micro-batch. Within a micro-batch elements are taken in the order of their times.
     `state`: a folder that all workers reach, of this query alone, kept beside the checkpoint: a query that is restarted goes on
-    from there. `partitions`: parts of the state, if the query can be divided (`explain` says by which variable).
-    `lateness`: microseconds that elements may be late.
+    from there. `partitions`: parts of the state, if the query can be divided (`cqels explain --runner spark` says by which
+    variable). `lateness`: microseconds that elements may be late; later ones are dropped, counted (`statistics`) and logged.
     """
     from cqels_py.runners.spark.pipeline import transform
 
@@ -67,7 +71,22 @@ def continuous(
     return transform(job, numbered(frames, plan))
 
 
-def numbered(frames: Mapping[str, DataFrame], plan: Plan) -> dict[int, DataFrame]:
+def statistics(state: str | Path) -> Statistics:
+    """What the query with this state has counted up to its last micro-batch: elements, late ones, results.
+
+    `triples` counts those that the query may need, `malformed` nothing: a malformed row stops the query.
+    """
+    return folder.statistics(Path(state).absolute())
+
+
+def session(master: str = "local[*]", options: Mapping[str, str] | None = None) -> Session:
+    """The Spark session that there is, or a new one with settings that suit continuous queries (and those of `options`)."""
+    from cqels_py.runners.spark.session import get_session
+
+    return get_session(master, options)
+
+
+def numbered(frames: Mapping[str, Frame], plan: Plan) -> dict[int, Frame]:
     """The data frames by the streams' numbers in the plan. UsageError for one that is missing, or not read."""
     for iri in frames:
         if iri not in plan.streams:
@@ -88,53 +107,76 @@ def prepare(
     static_graphs: Mapping[str, StaticSource] | None = None,
     changelog: bool = False,
     lateness: int = 0,
+    solutions: bool = False,
+    in_order: bool = False,
 ) -> tuple[Job, Plan]:
-    """Compile a query, and lay out the state of its parts unless it is there from an earlier run."""
+    """Compile a query, and lay out the state of its parts unless it is there from an earlier run.
+
+    `solutions`: rows have the query's solutions in columns "0", "1" …, also of CONSTRUCT. `in_order`: see `Job`.
+    """
     if partitions < 1:
         raise UsageError(f"partitions is 1 or more, not {partitions}")
+    if lateness < 0:
+        raise UsageError(f"lateness is 0 or more microseconds, not {lateness}")
     plan = compile_query(query, source=source, changelog=changelog)
-    if plan.form not in ("SELECT", "ASK"):
-        raise UnsupportedQuery(f"{plan.form} is not supported on Spark yet: select the variables of its template")
-    if any(plan.time_predicates):
-        raise UnsupportedQuery("on Spark the time of an element is the column `time`: leave the `@` clause out")
+    template = () if solutions else plan.template
+    columns = tuple(str(n) for n in range(len(plan.variables))) if solutions else columns_of(plan.variables, template)
+    if not solutions:
+        check_names(columns)
+        _check_template(plan)
     dictionary = Dictionary(strict=True)
     data = load_static_data(plan, static, static_graphs or {}, dictionary)
-    variable = partition_variable(plan)
-    folder = Path(state).absolute()
-    parts = partitions if variable is not None else 1
-    _check_same_query(folder, f"{query.strip()} changelog: {changelog}", parts, lateness)
-    routing = routing_of(plan, variable, parts, dictionary)
+    division = division_of(plan)
+    parts = partitions if division.variable is not None else 1
+    path = Path(state).absolute()
+    mark = folder.claim(
+        path,
+        {
+            "format": _FORMAT,
+            "query": _digest(query.strip().encode()),
+            "changelog": int(changelog),
+            "static data": _digest(data.quads.tobytes()),
+            "partitions": parts,
+            "lateness": lateness,
+        },
+    )
+    routing = routing_of(plan, division.variable, parts, dictionary)
+    job = Job(str(path), mark, columns, template, plan.time_predicates, routing, in_order)
     for part in range(parts):
-        store: PartStore[PartState] = PartStore(folder, part)
-        ownership = None if variable is None else Ownership(variable, part, parts)
-        dataflow = Dataflow(plan, dictionary, data, ownership=ownership)
-        runner, results = LocalRunner(dictionary, lateness), Collected()
-        runner.queries = [RunningQuery(dataflow, list(range(len(plan.streams))), results)]
-        store.begin(PartState(dictionary, runner, results))
-    return Job(str(folder), plan.variables, routing), plan
+        ownership = None if division.variable is None else Ownership(division.variable, part, parts)
+        PartStore[PartState](path, part).begin(_first_state(job, plan, dictionary, data, ownership, part, lateness))
+    return job, plan
 
 
-def _check_same_query(folder: Path, query: str, parts: int, lateness: int) -> None:
-    """A folder belongs to one query, divided in one way."""
-    mark = {
-        "format": _FORMAT,
-        "query": hashlib.sha256(query.encode()).hexdigest(),
-        "partitions": parts,
-        "lateness": lateness,
-    }
-    path = folder / "query.json"
-    if path.exists():
-        found = json.loads(path.read_text())
-        changed = [name for name, value in mark.items() if found.get(name) != value]
-        if changed:
-            raise UsageError(
-                f"the state in {folder} was made with another {changed[0]}: give the query a new folder (and a new checkpoint)"
-            )
-        return
-    if folder.exists() and any(folder.iterdir()):
-        raise UsageError(f"{folder} is not empty, and holds no state of a query")
-    folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(mark))
+def _first_state(
+    job: Job,
+    plan: Plan,
+    dictionary: Dictionary,
+    data: StaticData,
+    ownership: Ownership | None,
+    part: int,
+    lateness: int,
+) -> PartState:
+    dataflow = Dataflow(plan, dictionary, data, ownership=ownership)
+    runner, results = LocalRunner(dictionary, lateness), Rendered(dictionary, job.columns, job.template, part)
+    runner.queries = [RunningQuery(dataflow, list(range(len(plan.streams))), results)]
+    return PartState(dictionary, runner, results)
+
+
+def _check_template(plan: Plan) -> None:
+    if plan.output in ("CHANGELOG", "DSTREAM") and any(map(_has_blank, plan.template)):
+        raise UnsupportedQuery(
+            f"a blank node in the template of CONSTRUCT is a new one in each result: with {plan.output} there is no telling "
+            "which one is withdrawn"
+        )
+
+
+def _has_blank(triple: TemplateTriple) -> bool:
+    return any(part.startswith("_:") for part in (triple.subject, triple.predicate, triple.object))
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _listed(streams: Iterable[str]) -> str:

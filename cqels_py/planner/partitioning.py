@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from cqels_py.event_time.windows import Measure
 from cqels_py.plan.nodes import (
+    ClosureRows,
     DistinctRowsOf,
     ExtendRows,
     FilterRows,
@@ -19,27 +21,51 @@ from cqels_py.plan.nodes import (
     Rows,
     Scan,
     Shared,
+    TopRows,
     UnionRows,
     inputs_of,
 )
 
 
-def partition_variable(plan: Plan) -> str | None:
-    """A variable that is in every mapping of every operator, up to the results; None: all must be in one place.
+@dataclass(frozen=True, slots=True)
+class Division:
+    """The variable by which a state is divided; or none, and the reason."""
+
+    variable: str | None
+    reason: str = ""
+
+
+def division_of(plan: Plan) -> Division:
+    """A variable that is in every mapping of every operator, up to the results; none: all must be in one place.
 
     Mappings that differ in it never meet: not in a join, a group, a negation or a DISTINCT; and results that differ in it
     are different, so that what leaves one part and enters another at the same tick is no change that cancels out.
     """
-    if plan.form == "ASK" or any(w.partition or w.bounds.measure is Measure.TRIPLES for w in plan.windows):
-        # One answer; or a window whose content depends on triples that go elsewhere.
-        return None
-    candidates: set[str] | None = None
-    for scan in _scans(plan.root):
-        candidates = set(scan.variables) if candidates is None else candidates & set(scan.variables)
-    for variable in plan.variables:
-        if variable in (candidates or ()) and _divisible(plan.root, variable):
-            return variable
-    return None
+    if plan.form == "ASK":
+        return Division(None, "ASK has one answer about everything")
+    for window in plan.windows:
+        if window.partition or window.bounds.measure is Measure.TRIPLES:
+            return Division(None, f"what {window.text} holds depends on triples that would be elsewhere")
+    scans = list(_scans(plan.root))
+    if not scans:
+        return Division(None, "no triple pattern is asked of a stream")
+    common = [name for name in scans[0].variables if all(name in scan.variables for scan in scans)]
+    if not common:
+        return Division(None, "no variable is in every triple pattern over a stream")
+    reasons = []
+    for name in sorted(common, key=lambda name: name not in plan.variables):
+        if name not in plan.variables:
+            reasons.append(f"?{name} is no variable of the results")
+        elif obstacle := _obstacle(plan.root, name):
+            reasons.append(obstacle)
+        else:
+            return Division(name)
+    return Division(None, "; ".join(reasons))
+
+
+def partition_variable(plan: Plan) -> str | None:
+    """The variable alone."""
+    return division_of(plan).variable
 
 
 def _scans(node: Node) -> Iterator[Scan]:
@@ -49,25 +75,30 @@ def _scans(node: Node) -> Iterator[Scan]:
         yield from _scans(child)
 
 
-def _divisible(node: Node, variable: str) -> bool:
-    """Does each mapping of the node have the variable, and need only mappings with the same value of it?"""
-    if variable not in node.variables:
-        return False
+def _obstacle(node: Node, variable: str) -> str | None:
+    """Why a mapping of the node may lack the variable, or need mappings with other values of it; None: it never does."""
     match node:
+        case GroupRows(_, keys) if variable not in keys:
+            return f"groups have several values of ?{variable}"
+        case TopRows():
+            return "ORDER BY with LIMIT compares results of all values"
+        case ClosureRows():
+            return "a path that repeats leads over triples of all values"
+        case _ if variable not in node.variables:
+            return f"?{variable} is not in every part of the query"
         case Scan() | Once() | Rows():
-            return True
+            return None
+        case JoinAll(loose=loose) if variable in loose:
+            return f"?{variable} may be unbound"
         case JoinAll(inputs):
             # Static inputs without the variable are in every part.
-            return variable not in node.loose and all(
-                _divisible(child, variable) for child in inputs if not isinstance(child, Once | Rows)
-            )
+            children: tuple[Node, ...] = tuple(child for child in inputs if not isinstance(child, Once | Rows))
         case Negate(left, right, key):
-            return variable in key and _divisible(left, variable) and _divisible(right, variable)
-        case GroupRows(inner, keys):
-            return variable in keys and _divisible(inner, variable)
-        case UnionRows(inputs):
-            return all(_divisible(child, variable) for child in inputs)
-        case FilterRows() | ExtendRows() | ProjectRows() | DistinctRowsOf() | Shared():
-            return all(_divisible(child, variable) for child in inputs_of(node))
+            if variable not in key:
+                return f"{node.word} does not compare ?{variable}"
+            children = (left, right)
+        case UnionRows() | GroupRows() | FilterRows() | ExtendRows() | ProjectRows() | DistinctRowsOf() | Shared():
+            children = inputs_of(node)
         case _:
-            return False
+            return f"{type(node).__name__} is not divided"
+    return next((found for child in children if (found := _obstacle(child, variable))), None)

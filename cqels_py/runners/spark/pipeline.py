@@ -4,53 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import TimestampType
 
 from cqels_py.errors import UsageError
 from cqels_py.runners.spark import stage
 from cqels_py.runners.spark.stage import Job
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+Frame: TypeAlias = DataFrame
 
 _BATCH_ID = "streaming.sql.batchId"
-_ROUTED = "part int, task int, share binary"
+ROUTED = "part int, task int, share binary"
 _TERMS = ("subject", "predicate", "object")
 
 
-def transform(job: Job, frames: Mapping[int, DataFrame], batch: int | None = None, *, final: bool = False) -> DataFrame:
-    """Result rows (time, sign, one text column a variable) of rows of streams, by the streams' numbers in the plan.
+def transform(job: Job, frames: Mapping[int, Frame], batch: int | None = None, *, final: bool = False) -> Frame:
+    """Result rows (time, sign, text columns) of rows of streams, by the streams' numbers in the plan.
 
     In a streaming query Spark says which micro-batch it is; otherwise `batch` does, and `final` that nothing will follow.
     """
-    rows = reduce(lambda one, other: one.unionByName(other), [_rows(frame, n) for n, frame in sorted(frames.items())])
 
     def route(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = _context()
         return stage.route(job, batches, _batch(context, batch), context.partitionId())
 
+    rows = reduce(lambda one, other: one.unionByName(other), [_rows(job, f, n) for n, f in sorted(frames.items())])
+    return answers(job, rows.mapInArrow(route, ROUTED), batch, final=final)
+
+
+def answers(job: Job, routed: Frame, batch: int | None = None, *, final: bool = False) -> Frame:
+    """Result rows of shares that were routed already."""
+
     def evaluate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = _context()
         return stage.evaluate(job, batches, _batch(context, batch), context.partitionId(), final)
 
-    columns = ", ".join(["time timestamp", "sign byte", *(f"`{name}` string" for name in job.variables)])
-    routed = rows.mapInArrow(route, _ROUTED).repartitionById(job.routing.parts, F.col("part"))
-    return routed.mapInArrow(evaluate, columns)
+    columns = ", ".join(["time timestamp", "sign byte", *(f"`{name}` string" for name in job.columns)])
+    return routed.repartitionById(job.routing.parts, F.col("part")).mapInArrow(evaluate, columns)
 
 
-def _rows(frame: DataFrame, stream: int) -> DataFrame:
-    missing = [name for name in ("time", *_TERMS) if name not in frame.columns]
+def _rows(job: Job, frame: Frame, stream: int) -> Frame:
+    inside = job.time_predicates[stream] is not None
+    missing = [name for name in (*_TERMS, "graph" if inside else "time") if name not in frame.columns]
     if missing:
+        needed = "graph, subject, predicate, object" if inside else "time, subject, predicate, object"
+        may = "" if inside else " and may have graph"
         raise UsageError(
-            f"the stream's data frame has no column {missing[0]!r}: it needs time, subject, predicate, object (terms in "
-            f"N-Triples syntax) and may have graph; it has {', '.join(frame.columns)}"
+            f"the stream's data frame has no column {missing[0]!r}: it needs {needed} (terms in N-Triples syntax){may}; it "
+            f"has {', '.join(frame.columns)}"
         )
     graph = F.coalesce(F.col("graph"), F.lit("")) if "graph" in frame.columns else F.lit("")
-    return frame.select(F.lit(stream).alias("stream"), "time", graph.alias("graph"), *_TERMS)
+    time = F.lit(None).cast("bigint") if inside else _time(frame)
+    return frame.select(F.lit(stream).alias("stream"), time.alias("time"), graph.alias("graph"), *_TERMS)
+
+
+def _time(frame: Frame) -> Column:
+    """Microseconds for timestamps, so that streams with times of several types go together."""
+    time = F.col("time")
+    return F.unix_micros(time) if isinstance(frame.schema["time"].dataType, TimestampType) else time
 
 
 def _context() -> TaskContext:

@@ -18,6 +18,7 @@ from cqels_py.batches.rearrange import concatenate_elements, empty_elements, tak
 from cqels_py.dataflow.ownership import owner_of
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.layout import TAG_IRI, TAG_LITERAL, TAG_SHIFT
+from cqels_py.errors import RunError
 from cqels_py.plan.nodes import Plan, Scan, inputs_of, is_variable
 
 EVERYWHERE = 0
@@ -115,13 +116,19 @@ def _share(batch: ElementBatch, rows: Ids, element: Ids, dictionary: Dictionary)
     return Share(mine, ids, texts, offsets)
 
 
-def combine(parts: Sequence[Share], dictionary: Dictionary) -> ElementBatch:
-    """The elements of all tasks in order of time (then of tasks), with their terms in the part's dictionary."""
+def combine(parts: Sequence[Share], dictionary: Dictionary, *, in_order: bool = False) -> ElementBatch:
+    """The elements of all tasks in order of time (then of tasks), with their terms in the part's dictionary.
+
+    `in_order`: they stay as they came.
+    """
     for share in parts:
         known = dictionary.encode_bytes(share.texts, share.offsets, np.zeros(len(share.ids), np.int64))
-        assert np.array_equal(known, share.ids), "terms have other ids here than where they were encoded"
+        if not np.array_equal(known, share.ids):
+            raise RunError("terms have other ids here than where they were encoded: are all workers of one version?")
     batches = [share.elements for share in parts if len(share.elements)]
     if not batches:
         return empty_elements()
     together = concatenate_elements(batches)
+    if in_order:
+        return together
     return take_elements(together, np.argsort(together.time, kind="stable"))

@@ -1,0 +1,68 @@
+"""The folder with the state of one query: whose it is, and what its parts have counted."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cqels_py.errors import UsageError
+from cqels_py.runners.local import Statistics
+from cqels_py.runners.spark.store import PartStore, write_whole
+
+_NAME = "query.json"
+_MARK = "mark"
+
+
+def claim(folder: Path, about: Mapping[str, str | int]) -> str:
+    """Take the folder for a query, or find that it has its state already; returns what marks this state.
+
+    `about`: what has to be the same when a query goes on from there. UsageError if it is not, or the folder is another's.
+    """
+    path = folder / _NAME
+    if path.exists():
+        found = _read(path)
+        changed = [name for name, value in about.items() if found.get(name) != value]
+        if changed:
+            raise UsageError(
+                f"the state in {folder} was made with another {changed[0]}: give the query a new folder (and a new checkpoint)"
+            )
+        return str(found[_MARK])
+    if folder.exists() and any(each.suffix != ".tmp" for each in folder.iterdir()):
+        raise UsageError(f"{folder} is not empty, and holds no state of a query")
+    folder.mkdir(parents=True, exist_ok=True)
+    mark = uuid.uuid4().hex
+    write_whole(path, json.dumps({**about, _MARK: mark}).encode())
+    return mark
+
+
+def statistics(folder: Path) -> Statistics:
+    """What the query has counted up to its last micro-batch."""
+    path = folder / _NAME
+    if not path.exists():
+        raise UsageError(f"{folder} holds no state of a query")
+    parts = [PartStore[None](folder, part).noted() for part in range(int(_read(path)["partitions"]))]
+    noted = [json.loads(text) for text in parts if text is not None]
+    total = Statistics()
+    if not noted:
+        return total
+    # Every part sees every element, but only its own triples: those are counted where all lie.
+    total.elements, total.late = noted[0]["elements"], noted[0]["late"]
+    total.event_time = noted[0]["event_time"]
+    total.results = sum(each["results"] for each in noted)
+    total.triples = sum(each["triples"] for each in noted)
+    return total
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text())
+        if not isinstance(found, dict) or _MARK not in found:
+            raise ValueError("it is something else")
+    except ValueError as error:
+        raise UsageError(
+            f"{path} does not say whose state this is ({error}): give the query a new folder (and a new checkpoint)"
+        ) from None
+    return found

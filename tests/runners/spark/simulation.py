@@ -1,0 +1,151 @@
+"""The Spark runner without Spark: its stages are plain functions, called here as Spark's tasks would call them."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from rdflib.util import from_n3
+
+from cqels_py.engine import compile_query
+from cqels_py.runners.spark import stage
+from cqels_py.runners.spark.stage import Job
+from cqels_py.spark import prepare
+from tests import harness
+from tests.naive import Element, Static
+from tests.naive_values import canonical
+
+ROWS = pa.schema(
+    [(name, pa.int64() if name in ("stream", "time") else pa.string())
+     for name in ("stream", "time", "graph", "subject", "predicate", "object")]
+)  # fmt: skip
+Answers: TypeAlias = "Counter[tuple[int, int, frozenset[tuple[str, Any]]]]"
+"""How often each (time, sign, mapping) is a result: order is free where times are the same."""
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder for a state, in memory where there is such a place: these tests write many small files."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        yield Path(folder) / "state"
+
+
+def rows_of(elements: Sequence[Element], streams: Sequence[str], names: Sequence[str]) -> pa.RecordBatch:
+    """The rows of some elements; each has its name as graph, so that no two become one."""
+    found = [
+        {
+            "stream": streams.index(str(element.stream)),
+            "time": element.time,
+            "graph": name,
+            **{place: term.n3() for place, term in zip(("subject", "predicate", "object"), triple, strict=True)},
+        }
+        for element, name in zip(elements, names, strict=True)
+        for triple in element.triples
+    ]
+    return pa.RecordBatch.from_pylist(found, ROWS)
+
+
+class Cluster:
+    """Runs micro-batches of one job. `chance` of a worker to still have a part's state when the next batch comes."""
+
+    def __init__(self, job: Job, *, seed: int = 0, chance: float = 0.5) -> None:
+        self.job = job
+        self._chance = chance
+        self._random = random.Random(seed)
+
+    def run(self, batch: int, tasks: Sequence[pa.RecordBatch], *, final: bool = False) -> list[dict[str, Any]]:
+        """The result rows of one micro-batch, whose rows lie in these tasks."""
+        routed = [
+            pa.RecordBatch.from_pylist(each.to_pylist(), stage.ROUTED)
+            for number, task in enumerate(tasks)
+            for each in stage.route(self.job, [task], batch, number)
+        ]
+        return self.evaluate(batch, routed, final=final)
+
+    def evaluate(self, batch: int, routed: Sequence[pa.RecordBatch], *, final: bool = False) -> list[dict[str, Any]]:
+        found = []
+        for part in range(self.job.routing.parts):
+            if self._random.random() >= self._chance:
+                stage._HOT.pop((self.job.mark, part), None)
+            mine = [
+                pa.RecordBatch.from_pylist([r for r in b.to_pylist() if r["part"] == part], b.schema) for b in routed
+            ]
+            self._random.shuffle(mine)
+            for rows in stage.evaluate(self.job, mine, batch, part, final):
+                found += rows.to_pylist()
+        return found
+
+
+def counted(rows: Sequence[dict[str, Any]]) -> Answers:
+    return Counter(
+        (
+            round(row["time"].timestamp() * 1_000_000),
+            row["sign"],
+            frozenset(
+                (name, canonical(from_n3(text))) for name, text in row.items() if text and name not in ("time", "sign")
+            ),
+        )
+        for row in rows
+    )
+
+
+def expected(text: str, elements: Sequence[Element], static: Static, output: Any) -> Answers:
+    """The local runner's results."""
+    read = compile_query(text).streams
+    elements = [element for element in elements if str(element.stream) in read]
+    return Counter(
+        (result.time, result.sign, frozenset((str(variable), term) for variable, term in result.mapping))
+        for result in harness.run_engine(text, elements, static, None, output)
+    )
+
+
+def run(
+    text: str,
+    elements: Sequence[Element],
+    static: Static,
+    *,
+    changelog: bool,
+    cuts: Sequence[int],
+    tasks: int,
+    parts: int,
+    lateness: int = 0,
+    seed: int = 0,
+    folder: Path | None = None,
+) -> Answers:
+    """All results of elements that come in micro-batches cut at `cuts`, each read by so many tasks of neighbouring rows.
+
+    `folder`: where the state is kept afterwards.
+    """
+    with scratch() if folder is None else nullcontext(folder) as place:
+        job, plan = prepare(
+            text,
+            state=place,
+            partitions=parts,
+            static=[list(static.default)] if static.default else [],
+            static_graphs={str(name): list(triples) for name, triples in static.named.items()},
+            changelog=changelog,
+            lateness=lateness,
+        )
+        cluster = Cluster(job, seed=seed)
+        read = [element for element in elements if str(element.stream) in plan.streams]
+        bounds = sorted({0, len(read), *(cut % (len(read) + 1) for cut in cuts)})
+        batches = [range(start, end) for start, end in zip(bounds, bounds[1:], strict=False)] or [range(0)]
+        found = []
+        for number, batch in enumerate(batches):
+            size = -(-len(batch) // tasks) or 1
+            shares = [batch[start : start + size] for start in range(0, len(batch), size)] or [range(0)]
+            tables = [rows_of([read[i] for i in share], plan.streams, [f"g{i}" for i in share]) for share in shares]
+            found += cluster.run(number, tables, final=number == len(batches) - 1)
+        return counted(found)
+
+
+def in_spark_order(elements: Sequence[Element], streams: Sequence[str]) -> list[Element]:
+    """Elements with ties as Spark has them when each task reads one stream after the other."""
+    return sorted(elements, key=lambda element: (element.time, streams.index(str(element.stream))))

@@ -1,0 +1,221 @@
+"""On Spark a query gives what it gives locally: any number of parts, of tasks, of micro-batches, whoever has the state."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, reject
+from hypothesis import strategies as st
+from rdflib import XSD, Literal, URIRef
+
+import cqels_py
+from cqels_py.algebra.nodes import Dialect, Output
+from cqels_py.engine import compile_query
+from cqels_py.errors import UnsupportedQuery
+from cqels_py.planner.partitioning import division_of
+from cqels_py.spark import statistics
+from tests.generators import C_SPARQL_WINDOWS, FEATURES, FEW, RSP_QL_WINDOWS, WINDOWS, Scenario, scenarios
+from tests.naive import Element, Static
+from tests.naive_values import canonical, date_time_literal
+from tests.runners.spark import simulation
+
+CUTS = st.lists(st.integers(0, 40), max_size=5)
+
+
+def agree(scenario: Scenario, dialect: Dialect, data: st.DataObject, changelog: bool) -> None:
+    if dialect not in scenario.texts:
+        reject()
+    text = scenario.texts[dialect]
+    try:
+        streams = compile_query(text, changelog=changelog).streams
+        elements = [each for each in scenario.elements if str(each.stream) in streams]
+        # One task: rows of one stream come after those of another.
+        elements = simulation.in_spark_order(elements, streams)
+        found = simulation.run(
+            text,
+            elements,
+            scenario.static,
+            changelog=changelog,
+            cuts=data.draw(CUTS, "cuts") if len({e.time for e in elements}) == len(elements) else [],
+            tasks=1,
+            parts=data.draw(st.integers(1, 4), "parts"),
+            seed=data.draw(st.integers(0, 3), "seed"),
+        )
+    except UnsupportedQuery:
+        reject()
+    output = Output.CHANGELOG if changelog else None
+    assert found == simulation.expected(text, elements, scenario.static, output)
+
+
+@pytest.mark.parametrize("feature", sorted(FEATURES))
+def test_each_feature(feature: str) -> None:
+    @FEW
+    @given(scenarios({"join", feature}, {"range", "count"}, most_elements=10), st.data())
+    def check(scenario: Scenario, data: st.DataObject) -> None:
+        agree(scenario, Dialect.CQELS_QL, data, changelog=True)
+
+    check()
+
+
+@pytest.mark.parametrize("window", sorted(WINDOWS))
+def test_each_window(window: str) -> None:
+    @FEW
+    @given(scenarios({"join", "aggregate"}, {window}, most_elements=10), st.data())
+    def check(scenario: Scenario, data: st.DataObject) -> None:
+        agree(scenario, Dialect.CQELS_QL, data, changelog=True)
+
+    check()
+
+
+@given(scenarios(FEATURES, RSP_QL_WINDOWS, most_elements=10), st.data())
+def test_rsp_ql(scenario: Scenario, data: st.DataObject) -> None:
+    agree(scenario, Dialect.RSP_QL, data, changelog=False)
+
+
+@given(scenarios({"join", "filter", "aggregate"}, C_SPARQL_WINDOWS, most_elements=10), st.data())
+def test_c_sparql(scenario: Scenario, data: st.DataObject) -> None:
+    agree(scenario, Dialect.C_SPARQL, data, changelog=False)
+
+
+# --- queries whose state is divided -----------------------------------------------------------------------------------
+
+EX = "http://ex.org/"
+STREAMS = (EX + "s", EX + "t")
+DIVIDED = {
+    "range": "SELECT ?c ?v WHERE { STREAM :s [RANGE 40us] { ?c :v ?v } }",
+    "join of windows": "SELECT ?c ?v ?w WHERE { STREAM :s [RANGE 40us] { ?c :v ?v } STREAM :t [COUNT 5] { ?c :w ?w } }",
+    "three patterns": "SELECT ?c ?v ?w ?u WHERE { STREAM :s [RANGE 60us] { ?c :v ?v . ?c :w ?w . ?c :link ?u } }",
+    "by the object": "SELECT ?c ?a ?v WHERE { STREAM :s [RANGE 50us] { ?a :link ?c . ?c :v ?v } }",
+    "step": "SELECT ?c (SUM(?v) AS ?n) WHERE { STREAM :s [RANGE 60us STEP 20us] { ?c :v ?v } } GROUP BY ?c",
+    "tumbling": "SELECT ?c (MAX(?v) AS ?n) WHERE { STREAM :s [RANGE 30us TUMBLING] { ?c :v ?v } } GROUP BY ?c",
+    "count": "SELECT ?c (COUNT(*) AS ?n) (AVG(?v) AS ?a) WHERE { STREAM :s [COUNT 12] { ?c :v ?v } } GROUP BY ?c",
+    "count step": "SELECT ?c (MIN(?v) AS ?n) WHERE { STREAM :s [COUNT 12 STEP 5] { ?c :v ?v } } GROUP BY ?c",
+    "now": "SELECT ?c ?v ?w WHERE { STREAM :s [NOW] { ?c :v ?v } STREAM :t [RANGE 99us] { ?c :w ?w } }",
+    "all": "SELECT DISTINCT ?c ?v WHERE { STREAM :s [ALL] { ?c :v ?v } }",
+    "not exists": """SELECT ?c ?v WHERE { STREAM :s [RANGE 40us] { ?c :v ?v }
+                     FILTER NOT EXISTS { STREAM :t [RANGE 15us] { ?c :w ?w } } }""",
+    "minus": "SELECT ?c WHERE { STREAM :s [RANGE 40us] { ?c :v ?v } MINUS { STREAM :t [COUNT 3] { ?c :w ?w } } }",
+    "optional": """SELECT ?c ?v ?w WHERE { STREAM :s [RANGE 40us] { ?c :v ?v }
+                   OPTIONAL { STREAM :t [RANGE 20us] { ?c :w ?w } } }""",
+    "union": """SELECT ?c ?x WHERE { { STREAM :s [RANGE 40us] { ?c :v ?x } }
+                UNION { STREAM :t [RANGE 25us] { ?c :w ?x } } }""",
+    "filter, bind": """SELECT ?c ?d WHERE { STREAM :s [RANGE 40us] { ?c :v ?v } FILTER(?v > 2)
+                       BIND(CONCAT('v', STR(?v * 2)) AS ?d) }""",
+    "static": "SELECT ?c ?v ?l WHERE { STREAM :s [RANGE 40us] { ?c :v ?v } ?c :label ?l }",
+    "values": "SELECT ?c ?v WHERE { STREAM :s [RANGE 40us] { ?c :v ?v } VALUES ?c { :c0 :c1 :c7 } }",
+    "having": """SELECT ?c (SUM(?v) AS ?n) WHERE { STREAM :s [RANGE 60us] { ?c :v ?v } }
+                 GROUP BY ?c HAVING(SUM(?v) > 5)""",
+    "subquery": """SELECT ?c ?n ?w WHERE {
+                   { SELECT ?c (COUNT(*) AS ?n) WHERE { STREAM :s [RANGE 60us] { ?c :v ?v } } GROUP BY ?c }
+                   STREAM :t [RANGE 20us] { ?c :w ?w } }""",
+    "rstream": """REGISTER RSTREAM <o> AS SELECT ?c (SUM(?v) AS ?n) FROM NAMED WINDOW <w> ON :s [RANGE PT0.00006S STEP PT0.00002S]
+                  WHERE { WINDOW <w> { ?c :v ?v } } GROUP BY ?c""",
+    "dstream": """REGISTER DSTREAM <o> AS SELECT ?c ?v FROM NAMED WINDOW <w> ON :s [RANGE PT0.00006S]
+                  WHERE { WINDOW <w> { ?c :v ?v } }""",
+}
+STATIC = Static(
+    default=tuple((URIRef(f"{EX}c{n}"), URIRef(EX + "label"), Literal(f"label {n}")) for n in range(0, 8, 2)), named={}
+)
+
+
+def drawn(seed: int, count: int = 60, disorder: int = 0) -> list[Element]:
+    """Elements of two streams about eight subjects, up to `disorder` microseconds late.
+
+    Their times are different: ties are in no order where several tasks read them.
+    """
+    chance = random.Random(seed)
+    found, time = [], 0
+    for _ in range(count):
+        time += chance.randrange(1, 9)
+        stream = chance.choice(STREAMS)
+        triples = []
+        for _ in range(chance.randrange(1, 4)):
+            subject = URIRef(f"{EX}c{chance.randrange(8)}")
+            predicate = chance.choice(["v", "w", "link"])
+            value = Literal(str(chance.randrange(6)), datatype=XSD.integer)
+            triples.append(
+                (
+                    subject,
+                    URIRef(EX + predicate),
+                    URIRef(f"{EX}c{chance.randrange(8)}") if predicate == "link" else value,
+                )
+            )
+        found.append(Element(time, URIRef(stream), tuple(dict.fromkeys(triples))))
+    return sorted(found, key=lambda element: element.time + chance.randrange(disorder + 1))
+
+
+@pytest.mark.parametrize("name", DIVIDED)
+def test_divided_queries(name: str) -> None:
+    text = f"PREFIX : <{EX}> {DIVIDED[name]}"
+    assert division_of(compile_query(text)).variable == "c"
+    changelog = name not in ("rstream", "dstream")
+    for seed, parts, tasks in ((1, 2, 1), (2, 3, 2), (3, 5, 4)):
+        elements = drawn(seed)
+        found = simulation.run(
+            text,
+            elements,
+            STATIC,
+            changelog=changelog,
+            cuts=range(seed, 60, 5 * seed),
+            tasks=tasks,
+            parts=parts,
+            seed=seed,
+        )
+        wanted = simulation.expected(text, elements, STATIC, Output.CHANGELOG if changelog else None)
+        assert wanted, "a query that never answers shows nothing"
+        assert found == wanted
+
+
+@pytest.mark.parametrize("lateness", [0, 10, 40])
+def test_late_elements_are_waited_for_as_long_as_asked(lateness: int) -> None:
+    text = f"PREFIX : <{EX}> {DIVIDED['join of windows']}"
+    elements, cuts = drawn(7, disorder=30), [10, 20, 30, 40, 50]
+    # Each micro-batch is taken in the order of its times.
+    arriving = [e for start in range(0, 60, 10) for e in sorted(elements[start : start + 10], key=lambda e: e.time)]
+    engine = cqels_py.Engine(lateness=lateness, on_error="skip", report=lambda error: None)
+    query = engine.register(text, changelog=True)
+    for element in arriving:
+        engine.push(str(element.stream), list(element.triples), time=element.time)
+    engine.finish()
+    wanted = Counter(
+        (result.time, result.sign, frozenset((name, canonical(term)) for name, term in result.bindings.items()))
+        for result in query.results()
+    )
+    with simulation.scratch() as folder:
+        found = simulation.run(
+            text, elements, STATIC, changelog=True, cuts=cuts, tasks=3, parts=3, lateness=lateness, folder=folder
+        )
+        assert found == wanted
+        counted = statistics(folder)
+    assert (counted.elements, counted.late) == (60, engine.statistics.late)
+    assert (engine.statistics.late > 0) == (lateness < 40)
+    assert counted.results == wanted.total()
+    assert counted.event_time == engine.statistics.event_time
+
+
+def test_a_query_that_cannot_be_divided_runs_in_one_part() -> None:
+    text = f"PREFIX : <{EX}> SELECT (COUNT(*) AS ?n) WHERE {{ STREAM :s [RANGE 40us] {{ ?c :v ?v }} }}"
+    elements = drawn(4)
+    found = simulation.run(text, elements, STATIC, changelog=True, cuts=[7, 30], tasks=2, parts=4)
+    assert found == simulation.expected(text, elements, STATIC, Output.CHANGELOG)
+
+
+def test_an_element_whose_time_is_inside() -> None:
+    text = f"PREFIX : <{EX}> SELECT ?c ?v WHERE {{ STREAM :s [RANGE 2s] @ :when {{ ?c :v ?v }} }}"
+    elements = [
+        Element(
+            second * 1_000_000,
+            URIRef(STREAMS[0]),
+            (
+                (URIRef(f"{EX}c{second % 3}"), URIRef(EX + "v"), Literal(str(second), datatype=XSD.integer)),
+                (URIRef(f"{EX}c{second % 3}"), URIRef(EX + "when"), date_time_literal(second * 1_000_000)),
+            ),
+        )
+        for second in range(12)
+    ]
+    found = simulation.run(text, elements, STATIC, changelog=True, cuts=[3, 8], tasks=2, parts=2)
+    wanted = simulation.expected(text, elements, STATIC, Output.CHANGELOG)
+    assert wanted
+    assert found == wanted
