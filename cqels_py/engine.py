@@ -114,11 +114,33 @@ class Engine:
         self._check_time_predicates(plan)
         data = load_static_data(plan, static, static_graphs or {}, self.dictionary)
         dataflow = Dataflow(plan, self.dictionary, data)
-        query = Query(plan, self.dictionary, dataflow)
+        query = Query(plan, self.dictionary, dataflow, self.update_static)
         streams = [self._numbers.setdefault(iri, len(self._numbers)) for iri in plan.streams]
         self._queries[query] = RunningQuery(dataflow, streams, query.deliver)
         self._queries_changed()
         return query
+
+    def update_static(
+        self,
+        query: Query,
+        *,
+        static: Iterable[StaticSource] | StaticSource = (),
+        static_graphs: Mapping[str, StaticSource] | None = None,
+    ) -> None:
+        """Replace the static data of a query, all of it, while it runs; the arguments are those of `register`.
+
+        The change is a tick of its own at the time of the last element, after what was pushed before: subscribers see at once
+        what it makes true or false. Before the first tick it only changes what that tick sees. What SERVICE has answered
+        stays. After an error (DataError, UsageError) the query has the data it had.
+        """
+        self._check_open("update_static")
+        if query not in self._queries:
+            raise UsageError("this query is not registered here, or no longer")
+        self.flush()
+        data = load_static_data(query.plan, static, static_graphs or {}, self.dictionary)
+        with self._processing():
+            self._runner.update_static(self._queries[query], data)
+        self.flush()
 
     def unregister(self, query: Query) -> None:
         """Forget a query and its state; it gets no more results. What was pushed before is answered first.

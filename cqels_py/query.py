@@ -34,8 +34,11 @@ class Result:
 class Query:
     """A registered query. Its results go to all subscribers, or are kept for `results()` when there are none."""
 
-    def __init__(self, plan: Plan, dictionary: Dictionary, dataflow: Dataflow) -> None:
+    def __init__(
+        self, plan: Plan, dictionary: Dictionary, dataflow: Dataflow, update_static: Callable[..., None]
+    ) -> None:
         self.plan = plan
+        self._update_static = update_static
         self._dictionary = dictionary
         self._dataflow = dataflow
         self._subscribers: list[Callable[[ResultBatch], None]] = []
@@ -99,6 +102,10 @@ class Query:
     def explain(self) -> str:
         """The plan as text: windows, probing, indexes, what each operator keeps."""
         return explain(self._dataflow)
+
+    def update_static(self, **data: Any) -> None:
+        """Other static data from now on: `static` and `static_graphs`, as `Engine.update_static` has it."""
+        self._update_static(self, **data)
 
     # --- for the engine -----------------------------------------------------------------------------------------------
 

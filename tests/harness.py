@@ -17,13 +17,15 @@ from typing import Any, TypeAlias
 from rdflib import XSD, Literal, Variable
 
 from cqels_py.algebra import nodes
-from tests import naive, naive_values, traces
+from tests import naive, naive_updates, naive_values, traces
 from tests.naive import Change, Element, Mapping, Static
 from tests.naive_values import ExpressionError, Term, canonical
 
 BATCH_SIZES: tuple[int | None, ...] = (1, 2, 3, 7, None)
 TOLERANCE = 1e-9
 
+Update: TypeAlias = tuple[int, Static]
+"""After how many elements, and the static data from then on."""
 Key: TypeAlias = frozenset[tuple[Variable, tuple[object, ...]]]
 
 
@@ -34,19 +36,6 @@ class Result:
     time: int
     sign: int
     mapping: Mapping
-
-
-def has_parser() -> bool:
-    """Whether query texts can be read in this tree."""
-    return hasattr(importlib.import_module("cqels_py.parser"), "parse")
-
-
-def has_engine() -> bool:
-    """Whether queries can be run in this tree."""
-    try:
-        return has_parser() and hasattr(importlib.import_module("cqels_py"), "Engine")
-    except ModuleNotFoundError:
-        return False
 
 
 def parse(text: str) -> nodes.ContinuousQuery:
@@ -60,10 +49,11 @@ def expected_changes(
     elements: Sequence[Element],
     static: Static | None = None,
     output: nodes.Output | None = None,
+    updates: Sequence[Update] = (),
 ) -> list[Change]:
     """The oracle's result stream; `output` replaces the query's own operator."""
     asked = query if output is None else replace(query, output=output)
-    return naive.output(asked, naive.ticks(asked, elements, static))
+    return naive.output(asked, naive_updates.ticks(asked, elements, static, updates))
 
 
 def run_engine(
@@ -72,31 +62,42 @@ def run_engine(
     static: Static | None = None,
     batch: int | None = None,
     output: nodes.Output | None = None,
+    updates: Sequence[Update] = (),
 ) -> list[Result]:
     """The engine's results in order. `batch`: elements between two flushes (None: all of them in one).
 
     `output` may be CHANGELOG, which overrides the query's own operator, or None.
     """
     assert output in (None, nodes.Output.CHANGELOG), "only a changelog can be asked for from outside the query"
-    known = static or Static()
     engine = importlib.import_module("cqels_py").Engine(batch=batch or max(1, len(elements)))
     query = engine.register(
         text,
-        static=[list(known.default)] if known.default else [],
-        static_graphs={str(name): list(triples) for name, triples in known.named.items()},
+        **_given(static or Static()),
         changelog=output is nodes.Output.CHANGELOG,
     )
     delivered: list[Result] = []
     query.subscribe(lambda result: delivered.append(_result(result)))
     timed = {window.stream for window in parse(text).windows if window.time_predicate is not None}
     for number, element in enumerate(elements, 1):
+        for data in [data for after, data in updates if after == number - 1]:
+            query.update_static(**_given(data))
         time = None if element.stream in timed else element.time
         engine.push(str(element.stream), list(element.triples), time=time)
         if batch is not None and number % batch == 0:
             engine.flush()
     engine.flush()
+    for data in [data for after, data in updates if after == len(elements)]:
+        query.update_static(**_given(data))
     engine.finish()
     return delivered
+
+
+def _given(static: Static) -> dict[str, Any]:
+    """The data as arguments of the engine."""
+    return {
+        "static": [list(static.default)] if static.default else [],
+        "static_graphs": {str(name): list(triples) for name, triples in static.named.items()},
+    }
 
 
 def _result(result: Any) -> Result:
@@ -113,11 +114,13 @@ def assert_engine_right(
     static: Static | None = None,
     output: nodes.Output | None = nodes.Output.CHANGELOG,
     batches: Iterable[int | None] = BATCH_SIZES,
+    updates: Sequence[Update] = (),
 ) -> None:
-    """The engine says what the oracle says, at each batch size."""
-    expected = expected_changes(parse(text), elements, static, output)
+    """The engine says what the oracle says, at each batch size. `updates` are those of naive_updates."""
+    expected = expected_changes(parse(text), elements, static, output, updates)
     for batch in batches:
-        check_equal(expected, run_engine(text, elements, static, batch, output), f"batch {batch or 'of everything'}")
+        results = run_engine(text, elements, static, batch, output, updates)
+        check_equal(expected, results, f"batch {batch or 'of everything'}")
 
 
 # --- comparing ------------------------------------------------------------------------

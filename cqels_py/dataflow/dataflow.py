@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.expressions import build_evaluator
 from cqels_py.dataflow.ownership import Ownership
 from cqels_py.dataflow.scans import Scans
-from cqels_py.dataflow.static_data import StaticData
+from cqels_py.dataflow.static_data import StaticData, difference
 from cqels_py.dataflow.term_values import DictionaryValues
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.event_time.clock import ClockedWindow, Step, TickClock, Ticks
@@ -25,6 +26,7 @@ from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.operators.r2r.negation import Negation
 from cqels_py.operators.r2r.rows import Extend, Filter, Project, UnionAll
+from cqels_py.operators.r2r.timed import TimedExtend, TimedFilter
 from cqels_py.operators.r2r.top import TopRows
 from cqels_py.operators.r2s.ask import Ask
 from cqels_py.operators.r2s.streams import Answers, Changes
@@ -58,15 +60,26 @@ class ScanOutput:
 
 
 class Constant:
-    """Mappings that are there from the first tick on: static data, inline rows."""
+    """Mappings that are there from the first tick on, until they are replaced: static data, inline rows."""
 
     def __init__(self, node: Node, columns: Ids) -> None:
         self.node = node
         self.columns = columns
+        self._change: Delta | None = None
 
     def deltas(self, ticks: Ticks) -> Iterator[Delta]:
         if ticks.first and self.columns.shape[1]:
             yield insertions(self.columns)
+        elif self._change is not None and len(self._change):
+            yield self._change
+
+    def replace(self, columns: Ids) -> None:
+        """Other mappings: until `settle`, `deltas` are the difference."""
+        self._change, self.columns = difference(self.columns, columns), columns
+
+    def settle(self) -> None:
+        """The change has been delivered."""
+        self._change = None
 
 
 class SharedOutput:
@@ -90,14 +103,13 @@ class SharedOutput:
 
 
 Source = Stage | ScanOutput | Constant | SharedOutput
-_ONE_TICK = Ticks(np.zeros(1, np.int64), first=True)
 
 
 class Dataflow:
     """The running form of a plan.
 
-    Feed it with `step`, `advance` and `finish`; each yields the results that follow. `static` is the static data the query
-    sees: its static sub-plans are answered here, once.
+    Feed it with `step`, `advance`, `update_static` and `finish`; each yields the results that follow. `static` is the static
+    data the query sees: its static sub-plans are answered here, and again when the data is replaced.
     """
 
     def __init__(
@@ -115,13 +127,16 @@ class Dataflow:
         self._scan_outputs: list[ScanOutput] = []
         self.root = self._build(query.root)
         self._scans = Scans(self._scan_nodes, query.windows, len(query.streams), dictionary, self._evaluator)
+        self._ownership = ownership
         if ownership is not None:
             self._keep_to(ownership)
         self._output = _output_operator(query)
+        self._ticked = False
         self._clock = TickClock(
             [ClockedWindow(window.stream, window.bounds) for window in query.windows],
             len(query.streams),
-            every_boundary=query.output == "RSTREAM",
+            every_boundary=query.output == "RSTREAM"
+            or any(isinstance(stage.operator, TimedFilter | TimedExtend) for stage in self._stages),
         )
 
     # --- building -----------------------------------------------------------------------------------------------
@@ -155,10 +170,13 @@ class Dataflow:
 
     def _answer(self, node: plan.Once) -> Ids:
         """Answer a static sub-plan by its own operators: all its data at one tick."""
-        stages, constants, shared = len(self._stages), len(self._constants), dict(self._shared)
-        kept = concatenate(self._build(node.input).deltas(_ONE_TICK), len(node.variables))
+        lists: tuple[list[Any], ...] = (self._stages, self._constants, self._evaluators)
+        lengths, shared = [len(each) for each in lists], dict(self._shared)
+        one_tick = Ticks(np.zeros(1, np.int64), first=True)
+        kept = concatenate(self._build(node.input).deltas(one_tick), len(node.variables))
         # What the sub-plan kept on the way is not needed any more.
-        del self._stages[stages:], self._constants[constants:]
+        for each, length in zip(lists, lengths, strict=True):
+            del each[length:]
         self._shared = shared
         return kept.columns[:, cancel(kept.tick, kept.sign, kept.columns)]
 
@@ -179,6 +197,14 @@ class Dataflow:
             case plan.JoinAll(inputs, variables, in_order, loose, retract):
                 names = [child.variables for child in inputs]
                 return MultiwayJoin(names, in_order, variables, loose=loose, retract=retract)
+            case plan.FilterRows(inner, condition) if not condition.deterministic:
+                return TimedFilter(
+                    self._evaluator(condition), _places(inner, condition.inputs), len(inner.variables)
+                )
+            case plan.ExtendRows(inner, _, expression) if not expression.deterministic:
+                return TimedExtend(
+                    self._evaluator(expression), _places(inner, expression.inputs), len(inner.variables)
+                )
             case plan.FilterRows(inner, condition):
                 return Filter(self._evaluator(condition), _places(inner, condition.inputs))
             case plan.ExtendRows(inner, _, expression):
@@ -215,9 +241,13 @@ class Dataflow:
         """This dataflow is one part of several: it leaves alone what belongs to others."""
         self._scans.keep_to(ownership)
         for constant in self._constants:
-            if ownership.variable in constant.node.variables:
-                owned = ownership.mine(constant.columns[constant.node.variables.index(ownership.variable)])
-                constant.columns = constant.columns[:, owned]
+            constant.columns = self._owned(constant.node, constant.columns)
+
+    def _owned(self, node: Node, columns: Ids) -> Ids:
+        ownership = self._ownership
+        if ownership is None or ownership.variable not in node.variables:
+            return columns
+        return columns[:, ownership.mine(columns[node.variables.index(ownership.variable)])]
 
     # --- running ------------------------------------------------------------------------------------------------
 
@@ -233,13 +263,35 @@ class Dataflow:
         """The streams have ended."""
         yield from self._run(_NOTHING, self._clock.finish())
 
+    def update_static(self, static: StaticData) -> Iterator[ResultBatch]:
+        """From now on the query sees this static data, and no other.
+
+        A tick of its own at the current time, in which the windows hold what they held at the last one. Before the first tick
+        there is none: the first one then sees the new data.
+        """
+        self._static = static
+        for constant in list(self._constants):
+            if isinstance(constant.node, plan.Once):
+                constant.replace(self._owned(constant.node, self._answer(constant.node)))
+        now = self._clock.now
+        if self._ticked and now is not None:
+            for output in self._scan_outputs:
+                output.current = None
+            yield from self._tick(Ticks(np.array([now], np.int64), first=False))
+        for constant in self._constants:
+            constant.settle()
+
     def _run(self, batch: ElementBatch, step: Step) -> Iterator[ResultBatch]:
         deltas = self._scans.step(batch, step)
         if not len(step.ticks):
             return
+        self._ticked = True
         for output, delta in zip(self._scan_outputs, deltas, strict=True):
             output.current = delta
-        yield from self._output.process(step.ticks, self.root.deltas(step.ticks))
+        yield from self._tick(step.ticks)
+
+    def _tick(self, ticks: Ticks) -> Iterator[ResultBatch]:
+        yield from self._output.process(ticks, self.root.deltas(ticks))
         for shared in self._shared.values():
             shared.forget()
 

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
+from cqels_py.kernels.distinct import cancel
 from cqels_py.plan.nodes import StaticScan, is_variable
 
 
@@ -40,3 +42,12 @@ class StaticData:
 
     def live_ids(self) -> Ids:
         return self.quads.reshape(-1)
+
+
+def difference(old: Ids, new: Ids) -> Delta:
+    """What makes the bag of mappings `new` (width, m) of `old` (width, n), as one tick: first what goes, then what comes."""
+    columns = np.ascontiguousarray(np.concatenate([old, new], axis=1))
+    sign = np.repeat(np.array([-1, 1], np.int8), [old.shape[1], new.shape[1]])
+    tick = np.zeros(len(sign), np.int32)
+    left = cancel(tick, sign, columns)
+    return Delta(tick[left], sign[left], columns[:, left])

@@ -21,10 +21,21 @@ from cqels_py.plan.nodes import (
 
 
 def is_static(node: Node) -> bool:
-    """Does a sub-plan read no stream?"""
+    """Does a sub-plan always have the same answer? One that reads a stream, or asks for the time, has not."""
     if isinstance(node, Shared):
         return isinstance(node.input, Once | Rows)
+    if is_timed(node):
+        return False
     return not isinstance(node, Scan) and all(is_static(child) for child in inputs_of(node))
+
+
+def is_timed(node: Node) -> bool:
+    """Does a node evaluate all its rows at every tick?"""
+    match node:
+        case FilterRows(_, program) | ExtendRows(_, _, program):
+            return not program.deterministic
+        case _:
+            return False
 
 
 def once(node: Node) -> Node:
@@ -33,11 +44,13 @@ def once(node: Node) -> Node:
 
 
 def expires_in_order(node: Node) -> bool:
-    """Do the negative mappings of a node come in the order of the positive ones? Static data has none."""
+    """Do the negative mappings of a node come in the order of the positive ones? Those of static data that is replaced do not."""
+    if is_timed(node):
+        return False
     match node:
         case Scan():
             return node.in_order
-        case Once() | Rows():
+        case Rows():
             return True
         case FilterRows(inner) | ProjectRows(inner):
             return expires_in_order(inner)

@@ -11,6 +11,7 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements, slice_elements, take_elements, with_streams
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow
+from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.event_time.watermark import Watermark
 
@@ -58,6 +59,9 @@ class RunningQuery:
     def finish(self) -> int:
         return self._hand_out(self.dataflow.finish())
 
+    def update_static(self, static: StaticData) -> int:
+        return self._hand_out(self.dataflow.update_static(static))
+
     def _hand_out(self, results: Iterator[ResultBatch]) -> int:
         count = 0
         for batch in results:
@@ -102,6 +106,11 @@ class LocalRunner:
             self._process(rest)
         for query in self.queries:
             self.statistics.results += query.finish()
+
+    def update_static(self, query: RunningQuery, static: StaticData) -> None:
+        """Other static data for one of the queries, from now on."""
+        self.statistics.results += query.update_static(static)
+        self._release_terms()
 
     def _complete(self, batch: ElementBatch | None) -> ElementBatch | None:
         """In order of time, the elements up to the watermark; the others wait."""
