@@ -44,7 +44,7 @@ def read_answer(path: Path) -> Answer:
     if boolean is not None:
         return Answer(boolean=str(boolean) in ("true", "1"))
     solutions = sorted(graph.objects(node, RS.solution), key=lambda each: _index(graph, each))
-    ordered = all(graph.value(solution, RS.index) is not None for solution in solutions)
+    ordered = all(graph.value(solution, RS.term("index")) is not None for solution in solutions)
     return Answer([dict(_bindings(graph, solution)) for solution in solutions], ordered=ordered)
 
 
@@ -53,12 +53,12 @@ def graph_answer(triples: Graph) -> Answer:
 
 
 def _index(graph: Graph, solution: Node) -> int:
-    return int(str(graph.value(solution, RS.index) or 0))
+    return int(str(graph.value(solution, RS.term("index")) or 0))
 
 
 def _bindings(graph: Graph, solution: Node) -> Iterator[tuple[str, Node]]:
     for binding in graph.objects(solution, RS.binding):
-        value = graph.value(binding, RS.value)
+        value = graph.value(binding, RS.term("value"))
         assert value is not None, f"a binding without a value in {solution}"
         yield str(graph.value(binding, RS.variable)), value
 

@@ -1,18 +1,53 @@
-"""What of W3C's tests is not run, or refused, and why."""
+"""What of W3C's tests is not run or has another outcome here, and why."""
 
 from __future__ import annotations
 
 SKIPPED: dict[str, str] = {
-    "entailment/": "about entailment regimes, which the engine has none of",
-    "service/": "about other endpoints",
+    "entailment/": "about entailment regimes; the engine answers over the graph as it is",
+    "service/": "about other endpoints, which have no windows",
+    # SPARQL 1.0 on what SPARQL 1.1 has changed
+    "1.0/basic/term-6": "SPARQL 1.1 reads '456.' as an integer and a dot, no longer as a decimal",
+    "1.0/basic/term-7": "SPARQL 1.1 reads '456.' as an integer and a dot, no longer as a decimal",
+    "1.0/syntax-sparql1/syntax-lit-08": "SPARQL 1.1 reads '123.' as an integer and a dot, no longer as a decimal",
+    "1.0/expr-builtin/dawg-datatype-2": "DATATYPE of a literal with a language tag was an error, and is rdf:langString now",
+    # RDF 1.0 told a plain literal and an xsd:string apart, in RDF 1.1 they are one term
+    "1.0/distinct/distinct-2": "counts plain literals and xsd:string apart",
+    "1.0/distinct/distinct-9": "counts plain literals and xsd:string apart",
+    "functions/strdt03": "wants an error for an xsd:string where a plain literal is none",
+    "functions/strlang03": "wants an error for an xsd:string where a plain literal is none",
+    # of two answers to one question
+    "1.0/optional-filter/dawg-optional-filter-005-simplified": (
+        "a filter within two braces is scoped before they are simplified (18.2.2.8): dawg-optional-filter-005-not-simplified"
+    ),
+    "1.0/open-world/date-1": "leaves open how dates with and without a time zone compare; here no zone means UTC",
+    "aggregates/agg-empty-group": "wants a group where GROUP BY has nothing to group; 18.5.1 gives none",
+    "1.0/syntax-sparql2/syntax-form-describe01": "DESCRIBE of an IRI asks no pattern, and so no window",
 }
-"""Names of tests, or their beginnings."""
+"""Tests by name, or by their folder with a slash."""
 
-REFUSED: dict[str, str] = {}
-"""Tests of queries that the engine refuses to register."""
+_UNREPEATABLE = "another value at each evaluation; results are the same from run to run and for any batch size"
+
+REFUSED: dict[str, str] = {
+    "functions/bnode01": _UNREPEATABLE,
+    "functions/bnode02": _UNREPEATABLE,
+    "functions/rand01": _UNREPEATABLE,
+    "functions/struuid01": _UNREPEATABLE,
+    "functions/uuid01": _UNREPEATABLE,
+}
+"""Queries that the engine refuses to register, with UnsupportedQuery."""
+
+
+NOT_YET = (
+    "ORDER BY without LIMIT",
+    "OFFSET without LIMIT",
+    "the aggregate SAMPLE",
+    "the aggregate GROUP_CONCAT",
+    "NOW()",
+    "Project is not supported",
+)
+"""What the engine says where it cannot do something yet."""
 
 
 def reason(name: str, table: dict[str, str]) -> str | None:
-    return next(
-        (why for start, why in table.items() if name == start or (start[-1] in "/*" and name.startswith(start))), None
-    )
+    """Why a test is in the table; None if it is not."""
+    return table.get(name) or table.get(name.rpartition("/")[0] + "/")

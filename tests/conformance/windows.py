@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from rdflib import BNode, URIRef
 
@@ -25,6 +26,7 @@ _NEVER = "OPTIONAL { <urn:never> <urn:never> <urn:never> }"
 _AFTER_DATASET = ("WHERE", "FROM", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES")
 
 
+@cache
 def continuous(text: str, base: str | None = None) -> str:
     """The query over a window of an hour, as C-SPARQL writes it; line numbers stay.
 
