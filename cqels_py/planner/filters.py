@@ -6,8 +6,6 @@ from dataclasses import replace
 
 from cqels_py.algebra.nodes import Exists, Expression, Extend, Pattern
 from cqels_py.algebra.variables import expression_variables
-from cqels_py.errors import UnsupportedQuery
-from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import ExtendRows, FilterRows, Node, Scan
 from cqels_py.planner.expressions import compile_expression
 from cqels_py.planner.negation import exists_filter, with_exists_values
@@ -15,21 +13,14 @@ from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.rows import project, with_columns
 
 
-def program_of(expression: Expression) -> ExpressionProgram:
-    program = compile_expression(expression)
-    if not program.deterministic:
-        raise UnsupportedQuery("NOW() changes at every tick; it is not supported yet: use the event time in the data")
-    return program
-
-
 def filter_rows(planner: Planning, inner: Pattern, condition: Expression, needed: Needed) -> Node:
     if isinstance(condition, Exists):
         return exists_filter(planner, inner, condition, needed)
     inner, condition = with_exists_values(planner, inner, condition, needed)
     found = planner.plan(inner, needed | expression_variables(condition))
-    program = program_of(condition)
+    program = compile_expression(condition)
     node = with_columns(found, program.inputs)
-    if isinstance(node, Scan):
+    if isinstance(node, Scan) and program.deterministic:
         return replace(node, conditions=(*node.conditions, program))
     # What is out of scope here must not meet what is called so elsewhere.
     return project(FilterRows(node, program), found.variables)
@@ -40,7 +31,7 @@ def extended(planner: Planning, extend: Extend, needed: Needed) -> Node:
         return planner.plan(extend.pattern, needed)
     needed -= {extend.variable}
     pattern, expression = with_exists_values(planner, extend.pattern, extend.expression, needed)
-    program = program_of(expression)
+    program = compile_expression(expression)
     found = planner.plan(pattern, needed | expression_variables(expression))
     name = str(extend.variable)
     return project(ExtendRows(with_columns(found, program.inputs), name, program), (*found.variables, name))

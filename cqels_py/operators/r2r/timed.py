@@ -1,0 +1,113 @@
+"""Expressions with NOW(), whose values change at every tick, even where nothing comes or goes.
+
+The input's rows are kept, each different one once with its counter. At every tick the expression is evaluated over all of them,
+and what differs from the tick before is delivered: the cost of a tick follows from what is kept, not from what has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.delta import Delta, concatenate
+from cqels_py.batches.elements import Ids
+from cqels_py.event_time.clock import Ticks
+from cqels_py.kernels.distinct import count_rows
+from cqels_py.kernels.key_table import USED
+from cqels_py.operators.r2r.rows import ColumnExpression
+from cqels_py.state.key_table import KeyTable
+
+
+class _Timed:
+    """The rows at hand, and for each what of it was delivered: `_shown` times with the value `_value`."""
+
+    def __init__(self, expression: ColumnExpression, inputs: Sequence[int], width: int) -> None:
+        self._expression = expression
+        self._inputs = tuple(inputs)
+        self._width = width
+        self._rows = KeyTable(width)
+        self._shown = np.zeros(self._rows.capacity, np.int64)
+        self._value = np.zeros(self._rows.capacity, np.int64)
+
+    def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
+        delta = concatenate(inputs[0], self._width)
+        starts = np.searchsorted(delta.tick, np.arange(len(ticks) + 1))
+        for tick in range(len(ticks)):
+            self._take(delta, int(starts[tick]), int(starts[tick + 1]))
+            changed = self._evaluate(tick, int(ticks.time[tick]))
+            if len(changed):
+                yield changed
+
+    def _take(self, delta: Delta, first: int, last: int) -> None:
+        if first == last:
+            return
+        rows = self._rows
+        if rows.ensure(last - first):
+            grown = np.zeros(rows.capacity - len(self._shown), np.int64)
+            self._shown = np.concatenate([self._shown, grown])
+            self._value = np.concatenate([self._value, grown])
+        count_rows(
+            delta.sign, delta.columns, self._width, first, last, rows.table, rows.mask, rows.keys, rows.counts, rows.free,
+            rows.meta,
+        )  # fmt: skip
+
+    def _evaluate(self, tick: int, time: int) -> Delta:
+        """What all rows give at this instant, as a difference."""
+        rows = self._rows
+        used = int(rows.meta[USED])
+        live = np.flatnonzero((rows.counts[:used] > 0) | (self._shown[:used] > 0))
+        columns = rows.keys.reshape(-1, max(self._width, 1))[live, : self._width].T
+        value, count = self._at(columns, rows.counts[live], np.full(len(live), time, np.int64))
+        same = value == self._value[live]
+        shown = self._shown[live]
+        gone = np.where(same, np.maximum(shown - count, 0), shown)
+        come = np.where(same, np.maximum(count - shown, 0), count)
+        leaving, entering = np.repeat(np.arange(len(live)), gone), np.repeat(np.arange(len(live)), come)
+        delivered = np.concatenate(
+            [self._row(columns[:, leaving], self._value[live][leaving]), self._row(columns[:, entering], value[entering])],
+            axis=1,
+        )
+        sign = np.repeat(np.array([-1, 1], np.int8), [len(leaving), len(entering)])
+        self._shown[live], self._value[live] = count, value
+        return Delta(np.full(len(sign), tick, np.int32), sign, delivered)
+
+    def _at(self, columns: Ids, count: Ids, now: Ids) -> tuple[Ids, Ids]:
+        """For each row its value, and how often it is delivered."""
+        raise NotImplementedError
+
+    def _row(self, columns: Ids, value: Ids) -> Ids:
+        """The rows as they are delivered."""
+        raise NotImplementedError
+
+    def _chosen(self, columns: Ids) -> list[npt.NDArray[np.int64]]:
+        return [columns[c] for c in self._inputs]
+
+    def live_ids(self) -> Iterable[Ids]:
+        return (self._rows.live_ids(), self._value, *self._expression.live_ids())
+
+    @property
+    def nbytes(self) -> int:
+        return self._rows.nbytes + self._shown.nbytes + self._value.nbytes
+
+
+class TimedFilter(_Timed):
+    """The mappings for which the condition is true at the tick."""
+
+    def _at(self, columns: Ids, count: Ids, now: Ids) -> tuple[Ids, Ids]:
+        passed = self._expression.test(self._chosen(columns), now)
+        return np.zeros(len(count), np.int64), np.where(passed, count, 0)
+
+    def _row(self, columns: Ids, value: Ids) -> Ids:
+        return columns
+
+
+class TimedExtend(_Timed):
+    """Adds a column: the expression's value at the tick."""
+
+    def _at(self, columns: Ids, count: Ids, now: Ids) -> tuple[Ids, Ids]:
+        return self._expression.evaluate(self._chosen(columns), now), count
+
+    def _row(self, columns: Ids, value: Ids) -> Ids:
+        return np.concatenate([columns, value[np.newaxis]])
