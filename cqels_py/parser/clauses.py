@@ -19,9 +19,11 @@ from rdflib import URIRef, Variable
 
 from cqels_py.algebra.nodes import Dialect, Extent, Output, TimeRange, WindowDefinition
 from cqels_py.parser.dialects import DEFAULTS, Clause, Defaults, clause_at
-from cqels_py.parser.extents import partition_variables, read_duration, read_extent, read_partition
+from cqels_py.parser.extents import read_extent
+from cqels_py.parser.partitions import partition_variables, read_partition
 from cqels_py.parser.prologue import Prologue
 from cqels_py.parser.source import Edit, Source
+from cqels_py.parser.times import read_duration
 from cqels_py.parser.tokens import Cursor, Kind, Token, Tokens
 
 _FORMS = ("SELECT", "CONSTRUCT", "ASK", "DESCRIBE")

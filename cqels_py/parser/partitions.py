@@ -1,13 +1,52 @@
-"""PARTITION BY against the patterns of its window: which are known only when the whole query has been read."""
+"""PARTITION BY: the clause, and its variables against the window's patterns, which are known when all of a query is read."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cqels_py.algebra.nodes import ContinuousQuery, TripleCount, WindowDefinition
+from rdflib import Variable
+
+from cqels_py.algebra.nodes import ContinuousQuery, ElementCount, Extent, Session, TripleCount, WindowDefinition
 from cqels_py.algebra.partitions import partition_of
 from cqels_py.parser.source import Source
-from cqels_py.parser.tokens import Token
+from cqels_py.parser.tokens import Cursor, Kind, Token
+
+
+def read_partition(cursor: Cursor, extent: Extent) -> tuple[Token, ...]:
+    """The variables of `PARTITION BY ?v …` behind the extent; none where there is no such clause."""
+    word = cursor.take_word("PARTITION")
+    if word is None:
+        return ()
+    cursor.expect_word("BY", "PARTITION")
+    variables: list[Token] = []
+    while cursor.here.kind is Kind.VARIABLE:
+        variables.append(cursor.take())
+        cursor.take_mark(",")
+    if not variables:
+        cursor.fail("expected the variables after PARTITION BY, such as ?sensor")
+    if isinstance(extent, Session):
+        raise cursor.source.refusal(
+            "a session for each value of a variable (SESSION with PARTITION BY) is not supported: "
+            "[SESSION 5m] has one session for the stream",
+            word.start,
+        )
+    if not isinstance(extent, ElementCount | TripleCount):
+        raise cursor.source.refusal(
+            "PARTITION BY keeps the last n for each value: write it in a window of elements or triples, such as "
+            f"[COUNT 10 PARTITION BY {variables[0].text}]",
+            word.start,
+        )
+    if isinstance(extent, ElementCount) and extent.step is not None:
+        raise cursor.source.refusal(
+            "PARTITION BY in a window with STEP is not supported: leave STEP out, the last n for each value are then "
+            "up to date at every element",
+            word.start,
+        )
+    return tuple(variables)
+
+
+def partition_variables(tokens: tuple[Token, ...]) -> tuple[Variable, ...]:
+    return tuple(dict.fromkeys(Variable(token.text[1:]) for token in tokens))
 
 
 def check_partitions(source: Source, query: ContinuousQuery, clauses: Sequence[tuple[Token, ...]]) -> None:
