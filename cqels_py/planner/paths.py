@@ -35,7 +35,17 @@ from cqels_py.algebra.nodes import (
     Window,
 )
 from cqels_py.algebra.paths import may_have_no_steps
-from cqels_py.plan.nodes import ClosureRows, DistinctRowsOf, ExtendRows, FilterRows, Node, ProjectRows, Rows, UnionRows
+from cqels_py.plan.nodes import (
+    ClosureRows,
+    DistinctRowsOf,
+    ExtendRows,
+    FilterRows,
+    Node,
+    ProjectRows,
+    Rows,
+    Scan,
+    UnionRows,
+)
 from cqels_py.planner.expressions import compile_expression
 from cqels_py.planner.joins import joined
 from cqels_py.planner.planning import Needed, Planning
@@ -230,6 +240,11 @@ def _repeating(node: Node) -> Node:
             return _repeating(inner)
         case ProjectRows(inner, variables):
             return project(_repeating(inner), variables)
+        case FilterRows(inner, condition):
+            found = _repeating(inner)
+            if isinstance(found, Scan):
+                return replace(found, conditions=(*found.conditions, condition))
+            return FilterRows(found, condition)
         case UnionRows(inputs, variables):
             return UnionRows(tuple(map(_repeating, inputs)), variables)
         case _:

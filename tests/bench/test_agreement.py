@@ -14,6 +14,7 @@ from bench.kernels import bench_ring_index
 from bench.operators import (
     bench_average,
     bench_chain_join,
+    bench_closure,
     bench_distinct,
     bench_minimum,
     bench_negation,
@@ -31,6 +32,7 @@ CONTESTS: list[Contest] = [
         bench_minimum,
         bench_distinct,
         bench_negation,
+        bench_closure,
     )
 ]
 Bag = Counter[tuple[Any, ...]]
