@@ -56,6 +56,23 @@ def test_a_bare_number_is_one_of_milliseconds_in_rsp_ql() -> None:
     assert extent("RANGE 1500 STEP 1s", Dialect.RSP_QL) == nodes.TimeRange(1_500_000, 1_000_000)
 
 
+@pytest.mark.parametrize(
+    ("start", "microseconds"),
+    [
+        ("START 2024-01-01T00:00:00Z", 1_704_067_200_000_000),
+        ("START AT 2024-01-01T01:00:00+01:00", 1_704_067_200_000_000),
+        ("STARTING AT '2024-01-01T00:00:00'^^<http://www.w3.org/2001/XMLSchema#dateTime>", 1_704_067_200_000_000),
+        ("START -2000000", -2_000_000),
+        ('START "2000000"^^<http://www.w3.org/2001/XMLSchema#integer>', 2_000_000),
+        ("START 0", 0),
+    ],
+)
+def test_starts(start: str, microseconds: int) -> None:
+    assert extent(f"RANGE 5s STEP 1s {start}") == nodes.TimeRange(5_000_000, 1_000_000, microseconds)
+    milliseconds = start.replace("2000000", "2000")
+    assert extent(f"RANGE 5s STEP 1s {milliseconds}", Dialect.RSP_QL).start == microseconds
+
+
 def condition(text: str) -> Expression:
     pattern = parse(f"ASK {{ {BLOCK} FILTER({text}) }}").pattern
     assert isinstance(pattern, nodes.Filter)
