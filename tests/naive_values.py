@@ -30,7 +30,7 @@ INTEGER_TYPES = frozenset([XSD.integer, *(XSD[name] for name in _DERIVED_TYPES)]
 KINDS = {XSD.decimal: DECIMAL, XSD.float: FLOAT, XSD.double: DOUBLE} | dict.fromkeys(INTEGER_TYPES, INTEGER)
 
 EXACT = Context(prec=5000, traps=[Inexact])
-DIVISION = Context(prec=16)
+QUOTIENT_DIGITS = 16
 
 _INTEGER_FORM = re.compile(r"[+-]?[0-9]+")
 _DECIMAL_FORM = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)")
@@ -127,7 +127,7 @@ def promoted(value: Number, kind: int) -> Any:
 
 
 def arithmetic(operator: str, left: Number, right: Number) -> Number:
-    """`+ - * /` with promotion; an integer by an integer is a decimal; decimal division has 16 digits."""
+    """`+ - * /` with promotion; an integer by an integer is a decimal; a quotient has 16 digits or more."""
     kind = max(left.kind, right.kind)
     if operator == "/" and kind == INTEGER:
         kind = DECIMAL
@@ -144,7 +144,9 @@ def _decimal_arithmetic(operator: str, a: Decimal, b: Decimal) -> Decimal:
     if operator == "/":
         if b == 0:
             raise ExpressionError("division by zero")
-        return DIVISION.divide(a, b)
+        whole = len(str(abs(int(Fraction(a) / Fraction(b)))))
+        # Never rounded left of the units.
+        return Context(prec=max(QUOTIENT_DIGITS, whole)).divide(a, b)
     return {"+": EXACT.add, "-": EXACT.subtract, "*": EXACT.multiply}[operator](a, b)
 
 

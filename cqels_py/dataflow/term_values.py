@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import re
-from decimal import ROUND_HALF_EVEN, Context, Decimal
+from decimal import Context, Decimal
 
 import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.elements import Ids
 from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.dictionary.layout import INTEGER_DATATYPES, TAG_DECIMAL, TAG_DOUBLE, TAG_FLOAT, TAG_INTEGER, XSD
+from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_FLOAT, TAG_INTEGER, XSD
 from cqels_py.operators.r2r.aggregate import OddNumbers
+from cqels_py.operators.r2r.functions import numbers
+from cqels_py.operators.r2r.functions.numbers import NUMERIC_DATATYPES, Number, number_term, parse_number, quotient
+from cqels_py.operators.r2r.functions.terms import print_term
 
-_ERROR, _INTEGER, _DECIMAL, _FLOAT, _DOUBLE = range(5)
-_LITERAL = re.compile(r'^"((?:[^"\\]|\\.)*)"\^\^<' + re.escape(XSD) + r"([A-Za-z]+)>$", re.DOTALL)
-_INTEGER_FORM = re.compile(r"^[+-]?[0-9]+$")
-_DECIMAL_FORM = re.compile(r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)$")
-_DOUBLE_FORM = re.compile(r"^([+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?INF|NaN)$")
+_ODD_KIND = {numbers.INTEGER: 1, numbers.DECIMAL: 2, numbers.FLOAT: 3, numbers.DOUBLE: 4}
+"""As `kernels.aggregate` numbers them; 0 is an error."""
+_LITERAL = re.compile(r'^"((?:[^"\\]|\\.)*)"\^\^<(' + re.escape(XSD) + r"[A-Za-z]+)>$", re.DOTALL)
 _LARGEST = 1 << 126
-_QUOTIENT = Context(prec=16, rounding=ROUND_HALF_EVEN)
 _EXACT = Context(prec=80)
-_DATATYPE = {TAG_INTEGER: "integer", TAG_DECIMAL: "decimal", TAG_DOUBLE: "double", TAG_FLOAT: "float"}
+_KIND = {
+    TAG_INTEGER: numbers.INTEGER,
+    TAG_DECIMAL: numbers.DECIMAL,
+    TAG_DOUBLE: numbers.DOUBLE,
+    TAG_FLOAT: numbers.FLOAT,
+}
 
 
 class DictionaryValues:
@@ -35,24 +40,23 @@ class DictionaryValues:
         result = OddNumbers(np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros((n, 3), np.int64), np.zeros(n))
         for i, text in enumerate(self._dictionary.decode(ids)):
             match = _LITERAL.match(text or "")
-            if match:
-                self._number(i, match.group(1).strip(), match.group(2), result)
+            if match and match.group(2) in NUMERIC_DATATYPES:
+                number = parse_number(match.group(1).strip(), match.group(2))
+                if number is not None:
+                    self._number(i, number, result)
         return result
 
-    def _number(self, i: int, lexical: str, datatype: str, result: OddNumbers) -> None:
-        if datatype in INTEGER_DATATYPES and _INTEGER_FORM.match(lexical):
-            self._exact(i, Decimal(lexical), _INTEGER, "integer", result)
-        elif datatype == "decimal" and _DECIMAL_FORM.match(lexical):
-            self._exact(i, Decimal(lexical), _DECIMAL, "decimal", result)
-        elif datatype in ("double", "float") and _DOUBLE_FORM.match(lexical):
-            result.kind[i] = _DOUBLE if datatype == "double" else _FLOAT
-            result.real[i] = float(lexical.replace("INF", "inf"))
-
-    def _exact(self, i: int, value: Decimal, kind: int, datatype: str, result: OddNumbers) -> None:
+    def _number(self, i: int, number: Number, result: OddNumbers) -> None:
+        if isinstance(number.value, float):
+            result.kind[i] = _ODD_KIND[number.kind]
+            result.real[i] = number.value
+            return
+        value = Decimal(number.value)
         exponent = value.as_tuple().exponent
         assert isinstance(exponent, int)
         scale = max(0, -exponent)
         text = f"{value:f}"
+        datatype = "integer" if number.kind == numbers.INTEGER else "decimal"
         inline = self._dictionary.encode_one(f'"{text.removeprefix("-") if not value else text}"^^<{XSD}{datatype}>')
         if (inline >> 60) & 15 in (TAG_INTEGER, TAG_DECIMAL):
             result.ids[i] = inline
@@ -61,7 +65,7 @@ class DictionaryValues:
         if scale > 18 or abs(unscaled) >= _LARGEST:
             # Beyond what 128 bits add exactly: an error, as for what is no number.
             return
-        result.kind[i] = kind
+        result.kind[i] = _ODD_KIND[number.kind]
         result.words[i] = (unscaled >> 64, _signed(unscaled), scale)
 
     def computed(self, late: npt.NDArray[np.int64], real: npt.NDArray[np.float64]) -> Ids:
@@ -81,30 +85,11 @@ def _signed(value: int) -> int:
 
 
 def _text(tag: int, hi: int, lo: int, scale: int, real: float) -> str:
-    datatype = _DATATYPE[tag]
+    """The literal of a sum, or of an average: `real` is then the number of values, else 0."""
     if tag in (TAG_DOUBLE, TAG_FLOAT):
-        return f'"{real_text(real)}"^^<{XSD}{datatype}>'
-    value = Decimal((hi << 64) | (lo & ((1 << 64) - 1))).scaleb(-scale, _EXACT)
-    if real not in (0.0, 1.0):
-        value = _QUOTIENT.divide(value, Decimal(int(real)))
-    text = f"{value:f}"
-    if "." in text:
-        text = text.rstrip("0").rstrip(".")
-    return f'"{text}"^^<{XSD}{datatype}>'
-
-
-def real_text(value: float) -> str:
-    """The lexical form of a computed double.
-
-    >>> real_text(1e22), real_text(23.0), real_text(float("inf"))
-    ('1.0E22', '23.0', 'INF')
-    """
-    if value != value:
-        return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "INF" if value > 0 else "-INF"
-    text = repr(value)
-    if "e" not in text:
-        return text
-    mantissa, exponent = text.split("e")
-    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
+        return print_term(number_term(Number(_KIND[tag], real)))
+    unscaled = (hi << 64) | (lo & ((1 << 64) - 1))
+    if tag == TAG_INTEGER:
+        return print_term(number_term(Number(numbers.INTEGER, unscaled // 10**scale)))
+    value = Decimal(unscaled).scaleb(-scale, _EXACT)
+    return print_term(number_term(Number(numbers.DECIMAL, quotient(value, int(real)) if real else value)))

@@ -201,7 +201,7 @@ def _total(words, at, apart, apart_at, average, cursor, late, late_real):
                 unscaled = unscaled // 10
                 scale -= 1
             return scaled_id(tag, unscaled, scale if unscaled != 0 else np.int64(0))
-        return _defer(tag, hi, lo, scale, 1.0, cursor, late, late_real)
+        return _defer(tag, hi, lo, scale, 0.0, cursor, late, late_real)
     tag = np.int64(TAG_DOUBLE if doubles > 0 else TAG_FLOAT)
     divisor = n if average else np.int64(1)
     special = words[at + NANS] + words[at + PLUS_INF] + words[at + MINUS_INF]

@@ -1,15 +1,10 @@
-"""Comparison of values: SPARQL's `=` and `<`, and the total order of terms of ORDER BY, MIN and MAX.
-
-The total order: unbound, blank nodes, IRIs, then literals: numbers by exact value (NaN first), booleans, dateTimes,
-dates, strings, then all other literals by datatype, language and text. Terms with the same value ("1" and "1.0") are
-ordered by id, so that the order is total.
-"""
+"""Comparison of values: SPARQL's `=` and `<`, and the classes of the total order (order.py)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.decimals import LIMIT, POWERS, REAL_POWERS, exact_product
+from cqels_py.kernels.decimals import POWERS
 from cqels_py.kernels.jit import jit, jit_inline
 from cqels_py.kernels.values import (
     BLANK,
@@ -21,10 +16,8 @@ from cqels_py.kernels.values import (
     ERROR,
     FLOAT,
     IRI,
-    LITERAL,
     SLOW,
     UNKNOWN,
-    decode,
     has_text_only,
     is_numeric,
     to_real,
@@ -129,69 +122,3 @@ def order_class(kind):
     if kind == DATE:
         return np.int64(6)
     return np.int64(-1)
-
-
-@jit
-def order_key_numeric(identifier):
-    """(class, value as float64) of a term: a first, coarse sort key; terms with the same key need `compare_values`."""
-    kind, number, scale, real = decode(identifier)
-    if is_numeric(kind):
-        return np.int64(3), to_real(kind, number, scale, real, False)[0]
-    if kind == DATE:
-        return np.int64(6), np.float64(number * DAY - zone_micros(scale))
-    return order_class(kind), np.float64(number)
-
-
-@jit_inline
-def _order_mixed(number, scale, real):
-    """An exact number against a floating one, by exact values -> -1, 0, 1, or UNORDERED where texts are needed."""
-    if scale == 0 and abs(real) < LIMIT:
-        whole = np.int64(np.floor(real))
-        return sign_of(number, whole) if number != whole else np.int64(-1 if real > np.floor(real) else 0)
-    if abs(number) > _EXACT:
-        return np.int64(UNORDERED)
-    product, error = exact_product(real, REAL_POWERS[scale])
-    exact = np.float64(number)
-    # Rounding is monotone, so that the error only matters where the rounded product is the number.
-    return sign_of(exact, product) if exact != product else sign_of(0.0, error)
-
-
-@jit_inline
-def _order_numbers(a_kind, a, a_scale, a_real, b_kind, b, b_scale, b_real):
-    """Two numbers by their exact values: promotion as in `compare` would not be transitive."""
-    if a_kind <= DECIMAL and b_kind <= DECIMAL:
-        return compare_decimals(a, a_scale, b, b_scale)
-    if a_kind <= DECIMAL:
-        return _order_mixed(a, a_scale, b_real)
-    if b_kind <= DECIMAL:
-        order = _order_mixed(b, b_scale, a_real)
-        return order if order == UNORDERED else -order
-    return sign_of(a_real, b_real)
-
-
-@jit
-def compare_values(a, b):
-    """Two ids in the total order -> -1, 0 (the same term) or 1; 2 where texts are needed."""
-    if a == b:
-        return np.int64(0)
-    a_kind, a_number, a_scale, a_real = decode(a)
-    b_kind, b_number, b_scale, b_real = decode(b)
-    a_class, b_class = order_class(a_kind), order_class(b_kind)
-    if a_class == b_class and a_class == 1:
-        return sign_of(a, b)
-    if a_class >= 0 and b_class >= 0 and a_class != b_class:
-        return sign_of(a_class, b_class)
-    if a_class < 0 or b_class < 0 or a_class == 2:
-        # Anything but an overflow id is a literal here, and comes after what is not one.
-        if a_kind == LITERAL and b_class >= 0 and b_class <= 2:
-            return np.int64(1)
-        if b_kind == LITERAL and a_class >= 0 and a_class <= 2:
-            return np.int64(-1)
-        return np.int64(UNORDERED)
-    if a_class == 3:
-        order = _order_numbers(a_kind, a_number, a_scale, a_real, b_kind, b_number, b_scale, b_real)
-        # As where texts decide, or the order would run in a circle.
-        order = sign_of(a_kind, b_kind) if order == 0 else order
-    else:
-        order = compare(a_kind, a_number, a_scale, a_real, b_kind, b_number, b_scale, b_real)
-    return sign_of(a, b) if order == 0 else order

@@ -22,7 +22,7 @@ _FIRST_LOG = 2
 _REBUILD_FROM = 16
 
 
-@jit_inline
+@jit_flat
 def _before(a, b, largest, texts, spans):
     order = order_terms(a, b, texts, spans)
     return order > 0 if largest else order < 0

@@ -1,29 +1,36 @@
 """The total order of terms behind ORDER BY, MIN and MAX, with the dictionary's texts where ids do not decide.
 
-Unbound, blank nodes, IRIs, then literals: numbers by value, booleans, dateTimes, dates, strings, strings with a language, all
-others by text. Terms of equal value ("1" and "1.0") are told apart by the kind of number (integer, decimal, float, double), those
-with an inline id first, then by id, or by the length of the text and the text: the order is total.
+Unbound, blank nodes, IRIs, then literals: numbers by value, booleans, dateTimes, dates, strings, strings with a language, all others
+by text. A double or float counts as the decimal that it is written as, so that numbers of all kinds have one order. What stands for
+the same value has an order too:
+
+* numbers ("1" and "1.0"): the kind of number (integer, decimal, float, double), plain forms first (without signs, zeros or
+  exponents that could be left out), fewer fraction digits, the datatype, the length of the text, the text;
+* dateTimes and dates: fewer fraction digits, then no zone, Z, any other zone by its offset, the length of the text, the text.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.dictionary.layout import INTEGER_DATATYPES
-from cqels_py.kernels.compare import UNORDERED, compare_values, order_class, sign_of
-from cqels_py.kernels.decimals import POWERS, REAL_POWERS
+from cqels_py.dictionary.layout import INTEGER_DATATYPES, TAG_DATETIME_MICROS, TAG_INTEGER
+from cqels_py.kernels.compare import order_class, sign_of
 from cqels_py.kernels.dictionary import is_hashed, place_of
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.terms import datatype_number
-from cqels_py.kernels.values import DECIMAL, DOUBLE, FLOAT, INTEGER, decode
+from cqels_py.kernels.moments import read_moment
+from cqels_py.kernels.numerals import NOT_A_NUMBER, compare_rest, inline_numeral, read_numeral
+from cqels_py.kernels.terms import DATATYPES, datatype_number, datetime_micros, scale_of, tag_of, value_of, zone_of
+from cqels_py.kernels.values import DATE, DATETIME, DECIMAL, DOUBLE, FLOAT, INTEGER, KIND_OF_TAG
 
-_NUMBER, _STRING, _LANGUAGE, _OTHER = 3, 7, 8, 9
-_QUOTE = 34
-_LAST_NUMBER = len(INTEGER_DATATYPES) + 2
-_KINDS = np.array([INTEGER] * len(INTEGER_DATATYPES) + [DECIMAL, DOUBLE, FLOAT], np.int64)
-"""By number of the datatype."""
-_EXACT_LIMIT = np.int64(1) << 53
-_MOST_DIGITS = 18
+_IRI, _NUMBER, _BOOLEAN, _DATETIME, _DATE, _STRING, _LANGUAGE, _OTHER = 2, 3, 4, 5, 6, 7, 8, 9
+_QUOTE, _BACKSLASH, _AT, _POINT, _MINUS, _ZERO, _NINE = (ord(c) for c in '"\\@.-09')
+_OF_DATATYPE = {"decimal": DECIMAL, "double": DOUBLE, "float": FLOAT, "dateTime": DATETIME, "date": DATE}
+_KINDS = np.array([INTEGER if name in INTEGER_DATATYPES else _OF_DATATYPE.get(name, 0) for name in DATATYPES], np.int64)
+"""By number of the datatype; 0: what has no inline form is no form of the datatype."""
+_NOT_PLAIN = 1 << 40
+_MICROS = 1_000_000
+_MICROS_LEADING = 10**12
+"""The first 18 fraction digits of a microsecond."""
 
 
 @jit_inline
@@ -43,6 +50,32 @@ def order_terms(a, b, texts, spans):
 
 
 @jit_flat
+def _order_slowly(a, b, texts, spans):
+    a_class, a_kind = _class_of(a, texts, spans)
+    b_class, b_kind = _class_of(b, texts, spans)
+    if a_class != b_class:
+        return sign_of(a_class, b_class)
+    if a_class == _NUMBER:
+        order = _order_numbers(a, a_kind, b, b_kind, texts, spans)
+    elif a_class == _DATETIME or a_class == _DATE:
+        order = _order_moments(a, b, a_class == _DATE, texts, spans)
+    elif a_class == _BOOLEAN:
+        order = sign_of(a & 1, b & 1)
+    else:
+        order = np.int64(0)
+    if order != 0:
+        return order
+    if not (is_hashed(a) and is_hashed(b)):
+        # Inline forms come first, in the order of what their ids hold beside the value.
+        order = sign_of(np.int64(is_hashed(a)), np.int64(is_hashed(b)))
+        return sign_of(a, b) if order == 0 else order
+    return _order_texts(a, b, a_class, texts, spans)
+
+
+# --- what a term is -------------------------------------------------------------------------------------------------
+
+
+@jit_flat
 def _span(identifier, spans):
     """Where the N-Triples bytes of a hashed term stand: start and end."""
     at = place_of(spans, identifier)
@@ -58,142 +91,172 @@ def _closing_quote(text, end):
 
 
 @jit_flat
-def _parse_real(text, start, end):
-    """(value, ok) of the number text[start:end]; exact wherever 18 digits and a small exponent say it all."""
-    at = start
-    negative = False
-    if at < end and (text[at] == 43 or text[at] == 45):
-        negative = text[at] == 45
-        at += 1
-    if end - at == 3 and text[at] == 73 and text[at + 1] == 78 and text[at + 2] == 70:
-        return (-np.inf if negative else np.inf), True
-    if end - start == 3 and text[start] == 78 and text[start + 1] == 97 and text[start + 2] == 78:
-        return np.nan, True
-    value = np.int64(0)
-    exponent = np.int64(0)
-    digits = 0
-    point = False
-    seen = False
-    while at < end and text[at] != 69 and text[at] != 101:
-        c = text[at]
-        if c == 46 and not point:
-            point = True
-        elif c >= 48 and c <= 57:
-            seen = True
-            if digits < _MOST_DIGITS:
-                value = value * 10 + np.int64(c - 48)
-                if value > 0:
-                    digits += 1
-                exponent -= 1 if point else 0
-            else:
-                exponent += 0 if point else 1
-        else:
-            return 0.0, False
-        at += 1
-    if at < end:
-        at += 1
-        minus = at < end and text[at] == 45
-        if at < end and (text[at] == 43 or text[at] == 45):
-            at += 1
-        seen = seen and at < end
-        power = np.int64(0)
-        while at < end:
-            if text[at] < 48 or text[at] > 57:
-                return 0.0, False
-            power = min(power * 10 + np.int64(text[at] - 48), np.int64(100_000))
-            at += 1
-        exponent += -power if minus else power
-    real = np.float64(value)
-    if value < _EXACT_LIMIT and exponent >= -22 and exponent <= 22:
-        real = real * REAL_POWERS[exponent] if exponent >= 0 else real / REAL_POWERS[-exponent]
-    else:
-        real = real * np.power(10.0, np.float64(exponent))
-    return (-real if negative else real), seen
+def _class_of(identifier, texts, spans):
+    """(class, kind) of a term."""
+    if not is_hashed(identifier):
+        kind = KIND_OF_TAG[tag_of(identifier)]
+        return order_class(kind), kind
+    start, end = _span(identifier, spans)
+    if texts[start] != _QUOTE:
+        return np.int64(_IRI), np.int64(0)
+    quote = _closing_quote(texts, end)
+    if end - quote == 1:
+        return np.int64(_STRING), np.int64(0)
+    if texts[quote + 1] == _AT:
+        return np.int64(_LANGUAGE), np.int64(0)
+    datatype = datatype_number(texts, quote, end)
+    kind = _KINDS[datatype] if datatype >= 0 else np.int64(0)
+    found = np.int64(_OTHER)
+    if kind >= INTEGER and kind <= DOUBLE:
+        if read_numeral(texts, start + 1, quote, kind)[0]:
+            found = np.int64(_NUMBER)
+    elif kind > 0 and read_moment(texts, start + 1, quote, kind == DATE)[0] >= 0:
+        found = np.int64(_DATE if kind == DATE else _DATETIME)
+    return found, kind
+
+
+# --- values ---------------------------------------------------------------------------------------------------------
 
 
 @jit_flat
-def _is_plain(text, start, end, point):
-    """Is the number text[start:end] written without exponent or letters, and without a `point` unless it may have one?"""
-    for at in range(start, end):
-        if text[at] > 57 or (text[at] == 46 and not point):
-            return False
-    return True
+def _numeral(identifier, kind, texts, spans):
+    """(sign, exponent, leading, rest, stop) of a number, and what tells those of its value apart: fraction digits, datatype.
 
-
-@jit_flat
-def _literal_place(text, start, end):
-    """(class, kind, value) of the literal text[start:end], which has no inline form."""
-    quote = _closing_quote(text, end)
-    rest = end - quote - 1
-    if rest == 0:
-        return _STRING, 0, 0.0
-    if text[quote + 1] == 64:
-        return _LANGUAGE, 0, 0.0
-    datatype = datatype_number(text, quote, end)
-    if datatype < 0 or datatype > _LAST_NUMBER:
-        return _OTHER, 0, 0.0
-    kind = _KINDS[datatype]
-    real, ok = _parse_real(text, start + 1, quote)
-    if ok and (kind > DECIMAL or _is_plain(text, start + 1, quote, kind == DECIMAL)):
-        return _NUMBER, kind, real
-    return _OTHER, 0, 0.0
-
-
-@jit_flat
-def _place(identifier, texts, spans):
-    """(class, kind of number, value as float64) of a term."""
+    The fraction digits are those of a plain form; another form has more than any.
+    """
+    none = np.int64(0)
     if is_hashed(identifier):
         start, end = _span(identifier, spans)
-        if texts[start] != _QUOTE:
-            return np.int64(2), np.int64(0), 0.0
-        found, kind, real = _literal_place(texts, start, end)
-        return np.int64(found), np.int64(kind), real
-    kind, number, scale, real = decode(identifier)
-    if kind == INTEGER or kind == DECIMAL:
-        real = np.float64(number) / np.float64(POWERS[scale])
-    return np.int64(order_class(kind)), np.int64(kind), real
+        quote = _closing_quote(texts, end)
+        _, sign, exponent, leading, rest, stop = read_numeral(texts, start + 1, quote, kind)
+        digits, datatype = _fraction_digits(texts, start + 1, quote), np.int64(datatype_number(texts, quote, end))
+        return sign, exponent, leading, rest, stop, digits, datatype
+    nibble = scale_of(identifier)
+    if tag_of(identifier) == TAG_INTEGER:
+        sign, exponent, leading = inline_numeral(value_of(identifier), none)
+        return sign, exponent, leading, none, none, none, nibble
+    sign, exponent, leading = inline_numeral(value_of(identifier), nibble)
+    return sign, exponent, leading, none, none, nibble, none
 
 
 @jit_flat
-def _compare_texts(texts, a, a_end, b, b_end):
-    """Two runs of bytes, a to a_end and b to b_end."""
-    for i in range(min(a_end - a, b_end - b)):
-        if texts[a + i] != texts[b + i]:
-            return sign_of(np.int64(texts[a + i]), np.int64(texts[b + i]))
-    return sign_of(a_end - a, b_end - b)
+def _fraction_digits(text, start, end):
+    """How many digits stand behind the point of a number in plain form; more than any in another form."""
+    not_plain = np.int64(_NOT_PLAIN)
+    if text[start] == _MINUS:
+        start += 1
+    if (
+        start == end
+        or text[start] == _POINT
+        or (text[start] == _ZERO and start + 1 < end and text[start + 1] != _POINT)
+    ):
+        return not_plain
+    point = np.int64(end - 1)
+    for at in range(start, end):
+        if text[at] == _POINT:
+            point = np.int64(at)
+        elif text[at] < _ZERO or text[at] > _NINE:
+            return not_plain
+    return not_plain if text[end - 1] == _POINT else end - 1 - point
 
 
 @jit_flat
-def _order_texts(a, b, texts, spans):
-    """The order where at least one of the terms is hashed."""
-    a_class, a_kind, a_real = _place(a, texts, spans)
-    b_class, b_kind, b_real = _place(b, texts, spans)
-    if a_class != b_class:
-        return sign_of(a_class, b_class)
-    if a_class == _NUMBER:
+def _order_numbers(a, a_kind, b, b_kind, texts, spans):
+    a_sign, a_exponent, a_leading, a_rest, a_stop, a_digits, a_datatype = _numeral(a, a_kind, texts, spans)
+    b_sign, b_exponent, b_leading, b_rest, b_stop, b_digits, b_datatype = _numeral(b, b_kind, texts, spans)
+    if a_sign != b_sign:
         # NaN comes before all other numbers.
-        order = sign_of(np.int64(a_real == a_real), np.int64(b_real == b_real))
-        if order == 0 and a_real == a_real:
-            order = sign_of(a_real, b_real)
+        return sign_of(a_sign, b_sign)
+    order = np.int64(0)
+    if a_sign != NOT_A_NUMBER:
+        order = sign_of(a_exponent, b_exponent)
         if order == 0:
-            order = sign_of(a_kind, b_kind)
+            order = sign_of(a_leading, b_leading)
         if order == 0:
-            order = sign_of(np.int64(is_hashed(a)), np.int64(is_hashed(b)))
-        if order != 0:
-            return order
+            order = compare_rest(texts, a_rest, a_stop, texts, b_rest, b_stop)
+        order *= a_sign
+    if order == 0:
+        order = sign_of(a_kind, b_kind)
+    if order == 0:
+        order = sign_of(a_digits, b_digits)
+    return sign_of(a_datatype, b_datatype) if order == 0 else order
+
+
+@jit_flat
+def _moment(identifier, is_date, texts, spans):
+    """As read_moment has it."""
+    if is_hashed(identifier):
+        start, end = _span(identifier, spans)
+        return read_moment(texts, start + 1, _closing_quote(texts, end), is_date)
+    none = np.int64(0)
+    zone = zone_of(identifier)
+    offset = (zone - 58) * 15 if zone > 1 else none
+    rank = min(zone, np.int64(2))
+    if is_date:
+        return rank, offset, ((identifier << 11) >> 11) * 86_400 - offset * 60, none, none, none, none
+    micros = datetime_micros(identifier)
+    digits = ((identifier >> 58) & 3) + (4 if tag_of(identifier) == TAG_DATETIME_MICROS else 0)
+    seconds = micros // _MICROS
+    return rank, offset, seconds, digits, (micros - seconds * _MICROS) * _MICROS_LEADING, none, none
+
+
+@jit_flat
+def _order_moments(a, b, is_date, texts, spans):
+    a_rank, a_offset, a_seconds, a_digits, a_leading, a_rest, a_stop = _moment(a, is_date, texts, spans)
+    b_rank, b_offset, b_seconds, b_digits, b_leading, b_rest, b_stop = _moment(b, is_date, texts, spans)
+    order = sign_of(a_seconds, b_seconds)
+    if order == 0:
+        order = sign_of(a_leading, b_leading)
+    if order == 0:
+        order = compare_rest(texts, a_rest, a_stop, texts, b_rest, b_stop)
+    if order == 0:
+        order = sign_of(a_digits, b_digits)
+    if order == 0:
+        order = sign_of(a_rank, b_rank)
+    return sign_of(a_offset, b_offset) if order == 0 else order
+
+
+# --- texts ----------------------------------------------------------------------------------------------------------
+
+
+@jit_flat
+def _character(text, at):
+    """(the byte that text[at:] begins with, unescaped; the place after it)."""
+    c = np.int64(text[at])
+    if c != _BACKSLASH:
+        return c, at + 1
+    c = np.int64(text[at + 1])
+    # In canonical texts there are but \n, \r, \" and \\.
+    if c == 110:
+        c = np.int64(10)
+    elif c == 114:
+        c = np.int64(13)
+    return c, at + 2
+
+
+@jit_flat
+def _compare_runs(text, a, a_end, b, b_end):
+    """Two runs of bytes, a to a_end and b to b_end, by their characters' code points."""
+    while a < a_end and b < b_end:
+        a_character, a = _character(text, a)
+        b_character, b = _character(text, b)
+        if a_character != b_character:
+            return sign_of(a_character, b_character)
+    return np.int64(a < a_end) - np.int64(b < b_end)
+
+
+@jit_flat
+def _order_texts(a, b, found, texts, spans):
+    """Two hashed terms of one class and one value."""
     a_start, a_end = _span(a, spans)
     b_start, b_end = _span(b, spans)
-    if a_class == _NUMBER and a_end - a_start != b_end - b_start:
-        return sign_of(a_end - a_start, b_end - b_start)
-    if a_class == _STRING or a_class == _LANGUAGE:
+    if found == _NUMBER or found == _DATETIME or found == _DATE:
+        if a_end - a_start != b_end - b_start:
+            return sign_of(a_end - a_start, b_end - b_start)
+    elif found != _IRI:
         a_quote, b_quote = _closing_quote(texts, a_end), _closing_quote(texts, b_end)
-        order = _compare_texts(texts, a_start + 1, a_quote, b_start + 1, b_quote)
+        order = _compare_runs(texts, a_start + 1, a_quote, b_start + 1, b_quote)
         if order != 0:
             return order
-    return _compare_texts(texts, a_start, a_end, b_start, b_end)
-
-
-@jit_flat
-def _order_slowly(a, b, texts, spans):
-    order = compare_values(a, b)
-    return order if order != UNORDERED else _order_texts(a, b, texts, spans)
+        a_start, b_start = a_quote, b_quote
+    return _compare_runs(texts, a_start, a_end, b_start, b_end)

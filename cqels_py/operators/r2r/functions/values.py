@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -22,7 +20,6 @@ from cqels_py.operators.r2r.functions.terms import (
     XSD_STRING,
     ExpressionError,
     Term,
-    TermKind,
 )
 
 Value: TypeAlias = Number | Moment | bool | str
@@ -99,37 +96,3 @@ def _same_type(first: Value | None, second: Value | None) -> bool:
     if isinstance(first, Moment) and isinstance(second, Moment):
         return first.is_date == second.is_date
     return type(first) is type(second)
-
-
-OrderKey: TypeAlias = tuple[object, ...]
-
-
-def order_key(term: Term | None) -> OrderKey:
-    """A sort key for the total order of ORDER BY, MIN and MAX.
-
-    Unbound, blank nodes, IRIs, then literals: numbers by exact value (NaN first), booleans, dateTimes, dates,
-    strings, and all others by datatype, language and text. Terms with the same value are ordered by their texts.
-    """
-    if term is None:
-        return (0,)
-    if not term.is_literal:
-        return (1 if term.kind is TermKind.BLANK else 2, term.text)
-    value = value_of(term)
-    rest = (term.datatype, term.text)
-    if isinstance(value, Number):
-        return (3, *_number_key(value), *rest)
-    if isinstance(value, bool):
-        return (4, value, *rest)
-    if isinstance(value, Moment):
-        return (6 if value.is_date else 5, value.instant, *rest)
-    if isinstance(value, str):
-        return (7, value)
-    return (8, term.datatype, term.language, term.text)
-
-
-def _number_key(number: Number) -> tuple[int, Fraction]:
-    """By the exact value; promotion as in `compare` would not be transitive."""
-    value = number.value
-    if isinstance(value, float) and not math.isfinite(value):
-        return (3 if value > 0 else 1 if value < 0 else 0), Fraction(0)
-    return 2, Fraction(value)

@@ -1,0 +1,69 @@
+"""Numbers and instants of any length and form, through whole queries: extremes, sums, averages, order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rdflib import XSD, URIRef
+
+from tests import harness
+from tests.generators import FEW
+from tests.naive import Element
+from tests.naive_values import Term, typed
+from tests.traces import EX, STREAMS
+
+PREFIX = f"PREFIX : <{EX}> "
+WINDOW = f"STREAM <{STREAMS}one> [COUNT 3] {{ ?s :v ?v }}"
+QUERIES = {
+    "extremes": f"SELECT (MIN(?v) AS ?least) (MAX(?v) AS ?most) {{ {WINDOW} }}",
+    "sums": f"SELECT ?s (SUM(?v) AS ?sum) (AVG(?v) AS ?mean) {{ {WINDOW} }} GROUP BY ?s",
+    "distinct sums": f"SELECT (SUM(DISTINCT ?v) AS ?sum) (AVG(DISTINCT ?v) AS ?mean) {{ {WINDOW} }}",
+    "first": f"SELECT ?v ?s {{ {WINDOW} }} ORDER BY ?v ?s LIMIT 2",
+    "last": f"SELECT ?v ?s {{ {WINDOW} }} ORDER BY DESC(?v) ?s LIMIT 2",
+    "quotients": f"SELECT ?v ?q {{ {WINDOW} BIND(?v / 3 AS ?q) }}",
+    "comparison": f"SELECT ?v {{ {WINDOW} FILTER(?v > 12345678901234567890) }}",
+}
+
+WHOLE = ("1", "-7", "36028797018963968", "12345678901234567890", "12345678901234567891", "-99999999999999999999")
+FRACTIONS = ("0.5", "-0.25", "3.140", "12345678901234567890.5", "0.000000000000000001", "-1.10")
+EXACT = [typed(text, XSD.integer) for text in WHOLE] + [typed(text, XSD.decimal) for text in (*WHOLE, *FRACTIONS)]
+MIXED = [*EXACT, *(typed(text, XSD.double) for text in ("1E0", "1.5", "1.0E300", "INF", "NaN", "-2e-3"))]
+MIXED += [typed(text, XSD.float) for text in ("1.5", "2E1")] + [typed("-7", XSD.long), typed("01", XSD.integer)]
+TIMES = [
+    typed(f"2024-01-01T00:00:00{rest}", XSD.dateTime)
+    for rest in ("Z", "", ".5Z", ".123456Z", ".1234567Z", ".123456789Z", ".1234560001Z", "+02:00", "-00:01", ".500Z")
+]
+
+
+def streams(values: Sequence[Term]) -> st.SearchStrategy[list[Element]]:
+    one = st.tuples(st.sampled_from("ab"), st.sampled_from(values))
+    return st.lists(one, min_size=1, max_size=8).map(
+        lambda rows: [
+            Element(number, URIRef(STREAMS + "one"), ((URIRef(EX + s), URIRef(EX + "v"), value),))
+            for number, (s, value) in enumerate(rows)
+        ]
+    )
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_exact_numbers(name: str) -> None:
+    @FEW
+    @given(streams(EXACT))
+    def check(elements: list[Element]) -> None:
+        harness.assert_engine_right(PREFIX + QUERIES[name], elements, batches=(1, 3, None))
+
+    check()
+
+
+@pytest.mark.parametrize("name", ["extremes", "first", "last"])
+@pytest.mark.parametrize("values", [MIXED, TIMES, [*MIXED, *TIMES]], ids=["numbers", "times", "both"])
+def test_orders(values: Sequence[Term], name: str) -> None:
+    @FEW
+    @given(streams(values))
+    def check(elements: list[Element]) -> None:
+        harness.assert_engine_right(PREFIX + QUERIES[name], elements, batches=(1, 3, None))
+
+    check()
