@@ -10,8 +10,6 @@ from cqels_py.errors import UnsupportedQuery
 from tests import harness, test_golden
 from tests.generators import C_SPARQL_WINDOWS, FEATURES, FEW, RSP_QL_WINDOWS, WINDOWS, Scenario, scenarios
 
-pytestmark = pytest.mark.skipif(not harness.has_engine(), reason="needs the engine")
-
 
 def agree(scenario: Scenario, dialect: Dialect, output: Output | None = Output.CHANGELOG) -> None:
     """Engine and oracle agree, or the engine refuses the query."""

@@ -20,8 +20,6 @@ from tests.naive_algebra import Triple
 from tests.naive_values import ExpressionError, Term
 from tests.test_generators import plain_sparql
 
-pytestmark = pytest.mark.skipif(not harness.has_parser(), reason="needs the parser")
-
 SHARED = FEATURES - {"graph"}
 
 
