@@ -77,6 +77,10 @@ GROUPS = {
     "removed": "?s :p ?o MINUS { ?o :p+ ?s }",
     "absent": "?s :p ?o FILTER NOT EXISTS { ?o :p+ ?s }",
     "absent, with a repeated path": "?s :p ?o FILTER NOT EXISTS { ?o (:q/:p?)+ ?s }",
+    "absent, to itself": "?s :p ?o FILTER NOT EXISTS { ?o :q* ?s }",
+    "there, if only itself": "?s :p ?o FILTER EXISTS { ?o (:q|:r)* ?x FILTER(?x != ?s) }",
+    "there, from a constant": "?s :p ?o FILTER EXISTS { :c (:p/:p)* ?o }",
+    "counted for each": "?s :p ?o FILTER EXISTS { { SELECT ?o (COUNT(*) AS ?n) { ?o :q? ?x } GROUP BY ?o } FILTER(?n > 1) }",
     "in a union": "{ ?s :p+ ?o } UNION { ?s !:p ?o }",
     "the same twice": "?s :p+ ?o . ?s :p+ ?o",
     "both ways": "?s :p+ ?o . ?o :p+ ?s",
@@ -87,6 +91,29 @@ GROUPS = {
 @pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS.keys())
 def test_a_group(group: str) -> None:
     harness.assert_engine_right(f"{PREFIX}SELECT * {{ {WINDOW} {{ {group} }} }}", elements())
+
+
+ELSEWHERE = {
+    "from an outer value": "?o :p* ?x FILTER(?x != ?s)",
+    "to an outer value": "?x :p? ?o FILTER(?x != ?s)",
+    "between outer values": "?o (:p|:q)* ?s",
+    "from a value to itself": "?o :p* ?o",
+    "from a constant": ":z :p* ?o",
+    "from a value that may be unbound": "?y :p* ?x FILTER(?x != ?s)",
+    "from one that may be unbound to itself": "?y :p* ?y",
+}
+
+
+@pytest.mark.parametrize("word", ["EXISTS", "NOT EXISTS"])
+@pytest.mark.parametrize("group", ELSEWHERE.values(), ids=ELSEWHERE.keys())
+def test_outer_values_lead_to_themselves_where_the_graph_has_none_of_them(group: str, word: str) -> None:
+    now = f"STREAM <{STREAMS}s> [NOW]"
+    outer = f"{WINDOW} {{ ?s :p ?o OPTIONAL {{ ?o :q ?y }} }}"
+    harness.assert_engine_right(f"{PREFIX}SELECT * {{ {outer} FILTER {word} {{ {now} {{ {group} }} }} }}", elements())
+    harness.assert_engine_right(f"{PREFIX}SELECT * {{ {outer} FILTER {word} {{ {group} }} }}", elements(), _static())
+    harness.assert_engine_right(
+        f"{PREFIX}SELECT * {{ {outer} FILTER {word} {{ GRAPH :h {{ {group} }} }} }}", elements(), _static()
+    )
 
 
 def _static() -> Static:

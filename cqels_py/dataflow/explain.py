@@ -158,6 +158,8 @@ def _constant(constant: Constant) -> str:
     match constant.node:
         case plan.Once(inner):
             patterns = " . ".join(" ".join(scan.pattern) for scan in _static_scans(inner))
+            if not patterns:
+                return f"constants {_names(inner.variables)}: {rows:,} mappings"
             return f"static {{ {patterns} }}: answered once, {rows:,} mappings"
         case node:
             return f"inline data {_names(node.variables)}: {rows:,} mappings"

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from rdflib import Variable
+from rdflib import URIRef, Variable
 
 from cqels_py.algebra.mentions import aggregate_arguments, mentioned_in, mentioned_variables
 from cqels_py.algebra.nodes import (
     BGP,
+    Call,
     Distinct,
     Extend,
     Filter,
@@ -33,6 +34,7 @@ from cqels_py.algebra.nodes import (
     Slice,
     Union,
     Values,
+    VariableRef,
     Window,
     WindowVariable,
 )
@@ -65,8 +67,9 @@ def stands_alone(pattern: Pattern, outer: Needed) -> bool:
         case BGP() | Values() | Service() | Planned():
             return True
         case PathPattern(subject, path, object_):
-            # A path of no steps leads from an outer value to itself, wherever that is.
-            return not (may_have_no_steps(path) and {subject, object_} & outer)
+            # A path of no steps leads from an outer value to itself, wherever that is; to a constant, from that alone.
+            free = isinstance(subject, Variable) and isinstance(object_, Variable)
+            return not (free and may_have_no_steps(path) and {subject, object_} & outer)
         case Graph(_, inner) | Window(_, inner) | WindowVariable(_, inner) | Distinct(inner) | Reduced(inner):
             return stands_alone(inner, outer)
         case Join(left, right):
@@ -132,12 +135,14 @@ def under(planner: Planning, pattern: Pattern, given: Given) -> Pattern:
             seen = _narrowed(planner, given, frozenset(keys))
             columns = tuple(dict.fromkeys((*keys, *sorted(seen.columns))))
             return joined(given.pattern, replace(pattern, pattern=under(planner, inner, seen), keys=columns))
+        case (PathPattern() as path) | Window(_, PathPattern() as path) | Graph(URIRef(), PathPattern() as path):
+            return _path_under(pattern, path, given)
         case OrderBy(inner):
             return under(planner, inner, given)
         case Slice(inner):
             raise _no_plan("LIMIT", mentioned_variables(inner) & given.outer)
         case _:
-            raise _no_plan("a path of any length, zero too,", possible_variables(pattern) & given.outer)
+            raise _no_plan("a path of any length in every named graph", possible_variables(pattern) & given.outer)
 
 
 def without_slice(pattern: Pattern) -> Pattern:
@@ -183,6 +188,22 @@ def _minus_under(planner: Planning, minus: Minus, given: Given) -> Pattern:
     if possible_variables(minus.right) & given.outer or not stands_alone(minus.right, given.outer):
         raise _no_plan("MINUS over variables that may be unbound", shared)
     return Minus(left, minus.right)
+
+
+def _path_under(pattern: Pattern, path: PathPattern, given: Given) -> Pattern:
+    """What the path connects, and outer values, which no steps lead to themselves even where the active graph has none of them."""
+    ends = [end for end in dict.fromkeys((path.subject, path.object)) if isinstance(end, Variable)]
+    found: list[Pattern] = [joined(given.pattern, pattern)]
+    if given.outer.issuperset(ends):
+        unbound = frozenset(ends) - certain_variables(given.pattern)
+        if unbound and len(ends) == 2:
+            raise _no_plan("a path of any length, zero too,", unbound)
+        found.append(Filter(given.pattern, Call("SAMETERM", (VariableRef(ends[0]), VariableRef(ends[-1])))))
+    else:
+        known, other = ends if ends[0] in given.outer else reversed(ends)
+        bound = Filter(given.pattern, Call("BOUND", (VariableRef(known),)))
+        found.append(Extend(bound, other, VariableRef(known)))
+    return Distinct(Project(Union(tuple(found)), tuple(sorted(given.columns.union(ends)))))
 
 
 def _narrowed(planner: Planning, given: Given, visible: Needed) -> Given:
