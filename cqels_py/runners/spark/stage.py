@@ -88,8 +88,9 @@ class PartState:
 class Job:
     """What the workers need to know: where the state is, and who gets which triple.
 
-    `mark` tells this state from any other one that the folder may have held. `columns`: with text, of the results. `time_predicates`: by stream. `in_order`: elements
-    are taken as they arrive, not by their times: for one reader of all streams.
+    `mark` tells this state from any other one that the folder may have held. `columns`: those of the results that hold text.
+    `time_predicates`: by stream. `in_order`: elements are taken as they arrive, not by their times: for one reader of all
+    streams.
     """
 
     folder: str

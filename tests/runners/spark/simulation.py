@@ -7,6 +7,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -136,7 +137,7 @@ def run(
         cluster = Cluster(job, seed=seed)
         read = [element for element in elements if str(element.stream) in plan.streams]
         bounds = sorted({0, len(read), *(cut % (len(read) + 1) for cut in cuts)})
-        batches = [range(start, end) for start, end in zip(bounds, bounds[1:], strict=False)] or [range(0)]
+        batches = [range(start, end) for start, end in pairwise(bounds)] or [range(0)]
         found = []
         for number, batch in enumerate(batches):
             size = -(-len(batch) // tasks) or 1

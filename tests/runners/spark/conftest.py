@@ -1,0 +1,44 @@
+"""One Spark session for all tests that need one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cqels_py.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """Two cores, and a task is tried three times. Workers can import these tests."""
+    if find_spec("pyspark") is None:
+        pytest.skip("PySpark is not installed")
+    from cqels_py.runners.spark.session import get_session, use_java
+
+    try:
+        use_java()
+    except MissingExtra as error:
+        pytest.skip(str(error))
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    session = get_session(
+        "local[2,3]",
+        {
+            "spark.sql.shuffle.partitions": "2",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "spark.driver.memory": "1g",
+            "spark.driver.host": "127.0.0.1",
+        },
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()

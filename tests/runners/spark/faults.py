@@ -1,0 +1,49 @@
+"""Faults in the middle of a micro-batch, where Spark's workers are. They import this module."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from cqels_py.runners.spark.stage import Job
+
+
+class Faulty:
+    """A job in whose micro-batch number `batch` something happens, as long as there are files in the folder `faults`.
+
+    It happens once for each file, after the state was loaded and before anything is saved.
+    """
+
+    def __init__(self, job: Job, batch: int, faults: Path) -> None:
+        self.job = job
+        self.batch = batch
+        self.faults = faults
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.__dict__["job"], name)
+
+    @property
+    def in_order(self) -> bool:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        if context.getLocalProperty("streaming.sql.batchId") == str(self.batch):
+            for fault in sorted(self.faults.iterdir()):
+                try:
+                    fault.unlink()
+                except FileNotFoundError:
+                    # Another part has had it.
+                    continue
+                happen(fault.name)
+        return self.job.in_order
+
+
+def happen(name: str) -> None:
+    if name.startswith("kill"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    raise OSError(f"{name} in the middle of a micro-batch")

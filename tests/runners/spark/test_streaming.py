@@ -1,0 +1,204 @@
+"""Structured Streaming for real: files come in, micro-batches run, workers die, queries are stopped and started again."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import cqels_py
+from cqels_py.runners.spark.stage import Job
+from cqels_py.spark import continuous, numbered, prepare, statistics
+from tests.naive import Element
+from tests.naive_values import canonical
+from tests.runners.spark.faults import Faulty
+from tests.runners.spark.simulation import Answers, counted, rows_of
+from tests.runners.spark.test_simulated import EX, STREAMS, drawn
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+QUERY = f"""PREFIX : <{EX}>
+SELECT ?c (SUM(?v) AS ?n) (COUNT(*) AS ?m)
+WHERE {{ STREAM :s [RANGE 60us] {{ ?c :v ?v }} STREAM :t [COUNT 9] {{ ?c :w ?w }} }}
+GROUP BY ?c"""
+ROWS = "time long, graph string, subject string, predicate string, object string"
+ELEMENTS = drawn(11, 80)
+PIECE = 10
+"""Elements of a micro-batch."""
+
+
+class Setting:
+    """Folders of one streaming query: what comes in, the state, the checkpoint, and what came out by micro-batch."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark = spark
+        self.folder = folder
+        self.out = folder / "out"
+        self.out.mkdir()
+        for number in range(len(STREAMS)):
+            (folder / f"in{number}").mkdir()
+
+    def arrive(self, elements: Sequence[Element], first: int = 0) -> None:
+        """Files with so many elements that each micro-batch takes one file of each stream."""
+        for start in range(0, len(elements), PIECE):
+            piece = elements[start : start + PIECE]
+            rows = rows_of(piece, STREAMS, [f"g{first + start + i}" for i in range(len(piece))])
+            for number in range(len(STREAMS)):
+                table = pa.Table.from_batches([rows])
+                table = table.filter(pa.compute.equal(table.column("stream"), number)).drop_columns(["stream"])
+                path = self.folder / f"in{number}" / f"{first + start:04}.parquet"
+                pq.write_table(table, path)
+                # Spark takes files by age, to the millisecond.
+                os.utime(path, (1_700_000_000 + first + start,) * 2)
+
+    def frames(self) -> dict[str, DataFrame]:
+        reader = self.spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1)
+        return {iri: reader.parquet(str(self.folder / f"in{number}")) for number, iri in enumerate(STREAMS)}
+
+    def run(self, answers: DataFrame) -> None:
+        """Everything that is there, into a sink that is idempotent by micro-batch."""
+        out = self.out
+
+        def keep(frame: DataFrame, batch: int) -> None:
+            written = out / f".{batch}"
+            pq.write_table(frame.toArrow(), written)
+            written.rename(out / f"{batch}.parquet")
+
+        writer = answers.writeStream.option("checkpointLocation", str(self.folder / "checkpoint"))
+        query = writer.foreachBatch(keep).trigger(availableNow=True).start()
+        try:
+            query.awaitTermination()
+        finally:
+            query.stop()
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state"
+
+    def results(self) -> Answers:
+        files = sorted(self.out.glob("*.parquet"))
+        return counted([row for file in files for row in pq.read_table(file).to_pylist()])
+
+    def batches(self) -> int:
+        return len(list(self.out.glob("*.parquet")))
+
+
+@pytest.fixture
+def setting(spark: SparkSession, tmp_path: Path) -> Setting:
+    return Setting(spark, tmp_path)
+
+
+def local(text: str, elements: Sequence[Element]) -> Answers:
+    """The local runner's results; its streams do not end either."""
+    engine = cqels_py.Engine()
+    query = engine.register(text, changelog=True)
+    for element in elements:
+        engine.push(str(element.stream), list(element.triples), time=element.time)
+    engine.flush()
+    return Counter(
+        (r.time, r.sign, frozenset((name, canonical(term)) for name, term in r.bindings.items()))
+        for r in query.results()
+    )
+
+
+def test_streams_of_files_give_what_the_local_runner_gives(setting: Setting) -> None:
+    setting.arrive(ELEMENTS)
+    setting.run(continuous(setting.frames(), QUERY, state=setting.state, changelog=True))
+    assert setting.batches() == len(ELEMENTS) // PIECE
+    assert setting.results() == local(QUERY, ELEMENTS)
+    found = statistics(setting.state)
+    assert (found.elements, found.late, found.results) == (80, 0, setting.results().total())
+
+
+def test_a_query_goes_on_where_it_was_stopped(setting: Setting) -> None:
+    for start in range(0, len(ELEMENTS), 40):
+        setting.arrive(ELEMENTS[start : start + 40], start)
+        setting.run(continuous(setting.frames(), QUERY, state=setting.state, changelog=True, partitions=3))
+    assert setting.batches() == len(ELEMENTS) // PIECE
+    assert setting.results() == local(QUERY, ELEMENTS)
+
+
+def faulty(setting: Setting, faults: Path) -> DataFrame:
+    from cqels_py.runners.spark.pipeline import transform
+
+    job, plan = prepare(QUERY, state=setting.state, partitions=2, changelog=True)
+    return transform(cast("Job", Faulty(job, 3, faults)), numbered(setting.frames(), plan))
+
+
+@pytest.mark.parametrize("names", [["exception"], ["kill"], ["exception-1", "kill-2"]], ids="-".join)
+def test_a_micro_batch_that_fails_half_way_is_run_again(setting: Setting, names: list[str]) -> None:
+    setting.arrive(ELEMENTS)
+    faults = setting.folder / "faults"
+    faults.mkdir()
+    for name in names:
+        (faults / name).touch()
+    setting.run(faulty(setting, faults))
+    assert list(faults.iterdir()) == [], "what should have happened has not"
+    assert setting.results() == local(QUERY, ELEMENTS)
+
+
+def test_a_query_that_failed_for_good_goes_on_when_it_is_started_again(setting: Setting) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    setting.arrive(ELEMENTS)
+    faults = setting.folder / "faults"
+    faults.mkdir()
+    for number in range(20):
+        (faults / f"exception-{number}").touch()
+    with pytest.raises(StreamingQueryException, match="in the middle of a micro-batch"):
+        setting.run(faulty(setting, faults))
+    assert setting.batches() == 3
+    for fault in faults.iterdir():
+        fault.unlink()
+    setting.run(faulty(setting, faults))
+    assert setting.results() == local(QUERY, ELEMENTS)
+
+
+def test_construct_writes_triples(setting: Setting) -> None:
+    text = f"""PREFIX : <{EX}> CONSTRUCT {{ ?c :twice ?d . [] :of ?c ; :value ?v }}
+    WHERE {{ STREAM :s [NOW] {{ ?c :v ?v }} BIND(?v * 2 AS ?d) }}"""
+    setting.arrive(ELEMENTS)
+    setting.run(continuous({STREAMS[0]: setting.frames()[STREAMS[0]]}, text, state=setting.state))
+    rows: list[dict[str, Any]] = [
+        row for file in sorted(setting.out.glob("*.parquet")) for row in pq.read_table(file).to_pylist()
+    ]
+    elements = [element for element in ELEMENTS if str(element.stream) == STREAMS[0]]
+    values = [triple for element in elements for triple in element.triples if str(triple[1]) == EX + "v"]
+    by_predicate = Counter(row["predicate"] for row in rows)
+    assert by_predicate == {f"<{EX}{name}>": len(values) for name in ("twice", "of", "value")}
+    nodes = {row["subject"] for row in rows if row["predicate"] == f"<{EX}of>"}
+    assert len(nodes) == len(values), "each result has a node of its own"
+    assert nodes == {row["subject"] for row in rows if row["predicate"] == f"<{EX}value>"}
+
+
+def test_frames_without_what_is_needed_are_refused(
+    setting: Setting, refuse: Callable[[dict[str, DataFrame], str], None]
+) -> None:
+    frames = setting.frames()
+    refuse({STREAMS[0]: frames[STREAMS[0]]}, "give a data frame")
+    refuse({**frames, EX + "other": frames[STREAMS[0]]}, "does not read the stream")
+    refuse({**frames, STREAMS[1]: frames[STREAMS[1]].drop("time")}, "no column 'time'")
+
+
+@pytest.fixture
+def refuse(setting: Setting) -> Callable[[dict[str, DataFrame], str], None]:
+    def check(frames: dict[str, DataFrame], message: str) -> None:
+        with pytest.raises(cqels_py.UsageError, match=message):
+            continuous(frames, QUERY, state=setting.state)
+
+    return check
+
+
+def test_a_frame_that_is_no_stream_is_refused_when_it_is_run(setting: Setting) -> None:
+    frame = setting.spark.createDataFrame([(1, "g", f"<{EX}c>", f"<{EX}v>", '"1"')], ROWS)
+    with pytest.raises(Exception, match="needs streaming data frames"):
+        continuous(dict.fromkeys(STREAMS, frame), QUERY, state=setting.state).collect()
