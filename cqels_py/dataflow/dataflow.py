@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta, concatenate, insertions
 from cqels_py.batches.elements import ElementBatch, Ids
@@ -29,6 +30,7 @@ from cqels_py.operators.r2r.rows import Extend, Filter, Project, UnionAll
 from cqels_py.operators.r2r.timed import TimedExtend, TimedFilter
 from cqels_py.operators.r2r.top import TopRows
 from cqels_py.operators.r2s.ask import Ask
+from cqels_py.operators.r2s.ordered import OrderedAnswers
 from cqels_py.operators.r2s.streams import Answers, Changes
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.expressions import ExpressionProgram
@@ -130,8 +132,10 @@ class Dataflow:
         self._ownership = ownership
         if ownership is not None:
             self._keep_to(ownership)
-        self._output = _output_operator(query)
+        self._output = _output_operator(query, self._values)
         self._ticked = False
+        # Of the last step: the tick (its number in the step) of each element's arrival, -1 where it was none.
+        self.element_tick: npt.NDArray[np.int32] = np.empty(0, np.int32)
         self._clock = TickClock(
             [ClockedWindow(window.stream, window.bounds) for window in query.windows],
             len(query.streams),
@@ -253,7 +257,9 @@ class Dataflow:
 
     def step(self, batch: ElementBatch) -> Iterator[ResultBatch]:
         """Take in elements of the query's streams, in order; `batch.stream` are positions in the plan's streams."""
-        yield from self._run(batch, self._clock.step(batch.time, batch.stream))
+        step = self._clock.step(batch.time, batch.stream)
+        self.element_tick = step.element_tick
+        yield from self._run(batch, step)
 
     def advance(self, time: int) -> Iterator[ResultBatch]:
         """No element before `time` (microseconds) will come any more."""
@@ -326,13 +332,17 @@ def _places(node: Node, names: Iterable[str]) -> list[int]:
     return [node.variables.index(name) if name in node.variables else -1 for name in names]
 
 
-def _output_operator(query: Plan) -> Answers | Changes | Ask:
+def _output_operator(query: Plan, values: DictionaryValues) -> Answers | OrderedAnswers | Changes | Ask:
     insertions_too = query.output in ("ISTREAM", "CHANGELOG")
     deletions = query.output in ("DSTREAM", "CHANGELOG")
     if query.form == "ASK":
         return Ask(
             query.variables, insertions=insertions_too, deletions=deletions, every_tick=query.output == "RSTREAM"
         )
+    if query.order is not None:
+        columns = query.root.variables
+        keys = [(columns.index(name), descending) for name, descending in query.order.keys]
+        return OrderedAnswers(query.variables, len(columns), keys, values, distinct=query.order.distinct)
     if query.output == "RSTREAM":
         return Answers(query.variables)
     return Changes(query.variables, insertions=insertions_too, deletions=deletions)

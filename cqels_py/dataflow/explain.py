@@ -32,7 +32,10 @@ def explain(dataflow: Dataflow) -> str:
 def _headline(query: Plan) -> str:
     what = " ".join(f"?{name}" for name in query.variables) if query.form == "SELECT" else ""
     name = f" {query.name}" if query.name else ""
-    return f"{query.form}{' ' + what if what else ''}, delivered as {query.output}{name}"
+    in_order = ""
+    if query.order is not None:
+        in_order = f", each report in order by {_order(query.order.keys)}: keeps all results in order"
+    return f"{query.form}{' ' + what if what else ''}, delivered as {query.output}{name}{in_order}"
 
 
 def _window_line(query: Plan, window: PlannedWindow) -> str:
@@ -119,10 +122,16 @@ def _describe(dataflow: Dataflow, source: Stage | ScanOutput | Constant) -> str:
             by = f"by {_names(keys)}" if keys else "as one group"
             return f"group {by}: {what}; keeps a row of accumulators for each group{_bags(aggregates)}"
         case plan.TopRows(_, order, offset, limit):
-            by = ", ".join(f"?{name}{' descending' if descending else ''}" for name, descending in order)
+            which = "all" if limit is None else f"first {limit}"
             skip = f" after {offset}" if offset else ""
-            return f"first {limit}{skip} by {by}; keeps all rows in order, delivers what enters or leaves the slice"
+            kept = "keeps all rows in order, delivers what enters or leaves the slice"
+            return f"{which}{skip} by {_order(order)}; {kept}"
     raise AssertionError(node)
+
+
+def _order(order: tuple[tuple[str, bool], ...]) -> str:
+    by = ", ".join(f"?{name}{' descending' if descending else ''}" for name, descending in order)
+    return by or "all columns in term order"
 
 
 def _keeps_for(program: ExpressionProgram, inner: plan.Node) -> str:

@@ -1,7 +1,6 @@
-"""ORDER BY with LIMIT and OFFSET: the rows in order, and what enters and leaves the slice at each tick.
+"""ORDER BY, LIMIT and OFFSET: the rows in order, and what enters and leaves the slice as they come and go.
 
-`order` holds the entries of a one-way index over whole rows, sorted, an entry as often as its row is there. `slice_rows` are the
-rows of the slice as it was last delivered, in order.
+`order` holds the entries of a one-way index over whole rows, sorted, an entry as often as its row is there.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import ZERO, add, find, hash_row
 from cqels_py.kernels.order import order_terms
 
-LENGTH, SLICE_LENGTH, OUT = range(3)
-STATE_FIELDS = 3
+LENGTH, OUT = range(2)
+STATE_FIELDS = 2
 
 
 @jit_flat
@@ -47,92 +46,61 @@ def _place(order, length, keys, entry, width, columns, descending, texts, spans)
     return low
 
 
-@jit_flat
-def _deliver(
-    tick,
-    state,
-    order,
-    keys,
-    width,
-    offset,
-    limit,
-    slice_rows,
-    columns,
-    descending,
-    texts,
-    spans,
-    out,
-    out_tick,
-    out_sign,
-):
-    """Both slices are in order: what stands in only one of them has entered or left."""
-    first = min(np.int64(offset), state[LENGTH])
-    last = min(first + limit, state[LENGTH])
-    i = np.int64(0)
-    j = first
+@jit_inline
+def _emit(tick, sign, entry, keys, width, state, out, out_tick, out_sign):
     k = state[OUT]
-    while i < state[SLICE_LENGTH] or j < last:
-        if i == state[SLICE_LENGTH]:
-            order_of = 1
-        elif j == last:
-            order_of = -1
-        else:
-            order_of = _compare_rows(
-                slice_rows, i * width, keys, order[j] * width, width, columns, descending, texts, spans
-            )
-        if order_of == 0:
-            i += 1
-            j += 1
-            continue
-        for c in range(width):
-            out[c, k] = slice_rows[i * width + c] if order_of < 0 else keys[order[j] * width + c]
-        out_tick[k] = tick
-        out_sign[k] = -1 if order_of < 0 else 1
-        k += 1
-        if order_of < 0:
-            i += 1
-        else:
-            j += 1
-    for j in range(first, last):
-        for c in range(width):
-            slice_rows[(j - first) * width + c] = keys[order[j] * width + c]
-    state[SLICE_LENGTH] = last - first
-    state[OUT] = k
+    for c in range(width):
+        out[c, k] = keys[entry * width + c]
+    out_tick[k] = tick
+    out_sign[k] = sign
+    state[OUT] = k + 1
 
 
 @jit_flat
 def take(
-    tick, sign, rows, width, table, mask, keys, counts, free, meta, order, state, columns, descending, offset, limit,
-    slice_rows, texts, spans, out, out_tick, out_sign,
+    tick, sign, rows, width, table, mask, keys, counts, free, meta, order, state, columns, descending, offset, limit, texts,
+    spans, out, out_tick, out_sign,
 ):  # fmt: skip
-    """Rows (width, n) come and go; changes of the slice go out at the end of each tick. False: a row was never there."""
+    """Rows (width, n) come and go; what enters and leaves the slice goes out, two rows at most for each. False: a row was never
+    there.
+
+    Within a tick a row may enter and leave again. Where a row comes, what stood at the slice's end leaves, and one row enters:
+    itself, or the one that it pushes over the slice's beginning. Where one goes, it is the other way round.
+    """
+    end = offset + limit
     for row in range(len(tick)):
         hashed = hash_row(rows, row, width)
         entry = find(table, mask, keys, width, rows, row, hashed)
+        length = state[LENGTH]
         if sign[row] > 0:
             if entry < 0:
                 entry = add(table, mask, keys, width, rows, row, hashed, counts, free, meta)
             if counts[entry] == 0:
                 meta[ZERO] -= 1
             counts[entry] += 1
-            at = _place(order, state[LENGTH], keys, entry, width, columns, descending, texts, spans)
-            for i in range(state[LENGTH], at, -1):
+            at = _place(order, length, keys, entry, width, columns, descending, texts, spans)
+            for i in range(length, at, -1):
                 order[i] = order[i - 1]
             order[at] = entry
-            state[LENGTH] += 1
+            state[LENGTH] = length + 1
+            moved = max(at, np.int64(offset))
+            if moved < end and moved <= length:
+                _emit(tick[row], 1, order[moved], keys, width, state, out, out_tick, out_sign)
+                if end <= length:
+                    _emit(tick[row], -1, order[end], keys, width, state, out, out_tick, out_sign)
         else:
             if entry < 0 or counts[entry] == 0:
                 return False
             counts[entry] -= 1
             if counts[entry] == 0:
                 meta[ZERO] += 1
-            at = _place(order, state[LENGTH], keys, entry, width, columns, descending, texts, spans)
-            for i in range(at, state[LENGTH] - 1):
+            at = _place(order, length, keys, entry, width, columns, descending, texts, spans)
+            moved = max(at, np.int64(offset))
+            if moved < end and moved < length:
+                _emit(tick[row], -1, order[moved], keys, width, state, out, out_tick, out_sign)
+                if end < length:
+                    _emit(tick[row], 1, order[end], keys, width, state, out, out_tick, out_sign)
+            for i in range(at, length - 1):
                 order[i] = order[i + 1]
-            state[LENGTH] -= 1
-        if row + 1 == len(tick) or tick[row + 1] != tick[row]:
-            _deliver(
-                tick[row], state, order, keys, width, offset, limit, slice_rows, columns, descending, texts, spans, out,
-                out_tick, out_sign,
-            )  # fmt: skip
+            state[LENGTH] = length - 1
     return True

@@ -213,12 +213,15 @@ class GroupRows:
 
 @dataclass(frozen=True, slots=True)
 class TopRows:
-    """ORDER BY with LIMIT and OFFSET: `order` are (variable, descending); rows that are equal there follow the term order."""
+    """LIMIT and OFFSET: `order` are (variable, descending); rows that are equal there follow the term order, column by column.
+
+    `limit` None: all rows from the offset on.
+    """
 
     input: Node
     order: tuple[tuple[str, bool], ...]
     offset: int
-    limit: int
+    limit: int | None
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -245,6 +248,17 @@ def inputs_of(node: Node) -> tuple[Node, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportOrder:
+    """In which order RSTREAM reports: by `keys`, (column of the root, descending), then by the results' terms.
+
+    `distinct`: of equal results only the first is reported.
+    """
+
+    keys: tuple[tuple[str, bool], ...]
+    distinct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class TemplateTriple:
     """A triple of a CONSTRUCT template; positions as in patterns, and "_:label" for a blank node of its own in each result."""
 
@@ -259,7 +273,8 @@ class Plan:
 
     `form` SELECT, ASK or CONSTRUCT; `variables` the columns of a result; `output` ISTREAM, DSTREAM, RSTREAM or CHANGELOG;
     `time_predicates`: for each stream the IRI of the property that carries the event time, or None. `static_default` and
-    `static_named`: IRIs of FROM and FROM NAMED.
+    `static_named`: IRIs of FROM and FROM NAMED. `order`: for RSTREAM with ORDER BY; the root then has columns for it after the
+    results'.
     """
 
     root: Node
@@ -274,3 +289,4 @@ class Plan:
     static_named: tuple[str, ...] = ()
     name: str | None = None
     warnings: tuple[str, ...] = ()
+    order: ReportOrder | None = None

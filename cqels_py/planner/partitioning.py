@@ -43,6 +43,8 @@ def division_of(plan: Plan) -> Division:
     """
     if plan.form == "ASK":
         return Division(None, "ASK has one answer about everything")
+    if plan.order is not None:
+        return Division(None, "ORDER BY puts results of all values in one order")
     for window in plan.windows:
         if window.partition or window.bounds.measure is Measure.TRIPLES:
             return Division(None, f"what {window.text} holds depends on triples that would be elsewhere")
@@ -81,7 +83,7 @@ def _obstacle(node: Node, variable: str) -> str | None:
         case GroupRows(_, keys) if variable not in keys:
             return f"groups have several values of ?{variable}"
         case TopRows():
-            return "ORDER BY with LIMIT compares results of all values"
+            return "LIMIT and OFFSET compare results of all values"
         case ClosureRows():
             return "a path that repeats leads over triples of all values"
         case _ if variable not in node.variables:

@@ -21,6 +21,7 @@ from cqels_py.algebra.nodes import (
     Minus,
     NaryJoin,
     OrderBy,
+    Output,
     PathPattern,
     Pattern,
     Planned,
@@ -43,7 +44,7 @@ from cqels_py.planner.paths import path_pattern
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.refusals import refusal
 from cqels_py.planner.rows import once, project
-from cqels_py.planner.slices import distinct_rows, projection, sliced_projection, top
+from cqels_py.planner.slices import distinct_rows, projection, reported, sliced, unordered
 from cqels_py.planner.texts import position_text
 from cqels_py.planner.windows import StreamTable
 
@@ -57,10 +58,14 @@ def plan_query(query: ContinuousQuery) -> Plan:
         raise UnsupportedQuery("DESCRIBE is not supported yet: write a CONSTRUCT with the triples you want")
     streams = StreamTable(query)
     planner = _Planner(query, streams)
-    wanted = frozenset() if query.form == "ASK" else frozenset(query.variables)
-    root = planner.plan(query.pattern, wanted)
     columns = () if query.form == "ASK" else tuple(str(v) for v in query.variables)
-    root = once(project(root, columns))
+    needed = frozenset(map(Variable, columns))
+    order = None
+    if query.form == "SELECT" and query.output is Output.RSTREAM:
+        root, order = reported(planner, query.pattern, needed)
+    else:
+        root = planner.plan(query.pattern, needed)
+    root = once(root if order else project(root, columns))
     return Plan(
         root=root,
         form=query.form,
@@ -74,6 +79,7 @@ def plan_query(query: ContinuousQuery) -> Plan:
         static_named=tuple(map(str, query.static_named)),
         name=query.name,
         warnings=tuple(planner.warnings),
+        order=order,
     )
 
 
@@ -114,13 +120,13 @@ class _Planner(Planning):
                 return grouped(self, pattern)
             case Project():
                 return projection(self, pattern, needed)
-            case Distinct(inner) | Reduced(inner):
+            case Distinct(inner):
                 return distinct_rows(self, inner)
-            case Slice(OrderBy() as ordered, offset, limit):
-                return top(self, ordered, offset, limit)
-            case Slice(Project(OrderBy(inner, conditions), variables), offset, limit):
-                return sliced_projection(self, inner, conditions, variables, offset, limit, distinct=False)
-            case Slice(Distinct(Project(OrderBy(inner, conditions), variables)), offset, limit):
-                return sliced_projection(self, inner, conditions, variables, offset, limit, distinct=True)
+            case Reduced(inner):
+                return self.plan(inner, needed)
+            case OrderBy():
+                return unordered(self, pattern, needed)
+            case Slice():
+                return sliced(self, pattern)
             case _:
                 raise UnsupportedQuery(refusal(pattern))

@@ -1,15 +1,16 @@
-"""Sub-selects' columns; ORDER BY with LIMIT and OFFSET."""
+"""Sub-selects' columns; ORDER BY, LIMIT and OFFSET."""
 
 from __future__ import annotations
 
 from rdflib import Variable
 
-from cqels_py.algebra.nodes import Distinct, Expression, Extend, OrderBy, Pattern, Project, Reduced, VariableRef
-from cqels_py.algebra.variables import expression_variables, possible_variables
+from cqels_py.algebra.mentions import mentioned_in
+from cqels_py.algebra.nodes import Distinct, Expression, Extend, OrderBy, Pattern, Project, Reduced, Slice, VariableRef
+from cqels_py.algebra.variables import possible_variables
 from cqels_py.errors import UnsupportedQuery
-from cqels_py.plan.nodes import DistinctRowsOf, Node, TopRows
+from cqels_py.plan.nodes import DistinctRowsOf, Node, ReportOrder, TopRows
 from cqels_py.planner.planning import Needed, Planning
-from cqels_py.planner.rows import project
+from cqels_py.planner.rows import once, project
 
 
 def columns_of(pattern: Pattern) -> tuple[Variable, ...]:
@@ -34,32 +35,79 @@ def distinct_rows(planner: Planning, inner: Pattern) -> Node:
     return DistinctRowsOf(project(planner.plan(inner, frozenset(columns)), tuple(map(str, columns))))
 
 
-def sliced_projection(
-    planner: Planning,
-    inner: Pattern,
-    conditions: tuple[tuple[Expression, bool], ...],
-    variables: tuple[Variable, ...],
-    offset: int,
-    limit: int | None,
-    *,
-    distinct: bool,
-) -> Node:
-    """ORDER BY stands below the projection; its keys go through the projection, and are dropped after the slice."""
-    hidden = frozenset().union(*(expression_variables(e) for e, _ in conditions)) - frozenset(variables)
-    if distinct and hidden:
-        raise UnsupportedQuery(f"DISTINCT with ORDER BY ?{min(hidden)}, which is not selected, has no defined order")
-    pattern: Pattern = Project(inner, (*variables, *sorted(hidden)))
-    node = top(planner, OrderBy(Distinct(pattern) if distinct else pattern, conditions), offset, limit)
-    return project(node, tuple(map(str, variables)))
+def unordered(planner: Planning, ordered: OrderBy, needed: Needed) -> Node:
+    planner.warnings.append(
+        "ORDER BY without LIMIT makes no difference here: only what a SELECT reports by RSTREAM is in order"
+    )
+    return planner.plan(ordered.pattern, needed)
 
 
-def top(planner: Planning, ordered: OrderBy, offset: int, limit: int | None) -> Node:
-    if limit is None:
-        raise UnsupportedQuery("OFFSET without LIMIT is not supported yet: add a LIMIT")
-    pattern = ordered.pattern
-    order: list[tuple[str, bool]] = []
+def sliced(planner: Planning, pattern: Slice) -> Node:
+    """LIMIT and OFFSET, with ORDER BY or without: then the first rows in term order are kept."""
+    node, columns = _slice(planner, pattern)
+    return project(node, columns)
+
+
+def reported(planner: Planning, pattern: Pattern, needed: Needed) -> tuple[Node, ReportOrder | None]:
+    """What a SELECT reports by RSTREAM, with the columns that its order needs."""
+    match pattern:
+        case Reduced(inner):
+            return reported(planner, inner, needed)
+        case Slice(inner):
+            top, _ = _slice(planner, pattern)
+            return top, ReportOrder(top.order) if top.order else None
+        case Distinct(Project(OrderBy() as ordered, variables) as inner) if _hidden(ordered, variables):
+            node, _, order = _ordered(planner, inner)
+            return node, ReportOrder(order, distinct=True)
+        case Project(OrderBy()) | Distinct(Project(OrderBy())):
+            node, _, order = _ordered(planner, pattern)
+            return node, ReportOrder(order)
+        case _:
+            return planner.plan(pattern, needed), None
+
+
+def _slice(planner: Planning, pattern: Slice) -> tuple[TopRows, tuple[str, ...]]:
+    node, columns, order = _ordered(planner, pattern.pattern)
+    return TopRows(node, order, pattern.offset, pattern.limit), columns
+
+
+def _ordered(planner: Planning, pattern: Pattern) -> tuple[Node, tuple[str, ...], tuple[tuple[str, bool], ...]]:
+    """A node with a pattern's columns, and after them what else its rows are ordered by; those columns; and the order."""
     columns = columns_of(pattern)
-    for expression, descending in ordered.conditions:
+    match pattern:
+        case Reduced(inner):
+            return _ordered(planner, inner)
+        case OrderBy(inner, conditions):
+            return _keyed(planner, inner, conditions, columns)
+        case Project(OrderBy(inner, conditions) as ordered, variables):
+            selected = Project(inner, (*variables, *sorted(_hidden(ordered, variables))))
+            return _keyed(planner, selected, conditions, columns)
+        case Distinct(Project(OrderBy(inner, conditions) as ordered, variables)):
+            hidden = _hidden(ordered, variables)
+            if hidden:
+                raise UnsupportedQuery(
+                    f"DISTINCT with ORDER BY ?{min(hidden)}, which is not selected, leaves open which rows LIMIT keeps: "
+                    f"select ?{min(hidden)} too, or order by what is selected"
+                )
+            return _keyed(planner, Distinct(Project(inner, variables)), conditions, columns)
+        case _:
+            return _keyed(planner, pattern, (), columns)
+
+
+def _hidden(ordered: OrderBy, variables: tuple[Variable, ...]) -> frozenset[Variable]:
+    """Variables that an order needs and that are not selected."""
+    mentioned = frozenset().union(*(mentioned_in(expression) for expression, _ in ordered.conditions))
+    return (mentioned & possible_variables(ordered.pattern)) - frozenset(variables)
+
+
+def _keyed(
+    planner: Planning,
+    pattern: Pattern,
+    conditions: tuple[tuple[Expression, bool], ...],
+    columns: tuple[Variable, ...],
+) -> tuple[Node, tuple[str, ...], tuple[tuple[str, bool], ...]]:
+    order: list[tuple[str, bool]] = []
+    for expression, descending in conditions:
         if isinstance(expression, VariableRef):
             if expression.variable in possible_variables(pattern):
                 order.append((str(expression.variable), descending))
@@ -68,5 +116,6 @@ def top(planner: Planning, ordered: OrderBy, offset: int, limit: int | None) -> 
         pattern = Extend(pattern, key, expression)
         order.append((str(key), descending))
     kept = (*columns, *(Variable(name) for name, _ in order if Variable(name) not in columns))
-    node = project(planner.plan(pattern, frozenset(kept)), tuple(map(str, kept)))
-    return project(TopRows(node, tuple(order), offset, limit), tuple(map(str, columns)))
+    kept = tuple(dict.fromkeys(kept))
+    node = once(project(planner.plan(pattern, frozenset(kept)), tuple(map(str, kept))))
+    return node, tuple(map(str, columns)), tuple(order)

@@ -66,7 +66,10 @@ class _Timed:
         come = np.where(same, np.maximum(count - shown, 0), count)
         leaving, entering = np.repeat(np.arange(len(live)), gone), np.repeat(np.arange(len(live)), come)
         delivered = np.concatenate(
-            [self._row(columns[:, leaving], self._value[live][leaving]), self._row(columns[:, entering], value[entering])],
+            [
+                self._row(columns[:, leaving], self._value[live][leaving]),
+                self._row(columns[:, entering], value[entering]),
+            ],
             axis=1,
         )
         sign = np.repeat(np.array([-1, 1], np.int8), [len(leaving), len(entering)])

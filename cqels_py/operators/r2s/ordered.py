@@ -1,0 +1,69 @@
+"""RSTREAM with ORDER BY: each report in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from cqels_py.batches.delta import Delta, concatenate
+from cqels_py.batches.elements import Ids
+from cqels_py.batches.results import ResultBatch
+from cqels_py.event_time.clock import Ticks
+from cqels_py.operators.r2r.aggregate import TermValues
+from cqels_py.state.ordered_rows import OrderedRows
+
+
+class OrderedAnswers:
+    """RSTREAM by `order` (column, descending), ties by the results' columns in term order.
+
+    The input's `width` columns are the results', then what else is in the order. `distinct`: of equal results of a report only
+    the first.
+    """
+
+    def __init__(
+        self,
+        variables: tuple[str, ...],
+        width: int,
+        order: Sequence[tuple[int, bool]],
+        values: TermValues,
+        *,
+        distinct: bool = False,
+    ) -> None:
+        self._variables = variables
+        self._width = width
+        self._rows = OrderedRows(width, order, limit=0)
+        self._values = values
+        self._distinct = distinct
+
+    def process(self, ticks: Ticks, chunks: Iterable[Delta]) -> Iterator[ResultBatch]:
+        delta = concatenate(chunks, self._width)
+        starts = np.searchsorted(delta.tick, np.arange(len(ticks) + 1))
+        for tick in range(len(ticks)):
+            first, last = int(starts[tick]), int(starts[tick + 1])
+            if first < last:
+                self._rows.take(delta.take(np.arange(first, last)), *self._values.texts())
+            report = self._report(int(ticks.time[tick]))
+            if len(report):
+                yield report
+
+    def _report(self, time: int) -> ResultBatch:
+        rows = self._rows.in_order()[: len(self._variables)]
+        if self._distinct:
+            rows = rows[:, _first_of_each(rows)]
+        n = rows.shape[1]
+        columns = tuple(np.ascontiguousarray(column) for column in rows)
+        return ResultBatch(self._variables, np.full(n, time, np.int64), np.ones(n, np.int8), columns)
+
+    def live_ids(self) -> Iterable[Ids]:
+        return (self._rows.live_ids(),)
+
+    @property
+    def nbytes(self) -> int:
+        return self._rows.nbytes
+
+
+def _first_of_each(rows: Ids) -> Ids:
+    """The place where each different column of an array stands first."""
+    _, first = np.unique(rows, axis=1, return_index=True)
+    return np.sort(first)

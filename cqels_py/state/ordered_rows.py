@@ -1,0 +1,68 @@
+"""Rows in order while they come and go: what ORDER BY, LIMIT and OFFSET remember."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.delta import Delta
+from cqels_py.batches.elements import Ids
+from cqels_py.kernels import top as kernel
+from cqels_py.state.key_table import KeyTable
+
+_ENDLESS = 1 << 60
+
+
+class OrderedRows:
+    """A bag of rows by `order` (column, descending), ties by all columns in term order.
+
+    `offset`, `limit` (None: endless): the slice of which `take` says what enters and leaves it.
+    """
+
+    def __init__(
+        self, width: int, order: Sequence[tuple[int, bool]], offset: int = 0, limit: int | None = None
+    ) -> None:
+        self._width = width
+        self._columns = np.array([column for column, _ in order], np.int64)
+        self._descending = np.array([descending for _, descending in order], np.bool_)
+        self._offset = min(offset, _ENDLESS)
+        self._limit = _ENDLESS if limit is None else min(limit, _ENDLESS)
+        self._index = KeyTable(width)
+        self._order = np.zeros(64, np.int64)
+        self._state = np.zeros(kernel.STATE_FIELDS, np.int64)
+
+    def take(self, delta: Delta, texts: npt.NDArray[np.uint8], spans: npt.NDArray[np.int64]) -> Delta:
+        """Rows come and go. What enters and leaves the slice, by tick; within a tick a row may do both.
+
+        `texts`, `spans`: where kernels find the texts of hashed terms.
+        """
+        rows = len(delta)
+        index, state = self._index, self._state
+        index.ensure(rows)
+        while len(self._order) < int(state[kernel.LENGTH]) + rows:
+            self._order = np.concatenate([self._order, np.zeros_like(self._order)])
+        out = np.empty((self._width, 2 * rows), np.int64)
+        tick, sign = np.empty(2 * rows, np.int32), np.empty(2 * rows, np.int8)
+        state[kernel.OUT] = 0
+        there = kernel.take(
+            delta.tick, delta.sign, delta.columns, self._width, index.table, index.mask, index.keys, index.counts,
+            index.free, index.meta, self._order, state, self._columns, self._descending, self._offset, self._limit, texts,
+            spans, out, tick, sign,
+        )  # fmt: skip
+        assert there, "a withdrawn mapping was never there"
+        made = int(state[kernel.OUT])
+        return Delta(tick[:made], sign[:made], out[:, :made])
+
+    def in_order(self) -> Ids:
+        """(width, n): all rows, each as often as it is there."""
+        entries = self._order[: int(self._state[kernel.LENGTH])]
+        return self._index.keys.reshape(-1, max(self._width, 1))[entries, : self._width].T
+
+    def live_ids(self) -> Ids:
+        return self._index.live_ids()
+
+    @property
+    def nbytes(self) -> int:
+        return self._index.nbytes + self._order.nbytes
