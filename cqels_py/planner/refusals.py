@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rdflib import Variable
+
 from cqels_py.algebra.nodes import (
     Graph,
     Pattern,
@@ -15,6 +17,11 @@ _NAMES: dict[type, str] = {
 
 
 def refusal(pattern: Pattern) -> str:
+    if isinstance(pattern, Graph) and isinstance(pattern.name, Variable) and type(pattern.pattern) not in _NAMES:
+        return (
+            f"the group inside GRAPH ?{pattern.name} is more than can be asked of all graphs at once: name the graph, or leave "
+            "only triple patterns, UNION, OPTIONAL and filters inside, without the variable"
+        )
     inner = pattern.pattern if isinstance(pattern, Window | Graph) else pattern
     found = _NAMES.get(type(inner))
     return found or f"{type(inner).__name__} is not supported here"

@@ -23,6 +23,7 @@ from cqels_py.algebra.printer import algebra_text, pattern_text
 from cqels_py.optimizer import RULES, optimize
 from cqels_py.optimizer.push_filters import conjuncts
 from cqels_py.optimizer.traverse import bottom_up
+from cqels_py.optimizer.window_variables import expand_window_variables
 from cqels_py.parser import parse
 from tests import naive, traces
 from tests.generators import (
@@ -75,8 +76,11 @@ def read(name: str) -> ContinuousQuery:
     return parse((GOLDEN / f"{name}.rq").read_text(encoding="utf-8"), source=f"{name}.rq")
 
 
-def steps(pattern: Pattern) -> Iterator[tuple[str, Pattern]]:
-    """The pattern after each of the rules."""
+def steps(query: ContinuousQuery) -> Iterator[tuple[str, Pattern]]:
+    """The pattern after each of the rules; the first of them concerns few queries."""
+    pattern = expand_window_variables(query.pattern, [window.name for window in query.windows])
+    if pattern != query.pattern:
+        yield expand_window_variables.__name__, pattern
     for rule in RULES:
         pattern = rule(pattern)
         yield rule.__name__, pattern
@@ -86,7 +90,7 @@ def rules_text(query: ContinuousQuery) -> str:
     """The algebra, then the pattern after each rule that changes it."""
     parts = [algebra_text(query)]
     before = query.pattern
-    for name, after in steps(query.pattern):
+    for name, after in steps(query):
         parts.append(f"--- {name}\n{'the same' if after == before else pattern_text(after)}")
         before = after
     return "\n".join(parts) + "\n"
@@ -109,8 +113,8 @@ def test_every_golden_file_has_its_query() -> None:
 
 @pytest.mark.parametrize(("rule", "name"), [(rule, name) for rule, names in UNTOUCHED.items() for name in names])
 def test_where_a_rule_must_not_apply(rule: str, name: str) -> None:
-    before = pattern = read(name).pattern
-    for done, pattern in steps(before):
+    before = read(name).pattern
+    for done, pattern in steps(read(name)):
         if done == rule:
             assert pattern == bottom_up(before, split)
             return
@@ -136,7 +140,7 @@ def test_rewriting_twice_changes_nothing_more(path: Path) -> None:
 def assert_same_answers(query: ContinuousQuery, elements: Sequence[Element], static: Static) -> int:
     """Every rule leaves the answers of all ticks as they are; how many rows there were."""
     before = naive.ticks(query, elements, static)
-    for name, pattern in steps(query.pattern):
+    for name, pattern in steps(query):
         after = naive.ticks(replace(query, pattern=pattern), elements, static)
         for one, other in zip(before, after, strict=True):
             assert one.answer == other.answer, f"{name} changes the answer at {one.time}\n{pattern_text(pattern)}"
