@@ -27,6 +27,7 @@ from cqels_py.algebra.nodes import (
 )
 from cqels_py.algebra.variables import certain_variables, exists_patterns, possible_variables
 from cqels_py.plan.nodes import JoinAll, Node, Once, UnionRows
+from cqels_py.planner.boundness import split_by_boundness
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.rows import expires_in_order, is_static, once, project, short_text, without_ids
 
@@ -39,6 +40,9 @@ def maybe_unbound(pattern: Pattern) -> frozenset[Variable]:
 
 def join(planner: Planning, parts: tuple[Pattern, ...], needed: Needed) -> Node:
     """One n-ary join; what is static in it is joined beforehand, and answered once."""
+    split = split_by_boundness(planner, parts, needed)
+    if split is not None:
+        return union(planner, tuple(NaryJoin(branch) for branch in split), needed)
     nodes: list[Node] = []
     uncertain: list[frozenset[Variable]] = []
     static = [part for part in parts if reads_no_stream(part)]

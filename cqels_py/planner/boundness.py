@@ -1,0 +1,58 @@
+"""Joins that nothing but variables that may be unbound connects, as joins by what is bound.
+
+A variable that may be unbound agrees with anything, so a join can only compare it, mapping by mapping. Where it is all there
+is to join by, the mappings in which it is bound are joined apart from those in which it is not: each by an index.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import product
+
+from rdflib import Variable
+
+from cqels_py.algebra.nodes import Call, Expression, Filter, Pattern, Planned, Project, VariableRef
+from cqels_py.algebra.variables import certain_variables, possible_variables
+from cqels_py.planner.planning import Needed, Planning
+
+_MOST_SPLIT = 2
+
+
+def split_by_boundness(
+    planner: Planning, parts: tuple[Pattern, ...], needed: Needed
+) -> tuple[tuple[Pattern, ...], ...] | None:
+    """Joins whose union is the join of these parts; None where that would not help."""
+    for place, part in enumerate(parts):
+        others = parts[:place] + parts[place + 1 :]
+        firm = frozenset().union(*map(certain_variables, others))
+        loose = (possible_variables(part) & firm) - certain_variables(part)
+        if certain_variables(part) & firm or not 0 < len(loose) <= _MOST_SPLIT:
+            continue
+        wanted = [needed | frozenset().union(*(possible_variables(o) for o in parts if o is not p)) for p in others]
+        shared = tuple(_shared(planner, other, seen) for other, seen in zip(others, wanted, strict=True))
+        own = _shared(planner, part, needed | loose | frozenset().union(*map(possible_variables, others)))
+        return tuple((branch, *shared) for branch in _branches(planner, own, tuple(sorted(loose))))
+    return None
+
+
+def _shared(planner: Planning, pattern: Pattern, wanted: Needed) -> Planned:
+    if isinstance(pattern, Planned):
+        return pattern
+    return planner.share(pattern, wanted & possible_variables(pattern))
+
+
+def _branches(planner: Planning, part: Planned, loose: tuple[Variable, ...]) -> list[Pattern]:
+    """The part's mappings by which of the variables are bound; those that are not are left away."""
+    found: list[Pattern] = []
+    for choice in product((True, False), repeat=len(loose)):
+        bound = frozenset(v for v, is_bound in zip(loose, choice, strict=True) if is_bound)
+        kept = tuple(v for v in part.variables if v not in loose or v in bound)
+        branch = Project(Filter(part, _are_bound(loose, bound)), kept)
+        found.append(planner.planned(planner.plan(branch, frozenset(kept)), part.certain | bound))
+    return found
+
+
+def _are_bound(variables: tuple[Variable, ...], bound: Needed) -> Expression:
+    tests = [Call("BOUND", (VariableRef(v),)) for v in variables]
+    signed = [test if v in bound else Call("!", (test,)) for v, test in zip(variables, tests, strict=True)]
+    return reduce(lambda one, other: Call("&&", (one, other)), signed)
