@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from cqels_py.algebra.nodes import Output
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import slice_elements, with_streams
 from cqels_py.connectors.sources import open_source
@@ -355,8 +356,9 @@ def compile_query(text: str, *, source: str | None = None, changelog: bool = Fal
     """Query text to physical plan."""
     if not isinstance(text, str):
         raise UsageError(f"a query is a text, not {text!r}")
-    plan = plan_query(optimize(parse(text, source=source)))
-    return replace(plan, output="CHANGELOG") if changelog else plan
+    query = parse(text, source=source)
+    # Before it is planned: the rows of a whole answer have an order, those of a change have none.
+    return plan_query(optimize(replace(query, output=Output.CHANGELOG) if changelog else query))
 
 
 def _element_batches(batches: Iterable[object], stream: int) -> Iterator[ElementBatch]:
