@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cache
 from typing import Any, TypeAlias
 
 import pytest
@@ -44,18 +43,13 @@ class Asked:
         return continuous(self.text, self.base)
 
 
-@cache
-def parsed(text: str) -> nodes.ContinuousQuery:
-    return harness.parse(text)
-
-
 # --- the ways to run it -------------------------------------------------------------------------------------------------
 
 
 def check_at_once(asked: Asked) -> None:
     """The data arrives as one element and expires as one: the answer is there and then gone, as the oracle says."""
     text = asked.continuous_text
-    query = parsed(text)
+    query = harness.parse(text)
     elements = at_once(asked.data)
     results = harness.run_engine(text, elements, _static(asked), None, nodes.Output.CHANGELOG)
     nothing = _oracle_answers(query, elements, asked)[BEFORE]
@@ -68,7 +62,7 @@ def check_at_once(asked: Asked) -> None:
 def check_one_by_one(asked: Asked, seed: int) -> None:
     """The data arrives triple by triple and expires so: the answer is there in between."""
     text = asked.continuous_text
-    query = parsed(text)
+    query = harness.parse(text)
     elements = one_by_one(asked.data, seed)
     results = harness.run_engine(text, elements, _static(asked), 2, nodes.Output.CHANGELOG)
     _check(query, asked.expected, _sum(query, results, elements[-2].time), "when all data has arrived")
@@ -78,7 +72,7 @@ def check_one_by_one(asked: Asked, seed: int) -> None:
 def check_static(asked: Asked) -> None:
     """The data stands beside an empty window: the answer is there from the first tick, and stays."""
     text = asked.continuous_text
-    query = parsed(text)
+    query = harness.parse(text)
     results = harness.run_engine(text, at_once([]), _static(asked, asked.data), None, nodes.Output.CHANGELOG)
     _check(query, asked.expected, _sum(query, results, BEFORE), "at the first tick")
     _check(query, asked.expected, _sum(query, results, END), "at the last tick")
@@ -87,7 +81,7 @@ def check_static(asked: Asked) -> None:
 def check_order(asked: Asked) -> None:
     """RSTREAM delivers the rows in the order of ORDER BY."""
     text = asked.continuous_text
-    query = parsed(text)
+    query = harness.parse(text)
     keys = order_keys(query)
     results = harness.run_engine(text, at_once(asked.data), _static(asked))
     actual = answer_of(query, [result.mapping for result in results if result.time == AT_ONCE])
@@ -97,7 +91,7 @@ def check_order(asked: Asked) -> None:
 
 def check_oracle(asked: Asked) -> None:
     """The oracle, which all else is measured by, says the same."""
-    query = parsed(asked.continuous_text)
+    query = harness.parse(asked.continuous_text)
     answers = _oracle_answers(query, at_once(asked.data), asked)
     _check(query, asked.expected, answers[AT_ONCE], "says the oracle")
 

@@ -32,8 +32,8 @@ def _load() -> list[Any]:
 CASES = _load()
 
 
-@pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("case", CASES)
 def test_case(case: dict[str, Any], check: str) -> None:
     attempt(CHECKS[check], _asked(case))
 

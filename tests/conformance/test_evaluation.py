@@ -11,11 +11,12 @@ from rdflib import URIRef
 
 from cqels_py.engine import compile_query
 from cqels_py.errors import UnsupportedQuery
+from tests import harness
 from tests.conformance import manifest, skips
 from tests.conformance.files import iri_of, path_of, read_graph
 from tests.conformance.manifest import Case
 from tests.conformance.results import read_answer
-from tests.conformance.running import CHECKS, Asked, Graphs, attempt, check_order, order_keys, parsed
+from tests.conformance.running import CHECKS, Asked, Graphs, attempt, check_order, order_keys
 from tests.conformance.windows import continuous
 
 CASES = [case for case in manifest.of_kinds(manifest.EVALUATION) if not skips.reason(case.name, skips.SKIPPED)]
@@ -23,8 +24,8 @@ CASES = [case for case in manifest.of_kinds(manifest.EVALUATION) if not skips.re
 pytestmark = pytest.mark.skipif(not CASES, reason="W3C's files are not here: run scripts/fetch_conformance")
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES])
 @pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES])
 def test_evaluation(case: Case, check: str) -> None:
     asked = _asked(case)
     if skips.reason(case.name, skips.REFUSED):
@@ -39,7 +40,7 @@ def test_order(case: Case) -> None:
     asked = _asked(case)
     if not asked.expected.ordered:
         pytest.skip("the expected answer is in no order")
-    if not order_keys(parsed(asked.continuous_text)):
+    if not order_keys(harness.parse(asked.continuous_text)):
         pytest.skip("ordered by what is not selected")
     attempt(check_order, asked)
 
@@ -48,7 +49,7 @@ def test_order(case: Case) -> None:
 def _asked(case: Case) -> Asked:
     """The test with its files. What a query names itself, with FROM and FROM NAMED, is its whole dataset."""
     assert case.result is not None
-    query = parsed(continuous(case.text, case.base))
+    query = harness.parse(continuous(case.text, case.base))
     expected = read_answer(case.result)
     if query.static_from or query.static_named:
         named, merged = (_graphs(path_of(iri) for iri in iris) for iris in (query.static_named, query.static_from))

@@ -10,9 +10,9 @@ from functools import cache
 from rdflib import BNode, URIRef
 
 from cqels_py.errors import QueryError, QuerySyntaxError
-from cqels_py.parser import parse
 from cqels_py.parser.source import Source
 from cqels_py.parser.tokens import Kind, Token, tokenize
+from tests import harness
 from tests.naive import Element
 from tests.naive_algebra import Triple
 
@@ -47,7 +47,7 @@ def continuous(text: str, base: str | None = None) -> str:
 
 def _asks_no_window(text: str) -> bool:
     try:
-        parse(text)
+        harness.parse(text)
     except QuerySyntaxError as error:
         return "no pattern asks" in error.message
     except QueryError:
