@@ -26,13 +26,13 @@ from cqels_py.optimizer.traverse import bottom_up
 from cqels_py.optimizer.window_variables import expand_window_variables
 from cqels_py.parser import parse
 from tests import naive, traces
+from tests.drawn_windows import WINDOWS
 from tests.generators import (
     FEATURES,
     FEW,
     LABEL,
     LINK,
     NODES,
-    WINDOWS,
     Scenario,
     element_lists,
     scenarios,
