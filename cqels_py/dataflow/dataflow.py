@@ -26,6 +26,7 @@ from cqels_py.operators.r2r.distinct import DistinctRows
 from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.operators.r2r.negation import Negation
+from cqels_py.operators.r2r.numbering import NumberRows
 from cqels_py.operators.r2r.rows import Extend, Filter, Project, UnionAll
 from cqels_py.operators.r2r.timed import TimedExtend, TimedFilter
 from cqels_py.operators.r2r.top import TopRows
@@ -224,9 +225,16 @@ class Dataflow:
                 return Closure(_places(inner, edge), source=number, loops=loops)
             case plan.Negate(left, _, key, in_order, exists):
                 return Negation(left.variables, key, in_order, exists=exists)
+            case plan.NumberRows(inner, of):
+                return NumberRows(_places(inner, of))
             case plan.GroupRows(inner, keys, aggregates):
                 made = [
-                    Aggregate(a.function, None if a.argument is None else inner.variables.index(a.argument), a.distinct)
+                    Aggregate(
+                        a.function,
+                        None if a.argument is None else inner.variables.index(a.argument),
+                        a.distinct,
+                        a.separator,
+                    )
                     for a in aggregates
                 ]
                 return GroupBy(_places(inner, keys), made, self._values)

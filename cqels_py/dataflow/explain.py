@@ -117,6 +117,8 @@ def _describe(dataflow: Dataflow, source: Stage | ScanOutput | Constant) -> str:
         case plan.Negate(_, _, key, _, _, word):
             by = f"by {_names(key)}" if key else "as a whole"
             return f"{word} {by}; keeps left mappings in rings by key, and right keys"
+        case plan.NumberRows(_, of):
+            return f"number each different ({_names(of)}); keeps a counter for each"
         case plan.GroupRows(_, keys, aggregates):
             what = ", ".join(_aggregate(a) for a in aggregates)
             by = f"by {_names(keys)}" if keys else "as one group"
@@ -213,13 +215,17 @@ def _aggregate(aggregate: plan.PlannedAggregate) -> str:
     if aggregate.argument is None:
         return f"{aggregate.function} as ?{aggregate.variable}"
     distinct = "DISTINCT " if aggregate.distinct else ""
-    return f"{aggregate.function}({distinct}?{aggregate.argument}) as ?{aggregate.variable}"
+    separator = f"; separator {aggregate.separator!r}" if aggregate.separator != " " else ""
+    return f"{aggregate.function}({distinct}?{aggregate.argument}{separator}) as ?{aggregate.variable}"
 
 
 def _bags(aggregates: tuple[plan.PlannedAggregate, ...]) -> str:
     extra = []
-    if any(a.function in ("MIN", "MAX") for a in aggregates):
-        extra.append("the group's values as a heap for MIN and MAX")
+    extremes = [name for name in ("MIN", "MAX", "SAMPLE") if any(a.function == name for a in aggregates)]
+    if extremes:
+        extra.append(f"the group's values as a heap for {' and '.join(extremes)}")
+    if any(a.function == "GROUP_CONCAT" for a in aggregates):
+        extra.append("the group's values in order for GROUP_CONCAT, whose text is built once a tick for groups that change")
     if any(a.distinct for a in aggregates):
         extra.append("a counter for each different value of DISTINCT")
     return "".join(f", {text}" for text in extra)

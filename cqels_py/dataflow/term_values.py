@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import Context, Decimal
 
 import numpy as np
@@ -14,7 +15,7 @@ from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_FLOAT, TAG_I
 from cqels_py.operators.r2r.aggregate import OddNumbers
 from cqels_py.operators.r2r.functions import numbers
 from cqels_py.operators.r2r.functions.numbers import NUMERIC_DATATYPES, Number, number_term, parse_number, quotient
-from cqels_py.operators.r2r.functions.terms import print_term
+from cqels_py.operators.r2r.functions.terms import TermKind, literal, parse_term, print_term
 
 _ODD_KIND = {numbers.INTEGER: 1, numbers.DECIMAL: 2, numbers.FLOAT: 3, numbers.DOUBLE: 4}
 """As `kernels.aggregate` numbers them; 0 is an error."""
@@ -75,8 +76,26 @@ class DictionaryValues:
         ]
         return self._dictionary.encode(texts)
 
+    def joined(self, values: Ids, start: Ids, length: Ids, separators: Sequence[str]) -> Ids:
+        used = int((start + length).max(initial=0))
+        different, place = np.unique(values[:used], return_inverse=True)
+        strings = [_string(text) for text in self._dictionary.decode(different)]
+        members = [strings[i] for i in place.tolist()]
+        texts: list[str | None] = []
+        for first, last, separator in zip(start.tolist(), (start + length).tolist(), separators, strict=True):
+            parts = [part for part in members[first:last] if part is not None]
+            texts.append(print_term(literal(separator.join(parts))) if len(parts) == last - first else None)
+        return self._dictionary.encode(texts)
+
     def texts(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
         return self._dictionary.arena, self._dictionary.table
+
+
+def _string(text: str | None) -> str | None:
+    """STR(): what a literal or an IRI says; None for a blank node."""
+    assert text is not None
+    term = parse_term(text)
+    return None if term.kind is TermKind.BLANK else term.text
 
 
 def _signed(value: int) -> int:

@@ -2,17 +2,20 @@
 
 Sums are exact: 128-bit integers with the group's largest number of fraction digits. Doubles and floats in plain notation are
 summed as the decimals they are written as, so that what expires leaves nothing behind; those without an inline form are summed
-apart, in two doubles (compensated). MIN and MAX keep a bag (kernels/heaps.py).
+apart, in two doubles (compensated). MIN and MAX keep a bag (kernels/heaps.py), GROUP_CONCAT its values in order
+(kernels/sorted_runs.py).
 
 `words` holds for each group `group_words` int64: each aggregate's accumulator from `places[a]` on:
     COUNT      n
     SUM, AVG   n, errors, hi, lo, scale, decimals, floats, doubles, apart, +INF, -INF, NaN
     MIN, MAX   a bag, n
+    CONCAT     a sorted run, whether `last` is what it joins to
 `keys`' counter is the number of mappings in the group. `last` are the ids that were last delivered for the group and
 `shown` whether it is in the answer; `touched` lists the groups changed at the tick at hand.
 
 A computed number that has no inline id is delivered as a provisional id, tag 15, with the number of its place in `late`:
-(tag, hi, lo, scale) and `late_real`; the caller gives it its text and its id.
+(tag, hi, lo, scale) and `late_real`; the caller gives it its text and its id. So is a joined text: (LATE_TEXT, start, length,
+number of the aggregate), its values standing in `joined` from start on.
 """
 
 from __future__ import annotations
@@ -31,27 +34,32 @@ from cqels_py.kernels.decimals import (
     scaled_id,
     sum128,
 )
-from cqels_py.kernels.heaps import BAG_WORDS, bag_clear, bag_first, bag_put, bag_room
+from cqels_py.kernels.heaps import BAG_WORDS, bag_clear, bag_first, bag_put, bag_room, make_room
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import ZERO, add, find, hash_row
+from cqels_py.kernels.sorted_runs import RUN_WORDS, run_copy, run_put
 
-COUNT_ALL, COUNT, SUM, AVG, MIN, MAX = range(6)
+COUNT_ALL, COUNT, SUM, AVG, MIN, MAX, CONCAT = range(7)
 
 N, ERRORS, HI, LO, SCALE, DECIMALS, FLOATS, DOUBLES, APART, PLUS_INF, MINUS_INF, NANS = range(12)
 SUM_WORDS = 12
 EXTREME_WORDS = BAG_WORDS + 1
 COUNT_WORDS = 1
+CONCAT_WORDS = RUN_WORDS + 1
+_RUN_SIZE, _CLEAN = 2, RUN_WORDS
 
 # What a row's argument is when it is not inline: `odd_kind`.
 ODD_ERROR, ODD_INTEGER, ODD_DECIMAL, ODD_FLOAT, ODD_DOUBLE = range(5)
 
 # Why a run stopped.
-DONE, HEAP_FULL, OVERFLOW, NOT_THERE = range(4)
+DONE, HEAP_FULL, OVERFLOW, NOT_THERE, JOINED_FULL = range(5)
 # cursor
-ROW, OUT, TOUCHED, LATE, TICK = range(5)
-CURSOR_FIELDS = 5
+ROW, OUT, TOUCHED, LATE, TICK, JOINED = range(6)
+CURSOR_FIELDS = 6
 
 PROVISIONAL = -(1 << 60)
+LATE_TEXT = -1
+"""In the place of a late value's tag."""
 
 
 @jit_inline
@@ -233,12 +241,41 @@ def _total(words, at, apart, apart_at, average, cursor, late, late_real):
 
 
 @jit_flat
+def _joined_room(cursor, functions, places, words, group_words, touched, joined):
+    """Is there room for the values of all texts that the groups touched will need?"""
+    needed = cursor[JOINED]
+    for a in range(len(functions)):
+        if functions[a] == CONCAT:
+            for i in range(cursor[TOUCHED]):
+                at = np.int64(touched[i]) * group_words + places[a]
+                if not words[at + _CLEAN]:
+                    needed += words[at + _RUN_SIZE]
+    return needed <= len(joined)
+
+
+@jit_flat
+def _joined_text(words, at, heap, aggregate, cursor, joined, late, late_real):
+    start = cursor[JOINED]
+    length = run_copy(words, at, heap, joined, start)
+    cursor[JOINED] = start + length
+    words[at + _CLEAN] = 1
+    return _defer(
+        np.int64(LATE_TEXT), start, np.uint64(length), np.int64(aggregate), 0.0, cursor, late, late_real
+    )  # fmt: skip
+
+
+@jit_flat
 def finish_tick(
     cursor, n_keys, keys, counts, meta, functions, places, words, group_words, apart, heap, last, shown, touched, in_touched,
-    out_tick, out_sign, out, late, late_real, fresh,
+    out_tick, out_sign, out, late, late_real, fresh, joined,
 ):  # fmt: skip
-    """Deliver the changed rows of the groups touched at cursor[TICK]. Without keys there is one group, and always."""
+    """Deliver the changed rows of the groups touched at cursor[TICK]. Without keys there is one group, and always.
+
+    False: `joined` has no room for the values of texts; nothing was done.
+    """
     aggregates = len(functions)
+    if not _joined_room(cursor, functions, places, words, group_words, touched, joined):
+        return False
     for i in range(cursor[TOUCHED]):
         group = np.int64(touched[i])
         in_touched[group] = 0
@@ -256,8 +293,12 @@ def finish_tick(
                     value = _total(
                         words, at, apart, (group * aggregates + a) * 2, functions[a] == AVG, cursor, late, late_real
                     )
-                else:
+                elif functions[a] < CONCAT:
                     value = bag_first(words, at, heap)
+                elif words[at + _CLEAN]:
+                    value = last[group * aggregates + a]
+                else:
+                    value = _joined_text(words, at, heap, a, cursor, joined, late, late_real)
                 fresh[a] = value
                 if value != last[group * aggregates + a]:
                     changed = True
@@ -284,11 +325,14 @@ def finish_tick(
         if counts[group] == 0:
             for a in range(aggregates):
                 at = base + places[a]
-                if functions[a] >= MIN:
+                if functions[a] == CONCAT:
+                    words[at + _CLEAN] = 0
+                elif functions[a] >= MIN:
                     bag_clear(words, at)
                 elif functions[a] == SUM or functions[a] == AVG:
                     words[at + SCALE] = 0
     cursor[TOUCHED] = 0
+    return True
 
 
 @jit_flat
@@ -302,7 +346,7 @@ def open_group(table, counts, meta, scratch, free):
 def take(
     tick, sign, key_columns, arguments, identities, cursor, n_keys, table, mask, keys, counts, free, meta, functions, places, words,
     group_words, apart, heap, heap_meta, texts, spans, distinct, d_table, d_keys, d_counts, d_free, d_meta, d_scratch,
-    odd_kind, odd_words, odd_real, last, shown, touched, in_touched, out_tick, out_sign, out, late, late_real, fresh,
+    odd_kind, odd_words, odd_real, last, shown, touched, in_touched, out_tick, out_sign, out, late, late_real, fresh, joined,
 ):  # fmt: skip
     """Rows from cursor[ROW] on into their groups; rows of the answer that change at each tick go out.
 
@@ -315,10 +359,11 @@ def take(
         row = cursor[ROW]
         if tick[row] != cursor[TICK]:
             if cursor[TOUCHED] > 0:
-                finish_tick(
+                if not finish_tick(
                     cursor, n_keys, keys, counts, meta, functions, places, words, group_words, apart, heap, last, shown,
-                    touched, in_touched, out_tick, out_sign, out, late, late_real, fresh,
-                )  # fmt: skip
+                    touched, in_touched, out_tick, out_sign, out, late, late_real, fresh, joined,
+                ):  # fmt: skip
+                    return JOINED_FULL
             cursor[TICK] = tick[row]
         hashed = hash_row(key_columns, row, n_keys)
         group = find(table, mask, keys, n_keys, key_columns, row, hashed)
@@ -329,7 +374,11 @@ def take(
             shown[group] = False
         base = group * group_words
         for a in range(aggregates):
-            if functions[a] >= MIN and arguments[a, row] != 0:
+            if functions[a] == CONCAT:
+                if sign[row] > 0 and arguments[a, row] != 0:
+                    if not make_room(words, base + places[a], heap, heap_meta):
+                        return HEAP_FULL
+            elif functions[a] >= MIN and arguments[a, row] != 0:
                 if not bag_room(words, base + places[a], sign[row], heap, heap_meta):
                     return HEAP_FULL
         if not in_touched[group]:
@@ -376,6 +425,11 @@ def take(
                     ok = _take_number(words, at, identifier, step)
                 if not ok:
                     return OVERFLOW
+            elif functions[a] == CONCAT:
+                if identifier != 0:
+                    if not run_put(words, at, step, identifier, heap, texts, spans):
+                        return NOT_THERE
+                    words[at + _CLEAN] = 0
             elif identifier != 0:
                 bag_put(words, at, step, identifier, heap, functions[a] == MAX, texts, spans)
         cursor[ROW] = row + 1

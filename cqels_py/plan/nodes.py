@@ -191,13 +191,27 @@ class Shared:
 
 
 @dataclass(frozen=True, slots=True)
+class NumberRows:
+    """Adds `variable`: a number that is the same for mappings that are equal in the columns `of`, and another for others."""
+
+    input: Node
+    of: tuple[str, ...]
+    variable: str
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return (*self.input.variables, self.variable)
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedAggregate:
-    """`function` COUNT(*), COUNT, SUM, AVG, MIN or MAX over the variable `argument`."""
+    """`function` COUNT(*), COUNT, SUM, AVG, MIN, MAX, SAMPLE or GROUP_CONCAT (with `separator`) over the variable `argument`."""
 
     variable: str
     function: str
     argument: str | None
     distinct: bool
+    separator: str = " "
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +244,7 @@ class TopRows:
 
 Node: TypeAlias = (
     Scan | StaticScan | Rows | Once | JoinAll | FilterRows | ExtendRows | ProjectRows | UnionRows | DistinctRowsOf | Negate
-    | Shared | ClosureRows | GroupRows | TopRows
+    | Shared | ClosureRows | NumberRows | GroupRows | TopRows
 )  # fmt: skip
 
 

@@ -5,40 +5,55 @@ from __future__ import annotations
 from rdflib import Variable
 
 from cqels_py.algebra.nodes import AggregateCall, Extend, Group, Pattern, VariableRef
+from cqels_py.algebra.variables import possible_variables
 from cqels_py.errors import UnsupportedQuery
-from cqels_py.plan.nodes import GroupRows, Node, PlannedAggregate
+from cqels_py.plan.nodes import GroupRows, Node, NumberRows, PlannedAggregate
 from cqels_py.planner.planning import Planning
-from cqels_py.planner.rows import project
+from cqels_py.planner.rows import project, with_columns
 
-_AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX")
+_AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT")
 
 
 def grouped(planner: Planning, group: Group) -> Node:
     pattern = group.pattern
+    number = planner.fresh("number") if any(_counts_rows(call) for _, call in group.aggregates) else None
     aggregates: list[PlannedAggregate] = []
     for variable, call in group.aggregates:
-        pattern, aggregate = aggregated(planner, pattern, str(variable), call)
+        pattern, aggregate = aggregated(planner, pattern, str(variable), call, number)
         aggregates.append(aggregate)
-    arguments = {a.argument for a in aggregates if a.argument is not None}
-    needed = frozenset(group.keys) | frozenset(Variable(a) for a in arguments)
-    node = planner.plan(pattern, needed)
-    columns = tuple(str(v) for v in dict.fromkeys([*group.keys, *(Variable(a) for a in sorted(arguments))]))
-    return GroupRows(project(node, columns), tuple(str(v) for v in group.keys), tuple(aggregates))
+    arguments = {Variable(a.argument) for a in aggregates if a.argument is not None} - {number}
+    if number is None:
+        node = planner.plan(pattern, frozenset(group.keys) | arguments)
+    else:
+        # Blank nodes of a pattern are no variables of its solutions.
+        visible = frozenset(v for v in possible_variables(group.pattern) if not v.startswith("_:"))
+        found = with_columns(planner.plan(pattern, frozenset(group.keys) | arguments | visible), map(str, visible))
+        node = NumberRows(found, tuple(sorted(map(str, visible))), str(number))
+    columns = [*group.keys, *sorted(arguments), *([] if number is None else [number])]
+    node = project(node, tuple(str(v) for v in dict.fromkeys(columns)))
+    return GroupRows(node, tuple(str(v) for v in group.keys), tuple(aggregates))
 
 
-def aggregated(planner: Planning, pattern: Pattern, name: str, call: AggregateCall) -> tuple[Pattern, PlannedAggregate]:
+def _counts_rows(call: AggregateCall) -> bool:
+    """COUNT(DISTINCT *)"""
+    return call.argument is None and call.distinct
+
+
+def aggregated(
+    planner: Planning, pattern: Pattern, name: str, call: AggregateCall, number: Variable | None
+) -> tuple[Pattern, PlannedAggregate]:
+    """The aggregate over a variable, and the pattern that has it. `number` tells different rows apart."""
     if call.function not in _AGGREGATES:
-        raise UnsupportedQuery(
-            f"the aggregate {call.function} is not supported yet; there are {', '.join(_AGGREGATES)}"
-        )
+        raise UnsupportedQuery(f"unknown aggregate {call.function}: there are {', '.join(_AGGREGATES)}")
     if call.argument is None:
         if call.distinct:
-            raise UnsupportedQuery("COUNT(DISTINCT *) is not supported yet: name the variables in a subquery")
+            return pattern, PlannedAggregate(name, "COUNT", str(number), True)
         return pattern, PlannedAggregate(name, "COUNT(*)", None, False)
     if isinstance(call.argument, VariableRef):
         argument = call.argument.variable
     else:
         argument = planner.fresh("argument")
         pattern = Extend(pattern, argument, call.argument)
-    distinct = call.distinct and call.function not in ("MIN", "MAX")
-    return pattern, PlannedAggregate(name, call.function, str(argument), distinct)
+    distinct = call.distinct and call.function not in ("MIN", "MAX", "SAMPLE")
+    separator = " " if call.separator is None else call.separator
+    return pattern, PlannedAggregate(name, call.function, str(argument), distinct, separator)

@@ -15,6 +15,7 @@ from cqels_py.plan.nodes import (
     JoinAll,
     Negate,
     Node,
+    NumberRows,
     Once,
     Plan,
     ProjectRows,
@@ -48,7 +49,7 @@ def division_of(plan: Plan) -> Division:
     for window in plan.windows:
         if window.partition or window.bounds.measure is Measure.TRIPLES:
             return Division(None, f"what {window.text} holds depends on triples that would be elsewhere")
-    scans = list(_scans(plan.root))
+    scans = list(scans_of(plan.root))
     if not scans:
         return Division(None, "no triple pattern is asked of a stream")
     common = [name for name in scans[0].variables if all(name in scan.variables for scan in scans)]
@@ -65,16 +66,12 @@ def division_of(plan: Plan) -> Division:
     return Division(None, "; ".join(reasons))
 
 
-def partition_variable(plan: Plan) -> str | None:
-    """The variable alone."""
-    return division_of(plan).variable
-
-
-def _scans(node: Node) -> Iterator[Scan]:
+def scans_of(node: Node) -> Iterator[Scan]:
+    """The triple patterns over streams in a plan's node."""
     if isinstance(node, Scan):
         yield node
     for child in inputs_of(node):
-        yield from _scans(child)
+        yield from scans_of(child)
 
 
 def _obstacle(node: Node, variable: str) -> str | None:
@@ -99,7 +96,7 @@ def _obstacle(node: Node, variable: str) -> str | None:
             if variable not in key:
                 return f"{node.word} does not compare ?{variable}"
             children = (left, right)
-        case UnionRows() | GroupRows() | FilterRows() | ExtendRows() | ProjectRows() | DistinctRowsOf() | Shared():
+        case UnionRows() | GroupRows() | FilterRows() | ExtendRows() | ProjectRows() | DistinctRowsOf() | Shared() | NumberRows():
             children = inputs_of(node)
         case _:
             return f"{type(node).__name__} is not divided"

@@ -23,7 +23,9 @@ FUNCTIONS = {
     "SUM": kernel.SUM,
     "AVG": kernel.AVG,
     "MIN": kernel.MIN,
+    "SAMPLE": kernel.MIN,
     "MAX": kernel.MAX,
+    "GROUP_CONCAT": kernel.CONCAT,
 }
 
 _WORDS = {
@@ -33,16 +35,21 @@ _WORDS = {
     kernel.AVG: kernel.SUM_WORDS,
     kernel.MIN: kernel.EXTREME_WORDS,
     kernel.MAX: kernel.EXTREME_WORDS,
+    kernel.CONCAT: kernel.CONCAT_WORDS,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One aggregate: a name of FUNCTIONS, the column of its argument (None for COUNT(*)), and DISTINCT."""
+    """One aggregate: a name of FUNCTIONS, the column of its argument (None for COUNT(*)), and DISTINCT.
+
+    `separator`: what stands between the values of GROUP_CONCAT. SAMPLE is the first value in term order.
+    """
 
     function: str
     argument: int | None
     distinct: bool = False
+    separator: str = " "
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,13 @@ class TermValues(Protocol):
 
     def computed(self, late: npt.NDArray[np.int64], real: npt.NDArray[np.float64]) -> Ids:
         """Ids of computed numbers without an inline form: (tag, hi, lo, scale), and `real` for floats or as a divisor."""
+        ...
+
+    def joined(self, values: Ids, start: Ids, length: Ids, separators: Sequence[str]) -> Ids:
+        """Ids of texts: for each its values, start to start + length in `values`, as strings with its separator between them.
+
+        0 where a value is a blank node, which has no string.
+        """
         ...
 
     def texts(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
@@ -194,6 +208,7 @@ class _Run:
         self._late = np.empty(((rows + 1) * n, 4), np.int64)
         self._late_real = np.empty((rows + 1) * n, np.float64)
         self._fresh = np.empty(n, np.int64)
+        self._joined = np.empty(max(64, rows), np.int64)
 
     def take(self, delta: Delta, key_columns: Ids, arguments: Ids, identities: Ids, odd: OddNumbers) -> None:
         of, index, values = self._of, self._of.index, self._of._distinct_values
@@ -206,9 +221,12 @@ class _Run:
                 of._apart, of._heap, of._heap_meta, texts, spans, of._distinct, values.table, values.keys, values.counts,
                 values.free, values.meta, of._scratch, odd.kind, odd.words, odd.real, of._last, of._shown, self.touched,
                 of._in_touched, self._tick, self._sign, self._out, self._late, self._late_real, self._fresh,
+                self._joined,
             )  # fmt: skip
             if status == kernel.HEAP_FULL:
                 of._heap = np.concatenate([of._heap, np.zeros_like(of._heap)])
+            elif status == kernel.JOINED_FULL:
+                self._grow_joined()
             elif status == kernel.OVERFLOW:
                 raise RunError("a sum does not fit 128 bits: the numbers are too large to be added exactly")
             elif status == kernel.NOT_THERE:
@@ -218,19 +236,35 @@ class _Run:
 
     def finish(self) -> None:
         of, index = self._of, self._of.index
-        kernel.finish_tick(
+        while not kernel.finish_tick(
             self.cursor, len(of._keys), index.keys, index.counts, index.meta, of._functions, of._places, of._words,
             of._group_words, of._apart, of._heap, of._last, of._shown, self.touched, of._in_touched, self._tick, self._sign,
-            self._out, self._late, self._late_real, self._fresh,
-        )  # fmt: skip
+            self._out, self._late, self._late_real, self._fresh, self._joined,
+        ):  # fmt: skip
+            self._grow_joined()
+
+    def _grow_joined(self) -> None:
+        self._joined = np.concatenate([self._joined, np.empty_like(self._joined)])
 
     def output(self) -> Delta:
         made = int(self.cursor[kernel.OUT])
         columns = self._out[:, :made]
         late = int(self.cursor[kernel.LATE])
         if late:
-            ids = self._of._values.computed(self._late[:late], self._late_real[:late])
+            ids = self._resolve(self._late[:late], self._late_real[:late])
             for array in (columns, self._of._last):
                 provisional = (array >> 60) == -1
                 array[provisional] = ids[array[provisional] & ((1 << 60) - 1)]
         return Delta(self._tick[:made], self._sign[:made], columns)
+
+    def _resolve(self, late: Ids, real: npt.NDArray[np.float64]) -> Ids:
+        """The ids of computed numbers and joined texts."""
+        ids = np.empty(len(late), np.int64)
+        texts = late[:, 0] == kernel.LATE_TEXT
+        if not texts.all():
+            ids[~texts] = self._of._values.computed(late[~texts], real[~texts])
+        if texts.any():
+            _, start, length, aggregate = late[texts].T
+            separators = [self._of._aggregates[a].separator for a in aggregate.tolist()]
+            ids[texts] = self._of._values.joined(self._joined, start, length, separators)
+        return ids
