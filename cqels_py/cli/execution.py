@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -43,10 +43,29 @@ class Job:
     on_error: str = "stop"
     speed: float | None = None
     announce: bool = False
+    runner: str = "local"
+    partitions: int | None = None
 
 
-class _Enough(Exception):
+class Enough(Exception):
     """`--limit` is reached."""
+
+
+class Taker:
+    """Hands results on; raises Enough after `limit` of them."""
+
+    def __init__(self, write: Callable[[ResultBatch], None], limit: int | None) -> None:
+        self._write = write
+        self._left = limit
+
+    def __call__(self, batch: ResultBatch) -> None:
+        if self._left is None:
+            self._write(batch)
+            return
+        self._write(_first(batch, self._left))
+        self._left -= len(batch)
+        if self._left <= 0:
+            raise Enough
 
 
 def query_text(file: Path | None, text: str | None) -> str:
@@ -64,12 +83,10 @@ def query_text(file: Path | None, text: str | None) -> str:
         raise UsageError(f"the query {file} is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
-def refuse_spark(runner: str, partitions: int | None) -> None:
+def check_partitions(runner: str, partitions: int | None) -> None:
     """Nothing that was asked for is silently left out."""
-    if runner != "local":
-        raise UsageError(f"--runner {runner}: this version runs queries locally only")
-    if partitions is not None:
-        raise UsageError("--partitions divides the state on Spark; the local runner has one part")
+    if runner == "local" and partitions is not None:
+        raise UsageError("--partitions divides the state on Spark (--runner spark); the local runner has one part")
 
 
 def check_files(job: Job) -> None:
@@ -87,6 +104,10 @@ def explain(job: Job) -> None:
     with failures.reported(job.text):
         _, query = _register(job, changelog=False)
         print(query.explain())
+        if job.runner == "spark":
+            from cqels_py.cli import on_spark
+
+            print(on_spark.explain(job))
 
 
 def execute(job: Job) -> None:
@@ -96,7 +117,12 @@ def execute(job: Job) -> None:
             from cqels_py.kernels.compilation import announced
 
             cleanup.enter_context(announced(failures.say))
-        _Run(job, cleanup).run()
+        if job.runner == "spark":
+            from cqels_py.cli import on_spark
+
+            on_spark.run(job, cleanup)
+        else:
+            _Run(job, cleanup).run()
 
 
 class _Run:
@@ -111,10 +137,12 @@ class _Run:
         self._engine, self._query = _register(job, job.changelog or format_ == "table")
         if not job.unread_streams:
             arguments.check_streams(job.streams, self._query.streams)
-        self._writer = output.open_writer(format_, job.output, job.title, self._engine, self._query, cleanup)
+        self._writer = output.open_writer(
+            format_, job.output, job.title, self._engine.dictionary, self._query.plan, cleanup
+        )
         self._progress = Progress(self._writer.show, held_back=job.speed is not None)
         self._pace = Pace(job.speed) if job.speed else None
-        self._left = job.limit
+        self._take = Taker(self._writer.write, job.limit)
 
     def run(self) -> None:
         self._query.subscribe_batches(self._take)
@@ -123,7 +151,7 @@ class _Run:
         times = dict.fromkeys(streams, predicate) if predicate else {}
         try:
             self._engine.run(streams, time_predicates=times, progress=self._look)
-        except _Enough:
+        except Enough:
             pass
         finally:
             self._finish(self._engine.statistics)
@@ -136,15 +164,6 @@ class _Run:
 
         number = self._query.streams.index(iri)
         return element_batches(source, self._engine.dictionary, number, self._job.batch)
-
-    def _take(self, batch: ResultBatch) -> None:
-        if self._left is None:
-            self._writer.write(batch)
-            return
-        self._writer.write(_first(batch, self._left))
-        self._left -= len(batch)
-        if self._left <= 0:
-            raise _Enough
 
     def _look(self, statistics: Statistics) -> None:
         self._progress.update(statistics)
@@ -179,4 +198,5 @@ def _first(batch: ResultBatch, count: int) -> ResultBatch:
     if len(batch) <= count:
         return batch
     columns = tuple(column[:count] for column in batch.columns)
-    return replace(batch, time=batch.time[:count], sign=batch.sign[:count], columns=columns)
+    tick = None if batch.tick is None else batch.tick[:count]
+    return replace(batch, time=batch.time[:count], sign=batch.sign[:count], columns=columns, tick=tick)

@@ -27,6 +27,7 @@ class Format(StrEnum):
     tsv = "tsv"
     nquads = "nquads"
     turtle = "turtle"
+    trig = "trig"
 
 
 class Runner(StrEnum):
@@ -65,6 +66,8 @@ Output = Annotated[
 Changelog = Annotated[bool, typer.Option("--changelog", help="Both what becomes true and what ceases to be.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Stop after N results.")]
 Stats = Annotated[bool, typer.Option("--stats", help="Statistics on standard error at the end.")]
+RunnerName = Annotated[Runner, typer.Option(help="What drives the query.")]
+Partitions = Annotated[int | None, typer.Option(min=1, metavar="N", help="Parts of the state, for --runner spark.")]
 Batch = Annotated[
     int | None,
     typer.Option("--batch", min=1, metavar="N", help="Elements taken at once; results do not depend on it."),
@@ -98,10 +101,8 @@ def run_command(
     format_: Formats = None,
     output: Output = None,
     changelog: Changelog = False,
-    runner: Annotated[Runner, typer.Option(help="What drives the query.")] = Runner.local,
-    partitions: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Parts of the state, for --runner spark.")
-    ] = None,
+    runner: RunnerName = Runner.local,
+    partitions: Partitions = None,
     time_predicate: Annotated[
         str | None,
         typer.Option(metavar="IRI", help="The property with the event time, for .nt and .ttl streams."),
@@ -116,7 +117,7 @@ def run_command(
     from cqels_py.cli import arguments, execution, failures
 
     with failures.reported():
-        execution.refuse_spark(runner.value, partitions)
+        execution.check_partitions(runner.value, partitions)
         job = execution.Job(
             text=execution.query_text(query, text),
             source=None if query is None else str(query),
@@ -132,6 +133,8 @@ def run_command(
             stats=stats,
             batch=batch,
             on_error=on_error.value,
+            runner=runner.value,
+            partitions=partitions,
         )
         execution.check_files(job)
     execution.execute(job)
@@ -143,17 +146,22 @@ def explain_command(
     text: QueryText = None,
     static: Static = None,
     static_graph: StaticGraphs = None,
+    runner: RunnerName = Runner.local,
+    partitions: Partitions = None,
 ) -> None:
     """Show a query's plan: windows, probing, indexes, partition keys, estimated state."""
     from cqels_py.cli import arguments, execution, failures
 
     with failures.reported():
+        execution.check_partitions(runner.value, partitions)
         job = execution.Job(
             text=execution.query_text(query, text),
             source=None if query is None else str(query),
             streams={},
             static=list(static or ()),
             static_graphs=arguments.pairs("--static-graph", static_graph or ()),
+            runner=runner.value,
+            partitions=partitions,
         )
         execution.check_files(job)
     execution.explain(job)

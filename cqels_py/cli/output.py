@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cqels_py.batches.results import ResultBatch
-    from cqels_py.engine import Engine, Query
+    from cqels_py.dictionary.dictionary import Dictionary
     from cqels_py.plan.nodes import Plan
 
 SOLUTIONS = ("table", "json", "csv", "tsv")
 """Formats of SELECT and ASK."""
 
-GRAPHS = ("nquads", "turtle")
+GRAPHS = ("nquads", "turtle", "trig")
 """Formats of CONSTRUCT."""
 
 
@@ -46,19 +46,19 @@ def choose(asked: str | None, path: Path | None, form: str) -> str:
 
 
 def open_writer(
-    format_: str, path: Path | None, title: str, engine: Engine, query: Query, cleanup: ExitStack
+    format_: str, path: Path | None, title: str, dictionary: Dictionary, plan: Plan, cleanup: ExitStack
 ) -> Writer:
     """A writer to `path` or standard output; files are closed by `cleanup`."""
     if format_ == "table":
-        return _table(path, title, engine, query, cleanup)
-    return SinkWriter(format_, _open(path, cleanup), engine, query, _status_line(path, cleanup))
+        return _table(path, title, dictionary, plan, cleanup)
+    return SinkWriter(format_, _open(path, cleanup), dictionary, plan, _status_line(path, cleanup))
 
 
 class SinkWriter:
     """One of the connectors' sinks, and a line of progress beside it."""
 
     def __init__(
-        self, format_: str, file: IO[str], engine: Engine, query: Query, show: Callable[[str], None] | None
+        self, format_: str, file: IO[str], dictionary: Dictionary, plan: Plan, show: Callable[[str], None] | None
     ) -> None:
         from cqels_py.connectors.sinks import open_sink
 
@@ -67,10 +67,10 @@ class SinkWriter:
         self._sink = open_sink(
             format_,
             file,
-            dictionary=engine.dictionary,
-            form=query.form,
-            variables=query.variables,
-            template=query.template,
+            dictionary=dictionary,
+            form=plan.form,
+            variables=plan.variables,
+            template=[(triple.subject, triple.predicate, triple.object) for triple in plan.template],
         )
 
     def write(self, batch: ResultBatch) -> None:
@@ -82,16 +82,16 @@ class SinkWriter:
         self._file.flush()
 
 
-def _table(path: Path | None, title: str, engine: Engine, query: Query, cleanup: ExitStack) -> Writer:
+def _table(path: Path | None, title: str, dictionary: Dictionary, plan: Plan, cleanup: ExitStack) -> Writer:
     from rich.console import Console
 
     from cqels_py.batches.elements import Ids
     from cqels_py.cli.table import AnswerTable, Heading
 
     def decode(ids: Ids) -> list[str]:
-        return [text or "" for text in engine.dictionary.decode(ids)]
+        return [text or "" for text in dictionary.decode(ids)]
 
-    heading = Heading(title, query.variables, _order(query.plan))
+    heading = Heading(title, plan.variables, _order(plan))
     return AnswerTable(heading, decode, Console(file=_open(path, cleanup)))
 
 

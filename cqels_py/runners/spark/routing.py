@@ -19,7 +19,8 @@ from cqels_py.dataflow.ownership import owner_of
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.layout import TAG_IRI, TAG_LITERAL, TAG_SHIFT
 from cqels_py.errors import RunError
-from cqels_py.plan.nodes import Plan, Scan, inputs_of, is_variable
+from cqels_py.plan.nodes import Plan, is_variable
+from cqels_py.planner.partitioning import scans_of
 
 EVERYWHERE = 0
 """Where all triples go when the state cannot be divided."""
@@ -64,17 +65,11 @@ def routing_of(plan: Plan, variable: str | None, parts: int, dictionary: Diction
     if variable is None:
         return Routing(parts, ())
     routes = []
-    for scan in _scans(plan.root):
+    for scan in scans_of(plan.root):
         constants = [0 if is_variable(text) else dictionary.encode_one(text) for text in scan.pattern]
         position = scan.pattern.index(f"?{variable}")
         routes.append(Route(plan.windows[scan.window].stream, (constants[0], constants[1], constants[2]), position))
     return Routing(parts, tuple(dict.fromkeys(routes)))
-
-
-def _scans(node: object) -> list[Scan]:
-    if isinstance(node, Scan):
-        return [node]
-    return [scan for child in inputs_of(node) for scan in _scans(child)]  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)

