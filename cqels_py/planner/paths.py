@@ -7,30 +7,25 @@ in subject or object position of the active graph, and from the path's own const
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rdflib import URIRef, Variable
+from rdflib import Variable
 
 from cqels_py.algebra.nodes import (
     BGP,
     Call,
     Constant,
     Expression,
-    Filter,
     Graph,
     Path,
     PathAlternative,
     PathInverse,
-    PathNegated,
     PathPattern,
     PathRepeat,
-    PathSequence,
     Pattern,
     Term,
     TermOrVariable,
     TriplePattern,
-    Union,
     VariableRef,
     Window,
 )
@@ -47,33 +42,12 @@ from cqels_py.plan.nodes import (
     UnionRows,
 )
 from cqels_py.planner.expressions import compile_expression
-from cqels_py.planner.joins import joined
+from cqels_py.planner.path_patterns import ActiveGraph, between
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.rows import once, project
 from cqels_py.planner.texts import position_text
 
 Names = tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ActiveGraph:
-    """What a path is asked of: a window, a named graph, or (None) the static default graph."""
-
-    clause: Window | Graph | None
-
-    def asked(self, pattern: BGP | PathPattern) -> Pattern:
-        return pattern if self.clause is None else replace(self.clause, pattern=pattern)
-
-    @property
-    def name(self) -> Variable | None:
-        """The variable that each graph's name is bound to."""
-        found = self.clause.name if isinstance(self.clause, Graph) else None
-        return found if isinstance(found, Variable) else None
-
-    def under(self, name: Variable) -> ActiveGraph:
-        """The named graphs with another variable for their names."""
-        assert isinstance(self.clause, Graph)
-        return ActiveGraph(replace(self.clause, name=name))
 
 
 def path_pattern(planner: Planning, pattern: PathPattern, clause: Window | Graph | None, needed: Needed) -> Node:
@@ -88,7 +62,7 @@ def path_pattern(planner: Planning, pattern: PathPattern, clause: Window | Graph
                 node = _at_most_once(planner, graph, pattern, path, zero=zero)
             return project(once(node), tuple(v for v in node.variables if Variable(v) in needed))
         case path:
-            return planner.plan(_between(planner, graph, pattern.subject, path, pattern.object), needed)
+            return planner.plan(between(planner, graph, pattern.subject, path, pattern.object), needed)
 
 
 def _step(path: Path) -> Path:
@@ -108,39 +82,6 @@ def _step(path: Path) -> Path:
             return PathAlternative(tuple(map(_step, parts)))
         case _:
             return path
-
-
-def _between(
-    planner: Planning, graph: ActiveGraph, subject: TermOrVariable, path: Path, object_: TermOrVariable
-) -> Pattern:
-    """The pattern that a path abbreviates (18.2.2.4); what repeats stays a path."""
-    match path:
-        case PathInverse(inner):
-            return _between(planner, graph, object_, inner, subject)
-        case PathSequence(parts):
-            ends = [subject, *(planner.fresh("via") for _ in parts[1:]), object_]
-            return joined(*(_between(planner, graph, ends[i], part, ends[i + 1]) for i, part in enumerate(parts)))
-        case PathAlternative(parts):
-            return Union(tuple(_between(planner, graph, subject, part, object_) for part in parts))
-        case PathNegated(forward, backward):
-            there = [_other_than(planner, graph, subject, forward, object_)] if forward or not backward else []
-            back = [_other_than(planner, graph, object_, backward, subject)] if backward else []
-            return Union((*there, *back)) if there and back else (there + back)[0]
-        case PathRepeat():
-            return graph.asked(PathPattern(subject, path, object_))
-        case _:
-            return graph.asked(BGP((TriplePattern(subject, path, object_),)))
-
-
-def _other_than(
-    planner: Planning, graph: ActiveGraph, subject: TermOrVariable, forbidden: Sequence[URIRef], object_: TermOrVariable
-) -> Pattern:
-    """Triples with any predicate but these."""
-    predicate = planner.fresh("predicate")
-    triple = graph.asked(BGP((TriplePattern(subject, predicate, object_),)))
-    if not forbidden:
-        return triple
-    return Filter(triple, Call("NOT-IN", (VariableRef(predicate), *map(Constant, forbidden))))
 
 
 # --- paths that repeat ------------------------------------------------------------------------------------------
@@ -188,7 +129,7 @@ def _ends_of(planner: Planning, pattern: PathPattern, graph: ActiveGraph) -> _En
 def _at_most_once(planner: Planning, graph: ActiveGraph, pattern: PathPattern, path: Path, *, zero: bool) -> Node:
     """`path?`: the path itself, or no step."""
     ends = _ends_of(planner, pattern, graph)
-    nodes = [_edges(planner, _between(planner, graph, pattern.subject, path, pattern.object), ends.columns)]
+    nodes = [_edges(planner, between(planner, graph, pattern.subject, path, pattern.object), ends.columns)]
     if zero:
         nodes.append(project(_where(_no_steps(planner, graph, ends), ends.conditions), ends.columns))
     return DistinctRowsOf(
@@ -207,7 +148,7 @@ def _any_number(planner: Planning, graph: ActiveGraph, pattern: PathPattern, pat
     start, end = planner.fresh("start"), planner.fresh("end")
     inner = graph if graph.name is None else graph.under(planner.fresh("graph"))
     edge = (start, end) if inner.name is None else (start, end, inner.name)
-    edges = once(_edges(planner, _between(planner, inner, start, path, end), tuple(map(str, edge))))
+    edges = once(_edges(planner, between(planner, inner, start, path, end), tuple(map(str, edge))))
     node, conditions = _closure(edges, ends, loops=not zero)
     if zero:
         node = UnionRows((once(node), once(_no_steps(planner, graph, ends))), ends.names)
