@@ -15,20 +15,24 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from cqels_py.algebra.nodes import Output
+from cqels_py.algebra.nodes import ContinuousQuery, Output
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import slice_elements, with_streams
+from cqels_py.connections import Connections
+from cqels_py.connectors.construction import Construction
 from cqels_py.connectors.sources import open_source
 from cqels_py.connectors.tabular import elements_from_arrow
 from cqels_py.connectors.triples import PushedElement, Triple, elements_of_pushed, triple_texts
 from cqels_py.dataflow import Dataflow
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import CqelsError, DataError, RunError, UsageError
+from cqels_py.federation import TIMEOUT, answer_services
 from cqels_py.optimizer import optimize
 from cqels_py.parser import parse
 from cqels_py.plan.nodes import Plan
 from cqels_py.planner import plan_query
 from cqels_py.query import Query, Result
+from cqels_py.runners.chaining import Feed
 from cqels_py.runners.local import LocalRunner, RunningQuery, Statistics
 from cqels_py.runners.merge import TimeMerge
 from cqels_py.static_sources import StaticSource, load_static_data
@@ -48,11 +52,12 @@ _MOST = 1 << 62
 class Engine:
     """Registers continuous queries and runs them over streams, in this process.
 
-    `lateness`: microseconds that elements may come out of order; what comes later is dropped, counted and reported. `batch`:
-    how many elements are processed together (results are the same); without it each pushed one at once, and as many of a
-    source as are read together. `on_error` "skip": malformed input is counted, reported and skipped; "stop": it is raised, and
-    the rest unharmed. `report` is told of what was left out; without it, a logger named cqels_py. One thread uses an engine at
-    a time. Everything that it raises by intent is a CqelsError.
+    `lateness`: microseconds that elements may come out of order; what comes later is dropped, counted and reported.
+    `batch`: how many elements are processed together (results are the same); without it each pushed one at once, and as
+    many of a source as are read together. `on_error` "skip": malformed input is counted, reported and skipped; "stop": it
+    is raised, and the rest unharmed. `report` is told of what was left out; without it, a logger named cqels_py.
+    `service_timeout`: seconds that an endpoint of SERVICE may be silent. One thread uses an engine at a time. Everything
+    that it raises by intent is a CqelsError.
     """
 
     def __init__(
@@ -63,6 +68,7 @@ class Engine:
         batch: int | None = None,
         on_error: str = "stop",
         report: Callable[[DataError], None] | None = None,
+        service_timeout: float = TIMEOUT,
     ) -> None:
         if runner != "local":
             raise UsageError(f"there is no runner {runner!r} yet; there is 'local'")
@@ -70,18 +76,23 @@ class Engine:
             raise UsageError(f"lateness is 0 or more microseconds, not {lateness}")
         if batch is not None and _whole(batch, "batch", "elements") < 1:
             raise UsageError(f"batch is 1 or more elements, not {batch}")
+        if isinstance(service_timeout, bool) or not isinstance(service_timeout, int | float) or service_timeout <= 0:
+            raise UsageError(f"service_timeout is a number of seconds above 0, not {service_timeout!r}")
         if on_error not in ("stop", "skip"):
             raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
         self.dictionary = Dictionary()
         self._lateness = lateness
         self._runner = LocalRunner(self.dictionary, lateness)
         self._batch = batch
+        self._service_timeout = service_timeout
         self._on_error = on_error
         self._report = report if report is not None else _LOG.warning
         self._queries: dict[Query, RunningQuery] = {}
+        self._connections = Connections()
         self._numbers: dict[str, int] = {}
         # What registered queries read: streams with their numbers, and those whose elements carry their times.
         self._streams: dict[str, int] = {}
+        self._fed: set[str] = set()
         self._time_predicates: dict[str, str] = {}
         self._pushed: list[PushedElement] = []
         self._elements = 0
@@ -111,15 +122,32 @@ class Engine:
         """
         self._check_open("register")
         self.flush()
-        plan = compile_query(text, source=source, changelog=changelog)
+        plan = plan_query(_algebra(text, source, changelog, self._service_timeout))
         self._check_time_predicates(plan)
         data = load_static_data(plan, static, static_graphs or {}, self.dictionary)
         dataflow = Dataflow(plan, self.dictionary, data)
         query = Query(plan, self.dictionary, dataflow, self.update_static)
+        self._connections.ordered([*self._queries, query])
         streams = [self._numbers.setdefault(iri, len(self._numbers)) for iri in plan.streams]
-        self._queries[query] = RunningQuery(dataflow, streams, query.deliver)
+        self._queries[query] = running = RunningQuery(dataflow, streams, query.deliver)
+        if query.form == "CONSTRUCT":
+            running.feed = Feed(Construction(query.template, self.dictionary))
         self._queries_changed()
         return query
+
+    def connect(self, query: Query, stream: str) -> None:
+        """From now on what a CONSTRUCT query says is an element of the stream: one for each tick, at the tick's time.
+
+        Without being asked for, a query feeds the stream that has its own name (REGISTER … <name> AS CONSTRUCT …). Elements
+        are fed where they would stand if all elements came one by one; lateness and statistics do not count them.
+        UsageError for a query that makes no triples or withdraws them, or where queries would feed themselves.
+        """
+        self._check_open("connect")
+        if query not in self._queries:
+            raise UsageError("this query is not registered here, or no longer")
+        self.flush()
+        self._connections.connect(query, str(stream), list(self._queries))
+        self._queries_changed()
 
     def update_static(
         self,
@@ -154,14 +182,21 @@ class Engine:
             self.flush()
         query.close()
         del self._queries[query]
+        self._connections.forget(query)
         self._queries_changed()
 
     def _queries_changed(self) -> None:
         # A new list: the runner may be in the middle of the old one.
-        self._runner.queries = list(self._queries.values())
+        ordered = self._connections.ordered(list(self._queries))
+        self._runner.queries = [self._queries[query] for query in ordered]
         pairs = [pair for q in self._queries for pair in zip(q.streams, q.plan.time_predicates, strict=True)]
         self._streams = {stream: self._numbers[stream] for stream, _ in pairs}
         self._time_predicates = {stream: predicate for stream, predicate in pairs if predicate is not None}
+        self._fed = {stream for query in ordered for stream in self._connections.fed_by(query, self._streams)}
+        for query, running in self._queries.items():
+            if running.feed is not None:
+                running.feed.streams = tuple(map(self._number, self._connections.fed_by(query, self._streams)))
+                running.feed.watched = frozenset(map(self._number, self._connections.watched(query, ordered)))
 
     def _check_time_predicates(self, plan: Plan) -> None:
         """A stream has one order."""
@@ -262,7 +297,7 @@ class Engine:
         self.flush()
         given = {**self._time_predicates, **(time_predicates or {})}
         readers = [self._open(str(iri), source, given.get(str(iri))) for iri, source in sources.items()]
-        if missing := [iri for iri in self._streams if iri not in map(str, sources)]:
+        if missing := [iri for iri in self._streams if iri not in map(str, sources) and iri not in self._fed]:
             raise UsageError(f"no source was given for <{'>, <'.join(missing)}>, which a query reads")
         merged = TimeMerge(readers)
         with self.dictionary.holding(merged.live_ids):
@@ -352,13 +387,19 @@ class Engine:
 _SOURCE_IS = 'a file, "-", an Arrow table or reader, or batches of elements'
 
 
-def compile_query(text: str, *, source: str | None = None, changelog: bool = False) -> Plan:
-    """Query text to physical plan."""
+def compile_query(
+    text: str, *, source: str | None = None, changelog: bool = False, service_timeout: float = TIMEOUT
+) -> Plan:
+    """Query text to physical plan; endpoints of SERVICE are asked, and may be silent for `service_timeout` seconds."""
+    return plan_query(_algebra(text, source, changelog, service_timeout))
+
+
+def _algebra(text: str, source: str | None, changelog: bool, service_timeout: float) -> ContinuousQuery:
     if not isinstance(text, str):
         raise UsageError(f"a query is a text, not {text!r}")
-    query = parse(text, source=source)
+    query = answer_services(parse(text, source=source), service_timeout)
     # Before it is planned: the rows of a whole answer have an order, those of a change have none.
-    return plan_query(optimize(replace(query, output=Output.CHANGELOG) if changelog else query))
+    return optimize(replace(query, output=Output.CHANGELOG) if changelog else query)
 
 
 def _element_batches(batches: Iterable[object], stream: int) -> Iterator[ElementBatch]:

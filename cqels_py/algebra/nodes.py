@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
-from rdflib import Literal, URIRef, Variable
+from rdflib import BNode, Literal, URIRef, Variable
 
 Term: TypeAlias = URIRef | Literal
 TermOrVariable: TypeAlias = URIRef | Literal | Variable
@@ -140,10 +140,10 @@ class Extend:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Inline data: rows of terms, None where unbound."""
+    """Inline data: rows of terms, None where unbound. Blank nodes are only in what an endpoint answered."""
 
     variables: tuple[Variable, ...]
-    rows: tuple[tuple[Term | None, ...], ...]
+    rows: tuple[tuple[Term | BNode | None, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +176,12 @@ class WindowVariable:
 
 @dataclass(frozen=True, slots=True)
 class Service:
+    """A pattern that another endpoint is asked, once; `text` is the query for it, the group as the user wrote it."""
+
     endpoint: URIRef | Variable
     pattern: Pattern
     silent: bool
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from rdflib import XSD, Literal, Variable
+from rdflib import XSD, BNode, Literal, Variable
 
 from cqels_py.algebra.nodes import (
     BGP,
@@ -353,7 +353,9 @@ def _values(values: Values) -> str:
     return f"VALUES ({_names(values.variables)}) {{{rows} }}"
 
 
-def _cell(term: Term | None) -> str:
+def _cell(term: Term | BNode | None) -> str:
+    if isinstance(term, BNode):
+        return f"_:{term}"
     return "UNDEF" if term is None else term_text(term)
 
 

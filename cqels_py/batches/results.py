@@ -15,13 +15,15 @@ class ResultBatch:
     """n results in the order of their ticks.
 
     `time` (n): the tick's time in microseconds. `sign` (n): +1 or -1. `columns`: one id column (n) for each of `variables`;
-    unbound is 0. An ASK query has the one column "boolean".
+    unbound is 0. An ASK query has the one column "boolean". `tick` (n): the tick's number within the step that made the results;
+    a batch has all of a tick's results or none. None: results of the same time are of the same tick.
     """
 
     variables: tuple[str, ...]
     time: npt.NDArray[np.int64]
     sign: npt.NDArray[np.int8]
     columns: tuple[Ids, ...]
+    tick: npt.NDArray[np.int32] | None = None
 
     def __len__(self) -> int:
         return len(self.time)

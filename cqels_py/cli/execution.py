@@ -128,10 +128,10 @@ def execute(job: Job) -> None:
 class _Run:
     def __init__(self, job: Job, cleanup: ExitStack) -> None:
         from cqels_py.cli import output
-        from cqels_py.engine import compile_query
+        from cqels_py.parser import parse
 
         self._job = job
-        form = compile_query(job.text, source=job.source).form
+        form = parse(job.text, source=job.source).form
         format_ = output.choose(job.format, job.output, form)
         # The table shows the answer, which takes both signs to rebuild.
         self._engine, self._query = _register(job, job.changelog or format_ == "table")

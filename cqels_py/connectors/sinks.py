@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import IO, Protocol
 
 from cqels_py.batches.results import ResultBatch
+from cqels_py.connectors.construction import Template
 from cqels_py.connectors.delimited import DelimitedSink
-from cqels_py.connectors.graphs import NQuadsSink, Template, TrigSink
+from cqels_py.connectors.graphs import NQuadsSink, TrigSink
 from cqels_py.connectors.json_lines import JsonSink
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import UsageError

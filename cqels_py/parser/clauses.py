@@ -22,6 +22,7 @@ from cqels_py.parser.dialects import DEFAULTS, Clause, Defaults, clause_at
 from cqels_py.parser.extents import read_extent
 from cqels_py.parser.partitions import partition_variables, read_partition
 from cqels_py.parser.prologue import Prologue
+from cqels_py.parser.services import Remote, read_services
 from cqels_py.parser.source import Edit, Source
 from cqels_py.parser.times import read_duration
 from cqels_py.parser.tokens import Cursor, Kind, Token, Tokens
@@ -55,7 +56,8 @@ class Lifted:
 
     `merged`: the windows that make up the default graph (FROM STREAM). `named`: the windows that GRAPH names
     (FROM NAMED STREAM). `sources`: the markers of FROM clauses. `edits`: what makes SPARQL 1.1 of the source.
-    `partitions`: the variables of each PARTITION BY, in the order of the windows.
+    `partitions`: the variables of each PARTITION BY, in the order of the windows. `services`: what the endpoints' markers
+    stand for.
     """
 
     windows: list[WindowDefinition] = field(default_factory=list)
@@ -67,11 +69,15 @@ class Lifted:
     name: str | None = None
     output: Output | None = None
     partitions: list[tuple[Token, ...]] = field(default_factory=list)
+    services: dict[URIRef, Remote] = field(default_factory=dict)
 
 
 def lift(source: Source, tokens: Tokens, prologue: Prologue, dialect: Dialect) -> Lifted:
     """Lift every window clause. Raises QuerySyntaxError and UnsupportedQuery, at the clause."""
-    return _Lifter(source, tokens, prologue, DEFAULTS[dialect]).run()
+    lifted = _Lifter(source, tokens, prologue, DEFAULTS[dialect]).run()
+    lifted.services, edits = read_services(source, tokens.tokens, prologue)
+    lifted.edits += edits
+    return lifted
 
 
 class _Lifter:

@@ -153,8 +153,9 @@ class PatternReader:
             self._inside = before
 
     def _service(self, node: CompValue) -> Pattern:
-        endpoint = Variable(node.term) if isinstance(node.term, Variable) else URIRef(node.term)
-        return nodes.Service(endpoint, self._read_inside("SERVICE", node.graph), node.silent is not None)
+        remote = self._around.lifted.services[node.term]
+        inner = self._read_inside("SERVICE", node.graph)
+        return nodes.Service(remote.endpoint, inner, node.silent is not None, remote.text)
 
     # --- groups ------------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.event_time.watermark import Watermark
+from cqels_py.runners.chaining import NOTHING, Feed, PlacesOf, last_time, places_by_tick, places_by_time
 
 Deliver = Callable[[ResultBatch], None]
 
@@ -40,9 +41,13 @@ class RunningQuery:
         self._local = np.full(max(streams) + 1, -1, np.int32)
         self._local[streams] = np.arange(len(streams), dtype=np.int32)
         self._deliver = deliver
+        self.feed: Feed | None = None
 
     def step(self, batch: ElementBatch) -> int:
         """Take in the elements of its streams; returns the number of results."""
+        if not len(batch):
+            return 0
+        elements, chosen = batch, None
         known = np.minimum(batch.stream, len(self._local) - 1)
         stream = np.where(batch.stream < len(self._local), self._local[known], -1).astype(np.int32)
         mine = stream >= 0
@@ -51,22 +56,30 @@ class RunningQuery:
             if len(chosen) == 0:
                 return 0
             batch, stream = take_elements(batch, chosen), stream[chosen]
-        return self._hand_out(self.dataflow.step(with_streams(batch, stream)))
+        results = self.dataflow.step(with_streams(batch, stream))
+        return self._hand_out(results, lambda: places_by_tick(elements, chosen, self.dataflow.element_tick))
 
-    def advance(self, time: int) -> int:
-        return self._hand_out(self.dataflow.advance(time))
+    def catch_up(self, elements: ElementBatch) -> int:
+        """Let its time move on with that of the streams that its readers read; returns the number of results."""
+        time = None if self.feed is None else last_time(elements, self.feed.watched)
+        return 0 if time is None else self._hand_out(self.dataflow.advance(time), lambda: places_by_time(elements))
 
-    def finish(self) -> int:
-        return self._hand_out(self.dataflow.finish())
+    def advance(self, time: int, elements: ElementBatch = NOTHING) -> int:
+        return self._hand_out(self.dataflow.advance(time), lambda: places_by_time(elements))
+
+    def finish(self, elements: ElementBatch = NOTHING) -> int:
+        return self._hand_out(self.dataflow.finish(), lambda: places_by_time(elements))
 
     def update_static(self, static: StaticData) -> int:
-        return self._hand_out(self.dataflow.update_static(static))
+        return self._hand_out(self.dataflow.update_static(static), lambda: places_by_time(NOTHING))
 
-    def _hand_out(self, results: Iterator[ResultBatch]) -> int:
+    def _hand_out(self, results: Iterator[ResultBatch], places: Callable[[], PlacesOf]) -> int:
         count = 0
         for batch in results:
             count += len(batch)
             if len(batch):
+                if self.feed is not None:
+                    self.feed.take(batch, places())
                 self._deliver(batch)
         return count
 
@@ -75,11 +88,12 @@ class LocalRunner:
     """Drives all queries of an engine. `lateness` in microseconds; one thread pushes at a time."""
 
     def __init__(self, dictionary: Dictionary, lateness: int) -> None:
+        # None reads what a later one constructs.
+        self.queries: list[RunningQuery] = []
         self._dictionary = dictionary
         self._watermark = Watermark(lateness)
         self._early: ElementBatch | None = None
         self._collect_at = _COLLECT_FROM
-        self.queries: list[RunningQuery] = []
         self.statistics = Statistics()
 
     def push(self, batch: ElementBatch) -> None:
@@ -96,21 +110,26 @@ class LocalRunner:
         """No element before `time` will come: what expires before it does so now."""
         self._watermark.advance(time)
         self._process(self._complete(None))
-        for query in self.queries:
-            self.statistics.results += query.advance(self._watermark.time)
+        self._drive(NOTHING, lambda query, elements: query.advance(self._watermark.time, elements))
 
     def finish(self) -> None:
         """The streams have ended."""
         if self._early is not None:
             rest, self._early = self._early, None
             self._process(rest)
-        for query in self.queries:
-            self.statistics.results += query.finish()
+        self._drive(NOTHING, RunningQuery.finish)
 
     def update_static(self, query: RunningQuery, static: StaticData) -> None:
         """Other static data for one of the queries, from now on."""
-        self.statistics.results += query.update_static(static)
+        self._drive(NOTHING, lambda each, _: each.update_static(static) if each is query else 0)
         self._release_terms()
+
+    def _drive(self, elements: ElementBatch, then: Callable[[RunningQuery, ElementBatch], int]) -> None:
+        """The elements to all queries, and to each what those ahead of it construct; `then`: what else each is to do."""
+        for query in self.queries:
+            self.statistics.results += query.step(elements) + then(query, elements)
+            if query.feed is not None:
+                elements = query.feed.merged_into(elements)
 
     def _complete(self, batch: ElementBatch | None) -> ElementBatch | None:
         """In order of time, the elements up to the watermark; the others wait."""
@@ -128,8 +147,7 @@ class LocalRunner:
         if batch is None or not len(batch):
             return
         self.statistics.event_time = int(batch.time[-1])
-        for query in self.queries:
-            self.statistics.results += query.step(batch)
+        self._drive(batch, RunningQuery.catch_up)
         self._release_terms()
 
     def _release_terms(self) -> None:

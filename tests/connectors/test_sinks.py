@@ -182,7 +182,32 @@ def test_what_is_written_can_be_read_as_a_stream(format_: str, tmp_path: Path) -
 
 @given(ROWS, st.integers(1, 3), st.sampled_from(sorted(FILES)))
 def test_graphs_do_not_depend_on_batches(rows: list[Row], batches: int, format_: str) -> None:
+    # A batch holds whole ticks.
+    rows = [(number, sign, terms) for number, (_, sign, terms) in enumerate(rows)]
     assert write(format_, rows, template=TEMPLATE, batches=batches) == write(format_, rows, template=TEMPLATE)
+
+
+def test_the_results_of_a_tick_are_one_graph() -> None:
+    rows: list[Row] = [(0, "+", (iri("a"), iri("b"))), (0, "+", (iri("a"), iri("b"))), (0, "-", (iri("c"), iri("b")))]
+    template: Template = (("?a", iri("p"), "?b"), ("_:x", iri("q"), "?b"))
+    lines = write("nquads", [*rows, (1, "+", (iri("a"), iri("b")))], template=template).splitlines()
+    graphs = [line.split()[-2] for line in lines]
+    # The triple of both results once, and a blank node for each.
+    assert [graphs.count(f"<urn:cqels:result:{number}>") for number in (0, 1)] == [3, 2]
+    assert len({line.split()[0] for line in lines if iri("q") in line}) == 3
+
+
+def test_two_ticks_of_one_instant_are_two_graphs() -> None:
+    dictionary = Dictionary()
+    file = io.StringIO()
+    sink = open_sink(
+        "nquads", file, dictionary=dictionary, form="CONSTRUCT", variables=("a",), template=((iri("s"), iri("p"), "?a"),)
+    )
+    ids = dictionary.encode([iri("a"), iri("b"), iri("a")])
+    tick = np.array([4, 4, 5], np.int32)
+    sink.write(ResultBatch(("a",), np.zeros(3, np.int64), np.ones(3, np.int8), (ids,), tick))
+    names = [line.split()[-2] for line in file.getvalue().splitlines() if iri("s") in line]
+    assert names == [f"<urn:cqels:result:{number}>" for number in (0, 0, 1)]
 
 
 def test_triples_that_cannot_be_are_left_out() -> None:

@@ -32,7 +32,8 @@ class Changes:
         if not (self._insertions and self._deletions):
             left = left[sign[left] == (1 if self._insertions else -1)]
         if len(left):
-            yield ResultBatch(self._variables, ticks.time[tick[left]], sign[left], tuple(columns[:, left]))
+            chosen = tick[left]
+            yield ResultBatch(self._variables, ticks.time[chosen], sign[left], tuple(columns[:, left]), chosen)
 
     def live_ids(self) -> Iterable[Ids]:
         return ()
@@ -58,7 +59,7 @@ class Answers:
             self._take(delta.sign, columns, int(starts[tick]), int(starts[tick + 1]))
             rows = kernel.bag_rows(self._bag.counts, int(self._bag.meta[0]))
             if len(rows):
-                yield self._report(int(ticks.time[tick]), rows)
+                yield self._report(int(ticks.time[tick]), tick, rows)
 
     def _take(self, sign: npt.NDArray[np.int8], columns: Ids, first: int, last: int) -> None:
         bag = self._bag
@@ -69,13 +70,14 @@ class Answers:
             sign, columns, self._width, first, last, bag.table, bag.mask, bag.keys, bag.counts, bag.free, bag.meta
         )
 
-    def _report(self, time: int, rows: npt.NDArray[np.int64]) -> ResultBatch:
+    def _report(self, time: int, tick: int, rows: npt.NDArray[np.int64]) -> ResultBatch:
         keys = self._bag.keys.reshape(-1, max(self._width, 1))[rows]
         return ResultBatch(
             self._variables,
             np.full(len(rows), time, np.int64),
             np.ones(len(rows), np.int8),
             tuple(np.ascontiguousarray(keys[:, c]) for c in range(self._width)),
+            np.full(len(rows), tick, np.int32),
         )
 
     def live_ids(self) -> Iterable[Ids]:

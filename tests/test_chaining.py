@@ -1,0 +1,265 @@
+"""A query reads what another one constructs: in the engine, and from file to file."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, reject
+from hypothesis import strategies as st
+from rdflib import BNode, Literal, URIRef
+
+import cqels_py
+from cqels_py.algebra.nodes import Dialect, Output
+from cqels_py.cli.main import main
+from cqels_py.errors import UnsupportedQuery, UsageError
+from tests import harness, naive_chains, traces
+from tests.generators import FEW, Scenario, scenarios
+from tests.naive import Element
+from tests.traces import EX, STREAMS
+
+OUT = URIRef(f"{EX}out")
+PREFIX = f"PREFIX : <{EX}> "
+CONSTRUCT = "CONSTRUCT { ?s :seen ?n } WHERE { STREAM <%s> %s { ?s :p ?n } }"
+SECOND = 1_000_000
+
+READERS = [
+    f"SELECT ?s ?n {{ STREAM <{OUT}> [RANGE 3s] {{ ?s :seen ?n }} }}",
+    f"SELECT ?s (COUNT(*) AS ?k) {{ STREAM <{OUT}> [COUNT 3] {{ ?s :seen ?n }} }} GROUP BY ?s",
+    f"SELECT (COUNT(*) AS ?k) {{ STREAM <{OUT}> [RANGE 4s STEP 2s] {{ ?s :seen ?n }} }}",
+    f"SELECT * {{ STREAM <{OUT}> [RANGE 3s] {{ ?s :seen ?n }} STREAM <{STREAMS}s> [NOW] {{ ?t :p ?n }} }}",
+    f"SELECT * {{ STREAM <{OUT}> [NOW] {{ ?s :seen ?n }} STREAM <{STREAMS}s> [COUNT 1] {{ ?t :p ?m }} }}",
+]
+FEEDERS = [
+    ("ISTREAM", "[RANGE 2s]"),
+    ("ISTREAM", "[RANGE 4s STEP 2s]"),
+    ("RSTREAM", "[COUNT 2]"),
+    ("RSTREAM", "[RANGE 2s]"),
+    ("RSTREAM", "[RANGE 3s STEP 1s]"),
+]
+
+
+def elements() -> list[Element]:
+    rows = [
+        (0, "a", 1),
+        (0, "b", 1),
+        (1, "a", 2),
+        (1, "a", 1),
+        (3, "b", 2),
+        (3, "c", 1),
+        (3, "a", 1),
+        (4, "a", 5),
+        (9, "b", 1),
+    ]
+    return [
+        Element(time * SECOND, URIRef(STREAMS + "s"), ((traces.term(s), traces.term("p"), traces.term(str(n))),))
+        for time, s, n in rows
+    ]
+
+
+def feeder(output: str, window: str) -> str:
+    return f"{PREFIX}REGISTER {output} <{OUT}> AS {CONSTRUCT % (STREAMS + 's', window)}"
+
+
+def run_chain(texts: list[str], pushed: list[Element], batch: int | None, read: int = -1) -> list[harness.Result]:
+    """Results of one of the queries, the last one by default."""
+    engine = cqels_py.Engine(batch=batch or len(pushed) or 1)
+    queries = [engine.register(text, changelog=place == len(texts) - 1) for place, text in enumerate(texts)]
+    delivered: list[harness.Result] = []
+    queries[read].subscribe(lambda result: delivered.append(harness._result(result)))
+    for element in pushed:
+        engine.push(str(element.stream), list(element.triples), time=element.time)
+    engine.finish()
+    return delivered
+
+
+def check_chain(first: str, second: str, pushed: list[Element]) -> None:
+    asked = harness.parse(first)
+    made = naive_chains.constructed(asked, pushed, OUT)
+    expected = harness.expected_changes(
+        harness.parse(second), naive_chains.merged(pushed, made), None, Output.CHANGELOG
+    )
+    for batch in (1, 3, None):
+        harness.check_equal(expected, run_chain([first, second], pushed, batch), f"batch {batch}")
+
+
+@pytest.mark.parametrize("reader", range(len(READERS)))
+@pytest.mark.parametrize(("output", "window"), FEEDERS)
+def test_a_query_reads_what_another_constructs(output: str, window: str, reader: int) -> None:
+    check_chain(feeder(output, window), PREFIX + READERS[reader], elements())
+
+
+@FEW
+@given(scenarios({"join", "filter", "distinct"}, {"range", "count"}, most_elements=10), st.sampled_from(READERS[:3]))
+def test_drawn_queries_feed(scenario: Scenario, reader: str) -> None:
+    text = scenario.texts[Dialect.CQELS_QL]
+    body = text[text.index("WHERE") :]
+    asked = harness.parse(text)
+    if len(asked.variables) < 2 or "@ :at" in text:
+        reject()
+    one, other = asked.variables[:2]
+    prologue = text[: text.index("SELECT")]
+    first = f"{prologue} REGISTER ISTREAM <{OUT}> AS CONSTRUCT {{ ?{one} :seen ?{other} }} {body}"
+    try:
+        check_chain(first, PREFIX + reader, list(scenario.elements))
+    except UnsupportedQuery:
+        reject()
+
+
+def test_three_in_a_row_in_any_order_of_registration() -> None:
+    last = URIRef(f"{EX}last")
+    template = f"REGISTER RSTREAM <{last}> AS CONSTRUCT {{ ?s :again ?n }}"
+    middle = f"{PREFIX}{template} {{ STREAM <{OUT}> [COUNT 2] {{ ?s :seen ?n }} }}"
+    end = f"{PREFIX}SELECT ?s ?n {{ STREAM <{last}> [RANGE 2s] {{ ?s :again ?n }} }}"
+    first = feeder("ISTREAM", "[RANGE 2s]")
+    once = naive_chains.constructed(harness.parse(first), elements(), OUT)
+    twice = naive_chains.constructed(harness.parse(middle), [element for _, element in once], last)
+    expected = harness.expected_changes(harness.parse(end), [element for _, element in twice])
+    for batch in (1, 3, None):
+        for texts, read in (([first, middle, end], 2), ([end, middle, first], 0)):
+            engine = cqels_py.Engine(batch=batch or 100)
+            queries = [engine.register(text) for text in texts]
+            for element in elements():
+                engine.push(str(element.stream), list(element.triples), time=element.time)
+            engine.finish()
+            harness.check_equal(expected, [harness._result(result) for result in queries[read].results()])
+
+
+def test_other_streams_of_the_reader_move_the_time_on() -> None:
+    """What expires in the feeding query is said before its reader sees something later on another stream."""
+    first = f"{PREFIX}REGISTER RSTREAM <{OUT}> AS {CONSTRUCT % (STREAMS + 's', '[RANGE 2s]')}"
+    second = (
+        f"{PREFIX}SELECT * {{ STREAM <{OUT}> [COUNT 1] {{ ?s :seen ?n }} STREAM <{STREAMS}t> [NOW] {{ ?t :q ?m }} }}"
+    )
+    source = [
+        (0, "s", "a p 1"),
+        (1, "s", "b p 1"),
+        (10, "t", "x q 1"),
+        (10, "s", "c p 1"),
+        (11, "t", "x q 2"),
+    ]
+    pushed = [
+        Element(t * SECOND, URIRef(STREAMS + name), (tuple(map(traces.term, triple.split())),))  # type: ignore[arg-type]
+        for t, name, triple in source
+    ]
+    told = {
+        batch: [(r.time, r.sign, r.mapping) for r in run_chain([first, second], pushed, batch)]
+        for batch in (1, 2, 3, None)
+    }
+    assert told[1] == told[2] == told[3] == told[None]
+    joined = [
+        (time // SECOND, str(dict(mapping)[harness.Variable("s")])[-1]) for time, sign, mapping in told[1] if sign > 0
+    ]
+    # At 2 s the answer is b alone, at 10 c, which comes after the other stream's element.
+    assert joined == [(10, "b"), (10, "c"), (11, "c")]
+
+
+def test_an_update_of_static_data_feeds_too() -> None:
+    engine = cqels_py.Engine()
+    name = (URIRef(EX + "a"), URIRef(EX + "name"), Literal("A"))
+    first = engine.register(
+        f"{PREFIX}REGISTER ISTREAM <{OUT}> AS CONSTRUCT {{ ?s :seen ?n }} {{ STREAM <{STREAMS}s> [ALL] {{ ?s :p ?x }} ?s :name ?n }}"
+    )
+    second = engine.register(PREFIX + READERS[0])
+    engine.push(STREAMS + "s", [(URIRef(EX + "a"), URIRef(EX + "p"), Literal(1))], time=5)
+    first.update_static(static=[[name]])
+    assert [(result.time, str(result.bindings["n"])) for result in second.results()] == [(5, "A")]
+
+
+def test_connected_by_hand() -> None:
+    engine = cqels_py.Engine()
+    first = engine.register(PREFIX + CONSTRUCT % (STREAMS + "s", "[RANGE 2s]"))
+    second = engine.register(PREFIX + READERS[0])
+    engine.connect(first, str(OUT))
+    engine.push(STREAMS + "s", [(URIRef(EX + "a"), URIRef(EX + "p"), Literal(1))], time=5)
+    assert [result.bindings["n"] for result in second.results()] == [Literal(1)]
+    engine.unregister(first)
+    engine.push(str(OUT), [(URIRef(EX + "b"), URIRef(EX + "seen"), Literal(2))], time=6)
+    assert [result.bindings["n"] for result in second.results()] == [Literal(2)]
+
+
+def test_blank_nodes_of_a_template_are_new_for_each_solution() -> None:
+    engine = cqels_py.Engine()
+    template = f"REGISTER ISTREAM <{OUT}> AS CONSTRUCT {{ _:x :about ?s . _:x :seen ?n }}"
+    engine.register(f"{PREFIX}{template} {{ STREAM <{STREAMS}s> [RANGE 9s] {{ ?s :p ?n }} }}")
+    query = engine.register(f"{PREFIX}SELECT * {{ STREAM <{OUT}> [ALL] {{ ?x :about ?s ; :seen ?n }} }}")
+    a, b, p = URIRef(EX + "a"), URIRef(EX + "b"), URIRef(EX + "p")
+    engine.push(STREAMS + "s", [(a, p, Literal(1)), (b, p, Literal(2))], time=5)
+    engine.push(STREAMS + "s", [(a, p, Literal(1))], time=6)
+    found = list(query.results())
+    assert [(r.bindings["s"], r.bindings["n"]) for r in found] == [(a, Literal(1)), (b, Literal(2)), (a, Literal(1))]
+    assert len({r.bindings["x"] for r in found}) == 3
+    assert all(isinstance(r.bindings["x"], BNode) for r in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "changelog", "message"),
+    [
+        (
+            f"{PREFIX}REGISTER ISTREAM <{OUT}> AS SELECT ?s {{ STREAM <{STREAMS}s> [NOW] {{ ?s :p ?n }} }}",
+            False,
+            "SELECT query",
+        ),
+        (feeder("DSTREAM", "[RANGE 2s]"), False, "the DSTREAM of a query"),
+        (feeder("ISTREAM", "[RANGE 2s]"), True, "the CHANGELOG of a query"),
+        (
+            f"{PREFIX}REGISTER ISTREAM <{OUT}> AS CONSTRUCT {{ ?s :seen ?n }} {{ STREAM <{OUT}> [RANGE 2s] {{ ?s :seen ?n }} }}",
+            False,
+            "in a circle",
+        ),
+    ],
+)
+def test_what_cannot_feed_is_refused(text: str, changelog: bool, message: str) -> None:
+    engine = cqels_py.Engine()
+    reader = engine.register(PREFIX + READERS[0])
+    with pytest.raises(UsageError, match=message):
+        engine.register(text, changelog=changelog)
+    # What was refused leaves no trace.
+    engine.push(str(OUT), [(URIRef(EX + "b"), URIRef(EX + "seen"), Literal(2))], time=6)
+    assert len(list(reader.results())) == 1
+
+
+def test_a_fed_stream_has_its_own_time() -> None:
+    engine = cqels_py.Engine()
+    engine.register(feeder("ISTREAM", "[RANGE 2s]"))
+    with pytest.raises(UsageError, match="leave out @"):
+        engine.register(f"{PREFIX}SELECT * {{ STREAM <{OUT}> [RANGE 2s] @ :when {{ ?s :seen ?n }} }}")
+
+
+# --- from file to file --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format_", ["nquads", "trig"])
+def test_through_files_it_is_the_same(format_: str, tmp_path: Path) -> None:
+    first, second = feeder("RSTREAM", "[RANGE 2s]"), PREFIX + READERS[1]
+    cells = [[str(e.time), *(term.n3() for term in triple)] for e in elements() for triple in e.triples]
+    source = tmp_path / "s.tsv"
+    source.write_text("\n".join(map("\t".join, [["time", "subject", "predicate", "object"], *cells])) + "\n")
+    made = tmp_path / ("made.nq" if format_ == "nquads" else "made.trig")
+    options = ["--stream", f"{STREAMS}s={source}", "--format", format_, "--output", str(made)]
+    assert main(["run", "-q", first, *options]) == 0
+    engine = cqels_py.Engine()
+    query = engine.register(second)
+    engine.run({str(OUT): str(made)})
+    found = [harness._result(result) for result in query.results()]
+    assert found == [result for result in run_chain([first, second], elements(), 1) if result.sign > 0]
+
+
+def test_through_a_pipe(tmp_path: Path) -> None:
+    source = tmp_path / "s.csv"
+    source.write_text('time,subject,predicate,object\n1000000,<http://ex.org/a>,<http://ex.org/p>,"""1"""\n')
+    run = [sys.executable, "-m", "cqels_py", "run"]
+    environment = {**os.environ, "COLUMNS": "80"}
+    first = subprocess.Popen(
+        [*run, "-q", feeder("ISTREAM", "[RANGE 2s]"), "--stream", f"{STREAMS}s={source}"],
+        stdout=subprocess.PIPE, env=environment,
+    )  # fmt: skip
+    finished = subprocess.run(
+        [*run, "-q", PREFIX + READERS[0], "--stream", f"{OUT}=-", "--format", "csv"],
+        stdin=first.stdout, capture_output=True, text=True, env=environment, check=True,
+    )  # fmt: skip
+    assert first.wait() == 0
+    assert finished.stdout.splitlines() == ["time,sign,s,n", "1970-01-01T00:00:01Z,+,http://ex.org/a,1"]
