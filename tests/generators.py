@@ -25,6 +25,7 @@ from rdflib import XSD, URIRef
 from cqels_py.algebra.nodes import Dialect
 from tests import traces
 from tests.clauses import CLAUSES
+from tests.drawn_modifiers import MODIFIERS, any_slice, sampled, timed
 from tests.drawn_windows import C_SPARQL_WINDOWS, RSP_QL_WINDOWS, TIME, WINDOWS, WindowUse, draw_use
 from tests.naive import Element, Static
 from tests.naive_algebra import Triple
@@ -40,6 +41,7 @@ FEATURES = frozenset(
         *("join", "filter", "aggregate", "distinct", "minus", "not_exists", "union", "bind", "static"),
         *("optional", "path", "order", "subquery", "values", "graph", "ask"),
         *CLAUSES,
+        *MODIFIERS,
     }
 )
 
@@ -266,6 +268,7 @@ class DrawnQuery:
             if self.wants(feature):
                 parts.append(clause())
         parts += [clause(self) for feature, clause in CLAUSES.items() if self.wants(feature)]
+        parts += [timed(self)] if self.wants("now") else []
         return "\n  ".join(parts)
 
     def shared_node(self) -> str:
@@ -344,12 +347,13 @@ class DrawnQuery:
         body_variables = self.visible()
         if self.wants("ask", 30):
             return "ASK", ""
-        if "aggregate" in self.features:
+        if self.features & {"aggregate", "samples"}:
             return self.grouped()
         count = self.draw(st.integers(1, max(1, len(body_variables))))
         columns = body_variables[:count] if body_variables else ["*"]
         distinct = "DISTINCT " if self.wants("distinct", 100) else ""
-        return f"SELECT {distinct}{' '.join(columns)}", self.order(columns)
+        hidden = [] if distinct or columns == ["*"] else body_variables[count:]
+        return f"SELECT {distinct}{' '.join(columns)}", self.order(columns, hidden)
 
     def grouped(self) -> tuple[str, str]:
         keys = [name for name in self.visible()[:3] if self.chance(40)][:2]
@@ -363,6 +367,8 @@ class DrawnQuery:
         return f"SELECT {distinct}{' '.join(columns)}", f"{after}\n{self.order([*keys, *names])}"
 
     def aggregate(self) -> str:
+        if self.wants("samples"):
+            return sampled(self)
         numbers = self.known(*NUMERIC)
         forms = ["COUNT(*)", *(f"COUNT({name})" for name in self.visible()[-1:])]
         forms += [f"COUNT(DISTINCT {name})" for name in self.visible()[:1]]
@@ -373,8 +379,10 @@ class DrawnQuery:
         forms += [f"GROUP_CONCAT({name}; SEPARATOR=',')" for name in self.known("str")[:1]]
         return self.pick(forms)
 
-    def order(self, columns: list[str]) -> str:
-        """A total order of the rows, so that LIMIT is determined."""
+    def order(self, columns: list[str], hidden: Sequence[str] = ()) -> str:
+        """A total order of the rows, so that LIMIT is determined; or any slice."""
+        if columns != ["*"] and self.wants("slice"):
+            return any_slice(self, columns, hidden)
         if not self.wants("order", 100) or columns == ["*"]:
             return ""
         keys = [f"DESC({name})" if self.chance(40) else name for name in self.draw(st.permutations(columns))]

@@ -14,13 +14,14 @@ from rdflib import BNode, Literal, URIRef, Variable
 
 from cqels_py.algebra.nodes import ContinuousQuery, Dialect
 from tests import harness, naive, naive_values
+from tests.drawn_modifiers import MODIFIERS
 from tests.generators import FEATURES, FEW, RSP_QL_WINDOWS, Scenario, scenarios
 from tests.naive import Mapping, Static
 from tests.naive_algebra import Triple
 from tests.naive_values import ExpressionError, Term
 from tests.test_generators import plain_sparql
 
-SHARED = FEATURES - {"graph"}
+SHARED = FEATURES - {"graph"} - MODIFIERS
 
 
 def _term(term: Term) -> Any:
