@@ -1,0 +1,261 @@
+"""RDFS entailment by rewriting: a triple pattern also asks for the triples from which, with the ontology, its own follow.
+
+The ontology is what the static default graph says with rdfs:subClassOf, rdfs:subPropertyOf, rdfs:domain and rdfs:range when
+the query is registered. A graph or window then counts as the RDF graph of its own triples and of all that follows from each of
+them; a triple that follows from several is there once. Hierarchies are transitive in the static default graph; axiomatic
+triples and reflexive ones (every class is a subclass of itself) are not added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+
+from rdflib import RDF, RDFS, Literal, URIRef, Variable
+from rdflib.term import Node as Term
+
+from cqels_py.algebra.nodes import (
+    BGP,
+    Call,
+    Constant,
+    ContinuousQuery,
+    Distinct,
+    Extend,
+    Filter,
+    Graph,
+    NaryJoin,
+    Path,
+    PathAlternative,
+    PathInverse,
+    PathNegated,
+    PathPattern,
+    PathRepeat,
+    PathSequence,
+    Pattern,
+    Project,
+    TermOrVariable,
+    TriplePattern,
+    Union,
+    Values,
+    VariableRef,
+    Window,
+    WindowVariable,
+)
+from cqels_py.errors import UnsupportedQuery
+from cqels_py.optimizer.traverse import map_children
+
+Above = Mapping[Term, tuple[Term, ...]]
+SCHEMA = (RDFS.subClassOf, RDFS.subPropertyOf, RDFS.domain, RDFS.range)
+
+
+@dataclass(frozen=True, slots=True)
+class Ontology:
+    """All that is above each class and property, and which classes a property's subjects and objects then have."""
+
+    classes: Above
+    properties: Above
+    domains: Above
+    ranges: Above
+
+    @staticmethod
+    def of(triples: Iterable[tuple[Term, Term, Term]]) -> Ontology:
+        """From the triples of a schema; others do not matter."""
+        said: dict[Term, dict[Term, list[Term]]] = {predicate: {} for predicate in SCHEMA}
+        for subject, predicate, object_ in triples:
+            if predicate in said:
+                said[predicate].setdefault(subject, []).append(object_)
+        classes = _closure(said[RDFS.subClassOf])
+        properties = _closure(said[RDFS.subPropertyOf])
+        return Ontology(
+            classes,
+            properties,
+            _inherited(said[RDFS.domain], properties, classes),
+            _inherited(said[RDFS.range], properties, classes),
+        )
+
+    def below(self, term: Term, above: Above) -> list[Term]:
+        """The classes or properties that have `term` above them."""
+        return [lower for lower, uppers in above.items() if term in uppers and lower != term]
+
+
+def _closure(direct: Mapping[Term, list[Term]]) -> dict[Term, tuple[Term, ...]]:
+    found: dict[Term, tuple[Term, ...]] = {}
+    for term in direct:
+        reached: dict[Term, None] = {}
+        waiting = list(direct[term])
+        while waiting:
+            upper = waiting.pop()
+            if upper not in reached:
+                reached[upper] = None
+                waiting += direct.get(upper, [])
+        found[term] = tuple(sorted(reached))
+    return found
+
+
+def _inherited(said: Mapping[Term, list[Term]], properties: Above, classes: Above) -> dict[Term, tuple[Term, ...]]:
+    found: dict[Term, tuple[Term, ...]] = {}
+    for property_ in dict.fromkeys([*said, *properties]):
+        direct = [c for p in (property_, *properties.get(property_, ())) for c in said.get(p, [])]
+        every = {upper for c in direct for upper in (c, *classes.get(c, ()))}
+        if every:
+            found[property_] = tuple(sorted(every))
+    return found
+
+
+def entail(query: ContinuousQuery, ontology: Ontology) -> ContinuousQuery:
+    """The query over what its windows and static graphs entail. Its windows are RDF graphs, whatever the dialect.
+
+    Raises UnsupportedQuery for property paths that would need the classes of a node.
+    """
+    rewriting = _Rewriting(ontology)
+    return replace(query, pattern=rewriting.rewrite(query.pattern, static=True), bag_windows=False)
+
+
+class _Rewriting:
+    def __init__(self, ontology: Ontology) -> None:
+        self._ontology = ontology
+        self._numbers = count(1)
+
+    def rewrite(self, pattern: Pattern, *, static: bool) -> Pattern:
+        """`static`: the active graph is the static default graph, where the hierarchies themselves are."""
+        match pattern:
+            case BGP(triples):
+                return self._basic(triples, static)
+            case PathPattern(subject, path, object_):
+                return PathPattern(subject, self._path(path), object_)
+            case Window() | WindowVariable() | Graph():
+                return map_children(pattern, self._rewriter(static=isinstance(pattern, Window) and pattern.with_static))
+            case _:
+                return map_children(pattern, self._rewriter(static=static))
+
+    def _rewriter(self, *, static: bool) -> Callable[[Pattern], Pattern]:
+        return lambda pattern: self.rewrite(pattern, static=static)
+
+    def _basic(self, triples: tuple[TriplePattern, ...], static: bool) -> Pattern:
+        plain: list[TriplePattern] = []
+        parts: list[Pattern] = []
+        for triple in triples:
+            ways = list(self._ways(triple, static))
+            if len(ways) == 1:
+                plain.append(triple)
+            else:
+                parts.append(Distinct(Project(Union(tuple(ways)), _variables(triple))))
+        if plain or not parts:
+            parts.insert(0, BGP(tuple(plain)))
+        return parts[0] if len(parts) == 1 else NaryJoin(tuple(parts))
+
+    def _ways(self, triple: TriplePattern, static: bool) -> Iterator[Pattern]:
+        """Patterns whose solutions together, each once, are those of the triple pattern; the first is itself."""
+        yield BGP((triple,))
+        subject, predicate, object_ = triple.subject, triple.predicate, triple.object
+        if isinstance(predicate, Variable):
+            yield from self._any_property(subject, predicate, object_)
+            for way in self._types(subject, object_):
+                yield from self._bound(way, predicate, RDF.type)
+            if static:
+                for hierarchy in (RDFS.subClassOf, RDFS.subPropertyOf):
+                    for way in self._hierarchy(subject, hierarchy, object_):
+                        yield from self._bound(way, predicate, hierarchy)
+            return
+        for lower in self._ontology.below(predicate, self._ontology.properties):
+            yield BGP((TriplePattern(subject, lower, object_),))
+        if predicate == RDF.type:
+            yield from self._types(subject, object_)
+        elif static:
+            yield from self._hierarchy(subject, predicate, object_)
+
+    def _any_property(self, subject: TermOrVariable, predicate: Variable, object_: TermOrVariable) -> Iterator[Pattern]:
+        for lower, uppers in self._ontology.properties.items():
+            for upper in uppers:
+                if upper != lower:
+                    yield from self._bound(BGP((TriplePattern(subject, lower, object_),)), predicate, upper)
+
+    def _types(self, subject: TermOrVariable, object_: TermOrVariable) -> Iterator[Pattern]:
+        """What makes the subject an instance of the object, but for its own rdf:type triple."""
+        ontology = self._ontology
+        kinds: list[tuple[Pattern, tuple[Term, ...]]] = [
+            (BGP((TriplePattern(subject, RDF.type, lower),)), uppers) for lower, uppers in ontology.classes.items()
+        ]
+        for property_, classes in ontology.domains.items():
+            kinds.append((BGP((TriplePattern(subject, property_, self._fresh()),)), classes))
+        for property_, classes in ontology.ranges.items():
+            if not isinstance(subject, Literal):
+                kinds.append((_no_literal(BGP((TriplePattern(self._fresh(), property_, subject),)), subject), classes))
+        for way, classes in kinds:
+            for class_ in classes:
+                if isinstance(object_, Variable):
+                    yield from self._bound(way, object_, class_)
+                elif object_ == class_:
+                    yield way
+
+    def _hierarchy(self, subject: TermOrVariable, predicate: Term, object_: TermOrVariable) -> Iterator[Pattern]:
+        above = {RDFS.subClassOf: self._ontology.classes, RDFS.subPropertyOf: self._ontology.properties}.get(predicate)
+        for lower, uppers in (above or {}).items():
+            for upper in uppers:
+                found: dict[Variable, Term] = {}
+                if all(
+                    found.setdefault(position, term) == term if isinstance(position, Variable) else position == term
+                    for position, term in ((subject, lower), (object_, upper))
+                ):
+                    yield Values(tuple(found), (tuple(found.values()),))
+
+    def _bound(self, way: Pattern, variable: Variable, term: Term) -> Iterator[Pattern]:
+        """The pattern with a variable bound to the term: where it occurs in the pattern itself, it must have that value."""
+        if variable in _pattern_variables(way):
+            yield NaryJoin((way, Values((variable,), ((term,),))))
+        else:
+            yield Extend(way, variable, Constant(term))
+
+    def _fresh(self) -> Variable:
+        return Variable(f"_:entailed{next(self._numbers)}")
+
+    def _path(self, path: Path) -> Path:
+        match path:
+            case PathInverse(inner):
+                return PathInverse(self._path(inner))
+            case PathSequence(parts):
+                return PathSequence(tuple(map(self._path, parts)))
+            case PathAlternative(parts):
+                return PathAlternative(tuple(map(self._path, parts)))
+            case PathRepeat(inner):
+                return replace(path, path=self._path(inner))
+            case PathNegated():
+                raise UnsupportedQuery(
+                    "a negated property set !(…) under RDFS entailment is not supported: name the properties"
+                )
+            case _:
+                return self._step(path)
+
+    def _step(self, step: URIRef) -> Path:
+        if step == RDF.type:
+            raise UnsupportedQuery("rdf:type inside a repeated property path is not supported under RDFS entailment")
+        below = [lower for lower in self._ontology.below(step, self._ontology.properties) if isinstance(lower, URIRef)]
+        return PathAlternative((step, *below)) if below else step
+
+
+def _no_literal(pattern: Pattern, position: TermOrVariable) -> Pattern:
+    """A literal is no subject: what rdfs:range says of it is no triple."""
+    if not isinstance(position, Variable):
+        return pattern
+    return Filter(pattern, Call("!", (Call("ISLITERAL", (VariableRef(position),)),)))
+
+
+def _variables(triple: TriplePattern) -> tuple[Variable, ...]:
+    positions = (triple.subject, triple.predicate, triple.object)
+    return tuple(dict.fromkeys(position for position in positions if isinstance(position, Variable)))
+
+
+def _pattern_variables(way: Pattern) -> set[Variable]:
+    match way:
+        case BGP(triples):
+            return {variable for triple in triples for variable in _variables(triple)}
+        case Filter(inner) | Extend(inner):
+            extra = {way.variable} if isinstance(way, Extend) else set()
+            return _pattern_variables(inner) | extra
+        case Values(variables):
+            return set(variables)
+        case NaryJoin(parts):
+            return set().union(*(_pattern_variables(part) for part in parts))
+        case _:
+            raise AssertionError(way)
