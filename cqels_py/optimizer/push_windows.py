@@ -3,7 +3,8 @@
     Window(w, Filter(Join(BGP a, BGP b), c))  →  Filter(Join(Window(w, BGP a), Window(w, BGP b)), c)
 
 Patterns inside EXISTS are asked of the same window, as SPARQL has it for the active graph. The same holds for GRAPH, but for
-GRAPH ?g only where it makes no difference that ?g is bound inside already and not, as SPARQL has it, around the whole group.
+GRAPH ?g only where it makes no difference that ?g is bound inside already and not, as SPARQL has it, around the whole group;
+elsewhere see graph_by_graph.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from cqels_py.algebra.nodes import (
     WindowVariable,
 )
 from cqels_py.algebra.variables import certain_variables, exists_patterns
+from cqels_py.optimizer.graph_by_graph import graph_by_graph
 from cqels_py.optimizer.traverse import map_children
 
 
@@ -44,11 +46,16 @@ def push_windows(pattern: Pattern) -> Pattern:
     """
     match pattern:
         case Graph(Variable() as name, inner) if not _may_bind_inside(inner, name):
-            return replace(pattern, pattern=push_windows(inner))
+            return graph_by_graph(inner, name, _pushed) or replace(pattern, pattern=push_windows(inner))
         case Window() | Graph():
             return _push(pattern, pattern.pattern)
         case _:
             return map_children(pattern, push_windows)
+
+
+def _pushed(graph: Graph) -> Pattern | None:
+    assert isinstance(graph.name, Variable)
+    return _push(graph, graph.pattern) if _may_bind_inside(graph.pattern, graph.name) else None
 
 
 def _push(around: Window | Graph, pattern: Pattern) -> Pattern:

@@ -20,7 +20,7 @@ def refusal(pattern: Pattern) -> str:
     if isinstance(pattern, Graph) and isinstance(pattern.name, Variable) and type(pattern.pattern) not in _NAMES:
         return (
             f"the group inside GRAPH ?{pattern.name} is more than can be asked of all graphs at once: name the graph, or leave "
-            "only triple patterns, UNION, OPTIONAL and filters inside, without the variable"
+            "only triple patterns, UNION, OPTIONAL, filters and subqueries with neither LIMIT nor a group without keys inside"
         )
     inner = pattern.pattern if isinstance(pattern, Window | Graph) else pattern
     found = _NAMES.get(type(inner))

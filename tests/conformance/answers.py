@@ -42,9 +42,7 @@ def differences(
     """
     if expected.boolean != actual.boolean:
         return f"expected {expected.boolean}, got {actual.boolean}"
-    rows = [_plain(row, expected.variables) for row in actual.rows] if expected.plain else actual.rows
-    if expected.by_value:
-        computed |= {name for row in expected.rows for name in row}
+    rows, computed = _comparable(expected, actual, computed)
     wanted = _reduced(expected.rows, rows) if reduced else expected.rows
     if _same(wanted, rows, computed):
         return None
@@ -53,8 +51,17 @@ def differences(
 
 def out_of_order(expected: Answer, actual: Answer, keys: Sequence[str], computed: frozenset[str]) -> str | None:
     """What is wrong with the order of the actual rows by these variables, None if nothing."""
-    wanted, got = ([[_key(row, key, computed) for key in keys] for row in each.rows] for each in (expected, actual))
-    return None if wanted == got else "\n".join(["expected order", *_shown(expected.rows), "got", *_shown(actual.rows)])
+    rows, computed = _comparable(expected, actual, computed)
+    wanted, got = ([[_key(row, key, computed) for key in keys] for row in each] for each in (expected.rows, rows))
+    return None if wanted == got else "\n".join(["expected order", *_shown(expected.rows), "got", *_shown(rows)])
+
+
+def _comparable(expected: Answer, actual: Answer, computed: frozenset[str]) -> tuple[Sequence[Row], frozenset[str]]:
+    """The actual rows in the form of the expected ones, and the variables to compare by value."""
+    rows = [_plain(row, expected.variables) for row in actual.rows] if expected.plain else actual.rows
+    if expected.by_value:
+        computed |= {name for row in expected.rows for name in row}
+    return rows, computed
 
 
 def _reduced(expected: Sequence[Row], actual: Sequence[Row]) -> list[Row]:

@@ -7,14 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, TypeAlias
 
-import pytest
 from rdflib import BNode, Graph, Literal, URIRef, Variable
 from rdflib.term import Node
 
 from cqels_py.algebra import nodes
-from cqels_py.errors import UnsupportedQuery
 from tests import harness, naive
-from tests.conformance import skips
 from tests.conformance.answers import Answer, Row, differences, out_of_order
 from tests.conformance.results import graph_answer
 from tests.conformance.windows import HOUR, at_once, continuous, one_by_one
@@ -102,16 +99,6 @@ CHECKS: dict[str, Callable[[Asked], None]] = {
     "static": check_static,
     "oracle": check_oracle,
 }
-
-
-def attempt(check: Callable[[Asked], None], asked: Asked) -> None:
-    """Run a check; what the engine cannot do yet is an expected failure."""
-    try:
-        check(asked)
-    except UnsupportedQuery as refused:
-        if any(words in refused.message for words in skips.NOT_YET):
-            pytest.xfail(refused.message)
-        raise
 
 
 # --- answers ------------------------------------------------------------------------------------------------------------

@@ -37,15 +37,10 @@ REFUSED: dict[str, str] = {
 """Queries that the engine refuses to register, with UnsupportedQuery."""
 
 
-NOT_YET = (
-    "ORDER BY without LIMIT",
-    "OFFSET without LIMIT",
-    "the aggregate SAMPLE",
-    "the aggregate GROUP_CONCAT",
-    "NOW()",
-    "Project is not supported",
-)
-"""What the engine says where it cannot do something yet."""
+_MIXED = "SPARQL leaves open how numbers and strings are ordered"
+
+ORDER_OPEN: dict[str, str] = {"functions/plus-1": _MIXED, "functions/plus-2": _MIXED}
+"""Tests whose answer is right, but may be in another order than the expected one."""
 
 
 def reason(name: str, table: dict[str, str]) -> str | None:

@@ -16,7 +16,7 @@ from tests.conformance import manifest, skips
 from tests.conformance.files import iri_of, path_of, read_graph
 from tests.conformance.manifest import Case
 from tests.conformance.results import read_answer
-from tests.conformance.running import CHECKS, Asked, Graphs, attempt, check_order, order_keys
+from tests.conformance.running import CHECKS, Asked, Graphs, check_order, order_keys
 from tests.conformance.windows import continuous
 
 CASES = [case for case in manifest.of_kinds(manifest.EVALUATION) if not skips.reason(case.name, skips.SKIPPED)]
@@ -32,17 +32,19 @@ def test_evaluation(case: Case, check: str) -> None:
         with pytest.raises(UnsupportedQuery):
             compile_query(asked.continuous_text)
     else:
-        attempt(CHECKS[check], asked)
+        CHECKS[check](asked)
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES if "ORDER" in case.text.upper()])
 def test_order(case: Case) -> None:
     asked = _asked(case)
+    if why := skips.reason(case.name, skips.ORDER_OPEN):
+        pytest.skip(why)
     if not asked.expected.ordered:
         pytest.skip("the expected answer is in no order")
     if not order_keys(harness.parse(asked.continuous_text)):
         pytest.skip("ordered by what is not selected")
-    attempt(check_order, asked)
+    check_order(asked)
 
 
 @cache

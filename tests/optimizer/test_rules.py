@@ -51,8 +51,6 @@ UNTOUCHED = {
     "push_windows": [
         "graphs-over-groups",
         "graphs-over-unrelated-minus",
-        "graphs-whose-variable-is-in-exists",
-        "graphs-whose-variable-is-seen",
         "windows-in-union",
     ],
     "flatten_joins": ["filters-over-slices", "windows-in-union"],
