@@ -58,12 +58,13 @@ def division_of(plan: Plan) -> Division:
     reasons = []
     for name in sorted(common, key=lambda name: name not in plan.variables):
         if name not in plan.variables:
-            reasons.append(f"?{name} is no variable of the results")
+            nameless = "no variable of the results is in every triple pattern over a stream"
+            reasons.append(nameless if name.startswith("_:") else f"?{name} is no variable of the results")
         elif obstacle := _obstacle(plan.root, name):
             reasons.append(obstacle)
         else:
             return Division(name)
-    return Division(None, "; ".join(reasons))
+    return Division(None, "; ".join(dict.fromkeys(reasons)))
 
 
 def scans_of(node: Node) -> Iterator[Scan]:
@@ -96,7 +97,16 @@ def _obstacle(node: Node, variable: str) -> str | None:
             if variable not in key:
                 return f"{node.word} does not compare ?{variable}"
             children = (left, right)
-        case UnionRows() | GroupRows() | FilterRows() | ExtendRows() | ProjectRows() | DistinctRowsOf() | Shared() | NumberRows():
+        case (
+            UnionRows()
+            | GroupRows()
+            | FilterRows()
+            | ExtendRows()
+            | ProjectRows()
+            | DistinctRowsOf()
+            | Shared()
+            | NumberRows()
+        ):
             children = inputs_of(node)
         case _:
             return f"{type(node).__name__} is not divided"

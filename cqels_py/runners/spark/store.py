@@ -48,11 +48,10 @@ class _File:
 
 
 class PartStore(Generic[State]):
-    """Loads and saves the state of one part. `least`: bytes of inputs that are worth a snapshot."""
+    """Loads and saves the state of one part."""
 
-    def __init__(self, folder: Path, part: int, least: int = _LEAST) -> None:
+    def __init__(self, folder: Path, part: int) -> None:
         self._folder = folder / str(part)
-        self._least = least
 
     def begin(self, state: State) -> None:
         """Write the state before the first batch, unless there is one."""
@@ -106,7 +105,7 @@ class PartStore(Generic[State]):
                 file.path.unlink(missing_ok=True)
         snapshots = self._files("snapshot")
         since = sum(file.size for file in self._files("input") if file.batch > snapshots[-1].batch)
-        if since > max(self._least, snapshots[-1].size):
+        if _outweighs(since, snapshots[-1].size):
             self._save_snapshot(batch, state)
             self._drop_before(snapshots[-1].batch)
         return name
@@ -144,6 +143,11 @@ class PartStore(Generic[State]):
             return (self._folder / "statistics.json").read_text()
         except FileNotFoundError:
             return None
+
+
+def _outweighs(inputs: int, snapshot: int) -> bool:
+    """Are so many bytes of inputs worth another snapshot, if the last one has so many?"""
+    return inputs > max(_LEAST, snapshot)
 
 
 def write_checked(path: Path, data: bytes) -> None:

@@ -1,0 +1,303 @@
+"""The state of a query on Spark survives whatever happens to it, or it is said what happened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.errors import RunError, UsageError
+from cqels_py.runners.spark import stage, store
+from cqels_py.runners.spark.store import PartStore
+from cqels_py.spark import prepare, statistics
+from tests.naive import Static
+from tests.runners.spark import simulation
+from tests.runners.spark.simulation import Answers, Cluster, counted, rows_of
+from tests.runners.spark.test_simulated import EX, STREAMS, drawn
+
+QUERY = f"""PREFIX : <{EX}> SELECT ?c (SUM(?v) AS ?n)
+WHERE {{ STREAM :s [RANGE 60us] {{ ?c :v ?v }} STREAM :t [COUNT 5] {{ ?c :w ?w }} }} GROUP BY ?c"""
+ELEMENTS = drawn(5, 40)
+BATCHES = 5
+
+
+@pytest.fixture
+def state() -> Iterator[Path]:
+    with simulation.scratch() as folder:
+        yield folder
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A snapshot after about every other micro-batch."""
+    monkeypatch.setattr(store, "_outweighs", lambda inputs, snapshot: inputs > 1_700)
+
+
+def begin(state: Path, parts: int = 1, **options: Any) -> Cluster:
+    job, _ = prepare(QUERY, state=state, partitions=parts, changelog=True, **options)
+    return Cluster(job, chance=0)
+
+
+def tasks(batch: int) -> list[Any]:
+    size = len(ELEMENTS) // BATCHES
+    piece = ELEMENTS[batch * size : (batch + 1) * size]
+    return [rows_of(piece, STREAMS, [f"g{batch}x{i}" for i in range(len(piece))])]
+
+
+def wanted() -> Answers:
+    from cqels_py.algebra.nodes import Output
+
+    return simulation.expected(QUERY, ELEMENTS, Static(), Output.CHANGELOG)
+
+
+def run(cluster: Cluster, first: int = 0, last: int = BATCHES) -> list[dict[str, Any]]:
+    return [row for batch in range(first, last) for row in cluster.run(batch, tasks(batch), final=batch == BATCHES - 1)]
+
+
+# --- crashes ----------------------------------------------------------------------------------------------------------
+
+
+class Crash(BaseException):
+    """The worker is gone; nothing in it can catch that."""
+
+
+class Disk:
+    """Counts what is done to files; the operation with the number `fatal` does not succeed, nor does any after it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.done = 0
+        self.fatal: int | None = None
+        for owner, name in ((Path, "open"), (Path, "rename"), (Path, "unlink"), (os, "fsync")):
+            monkeypatch.setattr(owner, name, self._counting(name, getattr(owner, name)))
+
+    def _counting(self, name: str, operation: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any, **options: Any) -> Any:
+            if self.fatal is not None and self.done >= self.fatal:
+                if name == "fsync" and self.done == self.fatal:
+                    tear(arguments[0])
+                self.done += 1
+                raise Crash
+            self.done += 1
+            return operation(*arguments, **options)
+
+        return counted
+
+
+def tear(descriptor: int) -> None:
+    """Half of what was written has reached the disk."""
+    size = os.fstat(descriptor).st_size
+    if os.path.isfile(f"/proc/self/fd/{descriptor}"):
+        os.ftruncate(descriptor, size // 2)
+
+
+@pytest.mark.usefixtures("often")
+def test_a_crash_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever operation on a file is the last one, the micro-batch is run again and nothing is lost or there twice."""
+    disk = Disk(monkeypatch)
+    expected, fatal, crashes = wanted(), 0, 0
+    while True:
+        with simulation.scratch() as state:
+            cluster = begin(state)
+            disk.done, disk.fatal = 0, fatal
+            rows: list[dict[str, Any]] = []
+            for batch in range(BATCHES):
+                try:
+                    rows += run(cluster, batch, batch + 1)
+                except Crash:
+                    crashes += 1
+                    disk.fatal = None
+                    rows += run(begin(state), batch, batch + 1)
+            assert counted(rows) == expected, f"after a crash at operation {fatal}"
+            if disk.fatal is not None:
+                break
+        fatal += 1
+    assert crashes == fatal > 30
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("fatal", range(8))
+def test_a_crash_while_the_state_is_laid_out(state: Path, fatal: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = Disk(monkeypatch)
+    disk.fatal = fatal
+    with pytest.raises(Crash):
+        begin(state, parts=2)
+    disk.fatal = None
+    assert counted(run(begin(state, parts=2))) == wanted()
+
+
+@pytest.mark.usefixtures("often")
+def test_a_micro_batch_that_is_run_again_gives_the_same(state: Path) -> None:
+    """Spark runs it again when it was stopped before it knew of its end."""
+    cluster, rows = begin(state, parts=2), []
+    for batch in range(BATCHES):
+        once = run(cluster, batch, batch + 1)
+        again = run(begin(state, parts=2), batch, batch + 1)
+        assert once == again
+        rows += again
+    assert counted(rows) == wanted()
+
+
+def test_a_failure_in_the_middle_leaves_nothing_half_done(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = begin(state)
+    cluster._chance = 1
+    rows = run(cluster, 0, 2)
+
+    def fail(self: Any, batch: Any) -> None:
+        # The elements are in the state already.
+        push(self, batch)
+        raise OSError("no more memory")
+
+    push = stage.LocalRunner.push
+    monkeypatch.setattr(stage.LocalRunner, "push", fail)
+    with pytest.raises(OSError, match="no more memory"):
+        run(cluster, 2, 3)
+    monkeypatch.setattr(stage.LocalRunner, "push", push)
+    assert counted(rows + run(cluster, 2)) == wanted()
+
+
+def test_a_state_in_memory_is_used_only_for_what_it_is_the_state_of(state: Path) -> None:
+    """Another worker has run a micro-batch in between."""
+    stale = begin(state)
+    stale._chance = 1
+    rows = run(stale, 0, 2)
+    kept = dict(stage._HOT)
+    stage._HOT.clear()
+    rows += run(begin(state), 2, 4)
+    stage._HOT.clear()
+    stage._HOT.update(kept)
+    assert counted(rows + run(stale, 4)) == wanted()
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def files(state: Path, kind: str) -> list[Path]:
+    return sorted((state / "0").glob(f"*.{kind}"), key=lambda path: int(path.name.rsplit("-", 1)[0]))
+
+
+@pytest.mark.usefixtures("often")
+def test_the_folder_does_not_grow_with_the_stream(state: Path) -> None:
+    run(begin(state))
+    assert len(files(state, "snapshot")) == 2
+    assert len(files(state, "input")) < BATCHES
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("damage", [lambda path: path.write_bytes(path.read_bytes()[:-9]), lambda path: path.unlink()])
+def test_the_snapshot_before_stands_in_for_one_that_is_damaged(state: Path, damage: Callable[[Path], None]) -> None:
+    rows = run(begin(state), 0, BATCHES - 1)
+    newest = files(state, "snapshot")[-1]
+    assert int(newest.name.rsplit("-", 1)[0]) > 0
+    damage(newest)
+    assert counted(rows + run(begin(state), BATCHES - 1)) == wanted()
+
+
+@pytest.mark.parametrize("content", [b"", b"abc", b"something else entirely"])
+def test_a_damaged_input_is_named(state: Path, content: bytes) -> None:
+    run(begin(state), 0, 3)
+    path = files(state, "input")[1]
+    path.write_bytes(content)
+    with pytest.raises(RunError, match=rf"{path.name} is damaged.*remove both the state and Spark's checkpoint"):
+        run(begin(state), 3, 4)
+
+
+def test_a_missing_input_is_named(state: Path) -> None:
+    run(begin(state), 0, 3)
+    files(state, "input")[1].unlink()
+    with pytest.raises(RunError, match="the input of micro-batch 1 is missing"):
+        run(begin(state), 3, 4)
+
+
+def test_a_state_that_was_removed_without_its_checkpoint(state: Path) -> None:
+    with pytest.raises(RunError, match="micro-batch 0 is missing.*remove both"):
+        run(begin(state), 3, 4)
+
+
+@pytest.mark.usefixtures("often")
+def test_a_checkpoint_that_was_removed_without_its_state(state: Path) -> None:
+    run(begin(state))
+    with pytest.raises(RunError, match="no snapshot from before micro-batch 0.*remove both"):
+        run(begin(state), 0, 1)
+
+
+def test_files_that_a_crash_left_are_swept_away(state: Path) -> None:
+    cluster = begin(state)
+    (state / "0" / "7-abc.input.123.tmp").write_bytes(b"half")
+    run(cluster, 0, 1)
+    run(begin(state), 1, 2)
+    assert list((state / "0").glob("*.tmp")) == []
+
+
+# --- whose state ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"query": QUERY.replace("60us", "61us")}, "query"),
+        ({"partitions": 3}, "partitions"),
+        ({"lateness": 5}, "lateness"),
+        ({"changelog": False}, "changelog"),
+        ({"static": b"<http://e/s> <http://e/p> <http://e/o> .\n"}, "static data"),
+    ],
+)
+def test_another_query_on_the_state_is_refused(state: Path, changed: dict[str, Any], what: str) -> None:
+    options: dict[str, Any] = {"query": QUERY, "state": state, "partitions": 2, "changelog": True}
+    prepare(**options)
+    prepare(**options)
+    with pytest.raises(UsageError, match=f"made with another {what}: give the query a new folder"):
+        prepare(**options | changed)
+
+
+def test_a_folder_of_something_else_is_left_alone(state: Path) -> None:
+    state.mkdir()
+    (state / "thesis.tex").write_text("important")
+    with pytest.raises(UsageError, match="is not empty, and holds no state"):
+        begin(state)
+    assert [path.name for path in state.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
+def test_a_folder_that_does_not_say_whose_it_is(state: Path, text: str) -> None:
+    begin(state)
+    (state / "query.json").write_text(text)
+    with pytest.raises(UsageError, match="does not say whose state this is"):
+        begin(state)
+
+
+def test_statistics_of_what_is_no_state(state: Path) -> None:
+    with pytest.raises(UsageError, match="holds no state"):
+        statistics(state)
+    begin(state)
+    assert statistics(state).elements == 0
+
+
+def test_different_content_replaces_what_an_earlier_attempt_wrote(state: Path) -> None:
+    parts: PartStore[str] = PartStore(state, 0)
+    parts.begin("start")
+    first = parts.save(0, b"one", "")
+    assert parts.newest(0) == first
+    assert parts.save(0, b"one", "") == first
+    second = parts.save(0, b"two", "")
+    assert second != first
+    assert parts.newest(0) == second
+    assert parts.load(1) == ("start", [b"two"])
+
+
+def test_results_are_decoded_before_their_terms_are_released(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a result says need not be in any window any more."""
+    from cqels_py.runners import local
+
+    monkeypatch.setattr(local, "_COLLECT_FROM", 1)
+    assert counted(run(begin(state))) == wanted()
+    released = []
+    collect = Dictionary.collect
+    monkeypatch.setattr(Dictionary, "collect", lambda self, live: released.append(collect(self, live)))
+    text = f"PREFIX : <{EX}> SELECT ?c ?w WHERE {{ STREAM :s [NOW] {{ ?c :v ?v }} BIND(CONCAT('a', STR(?v)) AS ?w) }}"
+    found = simulation.run(text, ELEMENTS, Static(), changelog=False, cuts=[9, 20], tasks=1, parts=2)
+    assert found == simulation.expected(text, ELEMENTS, Static(), None)
+    assert sum(released) > 0
