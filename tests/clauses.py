@@ -153,7 +153,10 @@ def _selected(query: DrawnQuery) -> str:
     with query.hidden():
         body = query.block(query.triple(subject), needed=False) + " " + _condition(query, 50)
     words = query.pick(["SELECT", "SELECT DISTINCT", "SELECT REDUCED"])
-    return f"{{ {words} {subject} WHERE {{ {body} }} {query.pick(['', 'LIMIT 1'])} }} {_condition(query)}"
+    if query.chance(30):
+        # Whether there is one is all that a LIMIT leaves determined.
+        return f"{words} {subject} WHERE {{ {body} }} LIMIT 1"
+    return f"{{ {words} {subject} WHERE {{ {body} }} }} {_condition(query)}"
 
 
 def _values(query: DrawnQuery) -> str:
