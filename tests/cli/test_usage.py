@@ -52,7 +52,6 @@ def test_a_query_file_that_is_no_text(cqels: Cqels, tmp_path: Path) -> None:
         (["--static", "missing.ttl"], "there is no file missing.ttl"),
         (["--static-graph", "http://g=missing.ttl"], "there is no file missing.ttl"),
         (["--on-error", "panic"], "panic"),
-        (["--runner", "spark"], "locally only"),
         (["--partitions", "4"], "one part"),
     ],
 )

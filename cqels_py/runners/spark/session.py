@@ -66,11 +66,18 @@ def session_for_a_run() -> Iterator[Session]:
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
-    session = active or get_session(options={"spark.log.level": "OFF"})
-    try:
-        yield session
-    finally:
-        if active is None:
+    if active is not None:
+        yield active
+        return
+    with tempfile.TemporaryDirectory(prefix="cqels-spark-") as folder:
+        logging = Path(folder) / "log4j2.properties"
+        logging.write_text("rootLogger.level = off\n")
+        # Everything is on this machine, whatever its name resolves to.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        session = get_session(options={"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}"})
+        try:
+            yield session
+        finally:
             session.stop()
 
 

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import given, reject
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from rdflib import XSD, Literal, URIRef
 
@@ -16,11 +16,13 @@ from cqels_py.engine import compile_query
 from cqels_py.errors import UnsupportedQuery
 from cqels_py.planner.partitioning import division_of
 from cqels_py.spark import statistics
-from tests.generators import C_SPARQL_WINDOWS, FEATURES, FEW, RSP_QL_WINDOWS, WINDOWS, Scenario, scenarios
+from tests.generators import C_SPARQL_WINDOWS, FEATURES, RSP_QL_WINDOWS, SOAKING, WINDOWS, Scenario, scenarios
 from tests.naive import Element, Static
 from tests.naive_values import canonical, date_time_literal
 from tests.runners.spark import simulation
 
+VERY_FEW = settings() if SOAKING else settings(max_examples=5)
+"""Every example is run on the file system too, and once for each of many parameters."""
 CUTS = st.lists(st.integers(0, 40), max_size=5)
 
 
@@ -51,7 +53,7 @@ def agree(scenario: Scenario, dialect: Dialect, data: st.DataObject, changelog: 
 
 @pytest.mark.parametrize("feature", sorted(FEATURES))
 def test_each_feature(feature: str) -> None:
-    @FEW
+    @VERY_FEW
     @given(scenarios({"join", feature}, {"range", "count"}, most_elements=10), st.data())
     def check(scenario: Scenario, data: st.DataObject) -> None:
         agree(scenario, Dialect.CQELS_QL, data, changelog=True)
@@ -61,7 +63,7 @@ def test_each_feature(feature: str) -> None:
 
 @pytest.mark.parametrize("window", sorted(WINDOWS))
 def test_each_window(window: str) -> None:
-    @FEW
+    @VERY_FEW
     @given(scenarios({"join", "aggregate"}, {window}, most_elements=10), st.data())
     def check(scenario: Scenario, data: st.DataObject) -> None:
         agree(scenario, Dialect.CQELS_QL, data, changelog=True)
@@ -69,11 +71,13 @@ def test_each_window(window: str) -> None:
     check()
 
 
+@VERY_FEW
 @given(scenarios(FEATURES, RSP_QL_WINDOWS, most_elements=10), st.data())
 def test_rsp_ql(scenario: Scenario, data: st.DataObject) -> None:
     agree(scenario, Dialect.RSP_QL, data, changelog=False)
 
 
+@VERY_FEW
 @given(scenarios({"join", "filter", "aggregate"}, C_SPARQL_WINDOWS, most_elements=10), st.data())
 def test_c_sparql(scenario: Scenario, data: st.DataObject) -> None:
     agree(scenario, Dialect.C_SPARQL, data, changelog=False)

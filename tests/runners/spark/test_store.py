@@ -213,14 +213,14 @@ def test_a_missing_input_is_named(state: Path) -> None:
 
 
 def test_a_state_that_was_removed_without_its_checkpoint(state: Path) -> None:
-    with pytest.raises(RunError, match="micro-batch 0 is missing.*remove both"):
+    with pytest.raises(RunError, match=r"micro-batch 0 is missing.*remove both"):
         run(begin(state), 3, 4)
 
 
 @pytest.mark.usefixtures("often")
 def test_a_checkpoint_that_was_removed_without_its_state(state: Path) -> None:
     run(begin(state))
-    with pytest.raises(RunError, match="no snapshot from before micro-batch 0.*remove both"):
+    with pytest.raises(RunError, match=r"no snapshot from before micro-batch 0.*remove both"):
         run(begin(state), 0, 1)
 
 

