@@ -21,7 +21,6 @@ SKIPPED: dict[str, str] = {
     ),
     "1.0/open-world/date-1": "leaves open how dates with and without a time zone compare; here no zone means UTC",
     "aggregates/agg-empty-group": "wants a group where GROUP BY has nothing to group; 18.5.1 gives none",
-    "1.0/syntax-sparql2/syntax-form-describe01": "DESCRIBE of an IRI asks no pattern, and so no window",
 }
 """Tests by name, or by their folder with a slash."""
 
