@@ -28,6 +28,7 @@ from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import CqelsError, DataError, RunError, UsageError
 from cqels_py.federation import TIMEOUT, answer_services
 from cqels_py.optimizer import optimize
+from cqels_py.optimizer.entailment import Ontology, entail
 from cqels_py.parser import parse
 from cqels_py.plan.nodes import Plan
 from cqels_py.planner import plan_query
@@ -35,7 +36,7 @@ from cqels_py.query import Query, Result
 from cqels_py.runners.chaining import Feed
 from cqels_py.runners.local import LocalRunner, RunningQuery, Statistics
 from cqels_py.runners.merge import TimeMerge
-from cqels_py.static_sources import StaticSource, load_static_data
+from cqels_py.static_sources import StaticSource, load_static_data, ontology_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,6 +89,7 @@ class Engine:
         self._on_error = on_error
         self._report = report if report is not None else _LOG.warning
         self._queries: dict[Query, RunningQuery] = {}
+        self._ontologies: dict[Query, Ontology] = {}
         self._connections = Connections()
         self._numbers: dict[str, int] = {}
         # What registered queries read: streams with their numbers, and those whose elements carry their times.
@@ -114,21 +116,31 @@ class Engine:
         static: Iterable[StaticSource] | StaticSource = (),
         static_graphs: Mapping[str, StaticSource] | None = None,
         changelog: bool = False,
+        entailment: str | None = None,
     ) -> Query:
         """Register a query; it sees what is pushed from now on.
 
         `source` names the text in messages. `static`: data of the default graph, one source or several; `static_graphs`:
-        named graphs by IRI. `changelog`: results of both signs. Raises QuerySyntaxError, UnsupportedQuery, DataError.
+        named graphs by IRI. `changelog`: results of both signs. `entailment` "rdfs": the query also sees what follows by the
+        classes and properties of the static default graph. Raises QuerySyntaxError, UnsupportedQuery, DataError.
         """
         self._check_open("register")
         self.flush()
-        plan = plan_query(_algebra(text, source, changelog, self._service_timeout))
+        if entailment not in (None, "rdfs"):
+            raise UsageError(f"entailment is 'rdfs' or None, not {entailment!r}")
+        asked = _read(text, source, changelog, self._service_timeout)
+        plan = plan_query(optimize(asked))
         self._check_time_predicates(plan)
         data = load_static_data(plan, static, static_graphs or {}, self.dictionary)
+        ontology = None if entailment is None else ontology_of(data, self.dictionary)
+        if ontology is not None:
+            plan = plan_query(optimize(entail(asked, ontology)))
         dataflow = Dataflow(plan, self.dictionary, data)
         query = Query(plan, self.dictionary, dataflow, self.update_static)
         self._connections.ordered([*self._queries, query])
         streams = [self._numbers.setdefault(iri, len(self._numbers)) for iri in plan.streams]
+        if ontology is not None:
+            self._ontologies[query] = ontology
         self._queries[query] = running = RunningQuery(dataflow, streams, query.deliver)
         if query.form == "CONSTRUCT":
             running.feed = Feed(Construction(query.template, self.dictionary))
@@ -167,6 +179,11 @@ class Engine:
             raise UsageError("this query is not registered here, or no longer")
         self.flush()
         data = load_static_data(query.plan, static, static_graphs or {}, self.dictionary)
+        if query in self._ontologies and ontology_of(data, self.dictionary) != self._ontologies[query]:
+            raise UsageError(
+                "the new data has other classes or properties than those by which the query was rewritten for entailment: "
+                "register the query anew"
+            )
         with self._processing():
             self._runner.update_static(self._queries[query], data)
         self.flush()
@@ -182,6 +199,7 @@ class Engine:
             self.flush()
         query.close()
         del self._queries[query]
+        self._ontologies.pop(query, None)
         self._connections.forget(query)
         self._queries_changed()
 
@@ -391,15 +409,15 @@ def compile_query(
     text: str, *, source: str | None = None, changelog: bool = False, service_timeout: float = TIMEOUT
 ) -> Plan:
     """Query text to physical plan; endpoints of SERVICE are asked, and may be silent for `service_timeout` seconds."""
-    return plan_query(_algebra(text, source, changelog, service_timeout))
+    return plan_query(optimize(_read(text, source, changelog, service_timeout)))
 
 
-def _algebra(text: str, source: str | None, changelog: bool, service_timeout: float) -> ContinuousQuery:
+def _read(text: str, source: str | None, changelog: bool, service_timeout: float) -> ContinuousQuery:
     if not isinstance(text, str):
         raise UsageError(f"a query is a text, not {text!r}")
     query = answer_services(parse(text, source=source), service_timeout)
     # Before it is planned: the rows of a whole answer have an order, those of a change have none.
-    return optimize(replace(query, output=Output.CHANGELOG) if changelog else query)
+    return replace(query, output=Output.CHANGELOG) if changelog else query
 
 
 def _element_batches(batches: Iterable[object], stream: int) -> Iterator[ElementBatch]:

@@ -13,7 +13,9 @@ from cqels_py.connectors.static import load_static, load_static_text
 from cqels_py.connectors.triples import Triple, static_triples
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary.rdf import to_rdflib
 from cqels_py.errors import UsageError
+from cqels_py.optimizer.entailment import SCHEMA, Ontology
 from cqels_py.plan.nodes import Plan
 
 StaticSource: TypeAlias = "str | Path | bytes | Iterable[Triple]"
@@ -48,6 +50,16 @@ def load_static_data(
         if described and iri not in described:
             raise UsageError(f"data was given for the graph <{iri}>, but the query's FROM clauses leave it out")
     return StaticData(quads)
+
+
+def ontology_of(data: StaticData, dictionary: Dictionary) -> Ontology:
+    """What the static default graph says of classes and properties."""
+    schema = dictionary.encode([f"<{iri}>" for iri in SCHEMA])
+    quads = data.quads[:, (data.quads[3] == 0) & np.isin(data.quads[1], schema)]
+    subjects, predicates, objects = (
+        [to_rdflib(text) for text in dictionary.decode(column) if text is not None] for column in quads[:3]
+    )
+    return Ontology.of(zip(subjects, predicates, objects, strict=True))
 
 
 def _load(data: StaticSource, graph: str | None, dictionary: Dictionary) -> _Quads:

@@ -45,6 +45,7 @@ class Job:
     announce: bool = False
     runner: str = "local"
     partitions: int | None = None
+    entailment: str | None = None
 
 
 class Enough(Exception):
@@ -87,6 +88,11 @@ def check_partitions(runner: str, partitions: int | None) -> None:
     """Nothing that was asked for is silently left out."""
     if runner == "local" and partitions is not None:
         raise UsageError("--partitions divides the state on Spark (--runner spark); the local runner has one part")
+
+
+def check_entailment(job: Job) -> None:
+    if job.entailment is not None and job.runner != "local":
+        raise UsageError(f"--entailment {job.entailment} is not supported on Spark yet: use --runner local")
 
 
 def check_files(job: Job) -> None:
@@ -188,6 +194,7 @@ def _register(job: Job, changelog: bool) -> tuple[Engine, Query]:
         static=list(job.static),
         static_graphs=dict(job.static_graphs),
         changelog=changelog,
+        entailment=job.entailment,
     )
     for warning in query.plan.warnings:
         failures.say(f"warning: {warning}")

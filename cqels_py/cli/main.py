@@ -30,6 +30,12 @@ class Format(StrEnum):
     trig = "trig"
 
 
+class Entailment(StrEnum):
+    """What follows from data that is not said in it."""
+
+    rdfs = "rdfs"
+
+
 class Runner(StrEnum):
     """What drives the query."""
 
@@ -68,6 +74,10 @@ Limit = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="
 Stats = Annotated[bool, typer.Option("--stats", help="Statistics on standard error at the end.")]
 RunnerName = Annotated[Runner, typer.Option(help="What drives the query.")]
 Partitions = Annotated[int | None, typer.Option(min=1, metavar="N", help="Parts of the state, for --runner spark.")]
+Entailments = Annotated[
+    Entailment | None,
+    typer.Option("--entailment", help="See also what follows by the classes and properties of the static data."),
+]
 Batch = Annotated[
     int | None,
     typer.Option("--batch", min=1, metavar="N", help="Elements taken at once; results do not depend on it."),
@@ -103,6 +113,7 @@ def run_command(
     changelog: Changelog = False,
     runner: RunnerName = Runner.local,
     partitions: Partitions = None,
+    entailment: Entailments = None,
     time_predicate: Annotated[
         str | None,
         typer.Option(metavar="IRI", help="The property with the event time, for .nt and .ttl streams."),
@@ -135,7 +146,9 @@ def run_command(
             on_error=on_error.value,
             runner=runner.value,
             partitions=partitions,
+            entailment=None if entailment is None else entailment.value,
         )
+        execution.check_entailment(job)
         execution.check_files(job)
     execution.execute(job)
 
@@ -148,6 +161,7 @@ def explain_command(
     static_graph: StaticGraphs = None,
     runner: RunnerName = Runner.local,
     partitions: Partitions = None,
+    entailment: Entailments = None,
 ) -> None:
     """Show a query's plan: windows, probing, indexes, partition keys, estimated state."""
     from cqels_py.cli import arguments, execution, failures
@@ -162,7 +176,9 @@ def explain_command(
             static_graphs=arguments.pairs("--static-graph", static_graph or ()),
             runner=runner.value,
             partitions=partitions,
+            entailment=None if entailment is None else entailment.value,
         )
+        execution.check_entailment(job)
         execution.check_files(job)
     execution.explain(job)
 

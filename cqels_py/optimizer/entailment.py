@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from rdflib import RDF, RDFS, Literal, URIRef, Variable
-from rdflib.term import Node as Term
+from rdflib.term import Node
 
 from cqels_py.algebra.nodes import (
     BGP,
@@ -45,7 +45,7 @@ from cqels_py.algebra.nodes import (
 from cqels_py.errors import UnsupportedQuery
 from cqels_py.optimizer.traverse import map_children
 
-Above = Mapping[Term, tuple[Term, ...]]
+Above = Mapping[URIRef, tuple[URIRef, ...]]
 SCHEMA = (RDFS.subClassOf, RDFS.subPropertyOf, RDFS.domain, RDFS.range)
 
 
@@ -59,48 +59,56 @@ class Ontology:
     ranges: Above
 
     @staticmethod
-    def of(triples: Iterable[tuple[Term, Term, Term]]) -> Ontology:
-        """From the triples of a schema; others do not matter."""
-        said: dict[Term, dict[Term, list[Term]]] = {predicate: {} for predicate in SCHEMA}
+    def of(triples: Iterable[tuple[Node, Node, Node]]) -> Ontology:
+        """From the triples of a schema; others do not matter, and classes without a name only as steps to those with one."""
+        said: dict[Node, dict[Node, list[Node]]] = {predicate: {} for predicate in SCHEMA}
         for subject, predicate, object_ in triples:
             if predicate in said:
                 said[predicate].setdefault(subject, []).append(object_)
         classes = _closure(said[RDFS.subClassOf])
         properties = _closure(said[RDFS.subPropertyOf])
-        return Ontology(
-            classes,
-            properties,
-            _inherited(said[RDFS.domain], properties, classes),
-            _inherited(said[RDFS.range], properties, classes),
-        )
+        domains = _inherited(said[RDFS.domain], properties, classes)
+        ranges = _inherited(said[RDFS.range], properties, classes)
+        return Ontology(_named(classes), _named(properties), _named(domains), _named(ranges))
 
-    def below(self, term: Term, above: Above) -> list[Term]:
+    def below(self, term: TermOrVariable, above: Above) -> list[URIRef]:
         """The classes or properties that have `term` above them."""
         return [lower for lower, uppers in above.items() if term in uppers and lower != term]
 
 
-def _closure(direct: Mapping[Term, list[Term]]) -> dict[Term, tuple[Term, ...]]:
-    found: dict[Term, tuple[Term, ...]] = {}
+def _closure(direct: Mapping[Node, list[Node]]) -> dict[Node, set[Node]]:
+    found: dict[Node, set[Node]] = {}
     for term in direct:
-        reached: dict[Term, None] = {}
+        reached: set[Node] = set()
         waiting = list(direct[term])
         while waiting:
             upper = waiting.pop()
             if upper not in reached:
-                reached[upper] = None
+                reached.add(upper)
                 waiting += direct.get(upper, [])
-        found[term] = tuple(sorted(reached))
+        found[term] = reached
     return found
 
 
-def _inherited(said: Mapping[Term, list[Term]], properties: Above, classes: Above) -> dict[Term, tuple[Term, ...]]:
-    found: dict[Term, tuple[Term, ...]] = {}
+def _inherited(
+    said: Mapping[Node, list[Node]], properties: Mapping[Node, set[Node]], classes: Mapping[Node, set[Node]]
+) -> dict[Node, set[Node]]:
+    """The classes of a property's subjects (or objects): those said of it and of all above it, and all above these."""
+    found: dict[Node, set[Node]] = {}
     for property_ in dict.fromkeys([*said, *properties]):
         direct = [c for p in (property_, *properties.get(property_, ())) for c in said.get(p, [])]
-        every = {upper for c in direct for upper in (c, *classes.get(c, ()))}
-        if every:
-            found[property_] = tuple(sorted(every))
+        found[property_] = {upper for c in direct for upper in (c, *classes.get(c, ()))}
     return found
+
+
+def _named(above: Mapping[Node, set[Node]]) -> Above:
+    """Without blank nodes, in an order that does not change from run to run."""
+    named = {
+        lower: tuple(sorted(upper for upper in uppers if isinstance(upper, URIRef)))
+        for lower, uppers in above.items()
+        if isinstance(lower, URIRef)
+    }
+    return {lower: named[lower] for lower in sorted(named) if named[lower]}
 
 
 def entail(query: ContinuousQuery, ontology: Ontology) -> ContinuousQuery:
@@ -174,7 +182,7 @@ class _Rewriting:
     def _types(self, subject: TermOrVariable, object_: TermOrVariable) -> Iterator[Pattern]:
         """What makes the subject an instance of the object, but for its own rdf:type triple."""
         ontology = self._ontology
-        kinds: list[tuple[Pattern, tuple[Term, ...]]] = [
+        kinds: list[tuple[Pattern, tuple[URIRef, ...]]] = [
             (BGP((TriplePattern(subject, RDF.type, lower),)), uppers) for lower, uppers in ontology.classes.items()
         ]
         for property_, classes in ontology.domains.items():
@@ -189,18 +197,22 @@ class _Rewriting:
                 elif object_ == class_:
                     yield way
 
-    def _hierarchy(self, subject: TermOrVariable, predicate: Term, object_: TermOrVariable) -> Iterator[Pattern]:
-        above = {RDFS.subClassOf: self._ontology.classes, RDFS.subPropertyOf: self._ontology.properties}.get(predicate)
-        for lower, uppers in (above or {}).items():
+    def _hierarchy(
+        self, subject: TermOrVariable, predicate: TermOrVariable, object_: TermOrVariable
+    ) -> Iterator[Pattern]:
+        above: Above = {}
+        if predicate in (RDFS.subClassOf, RDFS.subPropertyOf):
+            above = self._ontology.classes if predicate == RDFS.subClassOf else self._ontology.properties
+        for lower, uppers in above.items():
             for upper in uppers:
-                found: dict[Variable, Term] = {}
+                found: dict[Variable, URIRef] = {}
                 if all(
                     found.setdefault(position, term) == term if isinstance(position, Variable) else position == term
                     for position, term in ((subject, lower), (object_, upper))
                 ):
                     yield Values(tuple(found), (tuple(found.values()),))
 
-    def _bound(self, way: Pattern, variable: Variable, term: Term) -> Iterator[Pattern]:
+    def _bound(self, way: Pattern, variable: Variable, term: URIRef) -> Iterator[Pattern]:
         """The pattern with a variable bound to the term: where it occurs in the pattern itself, it must have that value."""
         if variable in _pattern_variables(way):
             yield NaryJoin((way, Values((variable,), ((term,),))))

@@ -1,0 +1,181 @@
+"""RDFS entailment: the engine's rewritten queries say what the oracle says over graphs saturated by the rules themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rdflib import RDF, RDFS, Literal, URIRef
+
+import cqels_py
+from cqels_py.algebra import nodes
+from cqels_py.errors import UnsupportedQuery, UsageError
+from tests import naive
+from tests.harness import Element, _result, check_equal, parse
+from tests.naive import Static
+
+EX = "http://ex.org/"
+STREAM = URIRef(EX + "s")
+Triple = tuple
+
+
+def ex(name: str) -> URIRef:
+    return URIRef(EX + name)
+
+
+SCHEMA = [
+    (ex("Robin"), RDFS.subClassOf, ex("Bird")),
+    (ex("Bird"), RDFS.subClassOf, ex("Animal")),
+    (ex("Animal"), RDFS.subClassOf, ex("Being")),
+    (ex("Being"), RDFS.subClassOf, ex("Animal")),
+    (ex("hasEgg"), RDFS.subPropertyOf, ex("has")),
+    (ex("has"), RDFS.subPropertyOf, ex("relatesTo")),
+    (ex("has"), RDFS.domain, ex("Animal")),
+    (ex("hasEgg"), RDFS.range, ex("Egg")),
+    (ex("Egg"), RDFS.subClassOf, ex("Thing")),
+    (ex("label"), RDFS.subPropertyOf, ex("relatesTo")),
+    (ex("label"), RDFS.range, ex("Text")),
+]
+
+QUERIES = {
+    "class": "?x a :Animal",
+    "class of a constant": ":a a ?c",
+    "any class": "?x a ?c",
+    "property": "?x :relatesTo ?y",
+    "any property": "?x ?p ?y",
+    "any property of one": ":a ?p ?y",
+    "class by any property": "?x ?p :Animal",
+    "joined": "?x a :Bird . ?x :has ?y . ?y a :Egg",
+    "class as subject": "?x :relatesTo ?x",
+    "the property and class": "?x ?p ?c . ?y a ?c",
+    "optional": "?x :has ?y OPTIONAL { ?y a ?c }",
+    "negated": "?x :relatesTo ?y FILTER NOT EXISTS { ?x a :Bird }",
+    "path": "?x :relatesTo+ ?y",
+}
+
+
+def saturated(triples: Iterable[Triple], schema: Sequence[Triple], *, hierarchy: bool) -> list[Triple]:  # type: ignore[type-arg]
+    """rdfs2, 3, 7 and 9, again and again; with `hierarchy` rdfs5 and 11 as well."""
+    found = dict.fromkeys(triples)
+    while True:
+        new: list[Triple] = []  # type: ignore[type-arg]
+        for s, p, o in found:
+            for a, rule, b in schema:
+                if rule == RDFS.subPropertyOf and p == a:
+                    new.append((s, b, o))
+                if rule == RDFS.domain and p == a:
+                    new.append((s, RDF.type, b))
+                if rule == RDFS.range and p == a and not isinstance(o, Literal):
+                    new.append((o, RDF.type, b))
+                if rule == RDFS.subClassOf and p == RDF.type and o == a:
+                    new.append((s, RDF.type, b))
+                if hierarchy and rule == p and p in (RDFS.subClassOf, RDFS.subPropertyOf) and o == a:
+                    new.append((s, p, b))
+        if all(triple in found for triple in new):
+            return list(found)
+        found |= dict.fromkeys(new)
+
+
+def expected(text: str, elements: Sequence[Element], static: Sequence[Triple]) -> list[naive.Change]:  # type: ignore[type-arg]
+    query = replace(parse(text), bag_windows=False, output=nodes.Output.CHANGELOG)
+    plain = naive.content
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(naive, "content", lambda *given: saturated(plain(*given), static, hierarchy=False))
+        default = saturated(static, static, hierarchy=True)
+        return naive.output(query, naive.ticks(query, elements, Static(default)))
+
+
+def check(text: str, elements: Sequence[Element], static: Sequence[Triple]) -> None:  # type: ignore[type-arg]
+    for batch in (1, 3, 1000):
+        engine = cqels_py.Engine(batch=batch)
+        query = engine.register(text, static=[static], changelog=True, entailment="rdfs")
+        results: list[object] = []
+        query.subscribe(lambda result, results=results: results.append(_result(result)))
+        for element in elements:
+            engine.push(str(element.stream), list(element.triples), time=element.time)
+        engine.finish()
+        check_equal(expected(text, elements, static), results, f"batch {batch}")
+
+
+TRIPLES = st.one_of(
+    st.tuples(
+        st.sampled_from([ex("a"), ex("b")]), st.just(RDF.type), st.sampled_from([ex("Robin"), ex("Bird"), ex("Egg")])
+    ),
+    st.tuples(
+        st.sampled_from([ex("a"), ex("b")]),
+        st.sampled_from([ex("hasEgg"), ex("has"), ex("relatesTo"), ex("likes")]),
+        st.sampled_from([ex("a"), ex("b"), ex("e")]),
+    ),
+    st.tuples(st.sampled_from([ex("a"), ex("b")]), st.just(ex("label")), st.sampled_from([Literal("x"), ex("e")])),
+)
+ELEMENTS = st.lists(
+    st.tuples(st.sampled_from([0, 1, 1, 2, 4]), st.lists(TRIPLES, min_size=1, max_size=3, unique=True)), max_size=6
+)
+
+
+def elements_of(drawn: Sequence[tuple[int, Sequence[Triple]]]) -> list[Element]:  # type: ignore[type-arg]
+    time, found = 0, []
+    for gap, triples in drawn:
+        time += gap * 1_000_000
+        found.append(Element(time, STREAM, tuple(triples)))
+    return found
+
+
+@pytest.mark.parametrize("pattern", QUERIES.values(), ids=QUERIES)
+@settings(max_examples=6)
+@given(drawn=ELEMENTS)
+def test_windows(pattern: str, drawn: list[tuple[int, list[Triple]]]) -> None:  # type: ignore[type-arg]
+    text = f"PREFIX : <{EX}> SELECT * WHERE {{ STREAM <{STREAM}> [RANGE 3s] {{ {pattern} }} }}"
+    check(text, elements_of(drawn), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "?x :relatesTo ?y . STATIC ?y a ?c",
+        "?x a ?c . STATIC ?c <http://www.w3.org/2000/01/rdf-schema#subClassOf> ?d",
+        "?x :has ?y . STATIC ?y ?p ?z",
+    ],
+)
+def test_static_data(pattern: str) -> None:
+    stream, static = pattern.split("STATIC")
+    text = f"PREFIX : <{EX}> SELECT * WHERE {{ STREAM <{STREAM}> [RANGE 3s] {{ {stream.strip(' .')} }} {static} }}"
+    data = [*SCHEMA, (ex("e"), RDF.type, ex("Robin")), (ex("b"), ex("hasEgg"), ex("e"))]
+    drawn = [
+        (1, [(ex("a"), ex("has"), ex("e"))]),
+        (1, [(ex("b"), ex("hasEgg"), ex("b"))]),
+        (4, [(ex("a"), RDF.type, ex("Egg"))]),
+    ]
+    check(text, elements_of(drawn), data)
+
+
+def test_an_entailed_triple_is_there_once() -> None:
+    text = f"PREFIX : <{EX}> SELECT (COUNT(*) AS ?n) WHERE {{ STREAM <{STREAM}> [RANGE 3s] {{ ?x a :Animal }} }}"
+    drawn = [
+        (1, [(ex("a"), RDF.type, ex("Robin")), (ex("a"), ex("hasEgg"), ex("e"))]),
+        (1, [(ex("a"), ex("has"), ex("b"))]),
+    ]
+    check(text, elements_of(drawn), SCHEMA)
+
+
+def test_a_schema_that_changes_needs_a_new_query() -> None:
+    engine = cqels_py.Engine()
+    text = f"PREFIX : <{EX}> SELECT ?x WHERE {{ STREAM <{STREAM}> [RANGE 3s] {{ ?x a :Animal }} }}"
+    query = engine.register(text, static=[SCHEMA], entailment="rdfs")
+    query.update_static(static=[[*SCHEMA, (ex("a"), ex("b"), ex("c"))]])
+    with pytest.raises(UsageError, match="register the query anew"):
+        query.update_static(static=[SCHEMA[1:]])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "word"), [("?x (a|:p)+ ?y", "rdf:type inside"), ("?x !(:p) ?y", "negated property")]
+)
+def test_what_is_refused(pattern: str, word: str) -> None:
+    text = f"PREFIX : <{EX}> SELECT ?x WHERE {{ STREAM <{STREAM}> [RANGE 3s] {{ {pattern} }} }}"
+    with pytest.raises(UnsupportedQuery, match=word):
+        cqels_py.Engine().register(text, static=[SCHEMA], entailment="rdfs")
+    with pytest.raises(UsageError, match="'rdfs' or None"):
+        cqels_py.Engine().register(text, entailment="owl")
