@@ -235,9 +235,13 @@ def test_a_fed_stream_has_its_own_time() -> None:
 @pytest.mark.parametrize("format_", ["nquads", "trig"])
 def test_through_files_it_is_the_same(format_: str, tmp_path: Path) -> None:
     first, second = feeder("RSTREAM", "[RANGE 2s]"), PREFIX + READERS[1]
-    cells = [[str(e.time), *(term.n3() for term in triple)] for e in elements() for triple in e.triples]
+    cells = [
+        [str(element.time), f"<urn:element:{number}>", *(term.n3() for term in triple)]
+        for number, element in enumerate(elements())
+        for triple in element.triples
+    ]
     source = tmp_path / "s.tsv"
-    source.write_text("\n".join(map("\t".join, [["time", "subject", "predicate", "object"], *cells])) + "\n")
+    source.write_text("\n".join(map("\t".join, [["time", "graph", "subject", "predicate", "object"], *cells])) + "\n")
     made = tmp_path / ("made.nq" if format_ == "nquads" else "made.trig")
     options = ["--stream", f"{STREAMS}s={source}", "--format", format_, "--output", str(made)]
     assert main(["run", "-q", first, *options]) == 0

@@ -11,7 +11,7 @@ import pytest
 from rdflib import BNode, Literal, URIRef, Variable
 
 from cqels_py.engine import Engine, compile_query
-from cqels_py.errors import CqelsError, DataError, QuerySyntaxError, RunError, UnsupportedQuery, UsageError
+from cqels_py.errors import CqelsError, DataError, QuerySyntaxError, RunError, UsageError
 from cqels_py.query import Query
 from tests.test_engine import COUNT, EX, LABELS, OTHER, PREFIX, ROWS, STREAM, VALUES, iri, seen, table, terms, texts
 
@@ -207,7 +207,6 @@ def test_streams_and_sources_must_fit(engine: Engine) -> None:
 QUERIES: list[tuple[Any, type[CqelsError], str]] = [
     ("SELECT", QuerySyntaxError, ":1:"),
     ("SELECT * { ?s ?p ?o }", CqelsError, "STREAM <"),
-    (PREFIX + "DESCRIBE ?s { STREAM :s [NOW] { ?s :v ?v } }", UnsupportedQuery, "CONSTRUCT"),
     (None, UsageError, "a query is a text, not None"),
     (b"SELECT", UsageError, "a query is a text"),
 ]

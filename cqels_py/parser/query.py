@@ -77,7 +77,8 @@ class _Parse:
             raise problem.kind(problem.message, self._source.place(self._near(problem))) from None
         if nesting(query.pattern) > MOST_NESTED:
             raise self._source.error(_TOO_DEEP, 0)
-        if not asks_windows(query.pattern):
+        # DESCRIBE asks all windows for what it describes.
+        if query.form != "DESCRIBE" and not asks_windows(query.pattern):
             raise self._source.error(_NOT_ASKED, self._form().start)
         check_partitions(self._source, query, self._lifted.partitions)
         return query
@@ -137,6 +138,8 @@ class _Parse:
         template = tuple(TriplePattern(*map(_template_term, triple)) for triple in prepared.template)
         if form in ("ASK", "CONSTRUCT"):
             pattern = _without_projection(pattern)
+        elif form == "DESCRIBE":
+            pattern = _without_distinct(pattern)
         sets = algebra.datasetClause or []
         named = [each.named for each in sets if each.named is not None]
         defaults = dialects.DEFAULTS[self._dialect]
@@ -215,6 +218,17 @@ def _without_projection(pattern: Pattern) -> Pattern:
         case nodes.Project(inner, _):
             return inner
         case nodes.Slice(nodes.Project(inner, _), offset, limit):
+            return nodes.Slice(inner, offset, limit)
+        case _:
+            return pattern
+
+
+def _without_distinct(pattern: Pattern) -> Pattern:
+    """rdflib takes DESCRIBE for SELECT DISTINCT, so that LIMIT would keep other solutions."""
+    match pattern:
+        case nodes.Distinct(inner):
+            return inner
+        case nodes.Slice(nodes.Distinct(inner), offset, limit):
             return nodes.Slice(inner, offset, limit)
         case _:
             return pattern

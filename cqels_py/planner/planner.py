@@ -6,6 +6,8 @@ What cannot be evaluated exactly and incrementally is refused here, by name.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rdflib import Variable
 
 from cqels_py.algebra.nodes import (
@@ -34,6 +36,7 @@ from cqels_py.algebra.nodes import (
 )
 from cqels_py.errors import UnsupportedQuery
 from cqels_py.plan.nodes import Node, Plan
+from cqels_py.planner.descriptions import as_construct, description
 from cqels_py.planner.filters import extended, filter_rows
 from cqels_py.planner.grouping import grouped
 from cqels_py.planner.joins import join, union
@@ -54,10 +57,10 @@ def plan_query(query: ContinuousQuery) -> Plan:
 
     Raises UnsupportedQuery, naming the construct, for what cannot be evaluated exactly.
     """
-    if query.form == "DESCRIBE":
-        raise UnsupportedQuery("DESCRIBE is not supported yet: write a CONSTRUCT with the triples you want")
     streams = StreamTable(query)
     planner = _Planner(query, streams)
+    if query.form == "DESCRIBE":
+        query = replace(as_construct(query), pattern=description(planner, query))
     columns = () if query.form == "ASK" else tuple(str(v) for v in query.variables)
     needed = frozenset(map(Variable, columns))
     order = None

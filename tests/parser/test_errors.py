@@ -40,7 +40,6 @@ SYNTAX = [
     (f"SELECT ?x {{\n {BLOCK}\n ?x :p 'open }}", (4, 8), "the string that begins here never ends"),
     (f"SELECT ?x {{ {BLOCK} ?x :p <http://a b> }}", (2, 48), "this '<' begins an IRI that does not end"),
     (f"SELECT ?x {{ {BLOCK} FILTER(?x<?y&&?z>?x) }}", (2, 51), "'<?y&&?z>' reads as an IRI here: to compare, write"),
-    ("DESCRIBE <u> FROM STREAM <s> [NOW]", (2, 1), "no pattern asks one of the windows"),
     (f"SELECT ?x {{ {BLOCK}\n ?x foaf:name ?n }}", (3, 5), "'foaf:' of 'foaf:name' is not declared: add PREFIX foaf: <"),
     (r"SELECT ?x { STREAM :s [NOW] { ?x :p '\u00g0' } }", (2, 38), "\\u takes four hexadecimal digits"),
     # Windows.

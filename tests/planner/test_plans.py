@@ -49,7 +49,6 @@ WINDOW = "STREAM <http://ex.org/s> [RANGE 10s]"
         (f"SELECT (GROUP_CONCAT(?a) AS ?x) {{ {WINDOW} {{ ?a ?b ?c }} }}", "GROUP_CONCAT"),
         (f"SELECT (COUNT(DISTINCT *) AS ?x) {{ {WINDOW} {{ ?a ?b ?c }} }}", r"COUNT\(DISTINCT \*\)"),
         (f"SELECT * {{ {WINDOW} {{ ?a ?b ?c }} GRAPH ?g {{ SELECT (COUNT(*) AS ?n) {{ ?a ?d ?e }} }} }}", r"GRAPH \?g"),
-        (f"DESCRIBE ?a {{ {WINDOW} {{ ?a ?b ?c }} }}", "DESCRIBE"),
         (
             f"SELECT * {{ {WINDOW} {{ ?a ?b ?c FILTER NOT EXISTS {{ SELECT ?c {{ ?c ?d ?e }} ORDER BY ?e LIMIT 1 OFFSET 1 }} }} }}",
             r"EXISTS over \?c .*LIMIT",
