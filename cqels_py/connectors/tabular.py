@@ -46,7 +46,8 @@ def elements_from_arrow(
     """The elements of an Arrow table, a RecordBatchReader, or whatever else exports Arrow's C stream (Polars, DuckDB, pandas).
 
     `time` may also be a timestamp. `scope`: where the numbers start that tell elements' blank nodes apart, when other readers
-    must not have the same; else the dictionary gives one. DataError names the row (from 1) of what is malformed, unless `malformed` takes it.
+    must not have the same; else the dictionary gives one. DataError names the row (from 1) of what is malformed, unless
+    `malformed` takes it.
     """
     predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
     reading = Reading(BY_GRAPH, stream, predicate, "row")
