@@ -203,13 +203,9 @@ class Dataflow:
                 names = [child.variables for child in inputs]
                 return MultiwayJoin(names, in_order, variables, loose=loose, retract=retract)
             case plan.FilterRows(inner, condition) if not condition.deterministic:
-                return TimedFilter(
-                    self._evaluator(condition), _places(inner, condition.inputs), len(inner.variables)
-                )
+                return TimedFilter(self._evaluator(condition), _places(inner, condition.inputs), len(inner.variables))
             case plan.ExtendRows(inner, _, expression) if not expression.deterministic:
-                return TimedExtend(
-                    self._evaluator(expression), _places(inner, expression.inputs), len(inner.variables)
-                )
+                return TimedExtend(self._evaluator(expression), _places(inner, expression.inputs), len(inner.variables))
             case plan.FilterRows(inner, condition):
                 return Filter(self._evaluator(condition), _places(inner, condition.inputs))
             case plan.ExtendRows(inner, _, expression):

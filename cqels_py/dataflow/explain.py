@@ -225,7 +225,9 @@ def _bags(aggregates: tuple[plan.PlannedAggregate, ...]) -> str:
     if extremes:
         extra.append(f"the group's values as a heap for {' and '.join(extremes)}")
     if any(a.function == "GROUP_CONCAT" for a in aggregates):
-        extra.append("the group's values in order for GROUP_CONCAT, whose text is built once a tick for groups that change")
+        extra.append(
+            "the group's values in order for GROUP_CONCAT, whose text is built once a tick for groups that change"
+        )
     if any(a.distinct for a in aggregates):
         extra.append("a counter for each different value of DISTINCT")
     return "".join(f", {text}" for text in extra)

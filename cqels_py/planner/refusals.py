@@ -7,12 +7,10 @@ from rdflib import Variable
 from cqels_py.algebra.nodes import (
     Graph,
     Pattern,
-    Service,
     Window,
 )
 
 _NAMES: dict[type, str] = {
-    Service: "SERVICE is not supported yet: load the data with --static",
 }
 
 

@@ -201,7 +201,12 @@ def test_two_ticks_of_one_instant_are_two_graphs() -> None:
     dictionary = Dictionary()
     file = io.StringIO()
     sink = open_sink(
-        "nquads", file, dictionary=dictionary, form="CONSTRUCT", variables=("a",), template=((iri("s"), iri("p"), "?a"),)
+        "nquads",
+        file,
+        dictionary=dictionary,
+        form="CONSTRUCT",
+        variables=("a",),
+        template=((iri("s"), iri("p"), "?a"),),
     )
     ids = dictionary.encode([iri("a"), iri("b"), iri("a")])
     tick = np.array([4, 4, 5], np.int32)
