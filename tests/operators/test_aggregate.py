@@ -9,6 +9,7 @@ import pytest
 from rdflib import XSD, Literal, Variable
 
 from cqels_py.algebra.nodes import AggregateCall, VariableRef
+from cqels_py.batches.elements import Ids
 from cqels_py.dataflow.term_values import DictionaryValues
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.rdf import to_rdflib
@@ -94,7 +95,8 @@ def groups(live: Live, keys: int, aggregates: Sequence[Aggregate], terms: Terms)
         results = []
         for aggregate in aggregates:
             argument = None if aggregate.argument is None else VariableRef(V)
-            call = AggregateCall(aggregate.function.removesuffix("(*)"), argument, aggregate.distinct)
+            function = aggregate.function.removesuffix("(*)")
+            call = AggregateCall(function, argument, aggregate.distinct, aggregate.separator)
             results.append(seen(naive_aggregates.evaluate(call, solutions, bound_value)))
         yield (*key, *results)
 
@@ -102,7 +104,8 @@ def groups(live: Live, keys: int, aggregates: Sequence[Aggregate], terms: Terms)
 def all_aggregates(column: int) -> list[Aggregate]:
     found = [Aggregate("COUNT(*)", None)]
     found += [Aggregate(name, column, distinct) for name in ("COUNT", "SUM", "AVG") for distinct in BOTH]
-    return [*found, Aggregate("MIN", column), Aggregate("MAX", column)]
+    found += [Aggregate("GROUP_CONCAT", column), Aggregate("GROUP_CONCAT", column, distinct=True, separator='"\n')]
+    return [*found, Aggregate("MIN", column), Aggregate("MAX", column), Aggregate("SAMPLE", column)]
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -203,3 +206,37 @@ def test_state_follows_the_groups_that_are_alive() -> None:
         changes(operator.process(ANY_TICK, [[delta([*old, *new], 2)]]))
         sizes.append(operator.nbytes)
     assert sizes[-1] == sizes[200]
+
+
+class CountedTexts(DictionaryValues):
+    """Counts the texts that are built."""
+
+    built = 0
+
+    def joined(self, values: Ids, start: Ids, length: Ids, separators: Sequence[str]) -> Ids:
+        self.built += len(start)
+        return super().joined(values, start, length, separators)
+
+
+def test_a_text_is_built_once_a_tick_for_groups_whose_values_change() -> None:
+    terms = Terms()
+    values = CountedTexts(terms.dictionary)
+    one, two = terms.ids([typed("1", "integer"), typed("2", "integer")])
+    operator = GroupBy([0], [Aggregate("COUNT(*)", None), Aggregate("GROUP_CONCAT", 1, distinct=True)], values)
+    groups = [(group, one) for group in terms.ids([f"<urn:{n}>" for n in range(5)])]
+    list(operator.process(ANY_TICK, [[delta([(0, 1, row) for row in groups * 3], 2)]]))
+    assert values.built == 5
+    # A value that is there already changes nothing, for as long as one of it is left.
+    list(operator.process(ANY_TICK, [[delta([(0, 1, groups[0]), (1, -1, groups[0]), (1, -1, groups[1])], 2)]]))
+    assert values.built == 5
+    list(operator.process(ANY_TICK, [[delta([(0, 1, (groups[2][0], two)), (0, 1, (groups[2][0], one))], 2)]]))
+    assert values.built == 6
+
+
+def test_a_group_that_comes_again_has_its_own_text() -> None:
+    terms = Terms()
+    one, two, group = terms.ids([typed("1", "integer"), typed("2", "integer"), "<urn:g>"])
+    operator = GroupBy([0], [Aggregate("GROUP_CONCAT", 1)], terms.values)
+    events = [(0, 1, (group, one)), (1, -1, (group, one)), (2, 1, (group, two)), (3, -1, (group, two)), (4, 1, (group, 0))]
+    found = changes(operator.process(ANY_TICK, [[delta(events, 2)]]), lambda row: (str(terms.term(row[1])),))
+    assert found == {0: {("1",): 1}, 1: {("1",): -1}, 2: {("2",): 1}, 3: {("2",): -1}, 4: {("",): 1}}

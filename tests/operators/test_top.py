@@ -26,13 +26,13 @@ TEXTS = [
 ]
 
 
-def sliced(rows: Sequence[Row], order: Order, offset: int, limit: int, terms: Terms) -> list[Row]:
+def sliced(rows: Sequence[Row], order: Order, offset: int, limit: int | None, terms: Terms) -> list[Row]:
     """By the order's columns, ties by all columns in the order of terms."""
     ordered = sorted(rows, key=lambda row: [naive_values.order_key(terms.term(i)) for i in row])
     for column, descending in reversed(order):
         keys = {row: naive_values.order_key(terms.term(row[column])) for row in rows}
         ordered.sort(key=keys.__getitem__, reverse=descending)
-    return ordered[offset : offset + limit]
+    return ordered[offset : None if limit is None else offset + limit]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -45,9 +45,11 @@ def sliced(rows: Sequence[Row], order: Order, offset: int, limit: int, terms: Te
         ([(1, True), (1, False)], 0, 100),
         ([], 1, 3),
         ([(0, False)], 5, 0),
+        ([(0, True)], 4, None),
+        ([], 0, None),
     ],
 )
-def test_every_tick_has_the_slices_difference(order: Order, offset: int, limit: int, seed: int) -> None:
+def test_every_tick_has_the_slices_difference(order: Order, offset: int, limit: int | None, seed: int) -> None:
     terms = Terms()
     ids = terms.ids(TEXTS)
     steps = random_steps(seed, [Port(2, seed % 2 == 0, ids)], 20, 8, 12)
