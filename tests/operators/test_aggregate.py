@@ -237,6 +237,12 @@ def test_a_group_that_comes_again_has_its_own_text() -> None:
     terms = Terms()
     one, two, group = terms.ids([typed("1", "integer"), typed("2", "integer"), "<urn:g>"])
     operator = GroupBy([0], [Aggregate("GROUP_CONCAT", 1)], terms.values)
-    events = [(0, 1, (group, one)), (1, -1, (group, one)), (2, 1, (group, two)), (3, -1, (group, two)), (4, 1, (group, 0))]
+    events = [
+        (0, 1, (group, one)),
+        (1, -1, (group, one)),
+        (2, 1, (group, two)),
+        (3, -1, (group, two)),
+        (4, 1, (group, 0)),
+    ]
     found = changes(operator.process(ANY_TICK, [[delta(events, 2)]]), lambda row: (str(terms.term(row[1])),))
     assert found == {0: {("1",): 1}, 1: {("1",): -1}, 2: {("2",): 1}, 3: {("2",): -1}, 4: {("",): 1}}
