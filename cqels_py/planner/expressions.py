@@ -89,7 +89,8 @@ class _Compiler:
 def _check_call(name: str, count: int) -> None:
     if name in _UNREPEATABLE:
         raise UnsupportedQuery(
-            f"{name} gives another value each time it is evaluated; results here are the same from run to run"
+            f"{name} gives another value each time it is evaluated; a result here is withdrawn as it was delivered, and results are "
+            "the same from run to run"
         )
     if name not in ARITIES:
         raise UnsupportedQuery(
