@@ -25,7 +25,7 @@ from cqels_py.connectors.tabular import elements_from_arrow
 from cqels_py.connectors.triples import PushedElement, Triple, elements_of_pushed, triple_texts
 from cqels_py.dataflow import Dataflow
 from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.errors import CqelsError, DataError, RunError, UsageError
+from cqels_py.errors import CqelsError, DataError, RunError, UnsupportedQuery, UsageError
 from cqels_py.federation import TIMEOUT, answer_services
 from cqels_py.optimizer import optimize
 from cqels_py.optimizer.entailment import Ontology, entail
@@ -134,6 +134,11 @@ class Engine:
         data = load_static_data(plan, static, static_graphs or {}, self.dictionary)
         ontology = None if entailment is None else ontology_of(data, self.dictionary)
         if ontology is not None:
+            if asked.form == "DESCRIBE":
+                raise UnsupportedQuery(
+                    "DESCRIBE under entailment is not supported, as it says what is stated alone: write a CONSTRUCT with the "
+                    "triples you want"
+                )
             plan = plan_query(optimize(entail(asked, ontology)))
         dataflow = Dataflow(plan, self.dictionary, data)
         query = Query(plan, self.dictionary, dataflow, self.update_static)

@@ -49,7 +49,8 @@ def load_static_data(
     for iri in given:
         if described and iri not in described:
             raise UsageError(f"data was given for the graph <{iri}>, but the query's FROM clauses leave it out")
-    return StaticData(quads)
+    names = plan.static_named if described else tuple(given)
+    return StaticData(quads, [dictionary.encode_one(f"<{iri}>") for iri in names])
 
 
 def ontology_of(data: StaticData, dictionary: Dictionary) -> Ontology:

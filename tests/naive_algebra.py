@@ -163,7 +163,7 @@ def _over_named(
     name: URIRef | Variable, inner: nodes.Pattern, graphs: Mapping[URIRef, list[Triple]], scope: Scope
 ) -> list[Solution]:
     if not isinstance(name, Variable):
-        return evaluate(inner, scope.over(graphs.get(name, [])))
+        return evaluate(inner, scope.over(graphs[name])) if name in graphs else []
     solutions: list[Solution] = []
     for graph_name, graph in graphs.items():
         bound: Solution = {name: graph_name}

@@ -113,3 +113,8 @@ def test_results_are_graphs() -> None:
     query.subscribe_batches(sink.write)
     engine.push(str(S), list(ELEMENTS[0].triples), time=0)
     assert file.getvalue().count("<urn:cqels:result:0>") == 3
+
+
+def test_what_is_entailed_is_not_described() -> None:
+    with pytest.raises(UnsupportedQuery, match="write a CONSTRUCT"):
+        cqels_py.Engine().register(f"{PREFIX}DESCRIBE ?s {{ STREAM <{S}> [NOW] {{ ?s :p ?n }} }}", entailment="rdfs")

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the user asked for. `lateness`: microseconds; `speed`: seconds of event time a second, None: unbounded.
+    """What the user asked for. `lateness`, `service_timeout`: microseconds; `speed`: seconds of event time
+    a second, None: unbounded.
 
     `static` are files, or N-Triples text. `announce`: say so when kernels are compiled, even where nobody watches.
     """
@@ -46,6 +47,7 @@ class Job:
     runner: str = "local"
     partitions: int | None = None
     entailment: str | None = None
+    service_timeout: int = 30_000_000
 
 
 class Enough(Exception):
@@ -187,7 +189,13 @@ class _Run:
 def _register(job: Job, changelog: bool) -> tuple[Engine, Query]:
     from cqels_py.engine import Engine
 
-    engine = Engine(lateness=job.lateness, on_error=job.on_error, report=Reports(), batch=job.batch)
+    engine = Engine(
+        lateness=job.lateness,
+        on_error=job.on_error,
+        report=Reports(),
+        batch=job.batch,
+        service_timeout=job.service_timeout / 1_000_000,
+    )
     query = engine.register(
         job.text,
         source=job.source,

@@ -78,6 +78,9 @@ Entailments = Annotated[
     Entailment | None,
     typer.Option("--entailment", help="See also what follows by the classes and properties of the static data."),
 ]
+ServiceTimeout = Annotated[
+    str, typer.Option("--service-timeout", metavar="DURATION", help="How long an endpoint of SERVICE may be silent.")
+]
 Batch = Annotated[
     int | None,
     typer.Option("--batch", min=1, metavar="N", help="Elements taken at once; results do not depend on it."),
@@ -114,6 +117,7 @@ def run_command(
     runner: RunnerName = Runner.local,
     partitions: Partitions = None,
     entailment: Entailments = None,
+    service_timeout: ServiceTimeout = "30s",
     time_predicate: Annotated[
         str | None,
         typer.Option(metavar="IRI", help="The property with the event time, for .nt and .ttl streams."),
@@ -147,6 +151,7 @@ def run_command(
             runner=runner.value,
             partitions=partitions,
             entailment=None if entailment is None else entailment.value,
+            service_timeout=arguments.duration(service_timeout),
         )
         execution.check_entailment(job)
         execution.check_files(job)
@@ -162,6 +167,7 @@ def explain_command(
     runner: RunnerName = Runner.local,
     partitions: Partitions = None,
     entailment: Entailments = None,
+    service_timeout: ServiceTimeout = "30s",
 ) -> None:
     """Show a query's plan: windows, probing, indexes, partition keys, estimated state."""
     from cqels_py.cli import arguments, execution, failures
@@ -177,6 +183,7 @@ def explain_command(
             runner=runner.value,
             partitions=partitions,
             entailment=None if entailment is None else entailment.value,
+            service_timeout=arguments.duration(service_timeout),
         )
         execution.check_entailment(job)
         execution.check_files(job)

@@ -163,6 +163,9 @@ class Dataflow:
                 return self._keep(node, self._encode_rows(node))
             case plan.StaticScan():
                 return self._keep(node, self._scan_static(node))
+            case plan.GraphNames(graph):
+                known = None if plan.is_variable(graph) else self._dictionary.encode_one(graph)
+                return self._keep(node, self._static.graphs(known))
             case _:
                 stage = Stage(node, self._operator(node), [self._build(child) for child in inputs_of(node)])
                 self._stages.append(stage)

@@ -168,7 +168,7 @@ def _constant(constant: Constant) -> str:
     rows = constant.columns.shape[1]
     match constant.node:
         case plan.Once(inner):
-            patterns = " . ".join(" ".join(scan.pattern) for scan in _static_scans(inner))
+            patterns = " . ".join(_static_patterns(inner))
             if not patterns:
                 return f"constants {_names(inner.variables)}: {rows:,} mappings"
             return f"static {{ {patterns} }}: answered once, {rows:,} mappings"
@@ -176,11 +176,13 @@ def _constant(constant: Constant) -> str:
             return f"inline data {_names(node.variables)}: {rows:,} mappings"
 
 
-def _static_scans(node: plan.Node) -> Iterator[plan.StaticScan]:
+def _static_patterns(node: plan.Node) -> Iterator[str]:
     if isinstance(node, plan.StaticScan):
-        yield node
+        yield " ".join(node.pattern)
+    if isinstance(node, plan.GraphNames):
+        yield f"GRAPH {node.graph} {{}}"
     for child in plan.inputs_of(node):
-        yield from _static_scans(child)
+        yield from _static_patterns(child)
 
 
 def _join(node: plan.JoinAll, operator: MultiwayJoin) -> str:

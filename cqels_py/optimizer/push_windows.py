@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import fields, is_dataclass, replace
 
-from rdflib import Variable
+from rdflib import URIRef, Variable
 
 from cqels_py.algebra.nodes import (
     BGP,
@@ -31,6 +31,7 @@ from cqels_py.algebra.nodes import (
     WindowVariable,
 )
 from cqels_py.algebra.variables import certain_variables, exists_patterns
+from cqels_py.optimizer.absent_graphs import where_there_is
 from cqels_py.optimizer.graph_by_graph import graph_by_graph
 from cqels_py.optimizer.traverse import map_children
 
@@ -47,6 +48,8 @@ def push_windows(pattern: Pattern) -> Pattern:
     match pattern:
         case Graph(Variable() as name, inner) if not _may_bind_inside(inner, name):
             return graph_by_graph(inner, name, _pushed) or replace(pattern, pattern=push_windows(inner))
+        case Graph(URIRef() as name, inner) if inner != BGP(()):
+            return where_there_is(name, inner, _push(pattern, inner))
         case Window() | Graph():
             return _push(pattern, pattern.pattern)
         case _:

@@ -64,6 +64,17 @@ class StaticScan:
 
 
 @dataclass(frozen=True, slots=True)
+class GraphNames:
+    """The named graphs of static data: each one's name (a variable), or the one empty mapping if there is this one (a term)."""
+
+    graph: str
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return (self.graph[1:],) if is_variable(self.graph) else ()
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
     """Inline data; None is unbound."""
 
@@ -243,7 +254,7 @@ class TopRows:
 
 
 Node: TypeAlias = (
-    Scan | StaticScan | Rows | Once | JoinAll | FilterRows | ExtendRows | ProjectRows | UnionRows | DistinctRowsOf | Negate
+    Scan | StaticScan | GraphNames | Rows | Once | JoinAll | FilterRows | ExtendRows | ProjectRows | UnionRows | DistinctRowsOf | Negate
     | Shared | ClosureRows | NumberRows | GroupRows | TopRows
 )  # fmt: skip
 
@@ -251,7 +262,7 @@ Node: TypeAlias = (
 def inputs_of(node: Node) -> tuple[Node, ...]:
     """The nodes a node reads."""
     match node:
-        case Scan() | StaticScan() | Rows():
+        case Scan() | StaticScan() | GraphNames() | Rows():
             return ()
         case JoinAll(inputs=inputs) | UnionRows(inputs=inputs):
             return inputs

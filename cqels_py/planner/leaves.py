@@ -8,8 +8,17 @@ from rdflib import Variable
 
 from cqels_py.algebra.nodes import BGP, TermOrVariable, TriplePattern, Values, Window
 from cqels_py.dictionary.rdf import from_rdflib
-from cqels_py.errors import UnsupportedQuery
-from cqels_py.plan.nodes import DistinctRowsOf, Node, Once, Rows, Scan, StaticScan, TemplateTriple, UnionRows
+from cqels_py.plan.nodes import (
+    DistinctRowsOf,
+    GraphNames,
+    Node,
+    Once,
+    Rows,
+    Scan,
+    StaticScan,
+    TemplateTriple,
+    UnionRows,
+)
 from cqels_py.planner.joins import join, join_nodes
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.rows import once, project
@@ -64,9 +73,7 @@ def static_bgp(
     name: TermOrVariable | None = None,
 ) -> Node:
     if not triples:
-        if isinstance(name, Variable):
-            raise UnsupportedQuery("GRAPH ?g {} without a triple pattern is not supported: ask for ?s ?p ?o in it")
-        return Rows((), ((),))
+        return Rows((), ((),)) if name is None else once(GraphNames(graph))
     scans: list[Node] = []
     for triple in triples:
         variables = pattern_variables(triple)

@@ -1,0 +1,67 @@
+"""GRAPH <name> { … } has no solutions where there is no graph of that name (18.6), whatever the group needs.
+
+    Graph(<g>, Values)  →  Join(Graph(<g>, BGP()), Values)
+
+A group that has solutions only where there are triples needs nothing more.
+"""
+
+from __future__ import annotations
+
+from rdflib import URIRef
+
+from cqels_py.algebra.nodes import (
+    BGP,
+    Distinct,
+    Extend,
+    Filter,
+    Graph,
+    Group,
+    Join,
+    LeftJoin,
+    Minus,
+    NaryJoin,
+    OrderBy,
+    Pattern,
+    Project,
+    Reduced,
+    Slice,
+    Union,
+)
+
+
+def where_there_is(name: URIRef, inner: Pattern, pushed: Pattern) -> Pattern:
+    """What GRAPH <name> has become, `pushed`, asked only if there is such a graph.
+
+    >>> where_there_is(URIRef("g"), BGP(()), BGP(())) == Join(Graph(URIRef("g"), BGP(())), BGP(()))
+    True
+    """
+    return pushed if _needs_triples(inner) else Join(Graph(name, BGP(())), pushed)
+
+
+def _needs_triples(pattern: Pattern) -> bool:
+    """Has the group no solution over an empty graph, for certain?"""
+    match pattern:
+        case BGP(triples):
+            return bool(triples)
+        case Join(left, right):
+            return _needs_triples(left) or _needs_triples(right)
+        case NaryJoin(parts):
+            return any(map(_needs_triples, parts))
+        case Union(parts):
+            return all(map(_needs_triples, parts))
+        case LeftJoin(left, _) | Minus(left, _):
+            return _needs_triples(left)
+        case (
+            Filter(inner)
+            | Extend(inner)
+            | Project(inner)
+            | Distinct(inner)
+            | Reduced(inner)
+            | OrderBy(inner)
+            | Slice(inner)
+        ):
+            return _needs_triples(inner)
+        case Group(inner, keys):
+            return bool(keys) and _needs_triples(inner)
+        case _:
+            return False

@@ -1,0 +1,96 @@
+"""Named graphs of static data: GRAPH, FROM and FROM NAMED, as the oracle has them."""
+
+from __future__ import annotations
+
+import pytest
+from rdflib import URIRef
+
+import cqels_py
+from cqels_py.algebra.nodes import Output
+from cqels_py.errors import UsageError
+from tests import harness, traces
+from tests.naive import Element, Static
+
+EX = traces.EX
+STREAM = URIRef(traces.STREAMS + "s")
+ELEMENTS = [
+    Element(n * 1_000_000, STREAM, ((traces.term(s), traces.term("p"), traces.term(str(n))),))
+    for n, s in enumerate("abca")
+]
+
+
+def _triples(*texts: str) -> list[tuple[URIRef, URIRef, URIRef]]:
+    return [tuple(map(traces.term, text.split())) for text in texts]  # type: ignore[misc]
+
+
+G, H, EMPTY = (URIRef(EX + name) for name in ("g", "h", "empty"))
+DATA = {G: _triples("a name 'A'", "b name 'B'", "a knows g"), H: _triples("a name 'Z'", "c name 'C'"), EMPTY: []}
+DEFAULT = _triples("a name 'D'", "g label 'G'")
+
+GROUPS = [
+    "GRAPH ?g { ?s :name ?name }",
+    "GRAPH :g { ?s :name ?name }",
+    "GRAPH :absent { ?s :name ?name }",
+    "GRAPH ?g {}",
+    "GRAPH :g {}",
+    "GRAPH :empty {}",
+    "GRAPH :absent {}",
+    "GRAPH :absent { VALUES ?v { 1 } }",
+    "GRAPH :empty { VALUES ?v { 1 } }",
+    "GRAPH :absent { BIND (1 AS ?v) }",
+    "OPTIONAL { GRAPH :absent { { ?x :name ?name } UNION { VALUES ?v { 1 } } } }",
+    "GRAPH :absent { SELECT (COUNT(*) AS ?v) { ?x :name ?name } }",
+    "GRAPH :empty { SELECT (COUNT(*) AS ?v) { ?x :name ?name } }",
+    "OPTIONAL { GRAPH ?g { ?s :name ?name } }",
+    "MINUS { GRAPH ?g { ?s :name ?name } }",
+    "FILTER EXISTS { GRAPH ?g {} FILTER(?g = :empty) }",
+    "FILTER NOT EXISTS { GRAPH :absent {} }",
+    "GRAPH ?s { ?x :name ?name }",
+    "GRAPH ?g { ?s :knows ?g }",
+    "GRAPH ?g { ?s :name ?name } ?g :label ?label",
+    "GRAPH ?g { ?s :name ?a } GRAPH ?g { ?other :name ?b }",
+    "GRAPH ?g { { ?s :name ?name } UNION { ?s :knows ?t } }",
+    "?s :name ?name GRAPH ?g {}",
+]
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_named_graphs(group: str) -> None:
+    text = f"PREFIX : <{EX}> SELECT * {{ STREAM <{STREAM}> [RANGE 2s] {{ ?s :p ?n }} {group} }}"
+    harness.assert_engine_right(text, ELEMENTS, Static(DEFAULT, DATA), Output.CHANGELOG, batches=(1, None))
+
+
+@pytest.mark.parametrize(
+    "group", ["GRAPH ?g { ?s :name ?name }", "GRAPH ?g {}", "?s :name ?name", "GRAPH :g { ?s :name ?name }"]
+)
+@pytest.mark.parametrize(
+    ("default", "named"), [([], ["h"]), (["g"], []), (["g", "h"], []), (["g"], ["h", "empty"]), (["g"], ["g"])]
+)
+def test_from_and_from_named_choose(group: str, default: list[str], named: list[str]) -> None:
+    window = f"STREAM <{STREAM}> [RANGE 2s] {{ ?s :p ?n }}"
+    clauses = " ".join([*(f"FROM :{name}" for name in default), *(f"FROM NAMED :{name}" for name in named)])
+    text = f"PREFIX : <{EX}> SELECT * {clauses} {{ {window} {group} }}"
+    chosen = Static(
+        [triple for name in default for triple in DATA[URIRef(EX + name)]],
+        {URIRef(EX + name): DATA[URIRef(EX + name)] for name in named},
+    )
+    expected = harness.expected_changes(harness.parse(text), ELEMENTS, chosen, Output.CHANGELOG)
+    engine = cqels_py.Engine()
+    given = {EX + name: DATA[URIRef(EX + name)] for name in {*default, *named}}
+    query = engine.register(text, static_graphs=given, changelog=True)
+    for element in ELEMENTS:
+        engine.push(str(STREAM), list(element.triples), time=element.time)
+    engine.finish()
+    harness.check_equal(expected, [harness._result(result) for result in query.results()])
+
+
+def test_a_graph_that_from_does_not_name_is_not_taken_in_silence() -> None:
+    text = f"PREFIX : <{EX}> SELECT * FROM NAMED :g {{ STREAM <{STREAM}> [NOW] {{ ?s :p ?n }} GRAPH ?g {{}} }}"
+    with pytest.raises(UsageError, match="FROM clauses leave it out"):
+        cqels_py.Engine().register(text, static_graphs={EX + "g": DATA[G], EX + "h": DATA[H]})
+
+
+def test_an_update_changes_which_graphs_there_are() -> None:
+    text = f"PREFIX : <{EX}> SELECT * {{ STREAM <{STREAM}> [ALL] {{ ?s :p ?n }} GRAPH ?g {{}} }}"
+    updates = [(1, Static([], {H: DATA[H]})), (2, Static([], {EMPTY: [], G: []}))]
+    harness.assert_engine_right(text, ELEMENTS[:3], Static([], {G: DATA[G]}), Output.CHANGELOG, (1, None), updates)
