@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from cqels_py.errors import RunError
+from cqels_py.runners.spark.whole import to_bytes
 
 State = TypeVar("State")
 
@@ -111,7 +112,7 @@ class PartStore(Generic[State]):
         return name
 
     def _save_snapshot(self, batch: int, state: State) -> None:
-        data = pickle.dumps(state, pickle.HIGHEST_PROTOCOL)
+        data = to_bytes(state)
         write_checked(self._folder / f"{batch}-{hashlib.blake2b(data, digest_size=8).hexdigest()}.snapshot", data)
 
     def _drop_before(self, batch: int) -> None:

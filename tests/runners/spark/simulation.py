@@ -6,16 +6,17 @@ import random
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
+from unittest.mock import patch
 
 import pyarrow as pa
 from rdflib.util import from_n3
 
 from cqels_py.engine import compile_query
-from cqels_py.runners.spark import stage
+from cqels_py.runners.spark import stage, store
 from cqels_py.runners.spark.stage import Job
 from cqels_py.spark import prepare
 from tests import harness
@@ -54,11 +55,15 @@ def rows_of(elements: Sequence[Element], streams: Sequence[str], names: Sequence
 
 
 class Cluster:
-    """Runs micro-batches of one job. `chance` of a worker to still have a part's state when the next batch comes."""
+    """Runs micro-batches of one job. `chance` of a worker to still have a part's state when the next batch comes.
 
-    def __init__(self, job: Job, *, seed: int = 0, chance: float = 0.5) -> None:
+    Where it has not, the state comes from a snapshot or from the log; `snapshots`: the chance of one after a batch.
+    """
+
+    def __init__(self, job: Job, *, seed: int = 0, chance: float = 0.5, snapshots: float | None = None) -> None:
         self.job = job
         self._chance = chance
+        self._snapshots = snapshots
         self._random = random.Random(seed)
 
     def run(self, batch: int, tasks: Sequence[pa.RecordBatch], *, final: bool = False) -> list[dict[str, Any]]:
@@ -79,9 +84,16 @@ class Cluster:
                 pa.RecordBatch.from_pylist([r for r in b.to_pylist() if r["part"] == part], b.schema) for b in routed
             ]
             self._random.shuffle(mine)
-            for rows in stage.evaluate(self.job, mine, batch, part, final):
-                found += rows.to_pylist()
+            with self._luck():
+                for rows in stage.evaluate(self.job, mine, batch, part, final):
+                    found += rows.to_pylist()
         return found
+
+    def _luck(self) -> AbstractContextManager[object]:
+        if self._snapshots is None:
+            return nullcontext()
+        chance = self._snapshots
+        return patch.object(store, "_outweighs", lambda inputs, snapshot: self._random.random() < chance)
 
 
 def counted(rows: Sequence[dict[str, Any]]) -> Answers:
@@ -118,6 +130,7 @@ def run(
     parts: int,
     lateness: int = 0,
     seed: int = 0,
+    chance: float = 0.5,
     folder: Path | None = None,
 ) -> Answers:
     """All results of elements that come in micro-batches cut at `cuts`, each read by so many tasks of neighbouring rows.
@@ -134,7 +147,7 @@ def run(
             changelog=changelog,
             lateness=lateness,
         )
-        cluster = Cluster(job, seed=seed)
+        cluster = Cluster(job, seed=seed, chance=chance, snapshots=0.5)
         read = [element for element in elements if str(element.stream) in plan.streams]
         bounds = sorted({0, len(read), *(cut % (len(read) + 1) for cut in cuts)})
         batches = [range(start, end) for start, end in pairwise(bounds)] or [range(0)]

@@ -124,8 +124,8 @@ STATIC = Static(
 )
 
 
-def drawn(seed: int, count: int = 60, disorder: int = 0) -> list[Element]:
-    """Elements of two streams about eight subjects, up to `disorder` microseconds late.
+def drawn(seed: int, count: int = 60, disorder: int = 0, subjects: int = 8) -> list[Element]:
+    """Elements of two streams about some subjects, up to `disorder` microseconds late.
 
     Their times are different: ties are in no order where several tasks read them.
     """
@@ -136,14 +136,14 @@ def drawn(seed: int, count: int = 60, disorder: int = 0) -> list[Element]:
         stream = chance.choice(STREAMS)
         triples = []
         for _ in range(chance.randrange(1, 4)):
-            subject = URIRef(f"{EX}c{chance.randrange(8)}")
+            subject = URIRef(f"{EX}c{chance.randrange(subjects)}")
             predicate = chance.choice(["v", "w", "link"])
             value = Literal(str(chance.randrange(6)), datatype=XSD.integer)
             triples.append(
                 (
                     subject,
                     URIRef(EX + predicate),
-                    URIRef(f"{EX}c{chance.randrange(8)}") if predicate == "link" else value,
+                    URIRef(f"{EX}c{chance.randrange(subjects)}") if predicate == "link" else value,
                 )
             )
         found.append(Element(time, URIRef(stream), tuple(dict.fromkeys(triples))))
@@ -170,6 +170,19 @@ def test_divided_queries(name: str) -> None:
         wanted = simulation.expected(text, elements, STATIC, Output.CHANGELOG if changelog else None)
         assert wanted, "a query that never answers shows nothing"
         assert found == wanted
+
+
+@pytest.mark.parametrize("name", DIVIDED)
+def test_states_that_grow_after_they_were_read_back(name: str) -> None:
+    """What hangs together in memory still does: enough elements for every table to be laid out anew, windows as long."""
+    text = f"PREFIX : <{EX}> {DIVIDED[name]}"
+    text = text.replace("us]", "00us]").replace("us STEP", "00us STEP").replace("us TUMBLING", "00us TUMBLING")
+    elements = drawn(9, 1200, subjects=200)
+    changelog = name not in ("rstream", "dstream")
+    found = simulation.run(
+        text, elements, STATIC, changelog=changelog, cuts=range(200, 1200, 200), tasks=1, parts=2, chance=0
+    )
+    assert found == simulation.expected(text, elements, STATIC, Output.CHANGELOG if changelog else None)
 
 
 @pytest.mark.parametrize("lateness", [0, 10, 40])

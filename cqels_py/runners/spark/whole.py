@@ -1,0 +1,46 @@
+"""A state as bytes, with all that hangs together in it.
+
+Kernels get flat views of tables that their owners see in two dimensions. Pickle would make two tables of the one: what is then
+written to the view the owner never sees. Here a view is written down as one, next to the array whose memory it shows.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def to_bytes(state: object) -> bytes:
+    """The state; `pickle.loads` reads it."""
+    out = io.BytesIO()
+    _Pickler(out, pickle.HIGHEST_PROTOCOL).dump(state)
+    return out.getvalue()
+
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        if type(obj) is not np.ndarray or obj.dtype.hasobject:
+            return NotImplemented
+        owner = _owner(obj)
+        if owner is obj or not (owner.flags.c_contiguous or owner.flags.f_contiguous):
+            return NotImplemented
+        offset = obj.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+        return view, (owner, obj.dtype, obj.shape, offset, obj.strides)
+
+
+def _owner(array: Array) -> Array:
+    """The array whose memory this one shows; itself if that is its own."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def view(owner: Array, dtype: np.dtype[Any], shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> Array:
+    """A view of the owner's memory, bytes from its start."""
+    memory = owner if owner.flags.c_contiguous else owner.T
+    return np.ndarray(shape, dtype, memory, offset, strides)
