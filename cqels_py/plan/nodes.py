@@ -254,8 +254,8 @@ class TopRows:
 
 
 Node: TypeAlias = (
-    Scan | StaticScan | GraphNames | Rows | Once | JoinAll | FilterRows | ExtendRows | ProjectRows | UnionRows | DistinctRowsOf | Negate
-    | Shared | ClosureRows | NumberRows | GroupRows | TopRows
+    Scan | StaticScan | GraphNames | Rows | Once | JoinAll | FilterRows | ExtendRows | ProjectRows | UnionRows
+    | DistinctRowsOf | Negate | Shared | ClosureRows | NumberRows | GroupRows | TopRows
 )  # fmt: skip
 
 
