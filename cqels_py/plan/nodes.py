@@ -84,7 +84,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """A sub-plan over static data alone: answered once, at registration."""
+    """A sub-plan over static data alone: answered at registration, and again when that data is replaced."""
 
     input: Node
 
