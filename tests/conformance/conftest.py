@@ -19,7 +19,7 @@ def _read_once(text: str) -> nodes.ContinuousQuery:
     return _read(text)
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="module")
 def reading_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cqels_py.parser, "parse", lambda text: _read_once(text))
