@@ -49,7 +49,7 @@ def continuous(
 ) -> Frame:
     """The results of a query over streaming data frames, as a data frame: `time`, `sign`, and each variable as N-Triples text.
 
-    CONSTRUCT: `time`, `sign`, `subject`, `predicate`, `object`, a row a triple. ASK: the column `boolean`.
+    CONSTRUCT: `time`, `sign`, `subject`, `predicate`, `object`, a row for each triple of each result. ASK: the column `boolean`.
     `frames`: for each stream's IRI rows of `time` (timestamp, integer microseconds or ISO 8601), `subject`, `predicate`,
     `object` (N-Triples syntax) and perhaps `graph`; rows of one task with the same time and graph, one after another, are an
     element, and an element lies in one micro-batch. Within a micro-batch elements are taken in the order of their times.

