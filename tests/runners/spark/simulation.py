@@ -102,7 +102,9 @@ def counted(rows: Sequence[dict[str, Any]]) -> Answers:
             round(row["time"].timestamp() * 1_000_000),
             row["sign"],
             frozenset(
-                (name, canonical(to_rdflib(text))) for name, text in row.items() if text and name not in ("time", "sign")
+                (name, canonical(to_rdflib(text)))
+                for name, text in row.items()
+                if text and name not in ("time", "sign")
             ),
         )
         for row in rows
