@@ -33,6 +33,8 @@ def transform(job: Job, frames: Mapping[int, Frame], batch: int | None = None, *
         context = _context()
         return stage.route(job, batches, _batch(context, batch), context.partitionId())
 
+    if batch is None and not all(frame.isStreaming for frame in frames.values()):
+        raise UsageError("a continuous query needs streaming data frames: read them with spark.readStream")
     rows = reduce(lambda one, other: one.unionByName(other), [_rows(job, f, n) for n, f in sorted(frames.items())])
     return answers(job, rows.mapInArrow(route, ROUTED), batch, final=final)
 
@@ -79,6 +81,5 @@ def _batch(context: TaskContext, given: int | None) -> int:
     if given is not None:
         return given
     found = context.getLocalProperty(_BATCH_ID)
-    if found is None:
-        raise UsageError("a continuous query needs streaming data frames: read them with spark.readStream")
+    assert found is not None, "streaming queries have micro-batches"
     return int(found)

@@ -37,8 +37,8 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-# Without an appender Spark would take it for no configuration at all.
-_SILENCE = """rootLogger.level = off
+# Without an appender Spark would take it for no configuration at all, and another level it would tell.
+_SILENCE = """rootLogger.level = warn
 rootLogger.appenderRef.none.ref = none
 appender.none.type = Null
 appender.none.name = none

@@ -158,7 +158,7 @@ def evaluate(job: Job, rows: Iterable[pa.RecordBatch], batch: int, part: int, fi
     store.note(json.dumps({"batch": batch, **asdict(state.runner.statistics)}))
     name = store.save(batch, pickle.dumps((share_data, final), pickle.HIGHEST_PROTOCOL), state)
     _HOT[job.mark, part] = (name, state)
-    if part == 0 and (dropped := state.runner.statistics.late - late):
+    if part == 0 and not job.in_order and (dropped := state.runner.statistics.late - late):
         _LOG.warning("micro-batch %d: %d late elements dropped; a greater lateness waits longer", batch, dropped)
     yield from results
 
