@@ -111,12 +111,16 @@ def test_a_limit_ends_the_run(options: list[str], capfd: pytest.CaptureFixture[s
     assert len(capfd.readouterr().out.splitlines()) == 2
 
 
-def test_nothing_is_left_behind(options: list[str], capfd: pytest.CaptureFixture[str]) -> None:
-    before = set(Path(tempfile.gettempdir()).glob("cqels-state-*"))
+def test_nothing_is_left_behind(
+    options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ours = tmp_path / "temporary"
+    ours.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(ours))
     assert main(["run", *options, "--runner", "spark"]) == 0
     assert main(["run", *options[:-1], "stop", "--runner", "spark"]) == 1
     assert "nonsense" in capfd.readouterr().err
-    assert set(Path(tempfile.gettempdir()).glob("cqels-state-*")) == before
+    assert list(ours.glob("cqels-state-*")) == []
 
 
 def test_an_empty_stream(tmp_path: Path, options: list[str], capfd: pytest.CaptureFixture[str]) -> None:
