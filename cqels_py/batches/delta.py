@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,53 +13,19 @@ TickColumn = npt.NDArray[np.int32]
 SignColumn = npt.NDArray[np.int8]
 
 
-class Tree(Protocol):
-    """Something that finds the ids behind the pointers of intermediate mappings."""
-
-    def materialise(self, pointers: npt.NDArray[np.int32]) -> Ids:
-        """(inputs, n) pointers to leaf mappings -> (width, n) ids."""
-        ...
-
-
 class Delta:
-    """n signed mappings: `tick` (n), not falling; `sign` (n), +1 or -1; `columns` (width, n), term ids.
+    """n signed mappings: `tick` (n), not falling; `sign` (n), +1 or -1; `columns` (width, n), term ids."""
 
-    A join delivers pointers to trees of leaf mappings (section 3.1); their ids are looked up when somebody asks for
-    `columns`. Pointers are valid until the step ends.
-    """
+    __slots__ = ("columns", "sign", "tick")
 
-    __slots__ = ("_columns", "_pointers", "_tree", "sign", "tick")
-
-    def __init__(
-        self,
-        tick: TickColumn,
-        sign: SignColumn,
-        columns: Ids | None = None,
-        *,
-        pointers: npt.NDArray[np.int32] | None = None,
-        tree: Tree | None = None,
-    ) -> None:
+    def __init__(self, tick: TickColumn, sign: SignColumn, columns: Ids) -> None:
         self.tick = tick
         self.sign = sign
         # One layout for all: kernels are compiled for it alone, so that a new query never compiles anything.
-        self._columns = None if columns is None else np.ascontiguousarray(columns)
-        self._pointers = pointers
-        self._tree = tree
+        self.columns = np.ascontiguousarray(columns)
 
     def __len__(self) -> int:
         return len(self.tick)
-
-    @property
-    def columns(self) -> Ids:
-        if self._columns is None:
-            assert self._tree is not None
-            assert self._pointers is not None
-            self._columns = self._tree.materialise(self._pointers)
-        return self._columns
-
-    @property
-    def pointers(self) -> npt.NDArray[np.int32] | None:
-        return self._pointers
 
     def with_columns(self, columns: Ids) -> Delta:
         """The same ticks and signs over other columns."""

@@ -4,6 +4,9 @@
 `checks[set * n + q]`: a bit mask of q's columns to compare then; `binds[set * n + q]`: does q bind what a later port needs?
 `variable_of` (n, COLUMNS) numbers the columns' variables.
 
+Results are written out as ids, column by column: `out_variable[c]` is column c's variable, `out_ports[c]` a bit mask of the ports
+that have it, `own[q * columns + c]` its column in port q, or -1.
+
 A leaf that goes finds what it produced by the indexes too: its key's rings hold the partners side by side, so that results are
 written out in runs. Chains of results from each leaf (Algorithm 3) were measured beside it and lost at every size: they cost
 two words of memory for each result and input, and a cache miss for each where this costs one for a run.
@@ -16,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.hashing import combine
-from cqels_py.kernels.jit import jit, jit_flat, jit_inline
+from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.ring_index import (
     BASE,
     DONE,
@@ -88,7 +91,7 @@ def _compatible(check, loose, cells, leaf, variables, variable_of, bindings, row
 
 
 @jit_inline
-def _bind(cells, leaf, width, variables, variable_of, bindings, row, stride):
+def bind(cells, leaf, width, variables, variable_of, bindings, row, stride):
     """The bindings of the next depth: those at `row` and the leaf's. With a stride of 0 all depths share one row."""
     for v in range(stride):
         bindings[row + stride + v] = bindings[row + v]
@@ -152,35 +155,59 @@ def _choose(
 
 
 @jit_inline
-def _write_run(
-    rings, start, ring_mask, offset, many, q, n, chosen, tick, sign, out_pointers, out_tick, out_sign, k, room
-):
-    """Results for `many` leaves of port q that stand side by side in a ring, all others as chosen."""
+def _known(c, before, bindings, row, out_variable, out_ports):
+    """What the bound ports say of output column c; 0: nothing."""
+    if out_ports[c] & before:
+        return bindings[row + out_variable[c]]
+    return np.int64(0)
+
+
+@jit_inline
+def _write_result(q, leaf, before, cells, bindings, row, out_variable, out_ports, own, out_columns, k, room):
+    """The ids of one result, whose last leaf is that of port q."""
+    columns = len(out_variable)
+    for c in range(columns):
+        value = _known(c, before, bindings, row, out_variable, out_ports)
+        column = np.int64(own[q * columns + c])
+        if value == 0 and column >= 0:
+            value = cells[leaf + column]
+        out_columns[c * room + k] = value
+
+
+@jit_inline
+def write_run(
+    rings, start, ring_mask, offset, many, q, base, width, before, cells, bindings, row, out_variable, out_ports, own,
+    out_columns, k, room
+):  # fmt: skip
+    """The ids of `many` results, whose last leaves, all of port q, stand side by side in a ring."""
     if many < _SHORT_RUN:
         # Few: one loop, whose end the processor guesses once.
         for j in range(many):
-            for x in range(n):
-                out_pointers[x * room + k + j] = np.int32(chosen[x])
-            out_pointers[q * room + k + j] = rings[offset + ((start + j) & ring_mask)]
-            out_tick[k + j] = tick
-            out_sign[k + j] = sign
+            leaf = base + np.int64(rings[offset + ((start + j) & ring_mask)]) * width
+            _write_result(q, leaf, before, cells, bindings, row, out_variable, out_ports, own, out_columns, k + j, room)
         return
     # Unsigned positions: signed ones are tested for being negative, which keeps the loops from being vectorised.
+    columns = len(out_variable)
     straight = min(many, ring_mask + 1 - start)
-    for x in range(n):
-        to = np.uint64(x * room + k)
-        if x == q:
+    for c in range(columns):
+        value = _known(c, before, bindings, row, out_variable, out_ports)
+        column = np.int64(own[q * columns + c])
+        to = np.uint64(c * room + k)
+        if value == 0 and column >= 0:
             first = np.uint64(offset + start)
             for j in range(np.uint64(straight)):
-                out_pointers[to + j] = rings[first + j]
-            to = np.uint64(x * room + k + straight)
+                out_columns[to + j] = cells[np.uint64(base + column + np.int64(rings[first + j]) * width)]
+            to = np.uint64(c * room + k + straight)
             first = np.uint64(offset)
             for j in range(np.uint64(many - straight)):
-                out_pointers[to + j] = rings[first + j]
+                out_columns[to + j] = cells[np.uint64(base + column + np.int64(rings[first + j]) * width)]
         else:
-            pointer = np.int32(chosen[x])
             for j in range(np.uint64(many)):
-                out_pointers[to + j] = pointer
+                out_columns[to + j] = value
+
+
+@jit_inline
+def write_signs(tick, sign, out_tick, out_sign, k, many):
     to = np.uint64(k)
     for j in range(np.uint64(many)):
         out_tick[to + j] = tick
@@ -213,14 +240,16 @@ def step(
     stack,
     bindings,
     binding_stride,
-    chosen,
-    out_pointers,
+    out_variable,
+    out_ports,
+    own,
+    out_columns,
     out_tick,
     out_sign,
     retract,
 ):
     """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short."""
-    n = np.int64(len(chosen))
+    n = np.int64(len(ports) // PORT_FIELDS)
     everything = (np.int64(1) << n) - 1
     room = np.int64(len(out_tick))
     rows = len(row_port)
@@ -263,7 +292,6 @@ def step(
                 variables = p * COLUMNS
                 for c in range(width):
                     bindings[variable_of[variables + c]] = cells[leaf + c]
-                chosen[p] = slot
                 cursor[DEPTH] = 0
                 _choose(
                     np.int64(0), np.int64(1) << p, n, bindings, np.int64(0), choices, checks, indexes, groups, key_variables,
@@ -289,12 +317,15 @@ def step(
                 before = stack[level + L_SET]
                 bound = before | (np.int64(1) << q)
                 k = cursor[OUT]
+                q_width = ports[q * PORT_FIELDS + WIDTH]
+                here = depth * binding_stride
                 if bound == everything and check == 0:
                     many = min(count - at, room - k)
-                    _write_run(
-                        rings, start, ring_mask, offset, many, q, n, chosen, tick, sign, out_pointers, out_tick, out_sign, k,
-                        room,
+                    write_run(
+                        rings, start, ring_mask, offset, many, q, ports[q * PORT_FIELDS + BASE], q_width, before, cells,
+                        bindings, here, out_variable, out_ports, own, out_columns, k, room,
                     )  # fmt: skip
+                    write_signs(tick, sign, out_tick, out_sign, k, many)
                     cursor[OUT] = k + many
                     stack[level + L_AT] = at + many
                     if at + many < count:
@@ -303,10 +334,8 @@ def step(
                     depth -= 1
                     continue
                 other = np.int64(rings[offset + start])
-                q_width = ports[q * PORT_FIELDS + WIDTH]
                 q_leaf = ports[q * PORT_FIELDS + BASE] + other * q_width
                 variables = q * COLUMNS
-                here = depth * binding_stride
                 if check != 0 and not _compatible(
                     check, ports[q * PORT_FIELDS + LOOSE], cells, q_leaf, variables, variable_of, bindings, here
                 ):
@@ -316,23 +345,21 @@ def step(
                     if k == room:
                         cursor[DEPTH] = depth
                         return OUT_FULL
-                    chosen[q] = other
-                    for x in range(n):
-                        out_pointers[x * room + k] = chosen[x]
+                    _write_result(
+                        q, q_leaf, before, cells, bindings, here, out_variable, out_ports, own, out_columns, k, room
+                    )
                     out_tick[k] = tick
                     out_sign[k] = sign
                     cursor[OUT] = k + 1
                     stack[level + L_AT] = at + 1
                     continue
                 stack[level + L_AT] = at + 1
-                chosen[q] = other
+                bind(cells, q_leaf, q_width, variables, variable_of, bindings, here, binding_stride)
                 depth += 1
                 if at > 0 and check == 0 and not binds[before * n + q]:
                     # Nothing that follows depends on this leaf: the level above it is as it was for the one before.
                     stack[depth * STACK_FIELDS + L_AT] = 0
                     continue
-                if binds[before * n + q]:
-                    _bind(cells, q_leaf, q_width, variables, variable_of, bindings, here, binding_stride)
                 _choose(
                     depth, bound, n, bindings, here + binding_stride, choices, checks, indexes, groups, key_variables,
                     tables, found, stack, cursor,
@@ -352,31 +379,3 @@ def step(
         cursor[PHASE] = NEW
         cursor[ROW] = row + 1
     return DONE
-
-
-@jit
-def materialise(pointers, ports, cells, out_port, out_column, fallbacks):
-    """Ids behind the pointers (n ports, m rows): for each output column its port and column.
-
-    `fallbacks` (width, k): other places of the same variable, as port * 64 + column, -1 where none, tried while unbound.
-    """
-    rows = pointers.shape[1]
-    width = len(out_port)
-    out = np.empty((width, rows), np.int64)
-    for c in range(width):
-        p = out_port[c]
-        base = ports[p * PORT_FIELDS + BASE] + out_column[c]
-        step_width = ports[p * PORT_FIELDS + WIDTH]
-        for row in range(rows):
-            out[c, row] = cells[np.uint64(base + np.int64(pointers[p, row]) * step_width)]
-        for k in range(fallbacks.shape[1]):
-            place = fallbacks[c, k]
-            if place < 0:
-                break
-            other = place // 64
-            base = ports[other * PORT_FIELDS + BASE] + place % 64
-            step_width = ports[other * PORT_FIELDS + WIDTH]
-            for row in range(rows):
-                if out[c, row] == 0:
-                    out[c, row] = cells[base + np.int64(pointers[other, row]) * step_width]
-    return out

@@ -89,13 +89,13 @@ def step(
     ring_meta,
     positions,
     wanted,
-    out_pointers,
+    out_columns,
     out_tick,
     out_sign,
 ):
     """Take in rows from cursor[ROW] on; `wanted`: keep left mappings with a partner (EXISTS), else those without.
 
-    Resumable as `join.step` is. Results point at left leaves, in out_pointers[0].
+    Resumable as `join.step` is. Results are the ids of left leaves.
     """
     rows = len(row_port)
     room = len(out_tick)
@@ -157,7 +157,8 @@ def step(
             if found == wanted:
                 if k == room:
                     return OUT_FULL
-                out_pointers[0 * room + k] = slot
+                for c in range(width):
+                    out_columns[c * room + k] = cells[leaf + c]
                 out_tick[k] = row_tick[row]
                 out_sign[k] = row_sign[row]
                 cursor[OUT] = k + 1
@@ -178,7 +179,8 @@ def step(
                         if k == room:
                             cursor[OUT] = k
                             return OUT_FULL
-                        out_pointers[0 * room + k] = other
+                        for c in range(ports[0 * PORT_FIELDS + WIDTH]):
+                            out_columns[c * room + k] = cells[other_leaf + c]
                         out_tick[k] = row_tick[row]
                         out_sign[k] = sign
                         k += 1

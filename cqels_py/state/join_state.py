@@ -71,6 +71,14 @@ class JoinLayout:
             if columns or alone:
                 self.choices[bound * n + q] = self.first[q] + self._columns[q].index(columns)
                 self.checks[bound * n + q] = self._check(bound, q, columns)
+        self.star = self._is_star(keys)
+
+    def _is_star(self, keys: dict[tuple[int, int], tuple[int, ...]]) -> bool:
+        """Is every port probed by one variable, the same for all, whatever is bound, nothing compared, and all in order?"""
+        if not all(port.in_order for port in self.ports):
+            return False
+        probed = {tuple(self.ports[q].variables[c] for c in columns) for (_, q), columns in keys.items()}
+        return len(probed) == 1 and all(len(columns) == 1 for columns in keys.values()) and not self.checks.any()
 
     def probed(self, port: int) -> list[tuple[int, ...]]:
         """The column sets by which a port is probed."""
@@ -149,7 +157,6 @@ class JoinState:
         self.bindings = np.zeros((n + 1) * max(self.n_variables, 1), np.int64)
         # Where a variable may be unbound, what is bound depends on the depth; else all depths share one row of bindings.
         self.binding_stride = self.n_variables if layout.loose else 0
-        self.chosen = np.zeros(n, np.int64)
         # Kernels index flat views: two-dimensional access costs them a multiplication and two loads each.
         self.flat_ports = self.ports.reshape(-1)
         self.flat_indexes = self.indexes.reshape(-1)

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta, concatenate
+from cqels_py.batches.delta import Delta, SignColumn, TickColumn, concatenate
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import join as kernel
 from cqels_py.kernels import ring_index
+from cqels_py.kernels import star_join as star_kernel
 from cqels_py.kernels.merge import merge_rows
 from cqels_py.state.join_state import OUT_ROWS, JoinLayout, JoinPort, JoinState
 
@@ -94,23 +95,16 @@ class MultiwayJoin:
         self.state = JoinState(self.layout)
         self._retract = retract
         self._widths = [len(variables) for variables in inputs]
-        self._locate(inputs, output, loose)
+        self._locate(inputs, output, number)
 
-    def _locate(self, inputs: Sequence[Sequence[str]], output: Sequence[str], loose: frozenset[str]) -> None:
-        places = {name: [p * 64 + list(v).index(name) for p, v in enumerate(inputs) if name in v] for name in output}
-        self._out_port = np.array([places[name][0] // 64 for name in output], np.int64)
-        self._out_column = np.array([places[name][0] % 64 for name in output], np.int64)
-        others = [places[name][1:] if name in loose else [] for name in output]
-        most = max((len(other) for other in others), default=0)
-        self._fallbacks = np.full((len(others), most), -1, np.int64)
-        for c, other in enumerate(others):
-            self._fallbacks[c, : len(other)] = other
-
-    def materialise(self, pointers: npt.NDArray[np.int32]) -> Ids:
-        columns: Ids = kernel.materialise(
-            pointers, self.state.flat_ports, self.state.cells, self._out_port, self._out_column, self._fallbacks
+    def _locate(self, inputs: Sequence[Sequence[str]], output: Sequence[str], number: dict[str, int]) -> None:
+        """Where the columns of a result come from."""
+        self._out_variable = np.array([number[name] for name in output], np.int64)
+        self._out_ports = np.array(
+            [sum(1 << p for p, v in enumerate(inputs) if name in v) for name in output], np.int64
         )
-        return columns
+        own = [list(v).index(name) if name in v else -1 for v in inputs for name in output]
+        self._own = np.array(own, np.int64)
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         deltas = [concatenate(chunks, width) for chunks, width in zip(inputs, self._widths, strict=True)]
@@ -122,27 +116,39 @@ class MultiwayJoin:
         cursor[: kernel.PROBES] = 0
         status = ring_index.OUT_FULL
         while status != ring_index.DONE:
-            pointers = np.empty((state.n, OUT_ROWS), np.int32)
+            columns = np.empty((len(self._out_variable), OUT_ROWS), np.int64)
             out_tick = np.empty(OUT_ROWS, np.int32)
             out_sign = np.empty(OUT_ROWS, np.int8)
             cursor[kernel.OUT] = 0
             while True:
-                status = kernel.step(
-                    rows.port, rows.slot, rows.tick, rows.sign, cursor, state.flat_ports, state.flat_indexes,
-                    state.flat_groups, state.key_columns, state.key_variables, state.flat_variables, self.layout.choices,
-                    self.layout.checks, self.layout.binds, state.cells, state.tables, state.rings, state.ring_meta,
-                    state.positions, state.found, state.stack, state.bindings, state.binding_stride, state.chosen,
-                    pointers.reshape(-1), out_tick, out_sign, self._retract,
-                )  # fmt: skip
+                status = self._step(rows, columns.reshape(-1), out_tick, out_sign)
                 if status in (ring_index.DONE, ring_index.OUT_FULL):
                     break
                 state.grow(status)
             made = int(cursor[kernel.OUT])
             if made:
-                yield Delta(
-                    out_tick[:made], out_sign[:made], pointers=np.ascontiguousarray(pointers[:, :made]), tree=self
-                )
+                yield Delta(out_tick[:made], out_sign[:made], columns[:, :made])
         rows.release(state)
+
+    def _step(self, rows: LeafRows, columns: Ids, tick: TickColumn, sign: SignColumn) -> int:
+        state, layout = self.state, self.layout
+        status: int
+        if layout.star:
+            status = star_kernel.step(
+                rows.port, rows.slot, rows.tick, rows.sign, state.cursor, state.flat_ports, state.flat_indexes,
+                state.flat_groups, state.key_columns, state.flat_variables, state.cells, state.tables, state.rings,
+                state.ring_meta, state.positions, state.stack, state.bindings, self._out_variable, self._out_ports,
+                self._own, columns, tick, sign, self._retract,
+            )  # fmt: skip
+        else:
+            status = kernel.step(
+                rows.port, rows.slot, rows.tick, rows.sign, state.cursor, state.flat_ports, state.flat_indexes,
+                state.flat_groups, state.key_columns, state.key_variables, state.flat_variables, layout.choices,
+                layout.checks, layout.binds, state.cells, state.tables, state.rings, state.ring_meta, state.positions,
+                state.found, state.stack, state.bindings, state.binding_stride, self._out_variable, self._out_ports,
+                self._own, columns, tick, sign, self._retract,
+            )  # fmt: skip
+        return status
 
     @property
     def probes(self) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta, concatenate
 from cqels_py.batches.elements import Ids
@@ -39,14 +38,6 @@ class Negation:
         self._widths = [len(variables), len(key)]
         self._exists = exists
 
-    def materialise(self, pointers: npt.NDArray[np.int32]) -> Ids:
-        width = self._widths[LEFT]
-        columns: Ids = join_kernel.materialise(
-            pointers, self.state.flat_ports, self.state.cells, np.zeros(width, np.int64), np.arange(width),
-            np.empty((width, 0), np.int64),
-        )  # fmt: skip
-        return columns
-
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         deltas = [concatenate(chunks, width) for chunks, width in zip(inputs, self._widths, strict=True)]
         if not any(len(delta) for delta in deltas):
@@ -57,7 +48,7 @@ class Negation:
         cursor[: join_kernel.PROBES] = 0
         status = ring_index.OUT_FULL
         while status != ring_index.DONE:
-            pointers = np.empty((1, OUT_ROWS), np.int32)
+            columns = np.empty((self._widths[LEFT], OUT_ROWS), np.int64)
             out_tick = np.empty(OUT_ROWS, np.int32)
             out_sign = np.empty(OUT_ROWS, np.int8)
             cursor[join_kernel.OUT] = 0
@@ -65,16 +56,14 @@ class Negation:
                 status = kernel.step(
                     rows.port, rows.slot, rows.tick, rows.sign, cursor, state.flat_ports, state.flat_indexes, state.flat_groups,
                     self.layout.first[LEFT], self.layout.first[RIGHT], state.key_columns, state.cells, state.tables,
-                    state.rings, state.ring_meta, state.positions, self._exists, pointers.reshape(-1), out_tick, out_sign,
+                    state.rings, state.ring_meta, state.positions, self._exists, columns.reshape(-1), out_tick, out_sign,
                 )  # fmt: skip
                 if status in (ring_index.DONE, ring_index.OUT_FULL):
                     break
                 state.grow(status)
             made = int(cursor[join_kernel.OUT])
             if made:
-                yield Delta(
-                    out_tick[:made], out_sign[:made], pointers=np.ascontiguousarray(pointers[:, :made]), tree=self
-                )
+                yield Delta(out_tick[:made], out_sign[:made], columns[:, :made])
         rows.release(state)
 
     def live_ids(self) -> Iterable[Ids]:
