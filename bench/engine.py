@@ -48,10 +48,10 @@ class WindowedInputs:
         key, value = batch.columns
         elements = ElementBatch(time, batch.port, np.arange(n + 1), key, key, value)
         step = self._clock.step(time, batch.port)
-        streams, numbers = self._counter.take(elements, step)
-        points = time if self._timed else numbers
+        counted = self._counter.take(elements, step)
+        points = time if self._timed else counted.number
         made = []
-        for port, (window, arrivals) in enumerate(zip(self._windows, streams, strict=True)):
+        for port, (window, arrivals) in enumerate(zip(self._windows, counted.streams, strict=True)):
             mine = arrivals.elements
             made.append(window.advance(arrivals, points[mine], mine, batch.columns[: self._widths[port], mine]))
         return step.ticks, made
@@ -73,10 +73,7 @@ class Engine(Competitor):
         yield from stream
 
     def take(self, batch: Batch) -> Iterator[Delta]:
-        for delta in self._deltas(batch):
-            # A join's output is pointers until somebody asks for the ids: this delivers them.
-            _ = delta.columns
-            yield delta
+        return self._deltas(batch)
 
     def fill(self, batch: Batch) -> None:
         for _ in self._deltas(batch):

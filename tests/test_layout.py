@@ -14,7 +14,9 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "cqels_py"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 KERNELS = sorted(
-    path for path in (PACKAGE / "kernels").glob("*.py") if path.stem not in ("__init__", "jit", "compilation")
+    path
+    for path in (PACKAGE / "kernels").glob("*.py")
+    if path.stem not in ("__init__", "jit", "compilation", "prefetch")
 )
 HOUSE_DECORATORS = {"jit", "jit_flat", "jit_inline"}
 FUNCTION_OR_CLASS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

@@ -2,8 +2,7 @@
 
 `insert`: each arrival enters the window and its ring, the oldest mapping leaves. It is also looked up in the join's other index,
 which is empty. `probe`: each arrival asks for all mappings of its key; it enters and leaves the other index, which is tiny.
-Results are pointers (the slots of mappings): looking up what they point at is the consumer's part. 10,000 arrivals a batch, and
-no clock or windows around the join: what is measured is the kernel.
+10,000 arrivals a batch, and no clock or windows around the join: what is measured is the kernel.
 """
 
 from __future__ import annotations

@@ -175,8 +175,8 @@ class Scans:
 
     def step(self, batch: ElementBatch, step: Step) -> list[Delta]:
         """One step of every scan, in their order."""
-        arrivals, triple_number = self._counter.take(batch, step)
-        element = np.repeat(np.arange(len(batch), dtype=np.int64), np.diff(batch.first))
+        arrivals = self._counter.take(batch, step)
+        element, triple_number = arrivals.element, arrivals.number
         first, triples = kernel.match(
             batch.subject, batch.predicate, batch.object, element, batch.stream, self._constants, self._same,
             self._streams, self._routes, self._route_first, self._route_patterns,
@@ -189,7 +189,9 @@ class Scans:
             kept[partition.window] = partition.advance(batch, matches[start:end], step, element, triple_number)
             start = end
         return [
-            source.advance(batch, rows, arrivals[source.stream], element, triple_number, kept.get(source.scan.window))
+            source.advance(
+                batch, rows, arrivals.streams[source.stream], element, triple_number, kept.get(source.scan.window)
+            )
             for source, rows in zip(self.sources, matches, strict=False)
         ]
 

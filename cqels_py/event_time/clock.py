@@ -21,10 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.event_time.windows import Bounds, Measure, Points
+from cqels_py.kernels import arrivals as kernel
 
 _BEFORE_ALL = np.iinfo(np.int64).min
 
-EXPIRY, ARRIVAL, BOUNDARY = 0, 1, 2
+_NONE = np.empty(0, np.int64)
+_NO_RANK = np.empty(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +157,15 @@ class TickClock:
         self._started = False
         self._ticked = False
         self._eager = np.zeros(streams, np.bool_)
-        self._count_steps: list[tuple[int, int]] = []
+        count_steps: list[tuple[int, int]] = []
         for window in self._windows:
             if window.bounds.eager:
                 self._eager[window.stream] = True
             elif window.bounds.measure is Measure.ELEMENTS:
                 assert window.bounds.step is not None
-                self._count_steps.append((window.stream, window.bounds.step))
+                count_steps.append((window.stream, window.bounds.step))
+        self._step_stream = np.array([stream for stream, _ in count_steps], np.int64)
+        self._step_size = np.array([size for _, size in count_steps], np.int64)
 
     @property
     def now(self) -> int | None:
@@ -170,47 +174,32 @@ class TickClock:
 
     def step(self, time: Points, stream: npt.NDArray[np.int32]) -> Step:
         """Take in elements: `time` (n) not falling and not before `now`, `stream` (n) numbers within the query."""
-        number = self._number(stream)
-        is_tick = self._arrivals(stream, number)
+        number, rank = np.empty(len(stream), np.int64), np.empty(len(stream), np.int32)
+        ticks = kernel.number_elements(
+            stream, self._counts, self._eager, self._step_stream, self._step_size, number, rank
+        )
         if len(time):
             self._promise(time, stream)
             self._now = int(time[-1])
-        at_now = len(time) > 0 and bool(np.any(is_tick & (time == self._now)))
-        expired_through = self._now if at_now else self._now - 1
-        return self._make(time, is_tick, number, expired_through, [self._now - 1] * len(self._windows))
+        arrivals = time if ticks == len(time) else time[rank >= 0]
+        expired_through = self._now if ticks and arrivals[-1] == self._now else self._now - 1
+        return self._make(arrivals, rank, number, expired_through, [self._now - 1] * len(self._windows))
 
     def advance(self, time: int) -> Step:
         """No element before `time` will come any more."""
         if self._started and time > self._now:
             self._now = time
-        none = np.empty(0, np.int64)
         limits = [self._now - 1] * len(self._windows)
-        return self._make(none, np.empty(0, np.bool_), none, self._now - 1, limits)
+        return self._make(_NONE, _NO_RANK, _NONE, self._now - 1, limits)
 
     def finish(self) -> Step:
         """The streams have ended: the boundary at or after the last element is still a tick, later expiries are not."""
-        none = np.empty(0, np.int64)
         limits = [self._now] * len(self._windows)
         if self._started:
             now = np.array([self._now])
             limits = [int(w.bounds.boundary(now)[0]) if self._timed_step(w) else self._now for w in self._windows]
         # What expires between the last element and a later boundary has gone at that boundary, without ticks of its own.
-        return self._make(none, np.empty(0, np.bool_), none, self._now, limits, last=max([self._now, *limits]))
-
-    def _number(self, stream: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-        number = np.empty(len(stream), np.int64)
-        for index in range(len(self._counts)):
-            mine = stream == index
-            count = int(np.count_nonzero(mine))
-            number[mine] = np.arange(self._counts[index] + 1, self._counts[index] + 1 + count)
-            self._counts[index] += count
-        return number
-
-    def _arrivals(self, stream: npt.NDArray[np.int32], number: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        is_tick = self._eager[stream]
-        for index, step in self._count_steps:
-            is_tick = is_tick | ((stream == index) & (number % step == 0))
-        return is_tick
+        return self._make(_NONE, _NO_RANK, _NONE, self._now, limits, last=max([self._now, *limits]))
 
     @staticmethod
     def _timed_step(window: ClockedWindow) -> bool:
@@ -220,10 +209,11 @@ class TickClock:
         first = time[:1]
         for index, window in enumerate(self._windows):
             bounds = window.bounds
-            mine = time[stream == window.stream]
+            if bounds.measure not in (Measure.TIME, Measure.SESSION):
+                continue
+            mine = time if len(self._counts) == 1 else time[stream == window.stream]
             if index in self._sessions:
                 self._sessions[index].add(mine)
-            if bounds.measure is not Measure.TIME:
                 continue
             if not bounds.eager and not self._started:
                 self._entries[index].add(bounds.boundary(first))
@@ -244,9 +234,8 @@ class TickClock:
         return found
 
     def _ended_sessions(self, limit: int) -> tuple[Points, ...]:
-        none = np.empty(0, np.int64)
         return tuple(
-            self._sessions[index].take_through(limit) if index in self._sessions else none
+            self._sessions[index].take_through(limit) if index in self._sessions else _NONE
             for index in range(len(self._windows))
         )
 
@@ -267,37 +256,29 @@ class TickClock:
 
     def _make(
         self,
-        time: Points,
-        is_tick: npt.NDArray[np.bool_],
+        arrivals: Points,
+        rank: npt.NDArray[np.int32],
         number: npt.NDArray[np.int64],
         expired_through: int,
         limits: list[int],
         last: int | None = None,
     ) -> Step:
-        arrivals = time[is_tick]
-        expiries = self._changes(expired_through)
+        """`arrivals`: the times of those elements that are ticks; `rank`: for each element its position in them, or -1."""
+        expiry = _merged(self._changes(expired_through))
         boundaries = self._boundaries(limits)
         ended = self._ended_sessions(self._now - 1 if last is None else last)
         boundaries += [ends[ends <= self._now] for ends in ended]
         if last is not None and self._started:
             # Something else may have expired since the last element, which the last boundary of a window has to say.
             boundaries += [np.array([limits[i]]) for i, window in enumerate(self._windows) if self._timed_step(window)]
-        expiry, boundary = _merged(expiries), _merged(boundaries)
-        if len(expiry) and len(arrivals):
-            following = np.minimum(np.searchsorted(arrivals, expiry), len(arrivals) - 1)
-            expiry = expiry[arrivals[following] != expiry]
-        element_tick = np.full(len(time), -1, np.int32)
-        if len(expiry) == 0 and len(boundary) == 0:
-            instants = arrivals
-            element_tick[is_tick] = np.arange(len(arrivals), dtype=np.int32)
-        else:
-            instants = np.concatenate([expiry, arrivals, boundary])
-            phase = np.repeat([EXPIRY, ARRIVAL, BOUNDARY], [len(expiry), len(arrivals), len(boundary)])
-            order = np.lexsort((phase, instants))
-            place = np.empty(len(order), np.int32)
-            place[order] = np.arange(len(order), dtype=np.int32)
-            element_tick[is_tick] = place[len(expiry) : len(expiry) + len(arrivals)]
-            instants = instants[order]
+        boundary = _merged(boundaries)
+        instants, element_tick = arrivals, rank
+        if len(expiry) or len(boundary):
+            instants = np.empty(len(expiry) + len(arrivals) + len(boundary), np.int64)
+            place = np.empty(len(arrivals) + 1, np.int32)
+            place[-1] = -1
+            instants = instants[: kernel.merge_instants(expiry, arrivals, boundary, instants, place)]
+            element_tick = place[rank]
         ticks = Ticks(instants, first=not self._ticked and len(instants) > 0)
         self._ticked = self._ticked or len(instants) > 0
         through = expired_through if last is None else last

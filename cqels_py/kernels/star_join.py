@@ -31,6 +31,7 @@ from cqels_py.kernels.join import (
     write_run,
     write_signs,
 )
+from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.ring_index import (
     BASE,
     DONE,
@@ -52,9 +53,30 @@ from cqels_py.kernels.ring_index import (
     remove,
 )
 
+_MOST_EXPECTED = 16
+_AHEAD = 6
+"""Rows between asking for an entry and using it."""
+
 
 @jit_inline
-def _fan_out(p, n, at, indexes, ports, tables, stack):
+def _key(p, slot, ports, indexes, key_columns, cells):
+    port = p * PORT_FIELDS
+    key_at = indexes[ports[port + FIRST_INDEX] * INDEX_FIELDS + KEY_FIRST]
+    return cells[ports[port + BASE] + slot * ports[port + WIDTH] + key_columns[key_at]]
+
+
+@jit_inline
+def _expect_leaves(ports, cells, rings, stack, level):
+    """Have the leaves of an outer loop come nearer, all at once: each is used for a whole run of results before the next."""
+    to = level * STACK_FIELDS
+    q = stack[to + L_PORT] * PORT_FIELDS
+    for i in range(min(stack[to + L_COUNT], _MOST_EXPECTED)):
+        slot = np.int64(rings[stack[to + L_OFFSET] + ((stack[to + L_HEAD] + i) & stack[to + L_MASK])])
+        prefetch(cells, ports[q + BASE] + slot * ports[q + WIDTH])
+
+
+@jit_inline
+def _fan_out(p, n, at, indexes, ports, cells, rings, tables, stack):
     """Lays out the loops over the other ports' rings, the shortest outside so that runs are long. False: one is empty."""
     levels = np.int64(0)
     for q in range(n):
@@ -77,6 +99,8 @@ def _fan_out(p, n, at, indexes, ports, tables, stack):
         levels += 1
     for level in range(levels):
         stack[level * STACK_FIELDS + L_AT] = 0
+        if level < levels - 1:
+            _expect_leaves(ports, cells, rings, stack, level)
     return True
 
 
@@ -128,8 +152,14 @@ def step(
         at = np.int64(-1)
         depth = np.int64(-1)
         if phase == NEW:
+            if row + _AHEAD < len(row_port):
+                later = row + _AHEAD
+                later_key = _key(
+                    np.int64(row_port[later]), np.int64(row_slot[later]), ports, indexes, key_columns, cells
+                )
+                prefetch(tables, table + (mix(later_key) & mask) * stride)
             cursor[PROBES] += 1
-            key = cells[leaf + key_columns[indexes[index * INDEX_FIELDS + KEY_FIRST]]]
+            key = _key(p, slot, ports, indexes, key_columns, cells)
             position = mix(key) & mask
             at = table + position * stride
             while tables[at] != key and tables[at] != 0:
@@ -139,7 +169,7 @@ def step(
                 at = np.int64(-1)
             if sign < 0:
                 remove(index, at, indexes, groups, slot, tables, rings, positions)
-            if at >= 0 and (sign > 0 or retract) and _fan_out(p, n, at, indexes, ports, tables, stack):
+            if at >= 0 and (sign > 0 or retract) and _fan_out(p, n, at, indexes, ports, cells, rings, tables, stack):
                 bind(cells, leaf, width, p * COLUMNS, variable_of, bindings, np.int64(0), np.int64(0))
                 depth = np.int64(0)
         elif phase == PROBING:

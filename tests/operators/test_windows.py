@@ -51,8 +51,8 @@ class Player:
 
     def take(self, elements: Sequence[Element], step: Step) -> Delta:
         batch = batch_of(elements)
-        arrivals, number = self._counter.take(batch, step)
-        element = np.repeat(np.arange(len(batch)), np.diff(batch.first))
+        arrivals = self._counter.take(batch, step)
+        element = arrivals.element
         rows = np.flatnonzero((batch.stream[element] == self._stream) & (batch.object % 3 != 0))
         match self._bounds.measure:
             case Measure.TIME | Measure.SESSION:
@@ -60,9 +60,9 @@ class Player:
             case Measure.ELEMENTS:
                 points = step.number[element[rows]]
             case Measure.TRIPLES:
-                points = number[rows]
+                points = arrivals.number[rows]
         return self.window.advance(
-            arrivals[self._stream], points, element[rows], batch.object[rows][np.newaxis][: self._width]
+            arrivals.streams[self._stream], points, element[rows], batch.object[rows][np.newaxis][: self._width]
         )
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.event_time.clock import Step
 from cqels_py.event_time.windows import Measure, Points
+from cqels_py.kernels import arrivals as kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,34 +42,36 @@ class StreamArrivals:
         return self.step.element_tick[element]
 
 
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """A step's arrivals by stream, and for each triple of the batch its element and its number in its stream."""
+
+    streams: tuple[StreamArrivals, ...]
+    element: npt.NDArray[np.int64]
+    number: npt.NDArray[np.int64]
+
+
 class ArrivalCounter:
     """Counts a query's elements and triples by stream, step by step."""
 
     def __init__(self, streams: int) -> None:
         self._elements = [0] * streams
-        self._triples = [0] * streams
+        self._triples = np.zeros(streams, np.int64)
 
-    def take(self, batch: ElementBatch, step: Step) -> tuple[list[StreamArrivals], npt.NDArray[np.int64]]:
-        """The arrivals by stream, and for each triple of the batch its number in its stream."""
-        sizes = np.diff(batch.first)
-        triple_element = np.repeat(np.arange(len(batch), dtype=np.int64), sizes)
-        arrivals: list[StreamArrivals] = []
-        if len(self._elements) == 1:
-            numbers = np.arange(self._triples[0] + 1, self._triples[0] + 1 + batch.triples, dtype=np.int64)
-            arrivals.append(self._count(0, np.arange(len(batch), dtype=np.int64), triple_element, step))
-            return arrivals, numbers
-        numbers = np.empty(batch.triples, np.int64)
-        triple_stream = batch.stream[triple_element]
-        for stream in range(len(self._elements)):
-            mine = np.flatnonzero(triple_stream == stream)
-            numbers[mine] = np.arange(self._triples[stream] + 1, self._triples[stream] + 1 + len(mine))
-            arrivals.append(self._count(stream, np.flatnonzero(batch.stream == stream), triple_element[mine], step))
-        return arrivals, numbers
-
-    def _count(
-        self, stream: int, elements: npt.NDArray[np.int64], triple_element: npt.NDArray[np.int64], step: Step
-    ) -> StreamArrivals:
-        arrivals = StreamArrivals(step, elements, self._elements[stream], triple_element, self._triples[stream])
-        self._elements[stream] += len(elements)
-        self._triples[stream] += len(triple_element)
-        return arrivals
+    def take(self, batch: ElementBatch, step: Step) -> Arrivals:
+        streams, triples = len(self._elements), batch.triples
+        before = self._triples.tolist()
+        starts = np.zeros((2, streams + 1), np.int64)
+        elements = np.empty(len(batch), np.int64)
+        element, by_stream, number = np.empty((3, triples), np.int64)
+        kernel.split_by_stream(
+            batch.first, batch.stream, starts[0], starts[1], elements, element, by_stream, number, self._triples
+        )
+        ends = starts.tolist()
+        found: list[StreamArrivals] = []
+        for stream in range(streams):
+            mine = elements[ends[0][stream] : ends[0][stream + 1]]
+            of_triples = by_stream[ends[1][stream] : ends[1][stream + 1]]
+            found.append(StreamArrivals(step, mine, self._elements[stream], of_triples, before[stream]))
+            self._elements[stream] += len(mine)
+        return Arrivals(tuple(found), element, number)

@@ -10,10 +10,12 @@ import numpy.typing as npt
 from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.windows import Bounds, Measure, Points
+from cqels_py.kernels import arrivals as kernel
 from cqels_py.operators.s2r.arrivals import StreamArrivals
 from cqels_py.state.leaf_buffer import LeafBuffer
 
 TickColumn = npt.NDArray[np.int32]
+_NO_IDS = np.empty((0, 0), np.int64)
 _BEFORE_ALL = np.iinfo(np.int64).min // 2
 
 
@@ -83,10 +85,10 @@ class Window:
     def _ticks(self, arrivals: StreamArrivals, points: Points) -> TickColumn:
         if self._bounds.measure is not Measure.TIME:
             return arrivals.ticks_of(self._bounds.measure, points)
-        time = arrivals.step.ticks.time
-        if self._bounds.eager:
-            return np.searchsorted(time, points, side="left").astype(np.int32)
-        return (np.searchsorted(time, points, side="right") - 1).astype(np.int32)
+        # At a boundary the last tick of its instant.
+        place = np.empty(len(points), np.int32)
+        kernel.places_of(arrivals.step.ticks.time, points, not self._bounds.eager, place)
+        return place if self._bounds.eager else place - np.int32(1)
 
     def _leave_ticks(self, arrivals: StreamArrivals, leaving: Points) -> TickColumn:
         bounds = self._bounds
@@ -111,10 +113,7 @@ class Window:
     ) -> Delta:
         buffer = self._buffer
         enter_ids = self._ids(self._entered, enter_end, arrived)
-        if self._keep_ids:
-            leave_ids = buffer.columns[:, buffer.start : leave_end]
-        else:
-            leave_ids = np.zeros((self._width, len(leave_tick)), np.int64)
+        left, first_left = (buffer.columns, buffer.start) if self._keep_ids else (_NO_IDS, 0)
         passing = leave_end - self._entered
         if passing > 0:
             # Some both enter and leave in this step; those for which it is the same tick were never there.
@@ -123,13 +122,16 @@ class Window:
                 enter_keep = np.concatenate([keep, np.ones(len(enter_tick) - passing, np.bool_)])
                 leave_keep = np.concatenate([np.ones(len(leave_tick) - passing, np.bool_), keep])
                 enter_tick, enter_ids = enter_tick[enter_keep], enter_ids[:, enter_keep]
-                leave_tick, leave_ids = leave_tick[leave_keep], leave_ids[:, leave_keep]
-        tick = np.concatenate([leave_tick, enter_tick])
-        order = np.argsort(tick, kind="stable")
-        sign = np.ones(len(tick), np.int8)
-        sign[: len(leave_tick)] = -1
-        columns = np.concatenate([leave_ids, enter_ids], axis=1)
-        return Delta(tick[order], sign[order], columns[:, order])
+                if self._keep_ids:
+                    left, first_left = buffer.columns[:, buffer.start : leave_end][:, leave_keep], 0
+                leave_tick = leave_tick[leave_keep]
+        rows = len(leave_tick) + len(enter_tick)
+        delta = Delta(np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty((self._width, rows), np.int64))
+        kernel.merge_window(
+            leave_tick, enter_tick, np.ascontiguousarray(left), first_left, np.ascontiguousarray(enter_ids), delta.tick,
+            delta.sign, delta.columns,
+        )  # fmt: skip
+        return delta
 
     def live_ids(self) -> Iterable[Ids]:
         return (self._buffer.live_ids(),)

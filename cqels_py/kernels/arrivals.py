@@ -1,0 +1,128 @@
+"""The numbers and ticks of a step's arrivals, each in one pass: what the clock and the windows know of elements and triples."""
+
+from __future__ import annotations
+
+from cqels_py.kernels.jit import jit
+
+
+@jit
+def number_elements(stream, counts, eager, step_stream, step_size, number, rank):
+    """Number the elements (n) of each stream, and count those whose arrival is a tick.
+
+    `counts` (streams): how many came before, updated. `eager` (streams): every arrival is a tick; else each step_size[k]th of
+    stream step_stream[k] is. Writes `number` (n), from 1 per stream, and `rank` (n): how many such ticks came before, -1 for
+    an arrival that is none. Returns the number of ticks.
+    """
+    ticks = 0
+    for i in range(len(stream)):
+        s = stream[i]
+        count = counts[s] + 1
+        counts[s] = count
+        number[i] = count
+        is_tick = eager[s]
+        for k in range(len(step_stream)):
+            if step_stream[k] == s and count % step_size[k] == 0:
+                is_tick = True
+        rank[i] = ticks if is_tick else -1
+        if is_tick:
+            ticks += 1
+    return ticks
+
+
+@jit
+def merge_instants(expiry, arrival, boundary, instant, arrival_place):
+    """The ticks of a step in order: at one instant an expiry (none if something arrives then), the arrivals, a boundary.
+
+    All three are in order, expiries and boundaries each once. Writes `instant` (the sum of their lengths) and for each arrival
+    its place in it; returns how many ticks there are.
+    """
+    x = a = b = k = 0
+    while x < len(expiry) or a < len(arrival) or b < len(boundary):
+        if (
+            x < len(expiry)
+            and (a == len(arrival) or expiry[x] <= arrival[a])
+            and (b == len(boundary) or expiry[x] <= boundary[b])
+        ):
+            at_arrival = a < len(arrival) and expiry[x] == arrival[a]
+            x += 1
+            if at_arrival:
+                continue
+            instant[k] = expiry[x - 1]
+        elif a < len(arrival) and (b == len(boundary) or arrival[a] <= boundary[b]):
+            instant[k] = arrival[a]
+            arrival_place[a] = k
+            a += 1
+        else:
+            instant[k] = boundary[b]
+            b += 1
+        k += 1
+    return k
+
+
+@jit
+def split_by_stream(first, stream, element_start, triple_start, elements, element, triple_element, numbers, counts):
+    """Sort a batch's elements and triples by stream, in order.
+
+    `first` (n + 1): where each element's triples start; `stream` (n); `element_start`, `triple_start` (streams + 1): zeros.
+    `counts` (streams): the triples that came before, updated. Stream s has elements[element_start[s]:element_start[s + 1]], and
+    triple_element (the element of each of its triples) likewise. `element` (m): the element of each triple of the batch,
+    `numbers` (m): its number in its stream, from 1.
+    """
+    streams = len(counts)
+    for i in range(len(stream)):
+        s = stream[i]
+        element_start[s + 1] += 1
+        triple_start[s + 1] += first[i + 1] - first[i]
+    for s in range(streams):
+        element_start[s + 1] += element_start[s]
+        triple_start[s + 1] += triple_start[s]
+    for i in range(len(stream)):
+        s = stream[i]
+        elements[element_start[s]] = i
+        element_start[s] += 1
+        for t in range(first[i], first[i + 1]):
+            element[t] = i
+            counts[s] += 1
+            numbers[t] = counts[s]
+            triple_element[triple_start[s]] = i
+            triple_start[s] += 1
+    # Each start has moved to the next one's.
+    for s in range(streams, 0, -1):
+        element_start[s] = element_start[s - 1]
+        triple_start[s] = triple_start[s - 1]
+    element_start[0] = 0
+    triple_start[0] = 0
+
+
+@jit
+def places_of(instants, points, after, place):
+    """For each of `points` (not falling) how many instants (not falling) are before it, or with `after` before or at it."""
+    at = 0
+    for i in range(len(points)):
+        while at < len(instants) and (instants[at] < points[i] or (after and instants[at] == points[i])):
+            at += 1
+        place[i] = at
+
+
+@jit
+def merge_window(leave_tick, enter_tick, left, first_left, entered, tick, sign, columns):
+    """A window's changes by tick, at the same tick what leaves first.
+
+    `left` (width, …): ids of what leaves, from column first_left on; with no rows at all ids are 0. `entered` (width, n).
+    Writes `tick`, `sign` (both lengths) and `columns` (width, both lengths).
+    """
+    width = len(columns)
+    i = j = 0
+    for k in range(len(tick)):
+        if j == len(enter_tick) or (i < len(leave_tick) and leave_tick[i] <= enter_tick[j]):
+            tick[k] = leave_tick[i]
+            sign[k] = -1
+            for c in range(width):
+                columns[c, k] = left[c, first_left + i] if len(left) else 0
+            i += 1
+        else:
+            tick[k] = enter_tick[j]
+            sign[k] = 1
+            for c in range(width):
+                columns[c, k] = entered[c, j]
+            j += 1
