@@ -1,4 +1,4 @@
-"""Writes a scenario's streams and static data as files; called by `scripts/make_datasets`."""
+"""Writes the streams and static data of a scenario or suite as files; called by `scripts/make_datasets`."""
 
 from __future__ import annotations
 
@@ -14,27 +14,34 @@ import pyarrow.parquet as pq
 from cqels_py.errors import CqelsError
 
 SCENARIOS = ("flights", "taxi")
+"""Sized by days."""
+SUITES = ("srbench",)
+"""Sized by triples."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/make_datasets", description=__doc__)
-    parser.add_argument("scenario", choices=SCENARIOS)
-    parser.add_argument("--days", type=int, default=7, help="how many days of each stream (default: 7)")
+    parser.add_argument("scenario", choices=SCENARIOS + SUITES)
+    parser.add_argument("--days", type=int, default=7, help="of a scenario: how many days of each stream (default: 7)")
+    parser.add_argument(
+        "--triples", type=int, default=1_000_000, help="of a suite: how many triples in all (default: 1000000)"
+    )
     parser.add_argument("--format", choices=("parquet", "csv"), default="parquet")
     parser.add_argument("--output", type=Path, required=True, help="a folder, made if it is not there")
     arguments = parser.parse_args()
     try:
-        write(arguments.scenario, arguments.days, arguments.format, arguments.output)
+        size = arguments.triples if arguments.scenario in SUITES else arguments.days
+        write(arguments.scenario, size, arguments.format, arguments.output)
     except CqelsError as error:
         parser.exit(2, f"{error}\n")
     return 0
 
 
-def write(scenario: str, days: int, file_format: str, folder: Path) -> None:
+def write(scenario: str, size: int, file_format: str, folder: Path) -> None:
     """`STREAM.FORMAT` for each stream, named by the last part of its IRI, and `static.nt`."""
     module = import_module(f"cqels_py.datasets.{scenario}")
     folder.mkdir(parents=True, exist_ok=True)
-    for iri, batches in module.streams(days).items():
+    for iri, batches in module.streams(size).items():
         path = folder / f"{iri.rsplit('/', 1)[-1]}.{file_format}"
         rows = 0
         with _writer(path, file_format, batches.schema) as writer:

@@ -88,13 +88,13 @@ def typed(values: pa.Array, datatype: str) -> pa.Array:
     return pc.binary_join_element_wise('"', _text(values), f'"^^<{XSD}{datatype}>', "")
 
 
-def decimals(values: npt.NDArray[np.float64], digits: int) -> pa.Array:
-    """xsd:decimal literals with exactly `digits` fraction digits; null where the value is not a number."""
+def decimals(values: npt.NDArray[np.float64], digits: int, datatype: str = "decimal") -> pa.Array:
+    """Literals with exactly `digits` fraction digits; null where the value is not a number."""
     missing = np.isnan(values)
     scaled = np.rint(np.where(missing, 0, values) * 10**digits).astype(np.int64)
     whole = pa.array(scaled, mask=missing).cast(pa.decimal128(19, 0))
     # The same bytes, read with the point moved: exact, unlike any arithmetic on floats.
-    return typed(pa.Array.from_buffers(pa.decimal128(19, digits), len(whole), whole.buffers()), "decimal")
+    return typed(pa.Array.from_buffers(pa.decimal128(19, digits), len(whole), whole.buffers()), datatype)
 
 
 def date_times(microseconds: npt.NDArray[np.int64]) -> pa.Array:
