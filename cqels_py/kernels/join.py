@@ -41,6 +41,7 @@ from cqels_py.kernels.ring_index import (
     SIZE_MASK,
     WIDTH,
     equal_leaf,
+    expect_row,
     find,
     find_leaf,
     insert,
@@ -267,6 +268,7 @@ def step(
         first_index = ports[p * PORT_FIELDS + FIRST_INDEX]
         last_index = ports[p * PORT_FIELDS + LAST_INDEX]
         if cursor[PHASE] == NEW:
+            expect_row(row, row_port, row_slot, ports, indexes, groups, key_columns, cells, tables)
             for group in range(len(found) // FOUND_FIELDS):
                 found[group * FOUND_FIELDS + F_DEPTH] = _UNKNOWN
             cursor[AT] = first_index

@@ -29,6 +29,7 @@ from cqels_py.kernels.ring_index import (
     SIZE_MASK,
     WIDTH,
     equal_leaf,
+    expect_row,
     find_leaf,
     insert,
     remove,
@@ -109,6 +110,7 @@ def step(
         mine = left_index if p == 0 else right_index
         at = np.int64(-1)
         if cursor[PHASE] == NEW:
+            expect_row(row, row_port, row_slot, ports, indexes, groups, key_columns, cells, tables)
             cursor[AT] = ports[p * PORT_FIELDS + FIRST_INDEX]
             if row_sign[row] < 0:
                 full = ports[p * PORT_FIELDS + FULL]

@@ -19,6 +19,7 @@ import numpy as np
 
 from cqels_py.kernels.hashing import combine, mix
 from cqels_py.kernels.jit import jit, jit_flat, jit_inline
+from cqels_py.kernels.prefetch import prefetch
 
 # ports
 BASE, WIDTH, MASK, FIFO, HEAD, TAIL, FULL, FIRST_INDEX, LAST_INDEX, LOOSE = range(10)
@@ -43,6 +44,9 @@ SHIFT = np.int64(32)
 SIZE_BITS = np.int64(6)
 SIZE_MASK = np.int64(63)
 _SMALLEST_RING = np.int64(1)
+
+AHEAD = 6
+"""Rows between asking for an entry and using it."""
 
 
 @jit_inline
@@ -80,6 +84,19 @@ def find_leaf(index, indexes, groups, key_columns, cells, leaf, tables):
         cells, leaf, key_columns, indexes[index * INDEX_FIELDS + KEY_FIRST], indexes[index * INDEX_FIELDS + KEY_WIDTH]
     )
     return find(tables, groups, indexes[index * INDEX_FIELDS + GROUP], key)
+
+
+@jit_inline
+def expect_row(row, row_port, row_slot, ports, indexes, groups, key_columns, cells, tables):
+    """Have the entry that a row further on starts from come nearer, where there is such a row."""
+    row += AHEAD
+    if row < len(row_port):
+        port = np.int64(row_port[row]) * PORT_FIELDS
+        index = ports[port + FIRST_INDEX] * INDEX_FIELDS
+        leaf = ports[port + BASE] + np.int64(row_slot[row]) * ports[port + WIDTH]
+        group = indexes[index + GROUP] * GROUP_FIELDS
+        key = key_of_leaf(cells, leaf, key_columns, indexes[index + KEY_FIRST], indexes[index + KEY_WIDTH])
+        prefetch(tables, groups[group + TABLE] + (mix(key) & groups[group + TABLE_MASK]) * groups[group + STRIDE])
 
 
 @jit_inline

@@ -33,6 +33,7 @@ from cqels_py.kernels.join import (
 )
 from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.ring_index import (
+    AHEAD,
     BASE,
     DONE,
     FIRST_INDEX,
@@ -54,8 +55,6 @@ from cqels_py.kernels.ring_index import (
 )
 
 _MOST_EXPECTED = 16
-_AHEAD = 6
-"""Rows between asking for an entry and using it."""
 
 
 @jit_inline
@@ -152,8 +151,8 @@ def step(
         at = np.int64(-1)
         depth = np.int64(-1)
         if phase == NEW:
-            if row + _AHEAD < len(row_port):
-                later = row + _AHEAD
+            if row + AHEAD < len(row_port):
+                later = row + AHEAD
                 later_key = _key(
                     np.int64(row_port[later]), np.int64(row_slot[later]), ports, indexes, key_columns, cells
                 )
