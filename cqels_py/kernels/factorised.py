@@ -1,0 +1,562 @@
+"""Aggregation below a join: inputs that share a key are summed up by that key, and never joined row by row.
+
+One input is the carrier: it has those of the group's variables that are not in the key. Its mappings are kept as rows, one for each
+key and values of these variables, with a counter and, for aggregates of its own variables, accumulators (of kernels/aggregate.py).
+Of each other input a key keeps just a counter and accumulators. A row stands for counter * product of the other inputs' counters
+results of the join, and adds to its group's accumulators what these results would: sums times counters, and for MIN and MAX the
+one extreme of its key.
+
+At each tick the carrier's changes come first, against the other inputs as they were; they concern one row each. Then the other
+inputs' changes are taken in by key, with what stood there before them in a snapshot; the difference that they make together is
+added to the groups of the key's rows, and nothing is done where there is none.
+
+By key:   `key_n` (ports), `key_words`, `key_apart`; `key_head` its first row + 1; `key_snap` its snapshot + 1
+By row:   `row_words`, `row_apart`, `row_group`, `row_next` and `row_previous` of its key's rows, + 1
+By group: as in kernels/aggregate.py; a COUNT is a sum of ones. `live`: the group's rows that have results
+`kinds`, `ports`, `local`, `local_apart`: by aggregate, what it needs, the input of its argument, and where its accumulator is there
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.aggregate import (
+    APART,
+    AVG,
+    CURSOR_FIELDS,
+    DECIMALS,
+    ERRORS,
+    HI,
+    LATE,
+    LO,
+    MAX,
+    OUT,
+    ROW,
+    SCALE,
+    SUM_WORDS,
+    TICK,
+    TOUCHED,
+    N,
+    _add_apart,
+    _add_scaled,
+    _take_number,
+    _take_odd,
+    finish_tick,
+)
+from cqels_py.kernels.decimals import exact_product, negate128, sum128
+from cqels_py.kernels.heaps import bag_first, bag_put, bag_room
+from cqels_py.kernels.jit import jit_flat, jit_inline
+from cqels_py.kernels.key_table import ZERO, add, find, hash_row
+
+# What an aggregate needs of its argument: nothing, whether it is bound, its number, the term.
+ROWS, BOUND, NUMBER, TERM = range(4)
+
+# Why a run stopped.
+DONE, HEAP_FULL, OVERFLOW, NOT_THERE, SNAPS_FULL, OUT_FULL, TOO_MANY = range(7)
+
+# cursor, after the fields of kernels/aggregate.py; VISITED counts the rows whose groups a change was added to.
+SNAPS = CURSOR_FIELDS
+FLUSHED, NEXT_ROW, VISITED = SNAPS + 1, SNAPS + 2, SNAPS + 3
+FIELDS = SNAPS + 4
+
+_PROVISIONAL_INDEX = np.int64((1 << 60) - 1)
+_MOST_RESULTS = 2.0**61
+_MOST_AVERAGED = 1 << 53
+_SAFE_PRODUCT = 4.0e18
+_LARGEST_SPLIT = 1e290
+
+
+@jit_flat
+def times128(hi, lo, factor):
+    """(hi, lo) * factor -> (hi, lo, ok); ok is False where 128 bits do not hold it."""
+    value = np.int64(lo)
+    if (value >> 63) == hi and abs(np.float64(value) * np.float64(factor)) < _SAFE_PRODUCT:
+        product = value * factor
+        return product >> 63, np.uint64(product), True
+    negative = factor < 0
+    if negative:
+        factor = -factor
+    total_hi, total_lo = np.int64(0), np.uint64(0)
+    ok = True
+    while factor > 0 and ok:
+        if factor & 1:
+            new_hi, new_lo = sum128(total_hi, total_lo, hi, lo)
+            ok = (total_hi ^ hi) < 0 or (total_hi ^ new_hi) >= 0
+            total_hi, total_lo = new_hi, new_lo
+        factor = factor >> 1
+        if factor > 0:
+            new_hi, new_lo = sum128(hi, lo, hi, lo)
+            ok = ok and (hi ^ new_hi) >= 0
+            hi, lo = new_hi, new_lo
+    if negative:
+        total_hi, total_lo = negate128(total_hi, total_lo)
+    return total_hi, total_lo, ok
+
+
+@jit_inline
+def _times(count, other):
+    """Of counters; -1 where there are too many results to be counted, which stays so."""
+    if count < 0 or np.float64(count) * np.float64(other) >= _MOST_RESULTS:
+        return np.int64(-1)
+    return count * other
+
+
+@jit_flat
+def _add_apart_times(apart, at, value, weight):
+    """Compensated addition of value * weight, whose own rounding is added too."""
+    factor = np.float64(weight)
+    if abs(value) > _LARGEST_SPLIT:
+        _add_apart(apart, at, value * factor, 1)
+        return
+    product, error = exact_product(value, factor)
+    _add_apart(apart, at, product, 1)
+    _add_apart(apart, at, error, 1)
+
+
+@jit_inline
+def _settle(words, at, apart, apart_at):
+    """A sum of no doubles leaves no rounding behind."""
+    if words[at + APART] == 0:
+        apart[apart_at] = 0.0
+        apart[apart_at + 1] = 0.0
+
+
+@jit_flat
+def _add_wide(words, at, hi, lo, scale, weight):
+    """Add (hi, lo) / 10**scale times the weight. False on overflow of 128 bits."""
+    hi, lo, ok = times128(hi, lo, weight)
+    return ok and _add_scaled(words, at, hi, lo, scale, 1)
+
+
+@jit_inline
+def _add_times(words, at, apart, apart_at, other, place, other_apart, apart_place, weight):
+    """Add another accumulator, times the weight. False on overflow of 128 bits.
+
+    All words of an accumulator are sums over its members, but for the scale of HI and LO.
+    """
+    words[at + N] += other[place + N] * weight
+    words[at + ERRORS] += other[place + ERRORS] * weight
+    for w in range(DECIMALS, SUM_WORDS):
+        words[at + w] += other[place + w] * weight
+    hi, lo = other[place + HI], np.uint64(other[place + LO])
+    if (hi != 0 or lo != 0) and not _add_wide(words, at, hi, lo, other[place + SCALE], weight):
+        return False
+    if other_apart[apart_place] != 0.0:
+        _add_apart_times(apart, apart_at, other_apart[apart_place], weight)
+    if other_apart[apart_place + 1] != 0.0:
+        _add_apart_times(apart, apart_at, other_apart[apart_place + 1], weight)
+    return True
+
+
+@jit_inline
+def _add_count(words, at, count, weight):
+    """Add count * weight ones to a sum. False on overflow of 128 bits."""
+    words[at + N] = 1
+    return _add_wide(words, at, count >> 63, np.uint64(count), np.int64(0), weight)
+
+
+@jit_inline
+def _take(words, at, apart, apart_at, identifier, sign, odd_kind, odd_words, odd_real):
+    """An argument of SUM or AVG comes or goes. False on overflow of 128 bits."""
+    if (identifier >> 60) == -1:
+        return _take_odd(
+            words, at, apart, apart_at, identifier & _PROVISIONAL_INDEX, sign, odd_kind, odd_words, odd_real
+        )  # fmt: skip
+    return _take_number(words, at, identifier, sign)
+
+
+@jit_inline
+def _clear(words, at, apart, apart_at):
+    for w in range(SUM_WORDS):
+        words[at + w] = 0
+    apart[apart_at] = 0.0
+    apart[apart_at + 1] = 0.0
+
+
+@jit_inline
+def _is_nothing(words, at, apart, apart_at):
+    for w in range(SUM_WORDS):
+        if w != SCALE and words[at + w] != 0:
+            return False
+    return apart[apart_at] == 0.0 and apart[apart_at + 1] == 0.0
+
+
+@jit_inline
+def _countable(words, at, function):
+    """Few enough results for what is counted beside a sum."""
+    return words[at + N] < (_MOST_AVERAGED if function == AVG else np.int64(_MOST_RESULTS))
+
+
+@jit_inline
+def _touch(group, cursor, touched, in_touched):
+    cursor[VISITED] += 1
+    if not in_touched[group]:
+        in_touched[group] = True
+        touched[cursor[TOUCHED]] = group
+        cursor[TOUCHED] += 1
+
+
+@jit_inline
+def _count(counts, entry, step, meta):
+    """Change an index's counter."""
+    if counts[entry] == 0:
+        meta[ZERO] -= 1
+    counts[entry] += step
+    if counts[entry] == 0:
+        meta[ZERO] += 1
+
+
+@jit_inline
+def _others(key, n_ports, carrier, key_n):
+    """The product of the counters of all inputs but the carrier."""
+    product = np.int64(1)
+    for p in range(n_ports):
+        if p != carrier:
+            product = _times(product, key_n[key * n_ports + p])
+    return product
+
+
+@jit_inline
+def _swap_room(words, at, before, after, heap, heap_meta):
+    """Room in a group's bag for one extreme in the place of another; 0 is none."""
+    if before == after:
+        return True
+    if before != 0 and not bag_room(words, at, -1, heap, heap_meta):
+        return False
+    return after == 0 or bag_room(words, at, 1, heap, heap_meta)
+
+
+@jit_inline
+def _swap(words, at, before, after, heap, largest, texts, spans):
+    if before != after:
+        if before != 0:
+            bag_put(words, at, -1, before, heap, largest, texts, spans)
+        if after != 0:
+            bag_put(words, at, 1, after, heap, largest, texts, spans)
+
+
+@jit_inline
+def _flush_key(
+    snap, cursor, n_ports, carrier, kinds, ports, local, local_apart, functions, places, group_words, words, apart, live,
+    key_n, key_words_n, key_words, key_apart_n, key_apart, key_head, row_counts, row_words_n, row_words, row_apart_n, row_apart,
+    row_group, row_next, snap_key, snap_n, snap_words, snap_apart, change, change_apart, touched, in_touched, heap, heap_meta,
+    texts, spans,
+):  # fmt: skip
+    """Add what the inputs beside the carrier changed at this tick to the groups of a key's rows. Resumable at a row."""
+    aggregates = len(functions)
+    key = snap_key[snap]
+    after = _others(key, n_ports, carrier, key_n)
+    before = _others(snap, n_ports, carrier, snap_n)
+    if after < 0 or before < 0:
+        return TOO_MANY
+    differs = (after > 0) != (before > 0)
+    for a in range(aggregates):
+        kind, port = kinds[a], ports[a]
+        new, old = key * key_words_n + local[a], snap * key_words_n + local[a]
+        if port == carrier:
+            # Of a row's extreme only matters whether it has results.
+            differs = differs or (kind != TERM and after != before)
+            continue
+        if kind == TERM:
+            change[2 * a] = snap_words[old] if before > 0 else 0
+            change[2 * a + 1] = bag_first(key_words, new, heap) if after > 0 else 0
+            differs = differs or change[2 * a] != change[2 * a + 1]
+            continue
+        # Where there are results each counter is a divisor; where there are none nothing counts.
+        new_weight = after // key_n[key * n_ports + port] if after > 0 else np.int64(0)
+        old_weight = before // snap_n[snap * n_ports + port] if before > 0 else np.int64(0)
+        at = 2 * aggregates + a * SUM_WORDS
+        if kind == BOUND:
+            change[at] = key_words[new] * new_weight - snap_words[old] * old_weight
+            differs = differs or change[at] != 0
+            continue
+        _clear(change, at, change_apart, 2 * a)
+        ok = _add_times(
+            change, at, change_apart, 2 * a, key_words, new, key_apart, key * key_apart_n + local_apart[a], new_weight
+        )
+        ok = ok and _add_times(
+            change, at, change_apart, 2 * a, snap_words, old, snap_apart, snap * key_apart_n + local_apart[a], -old_weight
+        )  # fmt: skip
+        if not ok:
+            return OVERFLOW
+        differs = differs or not _is_nothing(change, at, change_apart, 2 * a)
+    if not differs:
+        return DONE
+    following = cursor[NEXT_ROW] if cursor[NEXT_ROW] > 0 else key_head[key]
+    while following > 0:
+        row = following - 1
+        group = row_group[row]
+        base = group * group_words
+        n = row_counts[row]
+        if _times(max(after, before), n) < 0:
+            return TOO_MANY
+        for a in range(aggregates):
+            if kinds[a] == TERM:
+                if ports[a] == carrier:
+                    extreme = bag_first(row_words, row * row_words_n + local[a], heap)
+                    old, new = extreme if before > 0 else np.int64(0), extreme if after > 0 else np.int64(0)
+                else:
+                    old, new = change[2 * a], change[2 * a + 1]
+                if not _swap_room(words, base + places[a], old, new, heap, heap_meta):
+                    cursor[NEXT_ROW] = following
+                    return HEAP_FULL
+        _touch(group, cursor, touched, in_touched)
+        live[group] += np.int64(after > 0) - np.int64(before > 0)
+        for a in range(aggregates):
+            kind, at = kinds[a], base + places[a]
+            of_group = (group * aggregates + a) * 2
+            ok = True
+            if kind == TERM:
+                if ports[a] == carrier:
+                    extreme = bag_first(row_words, row * row_words_n + local[a], heap)
+                    old, new = extreme if before > 0 else np.int64(0), extreme if after > 0 else np.int64(0)
+                else:
+                    old, new = change[2 * a], change[2 * a + 1]
+                _swap(words, at, old, new, heap, functions[a] == MAX, texts, spans)
+            elif kind == ROWS:
+                ok = _add_count(words, at, n, after - before)
+            elif ports[a] == carrier:
+                mine = row * row_words_n + local[a]
+                if kind == BOUND:
+                    ok = _add_count(words, at, row_words[mine], after - before)
+                else:
+                    ok = _add_times(
+                        words, at, apart, of_group, row_words, mine, row_apart, row * row_apart_n + local_apart[a],
+                        after - before,
+                    )  # fmt: skip
+            elif kind == BOUND:
+                ok = _add_count(words, at, change[2 * aggregates + a * SUM_WORDS], n)
+            else:
+                ok = _add_times(
+                    words, at, apart, of_group, change, 2 * aggregates + a * SUM_WORDS, change_apart, 2 * a, n
+                )  # fmt: skip
+            if not ok:
+                return OVERFLOW
+            if kind == NUMBER:
+                _settle(words, at, apart, of_group)
+                if not _countable(words, at, functions[a]):
+                    return TOO_MANY
+        following = row_next[row]
+    cursor[NEXT_ROW] = 0
+    return DONE
+
+
+@jit_flat
+def step(
+    order, tick, sign, row_port, columns, arguments, cursor, n_ports, carrier, key_width, row_width, group_columns,
+    kinds, ports, local, local_apart, functions, places, group_words,
+    k_table, k_keys, k_counts, k_free, k_meta, key_n, key_words_n, key_words, key_apart_n, key_apart, key_head, key_snap,
+    r_table, r_keys, r_counts, r_free, r_meta, row_words_n, row_words, row_apart_n, row_apart, row_group, row_next, row_previous,
+    g_table, g_keys, g_counts, g_free, g_meta, words, apart, live, last, shown, touched, in_touched,
+    snap_key, snap_n, snap_words, snap_apart, change, change_apart, group_key, heap, heap_meta, texts, spans,
+    odd_kind, odd_words, odd_real, out_tick, out_sign, out, late, late_real, fresh, joined,
+):  # fmt: skip
+    """Rows of all inputs, from cursor[ROW] on in this order (by tick, the carrier's first); changed groups go out.
+
+    `columns` (row_width, n): the key, then for the carrier's rows its own variables of the group. `arguments` (aggregates, n): ids;
+    tag 15 refers to `odd_*`. Resumable, whatever it stopped for.
+    """
+    aggregates = len(functions)
+    n_keys = len(group_columns)
+    k_mask, r_mask, g_mask = np.int64(len(k_table) - 1), np.int64(len(r_table) - 1), np.int64(len(g_table) - 1)
+    while True:
+        position = cursor[ROW]
+        ended = position == len(order)
+        if ended or tick[order[position]] != cursor[TICK]:
+            while cursor[FLUSHED] < cursor[SNAPS]:
+                status = _flush_key(
+                    cursor[FLUSHED], cursor, n_ports, carrier, kinds, ports, local, local_apart, functions, places, group_words,
+                    words, apart, live, key_n, key_words_n, key_words, key_apart_n, key_apart, key_head, r_counts, row_words_n,
+                    row_words, row_apart_n, row_apart, row_group, row_next, snap_key, snap_n, snap_words, snap_apart, change,
+                    change_apart, touched, in_touched, heap, heap_meta, texts, spans,
+                )  # fmt: skip
+                if status != DONE:
+                    return status
+                key_snap[snap_key[cursor[FLUSHED]]] = 0
+                cursor[FLUSHED] += 1
+            cursor[SNAPS] = 0
+            cursor[FLUSHED] = 0
+            if cursor[TOUCHED] > 0:
+                room = cursor[OUT] + 2 * cursor[TOUCHED] <= len(out_tick)
+                if not room or cursor[LATE] + cursor[TOUCHED] * aggregates > len(late_real):
+                    return OUT_FULL
+                finish_tick(
+                    cursor, n_keys, g_keys, live, g_meta, functions, places, words, group_words, apart, heap, last, shown,
+                    touched, in_touched, out_tick, out_sign, out, late, late_real, fresh, joined,
+                )  # fmt: skip
+            if ended:
+                return DONE
+            cursor[TICK] = tick[order[position]]
+        row = order[position]
+        port = np.int64(row_port[row])
+        way = np.int64(sign[row])
+        hashed = hash_row(columns, row, key_width)
+        key = find(k_table, k_mask, k_keys, key_width, columns, row, hashed)
+        if key < 0:
+            if way < 0:
+                return NOT_THERE
+            key = add(k_table, k_mask, k_keys, key_width, columns, row, hashed, k_counts, k_free, k_meta)
+        if port != carrier:
+            # Without rows there is nothing to be changed: the carrier's come first.
+            if key_head[key] > 0 and key_snap[key] == 0:
+                snap = cursor[SNAPS]
+                if snap == len(snap_key):
+                    return SNAPS_FULL
+                snap_key[snap] = key
+                for p in range(n_ports):
+                    snap_n[snap * n_ports + p] = key_n[key * n_ports + p]
+                for w in range(key_words_n):
+                    snap_words[snap * key_words_n + w] = key_words[key * key_words_n + w]
+                for w in range(key_apart_n):
+                    snap_apart[snap * key_apart_n + w] = key_apart[key * key_apart_n + w]
+                for a in range(aggregates):
+                    if kinds[a] == TERM and ports[a] != carrier:
+                        snap_words[snap * key_words_n + local[a]] = bag_first(
+                            key_words, key * key_words_n + local[a], heap
+                        )
+                key_snap[key] = snap + 1
+                cursor[SNAPS] = snap + 1
+            for a in range(aggregates):
+                if ports[a] == port and kinds[a] == TERM and arguments[a, row] != 0:
+                    if not bag_room(key_words, key * key_words_n + local[a], way, heap, heap_meta):
+                        return HEAP_FULL
+            _count(k_counts, key, way, k_meta)
+            key_n[key * n_ports + port] += way
+            for a in range(aggregates):
+                if ports[a] != port:
+                    continue
+                at = key * key_words_n + local[a]
+                if kinds[a] == NUMBER:
+                    if not _take(
+                        key_words, at, key_apart, key * key_apart_n + local_apart[a], arguments[a, row], way, odd_kind,
+                        odd_words, odd_real,
+                    ):  # fmt: skip
+                        return OVERFLOW
+                    if key_n[key * n_ports + port] == 0:
+                        key_words[at + SCALE] = 0
+                elif arguments[a, row] != 0:
+                    if kinds[a] == BOUND:
+                        key_words[at] += way
+                    else:
+                        bag_put(key_words, at, way, arguments[a, row], heap, functions[a] == MAX, texts, spans)
+            cursor[ROW] = position + 1
+            continue
+
+        hashed = hash_row(columns, row, row_width)
+        entry = find(r_table, r_mask, r_keys, row_width, columns, row, hashed)
+        if entry < 0:
+            if way < 0:
+                return NOT_THERE
+            entry = add(r_table, r_mask, r_keys, row_width, columns, row, hashed, r_counts, r_free, r_meta)
+        born = r_counts[entry] == 0
+        if born:
+            for c in range(n_keys):
+                group_key[c, 0] = columns[group_columns[c], row]
+            hashed = hash_row(group_key, 0, n_keys)
+            group = find(g_table, g_mask, g_keys, n_keys, group_key, 0, hashed)
+            if group < 0:
+                group = add(g_table, g_mask, g_keys, n_keys, group_key, 0, hashed, g_counts, g_free, g_meta)
+                shown[group] = False
+                live[group] = 0
+            row_group[entry] = group
+        group = row_group[entry]
+        base = group * group_words
+        dies = r_counts[entry] + way == 0
+        others = _others(key, n_ports, carrier, key_n)
+        if others < 0 or _times(others, r_counts[entry] + 1) < 0:
+            return TOO_MANY
+        for a in range(aggregates):
+            if kinds[a] != TERM:
+                continue
+            at = base + places[a]
+            if ports[a] == carrier:
+                if arguments[a, row] != 0:
+                    ok = bag_room(row_words, entry * row_words_n + local[a], way, heap, heap_meta)
+                    # Which extreme the row will have is not known yet.
+                    if others > 0 and ok:
+                        ok = bag_room(words, at, 1, heap, heap_meta) and bag_room(words, at, -1, heap, heap_meta)
+                    if not ok:
+                        return HEAP_FULL
+            elif others > 0 and (born or dies):
+                if not bag_room(words, at, way, heap, heap_meta):
+                    return HEAP_FULL
+        # From here on nothing stops the row but an error.
+        _count(k_counts, key, way, k_meta)
+        _count(r_counts, entry, way, r_meta)
+        if born:
+            _count(g_counts, group, np.int64(1), g_meta)
+            row_previous[entry] = 0
+            row_next[entry] = key_head[key]
+            if key_head[key] > 0:
+                row_previous[key_head[key] - 1] = entry + 1
+            key_head[key] = entry + 1
+        if others > 0:
+            _touch(group, cursor, touched, in_touched)
+            live[group] += np.int64(born) - np.int64(dies)
+        for a in range(aggregates):
+            kind, at = kinds[a], base + places[a]
+            of_group = (group * aggregates + a) * 2
+            ok = True
+            if kind == ROWS:
+                if others > 0:
+                    ok = _add_count(words, at, way, others)
+            elif ports[a] == carrier:
+                mine = entry * row_words_n + local[a]
+                if kind == NUMBER:
+                    place = 2 * aggregates + a * SUM_WORDS
+                    _clear(change, place, change_apart, 2 * a)
+                    of_row = entry * row_apart_n + local_apart[a]
+                    ok = _take(
+                        change, place, change_apart, 2 * a, arguments[a, row], way, odd_kind, odd_words, odd_real
+                    ) and _add_times(
+                        row_words, mine, row_apart, of_row, change, place, change_apart, 2 * a, np.int64(1)
+                    )  # fmt: skip
+                    _settle(row_words, mine, row_apart, of_row)
+                    if dies:
+                        row_words[mine + SCALE] = 0
+                    if ok and others > 0:
+                        ok = _add_times(words, at, apart, of_group, change, place, change_apart, 2 * a, others)
+                elif arguments[a, row] != 0:
+                    if kind == BOUND:
+                        row_words[mine] += way
+                        if others > 0:
+                            ok = _add_count(words, at, way, others)
+                    else:
+                        before = bag_first(row_words, mine, heap)
+                        largest = functions[a] == MAX
+                        bag_put(row_words, mine, way, arguments[a, row], heap, largest, texts, spans)
+                        if others > 0:
+                            _swap(
+                                words, at, before, bag_first(row_words, mine, heap), heap, largest, texts, spans
+                            )  # fmt: skip
+            elif others > 0:
+                theirs = key * key_words_n + local[a]
+                if kind == TERM:
+                    extreme = bag_first(key_words, theirs, heap)
+                    if extreme != 0 and (born or dies):
+                        bag_put(words, at, way, extreme, heap, functions[a] == MAX, texts, spans)
+                else:
+                    weight = others // key_n[key * n_ports + ports[a]] * way
+                    if kind == BOUND:
+                        ok = _add_count(words, at, key_words[theirs], weight)
+                    else:
+                        ok = _add_times(
+                            words, at, apart, of_group, key_words, theirs, key_apart, key * key_apart_n + local_apart[a],
+                            weight,
+                        )  # fmt: skip
+            if not ok:
+                return OVERFLOW
+            if kind == NUMBER:
+                _settle(words, at, apart, of_group)
+                if not _countable(words, at, functions[a]):
+                    return TOO_MANY
+        if dies:
+            _count(g_counts, group, np.int64(-1), g_meta)
+            before, after = row_previous[entry], row_next[entry]
+            if before > 0:
+                row_next[before - 1] = after
+            else:
+                key_head[key] = after
+            if after > 0:
+                row_previous[after - 1] = before
+        cursor[ROW] = position + 1

@@ -1,0 +1,231 @@
+"""GROUP BY over a join of inputs that share a key: each input is summed up by that key, and no result of the join is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.delta import Delta, concatenate
+from cqels_py.batches.elements import Ids
+from cqels_py.errors import RunError
+from cqels_py.event_time.clock import Ticks
+from cqels_py.kernels import aggregate
+from cqels_py.kernels import factorised as kernel
+from cqels_py.kernels.merge import merge_by_tick
+from cqels_py.operators.r2r.aggregate import OddNumbers, TermValues
+from cqels_py.state.key_sums import KeySums
+
+_OUT_ROWS = 4_096
+_NO_ODD = OddNumbers(np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1, np.float64))
+_HASHED = (2, 4)
+"""Tags of literals without an inline form."""
+
+FUNCTIONS = {
+    "COUNT(*)": (aggregate.SUM, kernel.ROWS),
+    "COUNT": (aggregate.SUM, kernel.BOUND),
+    "SUM": (aggregate.SUM, kernel.NUMBER),
+    "AVG": (aggregate.AVG, kernel.NUMBER),
+    "MIN": (aggregate.MIN, kernel.TERM),
+    "SAMPLE": (aggregate.MIN, kernel.TERM),
+    "MAX": (aggregate.MAX, kernel.TERM),
+}
+"""What is kept of a group, a COUNT being a sum of ones; and what is asked of the argument."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedInput:
+    """An input of the join: how many columns it has, and which are the key, in the same order in all inputs."""
+
+    width: int
+    key: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedAggregate:
+    """One aggregate: a name of FUNCTIONS, the input that has its argument, and the column there (None for COUNT(*))."""
+
+    function: str
+    input: int = 0
+    argument: int | None = None
+
+
+class FactorisedGroupBy:
+    """Groups the join of all inputs on their key, as GroupBy would group its results.
+
+    `carrier`: the input with those of the group's variables that are not in the key, its columns `own`. `groups`: for each
+    column of the group its place in (key, own). The result's columns are those of the group, then the aggregates.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[JoinedInput],
+        carrier: int,
+        own: Sequence[int],
+        groups: Sequence[int],
+        aggregates: Sequence[JoinedAggregate],
+        values: TermValues,
+    ) -> None:
+        self._inputs = tuple(inputs)
+        self._carrier = carrier
+        self._own = tuple(own)
+        self._groups = np.array(groups, np.int64)
+        self._aggregates = tuple(aggregates)
+        self._values = values
+        # The carrier's changes are taken in first at each tick.
+        self._in_order = [carrier, *(p for p in range(len(inputs)) if p != carrier)]
+        functions = [FUNCTIONS[a.function] for a in aggregates]
+        self._functions = np.array([function for function, _ in functions], np.int64)
+        self._kinds = np.array([kind for _, kind in functions], np.int64)
+        self._ports = np.array([carrier if a.argument is None else a.input for a in aggregates], np.int64)
+        self.state = KeySums(
+            len(inputs),
+            len(inputs[carrier].key),
+            len(own),
+            len(groups),
+            self._functions,
+            self._kinds,
+            self._ports == carrier,
+        )
+        self._visited = 0
+
+    @property
+    def visited(self) -> int:
+        """Rows of the carrier to whose groups a change was added so far: the work that regressions are counted in."""
+        return self._visited
+
+    def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
+        deltas = [concatenate(chunks, each.width) for chunks, each in zip(inputs, self._inputs, strict=True)]
+        first = ticks.first and len(self._groups) == 0
+        if not first and not any(map(len, deltas)):
+            return
+        run = _Run(self, [deltas[p] for p in self._in_order])
+        if first:
+            run.open_single_group()
+        yield from run.chunks()
+        self._visited += int(run.cursor[kernel.VISITED])
+
+    def live_ids(self) -> Iterable[Ids]:
+        return self.state.live_ids()
+
+    @property
+    def nbytes(self) -> int:
+        return self.state.nbytes
+
+
+class _Run:
+    """One step on its way through the kernel: the rows of all inputs, cursor and output."""
+
+    def __init__(self, of: FactorisedGroupBy, deltas: Sequence[Delta]) -> None:
+        self._of = of
+        self._tick = np.concatenate([delta.tick for delta in deltas])
+        self._sign = np.concatenate([delta.sign for delta in deltas])
+        lengths = [len(delta) for delta in deltas]
+        self._port = np.repeat(np.array(of._in_order, np.int64), lengths)
+        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        self._order = np.empty(len(self._tick), np.int64)
+        merge_by_tick(self._tick, starts, self._order)
+        self._place_columns(deltas, starts)
+        of.state.ensure(len(self._tick), lengths[0])
+        self.cursor = np.zeros(kernel.FIELDS, np.int64)
+        self.cursor[aggregate.TICK] = self._tick[self._order[0]] if len(self._order) else 0
+        self._make_room(_OUT_ROWS)
+
+    def _place_columns(self, deltas: Sequence[Delta], starts: npt.NDArray[np.int64]) -> None:
+        """Key and group columns, and the aggregates' arguments, of all rows."""
+        of = self._of
+        key_width = len(of._inputs[of._carrier].key)
+        self._columns = np.zeros((key_width + len(of._own), len(self._tick)), np.int64)
+        self._columns[key_width:, : starts[1]] = deltas[0].columns[list(of._own)]
+        self._arguments = np.zeros((len(of._aggregates), len(self._tick)), np.int64)
+        for port, delta, start, end in zip(of._in_order, deltas, starts[:-1], starts[1:], strict=True):
+            self._columns[:key_width, start:end] = delta.columns[list(of._inputs[port].key)]
+            for a, each in enumerate(of._aggregates):
+                if each.argument is not None and each.input == port:
+                    self._arguments[a, start:end] = delta.columns[each.argument]
+        self._odd = self._odd_numbers()
+
+    def _odd_numbers(self) -> OddNumbers:
+        """What hashed literals are to SUM and AVG, put in their places among the arguments."""
+        numbers = self._of._kinds == kernel.NUMBER
+        if not numbers.any():
+            return _NO_ODD
+        hashed = np.isin((self._arguments >> 60) & 15, _HASHED) & numbers[:, None]
+        if not hashed.any():
+            return _NO_ODD
+        different, place = np.unique(self._arguments[hashed], return_inverse=True)
+        known = self._of._values.numbers(different)
+        stand_in = np.where(known.ids != 0, known.ids, aggregate.PROVISIONAL | np.arange(len(different)))
+        self._arguments[hashed] = stand_in[place]
+        return known
+
+    def open_single_group(self) -> None:
+        """Without group variables there is one group, and it is there from the first tick on."""
+        groups = self._of.state.groups
+        scratch = np.zeros((1, 1), np.int64)
+        aggregate.open_group(groups.table, groups.counts, groups.meta, scratch, groups.free)
+        self._of.state.touched[0] = 0
+        self.cursor[aggregate.TOUCHED] = 1
+        self.cursor[aggregate.TICK] = 0
+
+    def chunks(self) -> Iterator[Delta]:
+        while True:
+            status = self._step()
+            if status in (kernel.DONE, kernel.OUT_FULL):
+                if self.cursor[aggregate.OUT]:
+                    yield self._output()
+                if status == kernel.DONE:
+                    return
+                self._make_room(max(_OUT_ROWS, 2 * int(self.cursor[aggregate.TOUCHED])))
+            elif status == kernel.HEAP_FULL:
+                self._of.state.grow_heap()
+            elif status == kernel.SNAPS_FULL:
+                self._of.state.grow_snaps()
+            elif status == kernel.OVERFLOW:
+                raise RunError("a sum does not fit 128 bits: the numbers are too large to be added exactly")
+            elif status == kernel.TOO_MANY:
+                raise RunError("the join has more results than an aggregate can count: 2**61 of one key, for AVG 2**53")
+            else:
+                raise AssertionError("a mapping was withdrawn that was never there")
+
+    def _make_room(self, rows: int) -> None:
+        n = len(self._of._aggregates)
+        self._out_tick = np.empty(rows, np.int32)
+        self._out_sign = np.empty(rows, np.int8)
+        self._out = np.empty((len(self._of._groups) + n, rows), np.int64)
+        self._late = np.empty((rows * n, 4), np.int64)
+        self._late_real = np.empty(rows * n, np.float64)
+        self.cursor[aggregate.OUT] = 0
+        self.cursor[aggregate.LATE] = 0
+
+    def _step(self) -> int:
+        of, s = self._of, self._of.state
+        texts, spans = of._values.texts()
+        keys, rows, groups = s.keys, s.rows, s.groups
+        status: int = kernel.step(
+            self._order, self._tick, self._sign, self._port, self._columns, self._arguments, self.cursor, len(of._inputs),
+            of._carrier, keys.width, rows.width, of._groups, of._kinds, of._ports, s.local, s.local_apart, of._functions,
+            s.places, s.group_words,
+            keys.table, keys.keys, keys.counts, keys.free, keys.meta, s.key_n, s.key_size, s.key_words, s.key_apart_size,
+            s.key_apart, s.key_head, s.key_snap,
+            rows.table, rows.keys, rows.counts, rows.free, rows.meta, s.row_size, s.row_words, s.row_apart_size,
+            s.row_apart, s.row_group, s.row_next, s.row_previous,
+            groups.table, groups.keys, groups.counts, groups.free, groups.meta, s.words, s.apart, s.live, s.last, s.shown,
+            s.touched, s.in_touched,
+            s.snap_key, s.snap_n, s.snap_words, s.snap_apart, s.change, s.change_apart, s.group_key, s.heap, s.heap_meta,
+            texts, spans, self._odd.kind, self._odd.words, self._odd.real, self._out_tick, self._out_sign, self._out,
+            self._late, self._late_real, s.fresh, s.joined,
+        )  # fmt: skip
+        return status
+
+    def _output(self) -> Delta:
+        made, late = int(self.cursor[aggregate.OUT]), int(self.cursor[aggregate.LATE])
+        columns = self._out[:, :made]
+        if late:
+            ids = self._of._values.computed(self._late[:late], self._late_real[:late])
+            for array in (columns, self._of.state.last):
+                provisional = (array >> 60) == -1
+                array[provisional] = ids[array[provisional] & ((1 << 60) - 1)]
+        return Delta(self._out_tick[:made], self._out_sign[:made], columns)

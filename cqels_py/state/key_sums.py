@@ -1,0 +1,139 @@
+"""What aggregation below a join remembers: by key, by row of the carrier, by group (see kernels/factorised.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.elements import Ids
+from cqels_py.kernels.aggregate import EXTREME_WORDS, MIN, SUM_WORDS
+from cqels_py.kernels.factorised import BOUND, NUMBER, TERM
+from cqels_py.kernels.heaps import BAG_WORDS
+from cqels_py.kernels.ring_index import RING_FIELDS, RING_TOP
+from cqels_py.state.key_table import KeyTable
+
+_WORDS = {BOUND: 1, NUMBER: SUM_WORDS, TERM: BAG_WORDS}
+_APART = 2
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+Flags = npt.NDArray[np.bool_]
+
+
+class KeySums:
+    """The arrays that the kernel works on, and their growth; they are public.
+
+    `functions`, `kinds`: by aggregate, numbers of the kernels; `carried`: its argument is the carrier's.
+    """
+
+    def __init__(
+        self, ports: int, key_width: int, own_width: int, group_width: int, functions: Ids, kinds: Ids, carried: Flags
+    ) -> None:
+        self._ports = ports
+        self._aggregates = len(functions)
+        self.keys = KeyTable(key_width)
+        self.rows = KeyTable(key_width + own_width)
+        self.groups = KeyTable(group_width)
+        self._lay_out(functions, kinds, carried)
+        self.change = np.zeros(self._aggregates * (2 + SUM_WORDS), np.int64)
+        self.change_apart = np.zeros(self._aggregates * _APART)
+        self.group_key = np.zeros((max(group_width, 1), 1), np.int64)
+        self.fresh = np.zeros(self._aggregates, np.int64)
+        self.joined = np.zeros(1, np.int64)
+        self.heap = np.zeros(64, np.int64)
+        self.heap_meta = np.full(RING_FIELDS, -1, np.int64)
+        self.heap_meta[RING_TOP] = 0
+        nothing, no_real, no_flag = np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.bool_)
+        self.key_n = self.key_words = self.key_head = self.key_snap = nothing
+        self.row_words = self.row_group = self.row_next = self.row_previous = nothing
+        self.words = self.live = self.last = self.touched = nothing
+        self.snap_key = self.snap_n = self.snap_words = nothing
+        self.key_apart = self.row_apart = self.apart = self.snap_apart = no_real
+        self.shown = self.in_touched = no_flag
+        self._grow_keys()
+        self._grow_rows()
+        self._grow_groups()
+        self.grow_snaps()
+
+    def _lay_out(self, functions: Ids, kinds: Ids, carried: Flags) -> None:
+        """Where each aggregate's accumulator is: of its group, and of a row or a key."""
+        sizes = [EXTREME_WORDS if function >= MIN else SUM_WORDS for function in functions]
+        self.places = np.array([sum(sizes[:a]) for a in range(len(sizes))], np.int64)
+        self.group_words = sum(sizes)
+        self.local = np.zeros(len(kinds), np.int64)
+        self.local_apart = np.zeros(len(kinds), np.int64)
+        words, apart = [0, 0], [0, 0]
+        for a, (kind, of_row) in enumerate(zip(kinds.tolist(), carried.tolist(), strict=True)):
+            self.local[a], self.local_apart[a] = words[of_row], apart[of_row]
+            words[of_row] += _WORDS.get(kind, 0)
+            apart[of_row] += _APART if kind == NUMBER else 0
+        self.key_size, self.row_size = words
+        self.key_apart_size, self.row_apart_size = apart
+
+    def ensure(self, keys: int, rows: int) -> None:
+        """Room for as many new keys, and as many new rows and groups."""
+        if self.keys.ensure(keys):
+            self._grow_keys()
+        if self.rows.ensure(rows):
+            self._grow_rows()
+        if self.groups.ensure(rows):
+            self._grow_groups()
+
+    def _grow_keys(self) -> None:
+        keys = self.keys.capacity
+        self.key_n = _longer(self.key_n, keys * self._ports)
+        self.key_words = _longer(self.key_words, keys * self.key_size)
+        self.key_apart = _longer(self.key_apart, keys * self.key_apart_size)
+        self.key_head = _longer(self.key_head, keys)
+        self.key_snap = _longer(self.key_snap, keys)
+
+    def _grow_rows(self) -> None:
+        rows = self.rows.capacity
+        self.row_words = _longer(self.row_words, rows * self.row_size)
+        self.row_apart = _longer(self.row_apart, rows * self.row_apart_size)
+        self.row_group = _longer(self.row_group, rows)
+        self.row_next = _longer(self.row_next, rows)
+        self.row_previous = _longer(self.row_previous, rows)
+
+    def _grow_groups(self) -> None:
+        groups = self.groups.capacity
+        self.words = _longer(self.words, groups * self.group_words)
+        self.apart = _longer(self.apart, groups * self._aggregates * _APART)
+        self.live = _longer(self.live, groups)
+        self.last = _longer(self.last, groups * self._aggregates)
+        self.shown = _longer(self.shown, groups)
+        self.touched = _longer(self.touched, groups)
+        self.in_touched = _longer(self.in_touched, groups)
+
+    def grow_snaps(self) -> None:
+        """More keys at one tick."""
+        snaps = max(16, 2 * len(self.snap_key))
+        self.snap_key = _longer(self.snap_key, snaps)
+        self.snap_n = _longer(self.snap_n, snaps * self._ports)
+        self.snap_words = _longer(self.snap_words, snaps * self.key_size)
+        self.snap_apart = _longer(self.snap_apart, snaps * self.key_apart_size)
+
+    def grow_heap(self) -> None:
+        self.heap = _longer(self.heap, 2 * len(self.heap))
+
+    def live_ids(self) -> Iterable[Ids]:
+        """Ids that the state may refer to."""
+        return (self.keys.live_ids(), self.rows.live_ids(), self.groups.live_ids(), self.last, self.heap)
+
+    @property
+    def nbytes(self) -> int:
+        tables = self.keys.nbytes + self.rows.nbytes + self.groups.nbytes
+        arrays = (
+            *(self.key_n, self.key_words, self.key_apart, self.key_head, self.key_snap),
+            *(self.row_words, self.row_apart, self.row_group, self.row_next, self.row_previous),
+            *(self.words, self.apart, self.live, self.last, self.shown, self.touched, self.in_touched),
+            *(self.snap_key, self.snap_n, self.snap_words, self.snap_apart, self.heap),
+        )
+        return tables + sum(array.nbytes for array in arrays)
+
+
+def _longer(array: npt.NDArray[Scalar], size: int) -> npt.NDArray[Scalar]:
+    """The array with zeros behind it."""
+    return np.concatenate([array, np.zeros(size - len(array), array.dtype)])
