@@ -5,16 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.hashing import combine
-from cqels_py.kernels.jit import jit
-from cqels_py.kernels.key_table import ZERO, add, find, hash_row
+from cqels_py.kernels.jit import jit, jit_flat
+from cqels_py.kernels.key_table import ZERO, add, expect, find, hash_row
 
 
-@jit
-def distinct(sign, columns, width, table, mask, keys, counts, free, meta, out_row, out_sign):
-    """Rows whose key appears (counter 0 to 1) or vanishes (1 to 0). Returns how many; -1: a row was withdrawn that was not there."""
+@jit_flat
+def distinct(sign, columns, width, table, mask, keys, counts, free, meta, hashes, out_row, out_sign):
+    """Rows whose key appears (counter 0 to 1) or vanishes (1 to 0). Returns how many; -1: a row was withdrawn that was not there.
+
+    `hashes`: room for one number a row.
+    """
     made = 0
     for row in range(len(sign)):
-        hashed = hash_row(columns, row, width)
+        hashes[row] = hash_row(columns, row, width)
+    for row in range(len(sign)):
+        expect(row, hashes, table, mask, keys, width, counts)
+        hashed = hashes[row]
         entry = find(table, mask, keys, width, columns, row, hashed)
         if sign[row] > 0:
             if entry < 0:

@@ -13,11 +13,13 @@ import numpy as np
 
 from cqels_py.kernels.hashing import combine, mix
 from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.prefetch import prefetch
 
 USED, FREE, ZERO = 0, 1, 2
 
 _UPPER = np.int64(-(1 << 32))
 _LOWER = np.int64((1 << 32) - 1)
+_TABLE_AHEAD, _ENTRY_AHEAD = 12, 6
 
 
 @jit_inline
@@ -49,6 +51,18 @@ def find(table, mask, keys, width, columns, row, hashed):
             if same:
                 return np.int64(entry)
         position = (position + 1) & mask
+
+
+@jit_inline
+def expect(row, hashes, table, mask, keys, width, counts):
+    """Have what rows further on will look up come nearer: first the table's word, then the entry to which it leads."""
+    if row + _TABLE_AHEAD < len(hashes):
+        prefetch(table, hashes[row + _TABLE_AHEAD] & mask)
+    if row + _ENTRY_AHEAD < len(hashes):
+        entry = (table[hashes[row + _ENTRY_AHEAD] & mask] & _LOWER) - 1
+        if entry >= 0:
+            prefetch(keys, entry * width)
+            prefetch(counts, entry)
 
 
 @jit_inline

@@ -71,7 +71,7 @@ def test_only_first_and_last_of_a_row_are_told(events: list[tuple[int, bool]], w
     columns = np.array([values] * width, np.int64)
     made = kernel.distinct(
         np.array(signs, np.int8), columns, width, index.table, index.mask, index.keys, index.counts, index.free,
-        index.meta, row, sign_out,
+        index.meta, np.empty(len(signs), np.int64), row, sign_out,
     )  # fmt: skip
     assert list(zip(row[:made].tolist(), sign_out[:made].tolist(), strict=True)) == told
 
@@ -80,7 +80,7 @@ def test_a_row_that_was_never_there() -> None:
     index = KeyTable(1)
     made = kernel.distinct(
         np.array([-1], np.int8), np.array([[5]]), 1, index.table, index.mask, index.keys, index.counts, index.free,
-        index.meta, np.empty(1, np.int64), np.empty(1, np.int8),
+        index.meta, np.empty(1, np.int64), np.empty(1, np.int64), np.empty(1, np.int8),
     )  # fmt: skip
     assert made == -1
 

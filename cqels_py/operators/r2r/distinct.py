@@ -31,7 +31,7 @@ class DistinctRows:
         sign = np.empty(len(delta), np.int8)
         made = kernel.distinct(
             delta.sign, delta.columns, self._width, index.table, index.mask, index.keys, index.counts, index.free,
-            index.meta, row, sign,
+            index.meta, np.empty(len(delta), np.int64), row, sign,
         )  # fmt: skip
         assert made >= 0, "a withdrawn mapping was never there"
         row = row[:made]
