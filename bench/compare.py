@@ -22,9 +22,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench.machine import machine, versions
 from bench.plots import draw
 from bench.report import Report, read_rates, table
+from cqels_py.suites.machine import machine, versions
 
 _BENCH = Path(__file__).parent
 _FOLDERS = ("kernels", "operators")

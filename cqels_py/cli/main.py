@@ -238,6 +238,69 @@ def demo_command(
     execution.execute(job)
 
 
+@app.command("bench")
+def bench_command(
+    suite: Annotated[
+        str | None, typer.Argument(metavar="SUITE", help="srbench or lsbench.", show_default=False)
+    ] = None,
+    queries: Annotated[
+        str | None, typer.Option(metavar="IDS", help="Which of its queries, like 1,4,5; default: all.")
+    ] = None,
+    triples: Annotated[int, typer.Option(min=1, metavar="N", help="How long the streams are together.")] = 1_000_000,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where the streams' files are kept; default: among temporary files.", show_default=False
+        ),
+    ] = None,
+    runner: RunnerName = Runner.local,
+    partitions: Partitions = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare answers and rates with re-evaluation by pyoxigraph.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed, other data.")] = 1,
+    window: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Windows of the last N elements instead; several sizes like 1000,10000."),
+    ] = None,
+    json_: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write everything measured.")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a row for each query.")] = None,
+    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw throughput, latency and memory.")] = None,
+    compare: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="An earlier run's --json, to show ratios to it.")
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="The suites and their queries.")] = False,
+) -> None:
+    """Measure a suite's queries: throughput, latency, memory, and whether answers are right."""
+    from cqels_py.cli import bench, execution, failures
+    from cqels_py.suites import report
+    from cqels_py.suites.data import folder_for
+
+    with failures.reported():
+        if list_:
+            bench.show_list()
+            return
+        execution.check_partitions(runner.value, partitions)
+        chosen = bench.suite_of(suite)
+        asked = bench.Asked(
+            suite=chosen,
+            queries=bench.chosen_queries(chosen, queries),
+            windows=bench.sizes(window),
+            triples=triples,
+            data=folder_for(data),
+            runner=runner.value,
+            partitions=partitions,
+            check=check,
+            seed=seed,
+            json=json_,
+            csv=csv,
+            plots=plots,
+            earlier=tuple(map(report.read_report, compare or ())),
+        )
+        bench.check_outputs(asked)
+        bench.run(asked)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line (default: this process's own); returns its exit status."""
     from cqels_py.cli.failures import Exit

@@ -10,9 +10,9 @@ from rich.console import Console
 
 from bench import compare
 from bench.contest import BY_HAND, ENGINE, PYTHON
-from bench.machine import machine, versions
 from bench.plots import draw
 from bench.report import Rate, Report, table
+from cqels_py.suites.machine import machine, versions
 
 RATES = [
     Rate("window 10", ENGINE, [2e6, 1e6, 4e6], 1.5),

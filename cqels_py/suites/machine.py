@@ -8,8 +8,8 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
-_LIBRARIES = ("cqels_py", "numba", "llvmlite", "numpy")
-_ROOT = Path(__file__).parent.parent
+_LIBRARIES = ("cqels_py", "numba", "llvmlite", "numpy", "pyarrow", "pyoxigraph")
+_ROOT = Path(__file__).parents[2]
 
 
 def machine() -> dict[str, str | int | float]:
@@ -42,6 +42,9 @@ def _cpu() -> str:
 
 
 def _git(*arguments: str) -> str:
+    """What git says of the repository that this file is in; nothing where the package is installed elsewhere."""
+    if not (_ROOT / ".git").exists():
+        return ""
     try:
         return subprocess.run(["git", *arguments], cwd=_ROOT, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):

@@ -1,0 +1,138 @@
+"""A query as pyoxigraph is asked it: the same text, with window blocks as named graphs.
+
+What a window is, stays with the parser; the rest of the text is the user's, and is read by pyoxigraph alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import pyoxigraph as ox
+from rdflib import Variable
+
+from cqels_py.algebra import nodes
+from cqels_py.parser import parse
+from cqels_py.parser.clauses import Lifted, lift
+from cqels_py.parser.dialects import detect
+from cqels_py.parser.prologue import read_prologue
+from cqels_py.parser.source import Edit, EditedText, Source
+from cqels_py.parser.tokens import Token, tokenize
+
+_MARKER = re.compile(r"<(urn:cqels:block:\d+)>")
+_LIMIT = re.compile(r"\b(LIMIT|OFFSET)\s+\d+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The query's algebra, and what pyoxigraph is asked.
+
+    `unlimited`: the same without LIMIT and OFFSET, where it has them. `columns`: the variables of a row. `merged`: the graphs
+    that make up the default graph.
+    """
+
+    query: nodes.ContinuousQuery
+    text: str
+    unlimited: str | None
+    columns: tuple[str, ...]
+    merged: tuple[Any, ...]
+
+    def rows(self, store: ox.Store, *, unlimited: bool = False) -> Iterator[tuple[Any, ...]]:
+        """The answer over the store; of ASK the one row with its truth value."""
+        text = self.unlimited if unlimited and self.unlimited else self.text
+        found: Any = store.query(text, default_graph=list(self.merged) or None)
+        if self.query.form == "ASK":
+            yield (ox.Literal(bool(found)),)
+            return
+        for row in found:
+            yield tuple(row[name] for name in self.columns)
+
+
+def asked(text: str) -> Asked:
+    """What to ask for a query's text. Raises what the parser raises."""
+    query = parse(text)
+    source = Source(text, None)
+    tokens = tokenize(source)
+    prologue = read_prologue(source, tokens.tokens, None)
+    lifted = lift(source, tokens, prologue, detect(source, tokens.tokens, None))
+    edits = [_with_names(edit, lifted) for edit in lifted.edits]
+    if query.form == "CONSTRUCT":
+        edits.append(_selection(tokens.tokens, query))
+    plain = EditedText(source.text, edits).text
+    head, brace, tail = plain.rpartition("}")
+    unlimited = head + brace + _LIMIT.sub("", tail) if _LIMIT.search(tail) else None
+    merged = [ox.DefaultGraph(), *(ox.NamedNode(str(name)) for name in lifted.merged)] if lifted.merged else []
+    columns = ("boolean",) if query.form == "ASK" else tuple(map(str, query.variables))
+    return Asked(query, plain, unlimited, columns, tuple(merged))
+
+
+def reason_not_to(query: nodes.ContinuousQuery) -> str | None:
+    """Why a query cannot be compared, where pyoxigraph would mean something else by it; None: it can."""
+    if query.form == "DESCRIBE":
+        return "DESCRIBE leaves open what is said"
+    if any(window.partition_by for window in query.windows):
+        return "PARTITION BY is no run of the stream's triples"
+    if query.static_from or query.static_named:
+        return "FROM names static graphs"
+    for part in _parts(query.pattern):
+        match part:
+            case nodes.Service():
+                return "SERVICE is asked once, at registration"
+            case nodes.WindowVariable() | nodes.Graph(name=Variable()):
+                return "a variable ranges over windows or graphs, and to pyoxigraph both are graphs"
+            case nodes.AggregateCall(function="SAMPLE" | "GROUP_CONCAT" as function):
+                return f"{function} depends on an order that SPARQL leaves open"
+            case nodes.Call(function="NOW" | "RAND" | "UUID" | "STRUUID" | "BNODE" as function):
+                return f"{function}() has another value each time"
+    return None
+
+
+def aggregates(query: nodes.ContinuousQuery) -> bool:
+    return any(isinstance(part, nodes.Group) for part in _parts(query.pattern))
+
+
+def order(query: nodes.ContinuousQuery) -> tuple[str, ...]:
+    """The selected variables that ORDER BY names, most important first."""
+    for part in _parts(query.pattern):
+        if isinstance(part, nodes.OrderBy):
+            keys = (key for key, _ in part.conditions)
+            named = (str(key.variable) for key in keys if isinstance(key, nodes.VariableRef))
+            return tuple(name for name in named if Variable(name) in query.variables)
+    return ()
+
+
+def _with_names(edit: Edit, lifted: Lifted) -> Edit:
+    """A window's own name in place of its block's marker; no clause in place of a declaration."""
+    start, end, text = edit
+    marker = _MARKER.search(text)
+    if marker is None:
+        return edit
+    for name, block in lifted.blocks.items():
+        if str(name) == marker[1]:
+            target = f"?{block.target}" if isinstance(block.target, Variable) else f"<{block.target}>"
+            return start, end, f"GRAPH {target} "
+    return start, end, " "
+
+
+def _selection(tokens: tuple[Token, ...], query: nodes.ContinuousQuery) -> Edit:
+    """SELECT of the template's variables in place of CONSTRUCT and its template."""
+    at = next(number for number, token in enumerate(tokens) if token.is_word("CONSTRUCT"))
+    start, end = tokens[at].start, tokens[at].end
+    if tokens[at + 1].is_mark("{"):
+        # A template has no inner braces.
+        end = next(token.end for token in tokens[at:] if token.is_mark("}"))
+    return start, end, f"SELECT {' '.join(f'?{name}' for name in query.variables) or '*'} "
+
+
+def _parts(node: Any) -> Iterator[Any]:
+    """A node of the algebra, and all that is in it, outermost first."""
+    yield node
+    if is_dataclass(node):
+        children = [getattr(node, each.name) for each in fields(node)]
+    else:
+        children = list(node) if isinstance(node, tuple) else []
+    for child in children:
+        if is_dataclass(child) or isinstance(child, tuple):
+            yield from _parts(child)

@@ -1,0 +1,86 @@
+"""The process that measures one query: `python -m cqels_py.suites.child TASK`, a task's JSON file.
+
+It says what it does and finds out on standard output, a JSON object a line: `{"phase": …, "done": triples}`, `{"compiled": kernels}`
+(start me again: compiling has cost time and memory), `{"measured": …}`, `{"checked": …}`, `{"error": …}`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any
+
+from cqels_py.errors import CqelsError
+from cqels_py.suites.task import Measured, Task
+
+
+def main(path: str) -> int:
+    """Measure, and check if the task says so."""
+    say = _Messages(os.fdopen(os.dup(1), "w", encoding="utf-8"))
+    # What anything else prints is no message.
+    os.dup2(2, 1)
+    task = Task(**json.loads(Path(path).read_text(encoding="utf-8")))
+    try:
+        _measure(task, say)
+    except CqelsError as error:
+        say.error(str(error))
+        return 1
+    except Exception as error:
+        say.error(f"{type(error).__name__}: {error}".partition("\n")[0])
+        raise
+    return 0
+
+
+class _Messages:
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def __call__(self, **message: Any) -> None:
+        self._file.write(json.dumps(message) + "\n")
+        self._file.flush()
+
+    def phase(self, phase: str, done: int) -> None:
+        self(phase=phase, done=done)
+
+    def measured(self, kind: str, measured: Measured) -> None:
+        self(**{kind: asdict(measured)})
+
+    def error(self, message: str) -> None:
+        self(error=message)
+
+
+def _measure(task: Task, say: _Messages) -> None:
+    from cqels_py.kernels.compilation import announced
+    from cqels_py.suites import latency, throughput
+    from cqels_py.suites.running import session_of
+
+    with session_of(task) as session:
+        with announced(lambda message: say.phase("compiling", 0)) as watcher:
+            say.phase("warming up", 0)
+            throughput.warm_up(task, session)
+            measured = throughput.measure(task, session, say.phase)
+        if watcher.kernels:
+            say(compiled=watcher.kernels)
+            return
+        if session is None:
+            say.phase("latency", measured.triples)
+            latency.measure(task, measured)
+        say.measured("measured", measured)
+        if task.check:
+            from cqels_py.suites import check
+
+            say.phase("checking", measured.triples)
+            check.check(task, measured, session, lambda phase, done: say.phase(phase, measured.triples))
+            if measured.compared:
+                from cqels_py.suites import peer
+                from cqels_py.suites.asked import asked
+
+                peer.measure(task, asked(task.text), measured)
+            say.measured("checked", measured)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,218 @@
+"""What windows hold at an instant, kept as graphs of a pyoxigraph store: plain Python, from the files' text and the algebra alone.
+
+The elements come from pyoxigraph's parser. A window's content is always a run of its stream's triples: from which to which, is
+worked out anew at each instant. At the end of an instant, that is, after its expiries, arrivals and boundary.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_right
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyoxigraph as ox
+
+from cqels_py.algebra import nodes
+
+Triple = tuple[ox.NamedNode | ox.BlankNode, ox.NamedNode, ox.NamedNode | ox.BlankNode | ox.Literal]
+
+GENERATED_AT = ox.NamedNode("http://www.w3.org/ns/prov#generatedAtTime")
+_RELEASED_AT_ONCE = 1 << 14
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """`time` in microseconds."""
+
+    time: int
+    stream: str
+    triples: list[Triple]
+
+
+def elements_of(files: Mapping[str, str]) -> Iterator[Element]:
+    """The elements of N-Quads files by stream, in order of time; ties in the order of the streams."""
+    return heapq.merge(*(_read(iri, path) for iri, path in files.items()), key=lambda element: element.time)
+
+
+def _read(stream: str, path: str) -> Iterator[Element]:
+    element: Element | None = None
+    number = 0
+    for quad in ox.parse(path=path, format=ox.RdfFormat.N_QUADS):
+        if isinstance(quad.graph_name, ox.DefaultGraph):
+            assert quad.predicate == GENERATED_AT
+            if element is not None:
+                yield element
+            number += 1
+            element = Element(_microseconds(quad.object.value), stream, [])
+        else:
+            assert element is not None
+            subject, object_ = (_scoped(term, number) for term in (quad.subject, quad.object))
+            element.triples.append((subject, quad.predicate, object_))
+    if element is not None:
+        yield element
+
+
+def _scoped(term: Any, number: int) -> Any:
+    """A blank node belongs to its element."""
+    return ox.BlankNode(f"{term.value}e{number}") if isinstance(term, ox.BlankNode) else term
+
+
+def _microseconds(text: str) -> int:
+    return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)
+
+
+class _Stream:
+    """A stream's elements so far, as long as a window may still ask for them.
+
+    `times[i]` is the time of element number `dropped + i`, `first[i]` the number of its first triple.
+    """
+
+    def __init__(self) -> None:
+        self.times: list[int] = []
+        self.first: list[int] = []
+        self.dropped = 0
+        self.triples: list[Triple] = []
+        self.released = 0
+
+    @property
+    def seen(self) -> int:
+        return self.dropped + len(self.times)
+
+    @property
+    def seen_triples(self) -> int:
+        return self.released + len(self.triples)
+
+    def add(self, element: Element) -> None:
+        self.times.append(element.time)
+        self.first.append(self.seen_triples)
+        self.triples.extend(element.triples)
+
+    def through(self, time: int) -> int:
+        """How many elements are not younger than `time`."""
+        return self.dropped + bisect_right(self.times, time)
+
+    def starts(self, element: int) -> int:
+        """The number of an element's first triple; of one to come: how many triples there are."""
+        at = max(element - self.dropped, 0)
+        return self.first[at] if at < len(self.first) else self.seen_triples
+
+    def release(self, start: int, unread: int) -> None:
+        """No window will start ahead of triple `start` again, nor read triples ahead of `unread`."""
+        if unread - self.released < _RELEASED_AT_ONCE:
+            return
+        del self.triples[: unread - self.released]
+        self.released = unread
+        # Sessions look back at the element before.
+        past = max(bisect_right(self.first, start) - 2, 0)
+        del self.times[:past], self.first[:past]
+        self.dropped += past
+
+
+class _Window:
+    def __init__(self, definition: nodes.WindowDefinition, stream: _Stream) -> None:
+        self.definition = definition
+        self.graph = ox.NamedNode(str(definition.name))
+        self._stream = stream
+        self._held: deque[Triple] = deque()
+        self._counts: Counter[Triple] = Counter()
+        self._start = 0
+
+    @property
+    def repeated(self) -> bool:
+        """Does it hold a triple twice?"""
+        return len(self._counts) < len(self._held)
+
+    def bounds(self, time: int) -> tuple[int, int]:
+        """Which triples of the stream it holds at the end of this instant: from, to (numbers)."""
+        stream, extent = self._stream, self.definition.extent
+        match extent:
+            case nodes.TimeRange(width, step, start, delay):
+                end = (time if step is None else start + (time - start) // step * step) - delay
+                return stream.starts(stream.through(end - width)), stream.starts(stream.through(end))
+            case nodes.ElementCount(count, step):
+                through = stream.seen - stream.seen % (step or 1)
+                return stream.starts(max(through - count, 0)), stream.starts(through)
+            case nodes.TripleCount(count):
+                return max(stream.seen_triples - count, 0), stream.seen_triples
+            case nodes.Session(gap):
+                return self._session(time, gap), stream.seen_triples
+            case _:
+                return 0, stream.seen_triples
+
+    def _session(self, time: int, gap: int) -> int:
+        stream = self._stream
+        if not stream.times or time - stream.times[-1] >= gap:
+            return stream.seen_triples
+        at = len(stream.times) - 1
+        while at > 0 and stream.times[at] - stream.times[at - 1] <= gap:
+            at -= 1
+        return stream.first[at]
+
+    def move(self, time: int, store: ox.Store) -> None:
+        """Let the store's graph hold what the window holds at the end of this instant."""
+        start, end = self.bounds(time)
+        held = self._start + len(self._held)
+        for _ in range(min(start, held) - self._start):
+            self._drop(self._held.popleft(), store)
+        base = self._stream.released
+        new = self._stream.triples[max(start, held) - base : max(end - base, 0)]
+        self._held.extend(new)
+        self._start = start
+        fresh = [triple for triple in dict.fromkeys(new) if triple not in self._counts]
+        self._counts.update(new)
+        store.extend([ox.Quad(*triple, self.graph) for triple in fresh])
+
+    def _drop(self, triple: Triple, store: ox.Store) -> None:
+        self._counts[triple] -= 1
+        if not self._counts[triple]:
+            del self._counts[triple]
+            store.remove(ox.Quad(*triple, self.graph))
+
+    def needs(self, time: int) -> tuple[int, int]:
+        """The first triple that it may still hold now that `time` has come, and the first that it has still to read."""
+        start = self.bounds(time)[0]
+        return start, max(start, self._start + len(self._held))
+
+
+class Contents:
+    """The windows' contents over streams that are taken in one after another, in a store with the static data."""
+
+    def __init__(self, windows: Iterable[nodes.WindowDefinition], static: str) -> None:
+        self.store = ox.Store()
+        self.store.bulk_load(path=static, format=ox.RdfFormat.N_QUADS)
+        definitions = list(windows)
+        self._streams = {str(window.stream): _Stream() for window in definitions}
+        self._windows = [_Window(window, self._streams[str(window.stream)]) for window in definitions]
+        self._taken = 0
+
+    @property
+    def repeated(self) -> bool:
+        """Does any window hold a triple twice? In a store's graph it is there once."""
+        return any(window.repeated for window in self._windows)
+
+    def take(self, element: Element) -> None:
+        """The next element in order of time."""
+        self._streams[element.stream].add(element)
+        self._taken += 1
+        if self._taken % 1024 == 0:
+            self._release(element.time)
+
+    def seen(self, stream: str) -> int:
+        """How many elements of a stream have been taken."""
+        return self._streams[stream].seen
+
+    def move(self, time: int) -> None:
+        """To the end of this instant: all elements up to it have been taken, none behind it."""
+        for window in self._windows:
+            window.move(time, self.store)
+
+    def _release(self, time: int) -> None:
+        for iri, stream in self._streams.items():
+            mine = [window for window in self._windows if str(window.definition.stream) == iri]
+            starts, unread = zip(*(window.needs(time) for window in mine), strict=True)
+            stream.release(min(starts), min(unread))

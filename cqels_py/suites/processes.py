@@ -1,0 +1,101 @@
+"""Each query in a process of its own, one after another: what one leaves behind does not weigh on the next."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from cqels_py.suites.task import Measured, Task
+
+CHECK_SECONDS = 180.0
+"""So long a check may go on without a word: pyoxigraph cannot be interrupted."""
+
+Tell = Callable[[str, int], None]
+"""Told what happens ("running", "latency" …), and how many triples have been taken."""
+
+_TOO_LONG = f"pyoxigraph needed more than {CHECK_SECONDS:.0f} s for an answer"
+
+
+def measured(task: Task, tell: Tell, *, check_seconds: float = CHECK_SECONDS) -> Measured:
+    """The outcome of a task; of one that fails, what it says as `error`."""
+    found, compiled = _attempt(task, tell, check_seconds)
+    if compiled:
+        # Compiling is over, for this machine.
+        found, _ = _attempt(task, tell, check_seconds)
+    return found
+
+
+def _attempt(task: Task, tell: Tell, check_seconds: float) -> tuple[Measured, bool]:
+    with tempfile.TemporaryDirectory(prefix="cqels-task-") as folder:
+        path = Path(folder) / "task.json"
+        path.write_text(json.dumps(asdict(task)), encoding="utf-8")
+        with (Path(folder) / "said").open("w+", encoding="utf-8", errors="replace") as said:
+            child = subprocess.Popen(
+                [sys.executable, "-m", "cqels_py.suites.child", str(path)],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said,
+            )  # fmt: skip
+            try:
+                found, compiled = _listen(child, task, tell, check_seconds)
+            finally:
+                child.kill()
+                child.wait()
+            if found is None and not compiled:
+                said.seek(0)
+                found = Measured(task.id, task.title, error=_last_words(said.read(), child.returncode))
+        return found or Measured(task.id, task.title, error="compiling did not end"), compiled
+
+
+def _listen(
+    child: subprocess.Popen[bytes], task: Task, tell: Tell, check_seconds: float
+) -> tuple[Measured | None, bool]:
+    """What the process has found out at its end, if anything, and whether it compiled kernels."""
+    found: Measured | None = None
+    for message in _messages(child, check_seconds):
+        if message is None:
+            assert found is not None
+            found.note = _TOO_LONG
+            break
+        if "phase" in message:
+            tell(message["phase"], message["done"])
+        elif "compiled" in message:
+            return None, True
+        elif "error" in message:
+            if found is None:
+                return Measured(task.id, task.title, error=message["error"]), False
+            found.note = f"the check failed: {message['error']}"
+        else:
+            found = Measured(**(message.get("checked") or message["measured"]))
+    return found, False
+
+
+def _messages(child: subprocess.Popen[bytes], check_seconds: float) -> Iterator[dict[str, Any] | None]:
+    """The messages of a process; None when it has been silent for too long while it checks."""
+    assert child.stdout is not None
+    pending = b""
+    checking = False
+    with selectors.DefaultSelector() as selector:
+        selector.register(child.stdout, selectors.EVENT_READ)
+        while selector.select(check_seconds if checking else None):
+            chunk = os.read(child.stdout.fileno(), 1 << 16)
+            if not chunk:
+                return
+            *lines, pending = (pending + chunk).split(b"\n")
+            for message in map(json.loads, lines):
+                checking = message.get("phase") == "checking"
+                yield message
+    yield None
+
+
+def _last_words(said: str, status: int) -> str:
+    lines = [line for line in said.splitlines() if line.strip()]
+    if status < 0:
+        return f"the process was ended by signal {-status}" + (f": {lines[-1]}" if lines else "")
+    return lines[-1] if lines else f"the process ended with status {status}"

@@ -1,0 +1,148 @@
+"""A run's outcome: where it was taken, and what was measured; as JSON and as CSV, and beside an earlier one."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from cqels_py.errors import UsageError
+from cqels_py.suites.machine import machine, versions
+from cqels_py.suites.task import Measured
+
+_LISTS = ("latency_quantiles", "memory")
+_ROUNDED = {
+    "seconds": 4, "register_seconds": 4, "triples_per_second": 1, "latency_rate": 1, "peer_triples_per_second": 1,
+    "peer_ratio": 2, "peak_rss_mb": 1,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What was asked for."""
+
+    suite: str
+    runner: str
+    partitions: int | None
+    triples: int
+    seed: int
+    check: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`queries`: one for each query and window."""
+
+    settings: Settings
+    date: str
+    machine: dict[str, Any]
+    versions: dict[str, str]
+    queries: list[Measured]
+
+    @staticmethod
+    def here(settings: Settings, queries: list[Measured]) -> Report:
+        """Of a run on this machine, now."""
+        return Report(settings, datetime.now(UTC).isoformat(timespec="seconds"), machine(), versions(), queries)
+
+    def as_json(self) -> str:
+        settings = {each.name: getattr(self.settings, each.name) for each in fields(self.settings)}
+        queries = [_rounded(query.as_json(checked=self.settings.check)) for query in self.queries]
+        found = {**settings, "date": self.date, "machine": self.machine, "versions": self.versions, "queries": queries}
+        return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+
+    def as_csv(self) -> str:
+        """A row a query, without what are lists."""
+        rows = [_rounded(query.as_json(checked=self.settings.check)) for query in self.queries]
+        columns = [name for name in rows[0] if name not in _LISTS]
+        out = StringIO()
+        writer = csv.DictWriter(out, columns, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return out.getvalue()
+
+
+def read_report(path: Path) -> Report:
+    """An earlier run's JSON. UsageError for a file that is none."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"--compare {path}: cannot read it: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"--compare {path} is no JSON ({error}); it takes what --json wrote") from None
+    try:
+        settings = Settings(**{each.name: found[each.name] for each in fields(Settings)})
+        queries = [_query(each) for each in found["queries"]]
+        return Report(settings, str(found["date"]), dict(found["machine"]), dict(found["versions"]), queries)
+    except (KeyError, TypeError, ValueError) as error:
+        what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise UsageError(
+            f"--compare {path} is no report of `cqels bench` ({what}); it takes what --json wrote"
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A query in two runs: rates and their ratio, above 1 where the later one is faster; latencies and memory, above 1 where it
+    needs more. None where either did not measure it."""
+
+    id: str
+    window: int | None
+    before: float | None
+    now: float | None
+    throughput: float | None
+    latency: float | None
+    memory: float | None
+
+
+def compared(earlier: Report, later: Report) -> list[Comparison]:
+    """Both runs' queries side by side, as far as both have them. UsageError where that is none of them."""
+    before = {(query.id, query.window): query for query in earlier.queries}
+    both = [(before[key], query) for query in later.queries if (key := (query.id, query.window)) in before]
+    if not both or earlier.settings.suite != later.settings.suite:
+        raise UsageError(
+            f"nothing to compare: the earlier run is one of {earlier.settings.suite} with the queries "
+            f"{', '.join(dict.fromkeys(query.id for query in earlier.queries)) or 'none'}"
+        )
+    return [
+        Comparison(
+            new.id,
+            new.window,
+            old.triples_per_second,
+            new.triples_per_second,
+            _ratio(new.triples_per_second, old.triples_per_second),
+            _ratio(new.latency_p99_us, old.latency_p99_us),
+            _ratio(new.peak_rss_mb, old.peak_rss_mb),
+        )
+        for old, new in both
+    ]
+
+
+def differences(earlier: Settings, later: Settings) -> list[str]:
+    """In what two runs' settings differ, in words."""
+    names = ("runner", "partitions", "triples", "seed")
+    both = ((name, getattr(earlier, name), getattr(later, name)) for name in names)
+    return [f"{name}: {old} before, {new} now" for name, old, new in both if old != new]
+
+
+def _ratio(now: float | None, before: float | None) -> float | None:
+    return now / before if now is not None and before else None
+
+
+def _query(found: dict[str, Any]) -> Measured:
+    known = {each.name for each in fields(Measured)}
+    query = Measured(**{name: value for name, value in found.items() if name in known})
+    for name in ("triples_per_second", "latency_p99_us", "peak_rss_mb"):
+        if not isinstance(getattr(query, name), int | float | None):
+            raise ValueError(f"{name} of query {query.id} is no number")
+    return query
+
+
+def _rounded(found: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: round(value, _ROUNDED[name]) if name in _ROUNDED and value is not None else value
+        for name, value in found.items()
+    }

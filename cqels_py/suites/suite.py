@@ -1,0 +1,92 @@
+"""What a suite is, and which there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.resources import files
+from typing import Protocol, cast
+
+import pyarrow as pa
+
+from cqels_py.errors import UsageError
+
+
+class Dataset(Protocol):
+    """A module of data: streams as record batches (datasets/tables.py has their columns), static knowledge as N-Triples."""
+
+    def streams(self, triples: int, *, seed: int = 1) -> Mapping[str, pa.RecordBatchReader]: ...
+
+    def static(self, *, seed: int = 1) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """`dataset` is a module; the queries are the .rq files of `folder` in the package `package`.
+
+    `paper`: triples a second by query that the paper "Operator-aware approach for boosting performance in RDF stream processing"
+    gives, on a Xeon of 2.13 GHz of 2010.
+    """
+
+    name: str
+    what: str
+    dataset: str
+    folder: str
+    package: str = "cqels_py.queries"
+    paper: Mapping[str, float] = field(default_factory=dict)
+
+    def queries(self) -> dict[str, str]:
+        """The queries' texts by id: a number ("1" for 01.rq), or a name."""
+        found = (entry for entry in (files(self.package) / self.folder).iterdir() if entry.name.endswith(".rq"))
+        ordered = sorted(found, key=lambda entry: entry.name)
+        return {_id(entry.name): entry.read_text(encoding="utf-8") for entry in ordered}
+
+    def chosen(self, ids: Sequence[str]) -> dict[str, str]:
+        """Those asked for, in the suite's order; all of them if none is. UsageError for one that there is not."""
+        queries = self.queries()
+        for each in ids:
+            if each not in queries:
+                raise UsageError(f"{self.name} has no query {each!r}; it has {', '.join(queries)}")
+        return {id_: text for id_, text in queries.items() if id_ in ids or not ids}
+
+    def data(self) -> Dataset:
+        return cast(Dataset, import_module(self.dataset))
+
+
+SUITES = (
+    Suite(
+        "srbench",
+        "observations of weather stations, places and their links: the 17 queries of SRBench",
+        "cqels_py.datasets.srbench",
+        "srbench",
+        paper={"1": 25_147, "4": 20_161, "5": 13_966, "8": 22_278, "10": 29_463},
+    ),
+    Suite(
+        "lsbench",
+        "a social network's positions, posts, likes and photos: the 12 queries of LSBench",
+        "cqels_py.datasets.lsbench",
+        "lsbench",
+        paper={"1": 118_924, "2": 96_789, "3": 88_647, "4": 60_467, "5": 52_890, "6": 44_391, "10": 103_698},
+    ),
+)
+
+
+def find(name: str, suites: Sequence[Suite] | None = None) -> Suite:
+    """The suite of this name. UsageError if there is none."""
+    known = SUITES if suites is None else suites
+    for suite in known:
+        if suite.name == name:
+            return suite
+    raise UsageError(f"there is no suite {name!r}; there are {', '.join(suite.name for suite in known)}")
+
+
+def title(text: str) -> str:
+    """What a query asks: the first line of its header."""
+    first = text.partition("\n")[0]
+    return first.removeprefix("#").strip() if first.startswith("#") else ""
+
+
+def _id(file: str) -> str:
+    name = file.removesuffix(".rq")
+    return str(int(name)) if name.isdigit() else name

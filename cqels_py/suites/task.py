@@ -1,0 +1,71 @@
+"""What one process measures, and what it finds out: plain data, written as JSON between processes and into reports."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One query over one suite's files. `streams` and `static` are paths; `marks`: instants worth checking at, in microseconds.
+
+    `window`: what `--window` said (0: as the query has it), for the report.
+    """
+
+    id: str
+    text: str
+    title: str
+    streams: dict[str, str]
+    static: str
+    marks: tuple[int, ...] = ()
+    triples: int = 0
+    window: int = 0
+    runner: str = "local"
+    partitions: int | None = None
+    check: bool = False
+
+
+@dataclass(slots=True)
+class Measured:
+    """What was found out about a query; None: not measured.
+
+    `triples` and `elements` are those of the streams that the query reads. `seconds`: from the first byte of the files to the last
+    result rendered. `register_seconds`: from the text to a query that is ready, static data included. Latencies are microseconds
+    from the moment an element is due until its results are rendered, `latency_rate` the triples a second at which they were taken,
+    `latency_quantiles` the latencies at 0, 1 … 100 per cent of the elements. `memory`: (second, triples so far, MB) now and then.
+    `equal`: the answer is that of re-evaluation at all `compared` instants; `note`: why it was not compared, or only partly.
+    `peer_triples_per_second`: re-evaluation with pyoxigraph at every tick, and `peer_ratio` how many times faster this was.
+    `error`: why nothing could be measured.
+    """
+
+    id: str
+    title: str = ""
+    window: int | None = None
+    triples: int = 0
+    elements: int = 0
+    results: int = 0
+    seconds: float | None = None
+    triples_per_second: float | None = None
+    latency_p50_us: float | None = None
+    latency_p99_us: float | None = None
+    peak_rss_mb: float | None = None
+    equal: bool | None = None
+    compared: int | None = None
+    note: str | None = None
+    peer_triples_per_second: float | None = None
+    peer_ratio: float | None = None
+    paper_triples_per_second: float | None = None
+    register_seconds: float | None = None
+    latency_rate: float | None = None
+    latency_quantiles: list[float] = field(default_factory=list)
+    memory: list[tuple[float, int, float]] = field(default_factory=list)
+    error: str | None = None
+
+    def as_json(self, *, checked: bool) -> dict[str, Any]:
+        """As an object; what only a check finds out is left out without one."""
+        found = asdict(self)
+        if not checked:
+            for name in ("equal", "compared", "note", "peer_triples_per_second", "peer_ratio"):
+                del found[name]
+        return found

@@ -1,0 +1,94 @@
+"""How many triples a second a query takes in, from files to rendered results; and how much memory that needs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from cqels_py.batches.results import ResultBatch
+from cqels_py.runners.local import Statistics
+from cqels_py.suites import memory
+from cqels_py.suites.running import Enough, null_sink, ready
+from cqels_py.suites.task import Measured, Task
+
+if TYPE_CHECKING:
+    from cqels_py.runners.spark.session import Session
+
+SAMPLES = 200
+"""About so many samples of memory are kept."""
+_SAMPLE_SECONDS = 0.02
+
+Tell = Callable[[str, int], None]
+
+
+def warm_up(task: Task, session: Session | None) -> None:
+    """Load all kernels that the query needs, on the first elements; a machine's first run compiles them here."""
+
+    def stop(statistics: Statistics) -> None:
+        raise Enough
+
+    with ready(task, session) as run, null_sink(run.plan, run.dictionary) as sink:
+        run.run(sink.write, stop)
+
+
+def measure(task: Task, session: Session | None, tell: Tell) -> Measured:
+    """One run to the end of the files."""
+    samples = _Samples(tell, all_processes=session is not None)
+    results = 0
+
+    def take(batch: ResultBatch) -> None:
+        nonlocal results
+        results += len(batch)
+        sink.write(batch)
+
+    began = time.perf_counter()
+    with ready(task, session) as run, null_sink(run.plan, run.dictionary) as sink:
+        started = time.perf_counter()
+        samples.start()
+        statistics = run.run(take, samples.look)
+        sink.close()
+        seconds = time.perf_counter() - started
+    samples.look(statistics)
+    if session is None:
+        samples.greatest = memory.peak()
+    return Measured(
+        task.id,
+        title=task.title,
+        window=task.window or None,
+        triples=statistics.triples,
+        elements=statistics.elements,
+        results=results,
+        seconds=seconds,
+        triples_per_second=statistics.triples / seconds,
+        peak_rss_mb=samples.greatest,
+        register_seconds=started - began,
+        memory=samples.kept,
+    )
+
+
+class _Samples:
+    """Memory now and then; of two neighbours one is let go when there are too many."""
+
+    def __init__(self, tell: Tell, *, all_processes: bool) -> None:
+        self._tell = tell
+        self._size = memory.of_all if all_processes else memory.now
+        self._apart = _SAMPLE_SECONDS
+        self._due = self._started = 0.0
+        self.kept: list[tuple[float, int, float]] = []
+        self.greatest = 0.0
+
+    def start(self) -> None:
+        self._started = time.perf_counter()
+
+    def look(self, statistics: Statistics) -> None:
+        passed = time.perf_counter() - self._started
+        if passed < self._due:
+            return
+        size = self._size()
+        self.greatest = max(self.greatest, size)
+        self.kept.append((round(passed, 4), statistics.triples, round(size, 1)))
+        if len(self.kept) >= SAMPLES:
+            self.kept, self._apart = self.kept[::2], 2 * self._apart
+        self._due = passed + self._apart
+        self._tell("running", statistics.triples)

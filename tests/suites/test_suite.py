@@ -1,0 +1,44 @@
+"""What a suite is: its queries and their ids."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import pytest
+
+from cqels_py.errors import UsageError
+from cqels_py.parser import parse
+from cqels_py.suites.suite import SUITES, Suite, find, title
+from tests.suites.rides import RIDES
+
+
+def test_ids_are_numbers_or_names() -> None:
+    assert list(RIDES.queries()) == ["busiest-areas", "earnings", "three-windows", "tips-by-area"]
+    assert list(find("srbench").queries()) == [str(number) for number in range(1, 18)]
+
+
+WRITTEN = [suite for suite in SUITES if (files(suite.package) / suite.folder).is_dir()]
+
+
+@pytest.mark.parametrize("suite", WRITTEN, ids=lambda suite: suite.name)
+def test_every_query_is_read_and_titled(suite: Suite) -> None:
+    for text in suite.queries().values():
+        assert title(text)
+        assert parse(text).windows
+
+
+@pytest.mark.parametrize("suite", WRITTEN, ids=lambda suite: suite.name)
+def test_the_papers_figures_are_of_queries_that_there_are(suite: Suite) -> None:
+    assert set(suite.paper) <= set(suite.queries())
+
+
+def test_what_there_is_not_is_answered_with_what_there_is() -> None:
+    with pytest.raises(UsageError, match="srbench, lsbench"):
+        find("trains")
+    with pytest.raises(UsageError, match=r"'nope'.*tips-by-area"):
+        RIDES.chosen(["nope"])
+
+
+def test_chosen_queries_come_in_the_suites_order() -> None:
+    assert list(RIDES.chosen(["tips-by-area", "earnings"])) == ["earnings", "tips-by-area"]
+    assert RIDES.chosen(()) == RIDES.queries()
