@@ -24,6 +24,7 @@ from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy
 from cqels_py.operators.r2r.closure import Closure
 from cqels_py.operators.r2r.distinct import DistinctRows
 from cqels_py.operators.r2r.expressions import Evaluator
+from cqels_py.operators.r2r.factorised import FactorisedGroupBy, JoinedAggregate, JoinedInput
 from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.operators.r2r.negation import Negation
 from cqels_py.operators.r2r.numbering import NumberRows
@@ -237,11 +238,25 @@ class Dataflow:
                     for a in aggregates
                 ]
                 return GroupBy(_places(inner, keys), made, self._values)
+            case plan.FactorisedGroups():
+                return self._factorised(node)
             case plan.TopRows(inner, order, offset, limit):
                 places = [(inner.variables.index(name), descending) for name, descending in order]
                 return TopRows(len(inner.variables), places, offset, limit, self._values)
             case _:
                 raise AssertionError(node)
+
+    def _factorised(self, node: plan.FactorisedGroups) -> Operator:
+        inputs = [JoinedInput(len(each.variables), tuple(_places(each, node.key))) for each in node.inputs]
+        aggregates = []
+        for a in node.aggregates:
+            source = node.source(a)
+            column = None if a.argument is None else node.inputs[source].variables.index(a.argument)
+            aggregates.append(JoinedAggregate(a.function, source, column))
+        columns = (*node.key, *node.own)
+        groups = [columns.index(name) for name in node.keys]
+        own = _places(node.inputs[node.carrier], node.own)
+        return FactorisedGroupBy(inputs, node.carrier, own, groups, aggregates, self._values)
 
     def _evaluator(self, program: ExpressionProgram) -> Evaluator:
         evaluator = build_evaluator(program, self._dictionary)

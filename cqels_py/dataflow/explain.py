@@ -123,6 +123,8 @@ def _describe(dataflow: Dataflow, source: Stage | ScanOutput | Constant) -> str:
             what = ", ".join(_aggregate(a) for a in aggregates)
             by = f"by {_names(keys)}" if keys else "as one group"
             return f"group {by}: {what}; keeps a row of accumulators for each group{_bags(aggregates)}"
+        case plan.FactorisedGroups():
+            return _factorised(node)
         case plan.TopRows(_, order, offset, limit):
             which = "all" if limit is None else f"first {limit}"
             skip = f" after {offset}" if offset else ""
@@ -233,6 +235,21 @@ def _bags(aggregates: tuple[plan.PlannedAggregate, ...]) -> str:
     if any(a.distinct for a in aggregates):
         extra.append("a counter for each different value of DISTINCT")
     return "".join(f", {text}" for text in extra)
+
+
+def _factorised(node: plan.FactorisedGroups) -> str:
+    what = ", ".join(_aggregate(a) for a in node.aggregates)
+    by = f"by {_names(node.keys)}" if node.keys else "as one group"
+    kept = []
+    for number in range(len(node.inputs)):
+        own = f" and ({_names(node.own)})" if number == node.carrier and node.own else ""
+        mine = [a for a in node.aggregates if a.argument is not None and node.source(a) == number]
+        accumulators = dict.fromkeys(f"{a.function} of ?{a.argument}" for a in mine)
+        kept.append(f"of input {number + 1}{own} {' and '.join(['a counter', *accumulators])}")
+    return (
+        f"group {by}: {what or 'nothing'}; aggregates below the join: kept per key ({_names(node.key)}) {', '.join(kept)}; "
+        "keeps a row of accumulators for each group, and makes no result of the join"
+    )
 
 
 def _bytes(size: int) -> str:

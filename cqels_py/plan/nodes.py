@@ -237,6 +237,36 @@ class GroupRows:
 
 
 @dataclass(frozen=True, slots=True)
+class FactorisedGroups:
+    """Groups of the join of the inputs on `key`, which all of them have and nothing else they share.
+
+    `carrier`: the input with those of the group's variables (`keys`) that are not in the key. An aggregate's argument is in the
+    first input that has it.
+    """
+
+    inputs: tuple[Node, ...]
+    key: tuple[str, ...]
+    carrier: int
+    keys: tuple[str, ...]
+    aggregates: tuple[PlannedAggregate, ...]
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return (*self.keys, *(aggregate.variable for aggregate in self.aggregates))
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The group's variables that only the carrier has."""
+        return tuple(dict.fromkeys(v for v in self.keys if v not in self.key))
+
+    def source(self, aggregate: PlannedAggregate) -> int:
+        """The input with an aggregate's argument; without one, the carrier."""
+        if aggregate.argument is None:
+            return self.carrier
+        return next(i for i, node in enumerate(self.inputs) if aggregate.argument in node.variables)
+
+
+@dataclass(frozen=True, slots=True)
 class TopRows:
     """LIMIT and OFFSET: `order` are (variable, descending); rows that are equal there follow the term order, column by column.
 
@@ -255,7 +285,7 @@ class TopRows:
 
 Node: TypeAlias = (
     Scan | StaticScan | GraphNames | Rows | Once | JoinAll | FilterRows | ExtendRows | ProjectRows | UnionRows
-    | DistinctRowsOf | Negate | Shared | ClosureRows | NumberRows | GroupRows | TopRows
+    | DistinctRowsOf | Negate | Shared | ClosureRows | NumberRows | GroupRows | FactorisedGroups | TopRows
 )  # fmt: skip
 
 
@@ -264,7 +294,7 @@ def inputs_of(node: Node) -> tuple[Node, ...]:
     match node:
         case Scan() | StaticScan() | GraphNames() | Rows():
             return ()
-        case JoinAll(inputs=inputs) | UnionRows(inputs=inputs):
+        case JoinAll(inputs=inputs) | UnionRows(inputs=inputs) | FactorisedGroups(inputs=inputs):
             return inputs
         case Negate(left=left, right=right):
             return (left, right)

@@ -10,6 +10,7 @@ from cqels_py.plan.nodes import (
     ClosureRows,
     DistinctRowsOf,
     ExtendRows,
+    FactorisedGroups,
     FilterRows,
     GroupRows,
     JoinAll,
@@ -78,7 +79,7 @@ def scans_of(node: Node) -> Iterator[Scan]:
 def _obstacle(node: Node, variable: str) -> str | None:
     """Why a mapping of the node may lack the variable, or need mappings with other values of it; None: it never does."""
     match node:
-        case GroupRows(_, keys) if variable not in keys:
+        case GroupRows(keys=keys) | FactorisedGroups(keys=keys) if variable not in keys:
             return f"groups have several values of ?{variable}"
         case TopRows():
             return "LIMIT and OFFSET compare results of all values"
@@ -90,7 +91,7 @@ def _obstacle(node: Node, variable: str) -> str | None:
             return None
         case JoinAll(loose=loose) if variable in loose:
             return f"?{variable} may be unbound"
-        case JoinAll(inputs):
+        case JoinAll(inputs=inputs) | FactorisedGroups(inputs=inputs):
             # Static inputs without the variable are in every part.
             children: tuple[Node, ...] = tuple(child for child in inputs if not isinstance(child, Once | Rows))
         case Negate(left, right, key):
