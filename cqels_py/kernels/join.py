@@ -98,7 +98,8 @@ def bind(cells, leaf, width, variables, variable_of, bindings, row, stride):
         bindings[row + stride + v] = bindings[row + v]
     for c in range(width):
         value = cells[leaf + c]
-        if value != 0:
+        # Unbound here: another port may have bound it. In a shared row what stands there is of another leaf.
+        if value != 0 or stride == 0:
             bindings[row + stride + variable_of[variables + c]] = value
 
 
