@@ -1,8 +1,10 @@
 """The oracle's evaluator of algebra: patterns over lists of triples, answers as lists of dict mappings.
 
-EXISTS has substitution semantics: `Scope.given` is the outer solution. Every leaf of the pattern takes its
-variables from there, and binds them, so that filters, MINUS and projections inside see them as they see any
-other variable.
+EXISTS has substitution semantics (18.6): `Scope.given` is the outer solution, whose values stand for its variables
+wherever the pattern names them. Solutions inside do not have these variables: they are terms there, so MINUS shares
+nothing by them (that is the text of 18.6; other stores, and drafts of SPARQL 1.2, count them), and DISTINCT and GROUP BY
+tell nothing apart by them. Where only a variable can stand the term has to agree: BIND (… AS ?outer) and VALUES ?outer
+leave what has the outer value, or none. A subquery hides the variables that it does not select.
 """
 
 from __future__ import annotations
@@ -119,15 +121,22 @@ def _evaluate_scoped(pattern: nodes.Pattern, scope: Scope) -> list[Solution]:
 
 
 def _basic(triples: Sequence[nodes.TriplePattern], scope: Scope) -> list[Solution]:
+    """Pattern by pattern: the fewest triples first, patterns that share a variable before others; any order would do."""
+    wanted = [(each.subject, each.predicate, each.object) for each in triples]
+    waiting = [(one, [t for t in scope.graph if _match(one, t, {}, scope.given) is not None]) for one in wanted]
     solutions: list[Solution] = [{}]
-    for triple_pattern in triples:
-        wanted = (triple_pattern.subject, triple_pattern.predicate, triple_pattern.object)
+    bound: set[nodes.TermOrVariable] = set()
+    while waiting:
+        following = min(waiting, key=lambda each: (bound.isdisjoint(each[0]), len(each[1])))
+        waiting.remove(following)
+        slots, fitting = following
         solutions = [
             found
             for mu in solutions
-            for triple in scope.graph
-            if (found := _match(wanted, triple, mu, scope.given)) is not None
+            for triple in fitting
+            if (found := _match(slots, triple, mu, scope.given)) is not None
         ]
+        bound.update(slot for slot in slots if isinstance(slot, Variable))
     return solutions
 
 
@@ -137,8 +146,11 @@ def _match(
     """The solution extended by matching terms position by position, None where one does not fit."""
     result = dict(mu)
     for slot, term in zip(wanted, found, strict=True):
-        if isinstance(slot, Variable):
-            if result.setdefault(slot, given.get(slot, term)) != term:
+        if isinstance(slot, Variable) and slot not in given:
+            if result.setdefault(slot, term) != term:
+                return None
+        elif isinstance(slot, Variable):
+            if given[slot] != term:
                 return None
         elif canonical(slot) != term:
             return None
@@ -149,7 +161,12 @@ def _values(variables: Sequence[Variable], rows: Sequence[Sequence[nodes.Term | 
     solutions: list[Solution] = [
         {v: canonical(term) for v, term in zip(variables, row, strict=True) if term is not None} for row in rows
     ]
-    return [mu for mu in solutions if compatible(mu, scope.given)]
+    return [_substituted(mu, scope) for mu in solutions if compatible(mu, scope.given)]
+
+
+def _substituted(mu: Solution, scope: Scope) -> Solution:
+    """A solution that agrees with the outer one, without the outer one's variables: terms stand for those."""
+    return {v: term for v, term in mu.items() if v not in scope.given}
 
 
 def _merge(window: nodes.Window, dataset: Dataset) -> list[Triple]:
@@ -168,7 +185,7 @@ def _over_named(
     for graph_name, graph in graphs.items():
         bound: Solution = {name: graph_name}
         if compatible(bound, scope.given):
-            solutions += join(evaluate(inner, scope.over(graph)), [bound])
+            solutions += join(evaluate(inner, scope.over(graph)), [_substituted(bound, scope)])
     return solutions
 
 
@@ -177,6 +194,29 @@ def _over_named(
 
 def _path_pattern(pattern: nodes.PathPattern, scope: Scope) -> list[Solution]:
     """`*`, `+` and `?` give each pair of nodes once; every other path as often as there are ways."""
+    subject, object_ = pattern.subject, pattern.object
+    match pattern.path:
+        case nodes.PathInverse(inner):
+            return _path_pattern(nodes.PathPattern(object_, inner, subject), scope)
+        case nodes.PathAlternative(parts):
+            return [mu for part in parts for mu in _path_pattern(nodes.PathPattern(subject, part, object_), scope)]
+        case nodes.PathSequence(parts):
+            return _sequence(pattern, parts, scope)
+        case _:
+            return _ways(pattern, scope)
+
+
+def _sequence(pattern: nodes.PathPattern, parts: Sequence[nodes.Path], scope: Scope) -> list[Solution]:
+    """18.2.2.4: patterns joined by variables of their own."""
+    via = [Variable(f"_:via {number}") for number in range(1, len(parts))]
+    ends = [pattern.subject, *via, pattern.object]
+    solutions: list[Solution] = [{}]
+    for number, part in enumerate(parts):
+        solutions = join(solutions, _path_pattern(nodes.PathPattern(ends[number], part, ends[number + 1]), scope))
+    return [{v: term for v, term in mu.items() if v not in via} for mu in solutions]
+
+
+def _ways(pattern: nodes.PathPattern, scope: Scope) -> list[Solution]:
     ends = [canonical(end) for end in (pattern.subject, pattern.object) if not isinstance(end, Variable)]
     ends += [scope.given[v] for v in (pattern.subject, pattern.object) if isinstance(v, Variable) and v in scope.given]
     every_node = list(dict.fromkeys([node for s, _, o in scope.graph for node in (s, o)] + ends))
@@ -267,7 +307,7 @@ def _extend(found: list[Solution], variable: Variable, expression: nodes.Express
         except ExpressionError:
             extended = mu
         if compatible(extended, scope.given):
-            solutions.append(extended)
+            solutions.append(_substituted(extended, scope))
     return solutions
 
 
