@@ -10,8 +10,8 @@ At each tick the carrier's changes come first, against the other inputs as they 
 inputs' changes are taken in by key, with what stood there before them in a snapshot; the difference that they make together is
 added to the groups of the key's rows, and nothing is done where there is none.
 
-By key:   `key_n` (ports), `key_words`, `key_apart`; `key_head` its first row + 1; `key_snap` its snapshot + 1
-By row:   `row_words`, `row_apart`, `row_group`, `row_next` and `row_previous` of its key's rows, + 1
+By key:   `key_words`: HEAD its first row + 1, SNAP its snapshot + 1, a counter for each input, accumulators; `key_apart`
+By row:   `row_words`: GROUP, NEXT and PREVIOUS of its key's rows, + 1, COUNTER, accumulators; `row_apart`
 By group: as in kernels/aggregate.py; a COUNT is a sum of ones. `live`: the group's rows that have results
 `kinds`, `ports`, `local`, `local_apart`: by aggregate, what it needs, the input of its argument, and where its accumulator is there
 """
@@ -44,9 +44,10 @@ from cqels_py.kernels.aggregate import (
     finish_tick,
 )
 from cqels_py.kernels.decimals import exact_product, negate128, sum128
-from cqels_py.kernels.heaps import bag_first, bag_put, bag_room
-from cqels_py.kernels.jit import jit_flat, jit_inline
+from cqels_py.kernels.heaps import _GONE, _SIZE, bag_clear, bag_first, bag_put, bag_room
+from cqels_py.kernels.jit import jit, jit_flat, jit_inline
 from cqels_py.kernels.key_table import ZERO, add, find, hash_row
+from cqels_py.kernels.prefetch import prefetch
 
 # What an aggregate needs of its argument: nothing, whether it is bound, its number, the term.
 ROWS, BOUND, NUMBER, TERM = range(4)
@@ -59,11 +60,17 @@ SNAPS = CURSOR_FIELDS
 FLUSHED, NEXT_ROW, VISITED = SNAPS + 1, SNAPS + 2, SNAPS + 3
 FIELDS = SNAPS + 4
 
+# Records: of a key, before its counters; of a row, before its accumulators.
+HEAD, SNAP, COUNTERS = range(3)
+GROUP, NEXT, PREVIOUS, COUNTER, ROW_WORDS = range(5)
+
 _PROVISIONAL_INDEX = np.int64((1 << 60) - 1)
 _MOST_RESULTS = 2.0**61
 _MOST_AVERAGED = 1 << 53
 _SAFE_PRODUCT = 4.0e18
 _LARGEST_SPLIT = 1e290
+_LOWER = np.int64((1 << 32) - 1)
+_TABLE_AHEAD, _ENTRY_AHEAD, _LINE = 12, 6, 8
 
 
 @jit_flat
@@ -207,13 +214,56 @@ def _count(counts, entry, step, meta):
 
 
 @jit_inline
-def _others(key, n_ports, carrier, key_n):
-    """The product of the counters of all inputs but the carrier."""
+def _others(words, at, n_ports, carrier):
+    """The product of the counters of all inputs but the carrier, in the key's record that starts at `at`."""
     product = np.int64(1)
     for p in range(n_ports):
         if p != carrier:
-            product = _times(product, key_n[key * n_ports + p])
+            product = _times(product, words[at + COUNTERS + p])
     return product
+
+
+@jit
+def hash_rows(columns, width, hashes):
+    """The hash of each row by its first columns."""
+    for row in range(len(hashes)):
+        hashes[row] = hash_row(columns, row, width)
+
+
+@jit_inline
+def _expect(order, position, hashes, table, mask, keys, width, counts, words, size):
+    """Have the entries of rows further on come nearer: first the table's word, then the entry to which it leads."""
+    ahead = position + _TABLE_AHEAD
+    if ahead < len(order):
+        prefetch(table, hashes[order[ahead]] & mask)
+    ahead = position + _ENTRY_AHEAD
+    if ahead < len(order):
+        entry = (table[hashes[order[ahead]] & mask] & _LOWER) - 1
+        if entry >= 0:
+            prefetch(keys, entry * width)
+            prefetch(counts, entry)
+            prefetch(words, entry * size)
+            if size > _LINE:
+                prefetch(words, entry * size + _LINE)
+
+
+@jit_inline
+def _is_last(words, at, way, value, heap):
+    """Is it a bag's one member that goes?"""
+    return way < 0 and words[at + _SIZE] == 1 and words[at + _GONE + _SIZE] == 0 and bag_first(words, at, heap) == value
+
+
+@jit_inline
+def _room(words, at, way, value, heap, heap_meta):
+    return _is_last(words, at, way, value, heap) or bag_room(words, at, way, heap, heap_meta)
+
+
+@jit_inline
+def _put(words, at, way, value, heap, largest, texts, spans):
+    if _is_last(words, at, way, value, heap):
+        bag_clear(words, at)
+    else:
+        bag_put(words, at, way, value, heap, largest, texts, spans)
 
 
 @jit_inline
@@ -221,7 +271,7 @@ def _swap_room(words, at, before, after, heap, heap_meta):
     """Room in a group's bag for one extreme in the place of another; 0 is none."""
     if before == after:
         return True
-    if before != 0 and not bag_room(words, at, -1, heap, heap_meta):
+    if before != 0 and not _room(words, at, -1, before, heap, heap_meta):
         return False
     return after == 0 or bag_room(words, at, 1, heap, heap_meta)
 
@@ -230,29 +280,29 @@ def _swap_room(words, at, before, after, heap, heap_meta):
 def _swap(words, at, before, after, heap, largest, texts, spans):
     if before != after:
         if before != 0:
-            bag_put(words, at, -1, before, heap, largest, texts, spans)
+            _put(words, at, -1, before, heap, largest, texts, spans)
         if after != 0:
-            bag_put(words, at, 1, after, heap, largest, texts, spans)
+            _put(words, at, 1, after, heap, largest, texts, spans)
 
 
 @jit_inline
 def _flush_key(
     snap, cursor, n_ports, carrier, kinds, ports, local, local_apart, functions, places, group_words, words, apart, live,
-    key_n, key_words_n, key_words, key_apart_n, key_apart, key_head, row_counts, row_words_n, row_words, row_apart_n, row_apart,
-    row_group, row_next, snap_key, snap_n, snap_words, snap_apart, change, change_apart, touched, in_touched, heap, heap_meta,
-    texts, spans,
+    key_size, key_words, key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart, snap_key, snap_words, snap_apart,
+    change, change_apart, touched, in_touched, heap, heap_meta, texts, spans,
 ):  # fmt: skip
     """Add what the inputs beside the carrier changed at this tick to the groups of a key's rows. Resumable at a row."""
     aggregates = len(functions)
     key = snap_key[snap]
-    after = _others(key, n_ports, carrier, key_n)
-    before = _others(snap, n_ports, carrier, snap_n)
+    key_at, snap_at = key * key_size, snap * key_size
+    after = _others(key_words, key_at, n_ports, carrier)
+    before = _others(snap_words, snap_at, n_ports, carrier)
     if after < 0 or before < 0:
         return TOO_MANY
     differs = (after > 0) != (before > 0)
     for a in range(aggregates):
         kind, port = kinds[a], ports[a]
-        new, old = key * key_words_n + local[a], snap * key_words_n + local[a]
+        new, old = key_at + local[a], snap_at + local[a]
         if port == carrier:
             # Of a row's extreme only matters whether it has results.
             differs = differs or (kind != TERM and after != before)
@@ -263,8 +313,8 @@ def _flush_key(
             differs = differs or change[2 * a] != change[2 * a + 1]
             continue
         # Where there are results each counter is a divisor; where there are none nothing counts.
-        new_weight = after // key_n[key * n_ports + port] if after > 0 else np.int64(0)
-        old_weight = before // snap_n[snap * n_ports + port] if before > 0 else np.int64(0)
+        new_weight = after // key_words[key_at + COUNTERS + port] if after > 0 else np.int64(0)
+        old_weight = before // snap_words[snap_at + COUNTERS + port] if before > 0 else np.int64(0)
         at = 2 * aggregates + a * SUM_WORDS
         if kind == BOUND:
             change[at] = key_words[new] * new_weight - snap_words[old] * old_weight
@@ -282,18 +332,19 @@ def _flush_key(
         differs = differs or not _is_nothing(change, at, change_apart, 2 * a)
     if not differs:
         return DONE
-    following = cursor[NEXT_ROW] if cursor[NEXT_ROW] > 0 else key_head[key]
+    following = cursor[NEXT_ROW] if cursor[NEXT_ROW] > 0 else key_words[key_at + HEAD]
     while following > 0:
         row = following - 1
-        group = row_group[row]
+        row_at = row * row_size
+        group = row_words[row_at + GROUP]
         base = group * group_words
-        n = row_counts[row]
+        n = row_words[row_at + COUNTER]
         if _times(max(after, before), n) < 0:
             return TOO_MANY
         for a in range(aggregates):
             if kinds[a] == TERM:
                 if ports[a] == carrier:
-                    extreme = bag_first(row_words, row * row_words_n + local[a], heap)
+                    extreme = bag_first(row_words, row_at + local[a], heap)
                     old, new = extreme if before > 0 else np.int64(0), extreme if after > 0 else np.int64(0)
                 else:
                     old, new = change[2 * a], change[2 * a + 1]
@@ -308,7 +359,7 @@ def _flush_key(
             ok = True
             if kind == TERM:
                 if ports[a] == carrier:
-                    extreme = bag_first(row_words, row * row_words_n + local[a], heap)
+                    extreme = bag_first(row_words, row_at + local[a], heap)
                     old, new = extreme if before > 0 else np.int64(0), extreme if after > 0 else np.int64(0)
                 else:
                     old, new = change[2 * a], change[2 * a + 1]
@@ -316,7 +367,7 @@ def _flush_key(
             elif kind == ROWS:
                 ok = _add_count(words, at, n, after - before)
             elif ports[a] == carrier:
-                mine = row * row_words_n + local[a]
+                mine = row_at + local[a]
                 if kind == BOUND:
                     ok = _add_count(words, at, row_words[mine], after - before)
                 else:
@@ -336,19 +387,20 @@ def _flush_key(
                 _settle(words, at, apart, of_group)
                 if not _countable(words, at, functions[a]):
                     return TOO_MANY
-        following = row_next[row]
+        following = row_words[row_at + NEXT]
     cursor[NEXT_ROW] = 0
     return DONE
 
 
 @jit_flat
 def step(
-    order, tick, sign, row_port, columns, arguments, cursor, n_ports, carrier, key_width, row_width, group_columns,
+    order, tick, sign, row_port, columns, key_hashes, row_hashes, arguments, cursor, n_ports, carrier, key_width, row_width,
+    group_columns,
     kinds, ports, local, local_apart, functions, places, group_words,
-    k_table, k_keys, k_counts, k_free, k_meta, key_n, key_words_n, key_words, key_apart_n, key_apart, key_head, key_snap,
-    r_table, r_keys, r_counts, r_free, r_meta, row_words_n, row_words, row_apart_n, row_apart, row_group, row_next, row_previous,
+    k_table, k_keys, k_counts, k_free, k_meta, key_size, key_words, key_apart_n, key_apart,
+    r_table, r_keys, r_counts, r_free, r_meta, row_size, row_words, row_apart_n, row_apart,
     g_table, g_keys, g_counts, g_free, g_meta, words, apart, live, last, shown, touched, in_touched,
-    snap_key, snap_n, snap_words, snap_apart, change, change_apart, group_key, heap, heap_meta, texts, spans,
+    snap_key, snap_words, snap_apart, change, change_apart, group_key, heap, heap_meta, texts, spans,
     odd_kind, odd_words, odd_real, out_tick, out_sign, out, late, late_real, fresh, joined,
 ):  # fmt: skip
     """Rows of all inputs, from cursor[ROW] on in this order (by tick, the carrier's first); changed groups go out.
@@ -366,13 +418,12 @@ def step(
             while cursor[FLUSHED] < cursor[SNAPS]:
                 status = _flush_key(
                     cursor[FLUSHED], cursor, n_ports, carrier, kinds, ports, local, local_apart, functions, places, group_words,
-                    words, apart, live, key_n, key_words_n, key_words, key_apart_n, key_apart, key_head, r_counts, row_words_n,
-                    row_words, row_apart_n, row_apart, row_group, row_next, snap_key, snap_n, snap_words, snap_apart, change,
-                    change_apart, touched, in_touched, heap, heap_meta, texts, spans,
+                    words, apart, live, key_size, key_words, key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart,
+                    snap_key, snap_words, snap_apart, change, change_apart, touched, in_touched, heap, heap_meta, texts, spans,
                 )  # fmt: skip
                 if status != DONE:
                     return status
-                key_snap[snap_key[cursor[FLUSHED]]] = 0
+                key_words[snap_key[cursor[FLUSHED]] * key_size + SNAP] = 0
                 cursor[FLUSHED] += 1
             cursor[SNAPS] = 0
             cursor[FLUSHED] = 0
@@ -390,66 +441,71 @@ def step(
         row = order[position]
         port = np.int64(row_port[row])
         way = np.int64(sign[row])
-        hashed = hash_row(columns, row, key_width)
+        _expect(order, position, key_hashes, k_table, k_mask, k_keys, key_width, k_counts, key_words, key_size)
+        if row_width > key_width:
+            _expect(order, position, row_hashes, r_table, r_mask, r_keys, row_width, r_counts, row_words, row_size)
+        hashed = key_hashes[row]
         key = find(k_table, k_mask, k_keys, key_width, columns, row, hashed)
         if key < 0:
             if way < 0:
                 return NOT_THERE
             key = add(k_table, k_mask, k_keys, key_width, columns, row, hashed, k_counts, k_free, k_meta)
+        key_at = key * key_size
         if port != carrier:
             # Without rows there is nothing to be changed: the carrier's come first.
-            if key_head[key] > 0 and key_snap[key] == 0:
+            if key_words[key_at + HEAD] > 0 and key_words[key_at + SNAP] == 0:
                 snap = cursor[SNAPS]
                 if snap == len(snap_key):
                     return SNAPS_FULL
                 snap_key[snap] = key
-                for p in range(n_ports):
-                    snap_n[snap * n_ports + p] = key_n[key * n_ports + p]
-                for w in range(key_words_n):
-                    snap_words[snap * key_words_n + w] = key_words[key * key_words_n + w]
+                for w in range(key_size):
+                    snap_words[snap * key_size + w] = key_words[key_at + w]
                 for w in range(key_apart_n):
                     snap_apart[snap * key_apart_n + w] = key_apart[key * key_apart_n + w]
                 for a in range(aggregates):
                     if kinds[a] == TERM and ports[a] != carrier:
-                        snap_words[snap * key_words_n + local[a]] = bag_first(
-                            key_words, key * key_words_n + local[a], heap
-                        )
-                key_snap[key] = snap + 1
+                        snap_words[snap * key_size + local[a]] = bag_first(key_words, key_at + local[a], heap)
+                key_words[key_at + SNAP] = snap + 1
                 cursor[SNAPS] = snap + 1
             for a in range(aggregates):
                 if ports[a] == port and kinds[a] == TERM and arguments[a, row] != 0:
-                    if not bag_room(key_words, key * key_words_n + local[a], way, heap, heap_meta):
+                    if not _room(key_words, key_at + local[a], way, arguments[a, row], heap, heap_meta):
                         return HEAP_FULL
             _count(k_counts, key, way, k_meta)
-            key_n[key * n_ports + port] += way
+            key_words[key_at + COUNTERS + port] += way
             for a in range(aggregates):
                 if ports[a] != port:
                     continue
-                at = key * key_words_n + local[a]
+                at = key_at + local[a]
                 if kinds[a] == NUMBER:
                     if not _take(
                         key_words, at, key_apart, key * key_apart_n + local_apart[a], arguments[a, row], way, odd_kind,
                         odd_words, odd_real,
                     ):  # fmt: skip
                         return OVERFLOW
-                    if key_n[key * n_ports + port] == 0:
+                    if key_words[key_at + COUNTERS + port] == 0:
                         key_words[at + SCALE] = 0
                 elif arguments[a, row] != 0:
                     if kinds[a] == BOUND:
                         key_words[at] += way
                     else:
-                        bag_put(key_words, at, way, arguments[a, row], heap, functions[a] == MAX, texts, spans)
+                        _put(key_words, at, way, arguments[a, row], heap, functions[a] == MAX, texts, spans)
             cursor[ROW] = position + 1
             continue
 
-        hashed = hash_row(columns, row, row_width)
-        entry = find(r_table, r_mask, r_keys, row_width, columns, row, hashed)
-        if entry < 0:
+        entry = key
+        if row_width > key_width:
+            hashed = row_hashes[row]
+            entry = find(r_table, r_mask, r_keys, row_width, columns, row, hashed)
+            if entry < 0:
+                if way < 0:
+                    return NOT_THERE
+                entry = add(r_table, r_mask, r_keys, row_width, columns, row, hashed, r_counts, r_free, r_meta)
+        row_at = entry * row_size
+        born = row_words[row_at + COUNTER] == 0
+        if born:
             if way < 0:
                 return NOT_THERE
-            entry = add(r_table, r_mask, r_keys, row_width, columns, row, hashed, r_counts, r_free, r_meta)
-        born = r_counts[entry] == 0
-        if born:
             for c in range(n_keys):
                 group_key[c, 0] = columns[group_columns[c], row]
             hashed = hash_row(group_key, 0, n_keys)
@@ -458,12 +514,12 @@ def step(
                 group = add(g_table, g_mask, g_keys, n_keys, group_key, 0, hashed, g_counts, g_free, g_meta)
                 shown[group] = False
                 live[group] = 0
-            row_group[entry] = group
-        group = row_group[entry]
+            row_words[row_at + GROUP] = group
+        group = row_words[row_at + GROUP]
         base = group * group_words
-        dies = r_counts[entry] + way == 0
-        others = _others(key, n_ports, carrier, key_n)
-        if others < 0 or _times(others, r_counts[entry] + 1) < 0:
+        dies = row_words[row_at + COUNTER] + way == 0
+        others = _others(key_words, key_at, n_ports, carrier)
+        if others < 0 or _times(others, row_words[row_at + COUNTER] + 1) < 0:
             return TOO_MANY
         for a in range(aggregates):
             if kinds[a] != TERM:
@@ -471,25 +527,29 @@ def step(
             at = base + places[a]
             if ports[a] == carrier:
                 if arguments[a, row] != 0:
-                    ok = bag_room(row_words, entry * row_words_n + local[a], way, heap, heap_meta)
+                    ok = _room(row_words, row_at + local[a], way, arguments[a, row], heap, heap_meta)
                     # Which extreme the row will have is not known yet.
                     if others > 0 and ok:
                         ok = bag_room(words, at, 1, heap, heap_meta) and bag_room(words, at, -1, heap, heap_meta)
                     if not ok:
                         return HEAP_FULL
             elif others > 0 and (born or dies):
-                if not bag_room(words, at, way, heap, heap_meta):
+                extreme = bag_first(key_words, key_at + local[a], heap)
+                if extreme != 0 and not _room(words, at, way, extreme, heap, heap_meta):
                     return HEAP_FULL
         # From here on nothing stops the row but an error.
         _count(k_counts, key, way, k_meta)
-        _count(r_counts, entry, way, r_meta)
+        row_words[row_at + COUNTER] += way
+        if row_width > key_width and (born or dies):
+            _count(r_counts, entry, way, r_meta)
         if born:
             _count(g_counts, group, np.int64(1), g_meta)
-            row_previous[entry] = 0
-            row_next[entry] = key_head[key]
-            if key_head[key] > 0:
-                row_previous[key_head[key] - 1] = entry + 1
-            key_head[key] = entry + 1
+            first = key_words[key_at + HEAD]
+            row_words[row_at + PREVIOUS] = 0
+            row_words[row_at + NEXT] = first
+            if first > 0:
+                row_words[(first - 1) * row_size + PREVIOUS] = entry + 1
+            key_words[key_at + HEAD] = entry + 1
         if others > 0:
             _touch(group, cursor, touched, in_touched)
             live[group] += np.int64(born) - np.int64(dies)
@@ -501,7 +561,7 @@ def step(
                 if others > 0:
                     ok = _add_count(words, at, way, others)
             elif ports[a] == carrier:
-                mine = entry * row_words_n + local[a]
+                mine = row_at + local[a]
                 if kind == NUMBER:
                     place = 2 * aggregates + a * SUM_WORDS
                     _clear(change, place, change_apart, 2 * a)
@@ -524,19 +584,19 @@ def step(
                     else:
                         before = bag_first(row_words, mine, heap)
                         largest = functions[a] == MAX
-                        bag_put(row_words, mine, way, arguments[a, row], heap, largest, texts, spans)
+                        _put(row_words, mine, way, arguments[a, row], heap, largest, texts, spans)
                         if others > 0:
                             _swap(
                                 words, at, before, bag_first(row_words, mine, heap), heap, largest, texts, spans
                             )  # fmt: skip
             elif others > 0:
-                theirs = key * key_words_n + local[a]
+                theirs = key_at + local[a]
                 if kind == TERM:
                     extreme = bag_first(key_words, theirs, heap)
                     if extreme != 0 and (born or dies):
-                        bag_put(words, at, way, extreme, heap, functions[a] == MAX, texts, spans)
+                        _put(words, at, way, extreme, heap, functions[a] == MAX, texts, spans)
                 else:
-                    weight = others // key_n[key * n_ports + ports[a]] * way
+                    weight = others // key_words[key_at + COUNTERS + ports[a]] * way
                     if kind == BOUND:
                         ok = _add_count(words, at, key_words[theirs], weight)
                     else:
@@ -552,11 +612,11 @@ def step(
                     return TOO_MANY
         if dies:
             _count(g_counts, group, np.int64(-1), g_meta)
-            before, after = row_previous[entry], row_next[entry]
-            if before > 0:
-                row_next[before - 1] = after
+            previous, following = row_words[row_at + PREVIOUS], row_words[row_at + NEXT]
+            if previous > 0:
+                row_words[(previous - 1) * row_size + NEXT] = following
             else:
-                key_head[key] = after
-            if after > 0:
-                row_previous[after - 1] = before
+                key_words[key_at + HEAD] = following
+            if following > 0:
+                row_words[(following - 1) * row_size + PREVIOUS] = previous
         cursor[ROW] = position + 1

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from cqels_py.batches.elements import Ids
 from cqels_py.kernels.aggregate import EXTREME_WORDS, MIN, SUM_WORDS
-from cqels_py.kernels.factorised import BOUND, NUMBER, TERM
+from cqels_py.kernels.factorised import BOUND, COUNTERS, NUMBER, ROW_WORDS, TERM
 from cqels_py.kernels.heaps import BAG_WORDS
 from cqels_py.kernels.ring_index import RING_FIELDS, RING_TOP
 from cqels_py.state.key_table import KeyTable
@@ -33,6 +33,8 @@ class KeySums:
     ) -> None:
         self._ports = ports
         self._aggregates = len(functions)
+        # Without variables of its own the carrier has one row by key, under the key's number.
+        self._row_is_key = own_width == 0
         self.keys = KeyTable(key_width)
         self.rows = KeyTable(key_width + own_width)
         self.groups = KeyTable(group_width)
@@ -46,10 +48,8 @@ class KeySums:
         self.heap_meta = np.full(RING_FIELDS, -1, np.int64)
         self.heap_meta[RING_TOP] = 0
         nothing, no_real, no_flag = np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.bool_)
-        self.key_n = self.key_words = self.key_head = self.key_snap = nothing
-        self.row_words = self.row_group = self.row_next = self.row_previous = nothing
+        self.key_words = self.row_words = self.snap_key = self.snap_words = nothing
         self.words = self.live = self.last = self.touched = nothing
-        self.snap_key = self.snap_n = self.snap_words = nothing
         self.key_apart = self.row_apart = self.apart = self.snap_apart = no_real
         self.shown = self.in_touched = no_flag
         self._grow_keys()
@@ -64,7 +64,7 @@ class KeySums:
         self.group_words = sum(sizes)
         self.local = np.zeros(len(kinds), np.int64)
         self.local_apart = np.zeros(len(kinds), np.int64)
-        words, apart = [0, 0], [0, 0]
+        words, apart = [COUNTERS + self._ports, ROW_WORDS], [0, 0]
         for a, (kind, of_row) in enumerate(zip(kinds.tolist(), carried.tolist(), strict=True)):
             self.local[a], self.local_apart[a] = words[of_row], apart[of_row]
             words[of_row] += _WORDS.get(kind, 0)
@@ -76,26 +76,22 @@ class KeySums:
         """Room for as many new keys, and as many new rows and groups."""
         if self.keys.ensure(keys):
             self._grow_keys()
-        if self.rows.ensure(rows):
+        if not self._row_is_key and self.rows.ensure(rows):
             self._grow_rows()
         if self.groups.ensure(rows):
             self._grow_groups()
 
     def _grow_keys(self) -> None:
         keys = self.keys.capacity
-        self.key_n = _longer(self.key_n, keys * self._ports)
         self.key_words = _longer(self.key_words, keys * self.key_size)
         self.key_apart = _longer(self.key_apart, keys * self.key_apart_size)
-        self.key_head = _longer(self.key_head, keys)
-        self.key_snap = _longer(self.key_snap, keys)
+        if self._row_is_key:
+            self._grow_rows()
 
     def _grow_rows(self) -> None:
-        rows = self.rows.capacity
+        rows = self.keys.capacity if self._row_is_key else self.rows.capacity
         self.row_words = _longer(self.row_words, rows * self.row_size)
         self.row_apart = _longer(self.row_apart, rows * self.row_apart_size)
-        self.row_group = _longer(self.row_group, rows)
-        self.row_next = _longer(self.row_next, rows)
-        self.row_previous = _longer(self.row_previous, rows)
 
     def _grow_groups(self) -> None:
         groups = self.groups.capacity
@@ -111,7 +107,6 @@ class KeySums:
         """More keys at one tick."""
         snaps = max(16, 2 * len(self.snap_key))
         self.snap_key = _longer(self.snap_key, snaps)
-        self.snap_n = _longer(self.snap_n, snaps * self._ports)
         self.snap_words = _longer(self.snap_words, snaps * self.key_size)
         self.snap_apart = _longer(self.snap_apart, snaps * self.key_apart_size)
 
@@ -126,10 +121,9 @@ class KeySums:
     def nbytes(self) -> int:
         tables = self.keys.nbytes + self.rows.nbytes + self.groups.nbytes
         arrays = (
-            *(self.key_n, self.key_words, self.key_apart, self.key_head, self.key_snap),
-            *(self.row_words, self.row_apart, self.row_group, self.row_next, self.row_previous),
+            *(self.key_words, self.key_apart, self.row_words, self.row_apart),
             *(self.words, self.apart, self.live, self.last, self.shown, self.touched, self.in_touched),
-            *(self.snap_key, self.snap_n, self.snap_words, self.snap_apart, self.heap),
+            *(self.snap_key, self.snap_words, self.snap_apart, self.heap),
         )
         return tables + sum(array.nbytes for array in arrays)
 

@@ -128,7 +128,15 @@ class _Run:
         self._order = np.empty(len(self._tick), np.int64)
         merge_by_tick(self._tick, starts, self._order)
         self._place_columns(deltas, starts)
-        of.state.ensure(len(self._tick), lengths[0])
+        come = self._sign > 0
+        of.state.ensure(int(np.count_nonzero(come)), int(np.count_nonzero(come[: lengths[0]])))
+        keys, rows = of.state.keys, of.state.rows
+        self._key_hashes = np.empty(len(self._tick), np.int64)
+        kernel.hash_rows(self._columns, keys.width, self._key_hashes)
+        self._row_hashes = self._key_hashes
+        if rows.width > keys.width:
+            self._row_hashes = np.empty(len(self._tick), np.int64)
+            kernel.hash_rows(self._columns, rows.width, self._row_hashes)
         self.cursor = np.zeros(kernel.FIELDS, np.int64)
         self.cursor[aggregate.TICK] = self._tick[self._order[0]] if len(self._order) else 0
         self._make_room(_OUT_ROWS)
@@ -205,16 +213,14 @@ class _Run:
         texts, spans = of._values.texts()
         keys, rows, groups = s.keys, s.rows, s.groups
         status: int = kernel.step(
-            self._order, self._tick, self._sign, self._port, self._columns, self._arguments, self.cursor, len(of._inputs),
-            of._carrier, keys.width, rows.width, of._groups, of._kinds, of._ports, s.local, s.local_apart, of._functions,
-            s.places, s.group_words,
-            keys.table, keys.keys, keys.counts, keys.free, keys.meta, s.key_n, s.key_size, s.key_words, s.key_apart_size,
-            s.key_apart, s.key_head, s.key_snap,
-            rows.table, rows.keys, rows.counts, rows.free, rows.meta, s.row_size, s.row_words, s.row_apart_size,
-            s.row_apart, s.row_group, s.row_next, s.row_previous,
+            self._order, self._tick, self._sign, self._port, self._columns, self._key_hashes, self._row_hashes,
+            self._arguments, self.cursor, len(of._inputs), of._carrier, keys.width, rows.width, of._groups, of._kinds,
+            of._ports, s.local, s.local_apart, of._functions, s.places, s.group_words,
+            keys.table, keys.keys, keys.counts, keys.free, keys.meta, s.key_size, s.key_words, s.key_apart_size, s.key_apart,
+            rows.table, rows.keys, rows.counts, rows.free, rows.meta, s.row_size, s.row_words, s.row_apart_size, s.row_apart,
             groups.table, groups.keys, groups.counts, groups.free, groups.meta, s.words, s.apart, s.live, s.last, s.shown,
             s.touched, s.in_touched,
-            s.snap_key, s.snap_n, s.snap_words, s.snap_apart, s.change, s.change_apart, s.group_key, s.heap, s.heap_meta,
+            s.snap_key, s.snap_words, s.snap_apart, s.change, s.change_apart, s.group_key, s.heap, s.heap_meta,
             texts, spans, self._odd.kind, self._odd.words, self._odd.real, self._out_tick, self._out_sign, self._out,
             self._late, self._late_real, s.fresh, s.joined,
         )  # fmt: skip
