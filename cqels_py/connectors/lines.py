@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+import numpy as np
+
 from cqels_py.errors import DataError, Place
 
 LINE_LIMIT = 64 << 20
@@ -12,6 +14,7 @@ LINE_LIMIT = 64 << 20
 Malformed = Callable[[DataError], None]
 """Takes malformed input: raises it, or counts and reports it."""
 
+_NEWLINE = 10
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -26,7 +29,12 @@ def line_blocks(chunks: Iterable[bytes], source: str, malformed: Malformed) -> I
             malformed(DataError(f"a line longer than {LINE_LIMIT >> 20} MiB", Place(number, None, source)))
             block = b"\n"
         yield from _valid(block, number, source, malformed)
-        number += block.count(b"\n")
+        number += _newlines(block)
+
+
+def _newlines(block: bytes) -> int:
+    # Many times faster than bytes.count, which looks for one after the other.
+    return int(np.count_nonzero(np.frombuffer(block, np.uint8) == _NEWLINE))
 
 
 def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes | None]:
