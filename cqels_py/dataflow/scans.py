@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta
+from cqels_py.batches.delta import Delta, empty
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.dataflow.ownership import Ownership
 from cqels_py.dictionary.dictionary import Dictionary
@@ -37,6 +37,7 @@ class ScanSource:
         self._places = places
         self._columns = [places[name] for name in scan.variables]
         self._ownership: Ownership | None = None
+        self._nothing = empty(len(scan.variables))
         self.conditions: list[tuple[Evaluator, list[int]]] = [
             (evaluator(program), [places[name] for name in program.inputs]) for program in scan.conditions
         ]
@@ -63,6 +64,8 @@ class ScanSource:
 
         `kept`: what happened to the window's elements, where it is partitioned.
         """
+        if not len(rows) and isinstance(self.window, Window) and self.window.rests(arrivals):
+            return self._nothing
         parts = (batch.subject, batch.predicate, batch.object)
         if self._ownership is not None:
             rows = rows[self._ownership.mine(parts[self._places[self._ownership.variable]][rows])]

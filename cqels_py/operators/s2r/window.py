@@ -36,6 +36,17 @@ class Window:
         self._buffer = LeafBuffer(width if keep_ids or self._waiting else 0)
         self._entered = 0
 
+    def rests(self, arrivals: StreamArrivals) -> bool:
+        """Would a step in which nothing arrives here change nothing?"""
+        bounds, buffer = self._bounds, self._buffer
+        if bounds.size is None or not len(buffer):
+            return True
+        oldest = int(buffer.points[buffer.start])
+        through = self._passed(arrivals) - bounds.delay
+        if self._entered < buffer.end and int(buffer.points[self._entered]) <= through:
+            return False
+        return oldest > through - bounds.size
+
     def advance(self, arrivals: StreamArrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
         """One step. `points` (n) in the window's measure, not falling; `element` (n): positions of the elements in the batch."""
         bounds, step = self._bounds, arrivals.step
