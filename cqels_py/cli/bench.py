@@ -90,6 +90,9 @@ def check_outputs(asked: Asked) -> None:
     for earlier in asked.earlier:
         if earlier.settings.suite != asked.suite.name:
             raise UsageError(f"--compare: that run is one of {earlier.settings.suite}, not of {asked.suite.name}")
+        ids = dict.fromkeys(query.id for query in earlier.queries)
+        if not ids.keys() & asked.queries.keys():
+            raise UsageError(f"--compare: that run has none of these queries; it has {', '.join(ids) or 'none at all'}")
 
 
 def run(asked: Asked) -> None:
@@ -103,7 +106,10 @@ def run(asked: Asked) -> None:
     console = Console(width=None if sys.stdout.isatty() else _WIDE)
     console.print(bench_tables.outcome(found))
     for earlier in asked.earlier:
-        console.print(bench_tables.comparison(earlier, found))
+        if report.compared(earlier, found):
+            console.print(bench_tables.comparison(earlier, found))
+        else:
+            say(f"warning: no query has the same windows as in the run of {earlier.date}: there are no ratios to it")
         for difference in report.differences(earlier.settings, settings):
             say(f"warning: the runs differ: {difference}")
     if failures := [line for outcome in outcomes for line in _failures(outcome)]:
@@ -114,6 +120,8 @@ def run(asked: Asked) -> None:
 def _failures(outcome: Measured) -> Iterator[str]:
     if outcome.error is not None:
         yield f"error: query {outcome.id}: {outcome.error}"
+    elif outcome.check_error is not None:
+        yield f"error: query {outcome.id}: its answer could not be compared: {outcome.check_error}"
     elif outcome.equal is False:
         yield f"error: query {outcome.id}: the answer is not that of re-evaluation: {outcome.note}"
 
@@ -157,7 +165,8 @@ def _measured(asked: Asked, tasks: Sequence[Task], progress: Progress) -> Iterat
         name = f"query {task.id}" + (f", window {task.window:,}" if task.window else "")
         one = progress.add_task(name, total=task.triples, what="starting")
         outcome = processes.measured(task, _teller(progress, one))
-        outcome.paper_triples_per_second = asked.suite.paper.get(task.id)
+        if not task.window:
+            outcome.paper_triples_per_second = asked.suite.paper.get(task.id)
         progress.remove_task(one)
         progress.advance(all_of_them)
         yield outcome

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
+from itertools import count
 from typing import Any
 
 import pyoxigraph as ox
@@ -44,7 +45,7 @@ class Asked:
         text = self.unlimited if unlimited and self.unlimited else self.text
         found: Any = store.query(text, default_graph=list(self.merged) or None)
         if self.query.form == "ASK":
-            yield (ox.Literal(bool(found)),)
+            yield (ox.Literal(next(iter(found), None) is not None),)
             return
         for row in found:
             yield tuple(row[name] for name in self.columns)
@@ -60,6 +61,10 @@ def asked(text: str) -> Asked:
     edits = [_with_names(edit, lifted) for edit in lifted.edits]
     if query.form == "CONSTRUCT":
         edits.append(_selection(tokens.tokens, query))
+    elif query.form == "ASK":
+        # pyoxigraph takes no aggregates in HAVING of ASK.
+        ask = next(token for token in tokens.tokens if token.is_word("ASK"))
+        edits.append((ask.start, ask.end, f"SELECT (1 AS ?{_unused(source.text)})"))
     plain = EditedText(source.text, edits).text
     head, brace, tail = plain.rpartition("}")
     unlimited = head + brace + _LIMIT.sub("", tail) if _LIMIT.search(tail) else None
@@ -101,6 +106,11 @@ def order(query: nodes.ContinuousQuery) -> tuple[str, ...]:
             named = (str(key.variable) for key in keys if isinstance(key, nodes.VariableRef))
             return tuple(name for name in named if Variable(name) in query.variables)
     return ()
+
+
+def _unused(text: str) -> str:
+    """A name that no variable of the text has."""
+    return next(name for name in (f"row{number}" for number in count()) if name not in text)
 
 
 def _with_names(edit: Edit, lifted: Lifted) -> Edit:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -50,6 +50,9 @@ def check(task: Task, measured: Measured, session: Session | None, tell: Tell) -
     if measured.note is not None:
         return
     instants = chosen_instants(question.query, task.marks)
+    if not instants:
+        measured.note = "no tick is old enough to be compared"
+        return
     recorder = Recorder(instants)
     with ready(task, session, changelog=True) as run:
         recorder.decode_with(run.dictionary)
@@ -63,21 +66,35 @@ def check(task: Task, measured: Measured, session: Session | None, tell: Tell) -
         measured.note = f"{recorder.insertions:,} rows became true, and {measured.results:,} were delivered"
 
 
-def chosen_instants(query: nodes.ContinuousQuery, marks: Sequence[int]) -> list[int]:
-    """Instants to compare at, in order: elements' times, times of expiries and boundaries, and the last element's."""
-    last = marks[-1]
-    spread = [marks[at] for at in np.linspace(0, len(marks) - 1, INSTANTS, dtype=int)]
+def chosen_instants(query: nodes.ContinuousQuery, marks: Mapping[str, Sequence[int]]) -> list[int]:
+    """Instants to compare at, in order: elements' times, times of expiries and boundaries, and the last element's.
+
+    Behind the last element nothing expires any more, and ahead of the first boundary there is no answer yet.
+    """
+    mine = sorted({mark for window in query.windows for mark in marks[str(window.stream)]})
+    if not mine:
+        return []
+    first, last = mine[0], mine[-1]
     ranges = [window.extent for window in query.windows if isinstance(window.extent, nodes.TimeRange)]
     found = {last}
-    for number, mark in enumerate(spread):
+    for number, at in enumerate(np.linspace(0, len(mine) - 1, INSTANTS, dtype=int)):
         extent = ranges[number % len(ranges)] if ranges and number % 2 else None
         if extent is None:
-            found.add(mark)
+            found.add(mine[at])
         elif extent.step is None:
-            found.add(min(mark + extent.delay + extent.width, last))
+            found.add(mine[at] + extent.delay + extent.width)
         else:
-            found.add(min(extent.start - (extent.start - mark) // extent.step * extent.step, last))
-    return sorted(found)
+            found.add(_boundary(extent, extent.step, mine[at]))
+    starts = [_boundary(extent, extent.step, first) for extent in ranges if extent.step is not None]
+    begin = max(starts, default=first)
+    if any(isinstance(window.extent, nodes.ElementCount) and window.extent.step for window in query.windows):
+        begin = max(begin, mine[len(mine) // 8])
+    return sorted(instant for instant in found if begin <= instant <= last)
+
+
+def _boundary(extent: nodes.TimeRange, step: int, time: int) -> int:
+    """The first one that is not ahead of `time`."""
+    return extent.start - (extent.start - time) // step * step
 
 
 class Recorder:

@@ -1,7 +1,8 @@
-"""The process that measures one query: `python -m cqels_py.suites.child TASK`, a task's JSON file.
+"""The process that measures one query: `python -m cqels_py.suites.child TASK [again]`, a task's JSON file.
 
-It says what it does and finds out on standard output, a JSON object a line: `{"phase": …, "done": triples}`, `{"compiled": kernels}`
-(start me again: compiling has cost time and memory), `{"measured": …}`, `{"checked": …}`, `{"error": …}`.
+It says what it does and finds out on standard output, a JSON object a line: `{"phase": …, "done": triples}`, `{"measured": …}`,
+`{"checked": …}`, `{"error": …}`. If kernels had to be compiled, which costs time and memory, it ends with the status COMPILED, to be
+started `again`.
 """
 
 from __future__ import annotations
@@ -11,27 +12,29 @@ import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from cqels_py.errors import CqelsError
 from cqels_py.suites.task import Measured, Task
 
+AGAIN: Final = "again"
+COMPILED: Final = 75
 
-def main(path: str) -> int:
-    """Measure, and check if the task says so."""
+
+def main(path: str, *options: str) -> int:
+    """Measure, and check if the task says so; returns the exit status."""
     say = _Messages(os.fdopen(os.dup(1), "w", encoding="utf-8"))
     # What anything else prints is no message.
     os.dup2(2, 1)
     task = Task(**json.loads(Path(path).read_text(encoding="utf-8")))
     try:
-        _measure(task, say)
+        return _measure(task, say, again=AGAIN in options)
     except CqelsError as error:
         say.error(str(error))
         return 1
     except Exception as error:
         say.error(f"{type(error).__name__}: {error}".partition("\n")[0])
         raise
-    return 0
 
 
 class _Messages:
@@ -52,7 +55,7 @@ class _Messages:
         self(error=message)
 
 
-def _measure(task: Task, say: _Messages) -> None:
+def _measure(task: Task, say: _Messages, *, again: bool) -> int:
     from cqels_py.kernels.compilation import announced
     from cqels_py.suites import latency, throughput
     from cqels_py.suites.running import session_of
@@ -62,25 +65,23 @@ def _measure(task: Task, say: _Messages) -> None:
             say.phase("warming up", 0)
             throughput.warm_up(task, session)
             measured = throughput.measure(task, session, say.phase)
-        if watcher.kernels:
-            say(compiled=watcher.kernels)
-            return
+        if watcher.kernels and not again:
+            return COMPILED
         if session is None:
             say.phase("latency", measured.triples)
             latency.measure(task, measured)
         say.measured("measured", measured)
         if task.check:
-            from cqels_py.suites import check
+            from cqels_py.suites import check, peer
+            from cqels_py.suites.asked import asked
 
             say.phase("checking", measured.triples)
             check.check(task, measured, session, lambda phase, done: say.phase(phase, measured.triples))
-            if measured.compared:
-                from cqels_py.suites import peer
-                from cqels_py.suites.asked import asked
-
+            if measured.compared is not None:
                 peer.measure(task, asked(task.text), measured)
             say.measured("checked", measured)
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))

@@ -22,6 +22,7 @@ Triple = tuple[ox.NamedNode | ox.BlankNode, ox.NamedNode, ox.NamedNode | ox.Blan
 
 GENERATED_AT = ox.NamedNode("http://www.w3.org/ns/prov#generatedAtTime")
 _RELEASED_AT_ONCE = 1 << 14
+_TAKEN_BETWEEN_RELEASES = 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -199,7 +200,7 @@ class Contents:
         """The next element in order of time."""
         self._streams[element.stream].add(element)
         self._taken += 1
-        if self._taken % 1024 == 0:
+        if self._taken % _TAKEN_BETWEEN_RELEASES == 0:
             self._release(element.time)
 
     def seen(self, stream: str) -> int:

@@ -26,7 +26,7 @@ from cqels_py.suites.suite import Suite
 
 GENERATED_AT = "<http://www.w3.org/ns/prov#generatedAtTime>"
 
-_FORM = 1
+_FORM = 2
 """Raised when the files' form changes: older ones are then written anew."""
 _ROWS = 1 << 15
 _MARKS = 256
@@ -37,14 +37,14 @@ Tell = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The files of `triples` triples in `elements` elements. `marks`: times of some elements of all streams, in order, the last
-    among them."""
+    """The files of `triples` triples in `elements` elements. `marks`: times of some elements of each stream, in order, the first
+    and the last among them."""
 
     streams: dict[str, Path]
     static: Path
     triples: int
     elements: int
-    marks: tuple[int, ...]
+    marks: dict[str, list[int]]
 
 
 def folder_for(given: Path | None) -> Path:
@@ -103,14 +103,15 @@ def _read(place: Path) -> Data:
     except (OSError, ValueError) as error:
         raise UsageError(f"{place / _MANIFEST} cannot be read ({error}): remove the folder {place}") from None
     streams = {iri: place / name for iri, name in found["streams"].items()}
-    return Data(streams, place / "static.nq", found["triples"], found["elements"], tuple(found["marks"]))
+    return Data(streams, place / "static.nq", found["triples"], found["elements"], found["marks"])
 
 
 def _write(suite: Suite, triples: int, seed: int, folder: Path, tell: Tell) -> None:
     dataset = suite.data()
     (folder / "static.nq").write_bytes(dataset.static(seed=seed))
     names: dict[str, str] = {}
-    counted, marks = np.zeros(2, np.int64), []
+    counted = np.zeros(2, np.int64)
+    marks: dict[str, list[int]] = {}
     for number, (iri, batches) in enumerate(dataset.streams(triples, seed=seed).items()):
         names[iri] = f"stream-{number}.nq"
         writer = _Writer(f"urn:cqels:{suite.name}:{number}:")
@@ -118,14 +119,14 @@ def _write(suite: Suite, triples: int, seed: int, folder: Path, tell: Tell) -> N
             for size in writer.write(batches, file):
                 tell(int(counted[0]) + size)
         counted += (writer.triples, writer.elements)
-        marks.append(writer.marks())
+        marks[iri] = writer.marks()
     manifest = {
         "suite": suite.name,
         "seed": seed,
         "triples": int(counted[0]),
         "elements": int(counted[1]),
         "streams": names,
-        "marks": np.unique(np.concatenate(marks)).tolist(),
+        "marks": marks,
     }
     (folder / _MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 
@@ -147,9 +148,11 @@ class _Writer:
                 self._write(batch.slice(start, _ROWS), file)
                 yield self.triples
 
-    def marks(self) -> npt.NDArray[np.int64]:
+    def marks(self) -> list[int]:
         times = np.concatenate([np.empty(0, np.int64), *self._times])
-        return times[np.linspace(0, len(times) - 1, min(_MARKS, len(times)), dtype=np.int64)]
+        chosen = np.linspace(0, len(times) - 1, min(_MARKS, len(times)), dtype=np.int64)
+        found: list[int] = times[chosen].tolist()
+        return found
 
     def _write(self, rows: pa.RecordBatch, file: IO[bytes]) -> None:
         time = rows.column("time").to_numpy()

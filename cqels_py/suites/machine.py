@@ -6,9 +6,11 @@ import os
 import platform
 import subprocess
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 _LIBRARIES = ("cqels_py", "numba", "llvmlite", "numpy", "pyarrow", "pyoxigraph")
+_RUNNER = "pyspark"
 _ROOT = Path(__file__).parents[2]
 
 
@@ -26,6 +28,8 @@ def versions() -> dict[str, str]:
     """Python, what the rates depend on, and the commit (with a + where files differ from it)."""
     found = {"python": f"{platform.python_implementation()} {platform.python_version()}"}
     found |= {library: metadata.version(library) for library in _LIBRARIES}
+    if find_spec(_RUNNER) is not None:
+        found[_RUNNER] = metadata.version(_RUNNER)
     commit = _git("rev-parse", "--short", "HEAD")
     if commit:
         found["commit"] = commit + ("+" if _git("status", "--porcelain", "--untracked-files=no") else "")

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from cqels_py.suites import child
 from cqels_py.suites.task import Measured, Task
 
 CHECK_SECONDS = 180.0
@@ -21,70 +22,74 @@ CHECK_SECONDS = 180.0
 Tell = Callable[[str, int], None]
 """Told what happens ("running", "latency" …), and how many triples have been taken."""
 
+_DYING_SECONDS = 30
 _TOO_LONG = f"pyoxigraph needed more than {CHECK_SECONDS:.0f} s for an answer"
 
 
 def measured(task: Task, tell: Tell, *, check_seconds: float = CHECK_SECONDS) -> Measured:
     """The outcome of a task; of one that fails, what it says as `error`."""
-    found, compiled = _attempt(task, tell, check_seconds)
-    if compiled:
-        # Compiling is over, for this machine.
-        found, _ = _attempt(task, tell, check_seconds)
+    found = _attempt(task, tell, check_seconds, ())
+    if found is None:
+        # Kernels have been compiled, and are there now; where they cannot be kept, that is how it is.
+        found = _attempt(task, tell, check_seconds, (child.AGAIN,))
+    assert found is not None
     return found
 
 
-def _attempt(task: Task, tell: Tell, check_seconds: float) -> tuple[Measured, bool]:
+def _attempt(task: Task, tell: Tell, check_seconds: float, options: tuple[str, ...]) -> Measured | None:
+    """None if the process has to be started again."""
     with tempfile.TemporaryDirectory(prefix="cqels-task-") as folder:
         path = Path(folder) / "task.json"
         path.write_text(json.dumps(asdict(task)), encoding="utf-8")
         with (Path(folder) / "said").open("w+", encoding="utf-8", errors="replace") as said:
-            child = subprocess.Popen(
-                [sys.executable, "-m", "cqels_py.suites.child", str(path)],
+            process = subprocess.Popen(
+                [sys.executable, "-m", child.__name__, str(path), *options],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said,
             )  # fmt: skip
             try:
-                found, compiled = _listen(child, task, tell, check_seconds)
+                found = _listen(process, task, tell, check_seconds)
+                if found is None:
+                    # What it dies of, it says while it dies.
+                    process.wait(_DYING_SECONDS)
+            except subprocess.TimeoutExpired:
+                pass
             finally:
-                child.kill()
-                child.wait()
-            if found is None and not compiled:
-                said.seek(0)
-                found = Measured(task.id, task.title, error=_last_words(said.read(), child.returncode))
-        return found or Measured(task.id, task.title, error="compiling did not end"), compiled
+                process.kill()
+                process.wait()
+            if found is None and process.returncode == child.COMPILED:
+                return None
+            said.seek(0)
+            return found or Measured(task.id, task.title, error=_last_words(said.read(), process.returncode))
 
 
-def _listen(
-    child: subprocess.Popen[bytes], task: Task, tell: Tell, check_seconds: float
-) -> tuple[Measured | None, bool]:
-    """What the process has found out at its end, if anything, and whether it compiled kernels."""
+def _listen(process: subprocess.Popen[bytes], task: Task, tell: Tell, check_seconds: float) -> Measured | None:
+    """What the process has found out at its end, if anything."""
     found: Measured | None = None
-    for message in _messages(child, check_seconds):
+    for message in _messages(process, check_seconds):
         if message is None:
             assert found is not None
             found.note = _TOO_LONG
             break
         if "phase" in message:
             tell(message["phase"], message["done"])
-        elif "compiled" in message:
-            return None, True
         elif "error" in message:
             if found is None:
-                return Measured(task.id, task.title, error=message["error"]), False
-            found.note = f"the check failed: {message['error']}"
+                return Measured(task.id, task.title, error=message["error"])
+            found.check_error = message["error"]
         else:
             found = Measured(**(message.get("checked") or message["measured"]))
-    return found, False
+    return found
 
 
-def _messages(child: subprocess.Popen[bytes], check_seconds: float) -> Iterator[dict[str, Any] | None]:
+def _messages(process: subprocess.Popen[bytes], check_seconds: float) -> Iterator[dict[str, Any] | None]:
     """The messages of a process; None when it has been silent for too long while it checks."""
-    assert child.stdout is not None
+    assert process.stdout is not None
     pending = b""
     checking = False
     with selectors.DefaultSelector() as selector:
-        selector.register(child.stdout, selectors.EVENT_READ)
+        selector.register(process.stdout, selectors.EVENT_READ)
         while selector.select(check_seconds if checking else None):
-            chunk = os.read(child.stdout.fileno(), 1 << 16)
+            chunk = os.read(process.stdout.fileno(), 1 << 16)
             if not chunk:
                 return
             *lines, pending = (pending + chunk).split(b"\n")

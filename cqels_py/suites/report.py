@@ -99,14 +99,9 @@ class Comparison:
 
 
 def compared(earlier: Report, later: Report) -> list[Comparison]:
-    """Both runs' queries side by side, as far as both have them. UsageError where that is none of them."""
+    """Both runs' queries side by side, as far as both have them with the same windows."""
     before = {(query.id, query.window): query for query in earlier.queries}
     both = [(before[key], query) for query in later.queries if (key := (query.id, query.window)) in before]
-    if not both or earlier.settings.suite != later.settings.suite:
-        raise UsageError(
-            f"nothing to compare: the earlier run is one of {earlier.settings.suite} with the queries "
-            f"{', '.join(dict.fromkeys(query.id for query in earlier.queries)) or 'none'}"
-        )
     return [
         Comparison(
             new.id,

@@ -8,7 +8,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One query over one suite's files. `streams` and `static` are paths; `marks`: instants worth checking at, in microseconds.
+    """One query over one suite's files. `streams` and `static` are paths; `marks`: times of some elements of each stream, in
+    microseconds, the first and the last among them.
 
     `window`: what `--window` said (0: as the query has it), for the report.
     """
@@ -18,7 +19,7 @@ class Task:
     title: str
     streams: dict[str, str]
     static: str
-    marks: tuple[int, ...] = ()
+    marks: dict[str, list[int]] = field(default_factory=dict)
     triples: int = 0
     window: int = 0
     runner: str = "local"
@@ -34,7 +35,8 @@ class Measured:
     result rendered. `register_seconds`: from the text to a query that is ready, static data included. Latencies are microseconds
     from the moment an element is due until its results are rendered, `latency_rate` the triples a second at which they were taken,
     `latency_quantiles` the latencies at 0, 1 … 100 per cent of the elements. `memory`: (second, triples so far, MB) now and then.
-    `equal`: the answer is that of re-evaluation at all `compared` instants; `note`: why it was not compared, or only partly.
+    `equal`: the answer is that of re-evaluation at all `compared` instants; `note`: why it was not compared, or only partly;
+    `check_error`: what went wrong with comparing.
     `peer_triples_per_second`: re-evaluation with pyoxigraph at every tick, and `peer_ratio` how many times faster this was.
     `error`: why nothing could be measured.
     """
@@ -53,6 +55,7 @@ class Measured:
     equal: bool | None = None
     compared: int | None = None
     note: str | None = None
+    check_error: str | None = None
     peer_triples_per_second: float | None = None
     peer_ratio: float | None = None
     paper_triples_per_second: float | None = None
@@ -66,6 +69,6 @@ class Measured:
         """As an object; what only a check finds out is left out without one."""
         found = asdict(self)
         if not checked:
-            for name in ("equal", "compared", "note", "peer_triples_per_second", "peer_ratio"):
+            for name in ("equal", "compared", "note", "check_error", "peer_triples_per_second", "peer_ratio"):
                 del found[name]
         return found
