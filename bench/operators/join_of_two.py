@@ -1,4 +1,4 @@
-"""What the benchmarks of MIN and DISTINCT share: a binary join over time windows, and its settings by selectivity.
+"""What the benchmarks of MIN, sums and DISTINCT share: a binary join over time windows, and its settings by selectivity.
 
 Selectivity: results of the join for each arrival. Windows are of time with an arrival at each tick, so that a mapping's expiry is
 known when it comes: each holds about 10,000 mappings of its input, and what changes is how many keys they share.
@@ -33,9 +33,14 @@ def quick_settings(values: tuple[int, int]) -> list[Setting]:
 
 def engine(setting: Setting, following: Operator) -> Engine:
     """The join, its results withdrawn when their mappings leave, and the operator that reads left and right values."""
-    sizes: Sequence[int] = [setting.inputs * setting.window] * 2
     join = MultiwayJoin((("k", "left"), ("k", "right")), [True, True], ["left", "right"], retract=True)
-    return Engine(WindowedInputs(sizes, [2, 2], timed=True), join, following)
+    return Engine(inputs(setting), join, following)
+
+
+def inputs(setting: Setting, *, keep_ids: bool = False) -> WindowedInputs:
+    """Both inputs' windows."""
+    sizes: Sequence[int] = [setting.inputs * setting.window] * 2
+    return WindowedInputs(sizes, [2, 2], timed=True, keep_ids=keep_ids)
 
 
 class PythonJoin(Competitor):

@@ -19,6 +19,7 @@ from bench.operators import (
     bench_minimum,
     bench_negation,
     bench_star_join,
+    bench_sums,
 )
 from cqels_py.batches.delta import Delta
 
@@ -30,6 +31,7 @@ CONTESTS: list[Contest] = [
         bench_chain_join,
         bench_average,
         bench_minimum,
+        bench_sums,
         bench_distinct,
         bench_negation,
         bench_closure,
