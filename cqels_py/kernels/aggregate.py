@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_FLOAT, TAG_INTEGER
+from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_FLOAT, TAG_INTEGER, TAG_LITERAL, TAG_OVERFLOW
 from cqels_py.kernels.decimals import (
+    LIMIT,
     add128,
     decimal_quotient,
     fits_id,
@@ -32,11 +33,12 @@ from cqels_py.kernels.decimals import (
     negate128,
     scale128,
     scaled_id,
+    short_quotient,
     sum128,
 )
 from cqels_py.kernels.heaps import BAG_WORDS, bag_clear, bag_first, bag_put, bag_room, make_room
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.key_table import ZERO, add, find, hash_row
+from cqels_py.kernels.key_table import FREE, USED, ZERO, add, find, hash_row
 from cqels_py.kernels.sorted_runs import RUN_WORDS, run_copy, run_put
 
 COUNT_ALL, COUNT, SUM, AVG, MIN, MAX, CONCAT = range(7)
@@ -52,12 +54,13 @@ _RUN_SIZE, _CLEAN = 2, RUN_WORDS
 ODD_ERROR, ODD_INTEGER, ODD_DECIMAL, ODD_FLOAT, ODD_DOUBLE = range(5)
 
 # Why a run stopped.
-DONE, HEAP_FULL, OVERFLOW, NOT_THERE, JOINED_FULL = range(5)
+DONE, HEAP_FULL, OVERFLOW, NOT_THERE, JOINED_FULL, INDEX_FULL = range(6)
 # cursor
 ROW, OUT, TOUCHED, LATE, TICK, JOINED = range(6)
 CURSOR_FIELDS = 6
 
 PROVISIONAL = -(1 << 60)
+_PROVISIONAL_INDEX = np.int64((1 << 60) - 1)
 LATE_TEXT = -1
 """In the place of a late value's tag."""
 
@@ -148,6 +151,12 @@ def _take_number(words, at, identifier, sign):
         else:
             words[at + FLOATS] += sign
     if scale == words[at + SCALE]:
+        total = words[at + LO]
+        if words[at + HI] == total >> 63 and total > -LIMIT and total < LIMIT:
+            total += unscaled if sign > 0 else -unscaled
+            words[at + LO] = total
+            words[at + HI] = total >> 63
+            return True
         hi, lo = add128(words[at + HI], np.uint64(words[at + LO]), unscaled if sign > 0 else -unscaled)
         words[at + HI] = hi
         words[at + LO] = np.int64(lo)
@@ -177,9 +186,32 @@ def _defer(tag, hi, lo, scale, real, cursor, late, late_real):
     return np.int64(PROVISIONAL) | index
 
 
-@jit_flat
+@jit_inline
 def _total(words, at, apart, apart_at, average, cursor, late, late_real):
     """The id of a SUM or AVG; 0 if a member is no number."""
+    total, n = words[at + LO], words[at + N]
+    if (
+        words[at + HI] == total >> 63
+        and total > -LIMIT
+        and total < LIMIT
+        and n > 0
+        and (words[at + ERRORS] | words[at + DOUBLES] | words[at + FLOATS]) == 0
+    ):
+        found = np.int64(0)
+        if average:
+            unscaled, digits, ok = short_quotient(total, words[at + SCALE], n)
+            if ok:
+                found = scaled_id(np.int64(TAG_DECIMAL), unscaled, digits)
+        elif words[at + SCALE] == 0:
+            found = scaled_id(np.int64(TAG_INTEGER if words[at + DECIMALS] == 0 else TAG_DECIMAL), total, np.int64(0))
+        if found != 0:
+            return found
+    return _any_total(words, at, apart, apart_at, average, cursor, late, late_real)
+
+
+@jit_flat
+def _any_total(words, at, apart, apart_at, average, cursor, late, late_real):
+    """The same, whatever its members are."""
     if words[at + ERRORS] > 0:
         return np.int64(0)
     n = words[at + N]
@@ -240,7 +272,7 @@ def _total(words, at, apart, apart_at, average, cursor, late, late_real):
     return _defer(tag, np.int64(0), np.uint64(0), np.int64(0), value, cursor, late, late_real)
 
 
-@jit_flat
+@jit_inline
 def _joined_room(cursor, functions, places, words, group_words, touched, joined):
     """Is there room for the values of all texts that the groups touched will need?"""
     needed = cursor[JOINED]
@@ -264,7 +296,7 @@ def _joined_text(words, at, heap, aggregate, cursor, joined, late, late_real):
     )  # fmt: skip
 
 
-@jit_flat
+@jit_inline
 def finish_tick(
     cursor, n_keys, keys, counts, meta, functions, places, words, group_words, apart, heap, last, shown, touched, in_touched,
     out_tick, out_sign, out, late, late_real, fresh, joined,
@@ -276,63 +308,72 @@ def finish_tick(
     aggregates = len(functions)
     if not _joined_room(cursor, functions, places, words, group_words, touched, joined):
         return False
+    k = cursor[OUT]
+    tick = cursor[TICK]
     for i in range(cursor[TOUCHED]):
         group = np.int64(touched[i])
         in_touched[group] = 0
         base = group * group_words
-        exists = counts[group] > 0 or n_keys == 0
-        changed = not shown[group]
+        of_group = group * aggregates
+        there = counts[group]
+        exists = there > 0 or n_keys == 0
+        before = shown[group]
+        changed = not before
         if exists:
             for a in range(aggregates):
                 at = base + places[a]
-                if functions[a] == COUNT_ALL:
-                    value = scaled_id(np.int64(TAG_INTEGER), counts[group], np.int64(0))
-                elif functions[a] == COUNT:
+                function = functions[a]
+                if function == COUNT_ALL:
+                    value = scaled_id(np.int64(TAG_INTEGER), there, np.int64(0))
+                elif function == COUNT:
                     value = scaled_id(np.int64(TAG_INTEGER), words[at], np.int64(0))
-                elif functions[a] == SUM or functions[a] == AVG:
-                    value = _total(
-                        words, at, apart, (group * aggregates + a) * 2, functions[a] == AVG, cursor, late, late_real
-                    )
-                elif functions[a] < CONCAT:
+                elif function <= AVG:
+                    value = _total(words, at, apart, (of_group + a) * 2, function == AVG, cursor, late, late_real)
+                elif function < CONCAT:
                     value = bag_first(words, at, heap)
                 elif words[at + _CLEAN]:
-                    value = last[group * aggregates + a]
+                    value = last[of_group + a]
                 else:
                     value = _joined_text(words, at, heap, a, cursor, joined, late, late_real)
                 fresh[a] = value
-                if value != last[group * aggregates + a]:
+                if value != last[of_group + a]:
                     changed = True
-        if shown[group] and (changed or not exists):
-            k = cursor[OUT]
-            out_tick[k] = cursor[TICK]
+        if before and (changed or not exists):
+            out_tick[k] = tick
             out_sign[k] = -1
             for c in range(n_keys):
                 out[c, k] = keys[group * n_keys + c]
             for a in range(aggregates):
-                out[n_keys + a, k] = last[group * aggregates + a]
-            cursor[OUT] = k + 1
+                out[n_keys + a, k] = last[of_group + a]
+            k += 1
         if exists and changed:
-            k = cursor[OUT]
-            out_tick[k] = cursor[TICK]
+            out_tick[k] = tick
             out_sign[k] = 1
             for c in range(n_keys):
                 out[c, k] = keys[group * n_keys + c]
             for a in range(aggregates):
                 out[n_keys + a, k] = fresh[a]
-                last[group * aggregates + a] = fresh[a]
-            cursor[OUT] = k + 1
+                last[of_group + a] = fresh[a]
+            k += 1
         shown[group] = exists
-        if counts[group] == 0:
-            for a in range(aggregates):
-                at = base + places[a]
-                if functions[a] == CONCAT:
-                    words[at + _CLEAN] = 0
-                elif functions[a] >= MIN:
-                    bag_clear(words, at)
-                elif functions[a] == SUM or functions[a] == AVG:
-                    words[at + SCALE] = 0
+        if there == 0:
+            _forget(functions, places, words, base)
+    cursor[OUT] = k
     cursor[TOUCHED] = 0
     return True
+
+
+@jit_flat
+def _forget(functions, places, words, base):
+    """A group without mappings: what its accumulators hold beside their members."""
+    for a in range(len(functions)):
+        at = base + places[a]
+        if functions[a] == CONCAT:
+            words[at + _CLEAN] = 0
+        elif functions[a] >= MIN:
+            bag_clear(words, at)
+        elif functions[a] == SUM or functions[a] == AVG:
+            words[at + SCALE] = 0
 
 
 @jit_flat
@@ -343,94 +384,156 @@ def open_group(table, counts, meta, scratch, free):
 
 
 @jit_flat
+def _room_in_bags(row, sign, columns, arguments, functions, places, words, base, heap, heap_meta):
+    """Room for a row's arguments in what keeps them; False if the arena has none."""
+    for a in range(len(functions)):
+        if functions[a] >= MIN and columns[arguments[a], row] != 0:
+            if functions[a] < CONCAT:
+                if not bag_room(words, base + places[a], sign, heap, heap_meta):
+                    return False
+            elif sign > 0 and not make_room(words, base + places[a], heap, heap_meta):
+                return False
+    return True
+
+
+@jit_flat
+def _repeats(aggregate, group, term, step, scratch, table, keys, counts, free, meta):
+    """Is this term of an aggregate with DISTINCT one more, or one of several, and so of no matter to its group?"""
+    scratch[0, 0] = aggregate
+    scratch[1, 0] = group
+    scratch[2, 0] = term
+    mask = np.int64(len(table) - 1)
+    hashed = hash_row(scratch, 0, 3)
+    entry = find(table, mask, keys, 3, scratch, 0, hashed)
+    if entry < 0:
+        entry = add(table, mask, keys, 3, scratch, 0, hashed, counts, free, meta)
+    before = counts[entry]
+    counts[entry] += step
+    if before == 0:
+        meta[ZERO] -= 1
+    if counts[entry] == 0:
+        meta[ZERO] += 1
+    return (before == 0) == (counts[entry] == 0)
+
+
+@jit_inline
+def _safe_until(tick, row, room):
+    """The row before which, from `row` on, ticks are whole and have no more than `room` rows together."""
+    limit = row + room
+    if limit >= len(tick):
+        return np.int64(len(tick))
+    while limit > row and tick[limit - 1] == tick[limit]:
+        limit -= 1
+    return limit
+
+
+@jit_flat
 def take(
-    tick, sign, key_columns, arguments, identities, cursor, n_keys, table, mask, keys, counts, free, meta, functions, places, words,
-    group_words, apart, heap, heap_meta, texts, spans, distinct, d_table, d_keys, d_counts, d_free, d_meta, d_scratch,
+    tick, sign, key_columns, columns, values, arguments, cursor, n_keys, table, keys, counts, free, meta, functions, places,
+    words, group_words, apart, heap, heap_meta, texts, spans, distinct, d_table, d_keys, d_counts, d_free, d_meta, d_scratch,
     odd_kind, odd_words, odd_real, last, shown, touched, in_touched, out_tick, out_sign, out, late, late_real, fresh, joined,
 ):  # fmt: skip
     """Rows from cursor[ROW] on into their groups; rows of the answer that change at each tick go out.
 
-    `arguments` (aggregates, n): ids; tag 15 refers to `odd_*`; `identities`: the same as the terms they are. `distinct`
-    (aggregates): a term counts once; the d_* arrays are a one-way index (aggregate, group, term) -> counter. Resumable.
+    `arguments` (aggregates): the columns that aggregates take, in `columns` as the terms they are, in `values` with tag 15 for
+    what `odd_*` tells the numbers of (`odd_kind` is empty: nothing yet). `distinct` (aggregates): a term counts once; the d_*
+    arrays are a one-way index (aggregate, group, term) -> counter. Resumable; INDEX_FULL comes before a tick's first row.
     """
     aggregates = len(functions)
-    d_mask = np.int64(len(d_table) - 1)
-    while cursor[ROW] < len(tick):
-        row = cursor[ROW]
-        if tick[row] != cursor[TICK]:
+    mask = np.int64(len(table) - 1)
+    bags = False
+    for a in range(aggregates):
+        bags = bags or functions[a] >= MIN
+    rows = len(tick)
+    row = cursor[ROW]
+    now = cursor[TICK]
+    safe = row if n_keys > 0 else rows
+    # A run that was interrupted within a tick had room for all of the tick's rows.
+    while safe < rows and tick[safe] == now:
+        safe += 1
+    while True:
+        if row == rows or tick[row] != now:
+            cursor[ROW] = row
             if cursor[TOUCHED] > 0:
                 if not finish_tick(
                     cursor, n_keys, keys, counts, meta, functions, places, words, group_words, apart, heap, last, shown,
                     touched, in_touched, out_tick, out_sign, out, late, late_real, fresh, joined,
                 ):  # fmt: skip
                     return JOINED_FULL
-            cursor[TICK] = tick[row]
+            if row == rows:
+                return DONE
+            if row >= safe:
+                safe = _safe_until(tick, row, min(len(counts), len(table) >> 1) - meta[USED] + meta[FREE])
+                if row == safe:
+                    return INDEX_FULL
+            now = tick[row]
+            cursor[TICK] = now
+        step = np.int64(sign[row])
         hashed = hash_row(key_columns, row, n_keys)
         group = find(table, mask, keys, n_keys, key_columns, row, hashed)
         if group < 0:
-            if sign[row] < 0:
+            if step < 0:
                 return NOT_THERE
             group = add(table, mask, keys, n_keys, key_columns, row, hashed, counts, free, meta)
             shown[group] = False
         base = group * group_words
-        for a in range(aggregates):
-            if functions[a] == CONCAT:
-                if sign[row] > 0 and arguments[a, row] != 0:
-                    if not make_room(words, base + places[a], heap, heap_meta):
-                        return HEAP_FULL
-            elif functions[a] >= MIN and arguments[a, row] != 0:
-                if not bag_room(words, base + places[a], sign[row], heap, heap_meta):
-                    return HEAP_FULL
+        if bags:
+            if not _room_in_bags(row, step, columns, arguments, functions, places, words, base, heap, heap_meta):
+                cursor[ROW] = row
+                return HEAP_FULL
         if not in_touched[group]:
             in_touched[group] = True
             touched[cursor[TOUCHED]] = group
             cursor[TOUCHED] += 1
-        step = np.int64(sign[row])
-        if counts[group] == 0:
+        there = counts[group]
+        counts[group] = there + step
+        if there == 0:
             meta[ZERO] -= 1
-        counts[group] += step
-        if counts[group] == 0:
+        if there + step == 0:
             meta[ZERO] += 1
         for a in range(aggregates):
-            if functions[a] == COUNT_ALL and not distinct[a]:
+            function = functions[a]
+            if function == COUNT_ALL:
                 continue
-            identifier = arguments[a, row]
+            identifier = values[arguments[a], row]
             if distinct[a] and identifier != 0:
-                d_scratch[0, 0] = a
-                d_scratch[1, 0] = group
-                d_scratch[2, 0] = identities[a, row]
-                d_hashed = hash_row(d_scratch, 0, 3)
-                entry = find(d_table, d_mask, d_keys, 3, d_scratch, 0, d_hashed)
-                if entry < 0:
-                    entry = add(d_table, d_mask, d_keys, 3, d_scratch, 0, d_hashed, d_counts, d_free, d_meta)
-                before = d_counts[entry]
-                d_counts[entry] += step
-                if before == 0:
-                    d_meta[ZERO] -= 1
-                if d_counts[entry] == 0:
-                    d_meta[ZERO] += 1
-                if (before == 0) == (d_counts[entry] == 0):
+                term = columns[arguments[a], row]
+                if _repeats(a, group, term, step, d_scratch, d_table, d_keys, d_counts, d_free, d_meta):
                     continue
             at = base + places[a]
-            if functions[a] <= COUNT:
+            if function <= COUNT:
                 if identifier != 0:
                     words[at] += step
-            elif functions[a] <= AVG:
+            elif function <= AVG:
                 if (identifier >> 60) == -1:
                     ok = _take_odd(
-                        words, at, apart, (group * aggregates + a) * 2, identifier & ((np.int64(1) << 60) - 1), step,
+                        words, at, apart, (group * aggregates + a) * 2, identifier & _PROVISIONAL_INDEX, step,
                         odd_kind, odd_words, odd_real,
                     )  # fmt: skip
                 else:
                     ok = _take_number(words, at, identifier, step)
                 if not ok:
                     return OVERFLOW
-            elif functions[a] == CONCAT:
-                if identifier != 0:
-                    if not run_put(words, at, step, identifier, heap, texts, spans):
-                        return NOT_THERE
-                    words[at + _CLEAN] = 0
             elif identifier != 0:
-                bag_put(words, at, step, identifier, heap, functions[a] == MAX, texts, spans)
-        cursor[ROW] = row + 1
-    return DONE
+                term = columns[arguments[a], row]
+                if function < CONCAT:
+                    bag_put(words, at, step, term, heap, function == MAX, texts, spans)
+                elif run_put(words, at, step, term, heap, texts, spans):
+                    words[at + _CLEAN] = 0
+                else:
+                    return NOT_THERE
+        row += 1
+
+
+@jit_flat
+def holds_hashed(values, arguments, functions):
+    """Is any argument of SUM or AVG a literal that only the dictionary knows?"""
+    for a in range(len(functions)):
+        if functions[a] == SUM or functions[a] == AVG:
+            found = False
+            for row in range(values.shape[1]):
+                tag = values[arguments[a], row] >> 60
+                found |= (tag == TAG_LITERAL) | (tag == TAG_OVERFLOW)
+            if found:
+                return True
+    return False

@@ -13,6 +13,8 @@ from cqels_py.kernels.jit import jit, jit_inline
 
 POWERS = np.array([10**digits for digits in range(19)], np.int64)
 REAL_POWERS = np.array([10.0**digits for digits in range(23)])
+_SIZES = np.array([10**digits for digits in range(19)], np.uint64)
+"""The same as unsigned numbers: their indexes and quotients need no care for signs."""
 
 MAX_SCALE = 18
 """Fraction digits that intermediate results may have."""
@@ -23,6 +25,10 @@ QUOTIENT_DIGITS = 16
 
 LIMIT = 1 << 62
 """Intermediate results stay below this in size: sums of two then cannot overflow."""
+_DIVISORS = np.array([LIMIT // 10**digits for digits in range(19)], np.uint64)
+"""By fraction digits: the largest divisor whose remainders times 10**digits stay below LIMIT."""
+_ONE, _TEN, _FIFTEEN = np.uint64(1), np.uint64(10), np.uint64(QUOTIENT_DIGITS - 1)
+_TO_THE_8TH, _LARGEST_QUOTIENT = np.uint64(10**8), np.uint64(10**QUOTIENT_DIGITS)
 _ID_LIMIT = 1 << 55
 _EXACT = 1 << 53
 _LARGEST_COUNT = 1 << 59
@@ -220,6 +226,43 @@ def decimal_quotient(hi, lo, scale, count):
         quotient += 1
     quotient, scale = trim(quotient, scale)
     return (-quotient if negative else quotient), scale, scale <= MAX_SCALE and quotient < LIMIT
+
+
+@jit_inline
+def short_quotient(value, scale, count):
+    """The decimal value / 10**scale (below LIMIT in size) divided by a positive count, as `decimal_quotient` has it.
+
+    ok is False where more than two divisions of 64 bits are needed, as well as where that one's is.
+    """
+    size = np.uint64(-value if value < 0 else value)
+    divisor = np.uint64(count)
+    quotient = size // divisor
+    rest = size - quotient * divisor
+    if quotient >= _LARGEST_QUOTIENT:
+        return np.int64(0), np.int64(0), False
+    digits = _ONE - _ONE
+    if rest != 0:
+        if quotient == 0:
+            return np.int64(0), np.int64(0), False
+        while quotient < _SIZES[_FIFTEEN - digits]:
+            digits += _ONE
+        if divisor > _DIVISORS[digits]:
+            return np.int64(0), np.int64(0), False
+        rest *= _SIZES[digits]
+        more = rest // divisor
+        rest -= more * divisor
+        quotient = quotient * _SIZES[digits] + more
+        beyond_half = rest + rest
+        quotient += np.uint64(beyond_half > divisor or (beyond_half == divisor and (quotient & _ONE) == _ONE))
+    scale += np.int64(digits)
+    if rest == 0 and scale >= 8 and quotient % _TO_THE_8TH == 0:
+        quotient = quotient // _TO_THE_8TH
+        scale -= 8
+    while scale > 0 and quotient % _TEN == 0:
+        quotient = quotient // _TEN
+        scale -= 1
+    unscaled = np.int64(quotient)
+    return (-unscaled if value < 0 else unscaled), scale, scale <= MAX_SCALE
 
 
 @jit_inline

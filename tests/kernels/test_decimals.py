@@ -101,6 +101,29 @@ def test_a_quotient_is_rounded_half_to_even(value: int, scale: int, count: int) 
         assert digits == 0 or unscaled % 10 != 0, "no trailing zeros"
 
 
+@given(NARROW, st.integers(0, 15), st.integers(1, 1 << 59))
+@example(10**15 * 2 + 1, 0, 2)
+@example((10**16 - 1) * 10 + 5, 1, 1)
+@example(10**16 - 1, 0, 1)
+@example(10**16, 0, 1)
+@example(-(10**18), 15, 7)
+@example(999_999_999_999_999_999, 0, 100)
+@example(0, 5, 7)
+@example(2, 0, 3)
+def test_the_short_way_to_a_quotient_has_the_same_end(value: int, scale: int, count: int) -> None:
+    found = decimals.short_quotient(np.int64(value), np.int64(scale), np.int64(count))
+    if found[2]:
+        assert found == decimals.decimal_quotient(*split(value), np.int64(scale), np.int64(count))
+
+
+@given(st.integers(10**6, 10**12), st.integers(0, 6), st.integers(1, 4000))
+def test_averages_of_readings_go_the_short_way(value: int, scale: int, count: int) -> None:
+    if value >= count:
+        found = decimals.short_quotient(np.int64(value), np.int64(scale), np.int64(count))
+        assert found[2]
+        assert found == decimals.decimal_quotient(*split(value), np.int64(scale), np.int64(count))
+
+
 def test_a_quotient_too_large_is_refused() -> None:
     for value in (1 << 126, -(1 << 126), 1 << 64):
         assert not decimals.decimal_quotient(*split(value), np.int64(0), np.int64(1))[2]

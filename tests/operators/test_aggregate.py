@@ -208,6 +208,27 @@ def test_state_follows_the_groups_that_are_alive() -> None:
     assert sizes[-1] == sizes[200]
 
 
+@pytest.mark.parametrize("distinct", BOTH)
+@pytest.mark.parametrize("at_a_tick", [1, 7, 100])
+def test_one_batch_may_bring_any_number_of_groups(at_a_tick: int, distinct: bool) -> None:
+    """Each group comes and goes, always a hundred at a time: the index grows within the batch, and only that far."""
+    terms = Terms()
+    operator = GroupBy([1], [Aggregate("COUNT", 0, distinct), Aggregate("MAX", 0)], terms.values)
+    (one,) = terms.ids([typed("1", "integer")])
+    events, expected = [], {}
+    for group in range(1, 1001):
+        tick = group // at_a_tick
+        if group > 100:
+            events.append((tick, -1, (one, group - 100)))
+            expected[(tick, group - 100)] = -1
+        events.append((tick, 1, (one, group)))
+        expected[(tick, group)] = 1
+    found = changes(operator.process(ANY_TICK, [[delta(events, 2)]]))
+    assert {(tick, row[0]): n for tick, rows in found.items() for row, n in rows.items()} == expected
+    assert {row[1:] for rows in found.values() for row in rows} == {(one, one)}
+    assert operator.index.capacity <= 512
+
+
 class CountedTexts(DictionaryValues):
     """Counts the texts that are built."""
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
+from cqels_py.dictionary.layout import TAG_LITERAL, TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import aggregate as kernel
@@ -100,10 +101,12 @@ class GroupBy:
 
     def __init__(self, keys: Sequence[int], aggregates: Sequence[Aggregate], values: TermValues) -> None:
         self._keys = np.array(keys, np.int64)
+        self._keys_first = list(keys) == list(range(len(keys)))
         self._aggregates = tuple(aggregates)
         self._values = values
         self.index = KeyTable(len(keys))
         self._functions = np.array([FUNCTIONS[a.function] for a in aggregates], np.int64)
+        self._arguments = np.array([a.argument or 0 for a in aggregates], np.int64)
         self._distinct = np.array([a.distinct for a in aggregates], np.bool_)
         sizes = [_WORDS[FUNCTIONS[a.function]] for a in aggregates]
         self._places = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64) if sizes else np.zeros(0, np.int64)
@@ -129,6 +132,11 @@ class GroupBy:
         self._shown = np.concatenate([self._shown, np.zeros(groups - len(self._shown), np.bool_)])
         self._in_touched = np.concatenate([self._in_touched, np.zeros(groups - len(self._in_touched), np.bool_)])
 
+    def make_room(self, groups: int) -> None:
+        """Room for so many new groups; no group may wait for delivery."""
+        if self.index.ensure(groups):
+            self._grow_groups()
+
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         if ticks.first and len(self._keys) == 0:
             yield self._open_single_group()
@@ -140,47 +148,31 @@ class GroupBy:
         index = self.index
         kernel.open_group(index.table, index.counts, index.meta, self._scratch, index.free)
         run = _Run(self, 0)
-        run.cursor[kernel.TICK] = 0
-        run.touched[0] = 0
-        run.cursor[kernel.TOUCHED] = 1
-        run.finish()
+        run.open()
         return run.output()
-
-    def _arguments(self, columns: Ids) -> tuple[Ids, Ids, OddNumbers]:
-        """The aggregates' argument columns, as terms and by value: what hashed literals are to SUM and AVG."""
-        arguments = np.zeros((len(self._aggregates), columns.shape[1]), np.int64)
-        hashed: list[tuple[int, npt.NDArray[np.bool_]]] = []
-        for a, aggregate in enumerate(self._aggregates):
-            if aggregate.argument is None:
-                continue
-            arguments[a] = columns[aggregate.argument]
-            if aggregate.function in ("SUM", "AVG"):
-                tag = (arguments[a] >> 60) & 15
-                odd = (tag == 2) | (tag == 4)
-                if odd.any():
-                    hashed.append((a, odd))
-        if not hashed:
-            return arguments, arguments, _NO_ODD
-        unique = np.unique(np.concatenate([arguments[a][odd] for a, odd in hashed]))
-        numbers = self._values.numbers(unique)
-        replacement = np.where(numbers.ids != 0, numbers.ids, kernel.PROVISIONAL | np.arange(len(unique)))
-        values = arguments.copy()
-        for a, odd in hashed:
-            values[a][odd] = replacement[np.searchsorted(unique, arguments[a][odd])]
-        return arguments, values, numbers
 
     def _chunk(self, delta: Delta) -> Delta:
         columns = delta.columns
-        rows = len(delta)
-        if self.index.ensure(rows):
-            self._grow_groups()
         if self._distinct.any():
-            self._distinct_values.ensure(rows * len(self._aggregates))
-        identities, arguments, odd = self._arguments(columns)
-        run = _Run(self, rows)
-        run.take(delta, np.ascontiguousarray(columns[self._keys]), arguments, identities, odd)
-        run.finish()
+            self._distinct_values.ensure(len(delta) * len(self._aggregates))
+        values, odd = self._values_of(columns)
+        run = _Run(self, len(delta))
+        run.take(delta, columns if self._keys_first else np.ascontiguousarray(columns[self._keys]), values, odd)
         return run.output()
+
+    def _values_of(self, columns: Ids) -> tuple[Ids, OddNumbers]:
+        """The columns with what hashed literals are to SUM and AVG in the place of these."""
+        if not kernel.holds_hashed(columns, self._arguments, self._functions):
+            return columns, _NO_ODD
+        summed = np.unique(self._arguments[(self._functions == kernel.SUM) | (self._functions == kernel.AVG)])
+        values = columns.copy()
+        terms = values[summed]
+        hashed = np.isin((terms >> TAG_SHIFT) & 15, (TAG_LITERAL, TAG_OVERFLOW))
+        different, place = np.unique(terms[hashed], return_inverse=True)
+        numbers = self._values.numbers(different)
+        terms[hashed] = np.where(numbers.ids != 0, numbers.ids, kernel.PROVISIONAL | np.arange(len(different)))[place]
+        values[summed] = terms
+        return values, numbers
 
     def live_ids(self) -> Iterable[Ids]:
         return (self.index.live_ids(), self._last, self._heap, self._distinct_values.live_ids())
@@ -210,41 +202,44 @@ class _Run:
         self._fresh = np.empty(n, np.int64)
         self._joined = np.empty(max(64, rows), np.int64)
 
-    def take(self, delta: Delta, key_columns: Ids, arguments: Ids, identities: Ids, odd: OddNumbers) -> None:
-        of, index, values = self._of, self._of.index, self._of._distinct_values
-        self.cursor[kernel.TICK] = delta.tick[0]
+    def open(self) -> None:
+        """The single group, before any mapping."""
+        of, index = self._of, self._of.index
+        self.cursor[kernel.TICK] = 0
+        self.touched[0] = 0
+        self.cursor[kernel.TOUCHED] = 1
+        kernel.finish_tick(
+            self.cursor, 0, index.keys, index.counts, index.meta, of._functions, of._places, of._words,
+            of._group_words, of._apart, of._heap, of._last, of._shown, self.touched, of._in_touched, self._tick, self._sign,
+            self._out, self._late, self._late_real, self._fresh, self._joined,
+        )  # fmt: skip
+
+    def take(self, delta: Delta, key_columns: Ids, values: Ids, odd: OddNumbers) -> None:
+        of, index, terms = self._of, self._of.index, self._of._distinct_values
+        self.cursor[kernel.TICK] = -1
         texts, spans = of._values.texts()
         while True:
             status = kernel.take(
-                delta.tick, delta.sign, key_columns, arguments, identities, self.cursor, len(of._keys), index.table, index.mask,
-                index.keys, index.counts, index.free, index.meta, of._functions, of._places, of._words, of._group_words,
-                of._apart, of._heap, of._heap_meta, texts, spans, of._distinct, values.table, values.keys, values.counts,
-                values.free, values.meta, of._scratch, odd.kind, odd.words, odd.real, of._last, of._shown, self.touched,
-                of._in_touched, self._tick, self._sign, self._out, self._late, self._late_real, self._fresh,
+                delta.tick, delta.sign, key_columns, delta.columns, values, of._arguments, self.cursor, len(of._keys),
+                index.table, index.keys, index.counts, index.free, index.meta, of._functions, of._places, of._words,
+                of._group_words, of._apart, of._heap, of._heap_meta, texts, spans, of._distinct, terms.table, terms.keys,
+                terms.counts, terms.free, terms.meta, of._scratch, odd.kind, odd.words, odd.real, of._last, of._shown,
+                self.touched, of._in_touched, self._tick, self._sign, self._out, self._late, self._late_real, self._fresh,
                 self._joined,
             )  # fmt: skip
             if status == kernel.HEAP_FULL:
                 of._heap = np.concatenate([of._heap, np.zeros_like(of._heap)])
             elif status == kernel.JOINED_FULL:
-                self._grow_joined()
+                self._joined = np.concatenate([self._joined, np.empty_like(self._joined)])
+            elif status == kernel.INDEX_FULL:
+                row = int(self.cursor[kernel.ROW])
+                of.make_room(int(np.searchsorted(delta.tick, delta.tick[row], side="right")) - row)
             elif status == kernel.OVERFLOW:
                 raise RunError("a sum does not fit 128 bits: the numbers are too large to be added exactly")
             elif status == kernel.NOT_THERE:
                 raise AssertionError("a mapping was withdrawn from a group that does not exist")
             else:
                 return
-
-    def finish(self) -> None:
-        of, index = self._of, self._of.index
-        while not kernel.finish_tick(
-            self.cursor, len(of._keys), index.keys, index.counts, index.meta, of._functions, of._places, of._words,
-            of._group_words, of._apart, of._heap, of._last, of._shown, self.touched, of._in_touched, self._tick, self._sign,
-            self._out, self._late, self._late_real, self._fresh, self._joined,
-        ):  # fmt: skip
-            self._grow_joined()
-
-    def _grow_joined(self) -> None:
-        self._joined = np.concatenate([self._joined, np.empty_like(self._joined)])
 
     def output(self) -> Delta:
         made = int(self.cursor[kernel.OUT])
