@@ -11,7 +11,8 @@ inputs' changes are taken in by key, with what stood there before them in a snap
 added to the groups of the key's rows, and nothing is done where there is none.
 
 By key:   `key_words`: HEAD its first row + 1, SNAP its snapshot + 1, a counter for each input, accumulators; `key_apart`
-By row:   `row_words`: GROUP, NEXT and PREVIOUS of its key's rows, + 1, COUNTER, accumulators; `row_apart`
+By row:   `row_words`: GROUP + 1, 0 until it first has results, NEXT and PREVIOUS of its key's rows, + 1, COUNTER, accumulators;
+          `row_apart`
 By group: as in kernels/aggregate.py; a COUNT is a sum of ones. `live`: the group's rows that have results
 `kinds`, `ports`, `local`, `local_apart`: by aggregate, what it needs, the input of its argument, and where its accumulator is there
 """
@@ -46,14 +47,14 @@ from cqels_py.kernels.aggregate import (
 from cqels_py.kernels.decimals import exact_product, negate128, sum128
 from cqels_py.kernels.heaps import _GONE, _SIZE, bag_clear, bag_first, bag_put, bag_room
 from cqels_py.kernels.jit import jit, jit_flat, jit_inline
-from cqels_py.kernels.key_table import ZERO, add, find, hash_row
+from cqels_py.kernels.key_table import FREE, USED, ZERO, add, find, hash_row
 from cqels_py.kernels.prefetch import prefetch
 
 # What an aggregate needs of its argument: nothing, whether it is bound, its number, the term.
 ROWS, BOUND, NUMBER, TERM = range(4)
 
 # Why a run stopped.
-DONE, HEAP_FULL, OVERFLOW, NOT_THERE, SNAPS_FULL, OUT_FULL, TOO_MANY = range(7)
+DONE, HEAP_FULL, OVERFLOW, NOT_THERE, SNAPS_FULL, OUT_FULL, TOO_MANY, GROUPS_FULL = range(8)
 
 # cursor, after the fields of kernels/aggregate.py; VISITED counts the rows whose groups a change was added to.
 SNAPS = CURSOR_FIELDS
@@ -286,10 +287,36 @@ def _swap(words, at, before, after, heap, largest, texts, spans):
 
 
 @jit_inline
+def _group_of(
+    row, row_words, row_at, row_keys, row_width, group_columns, group_key, table, keys, counts, free, meta, shown, live
+):  # fmt: skip
+    """The group of a row that has results, which is new if need be; -1 if there is no room for it."""
+    group = row_words[row_at + GROUP] - 1
+    if group >= 0:
+        return group
+    n_keys = len(group_columns)
+    mask = np.int64(len(table) - 1)
+    for c in range(n_keys):
+        group_key[c, 0] = row_keys[row * row_width + group_columns[c]]
+    hashed = hash_row(group_key, 0, n_keys)
+    group = find(table, mask, keys, n_keys, group_key, 0, hashed)
+    if group < 0:
+        if meta[FREE] == 0 and meta[USED] == len(counts):
+            return np.int64(-1)
+        group = add(table, mask, keys, n_keys, group_key, 0, hashed, counts, free, meta)
+        shown[group] = False
+        live[group] = 0
+    _count(counts, group, np.int64(1), meta)
+    row_words[row_at + GROUP] = group + 1
+    return group
+
+
+@jit_inline
 def _flush_key(
     snap, cursor, n_ports, carrier, kinds, ports, local, local_apart, functions, places, group_words, words, apart, live,
     key_size, key_words, key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart, snap_key, snap_words, snap_apart,
-    change, change_apart, touched, in_touched, heap, heap_meta, texts, spans,
+    change, change_apart, touched, in_touched, heap, heap_meta, texts, spans, row_keys, row_width, group_columns, group_key,
+    g_table, g_keys, g_counts, g_free, g_meta, shown,
 ):  # fmt: skip
     """Add what the inputs beside the carrier changed at this tick to the groups of a key's rows. Resumable at a row."""
     aggregates = len(functions)
@@ -336,7 +363,13 @@ def _flush_key(
     while following > 0:
         row = following - 1
         row_at = row * row_size
-        group = row_words[row_at + GROUP]
+        group = _group_of(
+            row, row_words, row_at, row_keys, row_width, group_columns, group_key, g_table, g_keys, g_counts, g_free, g_meta, shown,
+            live,
+        )  # fmt: skip
+        if group < 0:
+            cursor[NEXT_ROW] = following
+            return GROUPS_FULL
         base = group * group_words
         n = row_words[row_at + COUNTER]
         if _times(max(after, before), n) < 0:
@@ -410,7 +443,7 @@ def step(
     """
     aggregates = len(functions)
     n_keys = len(group_columns)
-    k_mask, r_mask, g_mask = np.int64(len(k_table) - 1), np.int64(len(r_table) - 1), np.int64(len(g_table) - 1)
+    k_mask, r_mask = np.int64(len(k_table) - 1), np.int64(len(r_table) - 1)
     while True:
         position = cursor[ROW]
         ended = position == len(order)
@@ -420,6 +453,7 @@ def step(
                     cursor[FLUSHED], cursor, n_ports, carrier, kinds, ports, local, local_apart, functions, places, group_words,
                     words, apart, live, key_size, key_words, key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart,
                     snap_key, snap_words, snap_apart, change, change_apart, touched, in_touched, heap, heap_meta, texts, spans,
+                    r_keys, row_width, group_columns, group_key, g_table, g_keys, g_counts, g_free, g_meta, shown,
                 )  # fmt: skip
                 if status != DONE:
                     return status
@@ -503,24 +537,21 @@ def step(
                 entry = add(r_table, r_mask, r_keys, row_width, columns, row, hashed, r_counts, r_free, r_meta)
         row_at = entry * row_size
         born = row_words[row_at + COUNTER] == 0
-        if born:
-            if way < 0:
-                return NOT_THERE
-            for c in range(n_keys):
-                group_key[c, 0] = columns[group_columns[c], row]
-            hashed = hash_row(group_key, 0, n_keys)
-            group = find(g_table, g_mask, g_keys, n_keys, group_key, 0, hashed)
-            if group < 0:
-                group = add(g_table, g_mask, g_keys, n_keys, group_key, 0, hashed, g_counts, g_free, g_meta)
-                shown[group] = False
-                live[group] = 0
-            row_words[row_at + GROUP] = group
-        group = row_words[row_at + GROUP]
-        base = group * group_words
-        dies = row_words[row_at + COUNTER] + way == 0
+        if born and way < 0:
+            return NOT_THERE
         others = _others(key_words, key_at, n_ports, carrier)
         if others < 0 or _times(others, row_words[row_at + COUNTER] + 1) < 0:
             return TOO_MANY
+        group = row_words[row_at + GROUP] - 1
+        if others > 0:
+            group = _group_of(
+                entry, row_words, row_at, r_keys, row_width, group_columns, group_key, g_table, g_keys, g_counts, g_free, g_meta,
+                shown, live,
+            )  # fmt: skip
+            if group < 0:
+                return GROUPS_FULL
+        base = group * group_words
+        dies = row_words[row_at + COUNTER] + way == 0
         for a in range(aggregates):
             if kinds[a] != TERM:
                 continue
@@ -543,7 +574,6 @@ def step(
         if row_width > key_width and (born or dies):
             _count(r_counts, entry, way, r_meta)
         if born:
-            _count(g_counts, group, np.int64(1), g_meta)
             first = key_words[key_at + HEAD]
             row_words[row_at + PREVIOUS] = 0
             row_words[row_at + NEXT] = first
@@ -611,7 +641,9 @@ def step(
                 if not _countable(words, at, functions[a]):
                     return TOO_MANY
         if dies:
-            _count(g_counts, group, np.int64(-1), g_meta)
+            if group >= 0:
+                _count(g_counts, group, np.int64(-1), g_meta)
+                row_words[row_at + GROUP] = 0
             previous, following = row_words[row_at + PREVIOUS], row_words[row_at + NEXT]
             if previous > 0:
                 row_words[(previous - 1) * row_size + NEXT] = following

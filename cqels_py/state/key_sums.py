@@ -12,11 +12,13 @@ from cqels_py.batches.elements import Ids
 from cqels_py.kernels.aggregate import EXTREME_WORDS, MIN, SUM_WORDS
 from cqels_py.kernels.factorised import BOUND, COUNTERS, NUMBER, ROW_WORDS, TERM
 from cqels_py.kernels.heaps import BAG_WORDS
+from cqels_py.kernels.key_table import ZERO
 from cqels_py.kernels.ring_index import RING_FIELDS, RING_TOP
 from cqels_py.state.key_table import KeyTable
 
 _WORDS = {BOUND: 1, NUMBER: SUM_WORDS, TERM: BAG_WORDS}
 _APART = 2
+_MORE = 16
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Flags = npt.NDArray[np.bool_]
@@ -73,13 +75,22 @@ class KeySums:
         self.key_apart_size, self.row_apart_size = apart
 
     def ensure(self, keys: int, rows: int) -> None:
-        """Room for as many new keys, and as many new rows and groups."""
+        """Room for as many new keys and rows."""
         if self.keys.ensure(keys):
             self._grow_keys()
         if not self._row_is_key and self.rows.ensure(rows):
             self._grow_rows()
-        if self.groups.ensure(rows):
+
+    def more_groups(self, touched: int) -> None:
+        """Room for new groups. Those that wait for delivery, `touched` of them, stay whatever they hold."""
+        waiting, counts, meta = self.touched[:touched], self.groups.counts, self.groups.meta
+        without_rows = int(np.count_nonzero(counts[waiting] == 0))
+        counts[waiting] += 1
+        meta[ZERO] -= without_rows
+        if self.groups.ensure(max(_MORE, self.groups.entries // 4)):
             self._grow_groups()
+        self.groups.counts[waiting] -= 1
+        meta[ZERO] += without_rows
 
     def _grow_keys(self) -> None:
         keys = self.keys.capacity
@@ -102,6 +113,11 @@ class KeySums:
         self.shown = _longer(self.shown, groups)
         self.touched = _longer(self.touched, groups)
         self.in_touched = _longer(self.in_touched, groups)
+
+    @property
+    def row_keys(self) -> Ids:
+        """The ids of rows."""
+        return self.keys.keys if self._row_is_key else self.rows.keys
 
     def grow_snaps(self) -> None:
         """More keys at one tick."""

@@ -6,13 +6,17 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+import numpy as np
 import pytest
 
 from cqels_py.algebra.nodes import AggregateCall, VariableRef
+from cqels_py.errors import RunError
+from cqels_py.event_time.clock import Ticks
 from cqels_py.operators.r2r.factorised import FactorisedGroupBy, JoinedAggregate, JoinedInput
 from tests import naive_aggregates
-from tests.operators.deltas import Live, Port, Row, assert_follows, random_steps
-from tests.operators.test_aggregate import POOLS, Terms, V, bound_value, seen
+from tests.operators.deltas import Live, Port, Row, assert_follows, changes, delta, random_steps
+from tests.operators.plain_dictionary import typed
+from tests.operators.test_aggregate import ANY_TICK, POOLS, Terms, V, bound_value, seen
 
 EVERY = ("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE")
 
@@ -100,3 +104,141 @@ def test_every_tick_has_the_groups_difference(name: str, pool: str) -> None:
     assert_follows(
         operator, widths, steps, lambda live: case.answer(live, aggregates, terms), chunk=seed % 4, view=view
     )
+
+
+INTEGER = "integer"
+BY_VARIABLE = CASES["by a variable of one input"]
+
+
+def numbers(terms: Terms, *values: int) -> list[int]:
+    return terms.ids([typed(str(value), INTEGER) for value in values])
+
+
+def value(terms: Terms, identifier: int) -> str:
+    return str(terms.term(identifier))
+
+
+def test_rows_whose_aggregates_do_not_change_are_not_visited() -> None:
+    """The work of an arrival is the same at selectivity 1 and 100."""
+    visits = {}
+    for selectivity in (1, 100):
+        terms = Terms()
+        operator = BY_VARIABLE.operator([JoinedAggregate("MIN", 1, 1)], terms)
+        least, *larger = numbers(terms, *range(selectivity + 300))
+        left = [(0, 1, (7, 1000 + group, 0)) for group in range(selectivity)]
+        right = [(0, 1, (7, number)) for number in (least, *larger[: selectivity - 1])]
+        list(operator.process(ANY_TICK, [[delta(left, 3)], [delta(right, 2)]]))
+        before = operator.visited
+        # Rows of either side come and go, the least number stays.
+        coming = [(2 * n, 1, (7, larger[-1 - n])) for n in range(100)]
+        going = [(2 * n + 1, -1, (7, larger[-1 - n])) for n in range(100)]
+        list(operator.process(ANY_TICK, [[], [delta(sorted([*coming, *going]), 2)]]))
+        assert operator.visited == before
+        changing = [(n, 1 - 2 * (n % 2), (7, 2000 + n // 2, 0)) for n in range(200)]
+        list(operator.process(ANY_TICK, [[delta(changing, 3)], []]))
+        visits[selectivity] = operator.visited - before
+    assert visits[1] == visits[100] == 200
+
+
+@pytest.mark.parametrize("changed", [1, 20])
+def test_a_sum_is_added_once_a_tick_to_each_row_of_its_key(changed: int) -> None:
+    terms = Terms()
+    operator = BY_VARIABLE.operator([JoinedAggregate("SUM", 1, 1)], terms)
+    (one,) = numbers(terms, 1)
+    # Thirty mappings of three groups are three rows.
+    left = [(0, 1, (key, 1000 + n % 3, 0)) for key in (7, 8) for n in range(30)]
+    list(operator.process(ANY_TICK, [[delta(left, 3)], []]))
+    before = operator.visited
+    found = changes(operator.process(ANY_TICK, [[], [delta([(0, 1, (7, one))] * changed, 2)]]))
+    assert operator.visited - before == 3
+    assert {value(terms, row[1]) for row in found[0]} == {str(10 * changed)}  # type: ignore[arg-type]
+
+
+def test_counts_and_sums_are_exact_beyond_64_bits() -> None:
+    terms = Terms()
+    case = Case(6, 1, 0, ())
+    aggregates = [JoinedAggregate("COUNT(*)"), JoinedAggregate("SUM", 5, 1), JoinedAggregate("COUNT", 2, 1)]
+    operator = case.operator(aggregates, terms)
+    (large,) = numbers(terms, 36028797018963967)
+    key = (7,)
+    ports = [[delta([(0, 1, (*key, large))] * 1000, 2)] for _ in range(6)]
+    (found,) = changes(operator.process(ANY_TICK, ports)).values()
+    ((row, _),) = found.items()
+    count = 1000**6
+    assert [value(terms, i) for i in row] == [str(count), str(36028797018963967 * count), str(count)]  # type: ignore[arg-type]
+    gone = [[delta([(0, -1, (*key, large))] * 999, 2)] for _ in range(6)]
+    (found,) = changes(operator.process(ANY_TICK, gone)).values()
+    ((row, _),) = ((row, n) for row, n in found.items() if n > 0)
+    assert [value(terms, i) for i in row] == ["1", "36028797018963967", "1"]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("function", ["COUNT(*)", "AVG"])
+def test_more_results_than_can_be_counted_stop_the_query(function: str) -> None:
+    terms = Terms()
+    (one,) = numbers(terms, 1)
+    inputs = 7 if function == "COUNT(*)" else 6
+    aggregate = JoinedAggregate(function) if function == "COUNT(*)" else JoinedAggregate(function, 1, 1)
+    operator = Case(inputs, 1, 0, ()).operator([aggregate], terms)
+    with pytest.raises(RunError, match="more results than an aggregate can count"):
+        list(operator.process(ANY_TICK, [[delta([(0, 1, (7, one))] * 1000, 2)] for _ in range(inputs)]))
+
+
+def test_a_sum_beyond_128_bits_stops_the_query() -> None:
+    terms = Terms()
+    (large,) = numbers(terms, 2**120)
+    operator = BY_VARIABLE.operator([JoinedAggregate("SUM", 1, 1)], terms)
+    with pytest.raises(RunError, match="does not fit 128 bits"):
+        list(operator.process(ANY_TICK, [[delta([(0, 1, (7, 8, 0))] * 200, 3)], [delta([(0, 1, (7, large))], 2)]]))
+
+
+@pytest.mark.parametrize("port", [0, 1])
+def test_what_was_never_there_cannot_be_withdrawn(port: int) -> None:
+    operator = BY_VARIABLE.operator([JoinedAggregate("COUNT(*)")], Terms())
+    inputs = [[delta([(0, -1, (7,) * width)], width)] if port == p else [] for p, width in enumerate((3, 2))]
+    with pytest.raises(AssertionError, match="withdrawn"):
+        list(operator.process(ANY_TICK, inputs))
+
+
+def test_the_single_group_is_there_from_the_first_tick_on() -> None:
+    terms = Terms()
+    aggregates = [JoinedAggregate("COUNT(*)"), JoinedAggregate("SUM", 1, 1), JoinedAggregate("MIN", 1, 1)]
+    operator = CASES["as one group"].operator(aggregates, terms)
+    zero, one, five = numbers(terms, 0, 1, 5)
+    first = Ticks(np.zeros(3, np.int64), first=True)
+    found = changes(operator.process(first, [[delta([(2, 1, (7, zero))], 2)], [delta([(1, 1, (7, five))], 2)]]))
+    assert found == {0: {(zero, zero, 0): 1}, 2: {(zero, zero, 0): -1, (one, five, five): 1}}
+
+
+def test_huge_doubles_leave_nothing_behind() -> None:
+    """Nor does what they are multiplied by."""
+    terms = Terms()
+    tenth, huge, whole = terms.ids([typed(text, "double") for text in ("1E-1", "1.0E300", "4")])
+    operator = CASES["as one group"].operator([JoinedAggregate("SUM", 1, 1)], terms)
+    right = [(0, 1, (7, tenth)), (1, 1, (7, huge)), (2, -1, (7, huge)), (3, -1, (7, tenth)), (3, 1, (7, whole))]
+    found = changes(operator.process(ANY_TICK, [[delta([(0, 1, (7, tenth))] * 3, 2)], [delta(right, 2)]]))
+    sums = [float(value(terms, row[0])) for bag in found.values() for row, n in bag.items() if n > 0]  # type: ignore[arg-type]
+    assert sums == pytest.approx([0.3, 3e300, 0.3, 12.0])
+
+
+def test_state_follows_the_keys_and_groups_that_are_alive() -> None:
+    """Ever-new keys and groups, thirty mappings each; and many of both at one tick."""
+    terms = Terms()
+    aggregates = [JoinedAggregate("MIN", 1, 1), JoinedAggregate("MAX", 0, 2), JoinedAggregate("AVG", 1, 1)]
+    operator = BY_VARIABLE.operator(aggregates, terms)
+    known = numbers(terms, *range(9_000))
+    sizes = []
+    for turn in range(300):
+        now, then = known[turn * 30 : turn * 30 + 30], known[(turn - 1) * 30 : turn * 30]
+        left = [(0, -1, (turn - 1, n, n)) for n in then] if turn else []
+        right = [(0, -1, (turn - 1, n)) for n in then] if turn else []
+        left += [(0, 1, (turn, n, n)) for n in now]
+        right += [(0, 1, (turn, n)) for n in now]
+        (found,) = changes(operator.process(ANY_TICK, [[delta(left, 3)], [delta(right, 2)]])).values()
+        assert sum(n > 0 for n in found.values()) == 30
+        sizes.append(operator.nbytes)
+    assert sizes[-1] == sizes[150]
+    many = [(0, 1, (10_000 + n, n, n)) for n in known]
+    (found,) = changes(
+        operator.process(ANY_TICK, [[delta(many, 3)], [delta([(0, 1, (k, n)) for _, _, (k, n, _) in many], 2)]])
+    ).values()
+    assert sum(n > 0 for n in found.values()) == 9_000

@@ -75,7 +75,7 @@ class SumsByHand(ByHand):
 
     def step(self, batch: Batch) -> bool:
         done: bool = sums(
-            batch.port, *batch.columns, self.cursor, self._size, self._lines, self._queue, self._ages, self.out_tick,
-            self.out,
+            batch.port, batch.columns[0], batch.columns[1], self.cursor, self._size, self._lines, self._queue, self._ages,
+            self.out_tick, self.out,
         )  # fmt: skip
         return done

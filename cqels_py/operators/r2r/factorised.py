@@ -191,6 +191,8 @@ class _Run:
                 self._of.state.grow_heap()
             elif status == kernel.SNAPS_FULL:
                 self._of.state.grow_snaps()
+            elif status == kernel.GROUPS_FULL:
+                self._of.state.more_groups(int(self.cursor[aggregate.TOUCHED]))
             elif status == kernel.OVERFLOW:
                 raise RunError("a sum does not fit 128 bits: the numbers are too large to be added exactly")
             elif status == kernel.TOO_MANY:
@@ -217,7 +219,7 @@ class _Run:
             self._arguments, self.cursor, len(of._inputs), of._carrier, keys.width, rows.width, of._groups, of._kinds,
             of._ports, s.local, s.local_apart, of._functions, s.places, s.group_words,
             keys.table, keys.keys, keys.counts, keys.free, keys.meta, s.key_size, s.key_words, s.key_apart_size, s.key_apart,
-            rows.table, rows.keys, rows.counts, rows.free, rows.meta, s.row_size, s.row_words, s.row_apart_size, s.row_apart,
+            rows.table, s.row_keys, rows.counts, rows.free, rows.meta, s.row_size, s.row_words, s.row_apart_size, s.row_apart,
             groups.table, groups.keys, groups.counts, groups.free, groups.meta, s.words, s.apart, s.live, s.last, s.shown,
             s.touched, s.in_touched,
             s.snap_key, s.snap_words, s.snap_apart, s.change, s.change_apart, s.group_key, s.heap, s.heap_meta,
