@@ -32,7 +32,7 @@ INSTANTS_A_DAY = 24 * 60 // INSTANT_MINUTES
 FIRST_INSTANT = 1_287_878_400 * SECOND
 """2010-10-24T00:00Z."""
 
-INSTANTS_AT_ONCE = 12
+BLOCK = 12
 SLOT = 8 * 60 // INSTANT_MINUTES
 """Instants within which a station falls silent once at most."""
 
@@ -67,7 +67,7 @@ def batches(world: World, minutes: int, pace: float) -> Iterator[pa.RecordBatch]
     """Without end. Each station reports every `minutes`; the weather runs `pace` times as fast as the clock."""
     fallen = np.zeros(world.stations)
     for block in count():
-        instants = np.arange(block * INSTANTS_AT_ONCE, (block + 1) * INSTANTS_AT_ONCE)
+        instants = np.arange(block * BLOCK, (block + 1) * BLOCK)
         values, fallen = _values(world, instants, pace, fallen)
         yield _rows(world, instants, values, _reports(world, instants, minutes))
 
