@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -58,3 +58,27 @@ def concatenate(parts: Iterable[Delta], width: int) -> Delta:
         np.concatenate([chunk.sign for chunk in chunks]),
         np.concatenate([chunk.columns for chunk in chunks], axis=1),
     )
+
+
+def by_whole_ticks(chunks: Iterable[Delta], width: int, rows: int = 1 << 17) -> Iterator[Delta]:
+    """Chunks of one operator's output as few larger ones of at least `rows` rows (the last one fewer), cut between ticks.
+
+    What is kept at once is bounded by `rows` and by the largest tick, not by the step.
+    """
+    held: list[Delta] = []
+    count, enough = 0, rows
+    for chunk in chunks:
+        held.append(chunk)
+        count += len(chunk)
+        if count < enough:
+            continue
+        together = concatenate(held, width)
+        cut = int(np.searchsorted(together.tick, together.tick[-1]))
+        if cut:
+            yield together.take(np.arange(cut))
+            together = together.take(np.arange(cut, count))
+        held, count = [together], len(together)
+        # A tick larger than that: how often it is put together must not grow with it.
+        enough = max(rows, 2 * count)
+    if count:
+        yield concatenate(held, width)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from cqels_py.batches.delta import Delta, by_whole_ticks
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary.layout import FALSE, TRUE
 from cqels_py.event_time.clock import Ticks
@@ -112,3 +114,18 @@ def test_ask_says_when_its_answer_changes(name: str, seed: int) -> None:
                 wanted[time, -1, (before,)] += 1
             before = answer
         assert found == wanted
+
+
+@pytest.mark.parametrize("rows", [1, 4, 100])
+def test_chunks_are_put_together_by_whole_ticks(rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    tick = np.sort(rng.integers(0, 12, 60)).astype(np.int32)
+    number = np.arange(60)
+    cuts = [0, *sorted(rng.integers(0, 61, 9).tolist()), 60]
+    chunks = [Delta(tick[a:b], np.ones(b - a, np.int8), number[np.newaxis, a:b]) for a, b in pairwise(cuts)]
+    found = list(by_whole_ticks(chunks, 1, rows))
+    assert np.concatenate([delta.columns[0] for delta in found]).tolist() == number.tolist()
+    ends = [(int(before.tick[-1]), int(after.tick[0])) for before, after in pairwise(found)]
+    assert all(last < first for last, first in ends)
+    assert len(found) == (1 if rows == 100 else len(ends) + 1)
+    assert rows == 100 or len(found) > 2

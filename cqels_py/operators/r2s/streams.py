@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta, concatenate
+from cqels_py.batches.delta import Delta, by_whole_ticks, concatenate
 from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch
 from cqels_py.event_time.clock import Ticks
@@ -24,16 +24,14 @@ class Changes:
         self._deletions = deletions
 
     def process(self, ticks: Ticks, chunks: Iterable[Delta]) -> Iterator[ResultBatch]:
-        delta = concatenate(chunks, len(self._variables))
-        if not len(delta):
-            return
-        columns, sign, tick = delta.columns, delta.sign, delta.tick
-        left = kernel.cancel(tick, sign, columns)
-        if not (self._insertions and self._deletions):
-            left = left[sign[left] == (1 if self._insertions else -1)]
-        if len(left):
-            chosen = tick[left]
-            yield ResultBatch(self._variables, ticks.time[chosen], sign[left], tuple(columns[:, left]), chosen)
+        for delta in by_whole_ticks(chunks, len(self._variables)):
+            columns, sign, tick = delta.columns, delta.sign, delta.tick
+            left = kernel.cancel(tick, sign, columns)
+            if not (self._insertions and self._deletions):
+                left = left[sign[left] == (1 if self._insertions else -1)]
+            if len(left):
+                chosen = tick[left]
+                yield ResultBatch(self._variables, ticks.time[chosen], sign[left], tuple(columns[:, left]), chosen)
 
     def live_ids(self) -> Iterable[Ids]:
         return ()
