@@ -8,7 +8,7 @@ until all results of its push are rendered.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -18,7 +18,6 @@ import numpy.typing as npt
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements, slice_elements
 from cqels_py.connectors.ntriples import ELEMENT_BITS
-from cqels_py.connectors.sources import open_source
 from cqels_py.dataflow import Dataflow
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.engine import compile_query
@@ -26,7 +25,7 @@ from cqels_py.plan.nodes import Plan
 from cqels_py.runners.local import LocalRunner, RunningQuery
 from cqels_py.runners.merge import TimeMerge
 from cqels_py.static_sources import load_static_data
-from cqels_py.suites.running import null_sink
+from cqels_py.suites.running import null_sink, sources
 from cqels_py.suites.task import Measured, Task
 
 SHARE_OF_MOST = 0.8
@@ -48,7 +47,7 @@ def measure(task: Task, measured: Measured, *, seconds: float = SECONDS) -> None
     if paced < _FEWEST:
         return
     with ExitStack() as cleanup:
-        plan = compile_query(task.text, source=task.id)
+        plan = compile_query(task.text, source=task.source)
         texts = _Texts(_tail(task, plan, measured.elements - paced))
         target = _Target(task, plan, cleanup)
         target.fill(measured.elements - paced)
@@ -127,16 +126,7 @@ class _Target:
 
 
 def _merged(task: Task, plan: Plan, dictionary: Dictionary) -> TimeMerge:
-    return TimeMerge([_open(task, plan, dictionary, number) for number in range(len(plan.streams))])
-
-
-def _open(task: Task, plan: Plan, dictionary: Dictionary, number: int) -> Iterator[ElementBatch]:
-    return open_source(
-        task.streams[plan.streams[number]],
-        dictionary=dictionary,
-        stream=number,
-        time_predicate=plan.time_predicates[number],
-    )
+    return TimeMerge(sources(task, plan, dictionary))
 
 
 def _tail(task: Task, plan: Plan, skipped: int) -> tuple[ElementBatch, Dictionary]:

@@ -77,7 +77,7 @@ def read_report(path: Path) -> Report:
         settings = Settings(**{each.name: found[each.name] for each in fields(Settings)})
         queries = [_query(each) for each in found["queries"]]
         return Report(settings, str(found["date"]), dict(found["machine"]), dict(found["versions"]), queries)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise UsageError(
             f"--compare {path} is no report of `cqels bench` ({what}); it takes what --json wrote"

@@ -8,11 +8,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
+from cqels_py.batches.elements import ElementBatch
+from cqels_py.batches.rearrange import take_elements
 from cqels_py.batches.results import ResultBatch
 from cqels_py.connectors.sinks import Sink, open_sink
 from cqels_py.connectors.sources import open_source
 from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.engine import Engine, compile_query
+from cqels_py.engine import Engine
 from cqels_py.plan.nodes import Plan
 from cqels_py.runners.local import Statistics
 from cqels_py.runners.merge import TimeMerge
@@ -32,12 +36,16 @@ class Enough(Exception):
 
 
 class Run(Protocol):
-    """A query that is ready. `run` reads the files to their ends; `look` is told after each batch, and may raise Enough."""
+    """A query that is ready.
+
+    `run` reads the files to their ends, or one in `thin` of their elements; `look` is told after each batch, and may raise
+    Enough.
+    """
 
     plan: Plan
     dictionary: Dictionary
 
-    def run(self, take: Take, look: Look) -> Statistics: ...
+    def run(self, take: Take, look: Look, *, thin: int = 1) -> Statistics: ...
 
 
 class LocalRun:
@@ -45,15 +53,19 @@ class LocalRun:
 
     def __init__(self, task: Task, changelog: bool = False) -> None:
         self._engine = Engine()
-        self._query = self._engine.register(task.text, source=task.id, static=[Path(task.static)], changelog=changelog)
-        self._files = {iri: task.streams[iri] for iri in self._query.streams}
+        self._query = self._engine.register(
+            task.text, source=task.source, static=[Path(task.static)], changelog=changelog
+        )
+        self._task = task
         self.plan = self._query.plan
         self.dictionary = self._engine.dictionary
 
-    def run(self, take: Take, look: Look) -> Statistics:
+    def run(self, take: Take, look: Look, *, thin: int = 1) -> Statistics:
         self._query.subscribe_batches(take)
+        files: dict[str, str] = {iri: self._task.streams[iri] for iri in self.plan.streams}
+        thinned = dict(zip(files, sources(self._task, self.plan, self.dictionary, thin), strict=True))
         try:
-            return self._engine.run(self._files, progress=look)
+            return self._engine.run(files if thin == 1 else thinned, progress=look)
         except Enough:
             return self._engine.statistics
 
@@ -67,7 +79,7 @@ class SparkRun:
 
         job, self.plan = prepare(
             task.text,
-            source=task.id,
+            source=task.source,
             state=state,
             partitions=task.partitions or session.sparkContext.defaultParallelism,
             static=[Path(task.static)],
@@ -76,13 +88,12 @@ class SparkRun:
             in_order=True,
         )
         self.dictionary = Dictionary(strict=True)
-        self._files = task.streams
+        self._task = task
         # A check looks at results long after they came.
         self._driver = Driver(session, job, self.plan.variables, self.dictionary, release=not changelog)
 
-    def run(self, take: Take, look: Look) -> Statistics:
-        sources = [self._open(number, iri) for number, iri in enumerate(self.plan.streams)]
-        merged = TimeMerge(sources)
+    def run(self, take: Take, look: Look, *, thin: int = 1) -> Statistics:
+        merged = TimeMerge(sources(self._task, self.plan, self.dictionary, thin))
         try:
             with self.dictionary.holding(merged.live_ids):
                 for batch in self._driver.run(merged, ELEMENTS_A_MICRO_BATCH):
@@ -92,13 +103,19 @@ class SparkRun:
             pass
         return self._driver.statistics
 
-    def _open(self, number: int, iri: str) -> Iterator:  # type: ignore[type-arg]
-        return open_source(
-            self._files[iri],
-            dictionary=self.dictionary,
-            stream=number,
-            time_predicate=self.plan.time_predicates[number],
-        )
+
+def sources(task: Task, plan: Plan, dictionary: Dictionary, thin: int = 1) -> list[Iterator[ElementBatch]]:
+    """The files of the streams that a query reads, in its order: all elements, or one in `thin`."""
+    opened = [
+        open_source(task.streams[iri], dictionary=dictionary, stream=number, time_predicate=predicate)
+        for number, (iri, predicate) in enumerate(zip(plan.streams, plan.time_predicates, strict=True))
+    ]
+    return opened if thin == 1 else [_thinned(batches, thin) for batches in opened]
+
+
+def _thinned(batches: Iterator[ElementBatch], thin: int) -> Iterator[ElementBatch]:
+    for batch in batches:
+        yield take_elements(batch, np.arange(0, len(batch), thin))
 
 
 @contextmanager
@@ -137,8 +154,3 @@ def null_sink(plan: Plan, dictionary: Dictionary) -> Iterator[Sink]:
             variables=plan.variables,
             template=[(triple.subject, triple.predicate, triple.object) for triple in plan.template],
         )
-
-
-def streams_read(task: Task) -> tuple[str, ...]:
-    """The IRIs of the streams that the task's query reads. Raises what is wrong with the query."""
-    return compile_query(task.text, source=task.id).streams

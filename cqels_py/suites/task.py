@@ -26,6 +26,11 @@ class Task:
     partitions: int | None = None
     check: bool = False
 
+    @property
+    def source(self) -> str:
+        """The query's name in messages."""
+        return f"{self.id}.rq"
+
 
 @dataclass(slots=True)
 class Measured:

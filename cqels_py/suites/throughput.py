@@ -18,18 +18,26 @@ if TYPE_CHECKING:
 SAMPLES = 200
 """About so many samples of memory are kept."""
 _SAMPLE_SECONDS = 0.02
+_WARMING_TRIPLES = 50_000
 
 Tell = Callable[[str, int], None]
 
 
 def warm_up(task: Task, session: Session | None) -> None:
-    """Load all kernels that the query needs, on the first elements; a machine's first run compiles them here."""
+    """Load all kernels that the query needs; a machine's first run compiles them here.
+
+    On the first elements, where much is joined, and on a few of the whole time, where things expire.
+    """
 
     def stop(statistics: Statistics) -> None:
         raise Enough
 
-    with ready(task, session) as run, null_sink(run.plan, run.dictionary) as sink:
-        run.run(sink.write, stop)
+    def go_on(statistics: Statistics) -> None:
+        pass
+
+    for look, thin in ((stop, 1), (go_on, task.triples // _WARMING_TRIPLES + 1)):
+        with ready(task, session) as run, null_sink(run.plan, run.dictionary) as sink:
+            run.run(sink.write, look, thin=thin)
 
 
 def measure(task: Task, session: Session | None, tell: Tell) -> Measured:
@@ -49,7 +57,7 @@ def measure(task: Task, session: Session | None, tell: Tell) -> Measured:
         statistics = run.run(take, samples.look)
         sink.close()
         seconds = time.perf_counter() - started
-    samples.look(statistics)
+    samples.take(seconds, statistics.triples)
     if session is None:
         samples.greatest = memory.peak()
     return Measured(
@@ -83,12 +91,15 @@ class _Samples:
 
     def look(self, statistics: Statistics) -> None:
         passed = time.perf_counter() - self._started
-        if passed < self._due:
-            return
+        if passed >= self._due:
+            self.take(passed, statistics.triples)
+
+    def take(self, passed: float, triples: int) -> None:
+        """One now, so many seconds from the start."""
         size = self._size()
         self.greatest = max(self.greatest, size)
-        self.kept.append((round(passed, 4), statistics.triples, round(size, 1)))
-        if len(self.kept) >= SAMPLES:
+        self.kept.append((round(passed, 4), triples, round(size, 1)))
+        if len(self.kept) > SAMPLES:
             self.kept, self._apart = self.kept[::2], 2 * self._apart
         self._due = passed + self._apart
-        self._tell("running", statistics.triples)
+        self._tell("running", triples)
