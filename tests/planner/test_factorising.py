@@ -1,4 +1,4 @@
-"""Plans of aggregates below joins as golden text, which joins stay, and by what their state can be divided."""
+"""Plans of aggregates below joins as golden text, and which joins stay."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 
 from cqels_py.engine import compile_query
 from cqels_py.plan.nodes import ExtendRows, FactorisedGroups, Node, Scan, inputs_of
-from cqels_py.planner.partitioning import division_of
 from tests.planner.test_plans import GOLDEN, plan_text
 
 ONE = "STREAM <urn:one> [RANGE 10s]"
@@ -81,8 +80,3 @@ def test_an_expression_is_computed_in_the_input_that_has_its_variables() -> None
     assert first.keep_ids
     assert isinstance(second.input, Scan)
     assert second.input.keep_ids
-
-
-def test_the_state_is_divided_by_what_is_key_and_group() -> None:
-    assert division_of(compile_query(QUERIES["by-the-key"])).variable == "k"
-    assert division_of(compile_query(QUERIES["by-a-variable-of-one-input"])).variable is None
