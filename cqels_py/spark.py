@@ -8,31 +8,33 @@ answers.writeStream.option("checkpointLocation", …).foreachBatch(…).start()
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cqels_py.dataflow import Dataflow
-from cqels_py.dataflow.ownership import Ownership
+from cqels_py.dataflow.ownership import cell
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.engine import compile_query
 from cqels_py.errors import UnsupportedQuery, UsageError
+from cqels_py.operators.r2s.relay import Relay
 from cqels_py.plan.nodes import Plan, TemplateTriple
-from cqels_py.planner.partitioning import division_of
+from cqels_py.planner.stages import PlannedStage, received_by, reports_at_boundaries, stages_of
 from cqels_py.runners.local import LocalRunner, RunningQuery, Statistics
 from cqels_py.runners.spark import folder
+from cqels_py.runners.spark.exchange import Exchange
 from cqels_py.runners.spark.routing import routing_of
 from cqels_py.runners.spark.rows import check_names, columns_of
-from cqels_py.runners.spark.stage import Job, PartState, Rendered
-from cqels_py.runners.spark.store import PartStore
+from cqels_py.runners.spark.stage import Handover, Job, LaterState, PartState, ReadingState, Rendered, store_of
 from cqels_py.static_sources import StaticSource, load_static_data
 
 if TYPE_CHECKING:
     from cqels_py.runners.spark.pipeline import Frame
     from cqels_py.runners.spark.session import Session
 
-_FORMAT = 2
+_FORMAT = 3
 """Raised when the form of the state changes: an older one is then refused."""
 
 
@@ -126,8 +128,7 @@ def prepare(
         _check_template(plan)
     dictionary = Dictionary(strict=True)
     data = load_static_data(plan, static, static_graphs or {}, dictionary)
-    division = division_of(plan)
-    parts = partitions if division.variable is not None else 1
+    stages = stages_of(plan, partitions)
     path = Path(state).absolute()
     mark = folder.claim(
         path,
@@ -136,31 +137,60 @@ def prepare(
             "query": _digest(query.strip().encode()),
             "changelog": int(changelog),
             "static data": _digest(data.quads.tobytes()),
-            "partitions": parts,
+            "partitions": " ".join(str(stage.parts) for stage in stages),
             "lateness": lateness,
         },
     )
-    routing = routing_of(plan, division.variable, parts, dictionary)
-    job = Job(str(path), mark, columns, template, plan.time_predicates, routing, in_order)
-    for part in range(parts):
-        ownership = None if division.variable is None else Ownership(division.variable, part, parts)
-        PartStore[PartState](path, part).begin(_first_state(job, plan, dictionary, data, ownership, part, lateness))
+    first, *later = stages
+    routing = routing_of(plan, first.root, _axes(first), first.parts, dictionary)
+    exchanges = tuple(map(_exchange, later))
+    job = Job(str(path), mark, columns, template, plan.time_predicates, routing, exchanges, in_order)
+    for number, stage in enumerate(stages):
+        for part in range(stage.parts):
+            begins = _first_state(job, plan, stages, number, part, dictionary, data, lateness)
+            store_of(path, number, part).begin(begins)
     return job, plan
+
+
+def _axes(stage: PlannedStage) -> tuple[tuple[str, int], ...]:
+    return () if stage.shares is None else stage.shares.axes
+
+
+def _exchange(stage: PlannedStage) -> Exchange:
+    columns = received_by(stage.root).variables
+    return Exchange(len(columns), tuple(map(columns.index, stage.by)), stage.parts)
 
 
 def _first_state(
     job: Job,
     plan: Plan,
+    stages: Sequence[PlannedStage],
+    number: int,
+    part: int,
     dictionary: Dictionary,
     data: StaticData,
-    ownership: Ownership | None,
-    part: int,
     lateness: int,
 ) -> PartState:
-    dataflow = Dataflow(plan, dictionary, data, ownership=ownership)
-    runner, results = LocalRunner(dictionary, lateness), Rendered(dictionary, job.columns, job.template, part)
+    """What a part starts with: part of the dataflow, and what makes rows of what it delivers."""
+    stage = stages[number]
+    relay: Relay | None = None
+    results: Rendered | Handover = Rendered(dictionary, job.columns, job.template, part)
+    if number < len(job.exchanges):
+        relay = Relay(job.exchanges[number].width)
+        results = Handover(dictionary, relay, job.exchanges[number], part)
+    dataflow = Dataflow(
+        replace(plan, root=stage.root),
+        dictionary,
+        data,
+        cell=cell(_axes(stage), part),
+        relay=relay,
+        every_boundary=reports_at_boundaries(plan),
+    )
+    if number:
+        return LaterState(dictionary, dataflow, results, job.exchanges[number - 1].width)
+    runner = LocalRunner(dictionary, lateness)
     runner.queries = [RunningQuery(dataflow, list(range(len(plan.streams))), results)]
-    return PartState(dictionary, runner, results)
+    return ReadingState(dictionary, runner, results)
 
 
 def _check_template(plan: Plan) -> None:

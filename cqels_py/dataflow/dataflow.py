@@ -12,7 +12,7 @@ from cqels_py.batches.delta import Delta, concatenate, insertions
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.expressions import build_evaluator
-from cqels_py.dataflow.ownership import Ownership
+from cqels_py.dataflow.ownership import Coordinate
 from cqels_py.dataflow.scans import Scans
 from cqels_py.dataflow.static_data import StaticData, difference
 from cqels_py.dataflow.term_values import DictionaryValues
@@ -33,6 +33,7 @@ from cqels_py.operators.r2r.timed import TimedExtend, TimedFilter
 from cqels_py.operators.r2r.top import TopRows
 from cqels_py.operators.r2s.ask import Ask
 from cqels_py.operators.r2s.ordered import OrderedAnswers
+from cqels_py.operators.r2s.relay import Relay
 from cqels_py.operators.r2s.streams import Answers, Changes
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.expressions import ExpressionProgram
@@ -55,6 +56,18 @@ class ScanOutput:
     """Where a scan's deltas of the step at hand are read."""
 
     def __init__(self, node: plan.Scan) -> None:
+        self.node = node
+        self.current: Delta | None = None
+
+    def deltas(self, ticks: Ticks) -> Iterator[Delta]:
+        if self.current is not None and len(self.current):
+            yield self.current
+
+
+class Inbox:
+    """Where the deltas that another stage has delivered are read."""
+
+    def __init__(self, node: plan.Received) -> None:
         self.node = node
         self.current: Delta | None = None
 
@@ -106,7 +119,7 @@ class SharedOutput:
         self._step, self._deltas = None, []
 
 
-Source = Stage | ScanOutput | Constant | SharedOutput
+Source = Stage | ScanOutput | Inbox | Constant | SharedOutput
 
 
 class Dataflow:
@@ -114,10 +127,20 @@ class Dataflow:
 
     Feed it with `step`, `advance`, `update_static` and `finish`; each yields the results that follow. `static` is the static
     data the query sees: its static sub-plans are answered here, and again when the data is replaced.
+
+    One part of several keeps to its `cell`. A stage that another one follows hands its changes to a `relay`, and has no
+    results; one that follows another is fed with `receive`. `every_boundary`: see `TickClock`.
     """
 
     def __init__(
-        self, query: Plan, dictionary: Dictionary, static: StaticData, *, ownership: Ownership | None = None
+        self,
+        query: Plan,
+        dictionary: Dictionary,
+        static: StaticData,
+        *,
+        cell: Sequence[Coordinate] = (),
+        relay: Relay | None = None,
+        every_boundary: bool = False,
     ) -> None:
         self.plan = query
         self._dictionary = dictionary
@@ -129,19 +152,20 @@ class Dataflow:
         self._shared: dict[int, SharedOutput] = {}
         self._scan_nodes: list[plan.Scan] = []
         self._scan_outputs: list[ScanOutput] = []
+        self._inbox: Inbox | None = None
         self.root = self._build(query.root)
         self._scans = Scans(self._scan_nodes, query.windows, len(query.streams), dictionary, self._evaluator)
-        self._ownership = ownership
-        if ownership is not None:
-            self._keep_to(ownership)
-        self._output = _output_operator(query, self._values)
+        self._cell = tuple(cell)
+        self._keep_to(self._cell)
+        self._output = relay or _output_operator(query, self._values)
         self._ticked = False
         # Of the last step: the tick (its number in the step) of each element's arrival, -1 where it was none.
         self.element_tick: npt.NDArray[np.int32] = np.empty(0, np.int32)
         self._clock = TickClock(
             [ClockedWindow(window.stream, window.bounds) for window in query.windows],
             len(query.streams),
-            every_boundary=query.output == "RSTREAM"
+            every_boundary=every_boundary
+            or query.output == "RSTREAM"
             or any(isinstance(stage.operator, TimedFilter | TimedExtend) for stage in self._stages),
         )
 
@@ -154,6 +178,9 @@ class Dataflow:
                 self._scan_nodes.append(node)
                 self._scan_outputs.append(output)
                 return output
+            case plan.Received():
+                self._inbox = Inbox(node)
+                return self._inbox
             case plan.Once():
                 return self._keep(node, self._answer(node))
             case plan.Shared(number, inner):
@@ -263,17 +290,17 @@ class Dataflow:
         self._evaluators.append(evaluator)
         return evaluator
 
-    def _keep_to(self, ownership: Ownership) -> None:
+    def _keep_to(self, cell: Sequence[Coordinate]) -> None:
         """This dataflow is one part of several: it leaves alone what belongs to others."""
-        self._scans.keep_to(ownership)
+        self._scans.keep_to(cell)
         for constant in self._constants:
             constant.columns = self._owned(constant.node, constant.columns)
 
     def _owned(self, node: Node, columns: Ids) -> Ids:
-        ownership = self._ownership
-        if ownership is None or ownership.variable not in node.variables:
-            return columns
-        return columns[:, ownership.mine(columns[node.variables.index(ownership.variable)])]
+        for coordinate in self._cell:
+            if coordinate.variable in node.variables:
+                columns = columns[:, coordinate.mine(columns[node.variables.index(coordinate.variable)])]
+        return columns
 
     # --- running ------------------------------------------------------------------------------------------------
 
@@ -290,6 +317,14 @@ class Dataflow:
     def finish(self) -> Iterator[ResultBatch]:
         """The streams have ended."""
         yield from self._run(_NOTHING, self._clock.finish())
+
+    def receive(self, ticks: Ticks, delta: Delta) -> Iterator[ResultBatch]:
+        """Take in what another stage delivered at these ticks."""
+        assert self._inbox is not None
+        if len(ticks):
+            self._inbox.current = delta
+            yield from self._tick(ticks)
+            self._inbox.current = None
 
     def update_static(self, static: StaticData) -> Iterator[ResultBatch]:
         """From now on the query sees this static data, and no other.

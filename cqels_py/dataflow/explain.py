@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cqels_py.dataflow.dataflow import Constant, Dataflow, ScanOutput, SharedOutput, Source, Stage
+from cqels_py.dataflow.dataflow import Constant, Dataflow, Inbox, ScanOutput, SharedOutput, Source, Stage
 from cqels_py.event_time.windows import Measure
 from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.plan import nodes as plan
@@ -93,9 +93,11 @@ def _shared(dataflow: Dataflow, source: SharedOutput, told: set[int]) -> Iterato
     yield from others
 
 
-def _describe(dataflow: Dataflow, source: Stage | ScanOutput | Constant) -> str:
+def _describe(dataflow: Dataflow, source: Stage | ScanOutput | Inbox | Constant) -> str:
     if isinstance(source, ScanOutput):
         return _scan(dataflow.plan, source.node)
+    if isinstance(source, Inbox):
+        return f"changes of ({_names(source.node.variables)}) from another stage; keeps nothing"
     if isinstance(source, Constant):
         return _constant(source)
     node, operator = source.node, source.operator

@@ -1,7 +1,11 @@
-"""Which part of a divided state a mapping belongs to: the hash of one variable's id, the same on every machine."""
+"""Which part of a divided state a mapping belongs to: the hashes of its variables' ids, the same on every machine.
+
+Parts are the cells of a cube: each variable with a share has an axis, and a mapping the coordinate that its id's hash says.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,14 +23,43 @@ def owner_of(ids: Ids, parts: int) -> npt.NDArray[np.int64]:
     return (((mixed ^ (mixed >> _SHIFT)) * _MULTIPLIER >> _SHIFT) % np.uint64(parts)).astype(np.int64)
 
 
+def owner_of_rows(columns: Ids, parts: int) -> npt.NDArray[np.int64]:
+    """The part that each row belongs to, by all its columns (width, rows)."""
+    mixed = np.zeros(columns.shape[1], np.uint64)
+    for column in columns:
+        mixed = (mixed ^ (mixed >> _SHIFT)) * _MULTIPLIER + column.view(np.uint64)
+    return owner_of(mixed.view(np.int64), parts)
+
+
+def strides(axes: Sequence[tuple[str, int]]) -> list[int]:
+    """What a step along each axis adds to the number of a cell."""
+    found, stride = [], 1
+    for _, share in axes:
+        found.append(stride)
+        stride *= share
+    return found
+
+
 @dataclass(frozen=True, slots=True)
-class Ownership:
-    """Part number `part` of `parts`: it has the mappings whose `variable` has an id that it owns."""
+class Coordinate:
+    """A cell's place on one axis: it has the mappings whose `variable` has an id with that coordinate."""
 
     variable: str
-    part: int
-    parts: int
+    share: int
+    place: int
 
     def mine(self, ids: Ids) -> npt.NDArray[np.bool_]:
-        owned: npt.NDArray[np.bool_] = owner_of(ids, self.parts) == self.part
+        owned: npt.NDArray[np.bool_] = owner_of(ids, self.share) == self.place
         return owned
+
+
+def cell(axes: Sequence[tuple[str, int]], number: int) -> tuple[Coordinate, ...]:
+    """Where a part is, by its number.
+
+    >>> [(each.variable, each.place) for each in cell([("b", 2), ("c", 3)], 5)]
+    [('b', 1), ('c', 2)]
+    """
+    return tuple(
+        Coordinate(variable, share, number // stride % share)
+        for (variable, share), stride in zip(axes, strides(axes), strict=True)
+    )

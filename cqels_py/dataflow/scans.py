@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta, empty
 from cqels_py.batches.elements import ElementBatch, Ids
-from cqels_py.dataflow.ownership import Ownership
+from cqels_py.dataflow.ownership import Coordinate
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.event_time.clock import Step
 from cqels_py.event_time.windows import Measure
@@ -36,7 +36,7 @@ class ScanSource:
         places = _places(scan.pattern)
         self._places = places
         self._columns = [places[name] for name in scan.variables]
-        self._ownership: Ownership | None = None
+        self._owned: list[tuple[Coordinate, int]] = []
         self._nothing = empty(len(scan.variables))
         self.conditions: list[tuple[Evaluator, list[int]]] = [
             (evaluator(program), [places[name] for name in program.inputs]) for program in scan.conditions
@@ -47,9 +47,9 @@ class ScanSource:
             else PartitionedWindow(len(scan.variables))
         )
 
-    def keep_to(self, ownership: Ownership) -> None:
+    def keep_to(self, cell: Sequence[Coordinate]) -> None:
         """Take in only what this part of several owns."""
-        self._ownership = ownership
+        self._owned = [(each, self._places[each.variable]) for each in cell if each.variable in self._places]
 
     def advance(
         self,
@@ -67,8 +67,8 @@ class ScanSource:
         if not len(rows) and isinstance(self.window, Window) and self.window.rests(arrivals):
             return self._nothing
         parts = (batch.subject, batch.predicate, batch.object)
-        if self._ownership is not None:
-            rows = rows[self._ownership.mine(parts[self._places[self._ownership.variable]][rows])]
+        for coordinate, position in self._owned:
+            rows = rows[coordinate.mine(parts[position][rows])]
         for condition, positions in self.conditions:
             if len(rows):
                 rows = rows[condition.test([parts[p][rows] for p in positions], batch.time[element[rows]])]
@@ -153,10 +153,10 @@ class Scans:
         self._streams = np.array(asked, np.int64)
         self._route()
 
-    def keep_to(self, ownership: Ownership) -> None:
+    def keep_to(self, cell: Sequence[Coordinate]) -> None:
         """Take in only what this part of several owns."""
         for source in self.sources:
-            source.keep_to(ownership)
+            source.keep_to(cell)
 
     def _route(self) -> None:
         predicates = self._constants[:, 1]

@@ -270,21 +270,29 @@ class FactorisedGroups:
 class TopRows:
     """LIMIT and OFFSET: `order` are (variable, descending); rows that are equal there follow the term order, column by column.
 
-    `limit` None: all rows from the offset on.
+    `limit` None: all rows from the offset on. `by`: a slice for each value of these variables.
     """
 
     input: Node
     order: tuple[tuple[str, bool], ...]
     offset: int
     limit: int | None
+    by: tuple[str, ...] = ()
 
     @property
     def variables(self) -> tuple[str, ...]:
         return self.input.variables
 
 
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What another stage delivers, which has the plan below this node: on Spark, in other tasks."""
+
+    variables: tuple[str, ...]
+
+
 Node: TypeAlias = (
-    Scan | StaticScan | GraphNames | Rows | Once | JoinAll | FilterRows | ExtendRows | ProjectRows | UnionRows
+    Scan | Received | StaticScan | GraphNames | Rows | Once | JoinAll | FilterRows | ExtendRows | ProjectRows | UnionRows
     | DistinctRowsOf | Negate | Shared | ClosureRows | NumberRows | GroupRows | FactorisedGroups | TopRows
 )  # fmt: skip
 
@@ -292,7 +300,7 @@ Node: TypeAlias = (
 def inputs_of(node: Node) -> tuple[Node, ...]:
     """The nodes a node reads."""
     match node:
-        case Scan() | StaticScan() | GraphNames() | Rows():
+        case Scan() | Received() | StaticScan() | GraphNames() | Rows():
             return ()
         case JoinAll(inputs=inputs) | UnionRows(inputs=inputs) | FactorisedGroups(inputs=inputs):
             return inputs

@@ -1,9 +1,13 @@
-"""Which variable a plan's state can be divided by, so that no part ever needs to know what another one holds."""
+"""Which variables a plan's mappings can be divided by, so that no part ever needs to know what another one holds.
+
+Where a variable divides a node, a part has those of its mappings whose value of the variable is the part's own; where it does
+not, all parts have the same mappings. What an operator puts together has to agree in this: two inputs that are divided are
+joined on the variable, what is compared with it has the same value.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from cqels_py.event_time.windows import Measure
 from cqels_py.plan.nodes import (
@@ -12,6 +16,7 @@ from cqels_py.plan.nodes import (
     ExtendRows,
     FactorisedGroups,
     FilterRows,
+    GraphNames,
     GroupRows,
     JoinAll,
     Negate,
@@ -20,52 +25,16 @@ from cqels_py.plan.nodes import (
     Once,
     Plan,
     ProjectRows,
+    Received,
     Rows,
     Scan,
     Shared,
+    StaticScan,
     TopRows,
     UnionRows,
     inputs_of,
+    is_variable,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Division:
-    """The variable by which a state is divided; or none, and the reason."""
-
-    variable: str | None
-    reason: str = ""
-
-
-def division_of(plan: Plan) -> Division:
-    """A variable that is in every mapping of every operator, up to the results; none: all must be in one place.
-
-    Mappings that differ in it never meet: not in a join, a group, a negation or a DISTINCT; and results that differ in it
-    are different, so that what leaves one part and enters another at the same tick is no change that cancels out.
-    """
-    if plan.form == "ASK":
-        return Division(None, "ASK has one answer about everything")
-    if plan.order is not None:
-        return Division(None, "ORDER BY puts results of all values in one order")
-    for window in plan.windows:
-        if window.partition or window.bounds.measure is Measure.TRIPLES:
-            return Division(None, f"what {window.text} holds depends on triples that would be elsewhere")
-    scans = list(scans_of(plan.root))
-    if not scans:
-        return Division(None, "no triple pattern is asked of a stream")
-    common = [name for name in scans[0].variables if all(name in scan.variables for scan in scans)]
-    if not common:
-        return Division(None, "no variable is in every triple pattern over a stream")
-    reasons = []
-    for name in sorted(common, key=lambda name: name not in plan.variables):
-        if name not in plan.variables:
-            nameless = "no variable of the results is in every triple pattern over a stream"
-            reasons.append(nameless if name.startswith("_:") else f"?{name} is no variable of the results")
-        elif obstacle := _obstacle(plan.root, name):
-            reasons.append(obstacle)
-        else:
-            return Division(name)
-    return Division(None, "; ".join(dict.fromkeys(reasons)))
 
 
 def scans_of(node: Node) -> Iterator[Scan]:
@@ -76,39 +45,102 @@ def scans_of(node: Node) -> Iterator[Scan]:
         yield from scans_of(child)
 
 
-def _obstacle(node: Node, variable: str) -> str | None:
-    """Why a mapping of the node may lack the variable, or need mappings with other values of it; None: it never does."""
+def variables_of(scan: Scan) -> frozenset[str]:
+    """The variables of a scan's pattern, delivered or not."""
+    return frozenset(text[1:] for text in scan.pattern if is_variable(text))
+
+
+def global_window(plan: Plan) -> str | None:
+    """Why parts would have to know each other's triples to know what a window holds; None: they have not."""
+    for window in plan.windows:
+        if window.partition or window.bounds.measure is Measure.TRIPLES:
+            return f"what {window.text} holds depends on triples that would be elsewhere"
+    return None
+
+
+def obstacle(node: Node, variable: str) -> str | None:
+    """Why a node's mappings cannot be divided by a variable; None: they can."""
+    try:
+        return None if _divides(node, variable) else f"?{variable} is in no triple pattern over a stream"
+    except _Undivided as reason:
+        return str(reason)
+
+
+class _Undivided(Exception):
+    """Why a variable divides nothing here."""
+
+
+def _divides(node: Node, variable: str) -> bool:
+    """Are a node's mappings divided by the variable? False: they are the same in all parts. _Undivided: they would be wrong."""
     match node:
-        case GroupRows(keys=keys) | FactorisedGroups(keys=keys) if variable not in keys:
-            return f"groups have several values of ?{variable}"
-        case TopRows():
-            return "LIMIT and OFFSET compare results of all values"
-        case ClosureRows():
-            return "a path that repeats leads over triples of all values"
-        case _ if variable not in node.variables:
-            return f"?{variable} is not in every part of the query"
-        case Scan() | Once() | Rows():
-            return None
-        case JoinAll(loose=loose) if variable in loose:
-            return f"?{variable} may be unbound"
+        case Scan():
+            return variable in variables_of(node)
+        case Rows(variables, rows):
+            if variable in variables and any(row[variables.index(variable)] is None for row in rows):
+                raise _Undivided(f"?{variable} may be unbound")
+            return variable in variables
+        case Received() | Once() | StaticScan() | GraphNames():
+            return variable in node.variables
         case JoinAll(inputs=inputs) | FactorisedGroups(inputs=inputs):
-            # Static inputs without the variable are in every part.
-            children: tuple[Node, ...] = tuple(child for child in inputs if not isinstance(child, Once | Rows))
+            return _joins(node, inputs, variable)
+        case UnionRows(inputs=inputs):
+            divided = [_divides(each, variable) for each in inputs]
+            if any(divided) and not all(divided):
+                raise _Undivided(f"?{variable} is not in every part of the query")
+            return all(divided)
         case Negate(left, right, key):
-            if variable not in key:
-                return f"{node.word} does not compare ?{variable}"
-            children = (left, right)
+            divided_left = _divides(left, variable)
+            if _divides(right, variable) and not (divided_left and variable in key):
+                raise _Undivided(f"{node.word} does not compare ?{variable}")
+            return divided_left
+        case ClosureRows():
+            raise _Undivided("a path that repeats leads over triples of all values")
         case (
-            UnionRows()
-            | GroupRows()
-            | FilterRows()
-            | ExtendRows()
-            | ProjectRows()
-            | DistinctRowsOf()
-            | Shared()
-            | NumberRows()
+            FilterRows(inner)
+            | ExtendRows(inner)
+            | ProjectRows(inner)
+            | DistinctRowsOf(inner)
+            | GroupRows(inner)
+            | TopRows(inner)
+            | NumberRows(inner)
+            | Shared(_, inner)
         ):
-            children = inputs_of(node)
+            if not _divides(inner, variable):
+                return False
+            if reason := _mixes(node, variable):
+                raise _Undivided(reason)
+            return True
+
+
+def _joins(node: JoinAll | FactorisedGroups, inputs: tuple[Node, ...], variable: str) -> bool:
+    divided = [each for each in inputs if _divides(each, variable)]
+    if not divided:
+        return False
+    if isinstance(node, JoinAll) and variable in node.loose:
+        raise _Undivided(f"?{variable} may be unbound")
+    if isinstance(node, FactorisedGroups) and variable not in node.keys:
+        raise _Undivided(f"groups have several values of ?{variable}")
+    hidden = [each for each in divided if variable not in each.variables]
+    # The same name in another sub-query is another variable.
+    if hidden and (len(divided) > 1 or any(variable in each.variables for each in inputs)):
+        raise _Undivided(f"there is more than one variable ?{variable}")
+    return True
+
+
+def _mixes(node: Node, variable: str) -> str | None:
+    """Why an operator needs mappings with several values of a variable that divides its input."""
+    match node:
+        case GroupRows(keys=keys) if variable not in keys:
+            return f"groups have several values of ?{variable}"
+        case TopRows(by=by) if variable not in by:
+            return "LIMIT and OFFSET compare results of all values"
+        case DistinctRowsOf() if variable not in node.variables:
+            return f"DISTINCT compares results of several values of ?{variable}"
+        case NumberRows(of=of) if variable not in of:
+            return f"DISTINCT compares results of several values of ?{variable}"
+        case ExtendRows(inner, name) if name == variable:
+            return f"there is more than one variable ?{variable}"
+        case ProjectRows(inner, variables) if variable in variables and variable not in inner.variables:
+            return f"there is more than one variable ?{variable}"
         case _:
-            return f"{type(node).__name__} is not divided"
-    return next((found for child in children if (found := _obstacle(child, variable))), None)
+            return None

@@ -10,7 +10,7 @@ import pytest
 from cqels_py.engine import compile_query
 from cqels_py.errors import UnsupportedQuery
 from cqels_py.plan.nodes import ExtendRows, FilterRows, Node, Once, ReportOrder, Scan, inputs_of
-from cqels_py.planner.partitioning import division_of
+from cqels_py.planner.stages import stages_of
 from tests.planner.test_plans import GOLDEN, WINDOW, plan_text
 
 QUERIES = {
@@ -68,9 +68,11 @@ def test_an_order_has_a_warning_where_it_makes_no_difference() -> None:
 def test_the_state_of_an_order_is_in_one_place() -> None:
     text = QUERIES["order-of-reports"].replace("DISTINCT ", "")
     plan = compile_query(text)
-    assert division_of(plan).variable is None
-    assert "ORDER BY" in division_of(plan).reason
-    assert division_of(replace(plan, order=None)).variable == "a"
+    assert stages_of(plan, 4)[-1].parts == 1
+    assert "ORDER BY" in stages_of(plan, 4)[-1].reason
+    (whole,) = stages_of(replace(plan, order=None), 4)
+    assert whole.shares is not None
+    assert whole.shares.axes == (("a", 4),)
 
 
 @pytest.mark.parametrize("call", ["RAND()", "UUID()", "STRUUID()", "BNODE()", "BNODE('a')"])

@@ -2,33 +2,109 @@
 
 from __future__ import annotations
 
-from cqels_py.plan.nodes import Plan, Scan
-from cqels_py.planner.partitioning import division_of, scans_of
+from collections.abc import Iterator
+
+from cqels_py.plan.nodes import (
+    DistinctRowsOf,
+    ExtendRows,
+    FactorisedGroups,
+    FilterRows,
+    GroupRows,
+    JoinAll,
+    Node,
+    Plan,
+    Received,
+    Scan,
+    TopRows,
+    inputs_of,
+)
+from cqels_py.planner.partitioning import scans_of, variables_of
+from cqels_py.planner.shares import Shares
+from cqels_py.planner.stages import PlannedStage, received_by, stages_of
 
 _PLACES = ("subject", "predicate", "object")
 
 
 def describe(plan: Plan, partitions: int) -> str:
-    """By which variable the state is divided, or why it is not; where triples go; the stages of a micro-batch."""
-    division = division_of(plan)
-    if division.variable is None:
-        parts = 1
-        lines = [f"the state is in one part: {division.reason}", "triples of all streams go there"]
-    else:
-        parts = partitions
-        lines = [f"the state is divided by ?{division.variable}: {_counted(parts, 'part')}"]
-        lines += list(dict.fromkeys(_route(plan, scan, division.variable) for scan in scans_of(plan.root)))
-    lines += [
-        "every part learns the times of all elements",
-        f"a micro-batch: route (a task for each piece of its input) ─ shuffle by part ─ evaluate ({_counted(parts, 'task')})",
-    ]
+    """By which variables the state is divided, or why it is not; where triples and changes go; the stages of a micro-batch."""
+    first, *later = stages_of(plan, partitions)
+    lines = list(_first(plan, first, partitions))
+    before = first
+    for number, stage in enumerate(later, 2):
+        lines += _later(number, before, stage)
+        before = stage
+    lines += ["every part learns the times of all elements", _micro_batch([first, *later])]
     return "\n".join(["on Spark", *(f"  {line}" for line in lines)]) + "\n"
 
 
-def _route(plan: Plan, scan: Scan, variable: str) -> str:
+def _first(plan: Plan, stage: PlannedStage, partitions: int) -> Iterator[str]:
+    if stage.shares is None:
+        because = f": {stage.reason}" if stage.reason else ""
+        yield f"the state is in one part{because}"
+        yield "triples of all streams go there"
+        return
+    of = f" of {partitions}" if stage.parts < partitions else ""
+    yield f"the state is divided by {_axes(stage.shares)}: {_counted(stage.parts, 'part')}{of}"
+    yield from dict.fromkeys(_route(plan, scan, stage.shares) for scan in scans_of(stage.root))
+    if stage.shares.replication > 1:
+        yield (
+            f"where as many triples match each pattern there are {float(stage.shares.replication):.3g} copies of a triple, and "
+            f"each part has {float(stage.shares.load):.0%} of the triples"
+        )
+
+
+def _axes(shares: Shares) -> str:
+    if len(shares.axes) == 1:
+        return f"?{shares.axes[0][0]}"
+    return " x ".join(f"?{name} ({share})" for name, share in shares.axes)
+
+
+def _route(plan: Plan, scan: Scan, shares: Shares) -> str:
     stream = plan.streams[plan.windows[scan.window].stream]
-    place = _PLACES[scan.pattern.index(f"?{variable}")]
-    return f"<{stream}>: triples {' '.join(scan.pattern)} go to the part of their {place}"
+    places = [_PLACES[scan.pattern.index(f"?{name}")] for name, _ in shares.axes if f"?{name}" in scan.pattern]
+    copies = shares.copies(variables_of(scan))
+    which = "every part" if not places else "the part" if copies == 1 else f"the {copies} parts"
+    of = f" of their {' and '.join(places)}" if places else ""
+    return f"<{stream}>: triples {' '.join(scan.pattern)} go to {which}{of}"
+
+
+def _later(number: int, before: PlannedStage, stage: PlannedStage) -> Iterator[str]:
+    by = " ".join(f"?{name}" for name in stage.by)
+    where = f"divided by {by}: {_counted(stage.parts, 'part')}" if stage.by else f"in one part: {stage.reason}"
+    what = " and ".join(dict.fromkeys(_works(stage.root))) or "what leaves one part and enters another cancels out"
+    yield f"stage {number}, {where}"
+    sent = " ".join(f"?{name}" for name in received_by(stage.root).variables) or "no columns"
+    yield f"  gets the changes of {sent}, after {' and '.join(dict.fromkeys(_works(before.root))) or 'its windows'}"
+    yield f"  does {what}" if any(_works(stage.root)) else f"  {what}"
+
+
+def _works(node: Node) -> Iterator[str]:
+    """What a stage does that is worth a word, in the order in which it does it."""
+    for child in inputs_of(node):
+        yield from _works(child)
+    match node:
+        case JoinAll():
+            yield "join"
+        case FactorisedGroups():
+            yield "aggregates below a join"
+        case GroupRows():
+            yield "aggregates"
+        case DistinctRowsOf():
+            yield "distinct"
+        case TopRows():
+            yield "the first rows"
+        case FilterRows():
+            yield "filter"
+        case ExtendRows():
+            yield "bind"
+        case Received() | _:
+            return
+
+
+def _micro_batch(stages: list[PlannedStage]) -> str:
+    first, *later = [_counted(stage.parts, "task") for stage in stages]
+    more = "".join(f" ─ shuffle ─ stage {number} ({tasks})" for number, tasks in enumerate(later, 2))
+    return f"a micro-batch: route (a task for each piece of its input) ─ shuffle by part ─ evaluate ({first}){more}"
 
 
 def _counted(number: int, word: str) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 
 from cqels_py.errors import UsageError
 from cqels_py.runners.local import Statistics
-from cqels_py.runners.spark.store import PartStore, write_whole
+from cqels_py.runners.spark.stage import store_of
+from cqels_py.runners.spark.store import write_whole
 
 _NAME = "query.json"
 _MARK = "mark"
@@ -43,17 +44,22 @@ def statistics(folder: Path) -> Statistics:
     path = folder / _NAME
     if not path.exists():
         raise UsageError(f"{folder} holds no state of a query")
-    parts = [PartStore[None](folder, part).noted() for part in range(int(_read(path)["partitions"]))]
-    noted = [json.loads(text) for text in parts if text is not None]
+    parts = str(_read(path)["partitions"]).split()
+    noted = [_noted(folder, stage, int(count)) for stage, count in enumerate(parts)]
     total = Statistics()
-    if not noted:
+    if not noted[0]:
         return total
-    # Every part sees every element, but only its own triples: those are counted where all lie.
-    total.elements, total.late = noted[0]["elements"], noted[0]["late"]
-    total.event_time = noted[0]["event_time"]
-    total.results = sum(each["results"] for each in noted)
-    total.triples = sum(each["triples"] for each in noted)
+    # Every part sees every element; what each has of the triples was counted when they were dealt out.
+    total.elements, total.late = noted[0][0]["elements"], noted[0][0]["late"]
+    total.event_time = noted[0][0]["event_time"]
+    total.triples = sum(each["triples"] for each in noted[0])
+    total.results = sum(each["results"] for each in noted[-1])
     return total
+
+
+def _noted(folder: Path, stage: int, parts: int) -> list[dict[str, Any]]:
+    texts = [store_of(folder, stage, part).noted() for part in range(parts)]
+    return [json.loads(text) for text in texts if text is not None]
 
 
 def _read(path: Path) -> dict[str, Any]:

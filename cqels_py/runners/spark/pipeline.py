@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from typing import TypeAlias
 
@@ -40,14 +40,22 @@ def transform(job: Job, frames: Mapping[int, Frame], batch: int | None = None, *
 
 
 def answers(job: Job, routed: Frame, batch: int | None = None, *, final: bool = False) -> Frame:
-    """Result rows of shares that were routed already."""
+    """Result rows of shares that were routed already: a shuffle for each stage of the plan."""
+    columns = ", ".join(["time timestamp", "sign byte", *(f"`{name}` string" for name in job.columns)])
+    for number, parts in enumerate(job.parts):
+        made = columns if number == len(job.exchanges) else ROUTED
+        routed = routed.repartitionById(parts, F.col("part")).mapInArrow(_stage(job, number, batch, final), made)
+    return routed
 
+
+def _stage(
+    job: Job, number: int, batch: int | None, final: bool
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def evaluate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = _context()
-        return stage.evaluate(job, batches, _batch(context, batch), context.partitionId(), final)
+        return stage.evaluate(job, batches, _batch(context, batch), context.partitionId(), final, number)
 
-    columns = ", ".join(["time timestamp", "sign byte", *(f"`{name}` string" for name in job.columns)])
-    return routed.repartitionById(job.routing.parts, F.col("part")).mapInArrow(evaluate, columns)
+    return evaluate
 
 
 def _rows(job: Job, frame: Frame, stream: int) -> Frame:

@@ -9,17 +9,18 @@ from __future__ import annotations
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements, empty_elements, take_elements
-from cqels_py.dataflow.ownership import owner_of
+from cqels_py.dataflow.ownership import owner_of, strides
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.layout import TAG_IRI, TAG_LITERAL, TAG_SHIFT
 from cqels_py.errors import RunError
-from cqels_py.plan.nodes import Plan, is_variable
+from cqels_py.plan.nodes import Node, Plan, is_variable
 from cqels_py.planner.partitioning import scans_of
 
 EVERYWHERE = 0
@@ -28,11 +29,16 @@ EVERYWHERE = 0
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Triples of `stream` that match the constants (0: a variable) belong to the owner of the id at `position`."""
+    """Triples of `stream` that match the constants (0: a variable) belong to some cells.
+
+    `axes`: a position of the triple, the share of the variable there, and what a step along its axis adds to a cell's number.
+    `copies`: what cells are away from the one that the axes alone say, along the axes of other variables.
+    """
 
     stream: int
     constants: tuple[int, int, int]
-    position: int
+    axes: tuple[tuple[int, int, int], ...]
+    copies: tuple[int, ...] = (0,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,31 +61,45 @@ class Routing:
                 if constant:
                     matching &= column == constant
             rows = np.flatnonzero(matching)
-            pairs.append(owner_of(columns[route.position][rows], self.parts) * batch.triples + rows)
+            cells = np.zeros(len(rows), np.int64)
+            for position, share, stride in route.axes:
+                cells += owner_of(columns[position][rows], share) * stride
+            pairs += [(cells + copy) * batch.triples + rows for copy in route.copies]
         chosen = np.unique(np.concatenate(pairs))
         return chosen % max(batch.triples, 1), chosen // max(batch.triples, 1)
 
 
-def routing_of(plan: Plan, variable: str | None, parts: int, dictionary: Dictionary) -> Routing:
-    """The routes of a plan whose state is divided by `variable`."""
-    if variable is None:
+def routing_of(plan: Plan, root: Node, axes: Sequence[tuple[str, int]], parts: int, dictionary: Dictionary) -> Routing:
+    """The routes of a plan whose patterns below `root` are divided by shares of variables; without any, all is in one part."""
+    if not axes:
         return Routing(parts, ())
     routes = []
-    for scan in scans_of(plan.root):
+    for scan in scans_of(root):
         constants = [0 if is_variable(text) else dictionary.encode_one(text) for text in scan.pattern]
-        position = scan.pattern.index(f"?{variable}")
-        routes.append(Route(plan.windows[scan.window].stream, (constants[0], constants[1], constants[2]), position))
+        mine, others = [], []
+        for (name, share), stride in zip(axes, strides(axes), strict=True):
+            if f"?{name}" in scan.pattern:
+                mine.append((scan.pattern.index(f"?{name}"), share, stride))
+            else:
+                others.append([place * stride for place in range(share)])
+        copies = tuple(map(sum, product(*others)))
+        stream = plan.windows[scan.window].stream
+        routes.append(Route(stream, (constants[0], constants[1], constants[2]), tuple(mine), copies))
     return Routing(parts, tuple(dict.fromkeys(routes)))
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one part gets from one task: all elements, its own triples, and the texts of terms that ids alone do not tell."""
+    """What one part gets from one task: all elements, its own triples, and the texts of terms that ids alone do not tell.
+
+    `needed`: triples that any part gets, each once; told to one of the parts.
+    """
 
     elements: ElementBatch
     ids: Ids
     texts: npt.NDArray[np.uint8]
     offsets: Ids
+    needed: int
 
     def pack(self) -> bytes:
         return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
@@ -96,19 +116,34 @@ def shares(batch: ElementBatch, routing: Routing, dictionary: Dictionary) -> lis
     rows, owners = routing.owners(batch)
     element = np.repeat(np.arange(len(batch)), np.diff(batch.first))
     cuts = np.searchsorted(owners, np.arange(routing.parts + 1))
-    return [_share(batch, rows[cuts[part] : cuts[part + 1]], element, dictionary) for part in range(routing.parts)]
+    needed = len(np.unique(rows))
+    return [
+        _share(batch, rows[cuts[part] : cuts[part + 1]], element, dictionary, 0 if part else needed)
+        for part in range(routing.parts)
+    ]
 
 
-def _share(batch: ElementBatch, rows: Ids, element: Ids, dictionary: Dictionary) -> Share:
+def texts_of(ids: Ids, dictionary: Dictionary) -> tuple[Ids, npt.NDArray[np.uint8], Ids]:
+    """The different ids that do not tell themselves what they are, and their texts, with the offsets of these."""
+    ids = np.unique(ids)
+    tags = ids >> TAG_SHIFT
+    ids = ids[(tags == TAG_IRI) | (tags == TAG_LITERAL)]
+    return ids, *dictionary.decode_bytes(ids)
+
+
+def learn(ids: Ids, texts: npt.NDArray[np.uint8], offsets: Ids, dictionary: Dictionary) -> None:
+    """Bring terms into a part's dictionary."""
+    if not np.array_equal(dictionary.encode_bytes(texts, offsets, np.zeros(len(ids), np.int64)), ids):
+        raise RunError("terms have other ids here than where they were encoded: are all workers of one version?")
+
+
+def _share(batch: ElementBatch, rows: Ids, element: Ids, dictionary: Dictionary, needed: int) -> Share:
     first = np.zeros(len(batch) + 1, np.int64)
     np.cumsum(np.bincount(element[rows], minlength=len(batch)), out=first[1:])
     subject, predicate, object_ = batch.subject[rows], batch.predicate[rows], batch.object[rows]
-    ids = np.unique(np.concatenate([subject, predicate, object_]))
-    tags = ids >> TAG_SHIFT
-    ids = ids[(tags == TAG_IRI) | (tags == TAG_LITERAL)]
-    texts, offsets = dictionary.decode_bytes(ids)
+    ids, texts, offsets = texts_of(np.concatenate([subject, predicate, object_]), dictionary)
     mine = ElementBatch(batch.time, batch.stream, first, subject, predicate, object_)
-    return Share(mine, ids, texts, offsets)
+    return Share(mine, ids, texts, offsets, needed)
 
 
 def combine(parts: Sequence[Share], dictionary: Dictionary, *, in_order: bool = False) -> ElementBatch:
@@ -117,9 +152,7 @@ def combine(parts: Sequence[Share], dictionary: Dictionary, *, in_order: bool = 
     `in_order`: they stay as they came.
     """
     for share in parts:
-        known = dictionary.encode_bytes(share.texts, share.offsets, np.zeros(len(share.ids), np.int64))
-        if not np.array_equal(known, share.ids):
-            raise RunError("terms have other ids here than where they were encoded: are all workers of one version?")
+        learn(share.ids, share.texts, share.offsets, dictionary)
     batches = [share.elements for share in parts if len(share.elements)]
     if not batches:
         return empty_elements()

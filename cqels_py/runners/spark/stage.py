@@ -1,4 +1,4 @@
-"""The two stages of a micro-batch, as they run in Spark's Python workers."""
+"""What a micro-batch goes through, as it runs in Spark's Python workers: routing, and one stage of the plan or several."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import json
 import logging
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +18,12 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements
 from cqels_py.batches.results import ResultBatch
 from cqels_py.connectors.tabular import elements_from_arrow
+from cqels_py.dataflow import Dataflow
 from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.operators.r2s.relay import Relay
 from cqels_py.plan.nodes import TemplateTriple
-from cqels_py.runners.local import LocalRunner
+from cqels_py.runners.local import LocalRunner, Statistics
+from cqels_py.runners.spark.exchange import Changes, Exchange, received, sent
 from cqels_py.runners.spark.routing import Routing, Share, combine, shares
 from cqels_py.runners.spark.rows import row_schema, solution_rows, triple_rows
 from cqels_py.runners.spark.store import PartStore
@@ -29,6 +33,7 @@ _ROW_BITS, _TASK_BITS, _BATCH_BITS = 26, 11, 26
 
 ROUTED = pa.schema([("part", pa.int32()), ("task", pa.int32()), ("share", pa.binary())])
 _LOG = logging.getLogger("cqels_py.spark")
+_COLLECT_FROM = 100_000
 
 
 class Rendered:
@@ -61,27 +66,91 @@ class Rendered:
         return rows
 
 
+class Handover:
+    """Takes what a stage relays and turns it into rows for the parts of the next one."""
+
+    def __init__(self, dictionary: Dictionary, relay: Relay, exchange: Exchange, part: int) -> None:
+        self._dictionary = dictionary
+        self._relay = relay
+        self._exchange = exchange
+        self._part = part
+        self.wanted = True
+
+    def __call__(self, batch: ResultBatch) -> None:
+        raise AssertionError("a stage that another one follows has no results")
+
+    def fetch(self) -> list[pa.RecordBatch]:
+        relayed = self._relay.fetch()
+        if not self.wanted:
+            return []
+        changes = sent(relayed, self._exchange, self._dictionary, with_ticks=self._part == 0)
+        return [_routed(self._part, [each.pack() for each in changes])]
+
+
+class PartState(Protocol):
+    """All that one part keeps, and what it does with the shares that a micro-batch brings it."""
+
+    results: Rendered | Handover
+
+    def take(self, share_data: list[bytes], *, final: bool, in_order: bool) -> None:
+        """Take in a micro-batch; what follows is fetched from `results`."""
+        ...
+
+    @property
+    def statistics(self) -> Statistics:
+        """What the part has counted."""
+        ...
+
+
 @dataclass
-class PartState:
-    """All that one part keeps: a local runner with the one query, its dictionary, and what makes rows of results."""
+class ReadingState:
+    """A part of the stage that reads the streams: a local runner with the one query, and its dictionary."""
 
     dictionary: Dictionary
     runner: LocalRunner
-    results: Rendered
+    results: Rendered | Handover
+    needed: int = 0
 
-    def take(self, share_data: list[bytes], *, final: bool, in_order: bool) -> list[pa.RecordBatch]:
-        """The results of one micro-batch."""
-        batch = combine([Share.unpack(data) for data in share_data], self.dictionary, in_order=in_order)
-        self.runner.push(batch)
+    def take(self, share_data: list[bytes], *, final: bool, in_order: bool) -> None:
+        parts = [Share.unpack(data) for data in share_data]
+        self.needed += sum(share.needed for share in parts)
+        self.runner.push(combine(parts, self.dictionary, in_order=in_order))
         if final:
             self.runner.finish()
-        return self.results.fetch()
 
-    def replay(self, share_data: list[bytes], *, final: bool, in_order: bool) -> None:
-        """Take in a micro-batch whose results are known."""
-        self.results.wanted = False
-        self.take(share_data, final=final, in_order=in_order)
-        self.results.wanted = True
+    @property
+    def statistics(self) -> Statistics:
+        return replace(self.runner.statistics, triples=self.needed)
+
+
+@dataclass
+class LaterState:
+    """A part of a stage that gets the changes of the one before. `width`: their columns."""
+
+    dictionary: Dictionary
+    dataflow: Dataflow
+    results: Rendered | Handover
+    width: int
+    delivered: int = 0
+    collect_at: int = _COLLECT_FROM
+
+    def take(self, share_data: list[bytes], *, final: bool, in_order: bool) -> None:
+        changes = received([Changes.unpack(data) for data in share_data], self.width, self.dictionary)
+        for batch in self.dataflow.receive(changes.ticks, changes.delta):
+            self.delivered += len(batch)
+            self.results(batch)
+        self._release_terms()
+
+    def _release_terms(self) -> None:
+        """Let go of terms that nothing refers to, whenever the dictionary has doubled since the last time."""
+        if len(self.dictionary) >= self.collect_at:
+            self.dictionary.collect(list(self.dataflow.live_ids()))
+            self.dataflow.forget_evaluations()
+            self.collect_at = max(_COLLECT_FROM, 2 * len(self.dictionary))
+
+    @property
+    def statistics(self) -> Statistics:
+        return Statistics(results=self.delivered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +158,8 @@ class Job:
     """What the workers need to know: where the state is, and who gets which triple.
 
     `mark` tells this state from any other one that the folder may have held. `columns`: those of the results that hold text.
-    `time_predicates`: by stream. `in_order`: elements are taken as they arrive, not by their times: for one reader of all
-    streams.
+    `time_predicates`: by stream. `exchanges`: how the changes of each stage but the last find the parts of the next.
+    `in_order`: elements are taken as they arrive, not by their times: for one reader of all streams.
     """
 
     folder: str
@@ -99,11 +168,17 @@ class Job:
     template: tuple[TemplateTriple, ...]
     time_predicates: tuple[str | None, ...]
     routing: Routing
+    exchanges: tuple[Exchange, ...] = ()
     in_order: bool = False
 
     @property
     def result_schema(self) -> pa.Schema:
         return row_schema(self.columns)
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """How many there are of each stage."""
+        return (self.routing.parts, *(exchange.parts for exchange in self.exchanges))
 
 
 def route(job: Job, batches: Iterable[pa.RecordBatch], batch: int, task: int) -> Iterator[pa.RecordBatch]:
@@ -115,12 +190,16 @@ def route(job: Job, batches: Iterable[pa.RecordBatch], batch: int, task: int) ->
 
 def routed(job: Job, elements: ElementBatch, dictionary: Dictionary, task: int) -> pa.RecordBatch:
     """A row for each part, with its share of the elements."""
-    parts = shares(elements, job.routing, dictionary)
+    return _routed(task, [share.pack() for share in shares(elements, job.routing, dictionary)])
+
+
+def _routed(task: int, packed: list[bytes]) -> pa.RecordBatch:
+    """A row for each part, with what it gets from one task."""
     return pa.record_batch(
         [
-            pa.array(np.arange(len(parts)), pa.int32()),
-            pa.array(np.full(len(parts), task), pa.int32()),
-            pa.array([share.pack() for share in parts], pa.binary()),
+            pa.array(np.arange(len(packed)), pa.int32()),
+            pa.array(np.full(len(packed), task), pa.int32()),
+            pa.array(packed, pa.binary()),
         ],
         schema=ROUTED,
     )
@@ -142,36 +221,55 @@ def _elements(
         scope += len(mine)
 
 
-_HOT: dict[tuple[str, int], tuple[str, PartState]] = {}
-"""States that this worker still has, by state and part, each with the name of the input that it came about by."""
+_HOT: dict[tuple[str, int, int], tuple[str, PartState]] = {}
+"""States that this worker still has, by mark, stage and part, each with the name of the input that it came about by."""
 _MOST_HOT = 64
 
 
-def evaluate(job: Job, rows: Iterable[pa.RecordBatch], batch: int, part: int, final: bool) -> Iterator[pa.RecordBatch]:
-    """One part's results of one micro-batch. Running a batch again gives the same results, and the same state."""
+def store_of(folder: Path, stage: int, part: int) -> PartStore[PartState]:
+    """Where a part's state is kept: that of a later stage in a folder of its stage."""
+    return PartStore(folder / f"stage{stage}" if stage else folder, part)
+
+
+def evaluate(
+    job: Job, rows: Iterable[pa.RecordBatch], batch: int, part: int, final: bool, stage: int = 0
+) -> Iterator[pa.RecordBatch]:
+    """What one part of a stage makes of one micro-batch: results, or rows for the next stage's parts.
+
+    Running a batch again gives the same, and the same state.
+    """
     found = sorted((row["task"], row["share"]) for each in rows for row in each.to_pylist() if row["part"] == part)
     share_data = [share for _, share in found]
-    store: PartStore[PartState] = PartStore(Path(job.folder), part)
-    state = _state_before(store, job, batch, part)
-    late = state.runner.statistics.late
-    results = state.take(share_data, final=final, in_order=job.in_order)
-    store.note(json.dumps({"batch": batch, **asdict(state.runner.statistics)}))
+    store = store_of(Path(job.folder), stage, part)
+    state = _state_before(store, job, batch, stage, part)
+    late = state.statistics.late
+    state.take(share_data, final=final, in_order=job.in_order)
+    results = state.results.fetch()
+    store.note(json.dumps({"batch": batch, **asdict(state.statistics)}))
     name = store.save(batch, pickle.dumps((share_data, final), pickle.HIGHEST_PROTOCOL), state)
-    _HOT[job.mark, part] = (name, state)
-    if part == 0 and not job.in_order and (dropped := state.runner.statistics.late - late):
+    _HOT[job.mark, stage, part] = (name, state)
+    if part == 0 and not job.in_order and (dropped := state.statistics.late - late):
         _LOG.warning("micro-batch %d: %d late elements dropped; a greater lateness waits longer", batch, dropped)
     yield from results
 
 
-def _state_before(store: PartStore[PartState], job: Job, batch: int, part: int) -> PartState:
+def _state_before(store: PartStore[PartState], job: Job, batch: int, stage: int, part: int) -> PartState:
     """The state that the batch starts from. It is this worker's no longer: what fails half-way leaves nothing behind."""
     while len(_HOT) >= _MOST_HOT:
         del _HOT[next(iter(_HOT))]
-    name, hot = _HOT.pop((job.mark, part), (None, None))
+    name, hot = _HOT.pop((job.mark, stage, part), (None, None))
     if hot is not None and name == store.newest(batch - 1):
         return hot
     state, inputs = store.load(batch)
     for data in inputs:
         share_data, final = pickle.loads(data)
-        state.replay(share_data, final=final, in_order=job.in_order)
+        _replay(state, share_data, final=final, in_order=job.in_order)
     return state
+
+
+def _replay(state: PartState, share_data: list[bytes], *, final: bool, in_order: bool) -> None:
+    """Take in a micro-batch whose results are known."""
+    state.results.wanted = False
+    state.take(share_data, final=final, in_order=in_order)
+    state.results.fetch()
+    state.results.wanted = True

@@ -76,18 +76,17 @@ class Cluster:
         return self.evaluate(batch, routed, final=final)
 
     def evaluate(self, batch: int, routed: Sequence[pa.RecordBatch], *, final: bool = False) -> list[dict[str, Any]]:
-        found = []
-        for part in range(self.job.routing.parts):
-            if self._random.random() >= self._chance:
-                stage._HOT.pop((self.job.mark, part), None)
-            mine = [
-                pa.RecordBatch.from_pylist([r for r in b.to_pylist() if r["part"] == part], b.schema) for b in routed
-            ]
-            self._random.shuffle(mine)
-            with self._luck():
-                for rows in stage.evaluate(self.job, mine, batch, part, final):
-                    found += rows.to_pylist()
-        return found
+        for number, parts in enumerate(self.job.parts):
+            made: list[pa.RecordBatch] = []
+            for part in range(parts):
+                if self._random.random() >= self._chance:
+                    stage._HOT.pop((self.job.mark, number, part), None)
+                mine = [each.filter(pa.compute.equal(each.column("part"), part)) for each in routed]
+                self._random.shuffle(mine)
+                with self._luck():
+                    made += stage.evaluate(self.job, mine, batch, part, final, number)
+            routed = made
+        return [row for each in routed for row in each.to_pylist()]
 
     def _luck(self) -> AbstractContextManager[object]:
         if self._snapshots is None:

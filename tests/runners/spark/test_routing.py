@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cqels_py.batches.elements import ElementBatch
-from cqels_py.dataflow.ownership import owner_of
+from cqels_py.dataflow.ownership import cell, owner_of
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.engine import compile_query
-from cqels_py.planner.partitioning import division_of
+from cqels_py.planner.stages import stages_of
 from cqels_py.runners.spark.describe import describe
 from cqels_py.runners.spark.routing import Route, Routing, Share, combine, routing_of, shares
 from tests.runners.spark.test_simulated import EX
@@ -37,39 +35,92 @@ def plan(text: str):  # type: ignore[no-untyped-def]
     ],
 )
 def test_divided_by(text: str, variable: str) -> None:
-    assert division_of(plan(text)).variable == variable
+    (stage,) = stages_of(plan(text), 4)
+    assert stage.shares is not None
+    assert stage.shares.axes == ((variable, 4),)
+
+
+CHAIN = f"{{ {S} {{ ?a :p ?b . ?b :q ?c . ?c :r ?d }} }}"
+STAR = f"{{ {S} {{ ?a :p ?b . ?a :q ?c }} }}"
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("text", "stages"),
     [
-        (f"ASK WHERE {{ {S} {{ ?a :p ?b }} }}", "ASK has one answer"),
+        (f"SELECT ?a ?b ?c ?d WHERE {CHAIN}", ["b=2 c=2"]),
+        (f"SELECT ?a ?d WHERE {CHAIN}", ["b=2 c=2", "a d"]),
+        (f"SELECT ?a ?b ?c WHERE {{ {S} {{ ?a :p ?b . ?b :q ?c . ?c :r ?a }} }}", ["a=2 b=2"]),
+        (f"SELECT ?a ?b ?c ?d WHERE {{ {S} {{ ?a :p ?b }} {S} {{ ?c :q ?d }} }}", ["a=2 c=2"]),
+        (f"SELECT ?b WHERE {STAR}", ["a=4", "b"]),
+        (f"SELECT DISTINCT ?b WHERE {STAR}", ["a=4", "b"]),
+        (f"SELECT ?b (COUNT(*) AS ?n) WHERE {STAR} GROUP BY ?b", ["a=4", "b"]),
+        (f"SELECT ?b ?c (SUM(?d) AS ?n) WHERE {CHAIN} GROUP BY ?b ?c", ["b=2 c=2"]),
+        (f"SELECT ?a ?d (SUM(?b) AS ?n) WHERE {CHAIN} GROUP BY ?a ?d", ["b=2 c=2", "a d"]),
+        (f"SELECT (SUM(?b) AS ?n) WHERE {STAR}", ["a=4", "without GROUP BY all is one group"]),
+        (f"ASK WHERE {STAR}", ["a=4", "ASK has one answer about everything"]),
+        (f"SELECT ?a ?b WHERE {STAR} ORDER BY ?b LIMIT 3", ["a=4", "LIMIT and OFFSET compare results of all values"]),
         (
-            f"SELECT ?a ?b ?c ?d WHERE {{ {S} {{ ?a :p ?b . ?b :q ?c . ?c :r ?d }} }}",
-            "no variable is in every triple pattern",
+            f"SELECT ?b (SUM(?c) AS ?n) WHERE {STAR} GROUP BY ?b ORDER BY ?n LIMIT 3",
+            ["a=4", "b", "LIMIT and OFFSET compare results of all values"],
         ),
-        (f"SELECT ?b WHERE {{ {S} {{ ?a :p ?b . ?a :q ?c }} }}", r"\?a is no variable of the results"),
-        (f"SELECT (COUNT(*) AS ?n) WHERE {{ {S} {{ ?a :p ?b }} }}", "no variable is in every triple pattern"),
-        ("SELECT ?a WHERE { STREAM :s [TRIPLES 9] { ?a :p ?b } }", r"what \[TRIPLES 9\] holds depends on triples"),
+        (f"SELECT (COUNT(DISTINCT *) AS ?n) WHERE {STAR}", ["a=4", "without GROUP BY all is one group"]),
+        (f"SELECT ?a ?b WHERE {{ {S} {{ ?a :p+ ?b }} }}", ["a path that repeats leads over triples of all values"]),
         (
-            f"SELECT ?a ?b WHERE {{ {S} {{ ?a :p ?b }} }} ORDER BY ?b LIMIT 3",
-            "^LIMIT and OFFSET compare results of all values$",
+            "SELECT ?a WHERE { STREAM :s [TRIPLES 9] { ?a :p ?b } }",
+            ["what [TRIPLES 9] holds depends on triples that would be elsewhere"],
         ),
-        (f"SELECT ?a ?b WHERE {{ {S} {{ ?a :p+ ?b }} }}", "^no variable of the results is in every triple pattern"),
-        (f"SELECT ?a ?b WHERE {{ {S} {{ :x ?a ?c }} {S} {{ :y ?b ?d }} }}", "no variable is in every"),
-        (f"SELECT DISTINCT ?b WHERE {{ {S} {{ ?a :p ?b . ?a :q ?c }} }}", "no variable of the results"),
+        (
+            f"""SELECT ?a ?n WHERE {{ {S} {{ ?a :p ?b }}
+            {{ SELECT (COUNT(*) AS ?n) WHERE {{ {S} {{ ?a :q ?c }} }} }} }}""",
+            ["b=4", "a n"],
+        ),
+        (
+            f"SELECT ?a ?b WHERE {{ {{ {S} {{ ?a :p :x }} }} UNION {{ {S} {{ ?b :p :x }} }} }}",
+            ["?a is not in every part of the query; ?b is not in every part of the query"],
+        ),
+        (
+            f"SELECT ?a ?b ?c WHERE {{ {S} {{ ?a :p ?b }} FILTER NOT EXISTS {{ {S} {{ ?b :q ?c }} }} }}",
+            ["b=4"],
+        ),
+        (f"SELECT ?a ?b WHERE {{ {S} {{ ?a :p ?b }} MINUS {{ {S} {{ ?b :q ?c . ?c :r ?d }} }} }}", ["b=4"]),
+        (f"SELECT ?a ?b ?x WHERE {{ {S} {{ ?a :p ?b }} VALUES (?a ?x) {{ (UNDEF 1) (:a 2) }} }}", ["b=4"]),
     ],
 )
-def test_not_divided_because(text: str, reason: str) -> None:
-    found = division_of(plan(text))
-    assert found.variable is None
-    assert re.search(reason, found.reason), found.reason
+def test_stages(text: str, stages: list[str]) -> None:
+    """By what each of them is divided, or why it is not."""
+    found = []
+    for stage in stages_of(plan(text), 4):
+        axes = stage.shares.axes if stage.shares else ()
+        found.append(" ".join(f"{name}={share}" for name, share in axes) or " ".join(stage.by) or stage.reason)
+    assert found == stages
+
+
+def test_one_partition_is_one_stage() -> None:
+    (stage,) = stages_of(plan(f"SELECT ?b WHERE {STAR}"), 1)
+    assert (stage.parts, stage.shares, stage.reason) == (1, None, "")
 
 
 def test_the_reason_is_shown() -> None:
-    shown = describe(plan(f"ASK WHERE {{ {S} {{ ?a :p ?b }} }}"), 8)
-    assert "the state is in one part: ASK has one answer about everything" in shown
+    shown = describe(plan(f"SELECT ?a ?b WHERE {{ {S} {{ ?a :p+ ?b }} }}"), 8)
+    assert "the state is in one part: a path that repeats leads over triples of all values" in shown
     assert "evaluate (1 task)" in shown
+
+
+def test_stages_are_shown() -> None:
+    shown = describe(plan(f"SELECT ?d (SUM(?a) AS ?n) WHERE {CHAIN} GROUP BY ?d ORDER BY ?n LIMIT 5"), 13)
+    for line in (
+        "divided by ?b (4) x ?c (3): 12 parts of 13",
+        f"<{EX}s>: triples ?a <{EX}p> ?b go to the 3 parts of their object",
+        f"<{EX}s>: triples ?b <{EX}q> ?c go to the part of their subject and object",
+        f"<{EX}s>: triples ?c <{EX}r> ?d go to the 4 parts of their subject",
+        "where as many triples match each pattern there are 2.67 copies of a triple, and each part has 22% of the triples",
+        "stage 2, divided by ?d: 13 parts",
+        "gets the changes of ?d ?a, after join",
+        "does aggregates and the first rows",
+        "stage 3, in one part: LIMIT and OFFSET compare results of all values",
+        "evaluate (12 tasks) ─ shuffle ─ stage 2 (13 tasks) ─ shuffle ─ stage 3 (1 task)",
+    ):
+        assert line in shown, shown
 
 
 def test_routes_are_shown() -> None:
@@ -88,7 +139,11 @@ def test_each_part_gets_what_it_needs(elements: list[tuple[int, list[tuple[int, 
     ids = dictionary.encode(TERMS, scope=7)
     batch = batch_of(elements, ids)
     p = dictionary.encode_one(f"<{EX}p>")
-    routing = Routing(parts, (Route(0, (0, p, 0), 0), Route(0, (0, 0, int(ids[0])), 1), Route(1, (0, 0, 0), 2)))
+    routes = [((0, p, 0), 0), ((0, 0, int(ids[0])), 1)]
+    routing = Routing(
+        parts,
+        (*(Route(0, constants, ((at, parts, 1),)) for constants, at in routes), Route(1, (0, 0, 0), ((2, parts, 1),))),
+    )
     element = np.repeat(np.arange(len(batch)), np.diff(batch.first))
     for part, share in enumerate(shares(batch, routing, dictionary)):
         wanted = [
@@ -143,4 +198,35 @@ def test_owners_are_spread_evenly() -> None:
 
 def test_the_same_pattern_of_two_windows_is_one_route() -> None:
     found = plan(f"SELECT ?a WHERE {{ {S} {{ ?a :p ?b }} STREAM :s [COUNT 9] {{ ?a :p ?c }} }}")
-    assert len(routing_of(found, "a", 2, Dictionary()).routes) == 1
+    assert len(routing_of(found, found.root, [("a", 2)], 2, Dictionary()).routes) == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 0), triples), max_size=6), st.integers(1, 3), st.integers(1, 3))
+def test_triples_that_agree_meet_in_one_cell(
+    elements: list[tuple[int, list[tuple[int, int, int]]]], b: int, c: int
+) -> None:
+    """Each combination that a chain joins is in exactly one part, and no part gets what it does not need."""
+    dictionary = Dictionary(strict=True)
+    batch = batch_of(elements, dictionary.encode(TERMS, scope=7))
+    found = plan(f"SELECT * WHERE {{ {S} {{ ?a ?x ?b . ?b :p ?c . ?c ?y ?d }} }}")
+    axes = [("b", b), ("c", c)]
+    routing = routing_of(found, found.root, axes, b * c, dictionary)
+    rows, parts = routing.owners(batch)
+    p, s, o = dictionary.encode_one(f"<{EX}p>"), batch.subject, batch.object
+    where = {(int(row), int(part)) for row, part in zip(rows, parts, strict=True)}
+    assert len(where) == len(rows)
+    needed = set()
+    for part in range(b * c):
+        at_b, at_c = cell(axes, part)
+        for row in range(batch.triples):
+            middle = batch.predicate[row] == p and at_b.mine(s[[row]])[0] and at_c.mine(o[[row]])[0]
+            if at_b.mine(o[[row]])[0] or at_c.mine(s[[row]])[0] or middle:
+                needed.add((row, part))
+    assert where == needed
+    for row in range(batch.triples):
+        if batch.predicate[row] == p:
+            cells = [
+                n for n in range(b * c) if all((cell(axes, n)[0].mine(s[[row]])[0], cell(axes, n)[1].mine(o[[row]])[0]))
+            ]
+            assert len(cells) == 1
+            assert (row, cells[0]) in where

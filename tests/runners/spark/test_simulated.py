@@ -14,7 +14,7 @@ import cqels_py
 from cqels_py.algebra.nodes import Dialect, Output
 from cqels_py.engine import compile_query
 from cqels_py.errors import UnsupportedQuery
-from cqels_py.planner.partitioning import division_of
+from cqels_py.planner.stages import stages_of
 from cqels_py.spark import statistics
 from tests.generators import C_SPARQL_WINDOWS, FEATURES, RSP_QL_WINDOWS, SOAKING, WINDOWS, Scenario, scenarios
 from tests.naive import Element, Static
@@ -150,11 +150,17 @@ def drawn(seed: int, count: int = 60, disorder: int = 0, subjects: int = 8) -> l
     return sorted(found, key=lambda element: element.time + chance.randrange(disorder + 1))
 
 
+def axes_of(text: str, parts: int, *, changelog: bool) -> list[tuple[tuple[str, int], ...]]:
+    """By what the stages of a query are divided; nothing where all is in one part."""
+    stages = stages_of(compile_query(text, changelog=changelog), parts)
+    return [stage.shares.axes if stage.shares else tuple((name, stage.parts) for name in stage.by) for stage in stages]
+
+
 @pytest.mark.parametrize("name", DIVIDED)
 def test_divided_queries(name: str) -> None:
     text = f"PREFIX : <{EX}> {DIVIDED[name]}"
-    assert division_of(compile_query(text)).variable == "c"
     changelog = name not in ("rstream", "dstream")
+    assert axes_of(text, 3, changelog=changelog) == [(("c", 3),)]
     for seed, parts, tasks in ((1, 2, 1), (2, 3, 2), (3, 5, 4)):
         elements = drawn(seed)
         found = simulation.run(
@@ -213,7 +219,8 @@ def test_late_elements_are_waited_for_as_long_as_asked(lateness: int) -> None:
 
 
 def test_a_query_that_cannot_be_divided_runs_in_one_part() -> None:
-    text = f"PREFIX : <{EX}> SELECT (COUNT(*) AS ?n) WHERE {{ STREAM :s [RANGE 40us] {{ ?c :v ?v }} }}"
+    text = f"PREFIX : <{EX}> SELECT ?a ?b WHERE {{ STREAM :s [RANGE 40us] {{ ?a :link+ ?b }} }}"
+    assert axes_of(text, 4, changelog=True) == [()]
     elements = drawn(4)
     found = simulation.run(text, elements, STATIC, changelog=True, cuts=[7, 30], tasks=2, parts=4)
     assert found == simulation.expected(text, elements, STATIC, Output.CHANGELOG)

@@ -1,0 +1,56 @@
+"""Changes for another stage of a plan, instead of results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from cqels_py.batches.delta import Delta, concatenate
+from cqels_py.batches.elements import Ids
+from cqels_py.batches.results import ResultBatch
+from cqels_py.event_time.clock import Ticks
+from cqels_py.kernels.distinct import cancel
+
+
+@dataclass(frozen=True, slots=True)
+class Relayed:
+    """Ticks, and the changes at them: what cancels out within a tick is left out."""
+
+    ticks: Ticks
+    delta: Delta
+
+
+class Relay:
+    """Collects the changes of a node over one step or several, until they are fetched. `width`: the node's columns."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._steps: list[Relayed] = []
+
+    def process(self, ticks: Ticks, chunks: Iterable[Delta]) -> Iterator[ResultBatch]:
+        delta = concatenate(chunks, self._width)
+        left = cancel(delta.tick, delta.sign, delta.columns)
+        self._steps.append(Relayed(ticks, delta if len(left) == len(delta) else delta.take(left)))
+        yield from ()
+
+    def fetch(self) -> Relayed:
+        """What was collected since the last time, its ticks numbered through."""
+        steps, self._steps = self._steps, []
+        if len(steps) == 1:
+            return steps[0]
+        starts = np.cumsum([0, *(len(step.ticks) for step in steps)]).astype(np.int32)
+        deltas = [
+            Delta(step.delta.tick + start, step.delta.sign, step.delta.columns)
+            for step, start in zip(steps, starts, strict=False)
+        ]
+        time = np.concatenate([np.empty(0, np.int64), *(step.ticks.time for step in steps)])
+        return Relayed(Ticks(time, any(step.ticks.first for step in steps)), concatenate(deltas, self._width))
+
+    def live_ids(self) -> Iterable[Ids]:
+        return [step.delta.columns.reshape(-1) for step in self._steps]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(step.delta.columns.nbytes for step in self._steps)

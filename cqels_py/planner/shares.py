@@ -1,0 +1,96 @@
+"""HyperCube shares: how many ways each variable divides the parts of a state, so that patterns meet without a common variable.
+
+Parts are cells of a cube with an axis for each variable that has a share. A triple that matches a pattern belongs to the cells
+whose coordinates on the axes of the pattern's variables are those of its terms: one coordinate where the pattern has the
+variable, all of them where it has not. So each combination of triples that agree in the variables meets in exactly one cell.
+
+        b 0   1   2         ?a :p ?b   a column: every coordinate of c
+    c 0  ┌───┬───┬───┐      ?b :q ?c   one cell
+      1  │   │   │   │      ?c :r ?d   a row: every coordinate of b
+         └───┴───┴───┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What each variable's axis is divided into, for some patterns (the variables of each). Axes of 1 are left out."""
+
+    axes: tuple[tuple[str, int], ...]
+    patterns: tuple[frozenset[str], ...]
+
+    @property
+    def cells(self) -> int:
+        """The number of parts that are used."""
+        return prod(share for _, share in self.axes)
+
+    def copies(self, pattern: frozenset[str]) -> int:
+        """In how many parts a triple that matches a pattern with these variables is."""
+        return prod(share for name, share in self.axes if name not in pattern)
+
+    @property
+    def replication(self) -> Fraction:
+        """How many copies there are of a triple, if as many match each of the patterns."""
+        return Fraction(sum(map(self.copies, self.patterns)), max(1, len(self.patterns)))
+
+    @property
+    def load(self) -> Fraction:
+        """What each part has of the triples, if as many match each of the patterns: 1 is all of them."""
+        return self.replication / self.cells
+
+
+def shares_for(patterns: Sequence[frozenset[str]], partitions: int, among: Sequence[str] | None = None) -> Shares:
+    """The shares for which each of up to `partitions` parts has the fewest triples; of several, those with the fewest copies.
+
+    `among`: the variables that may have one, the preferred first (None: all). A chain over nine parts, and a star:
+
+    >>> chain = [frozenset("ab"), frozenset("bc"), frozenset("cd")]
+    >>> shares_for(chain, 9).axes, shares_for(chain, 9).replication
+    ((('b', 3), ('c', 3)), Fraction(7, 3))
+    >>> shares_for([frozenset("ab"), frozenset("ac")], 9).axes
+    (('a', 9),)
+    """
+    if partitions < 1:
+        raise ValueError(f"there is at least one partition, not {partitions}")
+    names = sorted(frozenset().union(*patterns)) if among is None else list(dict.fromkeys(among))
+    names = _undominated(names, patterns)
+    if not names:
+        return Shares((), tuple(patterns))
+    # Of shares that cost the same the last axis has the greater: that of the variable preferred.
+    backwards = names[::-1]
+    has = [[name in pattern for name in backwards] for pattern in patterns]
+
+    def cost(shares: tuple[int, ...]) -> tuple[float, int]:
+        load = sum(1 / prod(s for s, there in zip(shares, row, strict=True) if there) for row in has)
+        # Sums of fractions in floating point: equal ones are to compare as equal.
+        return round(load, 9), prod(shares)
+
+    best = min(_divisions(partitions, len(names)), key=cost)
+    return Shares(tuple((n, s) for n, s in zip(names, best[::-1], strict=True) if s > 1), tuple(patterns))
+
+
+def _undominated(names: Sequence[str], patterns: Sequence[frozenset[str]]) -> list[str]:
+    """The variables without those that are only in patterns that another one is in too: its share does all theirs would."""
+    where = {name: {n for n, pattern in enumerate(patterns) if name in pattern} for name in names}
+    kept: list[str] = []
+    for name in names:
+        others = [other for other in names if other != name and where[name] <= where[other]]
+        if where[name] and not any(where[name] < where[other] or other in kept for other in others):
+            kept.append(name)
+    return kept
+
+
+def _divisions(partitions: int, axes: int) -> Iterator[tuple[int, ...]]:
+    """Shares whose product is at most `partitions`, and the last of which could not be greater."""
+    if axes == 1:
+        yield (partitions,)
+        return
+    for share in range(1, partitions + 1):
+        for others in _divisions(partitions // share, axes - 1):
+            yield (share, *others)
