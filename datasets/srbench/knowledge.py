@@ -202,8 +202,8 @@ def _dbpedia(world: World) -> list[Statement]:
 
 
 def _heritage(world: World) -> list[Statement]:
-    """In every third town, and in the first of each region."""
-    towns = np.flatnonzero((np.arange(world.towns) % 3 == 1) | (np.arange(world.towns) < 2))
+    """In two of three towns, and in the first of each region."""
+    towns = np.flatnonzero((np.arange(world.towns) % 3 > 0) | (np.arange(world.towns) < 2))
     names = _names(world.seed, world.towns)
     site = _resources("site", towns)
     kinds = np.array([f"{BASE}OldTown", f"{DBPEDIA}WorldHeritageSite", f"{BASE}NatureReserve"])[towns % 3]
