@@ -33,6 +33,7 @@ FIRST_INSTANT = 1_287_878_400 * SECOND
 """2010-10-24T00:00Z."""
 
 BLOCK = 12
+"""Instants made at once: an hour."""
 SLOT = 8 * 60 // INSTANT_MINUTES
 """Instants within which a station falls silent once at most."""
 

@@ -2,7 +2,7 @@
 
 A hurricane is a vortex (wind by a profile like Holland's, air drawn in, pressure falling towards the eye, rain around it)
 that crosses Florida in a day; a blizzard is a wide field of cold wind and snow that crosses Wyoming. They follow one
-another far more often than in life, one of each at least at any time of a benchmark's run. Under them lie a day's course,
+another far more often than in life, so that there is one of each nearly all the time. Under them lie a day's course,
 slow waves over the map, and noise.
 
 Time is in hours of the weather since the stream began; all but the noise of single readings is a function of time and place.
