@@ -80,7 +80,9 @@ def exists(query: DrawnQuery) -> str:
 def exists_value(query: DrawnQuery) -> str:
     """EXISTS inside of larger expressions."""
     form = query.pick(_EXPRESSIONS)
-    text = form.format(test=exists(query), other=exists(query) if query.chance(20) else query.condition())
+    # What is drawn must be asked: a window that no block uses reads no stream.
+    other = "" if "{other}" not in form else exists(query) if query.chance(20) else query.condition()
+    text = form.format(test=exists(query), other=other)
     if not form.startswith("BIND"):
         return text
     query.made += 1
@@ -154,9 +156,25 @@ def _selected(query: DrawnQuery) -> str:
         body = query.block(query.triple(subject), needed=False) + " " + _condition(query, 50)
     words = query.pick(["SELECT", "SELECT DISTINCT", "SELECT REDUCED"])
     if query.chance(30):
-        # Whether there is one is all that a LIMIT leaves determined.
-        return f"{words} {subject} WHERE {{ {body} }} LIMIT 1"
+        slices = ["LIMIT 1", "LIMIT 0", "OFFSET 1", "LIMIT 2 OFFSET 1"]
+        sliced = query.pick(slices[:2] if "REDUCED" in words else slices)
+        return f"{words} {subject} WHERE {{ {body} }} {sliced}"
     return f"{{ {words} {subject} WHERE {{ {body} }} }} {_condition(query)}"
+
+
+def _sliced(query: DrawnQuery) -> str:
+    """The first rows of each outer solution."""
+    subject = query.shared_node()
+    if not subject.startswith("?") or "slice" not in query.features:
+        return _filtered(query)
+    with query.hidden():
+        body = query.block(query.triple(subject), needed=False)
+        columns = [subject, *[name for name in query.visible() if name != subject and name in body][:1]]
+        order = query.pick(["", f"ORDER BY DESC({columns[-1]})"])
+    with query.hidden():
+        selected = f"{query.pick(['SELECT', 'SELECT DISTINCT'])} {' '.join(columns)} WHERE {{ {body} }}"
+        sliced = f"{{ {selected} {order} LIMIT {query.pick([1, 2])} {query.pick(['', 'OFFSET 1'])} }}"
+        return f"{sliced} {_block(query)} {_condition(query)}"
 
 
 def _values(query: DrawnQuery) -> str:
@@ -164,7 +182,7 @@ def _values(query: DrawnQuery) -> str:
 
 
 _INSIDE: tuple[Clause, ...] = (
-    _filtered, _unrelated, _union, _optional, _minus, _nested, _bind, _subquery, _selected, _values,
+    _filtered, _unrelated, _union, _optional, _minus, _nested, _bind, _subquery, _selected, _sliced, _values,
 )  # fmt: skip
 
 CLAUSES: Mapping[str, Clause] = {

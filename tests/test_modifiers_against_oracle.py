@@ -75,6 +75,10 @@ SLICES = {
     "order by what is not selected, limit": "SELECT ?s { %w { ?s ?p ?n } } ORDER BY DESC(?n) LIMIT 3",
     "order by what is not selected, offset": "SELECT ?s { %w { ?s ?p ?n } } ORDER BY DESC(?n) OFFSET 2",
     "order of different rows, offset": "SELECT DISTINCT ?s ?n { %w { ?s ?p ?n } } ORDER BY DESC(STR(?n)) OFFSET 2",
+    "order of different rows by what is not selected": "SELECT DISTINCT ?s { %w { ?s ?p ?n } } ORDER BY DESC(?n) ?p LIMIT 2",
+    "order of different rows by what is not selected, offset": (
+        "SELECT DISTINCT ?p { %w { ?s ?p ?n } } ORDER BY DESC(?s) (STRLEN(STR(?n))) OFFSET 1"
+    ),
     "order that leaves rows equal": "SELECT ?s ?o { %w { ?s ?p ?o } } ORDER BY ?s LIMIT 4",
     "a slice in a join": "SELECT ?s ?o { %w { ?s ?p ?n } { SELECT ?s ?o { %w { ?s :q ?o } } ORDER BY ?o LIMIT 2 } }",
     "an order in a join": "SELECT ?s ?o { %w { ?s ?p ?n } { SELECT ?s ?o { %w { ?s :q ?o } } ORDER BY ?o } }",

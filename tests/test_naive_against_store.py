@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import pyoxigraph as ox
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import assume, given
 from rdflib import BNode, Literal, URIRef, Variable
 
+from cqels_py.algebra import nodes
 from cqels_py.algebra.nodes import ContinuousQuery, Dialect
 from tests import harness, naive, naive_values
 from tests.drawn_modifiers import MODIFIERS
@@ -78,6 +80,19 @@ def _value(term: Term) -> tuple[str, str]:
     return (str(found.kind), f"{value:.9g}" if math.isfinite(value) and value != 0 else "0")
 
 
+def _minus_inside_of_exists(node: object, inside: bool = False) -> bool:
+    """Is a MINUS inside of EXISTS drawn, which may share nothing but outer variables?
+
+    18.6 puts values in their place, and then nothing is in common; the store lets all outer variables be in common.
+    """
+    if inside and isinstance(node, nodes.Minus):
+        return True
+    parts = node if isinstance(node, tuple) else ()
+    if is_dataclass(node):
+        parts = tuple(getattr(node, field.name) for field in fields(node))
+    return any(_minus_inside_of_exists(part, inside or isinstance(node, nodes.Exists)) for part in parts)
+
+
 @pytest.mark.parametrize("feature", [*sorted(SHARED), "all of them"])
 def test_answers_are_those_of_an_independent_store(feature: str) -> None:
     features = SHARED if feature == "all of them" else {"join", feature}
@@ -90,6 +105,7 @@ def test_answers_are_those_of_an_independent_store(feature: str) -> None:
         assume("|:other" not in text and "|^:other" not in text)  # the store forgets duplicates, 18.4 keeps them
         query = harness.parse(text)
         assert not query.bag_windows
+        assume(not _minus_inside_of_exists(query.pattern))
         plain = re.sub(r"FROM NAMED :\w+\n", "", plain_sparql(text))
         arrived = naive.relevant(query, scenario.elements)
         answered = naive.ticks(query, scenario.elements, scenario.static)

@@ -292,3 +292,12 @@ def test_an_unbound_key_is_a_group() -> None:
     pattern = nodes.LeftJoin(bgp("?s p ?x"), bgp("?s q ?y"), None)
     counted = nodes.Group(pattern, (Y,), ((N, nodes.AggregateCall("COUNT", None)),))
     assert answer(counted, "y n", "a p 1, b p 1, c p 1, c q 5") == "n=1 y=5 | n=2"
+
+
+def test_minus_shares_nothing_by_variables_for_which_values_have_been_put() -> None:
+    """18.6: of ?s inside there is only its value, so nothing is in common, and MINUS removes nothing."""
+    graph = "a p 1, b p 2, b q 3"
+    by_outer = nodes.Minus(bgp("?s p ?y"), bgp("?s q ?z"))
+    assert answer(nodes.Filter(bgp("?s p ?x"), nodes.Exists(by_outer, negated=False)), "s", graph) == "s=a | s=b"
+    by_others = nodes.Minus(bgp("?s p ?y"), bgp("?t p ?y, ?t q ?z"))
+    assert answer(nodes.Filter(bgp("?s p ?x"), nodes.Exists(by_others, negated=False)), "s", graph) == "s=a"

@@ -125,8 +125,11 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Minus:
+    """`uncounted`: variables that have to agree, but do not count as in common; queries have none."""
+
     left: Pattern
     right: Pattern
+    uncounted: frozenset[Variable] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,11 +239,12 @@ class OrderBy:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """OFFSET and LIMIT; limit None: no limit."""
+    """OFFSET and LIMIT; limit None: no limit. `by`: for each value of these variables; queries have none."""
 
     pattern: Pattern
     offset: int
     limit: int | None
+    by: tuple[Variable, ...] = ()
 
 
 Pattern: TypeAlias = (

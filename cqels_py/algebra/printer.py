@@ -308,8 +308,8 @@ def _described(pattern: Pattern) -> tuple[str, Iterable[Pattern | str]]:
             return f"filter {expression_text(condition)}", (inner,)
         case Union(parts):
             return "union", parts
-        case Minus(left, right):
-            return "minus", (left, right)
+        case Minus(left, right, uncounted):
+            return "minus" + (f" not counting {_names(sorted(uncounted))}" if uncounted else ""), (left, right)
         case Extend(inner, variable, expression):
             return f"extend {term_text(variable)} = {expression_text(expression)}", (inner,)
         case Values():
@@ -344,8 +344,9 @@ def _described_modifier(
         case OrderBy(inner, conditions):
             texts = [f"{'DESC' if descending else 'ASC'}({expression_text(key)})" for key, descending in conditions]
             return f"order by {' '.join(texts)}", (inner,)
-        case Slice(inner, offset, limit):
-            return f"slice offset {offset}{'' if limit is None else f' limit {limit}'}", (inner,)
+        case Slice(inner, offset, limit, by):
+            each = f" for each {_names(by)}" if by else ""
+            return f"slice offset {offset}{'' if limit is None else f' limit {limit}'}{each}", (inner,)
 
 
 def _values(values: Values) -> str:

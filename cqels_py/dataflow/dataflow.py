@@ -267,9 +267,9 @@ class Dataflow:
                 return GroupBy(_places(inner, keys), made, self._values)
             case plan.FactorisedGroups():
                 return self._factorised(node)
-            case plan.TopRows(inner, order, offset, limit):
+            case plan.TopRows(inner, order, offset, limit, by):
                 places = [(inner.variables.index(name), descending) for name, descending in order]
-                return TopRows(len(inner.variables), places, offset, limit, self._values)
+                return TopRows(len(inner.variables), places, offset, limit, self._values, _places(inner, by))
             case _:
                 raise AssertionError(node)
 

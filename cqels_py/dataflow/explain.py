@@ -127,11 +127,12 @@ def _describe(dataflow: Dataflow, source: Stage | ScanOutput | Inbox | Constant)
             return f"group {by}: {what}; keeps a row of accumulators for each group{_bags(aggregates)}"
         case plan.FactorisedGroups():
             return _factorised(node)
-        case plan.TopRows(_, order, offset, limit):
+        case plan.TopRows(_, order, offset, limit, by):
             which = "all" if limit is None else f"first {limit}"
             skip = f" after {offset}" if offset else ""
+            each = f" for each {_names(by)}" if by else ""
             kept = "keeps all rows in order, delivers what enters or leaves the slice"
-            return f"{which}{skip} by {_order(order)}; {kept}"
+            return f"{which}{skip}{each} by {_order(order)}; {kept}"
     raise AssertionError(node)
 
 

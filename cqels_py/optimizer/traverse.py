@@ -45,7 +45,7 @@ def map_children(pattern: Pattern, rewrite: Rewrite) -> Pattern:
         case Join(left, right):
             return Join(rewrite(left), rewrite(right))
         case Minus(left, right):
-            return Minus(rewrite(left), rewrite(right))
+            return replace(pattern, left=rewrite(left), right=rewrite(right))
         case LeftJoin(left, right, condition):
             inner = None if condition is None else map_exists(condition, rewrite)
             return LeftJoin(rewrite(left), rewrite(right), inner)

@@ -1,21 +1,25 @@
 """Patterns of EXISTS under outer solutions, all at once.
 
-SPARQL asks the pattern of EXISTS anew for each outer solution, whose values stand for its variables wherever they are named.
-Here the pattern is joined with the different outer solutions, at its leaves and as far up as it needs to be, so that every
-mapping carries the outer solution under which it holds; whatever reads a mapping sees its values.
+SPARQL asks the pattern of EXISTS anew for each outer solution, whose values stand for its variables wherever they are named
+(18.6). Here the pattern is joined with the different outer solutions, at its leaves and as far up as it needs to be, so that
+every mapping carries the outer solution under which it holds; whatever reads a mapping sees its values. Where values have been
+put for variables these are none any more: MINUS shares nothing by them. Where only a variable can stand, as in BIND, the value
+has to agree.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 
-from rdflib import URIRef, Variable
+from rdflib import Variable
 
 from cqels_py.algebra.mentions import aggregate_arguments, mentioned_in, mentioned_variables
 from cqels_py.algebra.nodes import (
     BGP,
     Call,
     Distinct,
+    Expression,
     Extend,
     Filter,
     Graph,
@@ -26,6 +30,7 @@ from cqels_py.algebra.nodes import (
     NaryJoin,
     OrderBy,
     PathPattern,
+    PathRepeat,
     Pattern,
     Planned,
     Project,
@@ -40,8 +45,9 @@ from cqels_py.algebra.nodes import (
 )
 from cqels_py.algebra.paths import may_have_no_steps
 from cqels_py.algebra.variables import certain_variables, possible_variables
-from cqels_py.errors import UnsupportedQuery
 from cqels_py.planner.joins import joined, maybe_unbound
+from cqels_py.planner.keys import UNBOUND
+from cqels_py.planner.path_patterns import ActiveGraph, between
 from cqels_py.planner.planning import Needed, Planning
 
 
@@ -60,6 +66,15 @@ class Given:
     def columns(self) -> Needed:
         return frozenset(self.pattern.variables)
 
+    @property
+    def loose(self) -> Needed:
+        """Outer variables that some outer solutions leave unbound."""
+        return frozenset(variable for variable, own in self.key.items() if own != variable)
+
+    def is_unbound(self, variable: Variable) -> Expression:
+        """Has the outer solution no value for this one of the loose variables?"""
+        return Call("SAMETERM", (VariableRef(self.key[variable]), UNBOUND))
+
 
 def stands_alone(pattern: Pattern, outer: Needed) -> bool:
     """Are the solutions under an outer one just the pattern's own solutions that are compatible with it?"""
@@ -70,8 +85,11 @@ def stands_alone(pattern: Pattern, outer: Needed) -> bool:
             # A path of no steps leads from an outer value to itself, wherever that is; to a constant, from that alone.
             free = isinstance(subject, Variable) and isinstance(object_, Variable)
             return not (free and may_have_no_steps(path) and {subject, object_} & outer)
-        case Graph(_, inner) | Window(_, inner) | WindowVariable(_, inner) | Distinct(inner) | Reduced(inner):
+        case Graph(_, inner) | Window(_, inner) | WindowVariable(_, inner) | Reduced(inner) | OrderBy(inner):
             return stands_alone(inner, outer)
+        case Distinct(inner):
+            # Rows that differ by what an outer value stands for are the same row.
+            return stands_alone(inner, outer) and not maybe_unbound(inner) & outer
         case Join(left, right):
             return stands_alone(left, outer) and stands_alone(right, outer)
         case NaryJoin(parts) | Union(parts):
@@ -82,15 +100,17 @@ def stands_alone(pattern: Pattern, outer: Needed) -> bool:
             seen = possible_variables(right) | (frozenset() if condition is None else mentioned_in(condition))
             return _alone_beside(left, right, seen & outer, outer)
         case Minus(left, right):
-            return _alone_beside(left, right, possible_variables(right) & outer, outer)
+            return _shares_alone(left, right, outer) and _alone_beside(
+                left, right, possible_variables(right) & outer, outer
+            )
         case Project(inner, variables):
             return stands_alone(inner, outer & frozenset(variables))
         case Group(inner, keys, aggregates):
             visible = outer & frozenset(keys)
             seen = frozenset().union(*(mentioned_in(a) for a in aggregate_arguments(aggregates))) & visible
-            return stands_alone(inner, visible) and seen <= certain_variables(inner)
-        case OrderBy(inner):
-            return stands_alone(inner, outer)
+            return stands_alone(inner, visible) and seen | (visible & possible_variables(inner)) <= certain_variables(
+                inner
+            )
         case Slice(inner):
             return not mentioned_variables(inner) & outer
 
@@ -99,10 +119,16 @@ def _alone_beside(left: Pattern, right: Pattern, seen: Needed, outer: Needed) ->
     return stands_alone(left, outer) and stands_alone(right, outer) and seen <= certain_variables(left)
 
 
+def _shares_alone(left: Pattern, right: Pattern, outer: Needed) -> bool:
+    """Does it make no difference to MINUS that both sides share outer variables too?"""
+    shared = possible_variables(left) & possible_variables(right)
+    return not shared & outer or bool((shared - outer) & certain_variables(left) & certain_variables(right))
+
+
 def under(planner: Planning, pattern: Pattern, given: Given) -> Pattern:
     """A pattern that delivers the pattern's solutions under each of the given ones, with the columns of that.
 
-    How often a solution is delivered is right under each outer solution. UnsupportedQuery for what has no exact plan.
+    How often a solution is delivered is right under each outer solution.
     """
     if stands_alone(pattern, given.outer):
         return joined(given.pattern, pattern)
@@ -121,41 +147,25 @@ def under(planner: Planning, pattern: Pattern, given: Given) -> Pattern:
             return LeftJoin(under(planner, left, given), _beside(planner, right, given), condition)
         case Minus():
             return _minus_under(planner, pattern, given)
-        case Distinct(inner) | Reduced(inner):
-            if maybe_unbound(inner) & given.outer:
-                raise _no_plan("DISTINCT", maybe_unbound(inner) & given.outer)
+        case Distinct(inner):
             return Distinct(under(planner, inner, given))
+        case Reduced(inner) | OrderBy(inner):
+            return under(planner, inner, given)
         case Project(inner, variables):
             seen = _narrowed(planner, given, frozenset(variables))
-            columns = tuple(dict.fromkeys((*variables, *sorted(seen.columns))))
-            return joined(given.pattern, Project(under(planner, inner, seen), columns))
+            return joined(given.pattern, Project(under(planner, inner, seen), _with_columns(variables, seen)))
         case Group(inner, keys):
-            if maybe_unbound(inner) & given.outer & frozenset(keys):
-                raise _no_plan("GROUP BY", maybe_unbound(inner) & given.outer & frozenset(keys))
             seen = _narrowed(planner, given, frozenset(keys))
-            columns = tuple(dict.fromkeys((*keys, *sorted(seen.columns))))
-            return joined(given.pattern, replace(pattern, pattern=under(planner, inner, seen), keys=columns))
-        case (PathPattern() as path) | Window(_, PathPattern() as path) | Graph(URIRef(), PathPattern() as path):
-            return _path_under(pattern, path, given)
-        case OrderBy(inner):
-            return under(planner, inner, given)
+            grouped = replace(pattern, pattern=under(planner, inner, seen), keys=_with_columns(keys, seen))
+            return joined(given.pattern, grouped)
+        case (PathPattern() as path) | Window(_, PathPattern() as path) | Graph(_, PathPattern() as path):
+            return _path_under(planner, pattern, path, given)
         case Slice(inner):
-            raise _no_plan("LIMIT", mentioned_variables(inner) & given.outer)
+            ordered, seen = _ordered_under(planner, inner, given)
+            by = (*pattern.by, *sorted(seen.key.values()))
+            return joined(given.pattern, replace(pattern, pattern=ordered, by=by))
         case _:
-            raise _no_plan("a path of any length in every named graph", possible_variables(pattern) & given.outer)
-
-
-def without_slice(pattern: Pattern) -> Pattern:
-    """A pattern that has a solution where this one has: order and the first rows make no difference to that."""
-    match pattern:
-        case Slice(inner, 0, limit) if limit != 0:
-            return without_slice(inner)
-        case OrderBy(inner) | Distinct(inner) | Reduced(inner):
-            return without_slice(inner)
-        case Project(inner, variables):
-            return Project(without_slice(inner), variables)
-        case _:
-            return pattern
+            raise AssertionError(pattern)
 
 
 def _beside(planner: Planning, pattern: Pattern, given: Given) -> Pattern:
@@ -167,43 +177,115 @@ def _joined_under(planner: Planning, parts: tuple[Pattern, ...], given: Given) -
     return joined(*(_beside(planner, part, given) for part in parts))
 
 
+def _with_columns(variables: tuple[Variable, ...], given: Given) -> tuple[Variable, ...]:
+    return tuple(dict.fromkeys((*variables, *sorted(given.columns))))
+
+
+def _ordered_under(planner: Planning, pattern: Pattern, given: Given) -> tuple[Pattern, Given]:
+    """What a slice is taken from, in its order, and what of the outer solutions it sees."""
+    match pattern:
+        case OrderBy(inner, conditions):
+            return OrderBy(under(planner, inner, given), conditions), given
+        case Project(inner, variables):
+            seen = _narrowed(planner, given, frozenset(variables))
+            ordered, _ = _ordered_under(planner, inner, seen)
+            return Project(ordered, _with_columns(variables, seen)), seen
+        case Distinct(inner):
+            ordered, seen = _ordered_under(planner, inner, given)
+            return Distinct(ordered), seen
+        case Reduced(inner):
+            return _ordered_under(planner, inner, given)
+        case _:
+            return under(planner, pattern, given), given
+
+
 def _extended_under(planner: Planning, extend: Extend, given: Given) -> Pattern:
-    variable = extend.variable
+    """BIND to an outer variable leaves what has its value, or none."""
+    variable, inner = extend.variable, under(planner, extend.pattern, given)
     if variable not in given.outer:
-        return replace(extend, pattern=under(planner, extend.pattern, given))
-    if variable in mentioned_variables(extend.pattern) | mentioned_in(extend.expression):
-        raise _no_plan("BIND", frozenset([variable]))
-    others = _narrowed(planner, given, given.outer - {variable})
-    return joined(given.pattern, replace(extend, pattern=under(planner, extend.pattern, others)))
+        return replace(extend, pattern=inner)
+    made = planner.fresh("made")
+    tests: list[Expression] = [
+        Call("!", (Call("BOUND", (VariableRef(made),)),)),
+        Call("SAMETERM", (VariableRef(variable), VariableRef(made))),
+    ]
+    if variable in given.loose:
+        tests.insert(0, given.is_unbound(variable))
+    agreeing = Filter(Extend(inner, made, extend.expression), _any(tests))
+    if variable not in given.loose:
+        return agreeing
+    value = planner.fresh("value")
+    valued = Extend(agreeing, value, Call("COALESCE", (VariableRef(variable), VariableRef(made))))
+    return Extend(_leaving_out(valued, frozenset([variable, made])), variable, VariableRef(value))
+
+
+def _leaving_out(pattern: Pattern, variables: Needed) -> Pattern:
+    return Project(pattern, tuple(sorted(possible_variables(pattern) - variables)))
 
 
 def _minus_under(planner: Planning, minus: Minus, given: Given) -> Pattern:
-    """Carrying the outer solution must not make variables common that are not."""
+    """Values have been put for outer variables: nothing is in common by those."""
     shared = possible_variables(minus.left) & possible_variables(minus.right)
     left = under(planner, minus.left, given)
-    if not shared:
+    firm = (shared - given.outer) & certain_variables(minus.left) & certain_variables(minus.right)
+    loose = shared & given.loose
+    if shared <= given.outer - loose:
+        planner.warnings.append(
+            "MINUS inside of EXISTS shares only variables of the outer pattern, for which their values stand there: "
+            "it removes nothing"
+        )
         return left
-    if shared & certain_variables(minus.left) & certain_variables(minus.right):
-        return Minus(left, _beside(planner, minus.right, given))
-    if possible_variables(minus.right) & given.outer or not stands_alone(minus.right, given.outer):
-        raise _no_plan("MINUS over variables that may be unbound", shared)
-    return Minus(left, minus.right)
+    uncounted = minus.uncounted | given.columns
+    if firm or not loose:
+        return Minus(left, _beside(planner, minus.right, given), uncounted)
+    right = under(planner, minus.right, given)
+    for variable in sorted(loose):
+        # What the variable is where the outer solution leaves it unbound; else nothing.
+        free = planner.fresh(f"free.{variable}")
+        value = Call("IF", (given.is_unbound(variable), VariableRef(variable), Call("COALESCE", ())))
+        left, right = Extend(left, free, value), Extend(right, free, value)
+    return Minus(left, right, uncounted)
 
 
-def _path_under(pattern: Pattern, path: PathPattern, given: Given) -> Pattern:
+def _path_under(planner: Planning, pattern: Pattern, path: PathPattern, given: Given) -> Pattern:
     """What the path connects, and outer values, which no steps lead to themselves even where the active graph has none of them."""
-    ends = [end for end in dict.fromkeys((path.subject, path.object)) if isinstance(end, Variable)]
+    graph = ActiveGraph(pattern if isinstance(pattern, Window | Graph) else None)
+    if not isinstance(path.path, PathRepeat):
+        return under(planner, between(planner, graph, path.subject, path.path, path.object), given)
+    start, end = path.subject, path.object
+    assert isinstance(start, Variable)
+    assert isinstance(end, Variable)
+    # In each named graph, also one that has no triples.
+    places = given.pattern if graph.name is None else joined(given.pattern, graph.asked(BGP(())))
     found: list[Pattern] = [joined(given.pattern, pattern)]
-    if given.outer.issuperset(ends):
-        unbound = frozenset(ends) - certain_variables(given.pattern)
-        if unbound and len(ends) == 2:
-            raise _no_plan("a path of any length, zero too,", unbound)
-        found.append(Filter(given.pattern, Call("SAMETERM", (VariableRef(ends[0]), VariableRef(ends[-1])))))
-    else:
-        known, other = ends if ends[0] in given.outer else reversed(ends)
-        bound = Filter(given.pattern, Call("BOUND", (VariableRef(known),)))
-        found.append(Extend(bound, other, VariableRef(known)))
-    return Distinct(Project(Union(tuple(found)), tuple(sorted(given.columns.union(ends)))))
+    if given.outer.issuperset((start, end)):
+        tests = [Call("!", (given.is_unbound(each),)) for each in dict.fromkeys((start, end)) if each in given.loose]
+        same = Call("SAMETERM", (VariableRef(start), VariableRef(end)))
+        found.append(Filter(places, _all([*tests, same])))
+    for known, other in ((start, end), (end, start)):
+        if start != end and known in given.outer and other not in given.outer - given.loose:
+            found.append(_itself(places, known, other, given, graph))
+    columns = given.columns.union((start, end), () if graph.name is None else (graph.name,))
+    return Distinct(Project(Union(tuple(found)), tuple(sorted(columns))))
+
+
+def _itself(places: Pattern, known: Variable, other: Variable, given: Given, graph: ActiveGraph) -> Pattern:
+    """Outer solutions that have a value for `known` and none for `other`, which then has the same."""
+    tests: list[Expression] = [given.is_unbound(other)] if other in given.loose else []
+    if known in given.loose:
+        tests.append(Call("!", (given.is_unbound(known),)))
+    if other == graph.name:
+        return Filter(places, _all([*tests, Call("SAMETERM", (VariableRef(known), VariableRef(other)))]))
+    asked = Filter(places, _all(tests)) if tests else places
+    return Extend(_leaving_out(asked, frozenset([other])), other, VariableRef(known))
+
+
+def _any(tests: list[Expression]) -> Expression:
+    return reduce(lambda one, other: Call("||", (one, other)), tests)
+
+
+def _all(tests: list[Expression]) -> Expression:
+    return reduce(lambda one, other: Call("&&", (one, other)), tests)
 
 
 def _narrowed(planner: Planning, given: Given, visible: Needed) -> Given:
@@ -211,11 +293,3 @@ def _narrowed(planner: Planning, given: Given, visible: Needed) -> Given:
     key = {variable: own for variable, own in given.key.items() if variable in visible}
     columns = tuple(sorted({*key, *key.values()}))
     return given if key == given.key else Given(planner.share(Distinct(Project(given.pattern, columns)), columns), key)
-
-
-def _no_plan(what: str, variables: Needed) -> UnsupportedQuery:
-    names = ", ".join(f"?{variable}" for variable in sorted(variables))
-    return UnsupportedQuery(
-        f"EXISTS over {names} of the outer pattern, which {what} inside sees too, is not supported: give the variable "
-        "inside another name, and compare them in a FILTER"
-    )

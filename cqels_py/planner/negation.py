@@ -8,6 +8,7 @@ from rdflib import Literal, Variable
 
 from cqels_py.algebra.mentions import mentioned_in, mentioned_variables
 from cqels_py.algebra.nodes import (
+    AggregateCall,
     Call,
     Constant,
     Distinct,
@@ -15,16 +16,21 @@ from cqels_py.algebra.nodes import (
     Expression,
     Extend,
     Filter,
+    Group,
     Minus,
+    OrderBy,
     Pattern,
     Planned,
     Project,
+    Reduced,
+    Slice,
     Union,
+    Values,
     VariableRef,
 )
 from cqels_py.algebra.variables import certain_variables, first_exists, possible_variables, replaced
 from cqels_py.plan.nodes import Negate, Node
-from cqels_py.planner.correlation import Given, stands_alone, under, without_slice
+from cqels_py.planner.correlation import Given, stands_alone, under
 from cqels_py.planner.joins import joined
 from cqels_py.planner.keys import UNBOUND, with_exact_key
 from cqels_py.planner.planning import Needed, Planning
@@ -34,7 +40,7 @@ from cqels_py.planner.rows import expires_in_order, project, without_ids
 def exists_filter(planner: Planning, inner: Pattern, exists: Exists, needed: Needed) -> Node:
     """Mappings for which a pattern has a solution, or has none."""
     word = "NOT EXISTS" if exists.negated else "EXISTS"
-    left, right, key = _sides(planner, inner, without_slice(exists.pattern), needed, read_again=False)
+    left, right, key = _sides(planner, inner, exists.pattern, needed, read_again=False)
     return kept(planner, planner.node_of(left), right, key, exists=not exists.negated, word=word)
 
 
@@ -45,7 +51,7 @@ def with_exists_values(
     wanted = needed | mentioned_in(expression)
     while (exists := first_exists(expression)) is not None:
         value = planner.fresh("exists")
-        left, right, key = _sides(planner, inner, without_slice(exists.pattern), wanted, read_again=True)
+        left, right, key = _sides(planner, inner, exists.pattern, wanted, read_again=True)
         right = planner.share(right, key)
         parts: list[Pattern] = []
         for found in (True, False):
@@ -62,31 +68,74 @@ _VALUE_WORDS = {True: "EXISTS is true", False: "EXISTS is false"}
 
 
 def _sides(
-    planner: Planning, inner: Pattern, asked: Pattern, needed: Needed, *, read_again: bool
+    planner: Planning, inner: Pattern, pattern: Pattern, needed: Needed, *, read_again: bool
 ) -> tuple[Planned, Pattern, frozenset[Variable]]:
     """The outer mappings, the pattern of EXISTS under each of them, and the key that connects them.
 
     Where the pattern sees of the outer mappings only what it binds itself, it stands as it is.
     """
+    asked, skipped = _asked(pattern)
     visible = possible_variables(inner)
     outer = visible & mentioned_variables(asked)
     shared = outer & possible_variables(asked)
     if stands_alone(asked, outer) and _surely_bound(shared, inner, asked):
         wanted = (needed & visible) | shared
+        more = _more_than(planner, asked, skipped, shared)
         if read_again:
-            return planner.share(inner, wanted), asked, shared
-        return planner.planned(planner.plan(inner, wanted), certain_variables(inner)), asked, shared
+            return planner.share(inner, wanted), more, shared
+        return planner.planned(planner.plan(inner, wanted), certain_variables(inner)), more, shared
     keyed, key = with_exact_key(planner, inner, outer)
     columns = outer.union(key.values())
     left = planner.share(keyed, (needed & visible) | columns)
     given = planner.share(Distinct(Project(left, tuple(sorted(columns)))), columns)
-    return left, under(planner, asked, Given(given, key)), frozenset(key.values())
+    own = frozenset(key.values())
+    return left, _more_than(planner, under(planner, asked, Given(given, key)), skipped, own), own
+
+
+def _asked(pattern: Pattern) -> tuple[Pattern, int]:
+    """A pattern that has more solutions than the number where this one has any: order and the first rows make no difference."""
+    match pattern:
+        case Slice(limit=0):
+            return Values((), ()), 0
+        case Slice(inner, 0):
+            return _asked(inner)
+        case Slice(inner, offset):
+            return _unordered(inner), offset
+        case OrderBy(inner) | Distinct(inner) | Reduced(inner):
+            return _asked(inner)
+        case Project(inner, variables):
+            asked, skipped = _asked(inner)
+            return Project(asked, variables), skipped
+        case _:
+            return pattern, 0
+
+
+def _unordered(pattern: Pattern) -> Pattern:
+    match pattern:
+        case OrderBy(inner):
+            return inner
+        case Project(inner, variables):
+            return Project(_unordered(inner), variables)
+        case Distinct(inner):
+            return Distinct(_unordered(inner))
+        case _:
+            return pattern
+
+
+def _more_than(planner: Planning, pattern: Pattern, skipped: int, key: frozenset[Variable]) -> Pattern:
+    """The keys of which the pattern has more solutions than these."""
+    if skipped == 0:
+        return pattern
+    count = planner.fresh("count")
+    counted = Group(pattern, tuple(sorted(key)), ((count, AggregateCall("COUNT", None)),))
+    return Filter(counted, Call(">", (VariableRef(count), Constant(Literal(skipped)))))
 
 
 def without(planner: Planning, minus: Minus, needed: Needed) -> Node:
     """MINUS: left mappings that agree with no right mapping with which they have a bound variable in common."""
     shared = possible_variables(minus.left) & possible_variables(minus.right)
-    if not shared:
+    counted = shared - minus.uncounted
+    if not counted:
         planner.warnings.append("MINUS shares no variable with what it is taken from: it removes nothing")
         return planner.plan(minus.left, needed)
     if _surely_bound(shared, minus.left, minus.right):
@@ -95,7 +144,7 @@ def without(planner: Planning, minus: Minus, needed: Needed) -> Node:
     columns = shared.union(key.values())
     left = planner.share(keyed, (needed & possible_variables(minus.left)) | columns)
     seen = Distinct(Project(left, tuple(sorted(columns))))
-    agreeing = _sharing_a_value(planner, seen, minus.right, key)
+    agreeing = _sharing_a_value(planner, seen, minus.right, {variable: key[variable] for variable in counted})
     return kept(planner, planner.node_of(left), agreeing, frozenset(key.values()), exists=False, word="MINUS")
 
 

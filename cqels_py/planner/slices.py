@@ -7,7 +7,6 @@ from rdflib import Variable
 from cqels_py.algebra.mentions import mentioned_in
 from cqels_py.algebra.nodes import Distinct, Expression, Extend, OrderBy, Pattern, Project, Reduced, Slice, VariableRef
 from cqels_py.algebra.variables import possible_variables
-from cqels_py.errors import UnsupportedQuery
 from cqels_py.plan.nodes import DistinctRowsOf, Node, ReportOrder, TopRows
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.rows import once, project
@@ -68,7 +67,7 @@ def reported(planner: Planning, pattern: Pattern, needed: Needed) -> tuple[Node,
 
 def _slice(planner: Planning, pattern: Slice) -> tuple[TopRows, tuple[str, ...]]:
     node, columns, order = _ordered(planner, pattern.pattern)
-    return TopRows(node, order, pattern.offset, pattern.limit), columns
+    return TopRows(node, order, pattern.offset, pattern.limit, tuple(map(str, pattern.by))), columns
 
 
 def _ordered(planner: Planning, pattern: Pattern) -> tuple[Node, tuple[str, ...], tuple[tuple[str, bool], ...]]:
@@ -84,12 +83,12 @@ def _ordered(planner: Planning, pattern: Pattern) -> tuple[Node, tuple[str, ...]
             return _keyed(planner, selected, conditions, columns)
         case Distinct(Project(OrderBy(inner, conditions) as ordered, variables)):
             hidden = _hidden(ordered, variables)
-            if hidden:
-                raise UnsupportedQuery(
-                    f"DISTINCT with ORDER BY ?{min(hidden)}, which is not selected, leaves open which rows LIMIT keeps: "
-                    f"select ?{min(hidden)} too, or order by what is selected"
-                )
-            return _keyed(planner, Distinct(Project(inner, variables)), conditions, columns)
+            if not hidden:
+                return _keyed(planner, Distinct(Project(inner, variables)), conditions, columns)
+            # Of equal rows the first in the order stays.
+            selected = Project(inner, (*variables, *sorted(hidden)))
+            node, names, order = _keyed(planner, selected, conditions, columns)
+            return once(TopRows(node, order, 0, 1, names)), names, order
         case _:
             return _keyed(planner, pattern, (), columns)
 

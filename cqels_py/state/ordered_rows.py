@@ -18,13 +18,20 @@ _ENDLESS = 1 << 60
 class OrderedRows:
     """A bag of rows by `order` (column, descending), ties by all columns in term order.
 
-    `offset`, `limit` (None: endless): the slice of which `take` says what enters and leaves it.
+    `offset`, `limit` (None: endless): the slice of which `take` says what enters and leaves it. `by`: the columns of a key; rows
+    of each key have a slice of their own.
     """
 
     def __init__(
-        self, width: int, order: Sequence[tuple[int, bool]], offset: int = 0, limit: int | None = None
+        self,
+        width: int,
+        order: Sequence[tuple[int, bool]],
+        offset: int = 0,
+        limit: int | None = None,
+        by: Sequence[int] = (),
     ) -> None:
         self._width = width
+        self._by = np.array(by, np.int64)
         self._columns = np.array([column for column, _ in order], np.int64)
         self._descending = np.array([descending for _, descending in order], np.bool_)
         self._offset = min(offset, _ENDLESS)
@@ -48,8 +55,8 @@ class OrderedRows:
         state[kernel.OUT] = 0
         there = kernel.take(
             delta.tick, delta.sign, delta.columns, self._width, index.table, index.mask, index.keys, index.counts,
-            index.free, index.meta, self._order, state, self._columns, self._descending, self._offset, self._limit, texts,
-            spans, out, tick, sign,
+            index.free, index.meta, self._order, state, self._by, self._columns, self._descending, self._offset,
+            self._limit, texts, spans, out, tick, sign,
         )  # fmt: skip
         assert there, "a withdrawn mapping was never there"
         made = int(state[kernel.OUT])

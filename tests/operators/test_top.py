@@ -61,6 +61,20 @@ def test_every_tick_has_the_slices_difference(order: Order, offset: int, limit: 
     assert_follows(TopRows(2, order, offset, limit, terms.values), [2], steps, model, chunk=3 * seed)
 
 
+@pytest.mark.parametrize(("by", "offset", "limit"), [([0], 0, 2), ([1], 1, 1), ([1, 0], 1, None), ([0], 2, 3)])
+def test_each_key_has_a_slice_of_its_own(by: list[int], offset: int, limit: int | None) -> None:
+    terms = Terms()
+    ids = terms.ids(TEXTS[:9])
+    steps = random_steps(offset, [Port(2, False, ids[:4])], 20, 8, 12)
+
+    def model(live: Live) -> list[Row]:
+        keys = sorted({tuple(row[c] for c in by) for row in live[0]})
+        groups = [[row for row in live[0] if tuple(row[c] for c in by) == key] for key in keys]
+        return [row for group in groups for row in sliced(group, [(0, True)], offset, limit, terms)]
+
+    assert_follows(TopRows(2, [(0, True)], offset, limit, terms.values, by), [2], steps, model, chunk=3)
+
+
 def test_a_row_below_the_slice_moves_nothing() -> None:
     terms = Terms()
     one, two, three = terms.ids([typed(text, "integer") for text in ("1", "2", "3")])

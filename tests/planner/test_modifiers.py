@@ -81,8 +81,3 @@ def test_functions_that_cannot_be_evaluated_again_are_refused(call: str, clause:
     text = f"SELECT * {{ {WINDOW} {{ ?a ?b ?c }} {clause.format(call)} }}"
     with pytest.raises(UnsupportedQuery, match=call.split("(", maxsplit=1)[0] + " gives another value each time"):
         compile_query(text)
-
-
-def test_a_slice_of_different_rows_by_what_is_not_selected_is_refused() -> None:
-    with pytest.raises(UnsupportedQuery, match=r"DISTINCT with ORDER BY \?c, which is not selected"):
-        compile_query(f"SELECT DISTINCT ?a {{ {WINDOW} {{ ?a ?b ?c }} }} ORDER BY ?c LIMIT 1")

@@ -6,7 +6,6 @@ import os
 
 import pytest
 
-from cqels_py.errors import UnsupportedQuery
 from tests.planner.test_plans import GOLDEN, WINDOW, plan_text
 
 PATHS = {
@@ -44,13 +43,3 @@ def test_a_path_over_a_graph_asks_for_no_distinct_triples() -> None:
 
 def test_a_path_over_static_data_is_answered_once() -> None:
     compare("over-static-data", f"SELECT * {{ {WINDOW} {{ ?a :q ?x }} ?a :p* ?b . GRAPH ?g {{ ?b :p+ ?c }} }}")
-
-
-@pytest.mark.parametrize(
-    ("inner", "named"),
-    [("?b :q* ?c", r"\?c .* a path of any length, zero too"), ("GRAPH ?g { ?b :q* ?d }", "in every named graph")],
-)
-def test_outer_values_that_lead_to_themselves_and_are_not_known_where(inner: str, named: str) -> None:
-    outer = f"{WINDOW} {{ ?a :p ?b OPTIONAL {{ ?b :q ?c }} }}"
-    with pytest.raises(UnsupportedQuery, match=named):
-        plan_text(f"PREFIX : <http://ex.org/> SELECT * {{ {outer} FILTER EXISTS {{ {inner} }} }}")

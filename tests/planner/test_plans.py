@@ -42,10 +42,6 @@ WINDOW = "STREAM <http://ex.org/s> [RANGE 10s]"
         (f"SELECT * {{ {WINDOW} {{ ?a ?b ?c }} BIND(RAND() AS ?n) }}", "RAND"),
         (f"SELECT * {{ {WINDOW} {{ ?a ?b ?c }} SERVICE ?a {{ ?a ?d ?e }} }}", "SERVICE"),
         (f"SELECT * {{ {WINDOW} {{ ?a ?b ?c }} GRAPH ?g {{ SELECT (COUNT(*) AS ?n) {{ ?a ?d ?e }} }} }}", r"GRAPH \?g"),
-        (
-            f"SELECT * {{ {WINDOW} {{ ?a ?b ?c FILTER NOT EXISTS {{ SELECT ?c {{ ?c ?d ?e }} ORDER BY ?e LIMIT 1 OFFSET 1 }} }} }}",
-            r"EXISTS over \?c .*LIMIT",
-        ),
         ("SELECT * { STREAM <http://ex.org/s> [RANGE 10s PARTITION BY ?a] { ?a ?b ?c } }", "PARTITION BY"),
     ],
 )

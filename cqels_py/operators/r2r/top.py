@@ -15,13 +15,19 @@ from cqels_py.state.ordered_rows import OrderedRows
 class TopRows:
     """The rows at positions offset to offset + limit, by `order` (column, descending), ties by all columns in term order.
 
-    `limit` None: all from offset on.
+    `limit` None: all from offset on. `by`: such rows for each value of these columns.
     """
 
     def __init__(
-        self, width: int, order: Sequence[tuple[int, bool]], offset: int, limit: int | None, values: TermValues
+        self,
+        width: int,
+        order: Sequence[tuple[int, bool]],
+        offset: int,
+        limit: int | None,
+        values: TermValues,
+        by: Sequence[int] = (),
     ) -> None:
-        self._rows = OrderedRows(width, order, offset, limit)
+        self._rows = OrderedRows(width, order, offset, limit, by)
         self._values = values
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
