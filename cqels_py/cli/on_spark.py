@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -25,7 +26,8 @@ ELEMENTS_AT_ONCE = 100_000
 
 def explain(job: Job) -> str:
     """How the job's query runs there."""
-    return describe(compile_query(job.text, source=job.source), job.partitions or 1)
+    # Without a number a run has one for each core.
+    return describe(compile_query(job.text, source=job.source), job.partitions or os.cpu_count() or 1)
 
 
 def run(job: Job, cleanup: ExitStack) -> None:

@@ -37,12 +37,21 @@ from cqels_py.plan.nodes import (
 )
 
 
+def nodes_of(node: Node, told: set[int] | None = None) -> Iterator[Node]:
+    """A node and all below it; what several nodes share, once."""
+    told = set() if told is None else told
+    if isinstance(node, Shared):
+        if node.number in told:
+            return
+        told.add(node.number)
+    yield node
+    for child in inputs_of(node):
+        yield from nodes_of(child, told)
+
+
 def scans_of(node: Node) -> Iterator[Scan]:
     """The triple patterns over streams in a plan's node."""
-    if isinstance(node, Scan):
-        yield node
-    for child in inputs_of(node):
-        yield from scans_of(child)
+    return (each for each in nodes_of(node) if isinstance(each, Scan))
 
 
 def variables_of(scan: Scan) -> frozenset[str]:
@@ -61,7 +70,8 @@ def global_window(plan: Plan) -> str | None:
 def obstacle(node: Node, variable: str) -> str | None:
     """Why a node's mappings cannot be divided by a variable; None: they can."""
     try:
-        return None if _divides(node, variable) else f"?{variable} is in no triple pattern over a stream"
+        divided = _Division(variable).divides(node)
+        return None if divided else f"?{variable} is in no triple pattern over a stream"
     except _Undivided as reason:
         return str(reason)
 
@@ -70,61 +80,72 @@ class _Undivided(Exception):
     """Why a variable divides nothing here."""
 
 
-def _divides(node: Node, variable: str) -> bool:
-    """Are a node's mappings divided by the variable? False: they are the same in all parts. _Undivided: they would be wrong."""
-    match node:
-        case Scan():
-            return variable in variables_of(node)
-        case Rows(variables, rows):
-            if variable in variables and any(row[variables.index(variable)] is None for row in rows):
-                raise _Undivided(f"?{variable} may be unbound")
-            return variable in variables
-        case Received() | Once() | StaticScan() | GraphNames():
-            return variable in node.variables
-        case JoinAll(inputs=inputs) | FactorisedGroups(inputs=inputs):
-            return _joins(node, inputs, variable)
-        case UnionRows(inputs=inputs):
-            divided = [_divides(each, variable) for each in inputs]
-            if any(divided) and not all(divided):
-                raise _Undivided(f"?{variable} is not in every part of the query")
-            return all(divided)
-        case Negate(left, right, key):
-            divided_left = _divides(left, variable)
-            if _divides(right, variable) and not (divided_left and variable in key):
-                raise _Undivided(f"{node.word} does not compare ?{variable}")
-            return divided_left
-        case ClosureRows():
-            raise _Undivided("a path that repeats leads over triples of all values")
-        case (
-            FilterRows(inner)
-            | ExtendRows(inner)
-            | ProjectRows(inner)
-            | DistinctRowsOf(inner)
-            | GroupRows(inner)
-            | TopRows(inner)
-            | NumberRows(inner)
-            | Shared(_, inner)
-        ):
-            if not _divides(inner, variable):
-                return False
-            if reason := _mixes(node, variable):
-                raise _Undivided(reason)
-            return True
+class _Division:
+    """What a variable divides. `_shared`: sub-plans that several nodes read, which are asked once."""
 
+    def __init__(self, variable: str) -> None:
+        self._variable = variable
+        self._shared: dict[int, bool] = {}
 
-def _joins(node: JoinAll | FactorisedGroups, inputs: tuple[Node, ...], variable: str) -> bool:
-    divided = [each for each in inputs if _divides(each, variable)]
-    if not divided:
-        return False
-    if isinstance(node, JoinAll) and variable in node.loose:
-        raise _Undivided(f"?{variable} may be unbound")
-    if isinstance(node, FactorisedGroups) and variable not in node.keys:
-        raise _Undivided(f"groups have several values of ?{variable}")
-    hidden = [each for each in divided if variable not in each.variables]
-    # The same name in another sub-query is another variable.
-    if hidden and (len(divided) > 1 or any(variable in each.variables for each in inputs)):
-        raise _Undivided(f"there is more than one variable ?{variable}")
-    return True
+    def divides(self, node: Node) -> bool:
+        """Are a node's mappings divided? False: they are the same in all parts. _Undivided: they would be wrong."""
+        variable = self._variable
+        match node:
+            case Scan():
+                return variable in variables_of(node)
+            case Rows(variables, rows):
+                if variable in variables and any(row[variables.index(variable)] is None for row in rows):
+                    raise _Undivided(f"?{variable} may be unbound")
+                return variable in variables
+            case Received() | Once() | StaticScan() | GraphNames():
+                return variable in node.variables
+            case JoinAll(inputs=inputs) | FactorisedGroups(inputs=inputs):
+                return self._joins(node, inputs)
+            case UnionRows(inputs=inputs):
+                divided = [self.divides(each) for each in inputs]
+                if any(divided) and not all(divided):
+                    raise _Undivided(f"?{variable} is not in every part of the query")
+                return all(divided)
+            case Negate(left, right, key):
+                divided_left = self.divides(left)
+                if self.divides(right) and not (divided_left and variable in key):
+                    raise _Undivided(f"{node.word} does not compare ?{variable}")
+                return divided_left
+            case Shared(number, inner):
+                if number not in self._shared:
+                    self._shared[number] = self.divides(inner)
+                return self._shared[number]
+            case ClosureRows():
+                raise _Undivided("a path that repeats leads over triples of all values")
+            case (
+                FilterRows(inner)
+                | ExtendRows(inner)
+                | ProjectRows(inner)
+                | DistinctRowsOf(inner)
+                | GroupRows(inner)
+                | TopRows(inner)
+                | NumberRows(inner)
+            ):
+                if not self.divides(inner):
+                    return False
+                if reason := _mixes(node, variable):
+                    raise _Undivided(reason)
+                return True
+
+    def _joins(self, node: JoinAll | FactorisedGroups, inputs: tuple[Node, ...]) -> bool:
+        variable = self._variable
+        divided = [each for each in inputs if self.divides(each)]
+        if not divided:
+            return False
+        if isinstance(node, JoinAll) and variable in node.loose:
+            raise _Undivided(f"?{variable} may be unbound")
+        if isinstance(node, FactorisedGroups) and variable not in node.keys:
+            raise _Undivided(f"groups have several values of ?{variable}")
+        hidden = [each for each in divided if variable not in each.variables]
+        # The same name in another sub-query is another variable.
+        if hidden and (len(divided) > 1 or any(variable in each.variables for each in inputs)):
+            raise _Undivided(f"there is more than one variable ?{variable}")
+        return True
 
 
 def _mixes(node: Node, variable: str) -> str | None:

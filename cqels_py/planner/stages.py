@@ -32,9 +32,8 @@ from cqels_py.plan.nodes import (
     ProjectRows,
     Received,
     TopRows,
-    inputs_of,
 )
-from cqels_py.planner.partitioning import global_window, obstacle, scans_of, variables_of
+from cqels_py.planner.partitioning import global_window, nodes_of, obstacle, scans_of, variables_of
 from cqels_py.planner.rows import expires_in_order, is_timed, without_ids
 from cqels_py.planner.shares import Shares, shares_for
 
@@ -75,11 +74,7 @@ def stages_of(plan: Plan, partitions: int) -> tuple[PlannedStage, ...]:
 
 def reports_at_boundaries(plan: Plan) -> bool:
     """Is each boundary of a window with STEP a tick, even where nothing changes?"""
-    return plan.output == "RSTREAM" or _has_timed(plan.root)
-
-
-def _has_timed(node: Node) -> bool:
-    return is_timed(node) or any(map(_has_timed, inputs_of(node)))
+    return plan.output == "RSTREAM" or any(map(is_timed, nodes_of(plan.root)))
 
 
 # --- the first stage --------------------------------------------------------------------------------------------------

@@ -39,8 +39,7 @@ def describe(plan: Plan, partitions: int) -> str:
 
 def _first(plan: Plan, stage: PlannedStage, partitions: int) -> Iterator[str]:
     if stage.shares is None:
-        because = f": {stage.reason}" if stage.reason else ""
-        yield f"the state is in one part{because}"
+        yield f"the state is in one part: {stage.reason or 'no more partitions are asked for'}"
         yield "triples of all streams go there"
         return
     of = f" of {partitions}" if stage.parts < partitions else ""

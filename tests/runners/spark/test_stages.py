@@ -1,0 +1,156 @@
+"""Queries whose patterns share no variable, and queries that bring together what parts deliver: as on one machine."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from cqels_py.algebra.nodes import Output
+from cqels_py.engine import compile_query
+from cqels_py.planner.stages import stages_of
+from cqels_py.spark import statistics
+from tests.runners.spark import simulation
+from tests.runners.spark.test_simulated import EX, STATIC, drawn
+
+S, T = "STREAM :s [RANGE 50us]", "STREAM :t [COUNT 5]"
+LINKS = f"{{ {S} {{ ?a :link ?b }} {S} {{ ?b :link ?c }} {T} {{ ?c :v ?d }} }}"
+STAR = f"{{ {S} {{ ?c :v ?v . ?c :w ?w }} }}"
+BY_SHARES = {
+    "chain": f"SELECT ?a ?b ?c ?d WHERE {LINKS}",
+    "ends of a chain": f"SELECT ?a ?d WHERE {LINKS}",
+    "one end": f"SELECT ?d WHERE {LINKS}",
+    "triangle": "SELECT ?a ?b ?c WHERE { STREAM :s [RANGE 150us] { ?a :link ?b . ?b :link ?c . ?c :link ?a } }",
+    "triangle of the same": "SELECT ?a WHERE { STREAM :s [ALL] { ?a :link ?b . ?b :link ?c . ?c :link ?a } }",
+    "product": f"SELECT ?a ?b ?x WHERE {{ {T} {{ ?a :link ?b }} STREAM :s [NOW] {{ ?c :v ?x }} }}",
+    "chain without": f"""SELECT ?a ?b ?c WHERE {{ {S} {{ ?a :link ?b . ?b :link ?c }}
+                         FILTER NOT EXISTS {{ {T} {{ ?b :v ?d }} }} }}""",
+    "chain minus": f"SELECT ?a ?b ?c WHERE {{ {S} {{ ?a :link ?b . ?b :link ?c }} MINUS {{ {T} {{ ?c :v ?d }} }} }}",
+    "chain perhaps": f"""SELECT ?a ?b ?c ?d WHERE {{ {S} {{ ?a :link ?b . ?b :link ?c }}
+                         OPTIONAL {{ {T} {{ ?c :v ?d }} }} }}""",
+    "chain to static data": f"SELECT ?a ?b ?c ?l WHERE {{ {S} {{ ?a :link ?b . ?b :link ?c }} ?c :label ?l }}",
+    "groups of a chain": f"SELECT ?a ?d (COUNT(*) AS ?n) WHERE {LINKS} GROUP BY ?a ?d",
+    "chain at boundaries": """SELECT ?a ?c WHERE { STREAM :s [RANGE 60us STEP 20us] { ?a :link ?b }
+                              STREAM :t [RANGE 60us STEP 30us] { ?b :link ?c } }""",
+    "rstream of a chain": """REGISTER RSTREAM <o> AS SELECT ?a ?d FROM NAMED WINDOW <w> ON :s [RANGE PT0.00006S STEP PT0.00002S]
+                             WHERE { WINDOW <w> { ?a :link ?b . ?b :link ?c . ?c :v ?d } }""",
+    "dstream of ends": """REGISTER DSTREAM <o> AS SELECT ?a ?c FROM NAMED WINDOW <w> ON :s [RANGE PT0.00005S]
+                          WHERE { WINDOW <w> { ?a :link ?b . ?b :link ?c } }""",
+}
+MERGED = {
+    "count": f"SELECT (COUNT(*) AS ?n) WHERE {STAR}",
+    "aggregates": f"SELECT (SUM(?v) AS ?s) (AVG(?v) AS ?a) (MIN(?w) AS ?l) (MAX(?w) AS ?m) (COUNT(?v) AS ?n) WHERE {STAR}",
+    "extremes": f"SELECT (MIN(?v) AS ?l) (MAX(?v) AS ?m) (SAMPLE(?v) AS ?any) WHERE {{ {T} {{ ?c :v ?v }} }}",
+    "groups": f"SELECT ?v (AVG(?w) AS ?a) (SUM(?w) AS ?s) WHERE {STAR} GROUP BY ?v",
+    "counts of groups": f"SELECT ?v (COUNT(*) AS ?n) (MAX(?w) AS ?m) WHERE {STAR} GROUP BY ?v",
+    "distinct in groups": f"SELECT ?v (COUNT(DISTINCT ?w) AS ?n) WHERE {STAR} GROUP BY ?v",
+    "texts of groups": f"SELECT ?v (GROUP_CONCAT(?c; separator=' ') AS ?l) WHERE {STAR} GROUP BY ?v",
+    "different rows": f"SELECT (COUNT(DISTINCT *) AS ?n) WHERE {STAR}",
+    "having": f"SELECT ?v WHERE {STAR} GROUP BY ?v HAVING(SUM(?w) > 4)",
+    "of a static label": f"SELECT ?l (SUM(?v) AS ?n) WHERE {{ {S} {{ ?c :v ?v }} ?c :label ?l }} GROUP BY ?l",
+    "computed": f"SELECT ?x (COUNT(*) AS ?n) WHERE {{ {S} {{ ?c :v ?v }} BIND(CONCAT('v', STR(?v)) AS ?x) }} GROUP BY ?x",
+    "distinct": f"SELECT DISTINCT ?v ?w WHERE {STAR}",
+    "projected": f"SELECT ?v ?w WHERE {STAR}",
+    "top": f"SELECT ?v ?c WHERE {{ {S} {{ ?c :v ?v }} }} ORDER BY DESC(?v) LIMIT 3 OFFSET 1",
+    "rest": f"SELECT ?v ?c WHERE {{ {S} {{ ?c :v ?v }} }} ORDER BY ?v OFFSET 2",
+    "top groups": f"SELECT ?v (SUM(?w) AS ?n) WHERE {STAR} GROUP BY ?v ORDER BY DESC(?n) LIMIT 2",
+    "groups of groups": f"""SELECT ?n (COUNT(?c) AS ?m) WHERE {{
+                            {{ SELECT ?c (COUNT(*) AS ?n) WHERE {{ {S} {{ ?c :v ?v }} }} GROUP BY ?c }} }} GROUP BY ?n""",
+    "ask": "ASK { STREAM :s [RANGE 10us] { ?c :v ?v . ?c :w ?w } }",
+    "ask of a chain": "ASK { STREAM :s [RANGE 20us] { ?a :link ?b . ?b :link ?c . ?c :link ?d } }",
+    "at boundaries": "SELECT (SUM(?v) AS ?n) WHERE { STREAM :s [RANGE 60us STEP 20us] { ?c :v ?v } }",
+    "rstream of one group": """REGISTER RSTREAM <o> AS SELECT (SUM(?v) AS ?n)
+                               FROM NAMED WINDOW <w> ON :s [RANGE PT0.00006S STEP PT0.00002S] WHERE { WINDOW <w> { ?c :v ?v } }""",
+    "rstream in order": """REGISTER RSTREAM <o> AS SELECT ?v ?c FROM NAMED WINDOW <w> ON :s [RANGE PT0.00006S STEP PT0.00002S]
+                           WHERE { WINDOW <w> { ?c :v ?v } } ORDER BY ?v""",
+    "by the clock": """SELECT (COUNT(*) AS ?n) WHERE { STREAM :s [RANGE 60us STEP 10us] { ?c :v ?v }
+                       FILTER(?v > SECONDS(NOW())) }""",
+}
+
+
+def check(text: str, parts: int, chance: random.Random) -> None:
+    """Three ways to cut the elements into micro-batches and tasks."""
+    text = f"PREFIX : <{EX}> {text}"
+    changelog = "REGISTER" not in text
+    elements = drawn(chance.randrange(99), 40, subjects=4)
+    found = simulation.run(
+        text,
+        elements,
+        STATIC,
+        changelog=changelog,
+        cuts=[chance.randrange(40) for _ in range(chance.randrange(8))],
+        tasks=chance.randrange(1, 4),
+        parts=parts,
+        seed=chance.randrange(99),
+    )
+    wanted = simulation.expected(text, elements, STATIC, Output.CHANGELOG if changelog else None)
+    assert wanted, "a query that never answers shows nothing"
+    assert found == wanted
+
+
+def plan_of(text: str) -> Any:
+    return compile_query(f"PREFIX : <{EX}> {text}", changelog="REGISTER" not in text)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 5])
+@pytest.mark.parametrize("name", BY_SHARES)
+def test_patterns_without_a_common_variable(name: str, parts: int) -> None:
+    first, *_ = stages_of(plan_of(BY_SHARES[name]), parts)
+    assert (first.shares is not None) == (parts > 1)
+    check(BY_SHARES[name], parts, random.Random(f"{name} {parts}"))
+
+
+@pytest.mark.parametrize("parts", [1, 2, 5])
+@pytest.mark.parametrize("name", MERGED)
+def test_what_parts_deliver_is_brought_together(name: str, parts: int) -> None:
+    assert (len(stages_of(plan_of(MERGED[name]), parts)) > 1) == (parts > 1)
+    check(MERGED[name], parts, random.Random(f"{name} {parts}"))
+
+
+@pytest.mark.parametrize("name", ["triangle", "top groups", "texts of groups", "rstream of one group"])
+def test_later_stages_grow_after_they_were_read_back(name: str) -> None:
+    text = f"PREFIX : <{EX}> {(BY_SHARES | MERGED)[name]}".replace("50us]", "2000us]")
+    changelog = "REGISTER" not in text
+    elements = drawn(9, 600, subjects=100)
+    found = simulation.run(
+        text, elements, STATIC, changelog=changelog, cuts=range(150, 600, 150), tasks=1, parts=2, chance=0
+    )
+    assert found == simulation.expected(text, elements, STATIC, Output.CHANGELOG if changelog else None)
+
+
+def test_what_is_counted() -> None:
+    """Each triple that is needed once, however many parts have it; results once, though two stages have rows."""
+    text = f"PREFIX : <{EX}> {BY_SHARES['ends of a chain']}"
+    elements = drawn(3, 40, subjects=4)
+    needed = [
+        (element.stream, triple)
+        for element in elements
+        for triple in element.triples
+        if str(triple[1]) == EX + ("link" if str(element.stream) == EX + "s" else "v")
+    ]
+    with simulation.scratch() as folder:
+        found = simulation.run(text, elements, STATIC, changelog=True, cuts=[10, 25], tasks=2, parts=5, folder=folder)
+        counted = statistics(folder)
+    assert (counted.elements, counted.triples) == (40, len(needed))
+    assert counted.results == found.total()
+
+
+def test_terms_of_later_stages_are_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a row was computed from may be gone everywhere when a result says it."""
+    from cqels_py.dictionary.dictionary import Dictionary
+    from cqels_py.runners import local
+    from cqels_py.runners.spark import stage
+
+    monkeypatch.setattr(local, "_COLLECT_FROM", 1)
+    monkeypatch.setattr(stage, "_COLLECT_FROM", 1)
+    monkeypatch.setattr(stage.LaterState, "collect_at", 1)
+    released = []
+    collect = Dictionary.collect
+    monkeypatch.setattr(Dictionary, "collect", lambda self, live: released.append(collect(self, live)))
+    text = f"""PREFIX : <{EX}> SELECT ?x (GROUP_CONCAT(?y) AS ?n) WHERE {{ STREAM :s [RANGE 20us] {{ ?c :v ?v . ?c :w ?w }}
+               BIND(CONCAT('v', STR(?v)) AS ?x) BIND(CONCAT('w', STR(?w)) AS ?y) }} GROUP BY ?x"""
+    elements = drawn(12, 60, subjects=4)
+    found = simulation.run(text, elements, STATIC, changelog=True, cuts=range(0, 60, 6), tasks=1, parts=2)
+    assert found == simulation.expected(text, elements, STATIC, Output.CHANGELOG)
+    assert sum(released) > 0
