@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,14 @@ from cqels_py.runners.spark.stage import Job
 class Faulty:
     """A job in whose micro-batch number `batch` something happens, as long as there are files in the folder `faults`.
 
-    It happens once for each file, after the state was loaded and before anything is saved.
+    It happens once for each file, after the state of a part of the stage was loaded and before anything is saved.
     """
 
-    def __init__(self, job: Job, batch: int, faults: Path) -> None:
+    def __init__(self, job: Job, batch: int, faults: Path, stage: int = 0) -> None:
         self.job = job
         self.batch = batch
         self.faults = faults
+        self.stage = stage
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -32,7 +34,8 @@ class Faulty:
 
         context = TaskContext.get()
         assert context is not None
-        if context.getLocalProperty("streaming.sql.batchId") == str(self.batch):
+        evaluated = sys._getframe(1).f_locals.get("stage")
+        if context.getLocalProperty("streaming.sql.batchId") == str(self.batch) and evaluated == self.stage:
             for fault in sorted(self.faults.iterdir()):
                 try:
                     fault.unlink()

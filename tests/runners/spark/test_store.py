@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ from tests.runners.spark.test_simulated import EX, STREAMS, drawn
 
 QUERY = f"""PREFIX : <{EX}> SELECT ?c (SUM(?v) AS ?n)
 WHERE {{ STREAM :s [RANGE 60us] {{ ?c :v ?v }} STREAM :t [COUNT 5] {{ ?c :w ?w }} }} GROUP BY ?c"""
+STAGED = f"""PREFIX : <{EX}> SELECT ?v (AVG(?w) AS ?n)
+WHERE {{ STREAM :s [RANGE 60us] {{ ?c :v ?v }} STREAM :t [COUNT 5] {{ ?c :w ?w }} }} GROUP BY ?v ORDER BY DESC(?n) LIMIT 3"""
+"""Three stages: a join divided by ?c, groups divided by ?v, and the first rows in one place."""
 ELEMENTS = drawn(5, 40)
 BATCHES = 5
 
@@ -37,8 +41,8 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "_outweighs", lambda inputs, snapshot: inputs > 1_700)
 
 
-def begin(state: Path, parts: int = 1, **options: Any) -> Cluster:
-    job, _ = prepare(QUERY, state=state, partitions=parts, changelog=True, **options)
+def begin(state: Path, parts: int = 1, query: str = QUERY, **options: Any) -> Cluster:
+    job, _ = prepare(query, state=state, partitions=parts, changelog=True, **options)
     return Cluster(job, chance=0)
 
 
@@ -48,10 +52,10 @@ def tasks(batch: int) -> list[Any]:
     return [rows_of(piece, STREAMS, [f"g{batch}x{i}" for i in range(len(piece))])]
 
 
-def wanted() -> Answers:
+def wanted(query: str = QUERY) -> Answers:
     from cqels_py.algebra.nodes import Output
 
-    return simulation.expected(QUERY, ELEMENTS, Static(), Output.CHANGELOG)
+    return simulation.expected(query, ELEMENTS, Static(), Output.CHANGELOG)
 
 
 def run(cluster: Cluster, first: int = 0, last: int = BATCHES) -> list[dict[str, Any]]:
@@ -119,6 +123,34 @@ def test_a_crash_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("often")
+def test_a_crash_in_any_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At every so many operations on files: parts of one stage have done the micro-batch, others have not."""
+    expected, disk = wanted(STAGED), Disk(monkeypatch)
+    with simulation.scratch() as state:
+        cluster = begin(state, 2, STAGED)
+        assert cluster.job.parts == (2, 2, 1)
+        disk.done = 0
+        assert counted(run(cluster)) == expected
+    operations, stages = range(2, disk.done, 13), Counter[str]()
+    assert len(operations) > 10
+    for fatal in operations:
+        with simulation.scratch() as state:
+            cluster = begin(state, 2, STAGED)
+            disk.done, disk.fatal = 0, fatal
+            rows: list[dict[str, Any]] = []
+            for batch in range(BATCHES):
+                try:
+                    rows += run(cluster, batch, batch + 1)
+                except Crash:
+                    disk.fatal = None
+                    stages[next((f"{n}" for n in (2, 1) if any((state / f"stage{n}").glob(f"*/{batch}-*"))), "0")] += 1
+                    rows += run(begin(state, 2, STAGED), batch, batch + 1)
+            assert counted(rows) == expected, f"after a crash at operation {fatal}"
+    assert sum(stages.values()) == len(operations)
+    assert all(stages[stage] for stage in "012"), "some in each stage"
+
+
+@pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("fatal", range(8))
 def test_a_crash_while_the_state_is_laid_out(state: Path, fatal: int, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk(monkeypatch)
@@ -130,15 +162,34 @@ def test_a_crash_while_the_state_is_laid_out(state: Path, fatal: int, monkeypatc
 
 
 @pytest.mark.usefixtures("often")
-def test_a_micro_batch_that_is_run_again_gives_the_same(state: Path) -> None:
+@pytest.mark.parametrize("query", [QUERY, STAGED], ids=["one stage", "three stages"])
+def test_a_micro_batch_that_is_run_again_gives_the_same(state: Path, query: str) -> None:
     """Spark runs it again when it was stopped before it knew of its end."""
-    cluster, rows = begin(state, parts=2), []
+    cluster, rows = begin(state, 2, query), []
     for batch in range(BATCHES):
         once = run(cluster, batch, batch + 1)
-        again = run(begin(state, parts=2), batch, batch + 1)
+        again = run(begin(state, 2, query), batch, batch + 1)
         assert once == again
         rows += again
-    assert counted(rows) == wanted()
+    assert counted(rows) == wanted(query)
+
+
+def test_a_failure_in_a_later_stage_leaves_nothing_half_done(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stage before has done the micro-batch already, and does it again."""
+    cluster = begin(state, 2, STAGED)
+    cluster._chance = 1
+    rows = run(cluster, 0, 2)
+
+    def fail(self: Any, *arguments: Any, **options: Any) -> None:
+        take(self, *arguments, **options)
+        raise OSError("no more memory")
+
+    take = stage.LaterState.take
+    monkeypatch.setattr(stage.LaterState, "take", fail)
+    with pytest.raises(OSError, match="no more memory"):
+        run(cluster, 2, 3)
+    monkeypatch.setattr(stage.LaterState, "take", take)
+    assert counted(rows + run(cluster, 2)) == wanted(STAGED)
 
 
 def test_a_failure_in_the_middle_leaves_nothing_half_done(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,11 +127,11 @@ def test_a_query_goes_on_where_it_was_stopped(setting: Setting) -> None:
     assert setting.results() == local(QUERY, ELEMENTS)
 
 
-def faulty(setting: Setting, faults: Path) -> DataFrame:
+def faulty(setting: Setting, faults: Path, query: str = QUERY, stage: int = 0) -> DataFrame:
     from cqels_py.runners.spark.pipeline import transform
 
-    job, plan = prepare(QUERY, state=setting.state, partitions=2, changelog=True)
-    return transform(cast("Job", Faulty(job, 3, faults)), numbered(setting.frames(), plan))
+    job, plan = prepare(query, state=setting.state, partitions=2, changelog=True)
+    return transform(cast("Job", Faulty(job, 3, faults, stage)), numbered(setting.frames(), plan))
 
 
 @pytest.mark.parametrize(
@@ -146,6 +146,21 @@ def test_a_micro_batch_that_fails_half_way_is_run_again(setting: Setting, names:
     setting.run(faulty(setting, faults))
     assert list(faults.iterdir()) == [], "what should have happened has not"
     assert setting.results() == local(QUERY, ELEMENTS)
+
+
+@pytest.mark.parametrize("names", [["exception"], ["kill"]], ids=lambda names: "-".join(names))
+def test_a_later_stage_that_fails_half_way_is_run_again(setting: Setting, names: list[str]) -> None:
+    """A chain by shares of two variables, and groups and first rows of what its parts deliver."""
+    text = f"""PREFIX : <{EX}> SELECT ?d (AVG(?e) AS ?n) WHERE {{ STREAM :s [RANGE 90us] {{ ?a :link ?b . ?b :v ?d }}
+    STREAM :t [COUNT 20] {{ ?a :w ?e }} }} GROUP BY ?d ORDER BY ?n LIMIT 4"""
+    setting.arrive(ELEMENTS)
+    faults = setting.folder / "faults"
+    faults.mkdir()
+    for name in names:
+        (faults / name).touch()
+    setting.run(faulty(setting, faults, text, stage=1))
+    assert list(faults.iterdir()) == [], "what should have happened has not"
+    assert setting.results() == local(text, ELEMENTS)
 
 
 def test_a_query_that_failed_for_good_goes_on_when_it_is_started_again(setting: Setting) -> None:
