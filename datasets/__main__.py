@@ -15,7 +15,7 @@ from cqels_py.errors import CqelsError
 
 SCENARIOS = ("flights", "taxi")
 """Sized by days."""
-SUITES = ("srbench",)
+SUITES = ("lsbench", "srbench")
 """Sized by triples."""
 
 
