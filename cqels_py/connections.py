@@ -43,6 +43,8 @@ class Connections:
         """The queries, each behind those that feed it. UsageError for one that feeds itself, or cannot feed its readers."""
         read = {stream for query in queries for stream in query.streams}
         feeds = [set(self.fed_by(query, read)) for query in queries]
+        if not any(feeds):
+            return list(queries)
         for query, streams in zip(queries, feeds, strict=True):
             for stream in streams:
                 _check_feeds(query, stream)

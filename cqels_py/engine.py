@@ -140,7 +140,7 @@ class Engine:
                     "triples you want"
                 )
             plan = plan_query(optimize(entail(asked, ontology)))
-        dataflow = Dataflow(plan, self.dictionary, data)
+        dataflow = Dataflow(plan, self.dictionary, data, fronts=self._runner.fronts)
         query = Query(plan, self.dictionary, dataflow, self.update_static)
         self._connections.ordered([*self._queries, query])
         streams = [self._numbers.setdefault(iri, len(self._numbers)) for iri in plan.streams]
@@ -203,7 +203,7 @@ class Engine:
         if self._closed is None:
             self.flush()
         query.close()
-        del self._queries[query]
+        self._queries.pop(query).dataflow.leave()
         self._ontologies.pop(query, None)
         self._connections.forget(query)
         self._queries_changed()

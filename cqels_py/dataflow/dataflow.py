@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from cqels_py.batches.delta import Delta, concatenate, insertions
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.expressions import build_evaluator
+from cqels_py.dataflow.front import Fronts
 from cqels_py.dataflow.ownership import Coordinate
 from cqels_py.dataflow.scans import Scans
 from cqels_py.dataflow.static_data import StaticData, difference
@@ -129,7 +130,8 @@ class Dataflow:
     data the query sees: its static sub-plans are answered here, and again when the data is replaced.
 
     One part of several keeps to its `cell`. A stage that another one follows hands its changes to a `relay`, and has no
-    results; one that follows another is fed with `receive`. `every_boundary`: see `TickClock`.
+    results; one that follows another is fed with `receive`. `every_boundary`: see `TickClock`. `fronts`: where it may sit with
+    other queries.
     """
 
     def __init__(
@@ -141,6 +143,7 @@ class Dataflow:
         cell: Sequence[Coordinate] = (),
         relay: Relay | None = None,
         every_boundary: bool = False,
+        fronts: Fronts | None = None,
     ) -> None:
         self.plan = query
         self._dictionary = dictionary
@@ -154,20 +157,28 @@ class Dataflow:
         self._scan_outputs: list[ScanOutput] = []
         self._inbox: Inbox | None = None
         self.root = self._build(query.root)
-        self._scans = Scans(self._scan_nodes, query.windows, len(query.streams), dictionary, self._evaluator)
+        self._scans = Scans(self._scan_nodes, query.windows, self._evaluator)
         self._cell = tuple(cell)
         self._keep_to(self._cell)
         self._output = relay or _output_operator(query, self._values)
         self._ticked = False
         # Of the last step: the tick (its number in the step) of each element's arrival, -1 where it was none.
         self.element_tick: npt.NDArray[np.int32] = np.empty(0, np.int32)
-        self._clock = TickClock(
-            [ClockedWindow(window.stream, window.bounds) for window in query.windows],
-            len(query.streams),
-            every_boundary=every_boundary
+        every_boundary = (
+            every_boundary
             or query.output == "RSTREAM"
-            or any(isinstance(stage.operator, TimedFilter | TimedExtend) for stage in self._stages),
+            or any(isinstance(stage.operator, TimedFilter | TimedExtend) for stage in self._stages)
         )
+        # Does something happen at ticks at which nothing changes? A stage that follows wants to know of all of them.
+        self._restless = every_boundary or relay is not None
+        front = (fronts or Fronts()).front(
+            [ClockedWindow(window.stream, window.bounds) for window in query.windows],
+            query.streams,
+            dictionary,
+            every_boundary=every_boundary,
+            alone=query.form == "CONSTRUCT",
+        )
+        self._seat = front.sit(self._scans.patterns)
 
     # --- building -----------------------------------------------------------------------------------------------
 
@@ -306,17 +317,19 @@ class Dataflow:
 
     def step(self, batch: ElementBatch) -> Iterator[ResultBatch]:
         """Take in elements of the query's streams, in order; `batch.stream` are positions in the plan's streams."""
-        step = self._clock.step(batch.time, batch.stream)
-        self.element_tick = step.element_tick
-        yield from self._run(batch, step)
+        yield from self._run(batch, lambda clock: clock.step(batch.time, batch.stream))
 
     def advance(self, time: int) -> Iterator[ResultBatch]:
         """No element before `time` (microseconds) will come any more."""
-        yield from self._run(_NOTHING, self._clock.advance(time))
+        yield from self._run(_NOTHING, lambda clock: clock.advance(time))
 
     def finish(self) -> Iterator[ResultBatch]:
         """The streams have ended."""
-        yield from self._run(_NOTHING, self._clock.finish())
+        yield from self._run(_NOTHING, TickClock.finish)
+
+    def leave(self) -> None:
+        """The query has been taken away: from now on it does nothing."""
+        self._seat.leave()
 
     def receive(self, ticks: Ticks, delta: Delta) -> Iterator[ResultBatch]:
         """Take in what another stage delivered at these ticks."""
@@ -336,7 +349,7 @@ class Dataflow:
         for constant in list(self._constants):
             if isinstance(constant.node, plan.Once):
                 constant.replace(self._owned(constant.node, self._answer(constant.node)))
-        now = self._clock.now
+        now = self._seat.now
         if self._ticked and now is not None:
             for output in self._scan_outputs:
                 output.current = None
@@ -344,14 +357,18 @@ class Dataflow:
         for constant in self._constants:
             constant.settle()
 
-    def _run(self, batch: ElementBatch, step: Step) -> Iterator[ResultBatch]:
-        deltas = self._scans.step(batch, step)
-        if not len(step.ticks):
+    def _run(self, batch: ElementBatch, move: Callable[[TickClock], Step]) -> Iterator[ResultBatch]:
+        if self._seat.left:
+            return
+        turn = self._seat.take(batch, move)
+        ticks, self.element_tick = turn.step.ticks, turn.step.element_tick
+        deltas = self._scans.step(turn, self._seat.matches(turn))
+        if not len(ticks) or (self._ticked and not self._restless and not any(map(len, deltas))):
             return
         self._ticked = True
         for output, delta in zip(self._scan_outputs, deltas, strict=True):
             output.current = delta
-        yield from self._tick(step.ticks)
+        yield from self._tick(ticks)
 
     def _tick(self, ticks: Ticks) -> Iterator[ResultBatch]:
         yield from self._output.process(ticks, self.root.deltas(ticks))

@@ -9,14 +9,12 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta, empty
 from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.dataflow.front import StreamPattern, Turn
 from cqels_py.dataflow.ownership import Coordinate
-from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.event_time.clock import Step
 from cqels_py.event_time.windows import Measure
-from cqels_py.kernels import match as kernel
-from cqels_py.kernels.hashing import mix
 from cqels_py.operators.r2r.expressions import Evaluator
-from cqels_py.operators.s2r.arrivals import ArrivalCounter, StreamArrivals
+from cqels_py.operators.s2r.arrivals import StreamArrivals
 from cqels_py.operators.s2r.partition import Kept, KeyPattern, Partitioning
 from cqels_py.operators.s2r.partitioned_window import PartitionedWindow
 from cqels_py.operators.s2r.window import Window
@@ -124,67 +122,29 @@ class PartitionSource:
 
 
 class Scans:
-    """All scans of a query. Triples are routed by predicate, so that patterns that do not match cost nothing."""
+    """All scans of a query."""
 
-    def __init__(
-        self,
-        scans: Sequence[Scan],
-        windows: Sequence[PlannedWindow],
-        streams: int,
-        dictionary: Dictionary,
-        evaluator: MakeEvaluator,
-    ) -> None:
+    def __init__(self, scans: Sequence[Scan], windows: Sequence[PlannedWindow], evaluator: MakeEvaluator) -> None:
         self.sources = [ScanSource(scan, windows[scan.window], evaluator) for scan in scans]
-        self._counter = ArrivalCounter(streams)
         self._partitions = [
             PartitionSource(window, n) for n, window in enumerate(windows) if window.partition is not None
         ]
-        patterns = [scan.pattern for scan in scans] + [p for source in self._partitions for p in source.patterns]
-        self._constants = np.zeros((len(patterns), 3), np.int64)
-        self._same = np.zeros(len(patterns), np.int64)
-        for j, pattern in enumerate(patterns):
-            for position, text in enumerate(pattern):
-                if not is_variable(text):
-                    self._constants[j, position] = dictionary.encode_one(text)
-            self._same[j] = _same_positions(pattern)
-        dictionary.pin(self._constants.reshape(-1))
-        asked = [source.stream for source in self.sources]
-        asked += [source.stream for source in self._partitions for _ in source.patterns]
-        self._streams = np.array(asked, np.int64)
-        self._route()
+
+    @property
+    def patterns(self) -> list[StreamPattern]:
+        """What triples are to be matched to: the scans' patterns, then those that partition windows."""
+        asked = [(source.scan.pattern, source.stream) for source in self.sources]
+        return asked + [(pattern, source.stream) for source in self._partitions for pattern in source.patterns]
 
     def keep_to(self, cell: Sequence[Coordinate]) -> None:
         """Take in only what this part of several owns."""
         for source in self.sources:
             source.keep_to(cell)
 
-    def _route(self) -> None:
-        predicates = self._constants[:, 1]
-        size = 8
-        while size < 4 * len(predicates):
-            size *= 2
-        self._routes = np.zeros(size, np.int64)
-        lists: list[list[int]] = [[] for _ in range(size + 1)]
-        for j, predicate in enumerate(predicates):
-            slot = size
-            if predicate != 0:
-                slot = int(mix(predicate)) & (size - 1)
-                while self._routes[slot] not in (0, predicate):
-                    slot = (slot + 1) & (size - 1)
-                self._routes[slot] = predicate
-            lists[slot].append(j)
-        self._route_first = np.concatenate([[0], np.cumsum([len(x) for x in lists])]).astype(np.int64)
-        self._route_patterns = np.array([j for patterns in lists for j in patterns], np.int64)
-
-    def step(self, batch: ElementBatch, step: Step) -> list[Delta]:
-        """One step of every scan, in their order."""
-        arrivals = self._counter.take(batch, step)
+    def step(self, turn: Turn, matches: Sequence[npt.NDArray[np.int64]]) -> list[Delta]:
+        """One step of every scan, in their order; `matches`: for each of `patterns` the triples that match."""
+        batch, step, arrivals = turn.batch, turn.step, turn.arrivals
         element, triple_number = arrivals.element, arrivals.number
-        first, triples = kernel.match(
-            batch.subject, batch.predicate, batch.object, element, batch.stream, self._constants, self._same,
-            self._streams, self._routes, self._route_first, self._route_patterns,
-        )  # fmt: skip
-        matches = [triples[first[j] : first[j + 1]] for j in range(len(first) - 1)]
         kept: dict[int, Kept] = {}
         start = len(self.sources)
         for partition in self._partitions:
@@ -218,15 +178,3 @@ def _places(pattern: PatternText) -> dict[str, int]:
         if is_variable(name):
             places.setdefault(name[1:], position)
     return places
-
-
-def _same_positions(pattern: tuple[str, str, str]) -> int:
-    subject, predicate, object_ = (text if is_variable(text) else None for text in pattern)
-    same = 0
-    if subject and subject == predicate:
-        same |= kernel.SUBJECT_PREDICATE
-    if subject and subject == object_:
-        same |= kernel.SUBJECT_OBJECT
-    if predicate and predicate == object_:
-        same |= kernel.PREDICATE_OBJECT
-    return same

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements, slice_elements, take_elements, with_streams
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow
+from cqels_py.dataflow.front import Fronts
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.event_time.watermark import Watermark
@@ -33,31 +35,48 @@ class Statistics:
     event_time: int | None = None
 
 
+class Views:
+    """Elements as the queries of some streams see them, made once for all that read the same ones."""
+
+    def __init__(self, elements: ElementBatch) -> None:
+        self.elements = elements
+        self._made: dict[tuple[int, ...], tuple[ElementBatch, npt.NDArray[np.int64] | None]] = {}
+
+    def of(self, streams: tuple[int, ...]) -> tuple[ElementBatch, npt.NDArray[np.int64] | None]:
+        """The elements of these streams, which get the numbers 0, 1, …; and their positions, None where it is all of them."""
+        if streams not in self._made:
+            self._made[streams] = self._make(streams)
+        return self._made[streams]
+
+    def _make(self, streams: tuple[int, ...]) -> tuple[ElementBatch, npt.NDArray[np.int64] | None]:
+        batch = self.elements
+        if not len(batch):
+            return batch, None
+        local = np.full(max(*streams, int(batch.stream.max())) + 1, -1, np.int32)
+        local[list(streams)] = np.arange(len(streams), dtype=np.int32)
+        stream = local[batch.stream]
+        if (stream >= 0).all():
+            return with_streams(batch, stream), None
+        chosen = np.flatnonzero(stream >= 0)
+        return with_streams(take_elements(batch, chosen), stream[chosen]), chosen
+
+
 class RunningQuery:
     """A dataflow, the engine's numbers of its streams, and where its results go."""
 
     def __init__(self, dataflow: Dataflow, streams: list[int], deliver: Deliver) -> None:
         self.dataflow = dataflow
-        self._local = np.full(max(streams) + 1, -1, np.int32)
-        self._local[streams] = np.arange(len(streams), dtype=np.int32)
+        self._streams = tuple(streams)
         self._deliver = deliver
         self.feed: Feed | None = None
 
-    def step(self, batch: ElementBatch) -> int:
+    def step(self, views: Views) -> int:
         """Take in the elements of its streams; returns the number of results."""
+        batch, chosen = views.of(self._streams)
         if not len(batch):
             return 0
-        elements, chosen = batch, None
-        known = np.minimum(batch.stream, len(self._local) - 1)
-        stream = np.where(batch.stream < len(self._local), self._local[known], -1).astype(np.int32)
-        mine = stream >= 0
-        if not mine.all():
-            chosen = np.flatnonzero(mine)
-            if len(chosen) == 0:
-                return 0
-            batch, stream = take_elements(batch, chosen), stream[chosen]
-        results = self.dataflow.step(with_streams(batch, stream))
-        return self._hand_out(results, lambda: places_by_tick(elements, chosen, self.dataflow.element_tick))
+        results = self.dataflow.step(batch)
+        return self._hand_out(results, lambda: places_by_tick(views.elements, chosen, self.dataflow.element_tick))
 
     def catch_up(self, elements: ElementBatch) -> int:
         """Let its time move on with that of the streams that its readers read; returns the number of results."""
@@ -90,6 +109,7 @@ class LocalRunner:
     def __init__(self, dictionary: Dictionary, lateness: int) -> None:
         # None reads what a later one constructs.
         self.queries: list[RunningQuery] = []
+        self.fronts = Fronts()
         self._dictionary = dictionary
         self._watermark = Watermark(lateness)
         self._early: ElementBatch | None = None
@@ -126,10 +146,12 @@ class LocalRunner:
 
     def _drive(self, elements: ElementBatch, then: Callable[[RunningQuery, ElementBatch], int]) -> None:
         """The elements to all queries, and to each what those ahead of it construct; `then`: what else each is to do."""
+        self.fronts.close()
+        views = Views(elements)
         for query in self.queries:
-            self.statistics.results += query.step(elements) + then(query, elements)
+            self.statistics.results += query.step(views) + then(query, views.elements)
             if query.feed is not None:
-                elements = query.feed.merged_into(elements)
+                views = Views(query.feed.merged_into(views.elements))
 
     def _complete(self, batch: ElementBatch | None) -> ElementBatch | None:
         """In order of time, the elements up to the watermark; the others wait."""
