@@ -39,7 +39,7 @@ class _GraphSink:
         graph = np.repeat(np.arange(len(graphs)), np.diff(graphs.first))
         starts, ends = np.zeros(len(graph), np.bool_), np.zeros(len(graph), np.bool_)
         starts[graphs.first[:-1]] = ends[graphs.first[1:] - 1] = True
-        terms = [render_terms(ids, self._dictionary, str) for ids in (graphs.subject, graphs.predicate, graphs.object)]
+        terms = [render_terms(ids, self._dictionary) for ids in (graphs.subject, graphs.predicate, graphs.object)]
         place = pa.array(graph)
         lines = self._lines(time.take(place), name.take(place), join(*terms, separator=" "), starts, ends)
         write_rows(self._file, lines)

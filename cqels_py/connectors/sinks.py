@@ -1,4 +1,4 @@
-"""Where results go: a writer for each format. All of them render each distinct term once a batch, and rows as columns."""
+"""Where results go: a writer for each format. What they write is UTF-8."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def open_sink(
     """
     _check(format, form)
     if format == "json":
-        return JsonSink(file, dictionary, boolean=form == "ASK")
+        return JsonSink(file, dictionary, variables, boolean=form == "ASK")
     if format in SOLUTION_FORMATS:
         return DelimitedSink(file, dictionary, format, variables)
     return (NQuadsSink if format == "nquads" else TrigSink)(file, dictionary, template)

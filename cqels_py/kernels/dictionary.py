@@ -177,6 +177,18 @@ def text_lengths(ids, table, lengths):
     return True
 
 
+@jit_inline
+def write_blank(identifier, out, at):
+    """The N-Triples bytes of a blank node from out[at] on (18); returns the place after them."""
+    out[at] = 95
+    out[at + 1] = 58
+    out[at + 2] = 98
+    for k in range(15):
+        digit = (identifier >> (56 - 4 * k)) & 15
+        out[at + 3 + k] = 48 + digit if digit < 10 else 87 + digit
+    return at + 18
+
+
 @jit_flat
 def decode(ids, table, arena, out, offsets):
     """Write the N-Triples texts of ids one after another; text i is out[offsets[i]:offsets[i + 1]]."""
@@ -190,13 +202,7 @@ def decode(ids, table, arena, out, offsets):
                 out[top + k] = arena[table[at + 1] + k]
             top += table[at + 2]
         elif tag_of(identifier) == TAG_BLANK:
-            out[top] = 95
-            out[top + 1] = 58
-            out[top + 2] = 98
-            for k in range(15):
-                digit = (identifier >> (56 - 4 * k)) & 15
-                out[top + 3 + k] = 48 + digit if digit < 10 else 87 + digit
-            top += 18
+            top = write_blank(identifier, out, top)
         elif identifier != 0:
             top = write_inline(identifier, out, top)
     offsets[len(ids)] = top

@@ -46,7 +46,7 @@ def columns_of(variables: tuple[str, ...], template: tuple[TemplateTriple, ...])
 
 def solution_rows(batch: ResultBatch, dictionary: Dictionary, names: tuple[str, ...]) -> pa.RecordBatch:
     """A row for each solution; `names` of the columns."""
-    texts = [render_terms(column, dictionary, str).cast(pa.string()) for column in batch.columns]
+    texts = [render_terms(column, dictionary).cast(pa.string()) for column in batch.columns]
     return _rows(batch, None, texts, names)
 
 
@@ -85,7 +85,9 @@ def _term(batch: ResultBatch, dictionary: Dictionary, part: str, place: int, num
     if part[1:] not in batch.variables:
         return pa.nulls(len(batch), pa.large_string())
     column = batch.columns[batch.variables.index(part[1:])]
-    return render_terms(column, dictionary, lambda text: text if text[0] in _ALLOWED[place] else None)
+    texts = render_terms(column, dictionary)
+    allowed = pc.is_in(pc.utf8_slice_codeunits(texts, 0, 1), pa.array(list(_ALLOWED[place]), pa.large_string()))
+    return pc.if_else(allowed, texts, None)
 
 
 def _rows(
