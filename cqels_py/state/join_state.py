@@ -20,6 +20,8 @@ Int32 = npt.NDArray[np.int32]
 _FIRST_CAPACITY = 64
 _FIRST_TABLE = 64
 _FIRST_RINGS = 1024
+_SMALLEST_PART = 16
+"""How many times as large as one table all of a join's are at most, once they have grown."""
 _MOST_KEYS = 3
 OUT_ROWS = 8192
 """Results a chunk: small enough that a chunk's columns stay in the processor's cache."""
@@ -279,11 +281,19 @@ class JoinState:
             raise AssertionError(f"a retracted mapping was never inserted (status {status})")
 
     def _grow_tables(self) -> None:
-        """Purge entries with a zero counter, all at once (3.4), and enlarge the tables that are full without them."""
+        """Purge entries with a zero counter, all at once (3.4), and enlarge the tables that are full without them.
+
+        A small table whose keys come and go, beside a large one, has room for a part of the large one's size: as all tables
+        are purged together, it would else cost each new key of the small one a part of the large one.
+        """
         live = self.groups[:, kernel.USED] - self.groups[:, kernel.ZERO]
         size = self.groups[:, kernel.TABLE_MASK] + 1
         for i in range(len(size)):
             while live[i] * 3 > size[i]:
+                size[i] *= 2
+        least = size @ self.groups[:, kernel.STRIDE] // _SMALLEST_PART
+        for i in range(len(size)):
+            while size[i] * self.groups[i, kernel.STRIDE] < least:
                 size[i] *= 2
         words = size * self.groups[:, kernel.STRIDE]
         tables = np.zeros(int(words.sum()), np.int64)

@@ -203,6 +203,18 @@ def test_state_does_not_grow_with_the_number_of_keys_seen() -> None:
     assert sizes[-1] == sizes[9]
 
 
+def test_keys_that_come_and_go_do_not_make_a_large_table_beside_them_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A window of one mapping with ever-new keys, and an input of 10,000 other keys that stays."""
+    join = MultiwayJoin((("a", "b"), ("b", "c"), ("c", "d")), [True] * 3, ["a", "d"])
+    changes(join.process(ANY_TICK, [[], [], [delta([(0, 1, (i + 1, i + 1)) for i in range(10_000)], 2)]]))
+    grow = join.state.grow
+    grown: list[int] = []
+    monkeypatch.setattr(join.state, "grow", lambda status: (grown.append(status), grow(status)))
+    events = [(i, sign, (i, i)) for i in range(1, 5_001) for sign in (1, -1)]
+    changes(join.process(Ticks(np.arange(5_001), first=True), [[delta(events, 2)], [], []]))
+    assert len(grown) <= 10
+
+
 def probes_at(window: int) -> int:
     """Index lookups of 100 arrivals in windows of so many mappings, each of which has one match."""
     inputs = (("a", "b"), ("a", "c"), ("a", "d"))
