@@ -8,7 +8,7 @@ answers.writeStream.option("checkpointLocation", …).foreachBatch(…).start()
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,9 +25,10 @@ from cqels_py.planner.stages import PlannedStage, received_by, reports_at_bounda
 from cqels_py.runners.local import LocalRunner, RunningQuery, Statistics
 from cqels_py.runners.spark import folder
 from cqels_py.runners.spark.exchange import Exchange
+from cqels_py.runners.spark.parts import Handover, LaterState, PartState, ReadingState, Rendered
 from cqels_py.runners.spark.routing import routing_of
 from cqels_py.runners.spark.rows import check_names, columns_of
-from cqels_py.runners.spark.stage import Handover, Job, LaterState, PartState, ReadingState, Rendered, store_of
+from cqels_py.runners.spark.stage import Job, store_of
 from cqels_py.static_sources import StaticSource, load_static_data
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ def continuous(
     `object` (N-Triples syntax) and perhaps `graph`; rows of one task with the same time and graph, one after another, are an
     element, and an element lies in one micro-batch. Within a micro-batch elements are taken in the order of their times.
     `state`: a folder that all workers reach, of this query alone, kept beside the checkpoint: a query that is restarted goes on
-    from there. `partitions`: parts of the state, if the query can be divided (`cqels explain --runner spark` says by which
-    variable). `lateness`: microseconds that elements may be late; later ones are dropped, counted (`statistics`) and logged.
+    from there. `partitions`: parts of the state, if the query can be divided (`stages` and `cqels explain --runner spark` say by
+    what). `lateness`: microseconds that elements may be late; later ones are dropped, counted (`statistics`) and logged.
     """
     from cqels_py.runners.spark.pipeline import transform
 
@@ -79,6 +80,16 @@ def statistics(state: str | Path) -> Statistics:
     `triples` counts those that the query may need, `malformed` nothing: a malformed row stops the query.
     """
     return folder.statistics(Path(state).absolute())
+
+
+def stages(query: str, partitions: int, *, changelog: bool = False) -> tuple[PlannedStage, ...]:
+    """The stages in which a query runs on so many partitions: by what each is divided, and how often triples are copied.
+
+    The first one's `shares` say how many ways each variable divides it; `planner.shares.shares_for` is the formula.
+    """
+    if partitions < 1:
+        raise UsageError(f"partitions is 1 or more, not {partitions}")
+    return stages_of(compile_query(query, changelog=changelog), partitions)
 
 
 def session(master: str = "local[*]", options: Mapping[str, str] | None = None) -> Session:
@@ -128,7 +139,7 @@ def prepare(
         _check_template(plan)
     dictionary = Dictionary(strict=True)
     data = load_static_data(plan, static, static_graphs or {}, dictionary)
-    stages = stages_of(plan, partitions)
+    planned = stages_of(plan, partitions)
     path = Path(state).absolute()
     mark = folder.claim(
         path,
@@ -137,17 +148,17 @@ def prepare(
             "query": _digest(query.strip().encode()),
             "changelog": int(changelog),
             "static data": _digest(data.quads.tobytes()),
-            "partitions": " ".join(str(stage.parts) for stage in stages),
+            "partitions": " ".join(str(stage.parts) for stage in planned),
             "lateness": lateness,
         },
     )
-    first, *later = stages
+    first, *later = planned
     routing = routing_of(plan, first.root, _axes(first), first.parts, dictionary)
     exchanges = tuple(map(_exchange, later))
     job = Job(str(path), mark, columns, template, plan.time_predicates, routing, exchanges, in_order)
-    for number, stage in enumerate(stages):
+    for number, stage in enumerate(planned):
         for part in range(stage.parts):
-            begins = _first_state(job, plan, stages, number, part, dictionary, data, lateness)
+            begins = _first_state(job, plan, stage, number, part, dictionary, data, lateness)
             store_of(path, number, part).begin(begins)
     return job, plan
 
@@ -164,7 +175,7 @@ def _exchange(stage: PlannedStage) -> Exchange:
 def _first_state(
     job: Job,
     plan: Plan,
-    stages: Sequence[PlannedStage],
+    stage: PlannedStage,
     number: int,
     part: int,
     dictionary: Dictionary,
@@ -172,7 +183,6 @@ def _first_state(
     lateness: int,
 ) -> PartState:
     """What a part starts with: part of the dataflow, and what makes rows of what it delivers."""
-    stage = stages[number]
     relay: Relay | None = None
     results: Rendered | Handover = Rendered(dictionary, job.columns, job.template, part)
     if number < len(job.exchanges):

@@ -6,151 +6,27 @@ import json
 import logging
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements
-from cqels_py.batches.results import ResultBatch
 from cqels_py.connectors.tabular import elements_from_arrow
-from cqels_py.dataflow import Dataflow
 from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.operators.r2s.relay import Relay
 from cqels_py.plan.nodes import TemplateTriple
-from cqels_py.runners.local import LocalRunner, Statistics
-from cqels_py.runners.spark.exchange import Changes, Exchange, received, sent
-from cqels_py.runners.spark.routing import Routing, Share, combine, shares
-from cqels_py.runners.spark.rows import row_schema, solution_rows, triple_rows
+from cqels_py.runners.spark.exchange import Exchange
+from cqels_py.runners.spark.parts import PartState, routed_rows
+from cqels_py.runners.spark.routing import Routing, shares
+from cqels_py.runners.spark.rows import row_schema
 from cqels_py.runners.spark.store import PartStore
 
 _ROW_BITS, _TASK_BITS, _BATCH_BITS = 26, 11, 26
 """Blank nodes of different elements are different: by batch, task, and rows of a task."""
 
-ROUTED = pa.schema([("part", pa.int32()), ("task", pa.int32()), ("share", pa.binary())])
 _LOG = logging.getLogger("cqels_py.spark")
-_COLLECT_FROM = 100_000
-
-
-class Rendered:
-    """Takes results and turns them into rows at once, as long as their terms are known. Numbers them through."""
-
-    def __init__(
-        self, dictionary: Dictionary, columns: tuple[str, ...], template: tuple[TemplateTriple, ...], part: int
-    ) -> None:
-        self._dictionary = dictionary
-        self._columns = columns
-        self._template = template
-        self._part = part
-        self._delivered = 0
-        self._rows: list[pa.RecordBatch] = []
-        self.wanted = True
-
-    def __call__(self, batch: ResultBatch) -> None:
-        first = self._delivered
-        self._delivered += len(batch)
-        if not self.wanted:
-            return
-        if not self._template:
-            self._rows.append(solution_rows(batch, self._dictionary, self._columns))
-            return
-        numbers = pa.array([f"{self._part}x{n}" for n in range(first, self._delivered)], pa.large_string())
-        self._rows.extend(triple_rows(batch, self._dictionary, self._template, numbers))
-
-    def fetch(self) -> list[pa.RecordBatch]:
-        rows, self._rows = self._rows, []
-        return rows
-
-
-class Handover:
-    """Takes what a stage relays and turns it into rows for the parts of the next one."""
-
-    def __init__(self, dictionary: Dictionary, relay: Relay, exchange: Exchange, part: int) -> None:
-        self._dictionary = dictionary
-        self._relay = relay
-        self._exchange = exchange
-        self._part = part
-        self.wanted = True
-
-    def __call__(self, batch: ResultBatch) -> None:
-        raise AssertionError("a stage that another one follows has no results")
-
-    def fetch(self) -> list[pa.RecordBatch]:
-        relayed = self._relay.fetch()
-        if not self.wanted:
-            return []
-        changes = sent(relayed, self._exchange, self._dictionary, with_ticks=self._part == 0)
-        return [_routed(self._part, [each.pack() for each in changes])]
-
-
-class PartState(Protocol):
-    """All that one part keeps, and what it does with the shares that a micro-batch brings it."""
-
-    results: Rendered | Handover
-
-    def take(self, share_data: list[bytes], *, final: bool, in_order: bool) -> None:
-        """Take in a micro-batch; what follows is fetched from `results`."""
-        ...
-
-    @property
-    def statistics(self) -> Statistics:
-        """What the part has counted."""
-        ...
-
-
-@dataclass
-class ReadingState:
-    """A part of the stage that reads the streams: a local runner with the one query, and its dictionary."""
-
-    dictionary: Dictionary
-    runner: LocalRunner
-    results: Rendered | Handover
-    needed: int = 0
-
-    def take(self, share_data: list[bytes], *, final: bool, in_order: bool) -> None:
-        parts = [Share.unpack(data) for data in share_data]
-        self.needed += sum(share.needed for share in parts)
-        self.runner.push(combine(parts, self.dictionary, in_order=in_order))
-        if final:
-            self.runner.finish()
-
-    @property
-    def statistics(self) -> Statistics:
-        return replace(self.runner.statistics, triples=self.needed)
-
-
-@dataclass
-class LaterState:
-    """A part of a stage that gets the changes of the one before. `width`: their columns."""
-
-    dictionary: Dictionary
-    dataflow: Dataflow
-    results: Rendered | Handover
-    width: int
-    delivered: int = 0
-    collect_at: int = _COLLECT_FROM
-
-    def take(self, share_data: list[bytes], *, final: bool, in_order: bool) -> None:
-        changes = received([Changes.unpack(data) for data in share_data], self.width, self.dictionary)
-        for batch in self.dataflow.receive(changes.ticks, changes.delta):
-            self.delivered += len(batch)
-            self.results(batch)
-        self._release_terms()
-
-    def _release_terms(self) -> None:
-        """Let go of terms that nothing refers to, whenever the dictionary has doubled since the last time."""
-        if len(self.dictionary) >= self.collect_at:
-            self.dictionary.collect(list(self.dataflow.live_ids()))
-            self.dataflow.forget_evaluations()
-            self.collect_at = max(_COLLECT_FROM, 2 * len(self.dictionary))
-
-    @property
-    def statistics(self) -> Statistics:
-        return Statistics(results=self.delivered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,19 +66,7 @@ def route(job: Job, batches: Iterable[pa.RecordBatch], batch: int, task: int) ->
 
 def routed(job: Job, elements: ElementBatch, dictionary: Dictionary, task: int) -> pa.RecordBatch:
     """A row for each part, with its share of the elements."""
-    return _routed(task, [share.pack() for share in shares(elements, job.routing, dictionary)])
-
-
-def _routed(task: int, packed: list[bytes]) -> pa.RecordBatch:
-    """A row for each part, with what it gets from one task."""
-    return pa.record_batch(
-        [
-            pa.array(np.arange(len(packed)), pa.int32()),
-            pa.array(np.full(len(packed), task), pa.int32()),
-            pa.array(packed, pa.binary()),
-        ],
-        schema=ROUTED,
-    )
+    return routed_rows(task, [share.pack() for share in shares(elements, job.routing, dictionary)])
 
 
 def _elements(

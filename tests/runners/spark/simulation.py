@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from cqels_py.dictionary.rdf import to_rdflib
 from cqels_py.engine import compile_query
-from cqels_py.runners.spark import stage, store
+from cqels_py.runners.spark import parts, stage, store
 from cqels_py.runners.spark.stage import Job
 from cqels_py.spark import prepare
 from tests import harness
@@ -69,16 +69,16 @@ class Cluster:
     def run(self, batch: int, tasks: Sequence[pa.RecordBatch], *, final: bool = False) -> list[dict[str, Any]]:
         """The result rows of one micro-batch, whose rows lie in these tasks."""
         routed = [
-            pa.RecordBatch.from_pylist(each.to_pylist(), stage.ROUTED)
+            pa.RecordBatch.from_pylist(each.to_pylist(), parts.ROUTED)
             for number, task in enumerate(tasks)
             for each in stage.route(self.job, [task], batch, number)
         ]
         return self.evaluate(batch, routed, final=final)
 
     def evaluate(self, batch: int, routed: Sequence[pa.RecordBatch], *, final: bool = False) -> list[dict[str, Any]]:
-        for number, parts in enumerate(self.job.parts):
+        for number, count in enumerate(self.job.parts):
             made: list[pa.RecordBatch] = []
-            for part in range(parts):
+            for part in range(count):
                 if self._random.random() >= self._chance:
                     stage._HOT.pop((self.job.mark, number, part), None)
                 mine = [each.filter(pa.compute.equal(each.column("part"), part)) for each in routed]

@@ -140,11 +140,11 @@ def test_terms_of_later_stages_are_released(monkeypatch: pytest.MonkeyPatch) -> 
     """What a row was computed from may be gone everywhere when a result says it."""
     from cqels_py.dictionary.dictionary import Dictionary
     from cqels_py.runners import local
-    from cqels_py.runners.spark import stage
+    from cqels_py.runners.spark import parts
 
     monkeypatch.setattr(local, "_COLLECT_FROM", 1)
-    monkeypatch.setattr(stage, "_COLLECT_FROM", 1)
-    monkeypatch.setattr(stage.LaterState, "collect_at", 1)
+    monkeypatch.setattr(parts, "_COLLECT_FROM", 1)
+    monkeypatch.setattr(parts.LaterState, "collect_at", 1)
     released = []
     collect = Dictionary.collect
     monkeypatch.setattr(Dictionary, "collect", lambda self, live: released.append(collect(self, live)))

@@ -12,7 +12,8 @@ import pytest
 
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import RunError, UsageError
-from cqels_py.runners.spark import stage, store
+from cqels_py.runners import local
+from cqels_py.runners.spark import parts, stage, store
 from cqels_py.runners.spark.store import PartStore
 from cqels_py.spark import prepare, statistics
 from tests.naive import Static
@@ -184,11 +185,11 @@ def test_a_failure_in_a_later_stage_leaves_nothing_half_done(state: Path, monkey
         take(self, *arguments, **options)
         raise OSError("no more memory")
 
-    take = stage.LaterState.take
-    monkeypatch.setattr(stage.LaterState, "take", fail)
+    take = parts.LaterState.take
+    monkeypatch.setattr(parts.LaterState, "take", fail)
     with pytest.raises(OSError, match="no more memory"):
         run(cluster, 2, 3)
-    monkeypatch.setattr(stage.LaterState, "take", take)
+    monkeypatch.setattr(parts.LaterState, "take", take)
     assert counted(rows + run(cluster, 2)) == wanted(STAGED)
 
 
@@ -202,11 +203,11 @@ def test_a_failure_in_the_middle_leaves_nothing_half_done(state: Path, monkeypat
         push(self, batch)
         raise OSError("no more memory")
 
-    push = stage.LocalRunner.push
-    monkeypatch.setattr(stage.LocalRunner, "push", fail)
+    push = local.LocalRunner.push
+    monkeypatch.setattr(local.LocalRunner, "push", fail)
     with pytest.raises(OSError, match="no more memory"):
         run(cluster, 2, 3)
-    monkeypatch.setattr(stage.LocalRunner, "push", push)
+    monkeypatch.setattr(local.LocalRunner, "push", push)
     assert counted(rows + run(cluster, 2)) == wanted()
 
 
@@ -341,8 +342,6 @@ def test_different_content_replaces_what_an_earlier_attempt_wrote(state: Path) -
 
 def test_results_are_decoded_before_their_terms_are_released(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a result says need not be in any window any more."""
-    from cqels_py.runners import local
-
     monkeypatch.setattr(local, "_COLLECT_FROM", 1)
     assert counted(run(begin(state))) == wanted()
     released = []
