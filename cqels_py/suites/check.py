@@ -27,6 +27,7 @@ from cqels_py.runners.local import Statistics
 from cqels_py.suites.answers import Row, cell, difference, read_terms
 from cqels_py.suites.asked import Asked, aggregates, asked, order, reason_not_to
 from cqels_py.suites.contents import Contents, Element, elements_of
+from cqels_py.suites.peer import Peer
 from cqels_py.suites.running import ready
 from cqels_py.suites.task import Measured, Task
 
@@ -54,13 +55,22 @@ def check(task: Task, measured: Measured, session: Session | None, tell: Tell) -
         measured.note = "no tick is old enough to be compared"
         return
     recorder = Recorder(instants)
+
+    def look(statistics: Statistics) -> None:
+        recorder.look(statistics)
+        tell("checking", statistics.triples)
+
     with ready(task, session, changelog=True) as run:
         recorder.decode_with(run.dictionary)
-        run.run(recorder.take, recorder.look)
+        run.run(recorder.take, look)
     answers = recorder.finish()
-    files = {iri: task.streams[iri] for iri in run.plan.streams}
-    compared = compare(question, Contents(question.query.windows, task.static), elements_of(files), answers, tell)
-    measured.compared, measured.equal, measured.note = compared
+    contents = Contents(question.query.windows, task.static)
+    elements = elements_of({iri: task.streams[iri] for iri in run.plan.streams})
+    peer = Peer(question, contents)
+    measured.compared, measured.equal, measured.note = compare(question, contents, elements, answers, peer, tell)
+    measured.peer_triples_per_second = peer.rate
+    if peer.rate is not None and measured.triples_per_second is not None:
+        measured.peer_ratio = measured.triples_per_second / peer.rate
     if question.query.output is nodes.Output.ISTREAM and measured.equal and recorder.insertions != measured.results:
         measured.equal = False
         measured.note = f"{recorder.insertions:,} rows became true, and {measured.results:,} were delivered"
@@ -174,23 +184,28 @@ class Recorder:
 
 
 def compare(
-    question: Asked, contents: Contents, elements: Iterable[Element], answers: Answers, tell: Tell
+    question: Asked, contents: Contents, elements: Iterable[Element], answers: Answers, peer: Peer, tell: Tell
 ) -> tuple[int, bool | None, str | None]:
-    """At how many instants was compared, were all equal, and what is to be said about it."""
+    """At how many instants was compared, were all equal, and what is to be said about it.
+
+    The second half of the stream goes to the peer.
+    """
     needed = 0.0
     compared, left_out = 0, 0
     arrivals = _Arrivals(elements)
     instants = sorted(answers)
     for number, instant in enumerate(instants):
         for element in arrivals.through(instant):
-            contents.take(element)
+            peer.take(element)
+        if number == len(instants) // 2:
+            peer.start(instant)
         if needed > SECONDS and number < len(instants) - 1:
             continue
         contents.move(instant)
         if contents.repeated and question.query.bag_windows and aggregates(question.query):
             left_out += 1
             continue
-        tell("checking", compared)
+        tell("checking", 0)
         started = time.perf_counter()
         wrong = _wrong(question, contents, answers[instant])
         needed += time.perf_counter() - started

@@ -72,13 +72,10 @@ def _measure(task: Task, say: _Messages, *, again: bool) -> int:
             latency.measure(task, measured)
         say.measured("measured", measured)
         if task.check:
-            from cqels_py.suites import check, peer
-            from cqels_py.suites.asked import asked
+            from cqels_py.suites import check
 
             say.phase("checking", measured.triples)
-            check.check(task, measured, session, lambda phase, done: say.phase(phase, measured.triples))
-            if measured.compared is not None:
-                peer.measure(task, asked(task.text), measured)
+            check.check(task, measured, session, say.phase)
             say.measured("checked", measured)
     return 0
 

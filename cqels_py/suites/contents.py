@@ -21,6 +21,7 @@ from cqels_py.algebra import nodes
 Triple = tuple[ox.NamedNode | ox.BlankNode, ox.NamedNode, ox.NamedNode | ox.BlankNode | ox.Literal]
 
 GENERATED_AT = ox.NamedNode("http://www.w3.org/ns/prov#generatedAtTime")
+_POSITIVE = (1 << 63) - 1
 _RELEASED_AT_ONCE = 1 << 14
 _TAKEN_BETWEEN_RELEASES = 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -28,11 +29,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """`time` in microseconds."""
+    """`time` in microseconds; `quads` are its triples in the graph that is its name."""
 
     time: int
     stream: str
-    triples: list[Triple]
+    quads: list[ox.Quad]
 
 
 def elements_of(files: Mapping[str, str]) -> Iterator[Element]:
@@ -42,25 +43,27 @@ def elements_of(files: Mapping[str, str]) -> Iterator[Element]:
 
 def _read(stream: str, path: str) -> Iterator[Element]:
     element: Element | None = None
-    number = 0
     for quad in ox.parse(path=path, format=ox.RdfFormat.N_QUADS):
         if isinstance(quad.graph_name, ox.DefaultGraph):
             assert quad.predicate == GENERATED_AT
             if element is not None:
                 yield element
-            number += 1
             element = Element(_microseconds(quad.object.value), stream, [])
         else:
             assert element is not None
-            subject, object_ = (_scoped(term, number) for term in (quad.subject, quad.object))
-            element.triples.append((subject, quad.predicate, object_))
+            element.quads.append(quad)
     if element is not None:
         yield element
 
 
-def _scoped(term: Any, number: int) -> Any:
+def _triple(quad: ox.Quad) -> Triple:
     """A blank node belongs to its element."""
-    return ox.BlankNode(f"{term.value}e{number}") if isinstance(term, ox.BlankNode) else term
+    subject, predicate, object_, graph = quad
+    return _scoped(subject, graph), predicate, _scoped(object_, graph)
+
+
+def _scoped(term: Any, graph: Any) -> Any:
+    return ox.BlankNode(f"{term.value}e{hash(graph) & _POSITIVE:x}") if isinstance(term, ox.BlankNode) else term
 
 
 def _microseconds(text: str) -> int:
@@ -77,7 +80,7 @@ class _Stream:
         self.times: list[int] = []
         self.first: list[int] = []
         self.dropped = 0
-        self.triples: list[Triple] = []
+        self.quads: list[ox.Quad] = []
         self.released = 0
 
     @property
@@ -86,12 +89,12 @@ class _Stream:
 
     @property
     def seen_triples(self) -> int:
-        return self.released + len(self.triples)
+        return self.released + len(self.quads)
 
     def add(self, element: Element) -> None:
         self.times.append(element.time)
         self.first.append(self.seen_triples)
-        self.triples.extend(element.triples)
+        self.quads.extend(element.quads)
 
     def through(self, time: int) -> int:
         """How many elements are not younger than `time`."""
@@ -106,7 +109,7 @@ class _Stream:
         """No window will start ahead of triple `start` again, nor read triples ahead of `unread`."""
         if unread - self.released < _RELEASED_AT_ONCE:
             return
-        del self.triples[: unread - self.released]
+        del self.quads[: unread - self.released]
         self.released = unread
         # Sessions look back at the element before.
         past = max(bisect_right(self.first, start) - 2, 0)
@@ -161,7 +164,7 @@ class _Window:
         for _ in range(min(start, held) - self._start):
             self._drop(self._held.popleft(), store)
         base = self._stream.released
-        new = self._stream.triples[max(start, held) - base : max(end - base, 0)]
+        new = [_triple(quad) for quad in self._stream.quads[max(start, held) - base : max(end - base, 0)]]
         self._held.extend(new)
         self._start = start
         fresh = [triple for triple in dict.fromkeys(new) if triple not in self._counts]

@@ -13,11 +13,12 @@ from cqels_py.algebra import nodes
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.runners.local import Statistics
-from cqels_py.suites import check, peer, throughput
+from cqels_py.suites import check, throughput
 from cqels_py.suites.answers import read_terms
 from cqels_py.suites.asked import asked
 from cqels_py.suites.check import Recorder, chosen_instants
 from cqels_py.suites.contents import Contents, elements_of
+from cqels_py.suites.peer import Peer, boundaries
 from cqels_py.suites.running import LocalRun
 from cqels_py.suites.task import Measured, Task
 from tests.harness import parse
@@ -87,7 +88,7 @@ def test_a_query_that_cannot_be_compared_says_why(task: Task) -> None:
 def verdict(task: Task, answers: check.Answers) -> tuple[int, bool | None, str | None]:
     question = asked(task.text)
     contents = Contents(question.query.windows, task.static)
-    return check.compare(question, contents, elements_of(task.streams), answers, silent)
+    return check.compare(question, contents, elements_of(task.streams), answers, Peer(question, contents), silent)
 
 
 def recorded(task: Task) -> check.Answers:
@@ -173,15 +174,44 @@ def test_the_answer_at_an_instant_is_the_sum_of_all_changes_up_to_it() -> None:
     assert recorder.insertions == 4
 
 
-def test_the_peer_is_timed(task: Task) -> None:
-    measured = Measured("1", elements=60, triples_per_second=1e6)
-    peer.measure(task, asked(task.text), measured)
-    assert measured.peer_triples_per_second is not None and measured.peer_ratio is not None
-    assert measured.peer_ratio == pytest.approx(1e6 / measured.peer_triples_per_second)
+def test_the_peer_is_timed_from_where_windows_are_full(task: Task) -> None:
+    question = asked(task.text)
+    contents = Contents(question.query.windows, task.static)
+    peer = Peer(question, contents)
+    elements = list(elements_of(task.streams))
+    for element in elements[:30]:
+        peer.take(element)
+    assert peer.rate is None
+    peer.start(elements[29].time)
+    for element in elements[30:]:
+        peer.take(element)
+    assert peer.rate is not None and peer.rate > 0
+    assert contents.seen(STREAM) == 60
 
 
-def test_the_peer_ticks_at_boundaries_and_arrivals() -> None:
-    stepped = nodes.TimeRange(5, step=4, start=1)
-    definition = nodes.WindowDefinition(parse(QUERY).windows[0].name, parse(QUERY).windows[0].stream, stepped)
-    assert peer._boundaries([definition], 5, 13) == [5, 9]
-    assert peer._boundaries([definition], 6, 9) == []
+def test_the_peer_ends_when_its_time_is_over(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = asked(task.text)
+    contents = Contents(question.query.windows, task.static)
+    asked_for = []
+    monkeypatch.setattr(type(question), "rows", lambda self, store: asked_for.append(store) or ())
+    peer = Peer(question, contents, seconds=0.0)
+    peer.start(0)
+    for element in elements_of(task.streams):
+        peer.take(element)
+    assert len(asked_for) == 1
+    assert contents.seen(STREAM) == 60
+
+
+def test_the_check_has_the_peers_rate(task: Task) -> None:
+    measured = checked(task)
+    assert measured.peer_triples_per_second is not None and measured.triples_per_second is not None
+    assert measured.peer_ratio == measured.triples_per_second / measured.peer_triples_per_second
+
+
+def test_boundaries_are_ticks_of_the_peer() -> None:
+    (window,) = parse(QUERY).windows
+    stepped = replace(window, extent=nodes.TimeRange(5, step=4, start=1))
+    assert boundaries([stepped], 5, 13) == [5, 9]
+    assert boundaries([stepped], 4, 10) == [5, 9]
+    assert boundaries([stepped], 6, 9) == []
+    assert boundaries([window], 0, 100) == []

@@ -39,6 +39,10 @@ def iri(number: int | str) -> str:
     return f"http://ex.org/{number}"
 
 
+def quad(number: int) -> ox.Quad:
+    return ox.Quad(ox.NamedNode(iri(number)), ox.NamedNode(iri("p")), ox.NamedNode(iri(number)), ox.NamedNode(iri("g")))
+
+
 def held(store: ox.Store, graph: str) -> set[str]:
     return {quad.subject.value for quad in store.quads_for_pattern(None, None, None, ox.NamedNode(graph))}
 
@@ -53,7 +57,6 @@ def test_windows_hold_what_the_oracle_says(
     monkeypatch.setattr(contents, "_TAKEN_BETWEEN_RELEASES", 1)
     text = f"SELECT ?a ?b {{ STREAM <{STREAMS[0]}> {window} {{ ?a ?p ?b }} STREAM <{STREAMS[1]}> [COUNT 2] {{ ?b ?p ?a }} }}"
     query = parse(text)
-    predicate = ox.NamedNode(iri("p"))
 
     @given(
         st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1), st.integers(1, 3)), min_size=1, max_size=25), st.data()
@@ -71,9 +74,7 @@ def test_windows_hold_what_the_oracle_says(
         for instant in sorted(data.draw(st.sets(st.integers(made[0][0] // SECOND, made[-1][0] // SECOND), max_size=6))):
             while taken < len(made) and made[taken][0] <= instant * SECOND:
                 time, stream, subjects = made[taken]
-                there.take(
-                    Element(time, stream, [(ox.NamedNode(iri(s)), predicate, ox.NamedNode(iri(s))) for s in subjects])
-                )
+                there.take(Element(time, stream, [quad(s) for s in subjects]))
                 taken += 1
             there.move(instant * SECOND)
             moment = naive.Moment(instant * SECOND, naive.Phase.BOUNDARY, taken)

@@ -86,7 +86,7 @@ def test_the_checks_reader_sees_the_same_elements(monkeypatch: pytest.MonkeyPatc
         suite_of(monkeypatch, [row(t // 2 * SECOND, f"g{t // 2}", f"s{t}") for t in range(2, 9)]), 7, 1, tmp_path
     )
     found = [
-        (element.time, [subject.value.rpartition("/")[2] for subject, _, _ in element.triples])  # type: ignore[union-attr]
+        (element.time, [quad.subject.value.rpartition("/")[2] for quad in element.quads])  # type: ignore[union-attr]
         for element in elements_of({STREAM: str(made.streams[STREAM])})
     ]
     assert found == list(read(made.streams[STREAM]))
