@@ -26,11 +26,12 @@ from cqels_py.algebra.nodes import (
     WindowVariable,
 )
 from cqels_py.algebra.variables import certain_variables, exists_patterns, possible_variables
-from cqels_py.plan.nodes import JoinAll, Node, Once, UnionRows
+from cqels_py.plan.nodes import GraphNames, JoinAll, Node, Once, StaticScan, UnionRows
 from cqels_py.planner.boundness import split_by_boundness
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.rows import expires_in_order, is_static, once, project, short_text, without_ids
 
+_MANY_JOINED = 6
 _MOST_JOINED = 10
 
 
@@ -114,6 +115,10 @@ def _asks_no_stream(expression: Expression) -> bool:
 
 def join_nodes(planner: Planning, nodes: list[Node], uncertain: list[frozenset[Variable]], needed: Needed) -> Node:
     loose = frozenset().union(*uncertain)
+    things = _things(nodes) if len(nodes) >= _MANY_JOINED and not loose else None
+    if things is not None:
+        heads = [_join_of_thing(planner, thing, nodes, needed) for thing in things]
+        return join_nodes(planner, heads, [frozenset()] * len(heads), needed)
     if len(nodes) > _MOST_JOINED:
         # The choices of a probing sequence grow with the power set of the inputs: join in two stages.
         head = join_nodes(
@@ -128,7 +133,7 @@ def join_nodes(planner: Planning, nodes: list[Node], uncertain: list[frozenset[V
     columns = tuple(v for v in seen if Variable(v) in needed)
     shared = {v for v in seen if sum(v in node.variables for node in nodes) > 1}
     if all(is_static(node) for node in nodes):
-        inputs = tuple(node.input if isinstance(node, Once) else node for node in nodes)
+        inputs = tuple(map(_only_coming, nodes))
         return once(JoinAll(inputs, columns, (True,) * len(nodes), frozenset(map(str, loose)) & shared, retract=False))
     return JoinAll(
         tuple(without_ids(node) for node in nodes),
@@ -136,6 +141,47 @@ def join_nodes(planner: Planning, nodes: list[Node], uncertain: list[frozenset[V
         tuple(expires_in_order(node) for node in nodes),
         frozenset(map(str, loose)) & shared,
     )
+
+
+def _join_of_thing(planner: Planning, thing: list[Node], nodes: list[Node], needed: Needed) -> Node:
+    if len(thing) == 1:
+        return thing[0]
+    outside = frozenset(Variable(v) for node in nodes if node not in thing for v in node.variables)
+    return join_nodes(planner, thing, [frozenset()] * len(thing), needed | outside)
+
+
+def _things(nodes: list[Node]) -> list[list[Node]] | None:
+    """The inputs by what connects them beside one variable, such as several observations of one sensor.
+
+    Joined for themselves first, each thing is as small as its own conditions make it; in one join a partner's key would lead to
+    all that has the shared variable. None: it is no such join. Several things, with a condition (an input of one variable) each,
+    say that it is.
+    """
+    if any(is_static(node) for node in nodes):
+        return None
+    found = (_apart(nodes, hub) for hub in dict.fromkeys(v for node in nodes for v in node.variables))
+    return next((things for things in found if things is not None), None)
+
+
+def _apart(nodes: list[Node], hub: str) -> list[list[Node]] | None:
+    """The things that only `hub` connects, or None if they are not all conditioned."""
+    things: list[list[Node]] = []
+    for node in nodes:
+        mine = set(node.variables) - {hub}
+        met = [thing for thing in things if any(mine & set(other.variables) for other in thing)]
+        things = [thing for thing in things if thing not in met]
+        things.append([*(each for thing in met for each in thing), node])
+    large = [thing for thing in things if len(thing) > 1]
+    conditioned = [thing for thing in large if any(len(set(node.variables)) == 1 for node in thing)]
+    linked = all(any(hub in node.variables for node in thing) for thing in things)
+    return things if len(large) > 1 and large == conditioned and linked else None
+
+
+def _only_coming(node: Node) -> Node:
+    """A static input of a join that nothing ever leaves: others withdraw mappings while they are being answered."""
+    if isinstance(node, Once) and isinstance(node.input, StaticScan | GraphNames | JoinAll):
+        return node.input
+    return once(node)
 
 
 def warn_of_products(planner: Planning, nodes: list[Node]) -> None:
