@@ -72,9 +72,9 @@ def evaluate(pattern: nodes.Pattern, scope: Scope) -> list[Solution]:
             return [mu for mu in evaluate(inner, scope) if _holds(condition, mu, scope)]
         case nodes.Union(parts):
             return [mu for part in parts for mu in evaluate(part, scope)]
-        case nodes.Minus(left, right):
+        case nodes.Minus(left, right, uncounted):
             removed = evaluate(right, scope)
-            return [mu for mu in evaluate(left, scope) if not any(_excludes(mu, other) for other in removed)]
+            return [mu for mu in evaluate(left, scope) if not any(_excludes(mu, one, uncounted) for one in removed)]
         case nodes.Extend(inner, variable, expression):
             return _extend(evaluate(inner, scope), variable, expression, scope)
         case nodes.Values(variables, rows):
@@ -108,11 +108,11 @@ def _evaluate_scoped(pattern: nodes.Pattern, scope: Scope) -> list[Solution]:
             return evaluate(inner, scope)
         case nodes.OrderBy(inner, conditions):
             return _order(evaluate(inner, scope), conditions, None, scope)
-        case nodes.Slice(inner, offset, limit):
+        case nodes.Slice(inner):
             found = evaluate(inner, scope)
             if not _is_ordered(inner):
                 found = _order(found, (), _columns(inner), scope)
-            return found[offset : None if limit is None else offset + limit]
+            return _slice(found, pattern)
         case _:
             raise NotImplementedError(f"the oracle does not evaluate {type(pattern).__name__}")
 
@@ -283,9 +283,9 @@ def join(left: list[Solution], right: list[Solution]) -> list[Solution]:
     return [one | other for one in left for other in right if compatible(one, other)]
 
 
-def _excludes(mu: Solution, other: Solution) -> bool:
+def _excludes(mu: Solution, other: Solution, uncounted: frozenset[Variable]) -> bool:
     """MINUS: compatible, and with a variable in common."""
-    return bool(mu.keys() & other.keys()) and compatible(mu, other)
+    return bool((mu.keys() & other.keys()) - uncounted) and compatible(mu, other)
 
 
 def _left_join(
@@ -316,6 +316,13 @@ def _distinct(found: list[Solution]) -> list[Solution]:
     for mu in found:
         first.setdefault(frozenset(mu.items()), mu)
     return list(first.values())
+
+
+def _slice(found: list[Solution], pattern: nodes.Slice) -> list[Solution]:
+    end = None if pattern.limit is None else pattern.offset + pattern.limit
+    keys = dict.fromkeys(tuple(mu.get(v) for v in pattern.by) for mu in found)
+    runs = [[mu for mu in found if tuple(mu.get(v) for v in pattern.by) == key] for key in keys]
+    return [mu for run in runs for mu in run[pattern.offset : end]]
 
 
 def _is_ordered(pattern: nodes.Pattern) -> bool:

@@ -123,6 +123,8 @@ SELECTIONS = {
     "optional of static data of static data": (
         "SELECT * { %w { ?s :p ?n } ?s :name ?a OPTIONAL { ?s :link ?t OPTIONAL { ?t :name ?b } } }"
     ),
+    "a join of an optional, of static data": "SELECT * { %w { ?s :p ?n } { ?s :name ?a OPTIONAL { ?s :link ?t } } { ?t :name ?b } }",
+    "a join of a minus, of static data": "SELECT * { %w { ?s :p ?n } { ?s :name ?a MINUS { ?s :link ?s } } { ?t :link ?s } }",
     "not exists in static data": "SELECT * { %w { ?s :p ?n } ?s :name ?a FILTER NOT EXISTS { ?t :name ?b FILTER(?a < ?b) } }",
     "ask": "ASK { %w { ?s :p ?n OPTIONAL { ?s :q ?o } FILTER(!BOUND(?o)) } }",
     "two windows' optional": (

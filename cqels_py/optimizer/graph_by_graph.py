@@ -10,62 +10,117 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from rdflib import Variable
+from rdflib import Literal, Variable
 
-from cqels_py.algebra.mentions import aggregate_arguments
+from cqels_py.algebra.mentions import mentioned_variables
 from cqels_py.algebra.nodes import (
+    BGP,
+    AggregateCall,
     Call,
-    Distinct,
+    Constant,
+    Expression,
     Extend,
     Filter,
     Graph,
     Group,
+    Join,
+    LeftJoin,
+    Minus,
     Pattern,
     Project,
-    Reduced,
+    Service,
+    Slice,
+    Values,
     VariableRef,
+    Window,
 )
-from cqels_py.algebra.variables import certain_variables, has_exists, possible_variables
+from cqels_py.algebra.variables import certain_variables, possible_variables
+from cqels_py.optimizer.traverse import map_children
 
 Push = Callable[[Graph], Pattern | None]
 """The pattern with its graph pushed down to what asks it; None where that would make a difference."""
+Rewrite = Callable[[Pattern], Pattern]
+"""What becomes of clauses that choose another graph."""
+
+_OF_NOTHING: dict[str, Literal] = {
+    "COUNT": Literal(0),
+    "SUM": Literal(0),
+    "AVG": Literal(0),
+    "GROUP_CONCAT": Literal(""),
+}
+"""Aggregates that have a value where there is nothing to aggregate."""
+_MEMBERS = Variable("_:members")
 
 
-def graph_by_graph(pattern: Pattern, name: Variable, push: Push) -> Pattern | None:
-    """Graph(name, pattern) by graphs around what asks them alone; None where that cannot be told apart so."""
-    possible = possible_variables(pattern)
-    if name in possible - certain_variables(pattern):
-        return None
+def graph_by_graph(pattern: Pattern, name: Variable, push: Push, elsewhere: Rewrite) -> Pattern:
+    """Graph(name, pattern) by graphs around what asks them alone."""
     # Only what this makes begins so, and a subquery hides what is inside of it.
     graph = Variable(f"_:graph {name}")
-    inside = _by_graph(pattern, graph, push)
-    if inside is None:
-        return None
-    if name in possible:
-        same = Call("SAMETERM", (VariableRef(name), VariableRef(graph)))
-        return Project(Filter(inside, same), tuple(sorted(possible)))
-    return Project(Extend(inside, name, VariableRef(graph)), tuple(sorted(possible | {name})))
+    inside = _ByGraph(graph, push, elsewhere).rewritten(pattern)
+    possible = possible_variables(pattern)
+    if name not in possible:
+        named: Pattern = Extend(inside, name, VariableRef(graph))
+    elif name in certain_variables(pattern):
+        named = Filter(inside, Call("SAMETERM", (VariableRef(name), VariableRef(graph))))
+    else:
+        named = Join(inside, Extend(Graph(name, BGP(())), graph, VariableRef(name)))
+    # Expressions inside may see what EXISTS has from outside.
+    return Project(named, tuple(sorted(possible | mentioned_variables(pattern) | {name})))
 
 
-def _by_graph(pattern: Pattern, graph: Variable, push: Push) -> Pattern | None:
-    """The pattern's solutions in each graph, with the graph."""
-    pushed = push(Graph(graph, pattern))
-    if pushed is not None:
-        return pushed
-    match pattern:
-        case Project(inner, variables):
-            inside = _by_graph(inner, graph, push)
-            return None if inside is None else Project(inside, (*variables, graph))
-        case Group(inner, keys, aggregates):
-            # Without keys there is a group in a graph without solutions too.
-            inside = _by_graph(inner, graph, push)
-            alone = not keys or any(map(has_exists, aggregate_arguments(aggregates)))
-            return None if inside is None or alone else Group(inside, (*keys, graph), aggregates)
-        case Filter(inner, expression) | Extend(inner, _, expression):
-            inside = _by_graph(inner, graph, push)
-            return None if inside is None or has_exists(expression) else replace(pattern, pattern=inside)
-        case Distinct(inner) | Reduced(inner):
-            inside = _by_graph(inner, graph, push)
-            return None if inside is None else replace(pattern, pattern=inside)
-        case _:
-            return None
+class _ByGraph:
+    """Rewrites patterns so that their solutions are those in each graph, with the graph."""
+
+    def __init__(self, graph: Variable, push: Push, elsewhere: Rewrite) -> None:
+        self._graph = graph
+        self._push = push
+        self._elsewhere = elsewhere
+
+    def rewritten(self, pattern: Pattern) -> Pattern:
+        pushed = self._push(Graph(self._graph, pattern))
+        if pushed is not None:
+            return pushed
+        match pattern:
+            case Values() | Service():
+                return self._in_each(pattern)
+            case Window() | Graph():
+                return self._in_each(self._elsewhere(pattern))
+            case Project(inner, variables):
+                return Project(self.rewritten(inner), (*variables, self._graph))
+            case Slice(inner):
+                return replace(pattern, pattern=self.rewritten(inner), by=(*pattern.by, self._graph))
+            case Minus():
+                # That both sides are of one graph is nothing that they have in common.
+                counting = replace(pattern, uncounted=pattern.uncounted | {self._graph})
+                return map_children(counting, self.rewritten)
+            case Group(_, ()):
+                return self._whole(pattern)
+            case Group(keys=keys):
+                return map_children(replace(pattern, keys=(*keys, self._graph)), self.rewritten)
+            case _:
+                return map_children(pattern, self.rewritten)
+
+    def _in_each(self, pattern: Pattern) -> Pattern:
+        return Join(Graph(self._graph, BGP(())), pattern)
+
+    def _whole(self, group: Group) -> Pattern:
+        """The group without keys, which there is in a graph without solutions too."""
+        hidden = {v: Variable(f"_:all {v}") for v, call in group.aggregates if call.function in _OF_NOTHING}
+        aggregates = tuple((hidden.get(variable, variable), call) for variable, call in group.aggregates)
+        aggregates = (*aggregates, (_MEMBERS, AggregateCall("COUNT", None)))
+        grouped = replace(group, keys=(self._graph,), aggregates=aggregates)
+        found: Pattern = LeftJoin(Graph(self._graph, BGP(())), map_children(grouped, self.rewritten), None)
+        for variable, call in group.aggregates:
+            if variable in hidden:
+                value = _or_else(call.function, VariableRef(hidden[variable]), _OF_NOTHING[call.function])
+                found = Extend(found, variable, value)
+        return found
+
+
+def _or_else(function: str, value: VariableRef, otherwise: Literal) -> Expression:
+    """An aggregate's value; where there is no group, that of nothing."""
+    if function == "COUNT":
+        return Call("COALESCE", (value, Constant(otherwise)))
+    # A group may be there and have no value.
+    there = Call("BOUND", (VariableRef(_MEMBERS),))
+    return Call("IF", (there, value, Constant(otherwise)))

@@ -47,7 +47,7 @@ def push_windows(pattern: Pattern) -> Pattern:
     """
     match pattern:
         case Graph(Variable() as name, inner) if not _may_bind_inside(inner, name):
-            return graph_by_graph(inner, name, _pushed) or replace(pattern, pattern=push_windows(inner))
+            return graph_by_graph(inner, name, _pushed, push_windows)
         case Graph(URIRef() as name, inner) if inner != BGP(()):
             return where_there_is(name, inner, _push(pattern, inner))
         case Window() | Graph():

@@ -36,7 +36,7 @@ ARITIES: dict[str, tuple[int, int | None]] = {
 
 
 def compile_expression(expression: Expression) -> ExpressionProgram:
-    """The program of an expression; UnsupportedQuery names what cannot be evaluated (EXISTS, RAND, …)."""
+    """The program of an expression without EXISTS; UnsupportedQuery names what cannot be evaluated (RAND, …)."""
     compiler = _Compiler()
     compiler.add(expression)
     return ExpressionProgram(
@@ -64,11 +64,7 @@ class _Compiler:
             case Call(function, arguments):
                 self._add_call(function, arguments)
             case Exists():
-                name = "NOT EXISTS" if expression.negated else "EXISTS"
-                raise UnsupportedQuery(
-                    f"{name} inside of a larger expression cannot be evaluated; it can be a FILTER of its own, "
-                    "or one side of && at the top of a FILTER"
-                )
+                raise AssertionError("what EXISTS says is a variable by now: with_exists_values")
 
     def _add_call(self, function: str, arguments: tuple[Expression, ...]) -> None:
         name = function if ":" in function or function.startswith("unary") else function.upper()

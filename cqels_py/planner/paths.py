@@ -213,9 +213,8 @@ def _no_steps(planner: Planning, graph: ActiveGraph, ends: _Ends) -> Node:
     if not name:
         text = position_text(ends.constant)
         return Rows((start, end), ((text, text),))
-    triple = TriplePattern(planner.fresh("term"), planner.fresh("predicate"), planner.fresh("term"))
-    named = graph.under(Variable(name[0]))
-    node = DistinctRowsOf(_edges(planner, named.asked(BGP((triple,))), (name[0],)), "the graphs")
+    # In each graph, also one that has no triples.
+    node = planner.plan(graph.under(Variable(name[0])).asked(BGP(())), frozenset([Variable(name[0])]))
     for column in (start, end):
         node = _extended(node, column, Constant(ends.constant))
     return project(node, ends.names)

@@ -34,7 +34,6 @@ from cqels_py.algebra.nodes import (
     Values,
     Window,
 )
-from cqels_py.errors import UnsupportedQuery
 from cqels_py.plan.nodes import Node, Plan
 from cqels_py.planner.descriptions import as_construct, description
 from cqels_py.planner.filters import extended, filter_rows
@@ -45,7 +44,6 @@ from cqels_py.planner.negation import without
 from cqels_py.planner.optional import left_join
 from cqels_py.planner.paths import path_pattern
 from cqels_py.planner.planning import Needed, Planning
-from cqels_py.planner.refusals import refusal
 from cqels_py.planner.rows import once, project
 from cqels_py.planner.slices import distinct_rows, projection, reported, sliced, unordered
 from cqels_py.planner.texts import position_text
@@ -132,4 +130,4 @@ class _Planner(Planning):
             case Slice():
                 return sliced(self, pattern)
             case _:
-                raise UnsupportedQuery(refusal(pattern))
+                raise AssertionError(pattern)

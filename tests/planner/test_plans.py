@@ -41,7 +41,6 @@ WINDOW = "STREAM <http://ex.org/s> [RANGE 10s]"
     [
         (f"SELECT * {{ {WINDOW} {{ ?a ?b ?c }} BIND(RAND() AS ?n) }}", "RAND"),
         (f"SELECT * {{ {WINDOW} {{ ?a ?b ?c }} SERVICE ?a {{ ?a ?d ?e }} }}", "SERVICE"),
-        (f"SELECT * {{ {WINDOW} {{ ?a ?b ?c }} GRAPH ?g {{ SELECT (COUNT(*) AS ?n) {{ ?a ?d ?e }} }} }}", r"GRAPH \?g"),
         ("SELECT * { STREAM <http://ex.org/s> [RANGE 10s PARTITION BY ?a] { ?a ?b ?c } }", "PARTITION BY"),
     ],
 )
