@@ -126,20 +126,14 @@ class Engine:
         """
         self._check_open("register")
         self.flush()
-        if entailment not in (None, "rdfs"):
-            raise UsageError(f"entailment is 'rdfs' or None, not {entailment!r}")
+        check_entailment(entailment)
         asked = _read(text, source, changelog, self._service_timeout)
         plan = plan_query(optimize(asked))
         self._check_time_predicates(plan)
         data = load_static_data(plan, static, static_graphs or {}, self.dictionary)
         ontology = None if entailment is None else ontology_of(data, self.dictionary)
         if ontology is not None:
-            if asked.form == "DESCRIBE":
-                raise UnsupportedQuery(
-                    "DESCRIBE under entailment is not supported, as it says what is stated alone: write a CONSTRUCT with the "
-                    "triples you want"
-                )
-            plan = plan_query(optimize(entail(asked, ontology)))
+            plan = _entailed(asked, ontology)
         dataflow = Dataflow(plan, self.dictionary, data, fronts=self._runner.fronts)
         query = Query(plan, self.dictionary, dataflow, self.update_static)
         self._connections.ordered([*self._queries, query])
@@ -411,10 +405,36 @@ _SOURCE_IS = 'a file, "-", an Arrow table or reader, or batches of elements'
 
 
 def compile_query(
-    text: str, *, source: str | None = None, changelog: bool = False, service_timeout: float = TIMEOUT
+    text: str,
+    *,
+    source: str | None = None,
+    changelog: bool = False,
+    service_timeout: float = TIMEOUT,
+    ontology: Callable[[Plan], Ontology] | None = None,
 ) -> Plan:
-    """Query text to physical plan; endpoints of SERVICE are asked, and may be silent for `service_timeout` seconds."""
-    return plan_query(optimize(_read(text, source, changelog, service_timeout)))
+    """Query text to physical plan; endpoints of SERVICE are asked, and may be silent for `service_timeout` seconds.
+
+    `ontology`: that of the static data which a plan asks for; the plan is then that of what the query entails.
+    """
+    asked = _read(text, source, changelog, service_timeout)
+    plan = plan_query(optimize(asked))
+    return plan if ontology is None else _entailed(asked, ontology(plan))
+
+
+def check_entailment(entailment: str | None) -> None:
+    """UsageError for a regime that there is not."""
+    if entailment not in (None, "rdfs"):
+        raise UsageError(f"entailment is 'rdfs' or None, not {entailment!r}")
+
+
+def _entailed(asked: ContinuousQuery, ontology: Ontology) -> Plan:
+    """The plan of a query that also sees what follows by the ontology."""
+    if asked.form == "DESCRIBE":
+        raise UnsupportedQuery(
+            "DESCRIBE under entailment is not supported, as it says what is stated alone: write a CONSTRUCT with the "
+            "triples you want"
+        )
+    return plan_query(optimize(entail(asked, ontology)))
 
 
 def _read(text: str, source: str | None, changelog: bool, service_timeout: float) -> ContinuousQuery:

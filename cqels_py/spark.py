@@ -17,8 +17,9 @@ from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.ownership import cell
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.engine import compile_query
+from cqels_py.engine import check_entailment, compile_query
 from cqels_py.errors import UnsupportedQuery, UsageError
+from cqels_py.federation import TIMEOUT
 from cqels_py.operators.r2s.relay import Relay
 from cqels_py.plan.nodes import Plan, TemplateTriple
 from cqels_py.planner.stages import PlannedStage, received_by, reports_at_boundaries, stages_of
@@ -29,7 +30,7 @@ from cqels_py.runners.spark.parts import Handover, LaterState, PartState, Readin
 from cqels_py.runners.spark.routing import routing_of
 from cqels_py.runners.spark.rows import check_names, columns_of
 from cqels_py.runners.spark.stage import Job, store_of
-from cqels_py.static_sources import StaticSource, load_static_data
+from cqels_py.static_sources import StaticSource, load_static_data, ontology_of
 
 if TYPE_CHECKING:
     from cqels_py.runners.spark.pipeline import Frame
@@ -49,6 +50,8 @@ def continuous(
     static_graphs: Mapping[str, StaticSource] | None = None,
     changelog: bool = False,
     lateness: int = 0,
+    entailment: str | None = None,
+    on_error: str = "stop",
 ) -> Frame:
     """The results of a query over streaming data frames, as a data frame: `time`, `sign`, and each variable as N-Triples text.
 
@@ -59,6 +62,8 @@ def continuous(
     `state`: a folder that all workers reach, of this query alone, kept beside the checkpoint: a query that is restarted goes on
     from there. `partitions`: parts of the state, if the query can be divided (`stages` and `cqels explain --runner spark` say by
     what). `lateness`: microseconds that elements may be late; later ones are dropped, counted (`statistics`) and logged.
+    `entailment` "rdfs": the query also sees what follows by the classes and properties of the static default graph. `on_error`
+    "skip": a row with a term that is none is left out, counted and logged; "stop": it stops the query.
     """
     from cqels_py.runners.spark.pipeline import transform
 
@@ -70,6 +75,8 @@ def continuous(
         static_graphs=static_graphs,
         changelog=changelog,
         lateness=lateness,
+        entailment=entailment,
+        on_error=on_error,
     )
     return transform(job, numbered(frames, plan))
 
@@ -77,7 +84,7 @@ def continuous(
 def statistics(state: str | Path) -> Statistics:
     """What the query with this state has counted up to its last micro-batch: elements, late ones, results.
 
-    `triples` counts those that the query may need, `malformed` nothing: a malformed row stops the query.
+    `triples` counts those that the query may need, `malformed` the rows that were skipped.
     """
     return folder.statistics(Path(state).absolute())
 
@@ -120,25 +127,42 @@ def prepare(
     static_graphs: Mapping[str, StaticSource] | None = None,
     changelog: bool = False,
     lateness: int = 0,
+    entailment: str | None = None,
+    on_error: str = "stop",
+    service_timeout: float = TIMEOUT,
     solutions: bool = False,
     in_order: bool = False,
 ) -> tuple[Job, Plan]:
     """Compile a query, and lay out the state of its parts unless it is there from an earlier run.
 
-    `solutions`: rows have the query's solutions in columns "0", "1" …, also of CONSTRUCT. `in_order`: see `Job`.
+    `service_timeout`: seconds that an endpoint of SERVICE may be silent. `solutions`: rows have the query's solutions in columns
+    "0", "1" …, also of CONSTRUCT. `in_order`: see `Job`.
     """
     if partitions < 1:
         raise UsageError(f"partitions is 1 or more, not {partitions}")
     if lateness < 0:
         raise UsageError(f"lateness is 0 or more microseconds, not {lateness}")
-    plan = compile_query(query, source=source, changelog=changelog)
+    if on_error not in ("stop", "skip"):
+        raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
+    check_entailment(entailment)
+    dictionary = Dictionary(strict=True)
+
+    def given(plan: Plan) -> StaticData:
+        return load_static_data(plan, static, static_graphs or {}, dictionary)
+
+    plan = compile_query(
+        query,
+        source=source,
+        changelog=changelog,
+        service_timeout=service_timeout,
+        ontology=None if entailment is None else lambda plan: ontology_of(given(plan), dictionary),
+    )
+    data = given(plan)
     template = () if solutions else plan.template
     columns = tuple(str(n) for n in range(len(plan.variables))) if solutions else columns_of(plan.variables, template)
     if not solutions:
         check_names(columns)
         _check_template(plan)
-    dictionary = Dictionary(strict=True)
-    data = load_static_data(plan, static, static_graphs or {}, dictionary)
     planned = stages_of(plan, partitions)
     path = Path(state).absolute()
     mark = folder.claim(
@@ -147,6 +171,7 @@ def prepare(
             "format": _FORMAT,
             "query": _digest(query.strip().encode()),
             "changelog": int(changelog),
+            "entailment": entailment or "",
             "static data": _digest(data.quads.tobytes()),
             "partitions": " ".join(str(stage.parts) for stage in planned),
             "lateness": lateness,
@@ -155,7 +180,8 @@ def prepare(
     first, *later = planned
     routing = routing_of(plan, first.root, _axes(first), first.parts, dictionary)
     exchanges = tuple(map(_exchange, later))
-    job = Job(str(path), mark, columns, template, plan.time_predicates, routing, exchanges, in_order)
+    skip = on_error == "skip"
+    job = Job(str(path), mark, columns, template, plan.time_predicates, routing, exchanges, in_order, skip)
     for number, stage in enumerate(planned):
         for part in range(stage.parts):
             begins = _first_state(job, plan, stage, number, part, dictionary, data, lateness)

@@ -92,11 +92,6 @@ def check_partitions(runner: str, partitions: int | None) -> None:
         raise UsageError("--partitions divides the state on Spark (--runner spark); the local runner has one part")
 
 
-def check_entailment(job: Job) -> None:
-    if job.entailment is not None and job.runner != "local":
-        raise UsageError(f"--entailment {job.entailment} is not supported on Spark yet: use --runner local")
-
-
 def check_files(job: Job) -> None:
     """Files that are not there are bad usage, found before anything runs."""
     named = [("--static", str(path)) for path in job.static if isinstance(path, Path)]
@@ -115,7 +110,7 @@ def explain(job: Job) -> None:
         if job.runner == "spark":
             from cqels_py.cli import on_spark
 
-            print(on_spark.explain(job))
+            print(on_spark.explain(query.plan, job.partitions))
 
 
 def execute(job: Job) -> None:

@@ -153,7 +153,6 @@ def run_command(
             entailment=None if entailment is None else entailment.value,
             service_timeout=arguments.duration(service_timeout),
         )
-        execution.check_entailment(job)
         execution.check_files(job)
     execution.execute(job)
 
@@ -185,7 +184,6 @@ def explain_command(
             entailment=None if entailment is None else entailment.value,
             service_timeout=arguments.duration(service_timeout),
         )
-        execution.check_entailment(job)
         execution.check_files(job)
     execution.explain(job)
 

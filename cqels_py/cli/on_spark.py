@@ -24,10 +24,9 @@ from cqels_py.spark import prepare
 ELEMENTS_AT_ONCE = 100_000
 
 
-def explain(job: Job) -> str:
-    """How the job's query runs there."""
-    # Without a number a run has one for each core.
-    return describe(compile_query(job.text, source=job.source), job.partitions or os.cpu_count() or 1)
+def explain(plan: Plan, partitions: int | None) -> str:
+    """How a plan runs there; without a number of partitions a run has one for each core."""
+    return describe(plan, partitions or os.cpu_count() or 1)
 
 
 def run(job: Job, cleanup: ExitStack) -> None:
@@ -35,7 +34,8 @@ def run(job: Job, cleanup: ExitStack) -> None:
     require_pyspark()
     from cqels_py.runners.spark.driver import SparkRun
 
-    plan = compile_query(job.text, source=job.source)
+    timeout = job.service_timeout / 1_000_000
+    plan = compile_query(job.text, source=job.source, service_timeout=timeout)
     format_ = output.choose(job.format, job.output, plan.form)
     arguments.check_streams(job.streams, plan.streams)
     state = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="cqels-state-"))
@@ -49,6 +49,8 @@ def run(job: Job, cleanup: ExitStack) -> None:
         static_graphs=job.static_graphs,
         changelog=job.changelog or format_ == "table",
         lateness=job.lateness,
+        entailment=job.entailment,
+        service_timeout=timeout,
         solutions=True,
         in_order=True,
     )

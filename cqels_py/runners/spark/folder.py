@@ -53,6 +53,7 @@ def statistics(folder: Path) -> Statistics:
     total.elements, total.late = noted[0][0]["elements"], noted[0][0]["late"]
     total.event_time = noted[0][0]["event_time"]
     total.triples = sum(each["triples"] for each in noted[0])
+    total.malformed = sum(each["malformed"] for each in noted[0])
     total.results = sum(each["results"] for each in noted[-1])
     return total
 

@@ -109,17 +109,19 @@ class ReadingState:
     runner: LocalRunner
     results: Rendered | Handover
     needed: int = 0
+    skipped: int = 0
 
     def take(self, share_data: list[bytes], *, final: bool, in_order: bool) -> None:
         parts = [Share.unpack(data) for data in share_data]
         self.needed += sum(share.needed for share in parts)
+        self.skipped += sum(share.skipped for share in parts)
         self.runner.push(combine(parts, self.dictionary, in_order=in_order))
         if final:
             self.runner.finish()
 
     @property
     def statistics(self) -> Statistics:
-        return replace(self.runner.statistics, triples=self.needed)
+        return replace(self.runner.statistics, triples=self.needed, malformed=self.skipped)
 
 
 @dataclass

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -92,14 +92,15 @@ def routing_of(plan: Plan, root: Node, axes: Sequence[tuple[str, int]], parts: i
 class Share:
     """What one part gets from one task: all elements, its own triples, and the texts of terms that ids alone do not tell.
 
-    `needed`: triples that any part gets, each once; told to one of the parts.
+    `needed`: triples that any part gets, each once; `skipped`: rows that were malformed. Both are told to one of the parts.
     """
 
     elements: ElementBatch
     ids: Ids
     texts: npt.NDArray[np.uint8]
     offsets: Ids
-    needed: int
+    needed: int = 0
+    skipped: int = 0
 
     def pack(self) -> bytes:
         return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
@@ -111,16 +112,14 @@ class Share:
         return share
 
 
-def shares(batch: ElementBatch, routing: Routing, dictionary: Dictionary) -> list[Share]:
-    """The share of each part."""
+def shares(batch: ElementBatch, routing: Routing, dictionary: Dictionary, skipped: int = 0) -> list[Share]:
+    """The share of each part. `skipped`: rows that were left out."""
     rows, owners = routing.owners(batch)
     element = np.repeat(np.arange(len(batch)), np.diff(batch.first))
     cuts = np.searchsorted(owners, np.arange(routing.parts + 1))
-    needed = len(np.unique(rows))
-    return [
-        _share(batch, rows[cuts[part] : cuts[part + 1]], element, dictionary, 0 if part else needed)
-        for part in range(routing.parts)
-    ]
+    found = [_share(batch, rows[cuts[part] : cuts[part + 1]], element, dictionary) for part in range(routing.parts)]
+    found[0] = replace(found[0], needed=len(np.unique(rows)), skipped=skipped)
+    return found
 
 
 def texts_of(ids: Ids, dictionary: Dictionary) -> tuple[Ids, npt.NDArray[np.uint8], Ids]:
@@ -137,13 +136,13 @@ def learn(ids: Ids, texts: npt.NDArray[np.uint8], offsets: Ids, dictionary: Dict
         raise RunError("terms have other ids here than where they were encoded: are all workers of one version?")
 
 
-def _share(batch: ElementBatch, rows: Ids, element: Ids, dictionary: Dictionary, needed: int) -> Share:
+def _share(batch: ElementBatch, rows: Ids, element: Ids, dictionary: Dictionary) -> Share:
     first = np.zeros(len(batch) + 1, np.int64)
     np.cumsum(np.bincount(element[rows], minlength=len(batch)), out=first[1:])
     subject, predicate, object_ = batch.subject[rows], batch.predicate[rows], batch.object[rows]
     ids, texts, offsets = texts_of(np.concatenate([subject, predicate, object_]), dictionary)
     mine = ElementBatch(batch.time, batch.stream, first, subject, predicate, object_)
-    return Share(mine, ids, texts, offsets, needed)
+    return Share(mine, ids, texts, offsets)
 
 
 def combine(parts: Sequence[Share], dictionary: Dictionary, *, in_order: bool = False) -> ElementBatch:

@@ -16,6 +16,7 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements
 from cqels_py.connectors.tabular import elements_from_arrow
 from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.errors import DataError
 from cqels_py.plan.nodes import TemplateTriple
 from cqels_py.runners.spark.exchange import Exchange
 from cqels_py.runners.spark.parts import PartState, routed_rows
@@ -35,7 +36,8 @@ class Job:
 
     `mark` tells this state from any other one that the folder may have held. `columns`: those of the results that hold text.
     `time_predicates`: by stream. `exchanges`: how the changes of each stage but the last find the parts of the next.
-    `in_order`: elements are taken as they arrive, not by their times: for one reader of all streams.
+    `in_order`: elements are taken as they arrive, not by their times: for one reader of all streams. `skip_malformed`: rows with
+    terms that are none are left out and counted.
     """
 
     folder: str
@@ -46,6 +48,7 @@ class Job:
     routing: Routing
     exchanges: tuple[Exchange, ...] = ()
     in_order: bool = False
+    skip_malformed: bool = False
 
     @property
     def result_schema(self) -> pa.Schema:
@@ -61,16 +64,20 @@ def route(job: Job, batches: Iterable[pa.RecordBatch], batch: int, task: int) ->
     """Rows (stream, time, graph, subject, predicate, object) of one task: what each part gets of them."""
     scope = (batch % (1 << _BATCH_BITS) << _TASK_BITS | task % (1 << _TASK_BITS)) << _ROW_BITS
     dictionary = Dictionary(strict=True)
-    yield routed(job, concatenate_elements(list(_elements(job, batches, dictionary, scope))), dictionary, task)
+    skipped: list[DataError] = []
+    elements = concatenate_elements(list(_elements(job, batches, dictionary, scope, skipped)))
+    if skipped:
+        _LOG.warning("micro-batch %d: %d malformed rows skipped, the first: %s", batch, len(skipped), skipped[0])
+    yield routed(job, elements, dictionary, task, len(skipped))
 
 
-def routed(job: Job, elements: ElementBatch, dictionary: Dictionary, task: int) -> pa.RecordBatch:
-    """A row for each part, with its share of the elements."""
-    return routed_rows(task, [share.pack() for share in shares(elements, job.routing, dictionary)])
+def routed(job: Job, elements: ElementBatch, dictionary: Dictionary, task: int, skipped: int = 0) -> pa.RecordBatch:
+    """A row for each part, with its share of the elements. `skipped`: rows that were left out."""
+    return routed_rows(task, [share.pack() for share in shares(elements, job.routing, dictionary, skipped)])
 
 
 def _elements(
-    job: Job, batches: Iterable[pa.RecordBatch], dictionary: Dictionary, scope: int
+    job: Job, batches: Iterable[pa.RecordBatch], dictionary: Dictionary, scope: int, skipped: list[DataError]
 ) -> Iterator[ElementBatch]:
     rows = [batch for batch in batches if batch.num_rows]
     if not rows:
@@ -81,7 +88,8 @@ def _elements(
         mine = table.filter(pc.equal(table.column("stream"), stream)).drop_columns(
             ["stream"] if predicate is None else ["stream", "time"]
         )
-        yield from elements_from_arrow(mine, dictionary, stream, predicate, scope=scope)
+        malformed = skipped.append if job.skip_malformed else None
+        yield from elements_from_arrow(mine, dictionary, stream, predicate, malformed, scope=scope)
         scope += len(mine)
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import cqels_py
 from cqels_py.algebra.nodes import Output
 from cqels_py.engine import compile_query
+from cqels_py.errors import DataError, UsageError
 from cqels_py.planner.stages import stages_of
-from cqels_py.spark import statistics
+from cqels_py.spark import prepare, statistics
+from tests.naive_values import canonical
 from tests.runners.spark import simulation
 from tests.runners.spark.test_simulated import EX, STATIC, drawn
 
@@ -154,3 +159,49 @@ def test_terms_of_later_stages_are_released(monkeypatch: pytest.MonkeyPatch) -> 
     found = simulation.run(text, elements, STATIC, changelog=True, cuts=range(0, 60, 6), tasks=1, parts=2)
     assert found == simulation.expected(text, elements, STATIC, Output.CHANGELOG)
     assert sum(released) > 0
+
+
+def test_what_follows_by_static_data_is_seen_too() -> None:
+    """Under entailment: patterns become unions, whose parts are divided by what they share."""
+    schema = f"""<{EX}link> <http://www.w3.org/2000/01/rdf-schema#subPropertyOf> <{EX}near> .
+    <{EX}link> <http://www.w3.org/2000/01/rdf-schema#domain> <{EX}Node> ."""
+    text = f"PREFIX : <{EX}> SELECT ?a ?b WHERE {{ {S} {{ ?a a :Node . ?a :near ?b }} }}"
+    elements = [each for each in drawn(8, 40, subjects=4) if str(each.stream) == EX + "s"]
+    engine = cqels_py.Engine(batch=len(elements))
+    query = engine.register(text, changelog=True, static=[schema.encode()], entailment="rdfs")
+    for element in elements:
+        engine.push(str(element.stream), list(element.triples), time=element.time)
+    engine.finish()
+    wanted = Counter(
+        (result.time, result.sign, frozenset((name, canonical(term)) for name, term in result.bindings.items()))
+        for result in query.results()
+    )
+    assert wanted
+    with simulation.scratch() as folder:
+        job, plan = prepare(
+            text, state=folder, partitions=3, changelog=True, static=[schema.encode()], entailment="rdfs"
+        )
+        assert job.parts == (3,)
+        rows = simulation.rows_of(elements, plan.streams, [f"g{i}" for i in range(len(elements))])
+        assert simulation.counted(simulation.Cluster(job).run(0, [rows], final=True)) == wanted
+        with pytest.raises(UsageError, match="made with another entailment"):
+            prepare(text, state=folder, partitions=3, changelog=True, static=[schema.encode()])
+
+
+def test_malformed_rows_are_skipped_and_counted_if_asked() -> None:
+    text = f"PREFIX : <{EX}> SELECT ?a ?d WHERE {LINKS}"
+    elements = drawn(3, 40, subjects=4)
+    rows = simulation.rows_of(elements, [EX + "s", EX + "t"], [f"g{i}" for i in range(40)]).to_pylist()
+    wrong = [{**rows[n], "object": "nonsense"} for n in (8, -1)]
+    table = pa.RecordBatch.from_pylist([*rows[:9], wrong[0], *rows[9:], wrong[1]], simulation.ROWS)
+    with simulation.scratch() as folder:
+        job, _ = prepare(text, state=folder, partitions=4, changelog=True, on_error="skip")
+        found = simulation.Cluster(job).run(0, [table], final=True)
+        assert simulation.counted(found) == simulation.expected(text, elements, STATIC, Output.CHANGELOG)
+        counted = statistics(folder)
+    assert (counted.elements, counted.malformed) == (40, 2)
+    with simulation.scratch() as folder, pytest.raises(DataError, match="nonsense"):
+        job, _ = prepare(text, state=folder, partitions=4, changelog=True)
+        simulation.Cluster(job).run(0, [table], final=True)
+    with simulation.scratch() as folder, pytest.raises(UsageError, match="on_error is 'stop' or 'skip', not 'ignore'"):
+        prepare(text, state=folder, partitions=4, on_error="ignore")
