@@ -25,7 +25,7 @@ import numpy as np
 from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_FLOAT, TAG_INTEGER, TAG_LITERAL, TAG_OVERFLOW
 from cqels_py.kernels.decimals import (
     LIMIT,
-    add128,
+    average_id,
     decimal_quotient,
     fits_id,
     float_to_id,
@@ -33,17 +33,19 @@ from cqels_py.kernels.decimals import (
     negate128,
     scale128,
     scaled_id,
-    short_quotient,
     sum128,
 )
 from cqels_py.kernels.heaps import BAG_WORDS, bag_clear, bag_first, bag_put, bag_room, make_room
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.key_table import FREE, USED, ZERO, add, find, hash_row
+from cqels_py.kernels.key_table import ZERO, add, find, hash_row
+from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.sorted_runs import RUN_WORDS, run_copy, run_put
 
 COUNT_ALL, COUNT, SUM, AVG, MIN, MAX, CONCAT = range(7)
 
 N, ERRORS, HI, LO, SCALE, DECIMALS, FLOATS, DOUBLES, APART, PLUS_INF, MINUS_INF, NANS = range(12)
+_N, _ERRORS, _HI, _LO, _SCALE, _DECIMALS, _FLOATS, _DOUBLES = np.arange(8, dtype=np.uint64)
+"""The same as unsigned numbers, for which an index into an array needs no care for signs."""
 SUM_WORDS = 12
 EXTREME_WORDS = BAG_WORDS + 1
 COUNT_WORDS = 1
@@ -54,12 +56,14 @@ _RUN_SIZE, _CLEAN = 2, RUN_WORDS
 ODD_ERROR, ODD_INTEGER, ODD_DECIMAL, ODD_FLOAT, ODD_DOUBLE = range(5)
 
 # Why a run stopped.
-DONE, HEAP_FULL, OVERFLOW, NOT_THERE, JOINED_FULL, INDEX_FULL = range(6)
+DONE, HEAP_FULL, OVERFLOW, NOT_THERE, JOINED_FULL = range(5)
 # cursor
 ROW, OUT, TOUCHED, LATE, TICK, JOINED = range(6)
 CURSOR_FIELDS = 6
 
 PROVISIONAL = -(1 << 60)
+_AHEAD, _LINE = np.uint64(8), 7
+_ONE = np.uint64(1)
 _PROVISIONAL_INDEX = np.int64((1 << 60) - 1)
 LATE_TEXT = -1
 """In the place of a late value's tag."""
@@ -136,31 +140,28 @@ def _take_odd(words, at, apart, apart_at, index, sign, odd_kind, odd_words, odd_
 def _take_number(words, at, identifier, sign):
     """An argument of SUM or AVG with an inline id. False on overflow."""
     tag = (identifier >> 60) & 15
-    if tag < TAG_INTEGER or tag > TAG_FLOAT:
-        words[at + ERRORS] += sign
-        return True
-    words[at + N] += sign
+    place = np.uint64(at)
     unscaled = (identifier << 8) >> 8
     scale = np.int64(0)
     if tag != TAG_INTEGER:
+        if tag < TAG_INTEGER or tag > TAG_FLOAT:
+            words[place + _ERRORS] += sign
+            return True
         scale = (identifier >> 56) & 15
         if tag == TAG_DECIMAL:
-            words[at + DECIMALS] += sign
+            words[place + _DECIMALS] += sign
         elif tag == TAG_DOUBLE:
-            words[at + DOUBLES] += sign
+            words[place + _DOUBLES] += sign
         else:
-            words[at + FLOATS] += sign
-    if scale == words[at + SCALE]:
-        total = words[at + LO]
-        if words[at + HI] == total >> 63 and total > -LIMIT and total < LIMIT:
+            words[place + _FLOATS] += sign
+    words[place + _N] += sign
+    if scale == words[place + _SCALE]:
+        total = words[place + _LO]
+        if words[place + _HI] == total >> 63 and total > -LIMIT and total < LIMIT:
             total += unscaled if sign > 0 else -unscaled
-            words[at + LO] = total
-            words[at + HI] = total >> 63
+            words[place + _LO] = total
+            words[place + _HI] = total >> 63
             return True
-        hi, lo = add128(words[at + HI], np.uint64(words[at + LO]), unscaled if sign > 0 else -unscaled)
-        words[at + HI] = hi
-        words[at + LO] = np.int64(lo)
-        return True
     return _add_scaled(words, at, unscaled >> 63, np.uint64(unscaled), scale, sign)
 
 
@@ -189,21 +190,16 @@ def _defer(tag, hi, lo, scale, real, cursor, late, late_real):
 @jit_inline
 def _total(words, at, apart, apart_at, average, cursor, late, late_real):
     """The id of a SUM or AVG; 0 if a member is no number."""
-    total, n = words[at + LO], words[at + N]
-    if (
-        words[at + HI] == total >> 63
-        and total > -LIMIT
-        and total < LIMIT
-        and n > 0
-        and (words[at + ERRORS] | words[at + DOUBLES] | words[at + FLOATS]) == 0
-    ):
+    place = np.uint64(at)
+    total, n, scale = words[place + _LO], words[place + _N], words[place + _SCALE]
+    unusual = words[place + _ERRORS] | words[place + _DOUBLES] | words[place + _FLOATS]
+    if unusual == 0 and n > 0 and words[place + _HI] == total >> 63 and total > -LIMIT and total < LIMIT:
         found = np.int64(0)
         if average:
-            unscaled, digits, ok = short_quotient(total, words[at + SCALE], n)
-            if ok:
-                found = scaled_id(np.int64(TAG_DECIMAL), unscaled, digits)
-        elif words[at + SCALE] == 0:
-            found = scaled_id(np.int64(TAG_INTEGER if words[at + DECIMALS] == 0 else TAG_DECIMAL), total, np.int64(0))
+            found = average_id(total, scale, n)
+        elif scale == 0:
+            tag = np.int64(TAG_INTEGER if words[place + _DECIMALS] == 0 else TAG_DECIMAL)
+            found = scaled_id(tag, total, np.int64(0))
         if found != 0:
             return found
     return _any_total(words, at, apart, apart_at, average, cursor, late, late_real)
@@ -308,13 +304,13 @@ def finish_tick(
     aggregates = len(functions)
     if not _joined_room(cursor, functions, places, words, group_words, touched, joined):
         return False
-    k = cursor[OUT]
+    k = np.uint64(cursor[OUT])
     tick = cursor[TICK]
     for i in range(cursor[TOUCHED]):
-        group = np.int64(touched[i])
+        group = np.uint64(touched[i])
         in_touched[group] = 0
-        base = group * group_words
-        of_group = group * aggregates
+        base = np.int64(group) * group_words
+        first_last = group * np.uint64(aggregates)
         there = counts[group]
         exists = there > 0 or n_keys == 0
         before = shown[group]
@@ -323,42 +319,43 @@ def finish_tick(
             for a in range(aggregates):
                 at = base + places[a]
                 function = functions[a]
+                of_last = first_last + np.uint64(a)
                 if function == COUNT_ALL:
                     value = scaled_id(np.int64(TAG_INTEGER), there, np.int64(0))
                 elif function == COUNT:
                     value = scaled_id(np.int64(TAG_INTEGER), words[at], np.int64(0))
                 elif function <= AVG:
-                    value = _total(words, at, apart, (of_group + a) * 2, function == AVG, cursor, late, late_real)
+                    value = _total(words, at, apart, 2 * np.int64(of_last), function == AVG, cursor, late, late_real)
                 elif function < CONCAT:
                     value = bag_first(words, at, heap)
                 elif words[at + _CLEAN]:
-                    value = last[of_group + a]
+                    value = last[of_last]
                 else:
                     value = _joined_text(words, at, heap, a, cursor, joined, late, late_real)
                 fresh[a] = value
-                if value != last[of_group + a]:
+                if value != last[of_last]:
                     changed = True
         if before and (changed or not exists):
             out_tick[k] = tick
             out_sign[k] = -1
             for c in range(n_keys):
-                out[c, k] = keys[group * n_keys + c]
+                out[np.uint64(c), k] = keys[group * np.uint64(n_keys) + np.uint64(c)]
             for a in range(aggregates):
-                out[n_keys + a, k] = last[of_group + a]
-            k += 1
+                out[np.uint64(n_keys + a), k] = last[first_last + np.uint64(a)]
+            k += _ONE
         if exists and changed:
             out_tick[k] = tick
             out_sign[k] = 1
             for c in range(n_keys):
-                out[c, k] = keys[group * n_keys + c]
+                out[np.uint64(c), k] = keys[group * np.uint64(n_keys) + np.uint64(c)]
             for a in range(aggregates):
-                out[n_keys + a, k] = fresh[a]
-                last[of_group + a] = fresh[a]
-            k += 1
+                out[np.uint64(n_keys + a), k] = fresh[a]
+                last[first_last + np.uint64(a)] = fresh[a]
+            k += _ONE
         shown[group] = exists
         if there == 0:
             _forget(functions, places, words, base)
-    cursor[OUT] = k
+    cursor[OUT] = np.int64(k)
     cursor[TOUCHED] = 0
     return True
 
@@ -416,74 +413,54 @@ def _repeats(aggregate, group, term, step, scratch, table, keys, counts, free, m
     return (before == 0) == (counts[entry] == 0)
 
 
-@jit_inline
-def _safe_until(tick, row, room):
-    """The row before which, from `row` on, ticks are whole and have no more than `room` rows together."""
-    limit = row + room
-    if limit >= len(tick):
-        return np.int64(len(tick))
-    while limit > row and tick[limit - 1] == tick[limit]:
-        limit -= 1
-    return limit
-
-
 @jit_flat
 def take(
-    tick, sign, key_columns, columns, values, arguments, cursor, n_keys, table, keys, counts, free, meta, functions, places,
-    words, group_words, apart, heap, heap_meta, texts, spans, distinct, d_table, d_keys, d_counts, d_free, d_meta, d_scratch,
-    odd_kind, odd_words, odd_real, last, shown, touched, in_touched, out_tick, out_sign, out, late, late_real, fresh, joined,
+    tick, sign, groups, end, columns, values, arguments, cursor, n_keys, keys, counts, meta, functions, places, words, group_words,
+    apart, heap, heap_meta, texts, spans, distinct, d_table, d_keys, d_counts, d_free, d_meta, d_scratch, odd_kind, odd_words,
+    odd_real, last, shown, touched, in_touched, out_tick, out_sign, out, late, late_real, fresh, joined,
 ):  # fmt: skip
-    """Rows from cursor[ROW] on into their groups; rows of the answer that change at each tick go out.
+    """Rows from cursor[ROW] to `end` (ticks are whole) into their groups; rows of the answer that change at each tick go out.
 
     `arguments` (aggregates): the columns that aggregates take, in `columns` as the terms they are, in `values` with tag 15 for
-    what `odd_*` tells the numbers of (`odd_kind` is empty: nothing yet). `distinct` (aggregates): a term counts once; the d_*
-    arrays are a one-way index (aggregate, group, term) -> counter. Resumable; INDEX_FULL comes before a tick's first row.
+    what `odd_*` tells the numbers of. `distinct` (aggregates): a term counts once; the d_* arrays are a one-way index
+    (aggregate, group, term) -> counter. Resumable, whatever it stopped for.
     """
     aggregates = len(functions)
-    mask = np.int64(len(table) - 1)
     bags = False
     for a in range(aggregates):
         bags = bags or functions[a] >= MIN
-    rows = len(tick)
-    row = cursor[ROW]
+    row = np.uint64(cursor[ROW])
+    stop = np.uint64(end)
     now = cursor[TICK]
-    safe = row if n_keys > 0 else rows
-    # A run that was interrupted within a tick had room for all of the tick's rows.
-    while safe < rows and tick[safe] == now:
-        safe += 1
     while True:
-        if row == rows or tick[row] != now:
-            cursor[ROW] = row
+        if row == stop or tick[row] != now:
+            cursor[ROW] = np.int64(row)
             if cursor[TOUCHED] > 0:
                 if not finish_tick(
                     cursor, n_keys, keys, counts, meta, functions, places, words, group_words, apart, heap, last, shown,
                     touched, in_touched, out_tick, out_sign, out, late, late_real, fresh, joined,
                 ):  # fmt: skip
                     return JOINED_FULL
-            if row == rows:
+            if row == stop:
                 return DONE
-            if row >= safe:
-                safe = _safe_until(tick, row, min(len(counts), len(table) >> 1) - meta[USED] + meta[FREE])
-                if row == safe:
-                    return INDEX_FULL
-            now = tick[row]
+            now = np.int64(tick[row])
             cursor[TICK] = now
+        if row + _AHEAD < stop:
+            ahead = groups[row + _AHEAD]
+            prefetch(counts, ahead)
+            prefetch(words, ahead * group_words)
+            prefetch(words, ahead * group_words + _LINE)
+            prefetch(last, ahead * aggregates)
         step = np.int64(sign[row])
-        hashed = hash_row(key_columns, row, n_keys)
-        group = find(table, mask, keys, n_keys, key_columns, row, hashed)
-        if group < 0:
-            if step < 0:
-                return NOT_THERE
-            group = add(table, mask, keys, n_keys, key_columns, row, hashed, counts, free, meta)
-            shown[group] = False
-        base = group * group_words
+        group = np.uint64(groups[row])
+        base = np.int64(group) * group_words
         if bags:
             if not _room_in_bags(row, step, columns, arguments, functions, places, words, base, heap, heap_meta):
-                cursor[ROW] = row
+                cursor[ROW] = np.int64(row)
                 return HEAP_FULL
         if not in_touched[group]:
             in_touched[group] = True
-            touched[cursor[TOUCHED]] = group
+            touched[cursor[TOUCHED]] = np.int64(group)
             cursor[TOUCHED] += 1
         there = counts[group]
         counts[group] = there + step
@@ -495,10 +472,11 @@ def take(
             function = functions[a]
             if function == COUNT_ALL:
                 continue
-            identifier = values[arguments[a], row]
+            column = np.uint64(arguments[a])
+            identifier = values[column, row]
             if distinct[a] and identifier != 0:
-                term = columns[arguments[a], row]
-                if _repeats(a, group, term, step, d_scratch, d_table, d_keys, d_counts, d_free, d_meta):
+                term = columns[column, row]
+                if _repeats(a, np.int64(group), term, step, d_scratch, d_table, d_keys, d_counts, d_free, d_meta):
                     continue
             at = base + places[a]
             if function <= COUNT:
@@ -507,7 +485,7 @@ def take(
             elif function <= AVG:
                 if (identifier >> 60) == -1:
                     ok = _take_odd(
-                        words, at, apart, (group * aggregates + a) * 2, identifier & _PROVISIONAL_INDEX, step,
+                        words, at, apart, (np.int64(group) * aggregates + a) * 2, identifier & _PROVISIONAL_INDEX, step,
                         odd_kind, odd_words, odd_real,
                     )  # fmt: skip
                 else:
@@ -515,14 +493,14 @@ def take(
                 if not ok:
                     return OVERFLOW
             elif identifier != 0:
-                term = columns[arguments[a], row]
+                term = columns[column, row]
                 if function < CONCAT:
                     bag_put(words, at, step, term, heap, function == MAX, texts, spans)
                 elif run_put(words, at, step, term, heap, texts, spans):
                     words[at + _CLEAN] = 0
                 else:
                     return NOT_THERE
-        row += 1
+        row += _ONE
 
 
 @jit_flat

@@ -13,8 +13,6 @@ from cqels_py.kernels.jit import jit, jit_inline
 
 POWERS = np.array([10**digits for digits in range(19)], np.int64)
 REAL_POWERS = np.array([10.0**digits for digits in range(23)])
-_SIZES = np.array([10**digits for digits in range(19)], np.uint64)
-"""The same as unsigned numbers: their indexes and quotients need no care for signs."""
 
 MAX_SCALE = 18
 """Fraction digits that intermediate results may have."""
@@ -25,10 +23,19 @@ QUOTIENT_DIGITS = 16
 
 LIMIT = 1 << 62
 """Intermediate results stay below this in size: sums of two then cannot overflow."""
-_DIVISORS = np.array([LIMIT // 10**digits for digits in range(19)], np.uint64)
+_DIVISORS = np.array([LIMIT // 10**digits for digits in range(19)], np.int64)
 """By fraction digits: the largest divisor whose remainders times 10**digits stay below LIMIT."""
-_ONE, _TEN, _FIFTEEN = np.uint64(1), np.uint64(10), np.uint64(QUOTIENT_DIGITS - 1)
-_TO_THE_8TH, _LARGEST_QUOTIENT = np.uint64(10**8), np.uint64(10**QUOTIENT_DIGITS)
+_MAGNITUDES = np.uint64(50)
+_SHIFTS = np.array([QUOTIENT_DIGITS - len(str(2**bits)) for bits in range(50)], np.uint64)
+"""By powers of two: how many more digits the quotients from there on need; one less from the next power of ten on."""
+_ABOVE_ONE = 1.0 + 2.0**-51
+"""Quotients that are whole do not fall short of themselves."""
+_SIXTEEN = np.uint64(QUOTIENT_DIGITS)
+_SIZES = np.array([10**digits for digits in range(19)], np.uint64)
+_FIFTHS_8, _FIFTHS_4, _FIFTHS_2, _FIFTHS_1 = np.array([pow(5, -digits, 1 << 64) for digits in (8, 4, 2, 1)], np.uint64)
+_RIGHT_8, _RIGHT_4, _RIGHT_2, _RIGHT_1 = np.array([8, 4, 2, 1], np.uint64)
+_LEFT_8, _LEFT_4, _LEFT_2, _LEFT_1 = np.array([56, 60, 62, 63], np.uint64)
+_FEW_8, _FEW_4, _FEW_2, _FEW_1 = np.array([((1 << 64) - 1) // 10**digits for digits in (8, 4, 2, 1)], np.uint64)
 _ID_LIMIT = 1 << 55
 _EXACT = 1 << 53
 _LARGEST_COUNT = 1 << 59
@@ -229,43 +236,6 @@ def decimal_quotient(hi, lo, scale, count):
 
 
 @jit_inline
-def short_quotient(value, scale, count):
-    """The decimal value / 10**scale (below LIMIT in size) divided by a positive count, as `decimal_quotient` has it.
-
-    ok is False where more than two divisions of 64 bits are needed, as well as where that one's is.
-    """
-    size = np.uint64(-value if value < 0 else value)
-    divisor = np.uint64(count)
-    quotient = size // divisor
-    rest = size - quotient * divisor
-    if quotient >= _LARGEST_QUOTIENT:
-        return np.int64(0), np.int64(0), False
-    digits = _ONE - _ONE
-    if rest != 0:
-        if quotient == 0:
-            return np.int64(0), np.int64(0), False
-        while quotient < _SIZES[_FIFTEEN - digits]:
-            digits += _ONE
-        if divisor > _DIVISORS[digits]:
-            return np.int64(0), np.int64(0), False
-        rest *= _SIZES[digits]
-        more = rest // divisor
-        rest -= more * divisor
-        quotient = quotient * _SIZES[digits] + more
-        beyond_half = rest + rest
-        quotient += np.uint64(beyond_half > divisor or (beyond_half == divisor and (quotient & _ONE) == _ONE))
-    scale += np.int64(digits)
-    if rest == 0 and scale >= 8 and quotient % _TO_THE_8TH == 0:
-        quotient = quotient // _TO_THE_8TH
-        scale -= 8
-    while scale > 0 and quotient % _TEN == 0:
-        quotient = quotient // _TEN
-        scale -= 1
-    unscaled = np.int64(quotient)
-    return (-unscaled if value < 0 else unscaled), scale, scale <= MAX_SCALE
-
-
-@jit_inline
 def scaled_id(tag, unscaled, scale):
     """The id of a decimal, double or float (or integer: scale 0, the datatype xsd:integer); 0 if it is not inline."""
     if unscaled < -_ID_LIMIT or unscaled >= _ID_LIMIT or scale > ID_SCALE:
@@ -273,6 +243,61 @@ def scaled_id(tag, unscaled, scale):
     # Signed ids: tags from 8 on are negative.
     top = tag if tag < 8 else tag - 16
     return np.int64((top << TAG_SHIFT) | (scale << 56) | (unscaled & _VALUE_MASK))
+
+
+@jit_inline
+def _without_zeros(plain, zeros, fifths, right, left, few):
+    """Divide by 10**2**k if that leaves nothing; `zeros`, a number in base 2, gets one more place: whether it did.
+
+    By the inverse of 5**2**k modulo 2**64, as exact quotients alone come out small (Granlund and Montgomery 1994). Without a
+    jump: nobody can foresee which numbers end in zeros.
+    """
+    product = plain * fifths
+    quotient = (product >> right) | (product << left)
+    exact = quotient <= few
+    return quotient if exact else plain, zeros + zeros + np.int64(exact)
+
+
+@jit_inline
+def average_id(total, scale, count):
+    """The id of the decimal total / 10**scale (below LIMIT in size) divided by a positive count, as `decimal_quotient` rounds it.
+
+    0 where it has none, and where this short way of floating numbers, whose results are checked, does not lead there.
+    """
+    size = -total if total < 0 else total
+    reciprocal = _ABOVE_ONE / np.float64(count)
+    near = np.float64(size) * reciprocal
+    magnitude = np.uint64((np.float64(near).view(np.int64) >> 52) - 1023)
+    if magnitude >= _MAGNITUDES:
+        return np.int64(0)
+    whole = np.int64(near)
+    rest = size - whole * count
+    shift = _SHIFTS[magnitude]
+    shift -= np.uint64(whole >= POWERS[_SIXTEEN - shift])
+    if rest < 0 or rest >= count or count > _DIVISORS[shift]:
+        return np.int64(0)
+    rest *= POWERS[shift]
+    digits = np.int64(np.rint(np.float64(rest) * reciprocal))
+    twice = 2 * (rest - digits * count)
+    if twice >= count or twice <= -count:
+        if twice == count or twice == -count:
+            return np.int64(0)
+        digits += 1 if twice > 0 else -1
+        twice -= 2 * count if twice > 0 else -2 * count
+    unscaled = np.uint64(whole * POWERS[shift] + digits)
+    scale += np.int64(shift)
+    unscaled, zeros = _without_zeros(unscaled, np.int64(0), _FIFTHS_8, _RIGHT_8, _LEFT_8, _FEW_8)
+    unscaled, zeros = _without_zeros(unscaled, zeros, _FIFTHS_4, _RIGHT_4, _LEFT_4, _FEW_4)
+    unscaled, zeros = _without_zeros(unscaled, zeros, _FIFTHS_2, _RIGHT_2, _LEFT_2, _FEW_2)
+    unscaled, zeros = _without_zeros(unscaled, zeros, _FIFTHS_1, _RIGHT_1, _LEFT_1, _FEW_1)
+    if zeros > scale:
+        unscaled *= _SIZES[zeros - scale]
+        zeros = scale
+    scale -= zeros
+    if scale > ID_SCALE:
+        return np.int64(0)
+    payload = np.int64(unscaled)
+    return np.int64((TAG_DECIMAL << TAG_SHIFT) | (scale << 56) | ((-payload if total < 0 else payload) & _VALUE_MASK))
 
 
 @jit_inline

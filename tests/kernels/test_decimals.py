@@ -101,27 +101,40 @@ def test_a_quotient_is_rounded_half_to_even(value: int, scale: int, count: int) 
         assert digits == 0 or unscaled % 10 != 0, "no trailing zeros"
 
 
+def id_of_quotient(value: int, scale: int, count: int) -> int:
+    unscaled, digits, ok = decimals.decimal_quotient(*split(value), np.int64(scale), np.int64(count))
+    return int(decimals.scaled_id(np.int64(TAG_DECIMAL), unscaled, digits)) if ok else 0
+
+
 @given(NARROW, st.integers(0, 15), st.integers(1, 1 << 59))
 @example(10**15 * 2 + 1, 0, 2)
 @example((10**16 - 1) * 10 + 5, 1, 1)
-@example(10**16 - 1, 0, 1)
-@example(10**16, 0, 1)
+@example(10**15 - 1, 0, 1)
+@example(10**15, 0, 1)
 @example(-(10**18), 15, 7)
 @example(999_999_999_999_999_999, 0, 100)
+@example(123_000, 2, 3)
+@example(500_000, 3, 1)
 @example(0, 5, 7)
 @example(2, 0, 3)
-def test_the_short_way_to_a_quotient_has_the_same_end(value: int, scale: int, count: int) -> None:
-    found = decimals.short_quotient(np.int64(value), np.int64(scale), np.int64(count))
-    if found[2]:
-        assert found == decimals.decimal_quotient(*split(value), np.int64(scale), np.int64(count))
+def test_the_short_way_to_an_average_has_the_same_end(value: int, scale: int, count: int) -> None:
+    found = decimals.average_id(np.int64(value), np.int64(scale), np.int64(count))
+    assert found in (0, id_of_quotient(value, scale, count))
 
 
-@given(st.integers(10**6, 10**12), st.integers(0, 6), st.integers(1, 4000))
-def test_averages_of_readings_go_the_short_way(value: int, scale: int, count: int) -> None:
-    if value >= count:
-        found = decimals.short_quotient(np.int64(value), np.int64(scale), np.int64(count))
-        assert found[2]
-        assert found == decimals.decimal_quotient(*split(value), np.int64(scale), np.int64(count))
+@given(st.integers(1, 10**6), st.integers(-(10**6), 10**6), st.integers(0, 6), st.integers(1, 4000))
+@example(1, 1, 0, 4000)
+@example(999_999, 999, 0, 1000)
+def test_averages_of_readings_go_the_short_way(mean: int, more: int, scale: int, count: int) -> None:
+    """But for exact halves after the sixteenth digit."""
+    value = mean * count + more % count
+    expected = id_of_quotient(value, scale, count)
+    found = int(decimals.average_id(np.int64(value), np.int64(scale), np.int64(count)))
+    assert found == expected or (found == 0 and 2 * value * 10**15 % count == 0)
+    assert int(decimals.average_id(np.int64(-value), np.int64(scale), np.int64(count))) in (
+        0,
+        id_of_quotient(-value, scale, count),
+    )
 
 
 def test_a_quotient_too_large_is_refused() -> None:

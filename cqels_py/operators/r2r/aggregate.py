@@ -15,6 +15,7 @@ from cqels_py.dictionary.layout import TAG_LITERAL, TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import aggregate as kernel
+from cqels_py.kernels.grouping import locate
 from cqels_py.kernels.ring_index import RING_FIELDS, RING_TOP
 from cqels_py.state.key_table import KeyTable
 
@@ -90,6 +91,7 @@ class TermValues(Protocol):
         ...
 
 
+_NEVER_THERE = "a mapping was withdrawn that was never there"
 _NO_ODD = OddNumbers(np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1, np.float64))
 
 
@@ -215,29 +217,42 @@ class _Run:
         )  # fmt: skip
 
     def take(self, delta: Delta, key_columns: Ids, values: Ids, odd: OddNumbers) -> None:
+        of, index = self._of, self._of.index
+        rows = len(delta)
+        groups, hashes = np.empty((2, rows), np.int64)
+        row = 0
+        while row < rows:
+            end = locate(
+                delta.tick, delta.sign, key_columns, row, len(of._keys), index.table, index.keys, index.counts, index.free,
+                index.meta, hashes, groups,
+            )  # fmt: skip
+            if end < 0:
+                raise AssertionError(_NEVER_THERE)
+            if end == row:
+                of.make_room(int(np.searchsorted(delta.tick, delta.tick[row], side="right")) - row)
+            else:
+                self._take(delta, groups, end, values, odd)
+            row = end
+
+    def _take(self, delta: Delta, groups: Ids, end: int, values: Ids, odd: OddNumbers) -> None:
         of, index, terms = self._of, self._of.index, self._of._distinct_values
-        self.cursor[kernel.TICK] = -1
         texts, spans = of._values.texts()
         while True:
             status = kernel.take(
-                delta.tick, delta.sign, key_columns, delta.columns, values, of._arguments, self.cursor, len(of._keys),
-                index.table, index.keys, index.counts, index.free, index.meta, of._functions, of._places, of._words,
-                of._group_words, of._apart, of._heap, of._heap_meta, texts, spans, of._distinct, terms.table, terms.keys,
-                terms.counts, terms.free, terms.meta, of._scratch, odd.kind, odd.words, odd.real, of._last, of._shown,
-                self.touched, of._in_touched, self._tick, self._sign, self._out, self._late, self._late_real, self._fresh,
-                self._joined,
+                delta.tick, delta.sign, groups, end, delta.columns, values, of._arguments, self.cursor, len(of._keys),
+                index.keys, index.counts, index.meta, of._functions, of._places, of._words, of._group_words, of._apart,
+                of._heap, of._heap_meta, texts, spans, of._distinct, terms.table, terms.keys, terms.counts, terms.free,
+                terms.meta, of._scratch, odd.kind, odd.words, odd.real, of._last, of._shown, self.touched, of._in_touched,
+                self._tick, self._sign, self._out, self._late, self._late_real, self._fresh, self._joined,
             )  # fmt: skip
             if status == kernel.HEAP_FULL:
                 of._heap = np.concatenate([of._heap, np.zeros_like(of._heap)])
             elif status == kernel.JOINED_FULL:
                 self._joined = np.concatenate([self._joined, np.empty_like(self._joined)])
-            elif status == kernel.INDEX_FULL:
-                row = int(self.cursor[kernel.ROW])
-                of.make_room(int(np.searchsorted(delta.tick, delta.tick[row], side="right")) - row)
             elif status == kernel.OVERFLOW:
                 raise RunError("a sum does not fit 128 bits: the numbers are too large to be added exactly")
             elif status == kernel.NOT_THERE:
-                raise AssertionError("a mapping was withdrawn from a group that does not exist")
+                raise AssertionError(_NEVER_THERE)
             else:
                 return
 
