@@ -210,7 +210,7 @@ def _first_state(
 ) -> PartState:
     """What a part starts with: part of the dataflow, and what makes rows of what it delivers."""
     relay: Relay | None = None
-    results: Rendered | Handover = Rendered(dictionary, job.columns, job.template, part)
+    results: Rendered | Handover = Rendered(dictionary, job.columns, job.template, part, ticks=job.in_order)
     if number < len(job.exchanges):
         relay = Relay(job.exchanges[number].width)
         results = Handover(dictionary, relay, job.exchanges[number], part)

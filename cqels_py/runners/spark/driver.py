@@ -20,6 +20,7 @@ from cqels_py.errors import RunError
 from cqels_py.runners.local import Statistics
 from cqels_py.runners.spark import folder, stage
 from cqels_py.runners.spark.pipeline import answers
+from cqels_py.runners.spark.rows import TICK
 from cqels_py.runners.spark.session import Session
 from cqels_py.runners.spark.stage import Job
 
@@ -90,9 +91,9 @@ class SparkRun:
         return self._results(rows)
 
     def _results(self, rows: pa.Table) -> ResultBatch:
-        """Rows of all parts in order of time; of one instant, those of a part in theirs."""
+        """Rows of all parts in the order of their ticks."""
         time = rows.column("time").cast(pa.int64()).to_numpy()
-        order = np.argsort(time, kind="stable")
+        order = np.lexsort((rows.column(TICK).to_numpy(), time))
         sign = rows.column("sign").to_numpy()[order]
         columns = tuple(self._encode(rows.column(name))[order] for name in self._job.columns)
         return ResultBatch(self._variables, time[order], sign, columns)

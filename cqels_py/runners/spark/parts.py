@@ -36,10 +36,19 @@ def routed_rows(task: int, packed: list[bytes]) -> pa.RecordBatch:
 
 
 class Rendered:
-    """Takes results and turns them into rows at once, as long as their terms are known. Numbers them through."""
+    """Takes results and turns them into rows at once, as long as their terms are known. Numbers them through.
+
+    `ticks`: rows say which ticks of one time were first.
+    """
 
     def __init__(
-        self, dictionary: Dictionary, columns: tuple[str, ...], template: tuple[TemplateTriple, ...], part: int
+        self,
+        dictionary: Dictionary,
+        columns: tuple[str, ...],
+        template: tuple[TemplateTriple, ...],
+        part: int,
+        *,
+        ticks: bool = False,
     ) -> None:
         self._dictionary = dictionary
         self._columns = columns
@@ -47,6 +56,7 @@ class Rendered:
         self._part = part
         self._delivered = 0
         self._rows: list[pa.RecordBatch] = []
+        self._step: int | None = 0 if ticks else None
         self.wanted = True
 
     def __call__(self, batch: ResultBatch) -> None:
@@ -55,13 +65,20 @@ class Rendered:
         if not self.wanted:
             return
         if not self._template:
-            self._rows.append(solution_rows(batch, self._dictionary, self._columns))
+            self._rows.append(solution_rows(batch, self._dictionary, self._columns, self._step))
             return
         numbers = pa.array([f"{self._part}x{n}" for n in range(first, self._delivered)], pa.large_string())
         self._rows.extend(triple_rows(batch, self._dictionary, self._template, numbers))
 
+    def next_step(self) -> None:
+        """What comes now are the results of another step."""
+        if self._step is not None:
+            self._step += 1
+
     def fetch(self) -> list[pa.RecordBatch]:
         rows, self._rows = self._rows, []
+        if self._step is not None:
+            self._step = 0
         return rows
 
 
@@ -77,6 +94,9 @@ class Handover:
 
     def __call__(self, batch: ResultBatch) -> None:
         raise AssertionError("a stage that another one follows has no results")
+
+    def next_step(self) -> None:
+        """The relay numbers the ticks of all steps through."""
 
     def fetch(self) -> list[pa.RecordBatch]:
         relayed = self._relay.fetch()
@@ -117,6 +137,7 @@ class ReadingState:
         self.skipped += sum(share.skipped for share in parts)
         self.runner.push(combine(parts, self.dictionary, in_order=in_order))
         if final:
+            self.results.next_step()
             self.runner.finish()
 
     @property

@@ -14,6 +14,7 @@ from pyspark.sql.types import TimestampType
 
 from cqels_py.errors import UsageError
 from cqels_py.runners.spark import stage
+from cqels_py.runners.spark.rows import TICK
 from cqels_py.runners.spark.stage import Job
 
 Frame: TypeAlias = DataFrame
@@ -41,7 +42,8 @@ def transform(job: Job, frames: Mapping[int, Frame], batch: int | None = None, *
 
 def answers(job: Job, routed: Frame, batch: int | None = None, *, final: bool = False) -> Frame:
     """Result rows of shares that were routed already: a shuffle for each stage of the plan."""
-    columns = ", ".join(["time timestamp", "sign byte", *(f"`{name}` string" for name in job.columns)])
+    tick = [f"{TICK} long"] if job.in_order else []
+    columns = ", ".join(["time timestamp", "sign byte", *(f"`{name}` string" for name in job.columns), *tick])
     for number, parts in enumerate(job.parts):
         made = columns if number == len(job.exchanges) else ROUTED
         routed = routed.repartitionById(parts, F.col("part")).mapInArrow(_stage(job, number, batch, final), made)

@@ -20,6 +20,8 @@ _ALLOWED = ("<_", "<", '<_"')
 """How subjects, predicates and objects start."""
 _BLANK = "_:"
 _RESERVED = ("time", "sign")
+TICK = "tick"
+_STEP_SHIFT = 32
 
 
 def check_names(variables: tuple[str, ...]) -> None:
@@ -33,10 +35,10 @@ def check_names(variables: tuple[str, ...]) -> None:
         seen[name.lower()] = f"?{name}"
 
 
-def row_schema(columns: tuple[str, ...]) -> pa.Schema:
-    """time, sign, and text columns."""
+def row_schema(columns: tuple[str, ...], *, ticks: bool = False) -> pa.Schema:
+    """time, sign, and text columns; and with `ticks`, at the end, numbers that put ticks of one time in order."""
     fields = [("time", pa.timestamp("us", tz="UTC")), ("sign", pa.int8()), *((name, pa.string()) for name in columns)]
-    return pa.schema(fields)
+    return pa.schema([*fields, (TICK, pa.int64())] if ticks else fields)
 
 
 def columns_of(variables: tuple[str, ...], template: tuple[TemplateTriple, ...]) -> tuple[str, ...]:
@@ -44,10 +46,16 @@ def columns_of(variables: tuple[str, ...], template: tuple[TemplateTriple, ...])
     return _TRIPLE if template else variables
 
 
-def solution_rows(batch: ResultBatch, dictionary: Dictionary, names: tuple[str, ...]) -> pa.RecordBatch:
-    """A row for each solution; `names` of the columns."""
+def solution_rows(
+    batch: ResultBatch, dictionary: Dictionary, names: tuple[str, ...], step: int | None = None
+) -> pa.RecordBatch:
+    """A row for each solution; `names` of the columns. `step`: that of the results, among those whose rows go together."""
     texts = [render_terms(column, dictionary).cast(pa.string()) for column in batch.columns]
-    return _rows(batch, None, texts, names)
+    rows = _rows(batch, None, texts, names)
+    if step is None:
+        return rows
+    within = np.zeros(len(batch), np.int64) if batch.tick is None else batch.tick.astype(np.int64)
+    return rows.append_column(TICK, pa.array((step << _STEP_SHIFT) + within))
 
 
 def triple_rows(

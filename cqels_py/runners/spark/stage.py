@@ -36,8 +36,8 @@ class Job:
 
     `mark` tells this state from any other one that the folder may have held. `columns`: those of the results that hold text.
     `time_predicates`: by stream. `exchanges`: how the changes of each stage but the last find the parts of the next.
-    `in_order`: elements are taken as they arrive, not by their times: for one reader of all streams. `skip_malformed`: rows with
-    terms that are none are left out and counted.
+    `in_order`: elements are taken as they arrive, not by their times, and results say the order of their ticks: for one reader of
+    all streams. `skip_malformed`: rows with terms that are none are left out and counted.
     """
 
     folder: str
@@ -52,7 +52,7 @@ class Job:
 
     @property
     def result_schema(self) -> pa.Schema:
-        return row_schema(self.columns)
+        return row_schema(self.columns, ticks=self.in_order)
 
     @property
     def parts(self) -> tuple[int, ...]:

@@ -99,6 +99,18 @@ def test_statistics_count_what_was_left_out(
     assert "malformed skipped                             1" in spark
 
 
+def test_ticks_of_one_instant_stay_in_order(tmp_path: Path) -> None:
+    """Elements one after another at the same time, whose results come from different parts."""
+    text = "SELECT ?s ?v WHERE { STREAM <http://ex.org/s> [RANGE 10s] { ?s <http://ex.org/v> ?v } }"
+    rows = [f'{n // 8}000000\t<urn:g{n}>\t<http://ex.org/s{n * 5 % 7}>\t<http://ex.org/v>\t"{n}"' for n in range(24)]
+    lines = ["time\tgraph\tsubject\tpredicate\tobject", *rows]
+    (tmp_path / "stream.tsv").write_text("\n".join(lines) + "\n")
+    options = ["-q", text, "--stream", f"{STREAM}={tmp_path / 'stream.tsv'}"]
+    wanted = output(tmp_path, *options)
+    assert len(wanted) == 24
+    assert output(tmp_path, *options, "--runner", "spark", "--partitions", "2", "--batch", "9") == wanted
+
+
 def test_the_table_and_construct(options: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     both(options, capfd, "--format", "table")
     template = "CONSTRUCT { ?s <http://ex.org/had> ?v . _:x <http://ex.org/of> ?s } WHERE"
