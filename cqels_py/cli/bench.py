@@ -104,7 +104,7 @@ def run(asked: Asked) -> None:
     found = report.Report.here(settings, outcomes)
     _write(asked, found)
     console = Console(width=None if sys.stdout.isatty() else _WIDE)
-    console.print(bench_tables.outcome(found))
+    console.print(bench_tables.outcome(found, console))
     for earlier in asked.earlier:
         if report.compared(earlier, found):
             console.print(bench_tables.comparison(earlier, found))

@@ -4,54 +4,78 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from cqels_py.suites.report import Report, compared
 from cqels_py.suites.task import Measured
 
 _Cell = Callable[[Measured], str]
+_LEFT_OUT_FIRST = ("seconds", "triples", "results", "p50 µs", "peak MB")
+_ENDLESS = 10_000
 
 
-def outcome(report: Report) -> Table:
-    """A row for each query: what was measured, and what that is beside others."""
-    settings = report.settings
-    on = "" if settings.runner == "local" else f" on {settings.runner}"
-    table = Table(
-        title=f"{settings.suite}{on}, {settings.triples:,} triples, seed {settings.seed}", title_justify="left"
-    )
-    queries = report.queries
-    columns: list[tuple[str, _Cell]] = [("query", lambda query: query.id)]
-    if any(query.window for query in queries):
-        columns.append(("window", lambda query: f"{query.window:,}"))
-    columns += [
-        ("triples", lambda query: f"{query.triples:,}"),
-        ("results", lambda query: f"{query.results:,}"),
-        ("seconds", lambda query: _fixed(query.seconds, 2)),
-        ("triples/s", lambda query: _fixed(query.triples_per_second)),
-        ("p50 µs", lambda query: _fixed(query.latency_p50_us)),
-        ("p99 µs", lambda query: _fixed(query.latency_p99_us)),
-        ("peak MB", lambda query: _fixed(query.peak_rss_mb)),
-    ]
-    if any(query.paper_triples_per_second for query in queries):
-        columns.append(("/ paper", lambda query: _beside(query, query.paper_triples_per_second)))
-    if settings.check:
-        columns.append(("/ pyoxigraph", lambda query: _beside(query, query.peer_triples_per_second)))
-        columns.append(("equal", _equal))
-    for name, _ in columns:
-        table.add_column(name, justify="left" if name in ("query", "equal") else "right", no_wrap=True)
-    for query in queries:
-        if query.error is None:
-            table.add_row(*(cell(query) for _, cell in columns))
-        else:
-            table.add_row(query.id, *("–" for _ in columns[1:]))
+def outcome(report: Report, console: Console) -> Table:
+    """A row for each query: what was measured, and what that is beside others; as many columns as the console has room for."""
+    columns = _columns(report)
+    table = _table(report, columns)
+    for name in _LEFT_OUT_FIRST:
+        if Measurement.get(console, console.options.update(max_width=_ENDLESS), table).maximum <= console.width:
+            break
+        del columns[name]
+        table = _table(report, columns)
     if explained := _explained(report):
         table.caption, table.caption_justify = explained, "left"
     return table
 
 
+def _columns(report: Report) -> dict[str, _Cell]:
+    queries = report.queries
+    columns: dict[str, _Cell] = {"query": lambda query: query.id}
+    if any(query.window for query in queries):
+        columns["window"] = lambda query: f"{query.window:,}"
+    columns |= {
+        "triples": lambda query: f"{query.triples:,}",
+        "results": lambda query: f"{query.results:,}",
+        "seconds": lambda query: _fixed(query.seconds, 2),
+        "triples/s": lambda query: _fixed(query.triples_per_second),
+        "p50 µs": lambda query: _fixed(query.latency_p50_us),
+        "p99 µs": lambda query: _fixed(query.latency_p99_us),
+        "peak MB": lambda query: _fixed(query.peak_rss_mb),
+    }
+    if any(query.paper_triples_per_second for query in queries):
+        columns["/ paper"] = lambda query: _beside(query, query.paper_triples_per_second)
+    if report.settings.check:
+        columns["/ pyoxigraph"] = lambda query: _beside(query, query.peer_triples_per_second)
+        columns["equal"] = _equal
+    return columns
+
+
+def _table(report: Report, columns: dict[str, _Cell]) -> Table:
+    settings = report.settings
+    on = "" if settings.runner == "local" else f" on {settings.runner}"
+    title = f"{settings.suite}{on}, {settings.triples:,} triples, seed {settings.seed}"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for name in columns:
+        table.add_column(name, justify="left" if name in ("query", "equal") else "right", no_wrap=True)
+    for query in report.queries:
+        if query.error is None:
+            table.add_row(*(cell(query) for cell in columns.values()))
+        else:
+            table.add_row(query.id, *("–" for _ in range(len(columns) - 1)))
+    return table
+
+
 def comparison(earlier: Report, later: Report) -> Table:
     """Ratios to an earlier run."""
-    table = Table(title=f"beside the run of {earlier.date}, {earlier.machine.get('cpu', '')}", title_justify="left")
+    table = Table(
+        title=f"beside the run of {earlier.date}, {earlier.machine.get('cpu', '')}",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+    )
     rows = compared(earlier, later)
     windows = any(row.window for row in rows)
     for name in (
@@ -78,14 +102,13 @@ def _explained(report: Report) -> str:
         lines.append("/ paper: times the paper's own figure (Xeon, 2.13 GHz, 2010)")
     if report.settings.check:
         lines.append("/ pyoxigraph: times re-evaluation with pyoxigraph at every tick, in this run")
+        lines.append(f"equal: pyoxigraph has the same answer, at {_instants(report)} instants")
         lines += [f"query {query.id}: {query.note}" for query in report.queries if query.note]
     return "\n".join(lines)
 
 
 def _equal(query: Measured) -> str:
-    if query.equal is None:
-        return "not compared"
-    return f"{'yes' if query.equal else 'NO'}, at {query.compared} instants"
+    return {True: "yes", False: "NO", None: "–"}[query.equal]
 
 
 def _beside(query: Measured, other: float | None) -> str:
@@ -93,6 +116,12 @@ def _beside(query: Measured, other: float | None) -> str:
         return "–"
     ratio = query.triples_per_second / other
     return f"{ratio:,.0f}×" if ratio >= 10 else f"{ratio:.2g}×"
+
+
+def _instants(report: Report) -> str:
+    """At how many instants answers were compared."""
+    numbers = sorted({query.compared for query in report.queries if query.compared})
+    return "no" if not numbers else "–".join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))
 
 
 def _fixed(value: float | None, digits: int = 0) -> str:

@@ -1,7 +1,7 @@
 """What windows hold at an instant, kept as graphs of a pyoxigraph store: plain Python, from the files' text and the algebra alone.
 
 The elements come from pyoxigraph's parser. A window's content is always a run of its stream's triples: from which to which, is
-worked out anew at each instant. At the end of an instant, that is, after its expiries, arrivals and boundary.
+worked out anew at each instant: at its end, after all its arrivals and its boundary, or, while it is not `over`, among its arrivals.
 """
 
 from __future__ import annotations
@@ -131,12 +131,13 @@ class _Window:
         """Does it hold a triple twice?"""
         return len(self._counts) < len(self._held)
 
-    def bounds(self, time: int) -> tuple[int, int]:
-        """Which triples of the stream it holds at the end of this instant: from, to (numbers)."""
+    def bounds(self, time: int, over: bool) -> tuple[int, int]:
+        """Which triples of the stream it holds at this instant: from, to (numbers). Neither ever goes back."""
         stream, extent = self._stream, self.definition.extent
         match extent:
             case nodes.TimeRange(width, step, start, delay):
-                end = (time if step is None else start + (time - start) // step * step) - delay
+                passed = time if over else time - 1
+                end = (time if step is None else start + (passed - start) // step * step) - delay
                 return stream.starts(stream.through(end - width)), stream.starts(stream.through(end))
             case nodes.ElementCount(count, step):
                 through = stream.seen - stream.seen % (step or 1)
@@ -144,22 +145,23 @@ class _Window:
             case nodes.TripleCount(count):
                 return max(stream.seen_triples - count, 0), stream.seen_triples
             case nodes.Session(gap):
-                return self._session(time, gap), stream.seen_triples
+                return self._session(time, gap, over), stream.seen_triples
             case _:
                 return 0, stream.seen_triples
 
-    def _session(self, time: int, gap: int) -> int:
+    def _session(self, time: int, gap: int, over: bool) -> int:
         stream = self._stream
-        if not stream.times or time - stream.times[-1] >= gap:
+        # An element that comes just when a session would end goes on with it.
+        if not stream.times or time - stream.times[-1] >= (gap if over else gap + 1):
             return stream.seen_triples
         at = len(stream.times) - 1
         while at > 0 and stream.times[at] - stream.times[at - 1] <= gap:
             at -= 1
         return stream.first[at]
 
-    def move(self, time: int, store: ox.Store) -> None:
-        """Let the store's graph hold what the window holds at the end of this instant."""
-        start, end = self.bounds(time)
+    def move(self, time: int, over: bool, store: ox.Store) -> None:
+        """Let the store's graph hold what the window holds at this instant."""
+        start, end = self.bounds(time, over)
         held = self._start + len(self._held)
         for _ in range(min(start, held) - self._start):
             self._drop(self._held.popleft(), store)
@@ -179,7 +181,7 @@ class _Window:
 
     def needs(self, time: int) -> tuple[int, int]:
         """The first triple that it may still hold now that `time` has come, and the first that it has still to read."""
-        start = self.bounds(time)[0]
+        start = self.bounds(time, over=False)[0]
         return start, max(start, self._start + len(self._held))
 
 
@@ -210,10 +212,10 @@ class Contents:
         """How many elements of a stream have been taken."""
         return self._streams[stream].seen
 
-    def move(self, time: int) -> None:
-        """To the end of this instant: all elements up to it have been taken, none behind it."""
+    def move(self, time: int, *, over: bool = True) -> None:
+        """To this instant: no elements behind it have been taken, and all up to it if it is over."""
         for window in self._windows:
-            window.move(time, self.store)
+            window.move(time, over, self.store)
 
     def _release(self, time: int) -> None:
         for iri, stream in self._streams.items():

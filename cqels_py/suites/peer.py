@@ -46,16 +46,16 @@ class Peer:
             return
         started = time.perf_counter()
         for boundary in boundaries(self._question.query.windows, self._last, element.time):
-            self._answer(boundary)
+            self._answer(boundary, over=True)
         self._contents.take(element)
         if element.stream in self._eager or self._is_full(element.stream):
-            self._answer(element.time)
+            self._answer(element.time, over=False)
         self._spent += time.perf_counter() - started
         self._triples += len(element.quads)
         self._last = element.time
 
-    def _answer(self, instant: int) -> None:
-        self._contents.move(instant)
+    def _answer(self, instant: int, *, over: bool) -> None:
+        self._contents.move(instant, over=over)
         for _ in self._question.rows(self._contents.store):
             pass
 

@@ -45,6 +45,8 @@ class Suite:
     def chosen(self, ids: Sequence[str]) -> dict[str, str]:
         """Those asked for, in the suite's order; all of them if none is. UsageError for one that there is not."""
         queries = self.queries()
+        if not queries:
+            raise UsageError(f"{self.name} has no queries")
         for each in ids:
             if each not in queries:
                 raise UsageError(f"{self.name} has no query {each!r}; it has {', '.join(queries)}")

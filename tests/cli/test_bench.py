@@ -8,9 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from cqels_py.cli import bench
+from cqels_py.cli.bench_tables import outcome
 from cqels_py.suites import processes
+from cqels_py.suites.report import Report, Settings
 from cqels_py.suites.task import Measured, Task
 from tests.cli.conftest import Cqels, Finished
 from tests.suites.rides import RIDES
@@ -53,7 +56,7 @@ def test_a_query_is_measured_checked_and_written(cqels: Cqels, tmp_path: Path) -
     assert finished.status == 0, finished
     assert finished.err == ""
     assert "rides, 1,800 triples, seed 1" in finished.out
-    assert "yes, at " in finished.out
+    assert "equal: pyoxigraph has the same answer" in finished.out
     (query,) = json.loads(out["json"].read_text())["queries"]
     assert (query["id"], query["triples"], query["equal"], query["paper_triples_per_second"]) == (
         "tips-by-area", 1_800, True, 25_000,
@@ -73,7 +76,7 @@ def test_an_earlier_run_beside_this_one(cqels: Cqels, rates: dict[str, Measured]
     assert finished.status == 0
     beside = finished.out.partition("beside the run of")[2]
     row = next(line for line in beside.splitlines() if "earnings" in line)
-    assert [cell.strip() for cell in row.strip("│").split("│")] == ["earnings", "10,000", "25,000", "2.50", "–", "–"]
+    assert row.split() == ["earnings", "10,000", "25,000", "2.50", "–", "–"]
     assert "triples: 90 before, 180 now" in finished.err
     other = cqels(*common, "--triples", 90, "--window", 5, "--compare", earlier)
     assert other.status == 0
@@ -173,3 +176,21 @@ def test_the_suites_are_listed(cqels: Cqels) -> None:
     assert finished.status == 0
     assert "rides: taxi rides" in finished.out
     assert "What did each taxi earn" in finished.out
+
+
+@pytest.mark.parametrize("width", [72, 80, 120, 200])
+def test_what_a_terminal_has_no_room_for_is_left_out(width: int) -> None:
+    full = Measured(
+        "10", triples=1_000_000, results=500_000, seconds=12.5, triples_per_second=1_234_567.0, latency_p50_us=1_500.0,
+        latency_p99_us=20_000.0, peak_rss_mb=1_300.0, equal=True, compared=16, peer_triples_per_second=1_000.0,
+        paper_triples_per_second=29_463.0,
+    )  # fmt: skip
+    run = Report(Settings("rides", "local", None, 1_000_000, 1, check=True), "2026", {}, {}, [full])
+    console = Console(width=width)
+    with console.capture() as captured:
+        console.print(outcome(run, console))
+    text = captured.get()
+    assert "…" not in text
+    for always in ("1,234,567", "20,000", "42×", "1,235×", "yes", "equal"):
+        assert always in text
+    assert ("12.50" in text) == (width >= 120)

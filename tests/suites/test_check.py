@@ -140,6 +140,8 @@ def test_a_triple_held_twice_counts_once_in_a_graph(task: Task) -> None:
     counted = checked(replace(task, text=text.replace("SELECT ?s", "SELECT (COUNT(?s) AS ?n)")))
     assert counted.equal is True
     assert "a window held a triple twice" in (counted.note or "")
+    insensitive = checked(replace(task, text=text.replace("SELECT ?s", "SELECT (COUNT(DISTINCT ?s) AS ?n)")))
+    assert (insensitive.equal, insensitive.compared, insensitive.note) == (True, 9, None)
 
 
 def test_instants_lie_between_the_first_tick_and_the_last_element() -> None:

@@ -70,20 +70,26 @@ def test_windows_hold_what_the_oracle_says(
             for time, stream, subjects in made
         ]
         there = Contents(query.windows, str(static))
-        taken = 0
-        for instant in sorted(data.draw(st.sets(st.integers(made[0][0] // SECOND, made[-1][0] // SECOND), max_size=6))):
-            while taken < len(made) and made[taken][0] <= instant * SECOND:
-                time, stream, subjects = made[taken]
-                there.take(Element(time, stream, [quad(s) for s in subjects]))
-                taken += 1
-            there.move(instant * SECOND)
-            moment = naive.Moment(instant * SECOND, naive.Phase.BOUNDARY, taken)
+
+        def compare(moment: naive.Moment) -> None:
             repeated = False
             for definition in query.windows:
                 expected = Counter(str(s) for s, _, _ in naive.content(query, definition, arrived, moment))
                 assert held(there.store, str(definition.name)) == set(expected)
                 repeated |= max(expected.values(), default=1) > 1
             assert there.repeated == repeated
+
+        taken = 0
+        for instant in sorted(data.draw(st.sets(st.integers(made[0][0] // SECOND, made[-1][0] // SECOND), max_size=6))):
+            while taken < len(made) and made[taken][0] <= instant * SECOND:
+                time, stream, subjects = made[taken]
+                there.take(Element(time, stream, [quad(s) for s in subjects]))
+                taken += 1
+                if data.draw(st.integers(0, 3)) == 0:
+                    there.move(time, over=False)
+                    compare(naive.Moment(time, naive.Phase.ARRIVAL, taken))
+            there.move(instant * SECOND)
+            compare(naive.Moment(instant * SECOND, naive.Phase.BOUNDARY, taken))
 
     check()
 
