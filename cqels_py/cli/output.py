@@ -63,7 +63,6 @@ class SinkWriter:
         from cqels_py.connectors.sinks import open_sink
 
         self.show = show
-        self._file = file
         self._sink = open_sink(
             format_,
             file,
@@ -75,11 +74,9 @@ class SinkWriter:
 
     def write(self, batch: ResultBatch) -> None:
         self._sink.write(batch)
-        self._file.flush()
 
     def close(self, line: str) -> None:
         self._sink.close()
-        self._file.flush()
 
 
 def _table(path: Path | None, title: str, dictionary: Dictionary, plan: Plan, cleanup: ExitStack) -> Writer:

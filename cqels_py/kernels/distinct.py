@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.hashing import combine
-from cqels_py.kernels.jit import jit, jit_flat
-from cqels_py.kernels.key_table import ZERO, add, expect, find, hash_row
+from cqels_py.kernels.jit import jit, jit_flat, jit_inline
+from cqels_py.kernels.key_table import USED, ZERO, add, expect, find, hash_row
 
 
 @jit_flat
@@ -43,35 +43,53 @@ def distinct(sign, columns, width, table, mask, keys, counts, free, meta, hashes
     return made
 
 
-@jit
+@jit_inline
+def _count_row(row, sign, columns, width, table, mask, keys, counts, free, meta):
+    hashed = hash_row(columns, row, width)
+    entry = find(table, mask, keys, width, columns, row, hashed)
+    if entry < 0:
+        entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
+    if counts[entry] == 0:
+        meta[ZERO] -= 1
+    counts[entry] += sign[row]
+    if counts[entry] == 0:
+        meta[ZERO] += 1
+
+
+@jit_flat
 def count_rows(sign, columns, width, first, last, table, mask, keys, counts, free, meta):
     """Bring a bag up to date with rows first to last."""
     for row in range(first, last):
-        hashed = hash_row(columns, row, width)
-        entry = find(table, mask, keys, width, columns, row, hashed)
-        if entry < 0:
-            entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
-        if counts[entry] == 0:
-            meta[ZERO] -= 1
-        counts[entry] += sign[row]
-        if counts[entry] == 0:
-            meta[ZERO] += 1
+        _count_row(row, sign, columns, width, table, mask, keys, counts, free, meta)
 
 
-@jit
-def bag_rows(counts, used):
-    """Entry numbers of the rows of a bag, each as often as it counts."""
-    total = np.int64(0)
-    for entry in range(used):
-        if counts[entry] > 0:
-            total += counts[entry]
-    out = np.empty(total, np.int64)
-    at = 0
-    for entry in range(used):
-        for _ in range(counts[entry]):
-            out[at] = entry
-            at += 1
-    return out
+@jit_flat
+def report_bag(
+    tick, last, row, starts, sign, columns, width, table, mask, keys, counts, free, meta, out_tick, out_columns
+):
+    """Each of the ticks `tick` to `last`: bring the bag up to date, and write all its rows, each as often as it counts.
+
+    A tick's changes are the rows starts[tick] to starts[tick + 1]; those before `row` have been taken in. It ends where the
+    output is full -> (next tick, next row, rows written, rows that the next tick has).
+    """
+    at, total = np.int64(0), np.int64(0)
+    while tick < last:
+        while row < starts[tick + 1]:
+            _count_row(row, sign, columns, width, table, mask, keys, counts, free, meta)
+            row += 1
+        total = np.int64(0)
+        for entry in range(meta[USED]):
+            total += max(counts[entry], 0)
+        if at + total > len(out_tick):
+            break
+        for entry in range(meta[USED]):
+            for _ in range(counts[entry]):
+                out_tick[at] = tick
+                for c in range(width):
+                    out_columns[c, at] = keys[entry * width + c]
+                at += 1
+        tick += 1
+    return tick, row, at, total
 
 
 @jit

@@ -36,6 +36,11 @@ class KeyTable:
         """Entries in use, those with a zero counter included."""
         return int(self.meta[kernel.USED] - self.meta[kernel.FREE])
 
+    @property
+    def live(self) -> int:
+        """Keys whose counter is not zero."""
+        return self.entries - int(self.meta[kernel.ZERO])
+
     def ensure(self, new_keys: int) -> bool:
         """Room for `new_keys` more; entries with a zero counter are released when they are in the way.
 
@@ -46,8 +51,7 @@ class KeyTable:
             return False
         if self.entries + new_keys <= self.capacity and 2 * (self.entries + new_keys) <= len(self.table):
             return False
-        live = self.entries - int(self.meta[kernel.ZERO])
-        needed = max(_SMALLEST, 1 << int(max(live + new_keys, 1) * 3 // 2 - 1).bit_length())
+        needed = max(_SMALLEST, 1 << int(max(self.live + new_keys, 1) * 3 // 2 - 1).bit_length())
         grown = needed > self.capacity
         if grown:
             self._grow(needed)

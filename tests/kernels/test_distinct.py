@@ -85,6 +85,36 @@ def test_a_row_that_was_never_there() -> None:
     assert made == -1
 
 
-def test_bags_list_each_row_as_often_as_it_counts() -> None:
-    assert kernel.bag_rows(np.array([2, 0, 1, 7]), 3).tolist() == [0, 0, 2]
-    assert kernel.bag_rows(np.zeros(4, np.int64), 0).tolist() == []
+@pytest.mark.parametrize("width", [0, 1, 2])
+@pytest.mark.parametrize("room", [1, 3, 5, 100])
+def test_bags_are_reported_as_far_as_there_is_room(room: int, width: int) -> None:
+    ticks: list[list[Signed]] = [
+        [(1, 7, 0), (1, 8, 1), (1, 7, 0)],
+        [],
+        [(-1, 7, 0)],
+        [(-1, 8, 1), (-1, 7, 0)],
+        [(1, 9, 2)],
+    ]
+    tick, sign, columns = arrays(ticks, width)
+    starts = np.searchsorted(tick, np.arange(len(ticks) + 1))
+    bag = KeyTable(width)
+    bag.ensure(len(tick))
+    at, row, found = 0, 0, []
+    while at < len(ticks):
+        out_tick, out = np.empty(room, np.int32), np.empty((width, room), np.int64)
+        at, row, rows, waiting = kernel.report_bag(
+            at, len(ticks), row, starts, sign, columns, width, bag.table, bag.mask, bag.keys, bag.counts, bag.free, bag.meta,
+            out_tick, out,
+        )  # fmt: skip
+        assert rows <= room
+        assert at == len(ticks) or rows + waiting > room
+        found += [(int(out_tick[k]), *out[:, k].tolist()) for k in range(rows)]
+        room = max(room, waiting)
+    live: Counter[tuple[int, ...]] = Counter()
+    expected: Counter[tuple[int, ...]] = Counter()
+    for number, changes in enumerate(ticks):
+        for change in changes:
+            live[change[1 : 1 + width]] += change[0]
+        expected.update({(number, *row): count for row, count in live.items()})
+    assert Counter(found) == +expected
+    assert [number for number, *_ in found] == sorted(number for number, *_ in found)

@@ -14,6 +14,7 @@ from cqels_py.batches.delta import Delta, by_whole_ticks
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary.layout import FALSE, TRUE
 from cqels_py.event_time.clock import Ticks
+from cqels_py.operators.r2s import streams
 from cqels_py.operators.r2s.ask import Ask
 from cqels_py.operators.r2s.streams import Answers, Changes
 from tests.operators.deltas import Port, Row, Seen, Step, chunks_of, delta, difference, random_steps
@@ -66,9 +67,14 @@ def test_changes_are_the_difference_of_bags(name: str, width: int, seed: int) ->
         assert found == wanted
 
 
+@pytest.mark.parametrize("room", [1, 5, 1000])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("width", [0, 1, 3])
-def test_rstream_has_the_whole_answer_at_every_tick(width: int, seed: int) -> None:
+def test_rstream_has_the_whole_answer_at_every_tick(
+    width: int, seed: int, room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for limit in ("_FEWEST_CHANGES", "_FEWEST_ROWS", "_MOST_ROWS"):
+        monkeypatch.setattr(streams, limit, room)
     stream = Answers(NAMES[:width])
     for number, step in enumerate(random_steps(seed, [Port(width, False)], 20, 8, 10)):
         ticks = ticks_of(step, number)
@@ -85,6 +91,26 @@ def test_rstream_repeats_its_answer_at_ticks_without_a_change() -> None:
     found = results(stream.process(three, [delta([(1, 1, (7,))], 1)]))
     assert found == {(2, 1, (7,)): 1, (3, 1, (7,)): 1}
     assert results(stream.process(Ticks(np.array([4]), first=False), [])) == {(4, 1, (7,)): 1}
+
+
+def test_ticks_are_reported_together() -> None:
+    ticks = Ticks(np.arange(500) * 10, first=True)
+    (batch,) = Answers(("a",)).process(ticks, [delta([(100, 1, (7,)), (300, -1, (7,))], 1)])
+    assert batch.tick is not None
+    assert batch.tick.tolist() == list(range(100, 300))
+    assert batch.time.tolist() == list(range(1000, 3000, 10))
+
+
+def test_what_rstream_keeps_follows_from_its_answer() -> None:
+    """However many changes a step brings."""
+    stream = Answers(("a",))
+    size = stream.nbytes
+    for step in range(10):
+        values = range(1000 * step, 1000 * (step + 1))
+        changes = [(k, sign, (v,)) for k, n in enumerate(values) for sign, v in ((-1, n - 1), (1, n)) if v >= 0]
+        found = list(stream.process(Ticks(np.array(values), first=step == 0), [delta(changes, 1)]))
+        assert np.concatenate([batch.columns[0] for batch in found]).tolist() == list(values)
+    assert stream.nbytes < 10 * size
 
 
 def test_a_changelog_withdraws_before_it_delivers() -> None:

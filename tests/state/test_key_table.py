@@ -28,7 +28,7 @@ def count(table: KeyTable, rows: list[tuple[int, Key]]) -> bool:
 
 
 def content(table: KeyTable) -> Counter[Key]:
-    rows = kernel.bag_rows(table.counts, int(table.meta[0]))
+    rows = np.repeat(np.arange(int(table.meta[0])), table.counts[: int(table.meta[0])])
     keys = table.keys.reshape(-1, max(table.width, 1))[:, : table.width]
     return Counter(tuple(keys[row].tolist()) for row in rows)
 

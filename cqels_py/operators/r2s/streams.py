@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta, by_whole_ticks, concatenate
 from cqels_py.batches.elements import Ids
@@ -13,6 +12,10 @@ from cqels_py.batches.results import ResultBatch
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import distinct as kernel
 from cqels_py.state.key_table import KeyTable
+
+_FEWEST_CHANGES = 256
+_FEWEST_ROWS, _MOST_ROWS = 1 << 10, 1 << 16
+"""Results of as many ticks as fit are handed on together; a tick of more makes room for itself."""
 
 
 class Changes:
@@ -52,31 +55,24 @@ class Answers:
     def process(self, ticks: Ticks, chunks: Iterable[Delta]) -> Iterator[ResultBatch]:
         delta = concatenate(chunks, self._width)
         starts = np.searchsorted(delta.tick, np.arange(len(ticks) + 1))
-        columns = delta.columns
-        for tick in range(len(ticks)):
-            self._take(delta.sign, columns, int(starts[tick]), int(starts[tick + 1]))
-            rows = kernel.bag_rows(self._bag.counts, int(self._bag.meta[0]))
-            if len(rows):
-                yield self._report(int(ticks.time[tick]), tick, rows)
-
-    def _take(self, sign: npt.NDArray[np.int8], columns: Ids, first: int, last: int) -> None:
-        bag = self._bag
-        if first == last:
-            return
-        bag.ensure(last - first)
-        kernel.count_rows(
-            sign, columns, self._width, first, last, bag.table, bag.mask, bag.keys, bag.counts, bag.free, bag.meta
-        )
-
-    def _report(self, time: int, tick: int, rows: npt.NDArray[np.int64]) -> ResultBatch:
-        keys = self._bag.keys.reshape(-1, max(self._width, 1))[rows]
-        return ResultBatch(
-            self._variables,
-            np.full(len(rows), time, np.int64),
-            np.ones(len(rows), np.int8),
-            tuple(np.ascontiguousarray(keys[:, c]) for c in range(self._width)),
-            np.full(len(rows), tick, np.int32),
-        )
+        bag, tick, row, room = self._bag, 0, 0, _FEWEST_ROWS
+        while tick < len(ticks):
+            # The bag gets room for so many changes, not for a whole step: each tick goes through all that it has.
+            changes = max(_FEWEST_CHANGES, bag.live)
+            last = max(tick + 1, int(np.searchsorted(starts, row + changes, side="right")) - 1)
+            bag.ensure(int(starts[last]) - row)
+            made, columns = np.empty(room, np.int32), np.empty((self._width, room), np.int64)
+            tick, row, rows, waiting = kernel.report_bag(
+                tick, last, row, starts, delta.sign, delta.columns, self._width, bag.table, bag.mask, bag.keys,
+                bag.counts, bag.free, bag.meta, made, columns,
+            )  # fmt: skip
+            if rows:
+                made = made[:rows]
+                yield ResultBatch(
+                    self._variables, ticks.time[made], np.ones(rows, np.int8), tuple(columns[:, :rows]), made
+                )
+            if tick < last:
+                room = max(int(waiting), min(2 * room, _MOST_ROWS))
 
     def live_ids(self) -> Iterable[Ids]:
         return (self._bag.live_ids(),)
