@@ -8,65 +8,42 @@ from __future__ import annotations
 from typing import IO
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from cqels_py.batches.results import ResultBatch
 from cqels_py.connectors.construction import Construction, Template
-from cqels_py.connectors.rendering import constant, join, render_terms, render_times, write_rows
+from cqels_py.connectors.rendering import LineBuffer
 from cqels_py.connectors.times import GENERATED_AT
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.layout import XSD
+from cqels_py.kernels.result_lines import write_graphs
 
 
-class _GraphSink:
-    """What both formats share. Graphs are numbered through."""
+class GraphSink:
+    """N-Quads: a line a triple; or TriG (`blocks`): a block a graph, terms in full. Graphs are numbered through."""
 
-    def __init__(self, file: IO[str], dictionary: Dictionary, template: Template) -> None:
+    def __init__(self, file: IO[str], dictionary: Dictionary, template: Template, *, blocks: bool) -> None:
         self._file = file
-        self._dictionary = dictionary
         self._construction = Construction(template, dictionary)
+        self._blocks = blocks
         self._written = 0
+        stamp = f'> {GENERATED_AT} "', f'"^^<{XSD}dateTime> .\n'
+        around = ("> {\n", "  ", "", "", " .\n", "}\n") if blocks else ("", "", " ", ">", " .\n", "")
+        self._buffer = LineBuffer(file, dictionary, ("<urn:cqels:result:", *stamp, *around))
 
     def write(self, batch: ResultBatch) -> None:
+        """Write a graph for each tick, and flush."""
         graphs, _ = self._construction.graphs(batch)
         if not len(graphs):
             return
-        numbers = pa.array(np.arange(self._written, self._written + len(graphs))).cast(pa.large_string())
+        triples = np.stack((graphs.subject, graphs.predicate, graphs.object))
+        row, graph = 0, 0
+        while row < triples.shape[1]:
+            row, graph, end, known = write_graphs(
+                self._blocks, row, graph, self._written, graphs.time, graphs.first, triples, *self._buffer.arrays()
+            )
+            self._buffer.take(end, known)
         self._written += len(graphs)
-        name = join("<urn:cqels:result:", numbers, ">")
-        time = join(name, f' {GENERATED_AT} "', render_times(graphs.time), f'"^^<{XSD}dateTime> .\n')
-        graph = np.repeat(np.arange(len(graphs)), np.diff(graphs.first))
-        starts, ends = np.zeros(len(graph), np.bool_), np.zeros(len(graph), np.bool_)
-        starts[graphs.first[:-1]] = ends[graphs.first[1:] - 1] = True
-        terms = [render_terms(ids, self._dictionary) for ids in (graphs.subject, graphs.predicate, graphs.object)]
-        place = pa.array(graph)
-        lines = self._lines(time.take(place), name.take(place), join(*terms, separator=" "), starts, ends)
-        write_rows(self._file, lines)
         self._file.flush()
 
     def close(self) -> None:
         pass
-
-    def _lines(self, time: pa.Array, name: pa.Array, triple: pa.Array, starts: object, ends: object) -> pa.Array:
-        """Each triple's text, with what stands before and behind it where it is the first or last of its graph."""
-        raise NotImplementedError
-
-
-def _where(chosen: object, text: pa.Array | pa.Scalar) -> pa.Array:
-    return pc.if_else(pa.array(chosen), text, constant(""))
-
-
-class NQuadsSink(_GraphSink):
-    """N-Quads: a line a triple."""
-
-    def _lines(self, time: pa.Array, name: pa.Array, triple: pa.Array, starts: object, ends: object) -> pa.Array:
-        return join(_where(starts, time), triple, " ", name, " .\n")
-
-
-class TrigSink(_GraphSink):
-    """TriG: a block a graph, terms in full."""
-
-    def _lines(self, time: pa.Array, name: pa.Array, triple: pa.Array, starts: object, ends: object) -> pa.Array:
-        head = join(time, name, " {\n")
-        return join(_where(starts, head), "  ", triple, " .\n", _where(ends, constant("}\n")))

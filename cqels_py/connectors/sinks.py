@@ -8,7 +8,7 @@ from typing import IO, Protocol
 from cqels_py.batches.results import ResultBatch
 from cqels_py.connectors.construction import Template
 from cqels_py.connectors.delimited import DelimitedSink
-from cqels_py.connectors.graphs import NQuadsSink, TrigSink
+from cqels_py.connectors.graphs import GraphSink
 from cqels_py.connectors.json_lines import JsonSink
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import UsageError
@@ -52,7 +52,7 @@ def open_sink(
         return JsonSink(file, dictionary, variables, boolean=form == "ASK")
     if format in SOLUTION_FORMATS:
         return DelimitedSink(file, dictionary, format, variables)
-    return (NQuadsSink if format == "nquads" else TrigSink)(file, dictionary, template)
+    return GraphSink(file, dictionary, template, blocks=format != "nquads")
 
 
 def _check(format: str, form: str) -> None:

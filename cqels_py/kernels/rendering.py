@@ -1,4 +1,4 @@
-"""Results as bytes: from ids, times and signs to whole lines of JSON, CSV or TSV, in one pass.
+"""Terms and times as bytes of JSON, CSV, TSV and N-Triples.
 
 Terms are rendered from their canonical N-Triples texts (dictionary/canonical.py), and this is what makes it quick: between a
 literal's quotes all of `"`, backslash, newline and carriage return are escaped, just as JSON has it, and nothing else is. IRIs,
@@ -16,21 +16,21 @@ from cqels_py.kernels.murmur import word
 from cqels_py.kernels.terms import tag_of, write_inline
 from cqels_py.kernels.values import civil
 
-JSON_OBJECT, CSV_VALUE, TSV_TERM = range(3)
+JSON_OBJECT, CSV_VALUE, TSV_TERM, NTRIPLES_TERM = range(4)
 """What a term is rendered as."""
-
-OPENING, BEFORE_SIGN, BEFORE_TERMS, CLOSING, FIRST_COLUMN = range(5)
-"""The fixed texts of a line; from FIRST_COLUMN on, what stands before the term of each column."""
 
 LONGEST_INLINE = 96
 LONGEST_TIME = 40
-"""Bytes of room that a term which is not in the dictionary needs, and a time."""
+"""Bytes of room that a term which is not in the dictionary needs in N-Triples, and a time."""
 
 _FRAME = 64
 """At least as much as stands around the value in a JSON object."""
 
 _WIDEST_BYTE = 6
 """What a byte becomes at most: \\u0001."""
+
+FULL, UNKNOWN = -1, -2
+"""In place of where a term ends: there is no room for it, or it is not in the dictionary."""
 
 _URI = np.frombuffer(b'{"type":"uri","value":"', np.uint8).copy()
 _BNODE = np.frombuffer(b'{"type":"bnode","value":"', np.uint8).copy()
@@ -79,7 +79,7 @@ def _put_word(x, out, at):
 
 
 @jit_inline
-def _copy(data, start, end, out, at):
+def copy(data, start, end, out, at):
     """data[start:end] to `at` on; returns the place after it."""
     length = end - start
     if length >= 8:
@@ -94,7 +94,7 @@ def _copy(data, start, end, out, at):
 
 @jit_inline
 def _put(text, out, at):
-    return _copy(text, 0, len(text), out, at)
+    return copy(text, 0, len(text), out, at)
 
 
 # --- times ------------------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def _put_year(year, out, at):
 
 
 @jit_flat
-def _put_time(micros, out, at):
+def put_time(micros, out, at):
     """ISO 8601 in UTC, with as many digits of a second as there are."""
     days = micros // _DAY
     rest = micros - days * _DAY
@@ -160,16 +160,6 @@ def _put_time(micros, out, at):
     return at + 1
 
 
-@jit_flat
-def write_times(times, out, offsets):
-    """Microseconds (n) as ISO 8601 one after another, LONGEST_TIME bytes each at most; `offsets` (n + 1): where each starts."""
-    at = np.int64(0)
-    for row in range(len(times)):
-        offsets[row] = at
-        at = _put_time(times[row], out, at)
-    offsets[len(times)] = at
-
-
 # --- terms ------------------------------------------------------------------------------------------------------------
 
 
@@ -189,7 +179,7 @@ def _put_json_value(data, start, end, out, at):
     for k in range(np.uint64(end - start)):
         plain &= data[first + k] >= _SPACE
     if plain:
-        return _copy(data, start, end, out, at)
+        return copy(data, start, end, out, at)
     for k in range(start, end):
         c = data[k]
         if c >= _SPACE:
@@ -216,11 +206,11 @@ def _put_json(data, start, end, out, at):
     """The object that stands for a term in SPARQL 1.1 Query Results JSON Format."""
     if data[start] == _LESS:
         at = _put(_URI, out, at)
-        at = _copy(data, start + 1, end - 1, out, at)
+        at = copy(data, start + 1, end - 1, out, at)
         return _put(_END, out, at)
     if data[start] == _UNDERSCORE:
         at = _put(_BNODE, out, at)
-        at = _copy(data, start + 2, end, out, at)
+        at = copy(data, start + 2, end, out, at)
         return _put(_END, out, at)
     quote = _closing_quote(data, end)
     at = _put(_LITERAL, out, at)
@@ -228,10 +218,10 @@ def _put_json(data, start, end, out, at):
     if quote + 1 < end:
         if data[quote + 1] == _AT:
             at = _put(_LANGUAGE, out, at)
-            at = _copy(data, quote + 2, end, out, at)
+            at = copy(data, quote + 2, end, out, at)
         else:
             at = _put(_DATATYPE, out, at)
-            at = _copy(data, quote + 4, end - 1, out, at)
+            at = copy(data, quote + 4, end - 1, out, at)
     return _put(_END, out, at)
 
 
@@ -277,14 +267,14 @@ def _put_unescaped(data, start, end, out, at):
 def _put_csv(data, start, end, out, at):
     """The value alone, between quotes where it must be (and where it is empty, to tell it from unbound)."""
     if data[start] == _UNDERSCORE:
-        return _copy(data, start, end, out, at)
+        return copy(data, start, end, out, at)
     end = _closing_quote(data, end) if data[start] == _QUOTE else end - 1
     start += 1
     first, plain = np.uint64(start), start < end
     for k in range(np.uint64(end - start)):
         plain &= data[first + k] != _COMMA and data[first + k] != _BACKSLASH
     if plain:
-        return _copy(data, start, end, out, at)
+        return copy(data, start, end, out, at)
     quoted = _needs_quotes(data, start, end)
     if quoted:
         out[at] = _QUOTE
@@ -303,7 +293,7 @@ def _put_tsv(data, start, end, out, at):
     for k in range(np.uint64(end - start)):
         plain &= data[first + k] != _TAB
     if plain:
-        return _copy(data, start, end, out, at)
+        return copy(data, start, end, out, at)
     for k in range(start, end):
         c = data[k]
         if c == _TAB:
@@ -322,67 +312,30 @@ def write_term(form, data, start, end, out, at):
         return _put_json(data, start, end, out, at)
     if form == CSV_VALUE:
         return _put_csv(data, start, end, out, at)
-    return _put_tsv(data, start, end, out, at)
-
-
-# --- lines ------------------------------------------------------------------------------------------------------------
-
-
-@jit_inline
-def _put_fixed(texts, bounds, number, out, at):
-    return _copy(texts, bounds[number], bounds[number + 1], out, at)
+    if form == TSV_TERM:
+        return _put_tsv(data, start, end, out, at)
+    return copy(data, start, end, out, at)
 
 
 @jit_flat
-def write_lines(form, row, time, sign, columns, texts, bounds, table, arena, scratch, out):
-    """Lines for results number `row` and after, as many as `out` has room for -> (next row, end of the bytes, known).
+def write_id(form, identifier, table, arena, scratch, out, at, room):
+    """The term with this id, which is not that of unbound -> the place after it, at most `room`; or FULL, or UNKNOWN.
 
-    `time` (n) in microseconds, `sign` (n), `columns` (width, n): ids. Fixed text i is texts[bounds[i]:bounds[i + 1]]. `table`
-    and `arena`: the dictionary's. `scratch`: LONGEST_INLINE bytes. Unbound: in a JSON object neither the term nor what stands
-    before it, else nothing for the term. `known` is False if an id of the next row is not in the dictionary.
+    `table` and `arena`: the dictionary's. `scratch`: LONGEST_INLINE bytes.
     """
-    at = np.int64(0)
-    fixed = bounds[len(bounds) - 1] + columns.shape[0] + LONGEST_TIME + 1
-    while row < len(time):
-        begin = at
-        if at + fixed > len(out):
-            return row, begin, True
-        room = len(out) - fixed
-        at = _put_fixed(texts, bounds, OPENING, out, at)
-        at = _put_time(time[row], out, at)
-        at = _put_fixed(texts, bounds, BEFORE_SIGN, out, at)
-        out[at] = _PLUS if sign[row] > 0 else _MINUS
-        at = _put_fixed(texts, bounds, BEFORE_TERMS, out, at + 1)
-        separated = form != JSON_OBJECT
-        for c in range(columns.shape[0]):
-            identifier = columns[c, row]
-            if identifier == 0:
-                if form != JSON_OBJECT:
-                    at = _put_fixed(texts, bounds, FIRST_COLUMN + c, out, at)
-                continue
-            if not separated:
-                separated = True
-            elif form == JSON_OBJECT:
-                out[at] = _COMMA
-                at += 1
-            at = _put_fixed(texts, bounds, FIRST_COLUMN + c, out, at)
-            if is_hashed(identifier):
-                place = place_of(table, identifier)
-                if table[place] == 0:
-                    return row, begin, False
-                start, end = table[place + 1], table[place + 1] + table[place + 2]
-                if at + _WIDEST_BYTE * (end - start) + _FRAME > room:
-                    return row, begin, True
-                at = write_term(form, arena, start, end, out, at)
-            else:
-                end = np.int64(0)
-                if tag_of(identifier) == TAG_BLANK:
-                    end = write_blank(identifier, scratch, end)
-                else:
-                    end = write_inline(identifier, scratch, end)
-                if at + end + _FRAME > room:
-                    return row, begin, True
-                at = write_term(form, scratch, np.int64(0), end, out, at)
-        at = _put_fixed(texts, bounds, CLOSING, out, at)
-        row += 1
-    return row, at, True
+    if is_hashed(identifier):
+        place = place_of(table, identifier)
+        if table[place] == 0:
+            return np.int64(UNKNOWN)
+        start, end = table[place + 1], table[place + 1] + table[place + 2]
+        if at + _WIDEST_BYTE * (end - start) + _FRAME > room:
+            return np.int64(FULL)
+        return write_term(form, arena, start, end, out, at)
+    end = np.int64(0)
+    if tag_of(identifier) == TAG_BLANK:
+        end = write_blank(identifier, scratch, end)
+    else:
+        end = write_inline(identifier, scratch, end)
+    if at + end + _FRAME > room:
+        return np.int64(FULL)
+    return write_term(form, scratch, np.int64(0), end, out, at)

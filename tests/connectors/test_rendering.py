@@ -91,3 +91,23 @@ def test_bytes_come_after_the_text_before_them(encoding: str, tmp_path: Path) ->
         write_utf8(file, np.frombuffer("two é\n".encode(), np.uint8))
         file.write("three\n")
     assert path.read_bytes() == "one é\ntwo é\nthree\n".encode(encoding)
+
+
+TEMPLATE = (("?a", "<http://ex.org/p>", "?b"), ("_:n", "<http://ex.org/q>", "?c"))
+
+
+@pytest.mark.parametrize("format_", ["nquads", "trig"])
+@given(rows=ROWS, room=st.integers(1, 700))
+def test_graphs_are_the_same_whatever_the_room(format_: str, rows: list[Row], room: int) -> None:
+    rows = sorted(rows, key=lambda row: row[0])
+
+    def written(room: int) -> str:
+        dictionary, file, names = Dictionary(), io.StringIO(), ("a", "b", "c")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(rendering, "_ROOM", room)
+            sink = open_sink(format_, file, dictionary=dictionary, form="CONSTRUCT", variables=names, template=TEMPLATE)
+        for part in (rows[:1], rows[1:]):
+            sink.write(batch_of(dictionary, part, names))
+        return file.getvalue()
+
+    assert written(room) == written(1 << 16)

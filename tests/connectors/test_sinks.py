@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cqels_py.batches.results import ResultBatch
-from cqels_py.connectors.rendering import render_times
 from cqels_py.connectors.sinks import GRAPH_FORMATS, open_sink
 from cqels_py.dictionary.canonical import escape
 from cqels_py.dictionary.dictionary import Dictionary
@@ -247,8 +247,13 @@ def test_graphs_are_well_formed(format_: str) -> None:
         (-62_135_596_800_000_000, "0001-01-01T00:00:00Z"),
     ],
 )
-def test_times_have_the_digits_they_need(micros: int, text: str) -> None:
-    assert render_times(np.array([micros, BEGIN, micros])).to_pylist() == [text, stamp(0), text]
+@pytest.mark.parametrize("format_", ["csv", "nquads"])
+def test_times_have_the_digits_they_need(format_: str, micros: int, text: str) -> None:
+    dictionary, file = Dictionary(), io.StringIO()
+    form, template = ("SELECT", ()) if format_ == "csv" else ("CONSTRUCT", ((iri("s"), iri("p"), "?a"),))
+    sink = open_sink(format_, file, dictionary=dictionary, form=form, variables=("a",), template=template)
+    sink.write(ResultBatch(("a",), np.array([micros]), np.ones(1, np.int8), (dictionary.encode([iri("a")]),)))
+    assert text in re.split('[,"]|\n', file.getvalue())
 
 
 def test_an_unknown_format_is_refused() -> None:

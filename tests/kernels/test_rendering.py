@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,7 +13,12 @@ from cqels_py.dictionary.canonical import canonical, escape
 from cqels_py.kernels import rendering as kernel
 from tests.connectors import plain_rendering as plain
 
-FORMS = {kernel.JSON_OBJECT: plain.json_object, kernel.CSV_VALUE: plain.csv_value, kernel.TSV_TERM: plain.tsv_term}
+FORMS = {
+    kernel.JSON_OBJECT: plain.json_object,
+    kernel.CSV_VALUE: plain.csv_value,
+    kernel.TSV_TERM: plain.tsv_term,
+    kernel.NTRIPLES_TERM: str,
+}
 
 DELICATE = st.sampled_from([*map(chr, range(33)), *'",\\@^<>\x7f\x80\x9fé中😀\u2028nrtu'])
 TEXTS = st.text(DELICATE | st.characters(exclude_categories=["Cs"]), max_size=24)
@@ -53,12 +57,8 @@ def test_a_term(form: int, term: str) -> None:
 
 
 def texts(times: list[int]) -> list[str]:
-    data = np.empty(len(times) * kernel.LONGEST_TIME, np.uint8)
-    offsets = np.empty(len(times) + 1, np.int64)
-    kernel.write_times(np.array(times, np.int64), data, offsets)
-    assert offsets[0] == 0
-    whole = data[: offsets[-1]].tobytes().decode()
-    return [whole[a:b] for a, b in pairwise(offsets)]
+    out = np.empty(kernel.LONGEST_TIME, np.uint8)
+    return [out[: kernel.put_time(np.int64(time), out, np.int64(0))].tobytes().decode() for time in times]
 
 
 FAR = 1 << 62

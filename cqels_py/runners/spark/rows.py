@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cqels_py.batches.results import ResultBatch
-from cqels_py.connectors.rendering import join, render_terms
+from cqels_py.connectors.rendering import render_terms
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import UsageError
 from cqels_py.plan.nodes import TemplateTriple, is_variable
@@ -87,7 +87,8 @@ def _parts(triple: TemplateTriple) -> tuple[str, str, str]:
 def _term(batch: ResultBatch, dictionary: Dictionary, part: str, place: int, numbers: pa.Array) -> pa.Array:
     if part.startswith(_BLANK):
         # Labels of the dictionary start with "b".
-        return join("_:r", numbers, f"_{part[len(_BLANK) :]}")
+        around = [pa.scalar(text, pa.large_string()) for text in ("_:r", f"_{part[len(_BLANK) :]}", "")]
+        return pc.binary_join_element_wise(around[0], numbers, *around[1:])
     if not is_variable(part):
         return pa.array([part] * len(batch), pa.large_string())
     if part[1:] not in batch.variables:
