@@ -28,9 +28,7 @@ from .vocabulary import GPS_STREAM, PHOTO_LIKES, PHOTOS, POST_LIKES, POSTS
 USERS = 1_000
 
 
-def streams(
-    triples: int, *, seed: int = 1, users: int = USERS, pace: float = 1.0
-) -> dict[str, pa.RecordBatchReader]:
+def streams(triples: int, *, seed: int = 1, users: int = USERS, pace: float = 1.0) -> dict[str, pa.RecordBatchReader]:
     """The five streams, together about `triples` long: up to the end of the element that holds the last of them.
 
     `pace`: how often a user does something; at 1.0, a thousand users make about 70 triples a second. The same arguments give

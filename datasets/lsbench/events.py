@@ -76,7 +76,8 @@ class Events:
     def triples(self) -> Codes:
         """Of each event."""
         named = np.count_nonzero(self.tags >= 0, axis=1) + np.count_nonzero(self.persons >= 0, axis=1)
-        return TRIPLES[self.kind] + named + self.agent
+        number: Codes = TRIPLES[self.kind] + named + self.agent
+        return number
 
 
 def events(network: Network, pace: float) -> Iterator[Events]:
@@ -92,7 +93,9 @@ def events(network: Network, pace: float) -> Iterator[Events]:
         if block == 0:
             kind[:3] = Kind.POST, Kind.ALBUM, Kind.PHOTO
         # No two events at the same instant: so the streams' order among themselves is settled.
-        passed = milliseconds + np.cumsum(1 + np.floor(random.exponential(max(gap - 0.5, 0.01), BLOCK))).astype(np.int64)
+        passed = milliseconds + np.cumsum(1 + np.floor(random.exponential(max(gap - 0.5, 0.01), BLOCK))).astype(
+            np.int64
+        )
         milliseconds = int(passed[-1])
         yield _block(network, random, kind, FIRST_INSTANT + passed * 1000, made, makers)
         made += np.bincount(kind, minlength=len(Kind))
@@ -119,7 +122,7 @@ def _block(
     thing = np.full(BLOCK, -1)
 
     post = kind == Kind.POST
-    root = _continued(random, np.count_nonzero(post))
+    root = _continued(random, int(np.count_nonzero(post)))
     user[post] = user[post][root]
     _remember(makers, Kind.POST, user[post])
 
@@ -192,9 +195,7 @@ def _replies(random: np.random.Generator, kind: Codes, thing: Codes, number: Cod
     return reply
 
 
-def _tags(
-    network: Network, random: np.random.Generator, time: Codes, user: Codes, post: Flags, root: Codes
-) -> Codes:
+def _tags(network: Network, random: np.random.Generator, time: Codes, user: Codes, post: Flags, root: Codes) -> Codes:
     """One to five different tags for each post; the first is what it is about."""
     posts = len(root)
     found = tags(random.random((posts, MOST_TAGS)))

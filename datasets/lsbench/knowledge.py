@@ -32,7 +32,9 @@ _YEAR = 365 * 86_400 * SECOND
 
 def static(network: Network) -> bytes:
     """N-Triples."""
-    return ntriples([*_persons(network), *_accounts(network), *_friendships(network), *_forums(network), *_groups(network)])
+    return ntriples(
+        [*_persons(network), *_accounts(network), *_friendships(network), *_forums(network), *_groups(network)]
+    )
 
 
 def _persons(network: Network) -> list[Statement]:

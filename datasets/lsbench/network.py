@@ -54,7 +54,8 @@ class Network:
     def friend(self, user: Codes, draw: Numbers) -> Codes:
         """A friend of each user, by draws from [0, 1)."""
         degree = self.first[user + 1] - self.first[user]
-        return self.friends[self.first[user] + (draw * degree).astype(np.int64)]
+        chosen: Codes = self.friends[self.first[user] + (draw * degree).astype(np.int64)]
+        return chosen
 
 
 def active(users: int, draw: Numbers) -> Codes:

@@ -45,7 +45,9 @@ def official(folder: Path) -> dict[str, pa.RecordBatchReader]:
     """
     found = {iri: files for iri, begin in FILES.items() if (files := _files(folder, begin))}
     if not found:
-        raise UsageError(f"{folder} has none of LSBench's streams ({', '.join(f'{name}*.ttl' for name in FILES.values())})")
+        raise UsageError(
+            f"{folder} has none of LSBench's streams ({', '.join(f'{name}*.ttl' for name in FILES.values())})"
+        )
     return {iri: pa.RecordBatchReader.from_batches(SCHEMA, _batches(iri, found)) for iri in found}
 
 
@@ -58,7 +60,9 @@ def official_static(folder: Path) -> bytes:
 
 
 def _files(folder: Path, begin: str) -> list[Path]:
-    return sorted(path for ending in ("ttl", "ttl.gz", "nt", "nt.gz") for path in Path(folder).glob(f"{begin}*.{ending}"))
+    return sorted(
+        path for ending in ("ttl", "ttl.gz", "nt", "nt.gz") for path in Path(folder).glob(f"{begin}*.{ending}")
+    )
 
 
 def _batches(iri: str, found: dict[str, list[Path]]) -> Iterator[pa.RecordBatch]:
@@ -86,7 +90,11 @@ def _things(files: list[Path]) -> pa.Table:
 
 def _likes(iri: str, files: list[Path], things: pa.Table) -> pa.Table:
     triples = _triples(files)
-    made = things["time"].combine_chunks().take(pc.index_in(triples["object"].combine_chunks(), things["graph"].combine_chunks()))
+    made = (
+        things["time"]
+        .combine_chunks()
+        .take(pc.index_in(triples["object"].combine_chunks(), things["graph"].combine_chunks()))
+    )
     if made.null_count == len(made):
         raise DataError(f"{files[0]}: nothing of what is liked is in the file {FILES[LIKED[iri]]}*")
     first: int = pc.min(made).as_py() if made[0].as_py() is None else made[0].as_py()

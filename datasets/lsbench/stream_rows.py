@@ -74,9 +74,7 @@ def _posts(network: Network, events: Events) -> pa.RecordBatch:
         Statement(_iris(FORUM, events.forum, is_post), sioc("container_of"), post),
         Statement(original, sioc("container_of"), comment),
         Statement(users(events.user), sioc("creator_of"), either),
-        *(
-            Statement(post, sib("hashtag"), strings(hashtags().take(_numbers(tag, tag >= 0)))) for tag in events.tags.T
-        ),
+        *(Statement(post, sib("hashtag"), strings(hashtags().take(_numbers(tag, tag >= 0)))) for tag in events.tags.T),
     ]
     return rows(events.time, either, statements)
 
@@ -115,9 +113,7 @@ def _photo_likes(network: Network, events: Events) -> pa.RecordBatch:
 
 def _likes(events: Events, what: str, prefix: str) -> pa.RecordBatch:
     like = _iris(f"{SIB}like/{what}/l", events.number)
-    return rows(
-        events.time, like, [Statement(users(events.user), sib("like"), _iris(prefix, events.thing))]
-    )
+    return rows(events.time, like, [Statement(users(events.user), sib("like"), _iris(prefix, events.thing))])
 
 
 STREAMS: dict[str, tuple[tuple[Kind, ...], Callable[[Network, Events], pa.RecordBatch]]] = {
@@ -138,8 +134,11 @@ def users(rank: Codes, where: Flags | None = None) -> pa.Array:
 def _sent(thing: pa.Array, events: Events) -> list[Statement]:
     """What a post or photo was sent with. Everybody has a browser, an address, and one kind of telephone at most."""
     address = pc.binary_join_element_wise(
-        "10", pa.array(events.user // 65_536).cast(pa.string()), pa.array(events.user // 256 % 256).cast(pa.string()),
-        pa.array(events.user % 256).cast(pa.string()), "."
+        "10",
+        pa.array(events.user // 65_536).cast(pa.string()),
+        pa.array(events.user // 256 % 256).cast(pa.string()),
+        pa.array(events.user % 256).cast(pa.string()),
+        ".",
     )
     return [
         Statement(thing, sib("agent"), _AGENTS.take(_numbers(events.user % 3, events.agent))),

@@ -11,19 +11,24 @@ import pyarrow.compute as pc
 
 from .network import TAGS, Codes, Numbers
 
-_FIRST = (
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+_FIRST = _words(
     "Ines Amal Bruno Clara Dario Elena Farid Greta Hugo Ilona Jonas Kamala Liang Marta Noor Oskar Paula Quentin Rosa Samir "
     "Tove Umar Vera Wim Ximena Yusuf Zora Anneke Bela Chiara Dmitri Esra Finn Gia Hana Igor Jun Katya Luis Mei"
-).split()
-_LAST = (
+)
+_LAST = _words(
     "Varga Abel Brandt Castillo Dahl Eriksen Ferrari Grau Haas Ito Jansen Kovac Lund Moreau Nagy Okafor Petrov Quist Rossi "
     "Silva Tanaka Ueda Vogel Weiss Xu Yilmaz Zeman Andersen Bakker Costa Diallo Engel Fischer Gomez Horvat Ibarra Joshi Kaya "
     "Lopes Meyer Novak Olsen Park Reyes Sato Toth Ulrich Vidal Wolf Young"
-).split()
-_WORDS = (
+)
+_WORDS = _words(
     "the day began with rain and ended in song while nobody in town had slept because of what we heard about this new "
     "record which everybody calls a masterpiece though its makers say that it took them only one long weekend"
-).split()
+)
 _SYLLABLES = re.findall("..", "balocuderifamigohajukelanimoparesutivawoyazepubo")
 
 
