@@ -66,7 +66,8 @@ def active(users: int, draw: Numbers) -> Codes:
 def tags(draw: Numbers) -> Codes:
     """Tags by draws from [0, 1), by Zipf's law."""
     weight = np.cumsum(1 / np.arange(1, TAGS + 1))
-    return np.searchsorted(weight, draw * weight[-1], side="right")
+    found: Codes = np.searchsorted(weight, draw * weight[-1], side="right")
+    return found
 
 
 def number(rank: Codes) -> Codes:
