@@ -47,7 +47,7 @@ class WindowedInputs:
         self._now += n
         key, value = batch.columns
         elements = ElementBatch(time, batch.port, np.arange(n + 1), key, key, value)
-        step = self._clock.step(time, batch.port)
+        step = self._clock.step(time, batch.port, elements.first)
         counted = self._counter.take(elements, step)
         points = time if self._timed else counted.number
         made = []

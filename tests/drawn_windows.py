@@ -13,11 +13,11 @@ from tests.naive_values import date_time_literal
 if TYPE_CHECKING:
     from tests.generators import DrawnQuery
 
-_TIMED = {"range", "step", "tumbling", "start", "past", "past_step", "session"}
-PARTITIONED = frozenset({"count_partition", "triples_partition"})
-WINDOWS = frozenset({*_TIMED, *PARTITIONED, "now", "all", "count", "triples", "count_step"})
-C_SPARQL_WINDOWS = frozenset({"step", "tumbling", "triples", "start", "past_step"})
-RSP_QL_WINDOWS = (_TIMED | {"count", "count_step", "count_partition"}) - {"now", "all"}
+_TIMED = {"range", "step", "tumbling", "start", "past", "past_step", "session", "session_step"}
+PARTITIONED = frozenset({"count_partition", "triples_partition", "session_partition"})
+WINDOWS = frozenset({*_TIMED, *PARTITIONED, "now", "all", "count", "triples", "count_step", "triples_step"})
+C_SPARQL_WINDOWS = frozenset({"step", "tumbling", "triples", "start", "past_step", "session_step"})
+RSP_QL_WINDOWS = (_TIMED | {"count", "count_step", "count_partition", "session_partition"}) - {"now", "all"}
 
 TIME = "at"
 """The property that carries an element's event time, where a window asks for it."""
@@ -54,14 +54,17 @@ class Extent:
                 begin = _duration(self.delay + self.size, dialect)
                 every = f" STEP {step}" if self.step else ""
                 return f"FROM NOW-{begin} TO NOW-{_duration(self.delay, dialect)}{every}"
-            case "session":
-                return f"SESSION {size}"
+            case "session" | "session_step" | "session_partition":
+                return f"SESSION {size}{f' STEP {step}' if self.step else ''}{self._partition()}"
             case "count" | "count_step" | "count_partition":
                 word = "ELEMENTS" if dialect is Dialect.RSP_QL else "COUNT"
-                return f"{word} {self.size}{f' STEP {self.step}' if self.step else ''}{self._partition()}"
-            case "triples" | "triples_partition":
-                return f"{'RANGE ' if dialect is Dialect.C_SPARQL else ''}TRIPLES {self.size}{self._partition()}"
+                return f"{word} {self._counted()}"
+            case "triples" | "triples_step" | "triples_partition":
+                return f"{'RANGE ' if dialect is Dialect.C_SPARQL else ''}TRIPLES {self._counted()}"
         return self.kind.upper()
+
+    def _counted(self) -> str:
+        return f"{self.size}{f' STEP {self.step}' if self.step else ''}{self._partition()}"
 
     def _partition(self) -> str:
         return f" PARTITION BY {' '.join(self.partition)}" if self.partition else ""
@@ -116,8 +119,8 @@ def draw_extent(query: DrawnQuery, body: str) -> Extent:
     match kind:
         case "range" | "tumbling":
             return Extent(kind, size)
-        case "session":
-            return Extent(kind, query.pick([1000, 500, 2000, 2500]))
+        case "session" | "session_step":
+            return Extent(kind, query.pick([1000, 500, 2000, 2500]), step if kind == "session_step" else 0)
         case "step":
             return Extent(kind, size, step)
         case "start":
@@ -127,22 +130,26 @@ def draw_extent(query: DrawnQuery, body: str) -> Extent:
             return Extent(kind, size, step if kind == "past_step" else 0, delay=delay)
         case "count" | "triples":
             return Extent(kind, count)
-        case "count_step":
+        case "count_step" | "triples_step":
             return Extent(kind, count, query.pick([1, 2, 3]))
         case "count_partition" | "triples_partition":
-            return _partitioned(query, kind, query.pick([1, 2, 1, 3]), _variables(body))
+            every = query.pick([0, 0, 2, 3])
+            return _partitioned(query, kind, query.pick([1, 2, 1, 3]), every, _variables(body))
+        case "session_partition":
+            gap, every = query.pick([1000, 500, 2000, 2500]), query.pick([0, 0, step])
+            return _partitioned(query, kind, gap, every, _variables(body))
     return Extent(kind)
 
 
-def _partitioned(query: DrawnQuery, kind: str, count: int, patterns: Sequence[tuple[str, ...]]) -> Extent:
+def _partitioned(query: DrawnQuery, kind: str, size: int, step: int, patterns: Sequence[tuple[str, ...]]) -> Extent:
     if not patterns:
-        return Extent(kind.removesuffix("_partition"), count)
-    together = kind == "count_partition" and query.chance(40)
+        return Extent(kind.removesuffix("_partition"), size)
+    together = kind != "triples_partition" and query.chance(40)
     choices = query.pick(_groups(patterns) if together else patterns)
     chosen = [query.pick(choices)]
     if query.chance(30 if not together else 70):
         chosen.append(query.pick(choices))
-    return Extent(kind, count, partition=tuple(dict.fromkeys(chosen)))
+    return Extent(kind, size, step, partition=tuple(dict.fromkeys(chosen)))
 
 
 def _variables(body: str) -> list[tuple[str, ...]]:

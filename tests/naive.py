@@ -11,14 +11,16 @@ Ticks
       read are no ticks.
     * `[COUNT n STEP m]`: the arrival that brings the stream's count of elements to a multiple of m is a
       tick, and the content then becomes the last n elements. Other arrivals on that stream are none (unless
-      another window makes one).
+      another window makes one). `[TRIPLES n STEP m]`: the arrival that brings the count of triples to a
+      multiple of m, or past it, is a tick, and the content becomes the last n triples up to that multiple.
     * A window in the past, `[FROM NOW-a TO NOW-b]`, holds at τ the elements with τ-a < t <= τ-b. What it says
       of expiries holds for the instants t + b and t + a of each element of its stream; with STEP it takes
       its content at the same boundaries as any other window. Arrivals on its stream are ticks too.
     * `[SESSION d]` holds the elements since the last gap longer than d between two elements of its stream, in
       arrival order. An element exactly d after the last one belongs to the session. Otherwise all of it
       leaves at the end of the instant last + d, a tick like a boundary, after that instant's arrivals on
-      other streams. An end after the last element is no tick.
+      other streams. An end after the last element is no tick. With STEP it takes its content at boundaries,
+      as any other window: what it would hold without STEP at the end of the boundary's instant.
     * An expiry: the instant t + d for each element of a stream that a `[RANGE d]` without STEP reads,
       matched by the query or not. Where an arrival is a tick at exactly that instant, the expiry is part of
       the first such tick, and happens before the insertion. An expiry after the last element (of any of the
@@ -36,7 +38,12 @@ Ticks
       counts twice.
     * `[COUNT n PARTITION BY ?v …]`: naive_partitions says which values an element has; the window holds the
       elements that for any of their values are among the last n with that value, as wholes. `[TRIPLES n
-      PARTITION BY ?v …]`: the same of triples. Elements and triples without a value are never in.
+      PARTITION BY ?v …]`: the same of triples. Elements and triples without a value are never in. `[SESSION d
+      PARTITION BY ?v …]`: each value has sessions of its own, of the elements that have it; an element stays, as
+      a whole, while a session of any of its values that it belongs to has not ended. Ticks are the ends of the
+      instants t + d of all elements of the stream, whether or not a session ends there. With STEP each of
+      these holds what it held without STEP at its last boundary: every m elements or triples of the stream,
+      or every k·s.
     * `@ :p`: the element's time is the value of that property in it.
 
 Answers
@@ -82,8 +89,9 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import partial
 from typing import TypeAlias
 
 from rdflib import URIRef, Variable
@@ -202,7 +210,7 @@ def _spell(triple: Triple) -> Triple:
 
 
 def is_eager(window: nodes.WindowDefinition) -> bool:
-    return not isinstance(window.extent, nodes.TimeRange | nodes.ElementCount) or window.extent.step is None
+    return isinstance(window.extent, nodes.Everything) or window.extent.step is None
 
 
 def moments(query: nodes.ContinuousQuery, arrived: Sequence[Element], ended: bool = True) -> list[Moment]:
@@ -231,6 +239,11 @@ def _is_tick(query: nodes.ContinuousQuery, arrived: Sequence[Element], index: in
             return True
         if isinstance(window.extent, nodes.ElementCount) and number % (window.extent.step or 1) == 0:
             return True
+        if isinstance(window.extent, nodes.TripleCount):
+            through = sum(len(element.triples) for element in arrived[: index + 1] if element.stream == stream)
+            step = window.extent.step or 1
+            if through // step > (through - len(arrived[index].triples)) // step:
+                return True
     return False
 
 
@@ -245,11 +258,13 @@ def _expiries(query: nodes.ContinuousQuery, arrived: Sequence[Element], ended: b
 
 
 def _session_ends(window: nodes.WindowDefinition, arrived: Sequence[Element], ended: bool) -> list[int]:
-    """The instants at whose ends the sessions of a window end."""
-    if not isinstance(window.extent, nodes.Session):
+    """The instants at whose ends the sessions of a window end, or may."""
+    if not isinstance(window.extent, nodes.Session) or not is_eager(window):
         return []
     gap = window.extent.gap
     times = {element.time for element in arrived if element.stream == window.stream}
+    if window.partition_by:
+        return _passed({t + gap for t in times}, arrived, ended)
     return _passed({t + gap for t in times if not any(t < other <= t + gap for other in times)}, arrived, ended)
 
 
@@ -260,9 +275,9 @@ def _passed(instants: Iterable[int], arrived: Sequence[Element], ended: bool) ->
 
 
 def _boundaries(window: nodes.WindowDefinition, arrived: Sequence[Element], ended: bool) -> list[int]:
-    """The instants at which a RANGE window with STEP takes its content anew."""
+    """The instants at which a window of time with STEP takes its content anew."""
     extent = window.extent
-    if not isinstance(extent, nodes.TimeRange) or extent.step is None:
+    if not isinstance(extent, nodes.TimeRange | nodes.Session) or extent.step is None:
         return []
     first, last = arrived[0].time, arrived[-1].time
     boundary = extent.start + -((extent.start - first) // extent.step) * extent.step
@@ -301,24 +316,38 @@ def content(
 ) -> list[Triple]:
     """The triples in the window at the tick: a bag, or a set where the query's windows are RDF graphs."""
     mine = [element for element in arrived[: moment.seen] if element.stream == window.stream]
-    if window.partition_by:
-        triples = naive_partitions.kept(query.pattern, window, [element.triples for element in mine])
-        return triples if query.bag_windows else list(dict.fromkeys(triples))
-    match window.extent:
-        case nodes.TimeRange(width, step, _, delay):
-            end: int | None = moment.time if step is None else _last_boundary(window, arrived, moment)
-            kept = [e for e in mine if end is not None and end - delay - width < e.time <= end - delay]
-        case nodes.Session(gap):
-            kept = _session(mine, gap, moment)
-        case nodes.ElementCount(count, step):
-            through = len(mine) - len(mine) % (step or 1)
-            kept = mine[max(0, through - count) : through]
-        case _:
-            kept = mine
+    extent = window.extent
+    if isinstance(extent, nodes.TripleCount):
+        mine = [replace(element, triples=(triple,)) for element in mine for triple in element.triples]
+    if isinstance(extent, nodes.TripleCount | nodes.ElementCount):
+        mine = mine[: len(mine) - len(mine) % (extent.step or 1)]
+    end: Moment | None = moment
+    if isinstance(extent, nodes.TimeRange | nodes.Session) and extent.step is not None:
+        boundary = _last_boundary(window, arrived, moment)
+        end = None if boundary is None else Moment(boundary, Phase.BOUNDARY, moment.seen)
+        mine = [element for element in mine if boundary is not None and element.time <= boundary]
+    if end is None:
+        kept = []
+    elif window.partition_by:
+        kept = naive_partitions.kept(query.pattern, window, mine, partial(_last, extent, end))
+    else:
+        kept = _last(extent, end, mine)
     triples = [triple for element in kept for triple in element.triples]
-    if isinstance(window.extent, nodes.TripleCount):
-        triples = triples[-window.extent.count :]
     return triples if query.bag_windows else list(dict.fromkeys(triples))
+
+
+def _last(extent: nodes.Extent, moment: Moment, mine: Sequence[Element]) -> list[Element]:
+    """Those of the elements (or of the triples, each an element) that a window of this extent holds, without STEP."""
+    match extent:
+        case nodes.TimeRange(width, _, _, delay):
+            end = moment.time - delay
+            return [element for element in mine if end - width < element.time <= end]
+        case nodes.Session(gap):
+            return _session(mine, gap, moment)
+        case nodes.ElementCount(count) | nodes.TripleCount(count):
+            return list(mine[max(0, len(mine) - count) :])
+        case nodes.Everything():
+            return list(mine)
 
 
 def _session(mine: Sequence[Element], gap: int, moment: Moment) -> list[Element]:

@@ -11,9 +11,9 @@ patterns share variables. Mostly that is one pattern; only then can triples be c
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from rdflib import URIRef, Variable
 
@@ -25,21 +25,27 @@ Values: TypeAlias = tuple[Term, ...]
 Solution: TypeAlias = dict[Variable, Term]
 
 
-def kept(pattern: nodes.Pattern, window: nodes.WindowDefinition, arrived: Sequence[Sequence[Triple]]) -> list[Triple]:
-    """The triples that the window keeps of all that has arrived on its stream, element by element."""
+class Unit(Protocol):
+    """What a window keeps or lets go of: an element, or one triple."""
+
+    @property
+    def triples(self) -> Sequence[Triple]: ...
+
+
+U = TypeVar("U", bound=Unit)
+
+
+def kept(
+    pattern: nodes.Pattern, window: nodes.WindowDefinition, arrived: Sequence[U], last: Callable[[Sequence[U]], list[U]]
+) -> list[U]:
+    """The units that the window keeps of all that has arrived on its stream; `last`: those it keeps of one value's."""
     patterns = list(dict.fromkeys(asked(pattern, window.name)))
-    variables = window.partition_by
-    if isinstance(window.extent, nodes.TripleCount):
-        arrived = [[triple] for element in arrived for triple in element]
-    else:
-        assert isinstance(window.extent, nodes.ElementCount)
-        assert window.extent.step is None
-    values = [values_of(patterns, variables, triples) for triples in arrived]
-    found: list[Triple] = []
-    for number, triples in enumerate(arrived):
-        if any(sum(value in later for later in values[number + 1 :]) < window.extent.count for value in values[number]):
-            found += triples
-    return found
+    values = [values_of(patterns, window.partition_by, unit.triples) for unit in arrived]
+    found: set[int] = set()
+    for value in set().union(*values):
+        numbers = {id(unit): number for number, unit in enumerate(arrived) if value in values[number]}
+        found |= {numbers[id(unit)] for unit in last([arrived[number] for number in numbers.values()])}
+    return [arrived[number] for number in sorted(found)]
 
 
 def values_of(

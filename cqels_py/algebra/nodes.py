@@ -328,9 +328,14 @@ class TimeRange:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """`[SESSION d]`: elements of which each follows the one before within d; all leave when d has passed without another."""
+    """`[SESSION d]`: elements of which each follows the one before within d; all leave when d has passed without another.
+
+    `step`, `start`: with a step what that holds at its last boundary.
+    """
 
     gap: int
+    step: int | None = None
+    start: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,9 +348,10 @@ class ElementCount:
 
 @dataclass(frozen=True, slots=True)
 class TripleCount:
-    """`[TRIPLES n]`: the last n triples."""
+    """`[TRIPLES n STEP m]`: the last n triples; step None: at every element."""
 
     count: int
+    step: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +367,7 @@ class WindowDefinition:
     """A window over a stream.
 
     `name` is what the query calls it (made up, and unique, for CQELS-QL's inline windows). `time_predicate` is the
-    property that carries the event time (`@ :p`). `partition_by`: the last n for each value of these variables
+    property that carries the event time (`@ :p`). `partition_by`: the last n, or a session, for each value of these variables
     (`cqels_py.algebra.partitions` says which element has which).
     """
 

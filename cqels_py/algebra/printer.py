@@ -269,12 +269,13 @@ def extent_text(extent: Extent) -> str:
                 size = f"FROM NOW-{_duration(delay + width)} TO NOW-{_duration(delay)}"
             every = "" if step is None else f" STEP {_duration(step)}"
             return f"[{size}{every}{f' START {start}' if start else ''}]"
-        case Session(gap):
-            return f"[SESSION {_duration(gap)}]"
+        case Session(gap, step, start):
+            every = "" if step is None else f" STEP {_duration(step)}"
+            return f"[SESSION {_duration(gap)}{every}{f' START {start}' if start else ''}]"
         case ElementCount(count, step):
             return f"[COUNT {count}{'' if step is None else f' STEP {step}'}]"
-        case TripleCount(count):
-            return f"[TRIPLES {count}]"
+        case TripleCount(count, step):
+            return f"[TRIPLES {count}{'' if step is None else f' STEP {step}'}]"
         case Everything():
             return "[ALL]"
 

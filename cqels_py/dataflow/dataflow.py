@@ -172,7 +172,7 @@ class Dataflow:
         # Does something happen at ticks at which nothing changes? A stage that follows wants to know of all of them.
         self._restless = every_boundary or relay is not None
         front = (fronts or Fronts()).front(
-            [ClockedWindow(window.stream, window.bounds) for window in query.windows],
+            [ClockedWindow(w.stream, w.bounds, w.partition is not None) for w in query.windows],
             query.streams,
             dictionary,
             every_boundary=every_boundary,
@@ -317,7 +317,7 @@ class Dataflow:
 
     def step(self, batch: ElementBatch) -> Iterator[ResultBatch]:
         """Take in elements of the query's streams, in order; `batch.stream` are positions in the plan's streams."""
-        yield from self._run(batch, lambda clock: clock.step(batch.time, batch.stream))
+        yield from self._run(batch, lambda clock: clock.step(batch.time, batch.stream, batch.first))
 
     def advance(self, time: int) -> Iterator[ResultBatch]:
         """No element before `time` (microseconds) will come any more."""

@@ -63,6 +63,8 @@ def _partition(window: PlannedWindow) -> str:
     alternatives = [" . ".join(" ".join(pattern) for pattern in patterns) for patterns in partition.alternatives]
     patterns = " or ".join(f"{{ {patterns} }}" for patterns in alternatives)
     size, unit = window.bounds.size or 0, window.bounds.measure.value
+    if window.bounds.measure is Measure.SESSION:
+        return f"; values by {patterns}; keeps, for every ({_names(partition.variables)}), the numbers of its session's elements"
     which = f"the numbers of the last {size:,} {unit}" if size > 1 else f"the number of the last of its {unit}"
     return f"; values by {patterns}; keeps, for every ({_names(partition.variables)}) ever seen, {which}"
 

@@ -11,10 +11,10 @@ from cqels_py.batches.delta import Delta, empty
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.dataflow.front import StreamPattern, Turn
 from cqels_py.dataflow.ownership import Coordinate
-from cqels_py.event_time.clock import Step
 from cqels_py.event_time.windows import Measure
 from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.s2r.arrivals import StreamArrivals
+from cqels_py.operators.s2r.kept_units import KeptUnits
 from cqels_py.operators.s2r.partition import Kept, KeyPattern, Partitioning
 from cqels_py.operators.s2r.partitioned_window import PartitionedWindow
 from cqels_py.operators.s2r.window import Window
@@ -74,15 +74,16 @@ class ScanSource:
         for c, position in enumerate(self._columns):
             columns[c] = parts[position][rows]
         element = element[rows]
+        if isinstance(self.window, PartitionedWindow):
+            assert kept is not None
+            units = triple_number[rows] if self._measure is Measure.TRIPLES else arrivals.step.number[element]
+            return self.window.advance(kept, units, columns)
         if self._measure in (Measure.TIME, Measure.SESSION):
             points = batch.time[element]
         elif self._measure is Measure.ELEMENTS:
             points = arrivals.step.number[element]
         else:
             points = triple_number[rows]
-        if isinstance(self.window, PartitionedWindow):
-            assert kept is not None
-            return self.window.advance(arrivals, kept, points, element, columns)
         return self.window.advance(arrivals, points, element, columns)
 
 
@@ -90,9 +91,8 @@ class PartitionSource:
     """PARTITION BY of one window: which of its stream's elements or triples it keeps."""
 
     def __init__(self, window: PlannedWindow, number: int) -> None:
-        partition, size = window.partition, window.bounds.size
+        partition = window.partition
         assert partition is not None
-        assert size is not None
         self.window = number
         self.stream = window.stream
         self.patterns = tuple(dict.fromkeys(pattern for patterns in partition.alternatives for pattern in patterns))
@@ -100,25 +100,22 @@ class PartitionSource:
         places = [_places(pattern) for pattern in self.patterns]
         keys = [KeyPattern(tuple(each), tuple(each.values())) for each in places]
         alternatives = [[self.patterns.index(pattern) for pattern in each] for each in partition.alternatives]
-        self._partitioning = Partitioning(partition.variables, keys, alternatives, limit=size)
+        self._partitioning = Partitioning(partition.variables, keys, alternatives)
+        self._kept = KeptUnits(len(partition.variables), window.bounds, number)
 
-    def advance(
-        self,
-        batch: ElementBatch,
-        matches: Sequence[npt.NDArray[np.int64]],
-        step: Step,
-        element: npt.NDArray[np.int64],
-        triple_number: npt.NDArray[np.int64],
-    ) -> Kept:
-        unit = triple_number if self._triples else step.number[element]
-        return self._partitioning.advance(batch, matches, element, unit)
+    def advance(self, turn: Turn, matches: Sequence[npt.NDArray[np.int64]]) -> Kept:
+        batch, arrivals = turn.batch, turn.arrivals
+        rows, values = self._partitioning.values(batch, matches, arrivals.element)
+        element = arrivals.element[rows]
+        unit = arrivals.number[rows] if self._triples else turn.step.number[element]
+        return self._kept.advance(arrivals.streams[self.stream], unit, element, batch.time[element], values)
 
     def live_ids(self) -> Ids:
-        return self._partitioning.live_ids()
+        return self._kept.live_ids()
 
     @property
     def nbytes(self) -> int:
-        return self._partitioning.nbytes
+        return self._kept.nbytes
 
 
 class Scans:
@@ -143,13 +140,13 @@ class Scans:
 
     def step(self, turn: Turn, matches: Sequence[npt.NDArray[np.int64]]) -> list[Delta]:
         """One step of every scan, in their order; `matches`: for each of `patterns` the triples that match."""
-        batch, step, arrivals = turn.batch, turn.step, turn.arrivals
+        batch, arrivals = turn.batch, turn.arrivals
         element, triple_number = arrivals.element, arrivals.number
         kept: dict[int, Kept] = {}
         start = len(self.sources)
         for partition in self._partitions:
             end = start + len(partition.patterns)
-            kept[partition.window] = partition.advance(batch, matches[start:end], step, element, triple_number)
+            kept[partition.window] = partition.advance(turn, matches[start:end])
             start = end
         return [
             source.advance(

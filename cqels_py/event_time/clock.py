@@ -8,7 +8,8 @@ that arrival's tick), the arrivals one by one, the boundary of windows with STEP
 
 A boundary, and an expiry where nothing arrives, is only a tick when the stream has moved past that instant: until then an
 element may still come at it. So the ticks do not depend on how the elements were batched. A session ends at the end of the
-instant last + gap, as an element that comes at that very instant continues it.
+instant last + gap, as an element that comes at that very instant continues it. Where each value has sessions of its own the clock
+does not know them: the end of every instant t + gap is a tick.
 """
 
 from __future__ import annotations
@@ -45,10 +46,11 @@ class Ticks:
 
 @dataclass(frozen=True, slots=True)
 class ClockedWindow:
-    """A window as the clock sees it: the number of its stream within the query, and its bounds."""
+    """A window as the clock sees it: the number of its stream within the query, its bounds, and whether it has PARTITION BY."""
 
     stream: int
     bounds: Bounds
+    partitioned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,10 @@ class Step:
 
     `element_tick` (n elements): the tick of an arrival, -1 where it is none. `number` (n): the element's number in its stream,
     from 1. `expired_through`: eager time windows have let go of what leaves at or before this instant.
-    `boundary_through`: for each window, the last boundary that has passed. `session_ends`: for each window, the instants at
-    whose ends its sessions have ended, in order; an end without a tick of its own belongs to the next tick.
+    `boundary_through`: for each window, the instant through whose end boundaries have passed. `session_ends`: for each window,
+    the instants at whose ends its sessions have ended (with STEP: through the last boundary; with PARTITION BY: may have), in
+    order; an end without a tick of its own belongs to the next tick. `ended_through`: the instant through whose end sessions
+    have ended.
     """
 
     ticks: Ticks
@@ -67,6 +71,7 @@ class Step:
     expired_through: int
     boundary_through: tuple[int, ...]
     session_ends: tuple[Points, ...]
+    ended_through: int
 
 
 def _each_once(instants: Points) -> Points:
@@ -128,11 +133,29 @@ class _Sessions:
 
     def take_through(self, limit: int) -> Points:
         """The ends at or before `limit`; no element at or before it will come any more."""
-        ended, self._ended = self._ended, []
         if self._last is not None and self._last + self._gap <= limit:
-            ended.append(np.array([self._last + self._gap]))
+            self._ended.append(np.array([self._last + self._gap]))
             self._last = None
-        return np.concatenate(ended) if ended else np.empty(0, np.int64)
+        if not self._ended:
+            return _NONE
+        ended = np.concatenate(self._ended)
+        cut = int(np.searchsorted(ended, limit, side="right"))
+        self._ended = [ended[cut:]] if cut < len(ended) else []
+        return ended[:cut]
+
+
+class _PerhapsEnds:
+    """Where sessions of single values may end: a gap after each element."""
+
+    def __init__(self, gap: int) -> None:
+        self._gap = gap
+        self._instants = _Instants()
+
+    def add(self, time: Points) -> None:
+        self._instants.add(time + self._gap)
+
+    def take_through(self, limit: int) -> Points:
+        return _merged(self._instants.take_through(limit))
 
 
 class TickClock:
@@ -147,8 +170,8 @@ class TickClock:
         self._counts = np.zeros(streams, np.int64)
         self._entries = [_Instants() for _ in windows]
         self._exits = [_Instants() for _ in windows]
-        self._sessions = {
-            index: _Sessions(window.bounds.size)
+        self._sessions: dict[int, _Sessions | _PerhapsEnds] = {
+            index: _PerhapsEnds(window.bounds.size) if window.partitioned else _Sessions(window.bounds.size)
             for index, window in enumerate(self._windows)
             if window.bounds.measure is Measure.SESSION and window.bounds.size is not None
         }
@@ -158,12 +181,17 @@ class TickClock:
         self._ticked = False
         self._eager = np.zeros(streams, np.bool_)
         count_steps: list[tuple[int, int]] = []
+        self._triples = [0] * streams
+        self._triple_steps: list[tuple[int, int]] = []
         for window in self._windows:
             if window.bounds.eager:
                 self._eager[window.stream] = True
             elif window.bounds.measure is Measure.ELEMENTS:
                 assert window.bounds.step is not None
                 count_steps.append((window.stream, window.bounds.step))
+            elif window.bounds.measure is Measure.TRIPLES:
+                assert window.bounds.step is not None
+                self._triple_steps.append((window.stream, window.bounds.step))
         self._step_stream = np.array([stream for stream, _ in count_steps], np.int64)
         self._step_size = np.array([size for _, size in count_steps], np.int64)
 
@@ -172,12 +200,19 @@ class TickClock:
         """The time of the last element; None before the first."""
         return self._now if self._started else None
 
-    def step(self, time: Points, stream: npt.NDArray[np.int32]) -> Step:
-        """Take in elements: `time` (n) not falling and not before `now`, `stream` (n) numbers within the query."""
+    def step(self, time: Points, stream: npt.NDArray[np.int32], first: Points) -> Step:
+        """Take in elements: `time` (n) not falling and not before `now`, `stream` (n) numbers within the query.
+
+        `first` (n + 1): where the triples of each begin among those of all.
+        """
         number, rank = np.empty(len(stream), np.int64), np.empty(len(stream), np.int32)
         ticks = kernel.number_elements(
             stream, self._counts, self._eager, self._step_stream, self._step_size, number, rank
         )
+        if self._triple_steps and len(stream):
+            crossing = self._crossing(stream, np.diff(first)) | (rank >= 0)
+            ticks = int(crossing.sum())
+            rank = np.where(crossing, np.cumsum(crossing) - 1, -1).astype(np.int32)
         if len(time):
             self._promise(time, stream)
             self._now = int(time[-1])
@@ -201,26 +236,37 @@ class TickClock:
         # What expires between the last element and a later boundary has gone at that boundary, without ticks of its own.
         return self._make(_NONE, _NO_RANK, _NONE, self._now, limits, last=max([self._now, *limits]))
 
+    def _crossing(self, stream: npt.NDArray[np.int32], triples: Points) -> npt.NDArray[np.bool_]:
+        """Which elements bring their stream's number of triples to a boundary, or past it."""
+        found = np.zeros(len(stream), np.bool_)
+        for number in {number for number, _ in self._triple_steps}:
+            mine = np.where(stream == number, triples, 0)
+            after = self._triples[number] + np.cumsum(mine)
+            self._triples[number] = int(after[-1])
+            for each, size in self._triple_steps:
+                if each == number:
+                    found |= after // size > (after - mine) // size
+        return found
+
     @staticmethod
     def _timed_step(window: ClockedWindow) -> bool:
-        return window.bounds.measure is Measure.TIME and not window.bounds.eager
+        return window.bounds.of_time and not window.bounds.eager
 
     def _promise(self, time: Points, stream: npt.NDArray[np.int32]) -> None:
         first = time[:1]
         for index, window in enumerate(self._windows):
             bounds = window.bounds
-            if bounds.measure not in (Measure.TIME, Measure.SESSION):
+            if not bounds.of_time:
                 continue
             mine = time if len(self._counts) == 1 else time[stream == window.stream]
             if index in self._sessions:
                 self._sessions[index].add(mine)
-                continue
             if not bounds.eager and not self._started:
                 self._entries[index].add(bounds.boundary(first))
                 self._next_boundary[index] = int(bounds.boundary(first)[0])
             if not bounds.eager or bounds.delay:
                 self._entries[index].add(bounds.entry(mine))
-            if bounds.size is not None:
+            if bounds.size is not None and index not in self._sessions:
                 self._exits[index].add(bounds.exit(mine))
         self._started = True
 
@@ -233,11 +279,13 @@ class TickClock:
                 found += self._exits[index].take_through(limit)
         return found
 
-    def _ended_sessions(self, limit: int) -> tuple[Points, ...]:
-        return tuple(
-            self._sessions[index].take_through(limit) if index in self._sessions else _NONE
-            for index in range(len(self._windows))
-        )
+    def _ended_sessions(self, ended_through: int, limits: Sequence[int]) -> tuple[Points, ...]:
+        """For each window; with STEP those that its last boundary has seen ended."""
+        found: list[Points] = []
+        for index, (window, limit) in enumerate(zip(self._windows, limits, strict=True)):
+            through = ended_through if window.bounds.eager else window.bounds.passed(limit)
+            found.append(self._sessions[index].take_through(through) if index in self._sessions else _NONE)
+        return tuple(found)
 
     def _boundaries(self, limits: Sequence[int]) -> list[Points]:
         found: list[Points] = []
@@ -266,8 +314,10 @@ class TickClock:
         """`arrivals`: the times of those elements that are ticks; `rank`: for each element its position in them, or -1."""
         expiry = _merged(self._changes(expired_through))
         boundaries = self._boundaries(limits)
-        ended = self._ended_sessions(self._now - 1 if last is None else last)
-        boundaries += [ends[ends <= self._now] for ends in ended]
+        ended_through = self._now - 1 if last is None else last
+        ended = self._ended_sessions(ended_through, limits)
+        for window, ends in zip(self._windows, ended, strict=True):
+            boundaries.append(ends[ends <= self._now] if window.bounds.eager else window.bounds.boundary(ends))
         if last is not None and self._started:
             # Something else may have expired since the last element, which the last boundary of a window has to say.
             boundaries += [np.array([limits[i]]) for i, window in enumerate(self._windows) if self._timed_step(window)]
@@ -282,4 +332,4 @@ class TickClock:
         ticks = Ticks(instants, first=not self._ticked and len(instants) > 0)
         self._ticked = self._ticked or len(instants) > 0
         through = expired_through if last is None else last
-        return Step(ticks, element_tick, number, through, tuple(limits), ended)
+        return Step(ticks, element_tick, number, through, tuple(limits), ended, ended_through)

@@ -7,7 +7,8 @@ stream). A mapping that arrived at point x enters at `entry(x)` and leaves at `e
     RANGE d STEP s     ──x──┃━━━━━━━━━━━━━━━○   both moved to the next boundary at or after (┃: a boundary)
     FROM NOW-a TO NOW-b ─x─────┃━━━━━━━━━━━━○   enters at x + b, leaves at x + a; with STEP both moved likewise
     COUNT n            the same with element numbers: element x leaves when element x + n arrives
-    SESSION d          points are microseconds; when a mapping leaves depends on what comes after it: the clock tells
+    SESSION d          points are microseconds; when a mapping leaves depends on what comes after it: the clock tells.
+                       With STEP both moved to the next boundary at or after
 """
 
 from __future__ import annotations
@@ -48,6 +49,15 @@ class Bounds:
     @property
     def eager(self) -> bool:
         return self.step is None
+
+    @property
+    def of_time(self) -> bool:
+        """Are points microseconds?"""
+        return self.measure in (Measure.TIME, Measure.SESSION)
+
+    def passed(self, limit: int) -> int:
+        """The last boundary at or before the limit."""
+        return limit if self.step is None else (limit - self.start) // self.step * self.step + self.start
 
     def boundary(self, points: Points) -> Points:
         """The first boundary at or after each point."""

@@ -79,3 +79,85 @@ def keep_last(
         ends[NEWEST, entry] = node
         counts[entry] += 1
     return made
+
+
+HEAD, TAIL = 4, 5
+TIME, ENTRY = 0, 1
+
+
+@jit
+def keep_sessions(
+    unit, time, columns, width, gap, through, table, mask, keys, counts, free, meta, ends, last, nodes, slots, places, awaited,
+    left, left_at,
+):  # fmt: skip
+    """Take in units with their values, as `keep_last` does, at these times; the sessions of values end at `through` at most.
+
+    A value keeps its units until none has come for `gap`; `last`: when the newest did. `awaited` (2, …): the times of all rows,
+    and their entries, from places[HEAD] to places[TAIL]: a gap after each its session ends, unless another came. Writes the
+    numbers of the units that leave, and when; returns how many. The caller has made room for a node, a slot and a place in
+    `awaited` for each row.
+    """
+    made = 0
+    slot = np.int64(-1)
+    for row in range(len(unit) + 1):
+        # A unit that comes at the very end of a session belongs to it.
+        ended = time[row] - 1 if row < len(unit) else through
+        while places[HEAD] < places[TAIL] and awaited[TIME, places[HEAD]] + gap <= ended:
+            came, entry = awaited[TIME, places[HEAD]], awaited[ENTRY, places[HEAD]]
+            places[HEAD] += 1
+            if counts[entry] == 0 or last[entry] != came:
+                continue
+            node = ends[OLDEST, entry]
+            while node >= 0:
+                gone = nodes[SLOT, node]
+                slots[LISTS, gone] -= 1
+                if slots[LISTS, gone] == 0:
+                    left[made] = slots[NUMBER, gone]
+                    left_at[made] = came + gap
+                    made += 1
+                    slots[NUMBER, gone] = places[FREE_SLOT]
+                    places[FREE_SLOT] = gone
+                following = nodes[NEXT, node]
+                nodes[NEXT, node] = places[FREE_NODE]
+                places[FREE_NODE] = node
+                node = following
+            counts[entry] = 0
+            meta[ZERO] += 1
+        if row == len(unit):
+            break
+        hashed = hash_row(columns, row, width)
+        entry = find(table, mask, keys, width, columns, row, hashed)
+        if entry < 0:
+            entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
+        if counts[entry] > 0 and slots[NUMBER, nodes[SLOT, ends[NEWEST, entry]]] == unit[row]:
+            continue
+        if slot < 0 or slots[NUMBER, slot] != unit[row] or slots[LISTS, slot] == 0:
+            slot = places[FREE_SLOT]
+            if slot >= 0:
+                places[FREE_SLOT] = slots[NUMBER, slot]
+            else:
+                slot = places[SLOTS]
+                places[SLOTS] += 1
+            slots[NUMBER, slot] = unit[row]
+            slots[LISTS, slot] = 0
+        slots[LISTS, slot] += 1
+        node = places[FREE_NODE]
+        if node >= 0:
+            places[FREE_NODE] = nodes[NEXT, node]
+        else:
+            node = places[NODES]
+            places[NODES] += 1
+        nodes[SLOT, node] = slot
+        nodes[NEXT, node] = -1
+        if counts[entry] == 0:
+            meta[ZERO] -= 1
+            ends[OLDEST, entry] = node
+        else:
+            nodes[NEXT, ends[NEWEST, entry]] = node
+        ends[NEWEST, entry] = node
+        counts[entry] += 1
+        last[entry] = time[row]
+        awaited[TIME, places[TAIL]] = time[row]
+        awaited[ENTRY, places[TAIL]] = entry
+        places[TAIL] += 1
+    return made

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from rdflib import URIRef, Variable
 
-from cqels_py.algebra.nodes import Dialect, Extent, Output, TimeRange, WindowDefinition
+from cqels_py.algebra.nodes import Dialect, Extent, Output, Session, TimeRange, WindowDefinition
 from cqels_py.parser.dialects import DEFAULTS, Clause, Defaults, clause_at
 from cqels_py.parser.extents import read_extent
 from cqels_py.parser.partitions import partition_variables, read_partition
@@ -322,9 +322,9 @@ class _Lifter:
 
     def _with_period(self, window: WindowDefinition, period: int, offset: int) -> WindowDefinition:
         extent = window.extent
-        if not isinstance(extent, TimeRange):
+        if not isinstance(extent, TimeRange | Session):
             raise self._source.refusal(
-                "COMPUTED EVERY over a window of triples or elements, a session, or [ALL] is not supported: "
+                "COMPUTED EVERY over a window of triples or elements, or [ALL] is not supported: "
                 "use a [RANGE …] window, or leave COMPUTED EVERY out",
                 offset,
             )

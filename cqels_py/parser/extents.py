@@ -74,20 +74,25 @@ class _Reader:
 
     def session(self) -> Session:
         gap = read_duration(self._cursor, bare_milliseconds=self._bare)
-        if self._cursor.here.is_word("STEP", "SLIDE", "TUMBLING", "START", "STARTING"):
-            raise self._cursor.source.refusal(
-                "a session with a step is not supported: [SESSION 5m] changes at every element, and ends 5m after the last",
-                self._cursor.here.start,
-            )
-        return Session(gap)
+        return Session(gap, *self._steps(None))
 
     def _stepped(self, width: int, delay: int) -> TimeRange:
+        step, start = self._steps(width)
+        return TimeRange(width, step, start, delay)
+
+    def _steps(self, width: int | None) -> tuple[int | None, int]:
+        """STEP and START, in any number of words; TUMBLING steps by the `width` (None: there is none)."""
         step: int | None = None
         start = 0
         while True:
             if self._cursor.take_word("STEP", "SLIDE"):
                 self._once(step)
                 step = read_duration(self._cursor, bare_milliseconds=self._bare)
+            elif self._cursor.here.is_word("TUMBLING") and width is None:
+                raise self._cursor.source.error(
+                    "sessions follow one another as they are: TUMBLING is for windows of a size",
+                    self._cursor.here.start,
+                )
             elif self._cursor.take_word("TUMBLING"):
                 self._once(step)
                 step = width
@@ -100,7 +105,7 @@ class _Reader:
                     self._cursor.fail("expected AT after STARTING")
                 start = read_start(self._cursor, bare_milliseconds=self._bare)
             else:
-                return TimeRange(width, step, start, delay)
+                return step, start
 
     def _once(self, step: int | None) -> None:
         if step is not None:
@@ -110,30 +115,23 @@ class _Reader:
             )
 
     def elements(self) -> ElementCount:
-        extent = self._elements()
-        if word := self._cursor.take_word("START", "STARTING"):
-            raise self._cursor.source.refusal(
-                f"{word.text.upper()} is for windows of time: elements are counted from the first that comes",
-                word.start,
-            )
-        return extent
-
-    def _elements(self) -> ElementCount:
-        count = self._count()
-        if self._cursor.take_word("TUMBLING"):
-            return ElementCount(count, count)
-        if self._cursor.take_word("STEP", "SLIDE"):
-            return ElementCount(count, self._count())
-        return ElementCount(count)
+        return ElementCount(*self._counted("elements"))
 
     def triples(self) -> TripleCount:
-        count = self._count()
-        if self._cursor.here.is_word("STEP", "SLIDE", "TUMBLING"):
+        return TripleCount(*self._counted("triples"))
+
+    def _counted(self, units: str) -> tuple[int, int | None]:
+        count, step = self._count(), None
+        if self._cursor.take_word("TUMBLING"):
+            step = count
+        elif self._cursor.take_word("STEP", "SLIDE"):
+            step = self._count()
+        if word := self._cursor.take_word("START", "STARTING"):
             raise self._cursor.source.refusal(
-                "a window of triples with a step is not supported: use [TRIPLES n], or [COUNT n STEP m] over elements",
-                self._cursor.here.start,
+                f"{word.text.upper()} is for windows of time: {units} are counted from the first that comes",
+                word.start,
             )
-        return TripleCount(count)
+        return count, step
 
     def _count(self) -> int:
         token = self._cursor.take()

@@ -24,22 +24,10 @@ def read_partition(cursor: Cursor, extent: Extent) -> tuple[Token, ...]:
         cursor.take_mark(",")
     if not variables:
         cursor.fail("expected the variables after PARTITION BY, such as ?sensor")
-    if isinstance(extent, Session):
+    if not isinstance(extent, ElementCount | TripleCount | Session):
         raise cursor.source.refusal(
-            "a session for each value of a variable (SESSION with PARTITION BY) is not supported: "
-            "[SESSION 5m] has one session for the stream",
-            word.start,
-        )
-    if not isinstance(extent, ElementCount | TripleCount):
-        raise cursor.source.refusal(
-            "PARTITION BY keeps the last n for each value: write it in a window of elements or triples, such as "
-            f"[COUNT 10 PARTITION BY {variables[0].text}]",
-            word.start,
-        )
-    if isinstance(extent, ElementCount) and extent.step is not None:
-        raise cursor.source.refusal(
-            "PARTITION BY in a window with STEP is not supported: leave STEP out, the last n for each value are then "
-            "up to date at every element",
+            "PARTITION BY keeps the last n, or a session, for each value: write it in a window of elements, triples or "
+            f"sessions, such as [COUNT 10 PARTITION BY {variables[0].text}]",
             word.start,
         )
     return tuple(variables)

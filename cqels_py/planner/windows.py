@@ -42,12 +42,12 @@ def bounds_of(extent: Extent) -> Bounds:
     match extent:
         case TimeRange(width, step, start, delay):
             return Bounds(Measure.TIME, width, step, start, delay)
-        case Session(gap):
-            return Bounds(Measure.SESSION, gap)
+        case Session(gap, step, start):
+            return Bounds(Measure.SESSION, gap, step, start)
         case ElementCount(count, step):
             return Bounds(Measure.ELEMENTS, count, step)
-        case TripleCount(count):
-            return Bounds(Measure.TRIPLES, count)
+        case TripleCount(count, step):
+            return Bounds(Measure.TRIPLES, count, step)
         case Everything():
             return Bounds(Measure.TIME, None)
 
@@ -75,16 +75,21 @@ def extent_text(extent: Extent) -> str:
             size = f"RANGE {duration_text(width)}"
             if delay:
                 size = f"FROM NOW-{duration_text(delay + width)} TO NOW-{duration_text(delay)}"
-            every = "" if step is None else f" STEP {duration_text(step)}"
-            return f"[{size}{every}{f' START {start_text(start)}' if start else ''}]"
-        case Session(gap):
-            return f"[SESSION {duration_text(gap)}]"
+            return f"[{size}{_every(step, start)}]"
+        case Session(gap, step, start):
+            return f"[SESSION {duration_text(gap)}{_every(step, start)}]"
         case ElementCount(count, step):
             return f"[COUNT {count}]" if step is None else f"[COUNT {count} STEP {step}]"
-        case TripleCount(count):
-            return f"[TRIPLES {count}]"
+        case TripleCount(count, step):
+            return f"[TRIPLES {count}]" if step is None else f"[TRIPLES {count} STEP {step}]"
         case Everything():
             return "[ALL]"
+
+
+def _every(step: int | None, start: int) -> str:
+    if step is None:
+        return ""
+    return f" STEP {duration_text(step)}{f' START {start_text(start)}' if start else ''}"
 
 
 def _window_text(definition: WindowDefinition) -> str:

@@ -44,9 +44,9 @@ class LastByValue:
 
     def _ensure(self, count: int) -> None:
         if self._values.ensure(count):
-            self._ends = _grown(self._ends, self._values.capacity)
-        self._nodes = _grown(self._nodes, int(self._places[kernel.NODES]) + count)
-        self._slots = _grown(self._slots, int(self._places[kernel.SLOTS]) + count)
+            self._ends = grown(self._ends, self._values.capacity)
+        self._nodes = grown(self._nodes, int(self._places[kernel.NODES]) + count)
+        self._slots = grown(self._slots, int(self._places[kernel.SLOTS]) + count)
 
     def live_ids(self) -> Int64:
         return self._values.live_ids()
@@ -56,11 +56,11 @@ class LastByValue:
         return self._values.nbytes + self._ends.nbytes + self._nodes.nbytes + self._slots.nbytes
 
 
-def _grown(rows: Int64, needed: int) -> Int64:
+def grown(rows: Int64, needed: int) -> Int64:
     """The same rows with room for `needed` columns, at least."""
     size = rows.shape[1]
     if needed <= size:
         return rows
-    grown = np.zeros((len(rows), max(needed, 2 * size)), np.int64)
-    grown[:, :size] = rows
-    return grown
+    larger = np.zeros((len(rows), max(needed, 2 * size)), np.int64)
+    larger[:, :size] = rows
+    return larger

@@ -51,9 +51,11 @@ def random_extent(rng: random.Random) -> nodes.Extent:
             nodes.TimeRange(size, None, 0, rng.randrange(1, 9)),
             nodes.TimeRange(size, step, rng.randrange(-5, 5), rng.randrange(1, 9)),
             nodes.Session(rng.randrange(1, 4)),
+            nodes.Session(rng.randrange(1, 4), step, rng.randrange(-5, 5)),
             nodes.ElementCount(size),
             nodes.ElementCount(size, step),
             nodes.TripleCount(size),
+            nodes.TripleCount(size, step),
             nodes.Everything(),
         )
     )
@@ -96,11 +98,12 @@ def at_random(rng: random.Random, elements: Sequence[Element]) -> list[Cut]:
     return found
 
 
-def columns(elements: Sequence[Element]) -> tuple[np.ndarray, np.ndarray]:
-    """Times and stream numbers."""
+def columns(elements: Sequence[Element]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Times, stream numbers, and where each element's triples begin."""
     return (
         np.array([element.time for element in elements], np.int64),
         np.array([stream_number(element.stream) for element in elements], np.int32),
+        np.cumsum([0, *(len(element.triples) for element in elements)], dtype=np.int64),
     )
 
 

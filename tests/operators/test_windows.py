@@ -72,9 +72,8 @@ def is_matched(number: int) -> bool:
 
 
 def batch_of(elements: Sequence[Element]) -> ElementBatch:
-    time, stream = columns(elements)
+    time, stream, first = columns(elements)
     numbers = np.array([int(str(o)) for e in elements for _, _, o in e.triples], np.int64)
-    first = np.cumsum([0, *(len(e.triples) for e in elements)]).astype(np.int64)
     return ElementBatch(time, stream, first, numbers, numbers, numbers)
 
 

@@ -9,22 +9,25 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.elements import ElementBatch, Ids
-from cqels_py.state.last_by_value import LastByValue
 
 Int64 = npt.NDArray[np.int64]
+Ticks = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One step of a partitioned window. Units are elements or triples, by number (from 1, per stream).
+    """One step of a partitioned window. Units are elements or triples, by number (from 1, per stream), rising.
 
-    `entered`: the units that have a value, in order. `left`: the units that leave, in order of their numbers, and `left_at`
-    for each of them the position in the batch of the element at whose arrival it does.
+    `accepted`: those that came and have a value. `entered`, `left`: those that enter and leave the window, with their ticks.
+    `unseen`: those that would enter and leave at the same tick.
     """
 
+    accepted: Int64
     entered: Int64
+    entered_tick: Ticks
     left: Int64
-    left_at: Int64
+    left_tick: Ticks
+    unseen: Int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +39,22 @@ class KeyPattern:
 
 
 class Partitioning:
-    """One window's PARTITION BY over `variables`: the last `limit` units of each value.
+    """Which values of PARTITION BY over `variables` a stream's units have.
 
     An element has the values that the patterns of any of the `alternatives` (numbers of patterns) give it by matching together.
     """
 
     def __init__(
-        self,
-        variables: Sequence[str],
-        patterns: Sequence[KeyPattern],
-        alternatives: Sequence[Sequence[int]],
-        *,
-        limit: int,
+        self, variables: Sequence[str], patterns: Sequence[KeyPattern], alternatives: Sequence[Sequence[int]]
     ) -> None:
         self._variables = tuple(variables)
         self._patterns = tuple(patterns)
         self._alternatives = alternatives
-        self._last = LastByValue(len(self._variables), limit)
 
-    def advance(self, batch: ElementBatch, matches: Sequence[Int64], element: Int64, unit: Int64) -> Kept:
-        """One step. `matches`: for each pattern the triples of the batch that match it; `element` (triples): positions in the
-        batch; `unit` (triples): the number of each triple's unit.
+    def values(self, batch: ElementBatch, matches: Sequence[Int64], element: Int64) -> tuple[Int64, Ids]:
+        """Triples of the batch, in order, and for each a value (a column) that its element has by it.
+
+        `matches`: for each pattern the triples of the batch that match it; `element` (triples): positions in the batch.
         """
         parts = (batch.subject, batch.predicate, batch.object)
         found = [
@@ -67,11 +65,7 @@ class Partitioning:
         rows = np.concatenate([each.rows for each in solutions])
         values = np.concatenate([self._values_of(each) for each in solutions], axis=1)
         order = np.argsort(rows, kind="stable")
-        rows, values = rows[order], np.ascontiguousarray(values[:, order])
-        units = unit[rows]
-        left, left_row = self._last.keep(units, values)
-        left_order = np.argsort(left)
-        return Kept(np.unique(units), left[left_order], element[rows[left_row[left_order]]])
+        return rows[order], np.ascontiguousarray(values[:, order])
 
     @staticmethod
     def _together(matched: Sequence[_Solutions], element: Int64) -> _Solutions:
@@ -82,13 +76,6 @@ class Partitioning:
 
     def _values_of(self, solutions: _Solutions) -> Ids:
         return np.stack([solutions.columns[name] for name in self._variables])
-
-    def live_ids(self) -> Ids:
-        return self._last.live_ids()
-
-    @property
-    def nbytes(self) -> int:
-        return self._last.nbytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ class Window:
         through = self._passed(arrivals) - bounds.delay
         if self._entered < buffer.end and int(buffer.points[self._entered]) <= through:
             return False
-        return oldest > through - bounds.size
+        return oldest > self._left_through(arrivals, through)
 
     def advance(self, arrivals: StreamArrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
         """One step. `points` (n) in the window's measure, not falling; `element` (n): positions of the elements in the batch."""
@@ -58,7 +58,7 @@ class Window:
             self._entered -= buffer.append(points, columns)
         through = self._passed(arrivals) - bounds.delay
         enter_end = self._cut(through, self._entered) if self._waiting else buffer.end
-        leave_end = self._cut(through - bounds.size, buffer.start)
+        leave_end = self._cut(self._left_through(arrivals, through), buffer.start)
         entering = buffer.points[self._entered : enter_end]
         leaving = buffer.points[buffer.start : leave_end]
         enter_tick = self._ticks(arrivals, bounds.entry(entering)) if self._waiting else step.element_tick[element]
@@ -75,18 +75,18 @@ class Window:
     def _passed(self, arrivals: StreamArrivals) -> int:
         """The last point up to which exits (and with STEP, entries) have happened."""
         bounds, step = self._bounds, arrivals.step
-        if bounds.measure is Measure.SESSION:
-            ends = step.session_ends[self._index]
-            return int(ends[-1]) if len(ends) else _BEFORE_ALL
-        if bounds.measure is Measure.TIME:
-            if bounds.eager:
-                return step.expired_through
-            limit = step.boundary_through[self._index]
-        else:
-            limit = arrivals.reached(bounds.measure)
-        if bounds.step is None:
-            return limit
-        return (limit - bounds.start) // bounds.step * bounds.step + bounds.start
+        if not bounds.of_time:
+            return bounds.passed(arrivals.reached(bounds.measure))
+        return step.expired_through if bounds.eager else bounds.passed(step.boundary_through[self._index])
+
+    def _left_through(self, arrivals: StreamArrivals, passed: int) -> int:
+        """The point at or before which what arrived has left."""
+        bounds = self._bounds
+        assert bounds.size is not None
+        if bounds.measure is not Measure.SESSION:
+            return passed - bounds.size
+        ends = arrivals.step.session_ends[self._index]
+        return int(ends[-1]) - bounds.size if len(ends) else _BEFORE_ALL
 
     def _cut(self, point: int, start: int) -> int:
         """Where the mappings from `start` on stop being at or before `point`."""
@@ -94,7 +94,7 @@ class Window:
         return start + int(np.searchsorted(buffer.points[start : buffer.end], point, side="right"))
 
     def _ticks(self, arrivals: StreamArrivals, points: Points) -> TickColumn:
-        if self._bounds.measure is not Measure.TIME:
+        if not self._bounds.of_time:
             return arrivals.ticks_of(self._bounds.measure, points)
         # At a boundary the last tick of its instant.
         place = np.empty(len(points), np.int32)
@@ -107,7 +107,7 @@ class Window:
             return self._ticks(arrivals, bounds.exit(leaving))
         assert bounds.size is not None
         ends, time = arrivals.step.session_ends[self._index], arrivals.step.ticks.time
-        mine = ends[np.searchsorted(ends, leaving + bounds.size, side="left")]
+        mine = bounds.boundary(ends[np.searchsorted(ends, leaving + bounds.size, side="left")])
         # The end is the last tick of its instant; one without a tick happens at the next tick.
         following = np.searchsorted(time, mine, side="right")
         at_end = time[np.maximum(following - 1, 0)] == mine
