@@ -244,7 +244,7 @@ def bench_command(
     queries: Annotated[
         str | None, typer.Option(metavar="IDS", help="Which of its queries, like 1,4,5; default: all.")
     ] = None,
-    triples: Annotated[int, typer.Option(min=1, metavar="N", help="How long the streams are together.")] = 1_000_000,
+    triples: Annotated[int, typer.Option(min=1, metavar="N", help="Triples in all streams together.")] = 1_000_000,
     data: Annotated[
         Path | None,
         typer.Option(

@@ -79,10 +79,6 @@ def reason_not_to(query: nodes.ContinuousQuery) -> str | None:
         return "DESCRIBE leaves open what is said"
     if any(window.partition_by for window in query.windows):
         return "PARTITION BY is no run of the stream's triples"
-    if any(
-        isinstance(w.extent, nodes.Session | nodes.TripleCount) and w.extent.step is not None for w in query.windows
-    ):
-        return "the STEP of sessions and of triples is not re-evaluated here"
     if query.static_from or query.static_named:
         return "FROM names static graphs"
     for part in _parts(query.pattern):

@@ -96,14 +96,16 @@ def chosen_instants(query: nodes.ContinuousQuery, marks: Mapping[str, Sequence[i
             found.add(mine[at] + extent.delay + extent.width)
         else:
             found.add(_boundary(extent, extent.step, mine[at]))
-    starts = [_boundary(extent, extent.step, first) for extent in ranges if extent.step is not None]
-    begin = max(starts, default=first)
-    if any(isinstance(window.extent, nodes.ElementCount) and window.extent.step for window in query.windows):
-        begin = max(begin, mine[len(mine) // 8])
+    begin = first
+    for each in (window.extent for window in query.windows):
+        if isinstance(each, nodes.TimeRange | nodes.Session) and each.step is not None:
+            begin = max(begin, _boundary(each, each.step, first))
+        elif isinstance(each, nodes.ElementCount | nodes.TripleCount) and each.step is not None:
+            begin = max(begin, mine[len(mine) // 8])
     return sorted(instant for instant in found if begin <= instant <= last)
 
 
-def _boundary(extent: nodes.TimeRange, step: int, time: int) -> int:
+def _boundary(extent: nodes.TimeRange | nodes.Session, step: int, time: int) -> int:
     """The first one that is not ahead of `time`."""
     return extent.start - (extent.start - time) // step * step
 

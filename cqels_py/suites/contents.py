@@ -117,6 +117,11 @@ class _Stream:
         self.dropped += past
 
 
+def _boundary(step: int, start: int, time: int, over: bool) -> int:
+    """The last one that has passed: that of an instant passes when the instant is over."""
+    return start + ((time if over else time - 1) - start) // step * step
+
+
 class _Window:
     def __init__(self, definition: nodes.WindowDefinition, stream: _Stream) -> None:
         self.definition = definition
@@ -136,28 +141,33 @@ class _Window:
         stream, extent = self._stream, self.definition.extent
         match extent:
             case nodes.TimeRange(width, step, start, delay):
-                passed = time if over else time - 1
-                end = (time if step is None else start + (passed - start) // step * step) - delay
+                end = (time if step is None else _boundary(step, start, time, over)) - delay
                 return stream.starts(stream.through(end - width)), stream.starts(stream.through(end))
             case nodes.ElementCount(count, step):
                 through = stream.seen - stream.seen % (step or 1)
                 return stream.starts(max(through - count, 0)), stream.starts(through)
-            case nodes.TripleCount(count):
-                return max(stream.seen_triples - count, 0), stream.seen_triples
-            case nodes.Session(gap):
-                return self._session(time, gap, over), stream.seen_triples
+            case nodes.TripleCount(count, step):
+                triples = stream.seen_triples - stream.seen_triples % (step or 1)
+                return max(triples - count, 0), triples
+            case nodes.Session(gap, None):
+                return self._session(time, gap, over)
+            case nodes.Session(gap, int(step), start):
+                return self._session(_boundary(step, start, time, over), gap, over=True)
             case _:
                 return 0, stream.seen_triples
 
-    def _session(self, time: int, gap: int, over: bool) -> int:
-        stream = self._stream
+    def _session(self, time: int, gap: int, over: bool) -> tuple[int, int]:
+        """The session that lasts at this instant, if one does."""
+        times = self._stream.times
+        through = self._stream.through(time)
+        end = self._stream.starts(through)
+        at = through - self._stream.dropped - 1
         # An element that comes just when a session would end goes on with it.
-        if not stream.times or time - stream.times[-1] >= (gap if over else gap + 1):
-            return stream.seen_triples
-        at = len(stream.times) - 1
-        while at > 0 and stream.times[at] - stream.times[at - 1] <= gap:
+        if at < 0 or time - times[at] >= (gap if over else gap + 1):
+            return end, end
+        while at > 0 and times[at] - times[at - 1] <= gap:
             at -= 1
-        return stream.first[at]
+        return self._stream.first[at], end
 
     def move(self, time: int, over: bool, store: ox.Store) -> None:
         """Let the store's graph hold what the window holds at this instant."""
@@ -208,9 +218,9 @@ class Contents:
         if self._taken % _TAKEN_BETWEEN_RELEASES == 0:
             self._release(element.time)
 
-    def seen(self, stream: str) -> int:
-        """How many elements of a stream have been taken."""
-        return self._streams[stream].seen
+    def seen(self, stream: str) -> tuple[int, int]:
+        """How many elements of a stream have been taken, and how many triples."""
+        return self._streams[stream].seen, self._streams[stream].seen_triples
 
     def move(self, time: int, *, over: bool = True) -> None:
         """To this instant: no elements behind it have been taken, and all up to it if it is over."""

@@ -48,7 +48,7 @@ class Peer:
         for boundary in boundaries(self._question.query.windows, self._last, element.time):
             self._answer(boundary, over=True)
         self._contents.take(element)
-        if element.stream in self._eager or self._is_full(element.stream):
+        if element.stream in self._eager or self._is_full(element):
             self._answer(element.time, over=False)
         self._spent += time.perf_counter() - started
         self._triples += len(element.quads)
@@ -59,14 +59,24 @@ class Peer:
         for _ in self._question.rows(self._contents.store):
             pass
 
-    def _is_full(self, stream: str) -> bool:
+    def _is_full(self, element: Element) -> bool:
         """Does a window that counts take its content now?"""
         return any(
-            isinstance(window.extent, nodes.ElementCount)
-            and self._contents.seen(stream) % (window.extent.step or 1) == 0
+            self._passes(window.extent, element)
             for window in self._question.query.windows
-            if str(window.stream) == stream
+            if str(window.stream) == element.stream
         )
+
+    def _passes(self, extent: nodes.Extent, element: Element) -> bool:
+        """Has this element, the last of its stream, brought the count to a multiple of the step?"""
+        elements, triples = self._contents.seen(element.stream)
+        match extent:
+            case nodes.ElementCount(_, int(step)):
+                return elements % step == 0
+            case nodes.TripleCount(_, int(step)):
+                return triples // step > (triples - len(element.quads)) // step
+            case _:
+                return False
 
 
 def boundaries(windows: Sequence[nodes.WindowDefinition], last: int, now: int) -> list[int]:
@@ -74,11 +84,11 @@ def boundaries(windows: Sequence[nodes.WindowDefinition], last: int, now: int) -
     found: set[int] = set()
     for window in windows:
         extent = window.extent
-        if isinstance(extent, nodes.TimeRange) and extent.step is not None:
+        if isinstance(extent, nodes.TimeRange | nodes.Session) and extent.step is not None:
             first = extent.start - (extent.start - last) // extent.step * extent.step
             found.update(range(first, now, extent.step))
     return sorted(found)
 
 
 def _is_eager(extent: nodes.Extent) -> bool:
-    return not isinstance(extent, nodes.TimeRange | nodes.ElementCount) or extent.step is None
+    return isinstance(extent, nodes.Everything) or extent.step is None

@@ -19,7 +19,8 @@ from tests.harness import parse
 STREAMS = ("http://ex.org/s", "http://ex.org/t")
 WINDOWS = (
     "[RANGE 4s]", "[RANGE 5s STEP 2s]", "[RANGE 3s TUMBLING]", "[FROM NOW-6s TO NOW-2s]", "[NOW]", "[ALL]", "[COUNT 3]",
-    "[COUNT 4 STEP 3]", "[TRIPLES 4]", "[SESSION 2s]", "[RANGE 4s STEP 3s START 1970-01-01T00:00:01Z]",
+    "[COUNT 4 STEP 3]", "[TRIPLES 4]", "[SESSION 2s]", "[SESSION 2s STEP 3s]",
+    "[TRIPLES 5 STEP 3]", "[RANGE 4s STEP 3s START 1970-01-01T00:00:01Z]",
 )  # fmt: skip
 SECOND = 1_000_000
 
