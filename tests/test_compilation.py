@@ -26,6 +26,8 @@ QUERIES = (
     "ASK { STREAM :s [RANGE 1s] { ?a :p ?b . ?c :v ?d } }",
     "SELECT ?a (SAMPLE(?v) AS ?x) (GROUP_CONCAT(?v) AS ?y) (COUNT(DISTINCT *) AS ?z) WHERE { STREAM :s [RANGE 2s] { ?a :v ?v } } "
     "GROUP BY ?a",
+    "SELECT ?a (SUM(?v) AS ?x) (MAX(?v) AS ?y) WHERE { STREAM :s [RANGE 2s] { ?b :p ?a } STREAM :s [COUNT 3] { ?b :v ?v } } "
+    "GROUP BY ?a",
     "SELECT ?a (NOW() AS ?t) WHERE { STREAM :s [RANGE 2s] { ?a :v ?v } FILTER(SECONDS(NOW()) > ?v) } LIMIT 3 OFFSET 1",
     "REGISTER RSTREAM :o AS SELECT ?a FROM NAMED WINDOW :w ON :s [RANGE PT3S STEP PT1S] { WINDOW :w { ?a :v ?v } } ORDER BY ?v",
 )

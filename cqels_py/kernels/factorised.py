@@ -259,7 +259,7 @@ def _room(words, at, way, value, heap, heap_meta):
     return _is_last(words, at, way, value, heap) or bag_room(words, at, way, heap, heap_meta)
 
 
-@jit_inline
+@jit_flat
 def _put(words, at, way, value, heap, largest, texts, spans):
     if _is_last(words, at, way, value, heap):
         bag_clear(words, at)
@@ -267,7 +267,7 @@ def _put(words, at, way, value, heap, largest, texts, spans):
         bag_put(words, at, way, value, heap, largest, texts, spans)
 
 
-@jit_inline
+@jit_flat
 def _swap_room(words, at, before, after, heap, heap_meta):
     """Room in a group's bag for one extreme in the place of another; 0 is none."""
     if before == after:
@@ -277,7 +277,7 @@ def _swap_room(words, at, before, after, heap, heap_meta):
     return after == 0 or bag_room(words, at, 1, heap, heap_meta)
 
 
-@jit_inline
+@jit_flat
 def _swap(words, at, before, after, heap, largest, texts, spans):
     if before != after:
         if before != 0:
@@ -286,7 +286,7 @@ def _swap(words, at, before, after, heap, largest, texts, spans):
             _put(words, at, 1, after, heap, largest, texts, spans)
 
 
-@jit_inline
+@jit_flat
 def _group_of(
     row, row_words, row_at, row_keys, row_width, group_columns, group_key, table, keys, counts, free, meta, shown, live
 ):  # fmt: skip
@@ -311,7 +311,7 @@ def _group_of(
     return group
 
 
-@jit_inline
+@jit_flat
 def _flush_key(
     snap, cursor, n_ports, carrier, kinds, ports, local, local_apart, functions, places, group_words, words, apart, live,
     key_size, key_words, key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart, snap_key, snap_words, snap_apart,
@@ -426,6 +426,18 @@ def _flush_key(
 
 
 @jit_flat
+def _deliver(
+    cursor, n_keys, keys, live, meta, functions, places, words, group_words, apart, heap, last, shown, touched, in_touched,
+    out_tick, out_sign, out, late, late_real, fresh, joined,
+):  # fmt: skip
+    """The groups touched at a tick. A function of its own: as a part of `step` it would take minutes to compile."""
+    finish_tick(
+        cursor, n_keys, keys, live, meta, functions, places, words, group_words, apart, heap, last, shown, touched, in_touched,
+        out_tick, out_sign, out, late, late_real, fresh, joined,
+    )  # fmt: skip
+
+
+@jit_flat
 def step(
     order, tick, sign, row_port, columns, key_hashes, row_hashes, arguments, cursor, n_ports, carrier, key_width, row_width,
     group_columns,
@@ -465,7 +477,7 @@ def step(
                 room = cursor[OUT] + 2 * cursor[TOUCHED] <= len(out_tick)
                 if not room or cursor[LATE] + cursor[TOUCHED] * aggregates > len(late_real):
                     return OUT_FULL
-                finish_tick(
+                _deliver(
                     cursor, n_keys, g_keys, live, g_meta, functions, places, words, group_words, apart, heap, last, shown,
                     touched, in_touched, out_tick, out_sign, out, late, late_real, fresh, joined,
                 )  # fmt: skip
