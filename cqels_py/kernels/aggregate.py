@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_FLOAT, TAG_INTEGER, TAG_LITERAL, TAG_OVERFLOW
+from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_FLOAT, TAG_INTEGER
 from cqels_py.kernels.decimals import (
     LIMIT,
     average_id,
@@ -35,11 +35,10 @@ from cqels_py.kernels.decimals import (
     scaled_id,
     sum128,
 )
-from cqels_py.kernels.heaps import BAG_WORDS, bag_clear, bag_first, bag_put, bag_room, make_room
+from cqels_py.kernels.heaps import BAG_WORDS, bag_clear, bag_first
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.key_table import ZERO, add, find, hash_row
-from cqels_py.kernels.prefetch import prefetch
-from cqels_py.kernels.sorted_runs import RUN_WORDS, run_copy, run_put
+from cqels_py.kernels.key_table import add, hash_row
+from cqels_py.kernels.sorted_runs import RUN_WORDS, run_copy
 
 COUNT_ALL, COUNT, SUM, AVG, MIN, MAX, CONCAT = range(7)
 
@@ -50,7 +49,7 @@ SUM_WORDS = 12
 EXTREME_WORDS = BAG_WORDS + 1
 COUNT_WORDS = 1
 CONCAT_WORDS = RUN_WORDS + 1
-_RUN_SIZE, _CLEAN = 2, RUN_WORDS
+_RUN_SIZE, CLEAN = 2, RUN_WORDS
 
 # What a row's argument is when it is not inline: `odd_kind`.
 ODD_ERROR, ODD_INTEGER, ODD_DECIMAL, ODD_FLOAT, ODD_DOUBLE = range(5)
@@ -62,14 +61,14 @@ ROW, OUT, TOUCHED, LATE, TICK, JOINED = range(6)
 CURSOR_FIELDS = 6
 
 PROVISIONAL = -(1 << 60)
-_AHEAD, _LINE = np.uint64(8), 7
 _ONE = np.uint64(1)
-_PROVISIONAL_INDEX = np.int64((1 << 60) - 1)
+AS_BEFORE = -1
+"""Instead of an id: that which was delivered last."""
 LATE_TEXT = -1
 """In the place of a late value's tag."""
 
 
-@jit_inline
+@jit_flat
 def _add_scaled(words, at, unscaled_hi, unscaled_lo, scale, sign):
     """Add (or take away) a decimal. False on overflow of 128 bits."""
     hi, lo = words[at + HI], np.uint64(words[at + LO])
@@ -188,25 +187,47 @@ def _defer(tag, hi, lo, scale, real, cursor, late, late_real):
 
 
 @jit_inline
+def is_short(words, at):
+    """Are the members exact numbers, and is their sum one of 64 bits?"""
+    place = np.uint64(at)
+    total = words[place + _LO]
+    unusual = words[place + _ERRORS] | words[place + _DOUBLES] | words[place + _FLOATS]
+    short = (words[place + _HI] == total >> 63) & (total > -LIMIT) & (total < LIMIT)
+    return (unusual == 0) & (words[place + _N] > 0) & short
+
+
+@jit_inline
 def _total(words, at, apart, apart_at, average, cursor, late, late_real):
     """The id of a SUM or AVG; 0 if a member is no number."""
-    place = np.uint64(at)
-    total, n, scale = words[place + _LO], words[place + _N], words[place + _SCALE]
-    unusual = words[place + _ERRORS] | words[place + _DOUBLES] | words[place + _FLOATS]
-    if unusual == 0 and n > 0 and words[place + _HI] == total >> 63 and total > -LIMIT and total < LIMIT:
+    if is_short(words, at):
+        place = np.uint64(at)
+        total, scale = words[place + _LO], words[place + _SCALE]
         found = np.int64(0)
         if average:
-            found = average_id(total, scale, n)
+            found = average_id(total, scale, words[place + _N])
         elif scale == 0:
             tag = np.int64(TAG_INTEGER if words[place + _DECIMALS] == 0 else TAG_DECIMAL)
             found = scaled_id(tag, total, np.int64(0))
         if found != 0:
             return found
-    return _any_total(words, at, apart, apart_at, average, cursor, late, late_real)
+    return any_total(words, at, apart, apart_at, average, cursor, late, late_real)
 
 
 @jit_flat
-def _any_total(words, at, apart, apart_at, average, cursor, late, late_real):
+def long_average(hi, lo, scale, count, cursor, late, late_real):
+    """The id of the decimal (hi, lo) / 10**scale divided by a count."""
+    tag = np.int64(TAG_DECIMAL)
+    unscaled, digits, ok = decimal_quotient(hi, lo, scale, count)
+    if not ok:
+        return _defer(tag, hi, lo, scale, np.float64(count), cursor, late, late_real)
+    found = scaled_id(tag, unscaled, digits)
+    if found == 0:
+        found = _defer(tag, unscaled >> 63, np.uint64(unscaled), digits, 0.0, cursor, late, late_real)
+    return found
+
+
+@jit_flat
+def any_total(words, at, apart, apart_at, average, cursor, late, late_real):
     """The same, whatever its members are."""
     if words[at + ERRORS] > 0:
         return np.int64(0)
@@ -219,13 +240,7 @@ def _any_total(words, at, apart, apart_at, average, cursor, late, late_real):
         decimal = average or words[at + DECIMALS] > 0
         tag = np.int64(TAG_DECIMAL if decimal else TAG_INTEGER)
         if average:
-            unscaled, digits, ok = decimal_quotient(hi, lo, scale, n)
-            if ok:
-                found = scaled_id(tag, unscaled, digits)
-                if found != 0:
-                    return found
-                return _defer(tag, unscaled >> 63, np.uint64(unscaled), digits, 0.0, cursor, late, late_real)
-            return _defer(tag, hi, lo, scale, np.float64(n), cursor, late, late_real)
+            return long_average(hi, lo, scale, n, cursor, late, late_real)
         if not decimal and scale > 0:
             # Decimals have come and gone: what is left is whole.
             unscaled, digits, ok = decimal_quotient(hi, lo, scale, np.int64(1))
@@ -269,14 +284,14 @@ def _any_total(words, at, apart, apart_at, average, cursor, late, late_real):
 
 
 @jit_inline
-def _joined_room(cursor, functions, places, words, group_words, touched, joined):
+def joined_room(cursor, functions, places, words, group_words, touched, joined):
     """Is there room for the values of all texts that the groups touched will need?"""
     needed = cursor[JOINED]
     for a in range(len(functions)):
         if functions[a] == CONCAT:
             for i in range(cursor[TOUCHED]):
                 at = np.int64(touched[i]) * group_words + places[a]
-                if not words[at + _CLEAN]:
+                if not words[at + CLEAN]:
                     needed += words[at + _RUN_SIZE]
     return needed <= len(joined)
 
@@ -286,10 +301,63 @@ def _joined_text(words, at, heap, aggregate, cursor, joined, late, late_real):
     start = cursor[JOINED]
     length = run_copy(words, at, heap, joined, start)
     cursor[JOINED] = start + length
-    words[at + _CLEAN] = 1
+    words[at + CLEAN] = 1
     return _defer(
         np.int64(LATE_TEXT), start, np.uint64(length), np.int64(aggregate), 0.0, cursor, late, late_real
     )  # fmt: skip
+
+
+@jit_inline
+def value_of(a, function, there, words, at, apart, apart_at, heap, cursor, joined, late, late_real):
+    """What an aggregate (any but AVG) of a group of `there` mappings is: an id, 0 on error, or AS_BEFORE."""
+    if function == COUNT_ALL:
+        return scaled_id(np.int64(TAG_INTEGER), there, np.int64(0))
+    if function == COUNT:
+        return scaled_id(np.int64(TAG_INTEGER), words[np.uint64(at)], np.int64(0))
+    if function == SUM:
+        return _total(words, at, apart, apart_at, function == AVG, cursor, late, late_real)
+    if function < CONCAT:
+        return bag_first(words, at, heap)
+    if words[at + CLEAN]:
+        return np.int64(AS_BEFORE)
+    return _joined_text(words, at, heap, a, cursor, joined, late, late_real)
+
+
+@jit_inline
+def deliver(
+    tick, group, exists, fresh, place, size, aggregates, n_keys, keys, last, shown, cursor, out_tick, out_sign, out
+):  # fmt: skip
+    """A group's row is now that of its values, `fresh[place + a * size]`, or none: what changes goes out."""
+    first = group * np.uint64(aggregates)
+    before = shown[group]
+    changed = not before
+    if exists:
+        for a in range(aggregates):
+            value = fresh[place + np.uint64(a * size)]
+            changed = changed or (value != last[first + np.uint64(a)] and value != AS_BEFORE)
+    k = np.uint64(cursor[OUT])
+    if before and (changed or not exists):
+        out_tick[k] = tick
+        out_sign[k] = -1
+        for c in range(n_keys):
+            out[np.uint64(c), k] = keys[group * np.uint64(n_keys) + np.uint64(c)]
+        for a in range(aggregates):
+            out[np.uint64(n_keys + a), k] = last[first + np.uint64(a)]
+        k += _ONE
+    if exists and changed:
+        out_tick[k] = tick
+        out_sign[k] = 1
+        for c in range(n_keys):
+            out[np.uint64(c), k] = keys[group * np.uint64(n_keys) + np.uint64(c)]
+        for a in range(aggregates):
+            value = fresh[place + np.uint64(a * size)]
+            if value == AS_BEFORE:
+                value = last[first + np.uint64(a)]
+            out[np.uint64(n_keys + a), k] = value
+            last[first + np.uint64(a)] = value
+        k += _ONE
+    cursor[OUT] = np.int64(k)
+    shown[group] = exists
 
 
 @jit_inline
@@ -302,71 +370,40 @@ def finish_tick(
     False: `joined` has no room for the values of texts; nothing was done.
     """
     aggregates = len(functions)
-    if not _joined_room(cursor, functions, places, words, group_words, touched, joined):
+    if not joined_room(cursor, functions, places, words, group_words, touched, joined):
         return False
-    k = np.uint64(cursor[OUT])
-    tick = cursor[TICK]
     for i in range(cursor[TOUCHED]):
-        group = np.uint64(touched[i])
+        group = np.int64(touched[i])
         in_touched[group] = 0
-        base = np.int64(group) * group_words
-        first_last = group * np.uint64(aggregates)
+        base = group * group_words
         there = counts[group]
         exists = there > 0 or n_keys == 0
-        before = shown[group]
-        changed = not before
         if exists:
             for a in range(aggregates):
-                at = base + places[a]
-                function = functions[a]
-                of_last = first_last + np.uint64(a)
-                if function == COUNT_ALL:
-                    value = scaled_id(np.int64(TAG_INTEGER), there, np.int64(0))
-                elif function == COUNT:
-                    value = scaled_id(np.int64(TAG_INTEGER), words[at], np.int64(0))
-                elif function <= AVG:
-                    value = _total(words, at, apart, 2 * np.int64(of_last), function == AVG, cursor, late, late_real)
-                elif function < CONCAT:
-                    value = bag_first(words, at, heap)
-                elif words[at + _CLEAN]:
-                    value = last[of_last]
+                at, of_group = base + places[a], (group * aggregates + a) * 2
+                if functions[a] == AVG:
+                    fresh[a] = _total(words, at, apart, of_group, functions[a] == AVG, cursor, late, late_real)
                 else:
-                    value = _joined_text(words, at, heap, a, cursor, joined, late, late_real)
-                fresh[a] = value
-                if value != last[of_last]:
-                    changed = True
-        if before and (changed or not exists):
-            out_tick[k] = tick
-            out_sign[k] = -1
-            for c in range(n_keys):
-                out[np.uint64(c), k] = keys[group * np.uint64(n_keys) + np.uint64(c)]
-            for a in range(aggregates):
-                out[np.uint64(n_keys + a), k] = last[first_last + np.uint64(a)]
-            k += _ONE
-        if exists and changed:
-            out_tick[k] = tick
-            out_sign[k] = 1
-            for c in range(n_keys):
-                out[np.uint64(c), k] = keys[group * np.uint64(n_keys) + np.uint64(c)]
-            for a in range(aggregates):
-                out[np.uint64(n_keys + a), k] = fresh[a]
-                last[first_last + np.uint64(a)] = fresh[a]
-            k += _ONE
-        shown[group] = exists
+                    fresh[a] = value_of(
+                        a, functions[a], there, words, at, apart, of_group, heap, cursor, joined, late, late_real
+                    )  # fmt: skip
+        deliver(
+            cursor[TICK], np.uint64(group), exists, fresh, np.uint64(0), 1, aggregates, n_keys, keys, last, shown, cursor,
+            out_tick, out_sign, out,
+        )  # fmt: skip
         if there == 0:
-            _forget(functions, places, words, base)
-    cursor[OUT] = np.int64(k)
+            forget(functions, places, words, base)
     cursor[TOUCHED] = 0
     return True
 
 
 @jit_flat
-def _forget(functions, places, words, base):
+def forget(functions, places, words, base):
     """A group without mappings: what its accumulators hold beside their members."""
     for a in range(len(functions)):
         at = base + places[a]
         if functions[a] == CONCAT:
-            words[at + _CLEAN] = 0
+            words[at + CLEAN] = 0
         elif functions[a] >= MIN:
             bag_clear(words, at)
         elif functions[a] == SUM or functions[a] == AVG:
@@ -378,140 +415,3 @@ def open_group(table, counts, meta, scratch, free):
     """The single group of an aggregation without keys, before any mapping: entry 0 of an empty index."""
     mask = np.int64(len(table) - 1)
     add(table, mask, counts, 0, scratch, 0, hash_row(scratch, 0, 0), counts, free, meta)
-
-
-@jit_flat
-def _room_in_bags(row, sign, columns, arguments, functions, places, words, base, heap, heap_meta):
-    """Room for a row's arguments in what keeps them; False if the arena has none."""
-    for a in range(len(functions)):
-        if functions[a] >= MIN and columns[arguments[a], row] != 0:
-            if functions[a] < CONCAT:
-                if not bag_room(words, base + places[a], sign, heap, heap_meta):
-                    return False
-            elif sign > 0 and not make_room(words, base + places[a], heap, heap_meta):
-                return False
-    return True
-
-
-@jit_flat
-def _repeats(aggregate, group, term, step, scratch, table, keys, counts, free, meta):
-    """Is this term of an aggregate with DISTINCT one more, or one of several, and so of no matter to its group?"""
-    scratch[0, 0] = aggregate
-    scratch[1, 0] = group
-    scratch[2, 0] = term
-    mask = np.int64(len(table) - 1)
-    hashed = hash_row(scratch, 0, 3)
-    entry = find(table, mask, keys, 3, scratch, 0, hashed)
-    if entry < 0:
-        entry = add(table, mask, keys, 3, scratch, 0, hashed, counts, free, meta)
-    before = counts[entry]
-    counts[entry] += step
-    if before == 0:
-        meta[ZERO] -= 1
-    if counts[entry] == 0:
-        meta[ZERO] += 1
-    return (before == 0) == (counts[entry] == 0)
-
-
-@jit_flat
-def take(
-    tick, sign, groups, end, columns, values, arguments, cursor, n_keys, keys, counts, meta, functions, places, words, group_words,
-    apart, heap, heap_meta, texts, spans, distinct, d_table, d_keys, d_counts, d_free, d_meta, d_scratch, odd_kind, odd_words,
-    odd_real, last, shown, touched, in_touched, out_tick, out_sign, out, late, late_real, fresh, joined,
-):  # fmt: skip
-    """Rows from cursor[ROW] to `end` (ticks are whole) into their groups; rows of the answer that change at each tick go out.
-
-    `arguments` (aggregates): the columns that aggregates take, in `columns` as the terms they are, in `values` with tag 15 for
-    what `odd_*` tells the numbers of. `distinct` (aggregates): a term counts once; the d_* arrays are a one-way index
-    (aggregate, group, term) -> counter. Resumable, whatever it stopped for.
-    """
-    aggregates = len(functions)
-    bags = False
-    for a in range(aggregates):
-        bags = bags or functions[a] >= MIN
-    row = np.uint64(cursor[ROW])
-    stop = np.uint64(end)
-    now = cursor[TICK]
-    while True:
-        if row == stop or tick[row] != now:
-            cursor[ROW] = np.int64(row)
-            if cursor[TOUCHED] > 0:
-                if not finish_tick(
-                    cursor, n_keys, keys, counts, meta, functions, places, words, group_words, apart, heap, last, shown,
-                    touched, in_touched, out_tick, out_sign, out, late, late_real, fresh, joined,
-                ):  # fmt: skip
-                    return JOINED_FULL
-            if row == stop:
-                return DONE
-            now = np.int64(tick[row])
-            cursor[TICK] = now
-        if row + _AHEAD < stop:
-            ahead = groups[row + _AHEAD]
-            prefetch(counts, ahead)
-            prefetch(words, ahead * group_words)
-            prefetch(words, ahead * group_words + _LINE)
-            prefetch(last, ahead * aggregates)
-        step = np.int64(sign[row])
-        group = np.uint64(groups[row])
-        base = np.int64(group) * group_words
-        if bags:
-            if not _room_in_bags(row, step, columns, arguments, functions, places, words, base, heap, heap_meta):
-                cursor[ROW] = np.int64(row)
-                return HEAP_FULL
-        if not in_touched[group]:
-            in_touched[group] = True
-            touched[cursor[TOUCHED]] = np.int64(group)
-            cursor[TOUCHED] += 1
-        there = counts[group]
-        counts[group] = there + step
-        if there == 0:
-            meta[ZERO] -= 1
-        if there + step == 0:
-            meta[ZERO] += 1
-        for a in range(aggregates):
-            function = functions[a]
-            if function == COUNT_ALL:
-                continue
-            column = np.uint64(arguments[a])
-            identifier = values[column, row]
-            if distinct[a] and identifier != 0:
-                term = columns[column, row]
-                if _repeats(a, np.int64(group), term, step, d_scratch, d_table, d_keys, d_counts, d_free, d_meta):
-                    continue
-            at = base + places[a]
-            if function <= COUNT:
-                if identifier != 0:
-                    words[at] += step
-            elif function <= AVG:
-                if (identifier >> 60) == -1:
-                    ok = _take_odd(
-                        words, at, apart, (np.int64(group) * aggregates + a) * 2, identifier & _PROVISIONAL_INDEX, step,
-                        odd_kind, odd_words, odd_real,
-                    )  # fmt: skip
-                else:
-                    ok = _take_number(words, at, identifier, step)
-                if not ok:
-                    return OVERFLOW
-            elif identifier != 0:
-                term = columns[column, row]
-                if function < CONCAT:
-                    bag_put(words, at, step, term, heap, function == MAX, texts, spans)
-                elif run_put(words, at, step, term, heap, texts, spans):
-                    words[at + _CLEAN] = 0
-                else:
-                    return NOT_THERE
-        row += _ONE
-
-
-@jit_flat
-def holds_hashed(values, arguments, functions):
-    """Is any argument of SUM or AVG a literal that only the dictionary knows?"""
-    for a in range(len(functions)):
-        if functions[a] == SUM or functions[a] == AVG:
-            found = False
-            for row in range(values.shape[1]):
-                tag = values[arguments[a], row] >> 60
-                found |= (tag == TAG_LITERAL) | (tag == TAG_OVERFLOW)
-            if found:
-                return True
-    return False

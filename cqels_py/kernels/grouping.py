@@ -1,19 +1,66 @@
-"""Which group each row belongs to: rows looked up in a one-way index ahead of the work on them.
+"""The kernels of GROUP BY: which group each row belongs to, rows into their groups, and the rows of the answer that change.
 
 A lookup depends on nothing but the index, so that many are under way at once; what comes after knows its groups in time to ask
-for their memory.
+for their memory. In the same way averages are found for many changes at once: at the end of each tick the changed groups are noted
+with their sums, and when there are enough notes, or no more rows, the averages are found and the rows delivered.
+
+Notes: `noted` (3, size) the group, its tick, and whether it has mappings. `fresh`, `scales`, `divisors`, `quotients` (aggregates *
+size, by aggregate): the new value; of an average the sum, its scale and by how much it is to be divided, 0 where it is known.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from cqels_py.dictionary.layout import TAG_LITERAL, TAG_OVERFLOW
+from cqels_py.kernels.aggregate import (
+    AVG,
+    CLEAN,
+    CONCAT,
+    COUNT,
+    COUNT_ALL,
+    CURSOR_FIELDS,
+    DONE,
+    HEAP_FULL,
+    JOINED_FULL,
+    LO,
+    MAX,
+    MIN,
+    NOT_THERE,
+    OVERFLOW,
+    ROW,
+    SCALE,
+    SUM,
+    TICK,
+    TOUCHED,
+    N,
+    _take_number,
+    _take_odd,
+    any_total,
+    deliver,
+    forget,
+    is_short,
+    joined_room,
+    long_average,
+    value_of,
+)
+from cqels_py.kernels.decimals import average_ids
+from cqels_py.kernels.heaps import bag_put, bag_room, make_room
 from cqels_py.kernels.jit import jit_flat
-from cqels_py.kernels.key_table import FREE, USED, add, find, hash_row
+from cqels_py.kernels.key_table import FREE, USED, ZERO, add, find, hash_row
 from cqels_py.kernels.prefetch import prefetch
+from cqels_py.kernels.sorted_runs import run_put
+
+# cursor, after the fields of kernels/aggregate.py
+NOTED = CURSOR_FIELDS
+FIELDS = CURSOR_FIELDS + 1
+
+_AHEAD, _LINE = np.uint64(8), 7
+_PROVISIONAL_INDEX = np.int64((1 << 60) - 1)
+_N, _LO, _SCALE = np.array([N, LO, SCALE], np.uint64)
 
 _TABLE_AHEAD, _KEY_AHEAD = 32, 16
-_ONE, _ZERO = np.uint64(1), np.uint64(0)
+_ONE, _NOTHING = np.uint64(1), np.uint64(0)
 _SHIFT, _LOWER = np.uint64(32), np.uint64((1 << 32) - 1)
 
 
@@ -37,13 +84,15 @@ def locate(tick, sign, columns, first, width, table, keys, counts, free, meta, h
             prefetch(keys, ((word & _LOWER) - _ONE) * np.uint64(width))
         hashed = hashes[row]
         if width == 1:
-            # Most are found at once.
-            word = np.uint64(table[np.uint64(hashed) & places])
-            if word != _ZERO and (word >> _SHIFT) == (np.uint64(hashed) >> _SHIFT):
-                there = (word & _LOWER) - _ONE
-                if keys[there] == columns[0, row]:
-                    groups[row] = np.int64(there)
-                    continue
+            # Most are found at once, or at the next place: a jump between the two could not be foreseen.
+            place = np.uint64(hashed) & places
+            word, second = np.uint64(table[place]), np.uint64(table[(place + _ONE) & places])
+            upper = np.uint64(hashed) >> _SHIFT
+            word = word if (word >> _SHIFT) == upper else second
+            there = (word & _LOWER) - _ONE
+            if (word >> _SHIFT) == upper and word != _NOTHING and keys[there] == columns[0, row]:
+                groups[row] = np.int64(there)
+                continue
         entry = find(table, mask, keys, width, columns, row, hashed)
         if entry < 0:
             if sign[row] < 0:
@@ -56,3 +105,206 @@ def locate(tick, sign, columns, first, width, table, keys, counts, free, meta, h
             entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
         groups[row] = entry
     return np.int64(rows)
+
+
+@jit_flat
+def _room_in_bags(row, sign, columns, arguments, functions, places, words, base, heap, heap_meta):
+    """Room for a row's arguments in what keeps them; False if the arena has none."""
+    for a in range(len(functions)):
+        if functions[a] >= MIN and columns[arguments[a], row] != 0:
+            if functions[a] < CONCAT:
+                if not bag_room(words, base + places[a], sign, heap, heap_meta):
+                    return False
+            elif sign > 0 and not make_room(words, base + places[a], heap, heap_meta):
+                return False
+    return True
+
+
+@jit_flat
+def _repeats(aggregate, group, term, step, scratch, table, keys, counts, free, meta):
+    """Is this term of an aggregate with DISTINCT one more, or one of several, and so of no matter to its group?"""
+    scratch[0, 0] = aggregate
+    scratch[1, 0] = group
+    scratch[2, 0] = term
+    mask = np.int64(len(table) - 1)
+    hashed = hash_row(scratch, 0, 3)
+    entry = find(table, mask, keys, 3, scratch, 0, hashed)
+    if entry < 0:
+        entry = add(table, mask, keys, 3, scratch, 0, hashed, counts, free, meta)
+    before = counts[entry]
+    counts[entry] += step
+    if before == 0:
+        meta[ZERO] -= 1
+    if counts[entry] == 0:
+        meta[ZERO] += 1
+    return (before == 0) == (counts[entry] == 0)
+
+
+@jit_flat
+def _find_averages(functions, noted, size, fresh, scales, divisors, quotients, cursor, late, late_real):
+    for a in range(len(functions)):
+        if functions[a] == AVG:
+            start, end = a * size, a * size + noted
+            average_ids(fresh, scales, divisors, start, end, quotients)
+            for i in range(start, end):
+                if divisors[i] > 0:
+                    found = quotients[i]
+                    if found == 0:
+                        total = fresh[i]
+                        found = long_average(
+                            total >> 63, np.uint64(total), scales[i], divisors[i], cursor, late, late_real
+                        )
+                    fresh[i] = found
+
+
+@jit_flat
+def take(
+    tick, sign, groups, end, columns, values, arguments, cursor, n_keys, keys, counts, meta, functions, places, words, group_words,
+    apart, heap, heap_meta, texts, spans, distinct, d_table, d_keys, d_counts, d_free, d_meta, d_scratch, odd_kind, odd_words,
+    odd_real, last, shown, touched, in_touched, notes, fresh, scales, divisors, quotients, out_tick, out_sign, out, late, late_real,
+    joined,
+):  # fmt: skip
+    """Rows from cursor[ROW] to `end` (ticks are whole) into their groups; rows of the answer that change at each tick go out.
+
+    `arguments` (aggregates): the columns that aggregates take, in `columns` as the terms they are, in `values` with tag 15 for
+    what `odd_*` tells the numbers of. `distinct` (aggregates): a term counts once; the d_* arrays are a one-way index
+    (aggregate, group, term) -> counter. Resumable, whatever it stopped for.
+    """
+    aggregates = len(functions)
+    size = np.int64(notes.shape[1])
+    bags = False
+    for a in range(aggregates):
+        bags = bags or functions[a] >= MIN
+    row = np.uint64(cursor[ROW])
+    stop = np.uint64(end)
+    now = cursor[TICK]
+    noted = cursor[NOTED]
+    while True:
+        if row == stop or tick[row] != now:
+            cursor[ROW] = np.int64(row)
+            if bags and not joined_room(cursor, functions, places, words, group_words, touched, joined):
+                cursor[NOTED] = noted
+                return JOINED_FULL
+            next_touched = np.int64(0)
+            while True:
+                until = min(cursor[TOUCHED], next_touched + size - noted)
+                while next_touched < until:
+                    group = np.uint64(touched[next_touched])
+                    next_touched += 1
+                    in_touched[group] = 0
+                    base = np.int64(group) * group_words
+                    there = counts[group]
+                    exists = there > 0 or n_keys == 0
+                    notes[0, noted] = np.int64(group)
+                    notes[1, noted] = now
+                    notes[2, noted] = np.int64(exists)
+                    if exists:
+                        for a in range(aggregates):
+                            at = base + places[a]
+                            here = np.uint64(a * size + noted)
+                            of_group = (np.int64(group) * aggregates + a) * 2
+                            if functions[a] == AVG:
+                                if is_short(words, at):
+                                    place = np.uint64(at)
+                                    fresh[here] = words[place + _LO]
+                                    scales[here] = words[place + _SCALE]
+                                    divisors[here] = words[place + _N]
+                                else:
+                                    fresh[here] = any_total(
+                                        words, at, apart, of_group, functions[a] == AVG, cursor, late, late_real
+                                    )
+                                    divisors[here] = 0
+                                continue
+                            fresh[here] = value_of(
+                                a, functions[a], there, words, at, apart, of_group, heap, cursor, joined, late, late_real,
+                            )  # fmt: skip
+                    if there == 0:
+                        forget(functions, places, words, base)
+                    noted += 1
+                if noted == size or row == stop:
+                    _find_averages(functions, noted, size, fresh, scales, divisors, quotients, cursor, late, late_real)
+                    for i in range(noted):
+                        deliver(
+                            notes[1, i], np.uint64(notes[0, i]), notes[2, i] != 0, fresh, np.uint64(i), size, aggregates,
+                            n_keys, keys, last, shown, cursor, out_tick, out_sign, out,
+                        )  # fmt: skip
+                    noted = np.int64(0)
+                if next_touched == cursor[TOUCHED]:
+                    break
+            cursor[TOUCHED] = 0
+            if row == stop:
+                cursor[NOTED] = 0
+                return DONE
+            now = np.int64(tick[row])
+            cursor[TICK] = now
+        if row + _AHEAD < stop:
+            ahead = groups[row + _AHEAD]
+            prefetch(counts, ahead)
+            prefetch(words, ahead * group_words)
+            prefetch(words, ahead * group_words + _LINE)
+            prefetch(last, ahead * aggregates)
+        step = np.int64(sign[row])
+        group = np.uint64(groups[row])
+        base = np.int64(group) * group_words
+        if bags:
+            if not _room_in_bags(row, step, columns, arguments, functions, places, words, base, heap, heap_meta):
+                cursor[ROW] = np.int64(row)
+                cursor[NOTED] = noted
+                return HEAP_FULL
+        if not in_touched[group]:
+            in_touched[group] = True
+            touched[cursor[TOUCHED]] = np.int64(group)
+            cursor[TOUCHED] += 1
+        there = counts[group]
+        counts[group] = there + step
+        if there == 0:
+            meta[ZERO] -= 1
+        if there + step == 0:
+            meta[ZERO] += 1
+        for a in range(aggregates):
+            function = functions[a]
+            if function == COUNT_ALL:
+                continue
+            column = np.uint64(arguments[a])
+            identifier = values[column, row]
+            if distinct[a] and identifier != 0:
+                term = columns[column, row]
+                if _repeats(a, np.int64(group), term, step, d_scratch, d_table, d_keys, d_counts, d_free, d_meta):
+                    continue
+            at = base + places[a]
+            if function <= COUNT:
+                if identifier != 0:
+                    words[at] += step
+            elif function <= AVG:
+                if (identifier >> 60) == -1:
+                    ok = _take_odd(
+                        words, at, apart, (np.int64(group) * aggregates + a) * 2, identifier & _PROVISIONAL_INDEX, step,
+                        odd_kind, odd_words, odd_real,
+                    )  # fmt: skip
+                else:
+                    ok = _take_number(words, at, identifier, step)
+                if not ok:
+                    return OVERFLOW
+            elif identifier != 0:
+                term = columns[column, row]
+                if function < CONCAT:
+                    bag_put(words, at, step, term, heap, function == MAX, texts, spans)
+                elif run_put(words, at, step, term, heap, texts, spans):
+                    words[at + CLEAN] = 0
+                else:
+                    return NOT_THERE
+        row += _ONE
+
+
+@jit_flat
+def holds_hashed(values, arguments, functions):
+    """Is any argument of SUM or AVG a literal that only the dictionary knows?"""
+    for a in range(len(functions)):
+        if functions[a] == SUM or functions[a] == AVG:
+            found = False
+            for row in range(values.shape[1]):
+                tag = values[arguments[a], row] >> 60
+                found |= (tag == TAG_LITERAL) | (tag == TAG_OVERFLOW)
+            if found:
+                return True
+    return False

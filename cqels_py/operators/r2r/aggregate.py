@@ -9,13 +9,13 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta
+from cqels_py.batches.delta import Delta, empty
 from cqels_py.batches.elements import Ids
 from cqels_py.dictionary.layout import TAG_LITERAL, TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import aggregate as kernel
-from cqels_py.kernels.grouping import locate
+from cqels_py.kernels import grouping
 from cqels_py.kernels.ring_index import RING_FIELDS, RING_TOP
 from cqels_py.state.key_table import KeyTable
 
@@ -91,6 +91,8 @@ class TermValues(Protocol):
         ...
 
 
+_NOTES = 1024
+"""Changed groups that are delivered together."""
 _NEVER_THERE = "a mapping was withdrawn that was never there"
 _NO_ODD = OddNumbers(np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1, np.float64))
 
@@ -123,6 +125,8 @@ class GroupBy:
         self._last = np.zeros(0, np.int64)
         self._shown = np.zeros(0, np.bool_)
         self._in_touched = np.zeros(0, np.bool_)
+        self._notes = np.zeros((3, _NOTES), np.int64)
+        self._fresh, self._scales, self._divisors, self._quotients = np.zeros((4, len(aggregates) * _NOTES), np.int64)
         self._grow_groups()
 
     def _grow_groups(self) -> None:
@@ -164,7 +168,7 @@ class GroupBy:
 
     def _values_of(self, columns: Ids) -> tuple[Ids, OddNumbers]:
         """The columns with what hashed literals are to SUM and AVG in the place of these."""
-        if not kernel.holds_hashed(columns, self._arguments, self._functions):
+        if not grouping.holds_hashed(columns, self._arguments, self._functions):
             return columns, _NO_ODD
         summed = np.unique(self._arguments[(self._functions == kernel.SUM) | (self._functions == kernel.AVG)])
         values = columns.copy()
@@ -194,27 +198,21 @@ class _Run:
         self._of = group_by
         n_keys, n = len(group_by._keys), len(group_by._aggregates)
         room = 2 * rows + 2
-        self.cursor = np.zeros(kernel.CURSOR_FIELDS, np.int64)
+        self.cursor = np.zeros(grouping.FIELDS, np.int64)
         self.touched = np.zeros(rows + 1, np.int64)
         self._tick = np.empty(room, np.int32)
         self._sign = np.empty(room, np.int8)
         self._out = np.empty((n_keys + n, room), np.int64)
         self._late = np.empty(((rows + 1) * n, 4), np.int64)
         self._late_real = np.empty((rows + 1) * n, np.float64)
-        self._fresh = np.empty(n, np.int64)
         self._joined = np.empty(max(64, rows), np.int64)
 
     def open(self) -> None:
         """The single group, before any mapping."""
-        of, index = self._of, self._of.index
-        self.cursor[kernel.TICK] = 0
         self.touched[0] = 0
         self.cursor[kernel.TOUCHED] = 1
-        kernel.finish_tick(
-            self.cursor, 0, index.keys, index.counts, index.meta, of._functions, of._places, of._words,
-            of._group_words, of._apart, of._heap, of._last, of._shown, self.touched, of._in_touched, self._tick, self._sign,
-            self._out, self._late, self._late_real, self._fresh, self._joined,
-        )  # fmt: skip
+        nothing = empty(1)
+        self._take(nothing, nothing.columns[0], 0, nothing.columns, _NO_ODD)
 
     def take(self, delta: Delta, key_columns: Ids, values: Ids, odd: OddNumbers) -> None:
         of, index = self._of, self._of.index
@@ -222,7 +220,7 @@ class _Run:
         groups, hashes = np.empty((2, rows), np.int64)
         row = 0
         while row < rows:
-            end = locate(
+            end = grouping.locate(
                 delta.tick, delta.sign, key_columns, row, len(of._keys), index.table, index.keys, index.counts, index.free,
                 index.meta, hashes, groups,
             )  # fmt: skip
@@ -238,12 +236,13 @@ class _Run:
         of, index, terms = self._of, self._of.index, self._of._distinct_values
         texts, spans = of._values.texts()
         while True:
-            status = kernel.take(
+            status = grouping.take(
                 delta.tick, delta.sign, groups, end, delta.columns, values, of._arguments, self.cursor, len(of._keys),
                 index.keys, index.counts, index.meta, of._functions, of._places, of._words, of._group_words, of._apart,
                 of._heap, of._heap_meta, texts, spans, of._distinct, terms.table, terms.keys, terms.counts, terms.free,
                 terms.meta, of._scratch, odd.kind, odd.words, odd.real, of._last, of._shown, self.touched, of._in_touched,
-                self._tick, self._sign, self._out, self._late, self._late_real, self._fresh, self._joined,
+                of._notes, of._fresh, of._scales, of._divisors, of._quotients, self._tick, self._sign, self._out, self._late,
+                self._late_real, self._joined,
             )  # fmt: skip
             if status == kernel.HEAP_FULL:
                 of._heap = np.concatenate([of._heap, np.zeros_like(of._heap)])
