@@ -229,6 +229,28 @@ def test_one_batch_may_bring_any_number_of_groups(at_a_tick: int, distinct: bool
     assert operator.index.capacity <= 512
 
 
+def test_any_number_of_groups_may_change_at_a_tick_and_in_a_batch() -> None:
+    """More than are delivered together, with interruptions in between: bags and texts need more and more room."""
+    terms = Terms()
+    numbers = terms.ids([typed(str(i), "integer") for i in range(5)])
+    aggregates = [Aggregate("AVG", 1), Aggregate("MAX", 1), Aggregate("GROUP_CONCAT", 1)]
+    operator = GroupBy([0], aggregates, terms.values)
+    events = [(0, 1, (group, numbers[i])) for i in (1, 3) for group in range(1, 2501)]
+    events += [(group, 1, (group, numbers[4])) for group in range(1, 1501)]
+    events += [(2000, -1, (group, numbers[3])) for group in range(1, 2501)]
+    found = changes(
+        operator.process(ANY_TICK, [[delta(events, 2)]]), lambda row: (row[0], *(str(terms.term(i)) for i in row[1:]))
+    )
+    both, three = ("2", "3", "1 3"), ("2.666666666666667", "4", "1 3 4")
+    expected = {0: {(group, *both): 1 for group in range(1, 2501)}}
+    expected |= {group: {(group, *both): -1, (group, *three): 1} for group in range(1, 1501)}
+    expected[2000] = {(group, *(three if group <= 1500 else both)): -1 for group in range(1, 2501)}
+    expected[2000] |= {
+        (group, *(("2.5", "4", "1 4") if group <= 1500 else ("1", "1", "1"))): 1 for group in range(1, 2501)
+    }
+    assert found == expected
+
+
 class CountedTexts(DictionaryValues):
     """Counts the texts that are built."""
 
