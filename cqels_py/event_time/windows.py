@@ -22,6 +22,8 @@ import numpy.typing as npt
 Points = npt.NDArray[np.int64]
 
 NEVER = np.iinfo(np.int64).max
+_BEFORE_ALL = -(1 << 62)
+"""Before anything came the clock stands at the least number, which has no boundary before it."""
 
 
 class Measure(Enum):
@@ -57,6 +59,7 @@ class Bounds:
 
     def passed(self, limit: int) -> int:
         """The last boundary at or before the limit."""
+        limit = max(limit, _BEFORE_ALL)
         return limit if self.step is None else (limit - self.start) // self.step * self.step + self.start
 
     def boundary(self, points: Points) -> Points:
