@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from rdflib import URIRef
 
@@ -88,6 +90,25 @@ GROUPS = [
 def test_named_graphs(group: str) -> None:
     text = f"PREFIX : <{EX}> SELECT * {{ STREAM <{STREAM}> [RANGE 2s] {{ ?s :p ?n }} {group} }}"
     harness.assert_engine_right(text, ELEMENTS, Static(DEFAULT, DATA), Output.CHANGELOG, batches=(1, None))
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        "GRAPH ?g { ?s ?p ?o }",
+        "GRAPH ?g { ?s :p ?n } ?s :name ?name",
+        "?s :name ?name FILTER NOT EXISTS { GRAPH ?g { ?s ?p ?o } }",
+        "GRAPH ?g { { SELECT (COUNT(*) AS ?k) { ?s ?p ?o } } }",
+        "GRAPH ?g { { SELECT ?s { ?s ?p ?o } ORDER BY DESC(?o) LIMIT 1 } ?s :p ?n }",
+    ],
+)
+def test_windows_are_named_graphs_of_c_sparql(group: str) -> None:
+    """GRAPH ?g is asked of the named windows and of static graphs, but of those with a window's name."""
+    streams = f"FROM NAMED STREAM <{STREAM}> [RANGE 2s STEP 1s] FROM NAMED STREAM <{STREAM}2> [RANGE 1s STEP 1s]"
+    elements = [replace(each, stream=URIRef(f"{STREAM}2")) if i % 3 == 2 else each for i, each in enumerate(ELEMENTS)]
+    static = Static(DEFAULT, DATA | {STREAM: _triples("a name 'hidden'")})
+    text = f"REGISTER QUERY q AS PREFIX : <{EX}> SELECT * {streams} {{ {group} }}"
+    harness.assert_engine_right(text, elements, static, None)
 
 
 @pytest.mark.parametrize(

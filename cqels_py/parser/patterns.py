@@ -42,6 +42,14 @@ class Surroundings:
     fresh: FreshVariables
 
 
+def _each_graph(name: Variable, windows: list[URIRef], inner: Pattern) -> Pattern:
+    """GRAPH ?name where windows are named graphs too: those, and static ones of other names."""
+    asked = [nodes.Join(nodes.Window((each,), inner), nodes.Values((name,), ((each,),))) for each in windows]
+    names = tuple(map(nodes.Constant, windows))
+    static = nodes.Filter(nodes.Graph(name, inner), nodes.Call("NOT-IN", (VariableRef(name), *names)))
+    return nodes.Union((*asked, static))
+
+
 class PatternReader:
     """Turns rdflib's algebra into ours. Raises QuerySyntaxError, UnsupportedQuery and Unplaced."""
 
@@ -130,12 +138,9 @@ class PatternReader:
             return nodes.Window((block.target,), inner)
         if node.term in lifted.named:
             return nodes.Window((URIRef(node.term),), self._read_inside("a window", node.p))
-        if isinstance(node.term, Variable) and lifted.named:
-            raise unsupported(
-                "GRAPH with a variable, where FROM NAMED STREAM names windows, is not supported: name the stream",
-                f"?{node.term}",
-            )
         inner = self._read_inside("GRAPH", node.p)
+        if isinstance(node.term, Variable) and lifted.named:
+            return _each_graph(Variable(node.term), lifted.named, inner)
         return nodes.Graph(Variable(node.term) if isinstance(node.term, Variable) else URIRef(node.term), inner)
 
     def _check_not_inside(self, what: str, offset: int) -> None:

@@ -131,7 +131,6 @@ UNSUPPORTED = [
         (4, 8),
         "f:timestamp is not supported",
     ),
-    ("SELECT ?g FROM NAMED STREAM :s [RANGE 9s] { GRAPH ?g { ?x :p ?v } }", (2, 8), "GRAPH with a variable"),
 ]  # fmt: skip
 
 
