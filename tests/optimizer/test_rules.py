@@ -223,7 +223,7 @@ def groups(draw: st.DrawFn, depth: int = 2) -> str:
             *(f"{{ SELECT DISTINCT ?a ?n {{ {inner} }} }}", "VALUES (?a ?n) { (:a 1) (:b UNDEF) }"),
             *(
                 f"{{ SELECT ?a ?n {{ {inner} }} ORDER BY DESC(?n) LIMIT 2 }}",
-                f"{{ SELECT (COUNT(?n) AS ?k) {{ {inner} }} }}",
+                f"{{ SELECT (COUNT(?n) AS ?c{depth}) {{ {inner} }} }}",
             ),
         ]
         parts.append(draw(st.sampled_from(choices)))
