@@ -324,16 +324,16 @@ def value_of(a, function, there, words, at, apart, apart_at, heap, cursor, joine
 
 
 @jit_inline
-def deliver(
-    tick, group, exists, fresh, place, size, aggregates, n_keys, keys, last, shown, cursor, out_tick, out_sign, out
+def _deliver(
+    tick, group, exists, fresh, aggregates, n_keys, keys, last, shown, cursor, out_tick, out_sign, out
 ):  # fmt: skip
-    """A group's row is now that of its values, `fresh[place + a * size]`, or none: what changes goes out."""
+    """A group's row is now that of its values, `fresh`, or none: what changes goes out."""
     first = group * np.uint64(aggregates)
     before = shown[group]
     changed = not before
     if exists:
         for a in range(aggregates):
-            value = fresh[place + np.uint64(a * size)]
+            value = fresh[a]
             changed = changed or (value != last[first + np.uint64(a)] and value != AS_BEFORE)
     k = np.uint64(cursor[OUT])
     if before and (changed or not exists):
@@ -350,7 +350,7 @@ def deliver(
         for c in range(n_keys):
             out[np.uint64(c), k] = keys[group * np.uint64(n_keys) + np.uint64(c)]
         for a in range(aggregates):
-            value = fresh[place + np.uint64(a * size)]
+            value = fresh[a]
             if value == AS_BEFORE:
                 value = last[first + np.uint64(a)]
             out[np.uint64(n_keys + a), k] = value
@@ -387,8 +387,8 @@ def finish_tick(
                     fresh[a] = value_of(
                         a, functions[a], there, words, at, apart, of_group, heap, cursor, joined, late, late_real
                     )  # fmt: skip
-        deliver(
-            cursor[TICK], np.uint64(group), exists, fresh, np.uint64(0), 1, aggregates, n_keys, keys, last, shown, cursor,
+        _deliver(
+            cursor[TICK], np.uint64(group), exists, fresh, aggregates, n_keys, keys, last, shown, cursor,
             out_tick, out_sign, out,
         )  # fmt: skip
         if there == 0:

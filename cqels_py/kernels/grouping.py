@@ -4,8 +4,9 @@ A lookup depends on nothing but the index, so that many are under way at once; w
 for their memory. In the same way averages are found for many changes at once: at the end of each tick the changed groups are noted
 with their sums, and when there are enough notes, or no more rows, the averages are found and the rows delivered.
 
-Notes: `noted` (3, size) the group, its tick, and whether it has mappings. `fresh`, `scales`, `divisors`, `quotients` (aggregates *
-size, by aggregate): the new value; of an average the sum, its scale and by how much it is to be divided, 0 where it is known.
+Notes: `notes` (3, size) the group, its tick, and whether it has mappings. `fresh`, `scales`, `divisors`, `quotients` (aggregates *
+size, by aggregate): the new value; of an average the sum, its scale, by how much it is to be divided, 0 where it is known, and
+what comes of it. When the averages are found `quotients` holds the values delivered before.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from cqels_py.dictionary.layout import TAG_LITERAL, TAG_OVERFLOW
 from cqels_py.kernels.aggregate import (
+    AS_BEFORE,
     AVG,
     CLEAN,
     CONCAT,
@@ -27,6 +29,7 @@ from cqels_py.kernels.aggregate import (
     MAX,
     MIN,
     NOT_THERE,
+    OUT,
     OVERFLOW,
     ROW,
     SCALE,
@@ -37,7 +40,6 @@ from cqels_py.kernels.aggregate import (
     _take_number,
     _take_odd,
     any_total,
-    deliver,
     forget,
     is_short,
     joined_room,
@@ -158,6 +160,54 @@ def _find_averages(functions, noted, size, fresh, scales, divisors, quotients, c
 
 
 @jit_flat
+def _deliver(
+    noted, notes, size, aggregates, fresh, previous, n_keys, keys, last, shown, cursor, out_tick, out_sign, out
+):  # fmt: skip
+    """The noted groups' rows are now those of their values, or none: what changes goes out, column by column."""
+    for a in range(aggregates):
+        for i in range(noted):
+            here = np.uint64(a * size + i)
+            at = np.uint64(notes[0, i] * aggregates + a)
+            before = last[at]
+            previous[here] = before
+            if notes[2, i] != 0:
+                value = fresh[here]
+                value = before if value == AS_BEFORE else value
+                fresh[here] = value
+                last[at] = value
+                notes[2, i] |= np.int64(value != before) << 1
+    width = n_keys + aggregates
+    first = np.uint64(cursor[OUT])
+    end = first
+    for i in range(noted):
+        group, state = np.uint64(notes[0, i]), notes[2, i]
+        exists, differs, before = state & 1, state >> 1, np.int64(shown[group])
+        shown[group] = exists != 0
+        # Both are written, and stay if the next one is written behind them.
+        out_tick[end] = notes[1, i]
+        out_sign[end] = -1
+        if width > 0:
+            out[0, end] = i
+        end += np.uint64(before & (differs | (1 - exists)))
+        out_tick[end] = notes[1, i]
+        out_sign[end] = 1
+        if width > 0:
+            out[0, end] = i
+        end += np.uint64(exists & (differs | (1 - before)))
+    # The first column, which holds whose rows these are, comes last.
+    for a in range(aggregates - 1, -1, -1):
+        column, here = np.uint64(n_keys + a), np.uint64(a * size)
+        for k in range(first, end):
+            i = np.uint64(out[0, k])
+            out[column, k] = previous[here + i] if out_sign[k] < 0 else fresh[here + i]
+    for c in range(n_keys - 1, -1, -1):
+        for k in range(first, end):
+            group = notes[0, np.uint64(out[0, k])]
+            out[np.uint64(c), k] = keys[np.uint64(group * n_keys + c)]
+    cursor[OUT] = np.int64(end)
+
+
+@jit_flat
 def take(
     tick, sign, groups, end, columns, values, arguments, cursor, n_keys, keys, counts, meta, functions, places, words, group_words,
     apart, heap, heap_meta, texts, spans, distinct, d_table, d_keys, d_counts, d_free, d_meta, d_scratch, odd_kind, odd_words,
@@ -223,11 +273,10 @@ def take(
                     noted += 1
                 if noted == size or row == stop:
                     _find_averages(functions, noted, size, fresh, scales, divisors, quotients, cursor, late, late_real)
-                    for i in range(noted):
-                        deliver(
-                            notes[1, i], np.uint64(notes[0, i]), notes[2, i] != 0, fresh, np.uint64(i), size, aggregates,
-                            n_keys, keys, last, shown, cursor, out_tick, out_sign, out,
-                        )  # fmt: skip
+                    _deliver(
+                        noted, notes, size, aggregates, fresh, quotients, n_keys, keys, last, shown, cursor, out_tick, out_sign,
+                        out,
+                    )  # fmt: skip
                     noted = np.int64(0)
                 if next_touched == cursor[TOUCHED]:
                     break
@@ -242,7 +291,6 @@ def take(
             prefetch(counts, ahead)
             prefetch(words, ahead * group_words)
             prefetch(words, ahead * group_words + _LINE)
-            prefetch(last, ahead * aggregates)
         step = np.int64(sign[row])
         group = np.uint64(groups[row])
         base = np.int64(group) * group_words
