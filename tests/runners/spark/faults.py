@@ -33,7 +33,9 @@ class Faulty:
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        assert context is not None
+        if context is None:
+            # Asked by the driver, where nothing happens.
+            return self.job.in_order
         evaluated = sys._getframe(1).f_locals.get("stage")
         if context.getLocalProperty("streaming.sql.batchId") == str(self.batch) and evaluated == self.stage:
             for fault in sorted(self.faults.iterdir()):
