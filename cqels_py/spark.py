@@ -26,6 +26,7 @@ from cqels_py.planner.stages import PlannedStage, received_by, reports_at_bounda
 from cqels_py.runners.local import LocalRunner, RunningQuery, Statistics
 from cqels_py.runners.spark import folder
 from cqels_py.runners.spark.exchange import Exchange
+from cqels_py.runners.spark.folder import PartLoad
 from cqels_py.runners.spark.parts import Handover, LaterState, PartState, ReadingState, Rendered
 from cqels_py.runners.spark.routing import routing_of
 from cqels_py.runners.spark.rows import check_names, columns_of
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from cqels_py.runners.spark.pipeline import Frame
     from cqels_py.runners.spark.session import Session
 
-_FORMAT = 3
+_FORMAT = 4
 """Raised when the form of the state changes: an older one is then refused."""
 
 
@@ -87,6 +88,14 @@ def statistics(state: str | Path) -> Statistics:
     `triples` counts those that the query may need, `malformed` the rows that were skipped.
     """
     return folder.statistics(Path(state).absolute())
+
+
+def loads(state: str | Path) -> list[list[PartLoad]]:
+    """How many rows each part of each stage has got, in all and in the last micro-batch, and how often its state was read back.
+
+    A part that gets many more than the others has a value that is in very many triples: more parts will not relieve it.
+    """
+    return folder.loads(Path(state).absolute())
 
 
 def stages(query: str, partitions: int, *, changelog: bool = False) -> tuple[PlannedStage, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,17 @@ from cqels_py.runners.spark.store import write_whole
 
 _NAME = "query.json"
 _MARK = "mark"
+
+
+@dataclass(frozen=True, slots=True)
+class PartLoad:
+    """What one part of a stage has got so far: `rows`, triples of the streams or changes of the stage before; `rows_of_batch`,
+    those of the last micro-batch. `rebuilt`: how often its state was read back, as the worker that got a task did not have it.
+    """
+
+    rows: int
+    rows_of_batch: int
+    rebuilt: int
 
 
 def claim(folder: Path, about: Mapping[str, str | int]) -> str:
@@ -41,11 +53,7 @@ def claim(folder: Path, about: Mapping[str, str | int]) -> str:
 
 def statistics(folder: Path) -> Statistics:
     """What the query has counted up to its last micro-batch."""
-    path = folder / _NAME
-    if not path.exists():
-        raise UsageError(f"{folder} holds no state of a query")
-    parts = str(_read(path)["partitions"]).split()
-    noted = [_noted(folder, stage, int(count)) for stage, count in enumerate(parts)]
+    noted = _all_noted(folder)
     total = Statistics()
     if not noted[0]:
         return total
@@ -56,6 +64,22 @@ def statistics(folder: Path) -> Statistics:
     total.malformed = sum(each["malformed"] for each in noted[0])
     total.results = sum(each["results"] for each in noted[-1])
     return total
+
+
+def loads(folder: Path) -> list[list[PartLoad]]:
+    """The load of each part of each stage up to the last micro-batch; nothing before the first."""
+    return [
+        [PartLoad(each["rows"], each["rows_of_batch"], each["rebuilt"]) for each in stage]
+        for stage in _all_noted(folder)
+    ]
+
+
+def _all_noted(folder: Path) -> list[list[dict[str, Any]]]:
+    path = folder / _NAME
+    if not path.exists():
+        raise UsageError(f"{folder} holds no state of a query")
+    parts = str(_read(path)["partitions"]).split()
+    return [_noted(folder, stage, int(count)) for stage, count in enumerate(parts)]
 
 
 def _noted(folder: Path, stage: int, parts: int) -> list[dict[str, Any]]:

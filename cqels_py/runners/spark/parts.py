@@ -111,6 +111,11 @@ class PartState(Protocol):
 
     results: Rendered | Handover
 
+    @property
+    def rows(self) -> int:
+        """How many triples or changes the part has got so far: its load."""
+        ...
+
     def take(self, share_data: list[bytes], *, final: bool, in_order: bool) -> None:
         """Take in a micro-batch; what follows is fetched from `results`."""
         ...
@@ -130,6 +135,10 @@ class ReadingState:
     results: Rendered | Handover
     needed: int = 0
     skipped: int = 0
+
+    @property
+    def rows(self) -> int:
+        return self.runner.statistics.triples
 
     def take(self, share_data: list[bytes], *, final: bool, in_order: bool) -> None:
         parts = [Share.unpack(data) for data in share_data]
@@ -153,11 +162,13 @@ class LaterState:
     dataflow: Dataflow
     results: Rendered | Handover
     width: int
+    rows: int = 0
     delivered: int = 0
     collect_at: int = _COLLECT_FROM
 
     def take(self, share_data: list[bytes], *, final: bool, in_order: bool) -> None:
         changes = received([Changes.unpack(data) for data in share_data], self.width, self.dictionary)
+        self.rows += len(changes.delta)
         for batch in self.dataflow.receive(changes.ticks, changes.delta):
             self.delivered += len(batch)
             self.results(batch)

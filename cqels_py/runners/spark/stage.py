@@ -113,11 +113,12 @@ def evaluate(
     found = sorted((row["task"], row["share"]) for each in rows for row in each.to_pylist() if row["part"] == part)
     share_data = [share for _, share in found]
     store = store_of(Path(job.folder), stage, part)
-    state = _state_before(store, job, batch, stage, part)
-    late = state.statistics.late
+    state, rebuilt = _state_before(store, job, batch, stage, part)
+    late, had = state.statistics.late, state.rows
     state.take(share_data, final=final, in_order=job.in_order)
     results = state.results.fetch()
-    store.note(json.dumps({"batch": batch, **asdict(state.statistics)}))
+    load = {"rows": state.rows, "rows_of_batch": state.rows - had, "rebuilt": _rebuilt(store) + rebuilt}
+    store.note(json.dumps({"batch": batch, **load, **asdict(state.statistics)}))
     name = store.save(batch, pickle.dumps((share_data, final), pickle.HIGHEST_PROTOCOL), state)
     _HOT[job.mark, stage, part] = (name, state)
     if part == 0 and not job.in_order and (dropped := state.statistics.late - late):
@@ -125,18 +126,27 @@ def evaluate(
     yield from results
 
 
-def _state_before(store: PartStore[PartState], job: Job, batch: int, stage: int, part: int) -> PartState:
-    """The state that the batch starts from. It is this worker's no longer: what fails half-way leaves nothing behind."""
+def _rebuilt(store: PartStore[PartState]) -> int:
+    """How often the state had to be read back up to now."""
+    noted = store.noted()
+    return 0 if noted is None else int(json.loads(noted)["rebuilt"])
+
+
+def _state_before(store: PartStore[PartState], job: Job, batch: int, stage: int, part: int) -> tuple[PartState, bool]:
+    """The state that the batch starts from, and whether it was read back.
+
+    It is this worker's no longer: what fails half-way leaves nothing behind.
+    """
     while len(_HOT) >= _MOST_HOT:
         del _HOT[next(iter(_HOT))]
     name, hot = _HOT.pop((job.mark, stage, part), (None, None))
     if hot is not None and name == store.newest(batch - 1):
-        return hot
+        return hot, False
     state, inputs = store.load(batch)
     for data in inputs:
         share_data, final = pickle.loads(data)
         _replay(state, share_data, final=final, in_order=job.in_order)
-    return state
+    return state, True
 
 
 def _replay(state: PartState, share_data: list[bytes], *, final: bool, in_order: bool) -> None:

@@ -14,7 +14,7 @@ from cqels_py.algebra.nodes import Output
 from cqels_py.engine import compile_query
 from cqels_py.errors import DataError, UsageError
 from cqels_py.planner.stages import stages_of
-from cqels_py.spark import prepare, statistics
+from cqels_py.spark import loads, prepare, statistics
 from tests.naive_values import canonical
 from tests.runners.spark import simulation
 from tests.runners.spark.test_simulated import EX, STATIC, drawn
@@ -205,3 +205,24 @@ def test_malformed_rows_are_skipped_and_counted_if_asked() -> None:
         simulation.Cluster(job).run(0, [table], final=True)
     with simulation.scratch() as folder, pytest.raises(UsageError, match="on_error is 'stop' or 'skip', not 'ignore'"):
         prepare(text, state=folder, partitions=4, on_error="ignore")
+
+
+def test_loads_of_the_parts_say_who_gets_how_much() -> None:
+    """All copies of triples, what a micro-batch brings, and how often a state was read back."""
+    text = f"PREFIX : <{EX}> SELECT ?v (COUNT(*) AS ?n) WHERE {{ {S} {{ ?c :v ?v }} }} GROUP BY ?v"
+    elements = [each for each in drawn(3, 40, subjects=4) if str(each.stream) == EX + "s"]
+    needed = sum(str(predicate) == EX + "v" for each in elements for _, predicate, _ in each.triples)
+    with simulation.scratch() as folder:
+        job, plan = prepare(text, state=folder, partitions=3, changelog=True)
+        assert loads(folder) == [[]]
+        cluster = simulation.Cluster(job, chance=1)
+        rows = simulation.rows_of(elements, plan.streams, [f"g{i}" for i in range(len(elements))])
+        cluster.run(0, [rows.slice(0, 9)])
+        before = loads(folder)
+        cluster.run(1, [rows.slice(9)])
+        after = loads(folder)
+    assert sum(part.rows for part in after[0]) == needed
+    assert len({part.rows for part in after[0]}) > 1
+    for one, other in zip(before[0], after[0], strict=True):
+        assert (one.rows_of_batch, other.rows_of_batch) == (one.rows, other.rows - one.rows)
+        assert (one.rebuilt, other.rebuilt) == (1, 1)
