@@ -22,6 +22,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from bench.kernels.cpp import library as cpp
 from bench.plots import draw
 from bench.report import Report, read_rates, table
 from cqels_py.suites.machine import machine, versions
@@ -49,7 +50,7 @@ def measure(name: str, path: Path, *, quick: bool, rounds: int) -> Report:
         found = read_rates(rates)
     question = (ast.get_docstring(ast.parse(path.read_text())) or name).split("\n\n")[0].replace("\n", " ")
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    return Report(name, question, date, quick, machine(), versions(), found)
+    return Report(name, question, date, quick, machine(), {**versions(), cpp.COMPILER: cpp.version()}, found)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--rounds must be at least 1")
     if find_spec("pytest_benchmark") is None:
         parser.exit(2, "pytest-benchmark is not installed: pip install -e .[bench]\n")
+    if cpp.compiler() is None:
+        print(f"C++ by hand is {cpp.version()}", file=sys.stderr)
     folder = given.output or _BENCH / "results" / ("quick" if given.quick else "")
     reports = []
     for name in given.only or known:

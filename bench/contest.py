@@ -21,6 +21,7 @@ from cqels_py.batches.delta import Delta
 _MOST_BATCHES = 1_000
 
 ENGINE, RETRACTING, BY_HAND = "engine", "engine, retracting", "numba by hand"
+IN_CPP = "C++ by hand"
 BELOW = "engine, aggregates below the join"
 PYTHON, AGAIN = "python dicts", "re-evaluation"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.table import Table
 
-from bench.contest import BY_HAND, ENGINE
+from bench.contest import BY_HAND, ENGINE, IN_CPP
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ class Report:
         """The rates at a setting, by competitor."""
         return {rate.competitor: rate for rate in self.rates if rate.setting == setting}
 
-    def ratio(self, setting: str, competitor: str) -> float | None:
-        """A competitor's median rate as a part of that of the kernel by hand."""
+    def ratio(self, setting: str, competitor: str, *, to: str = BY_HAND) -> float | None:
+        """A competitor's median rate as a part of another's, that of the kernel by hand if none is named."""
         at = self.at(setting)
-        return at[competitor].median / at[BY_HAND].median if BY_HAND in at else None
+        return at[competitor].median / at[to].median if to in at and competitor in at else None
 
     def write(self, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
@@ -67,6 +67,7 @@ class Report:
         summary = {
             setting: {
                 "engine_to_by_hand": self.ratio(setting, ENGINE),
+                "engine_to_cpp": self.ratio(setting, ENGINE, to=IN_CPP),
                 "arrivals_per_second": {
                     name: {"median": rate.median, "slowest": rate.slowest, "fastest": rate.fastest}
                     for name, rate in self.at(setting).items()
@@ -86,19 +87,19 @@ def read_rates(path: Path) -> list[Rate]:
 
 def table(reports: Iterable[Report]) -> Table:
     made = Table("competitor", title="arrivals a second, and results an arrival")
-    for heading in ("median", "slowest … fastest", "/ by hand", "results"):
+    for heading in ("median", "slowest … fastest", "/ by hand", "/ C++", "results"):
         made.add_column(heading, justify="right", no_wrap=True)
     for report in reports:
         for setting in report.settings:
             made.add_section()
             made.add_row(f"{report.name}, {setting}", style="bold")
             for name, rate in report.at(setting).items():
-                ratio = report.ratio(setting, name)
+                ratios = [report.ratio(setting, name, to=yardstick) for yardstick in (BY_HAND, IN_CPP)]
                 made.add_row(
                     f"  {name}",
                     short(rate.median),
                     f"{short(rate.slowest)} … {short(rate.fastest)}",
-                    "" if ratio is None else f"{ratio:.2g}",
+                    *("" if ratio is None else f"{ratio:.2g}" for ratio in ratios),
                     f"{rate.results_per_arrival:.3g}",
                 )
     return made

@@ -17,6 +17,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from bench.arrivals import MANY, Batch, Setting
 from bench.contest import BY_HAND, ENGINE, PYTHON, Competitor, Contest, Entry, Meeting, Timing
 from bench.kernels.by_hand.ring import RingByHand
+from bench.kernels.cpp.yardsticks import in_cpp
 from cqels_py.batches.delta import Delta
 from cqels_py.event_time.clock import Ticks
 from cqels_py.operators.r2r.join import MultiwayJoin
@@ -81,7 +82,12 @@ def pair(window: int, keys: int, batch: int = 10_000) -> list[Setting]:
 
 CONTEST = Contest(
     "ring_index",
-    [Entry(ENGINE, RingIndex), Entry(BY_HAND, RingByHand), Entry(PYTHON, Python, largest=1_000_000)],
+    [
+        Entry(ENGINE, RingIndex),
+        Entry(BY_HAND, RingByHand),
+        *in_cpp("ring"),
+        Entry(PYTHON, Python, largest=1_000_000),
+    ],
     [
         setting
         for window in (10_000, 100_000, 1_000_000, 10_000_000)

@@ -17,6 +17,7 @@ from bench.arrivals import Batch, Int64, Setting
 from bench.contest import AGAIN, BY_HAND, ENGINE, PYTHON, Competitor, Contest, Entry, Meeting, Timing
 from bench.engine import Engine, WindowedInputs
 from bench.kernels.by_hand.average import AverageByHand, rounded
+from bench.kernels.cpp.yardsticks import in_cpp
 from bench.reevaluation import Reevaluation
 from cqels_py.dataflow.term_values import DictionaryValues
 from cqels_py.dictionary.dictionary import Dictionary
@@ -92,6 +93,7 @@ CONTEST = Contest(
     [
         Entry(ENGINE, AveragingEngine),
         Entry(BY_HAND, AverageByHand),
+        *in_cpp("average"),
         Entry(PYTHON, Python),
         Entry(AGAIN, lambda setting: Again(setting.window, 1)),
     ],

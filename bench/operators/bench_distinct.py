@@ -16,6 +16,7 @@ from bench.arrivals import Batch, Int64, Setting
 from bench.contest import AGAIN, BY_HAND, ENGINE, PYTHON, Contest, Entry, Meeting, Timing
 from bench.engine import Engine
 from bench.kernels.by_hand.distinct import DistinctByHand
+from bench.kernels.cpp.yardsticks import in_cpp
 from bench.operators import join_of_two
 from bench.reevaluation import Reevaluation, joined
 from cqels_py.operators.r2r.distinct import DistinctRows
@@ -65,6 +66,7 @@ CONTEST = Contest(
     [
         Entry(ENGINE, engine),
         Entry(BY_HAND, DistinctByHand),
+        *in_cpp("distinct"),
         Entry(PYTHON, Python),
         Entry(AGAIN, lambda setting: Again(setting.inputs * setting.window, 2, timed=True)),
     ],

@@ -18,6 +18,7 @@ from bench.arrivals import Batch, Int64, Setting
 from bench.contest import AGAIN, BELOW, BY_HAND, ENGINE, PYTHON, Contest, Entry, Meeting, Timing
 from bench.engine import Engine
 from bench.kernels.by_hand.minimum import MinimumByHand
+from bench.kernels.cpp.yardsticks import in_cpp
 from bench.operators import join_of_two
 from bench.reevaluation import Reevaluation, joined
 from cqels_py.dataflow.term_values import DictionaryValues
@@ -86,6 +87,7 @@ CONTEST = Contest(
         Entry(ENGINE, engine),
         Entry(BELOW, below),
         Entry(BY_HAND, MinimumByHand),
+        *in_cpp("minimum"),
         Entry(PYTHON, Python),
         Entry(AGAIN, lambda setting: Again(setting.inputs * setting.window, 2, timed=True)),
     ],

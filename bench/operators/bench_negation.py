@@ -16,6 +16,7 @@ from bench.arrivals import MANY, Batch, Int64, Setting
 from bench.contest import AGAIN, BY_HAND, ENGINE, PYTHON, Competitor, Contest, Entry, Meeting, Timing
 from bench.engine import Engine, WindowedInputs
 from bench.kernels.by_hand.negation import NegationByHand
+from bench.kernels.cpp.yardsticks import in_cpp
 from bench.reevaluation import Reevaluation
 from cqels_py.operators.r2r.negation import Negation
 
@@ -70,6 +71,7 @@ CONTEST = Contest(
     [
         Entry(ENGINE, engine),
         Entry(BY_HAND, NegationByHand),
+        *in_cpp("negation"),
         Entry(PYTHON, Python),
         Entry(AGAIN, lambda setting: Again(setting.window, 2)),
     ],

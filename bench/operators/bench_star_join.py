@@ -16,6 +16,7 @@ from bench.arrivals import MANY, Batch, Int64, Setting
 from bench.contest import AGAIN, BY_HAND, ENGINE, PYTHON, RETRACTING, Competitor, Contest, Entry, Meeting, Timing
 from bench.engine import Engine, WindowedInputs
 from bench.kernels.by_hand.star import StarByHand
+from bench.kernels.cpp.yardsticks import in_cpp
 from bench.reevaluation import Reevaluation, joined
 from cqels_py.operators.r2r.join import MultiwayJoin
 
@@ -78,6 +79,7 @@ CONTEST = Contest(
         Entry(ENGINE, engine),
         Entry(RETRACTING, retracting),
         Entry(BY_HAND, StarByHand),
+        *in_cpp("star"),
         Entry(PYTHON, Python),
         Entry(AGAIN, lambda setting: Again(setting.window, 3), largest=100_000),
     ],

@@ -1,0 +1,112 @@
+"""The yardsticks in C++ as competitors: the work of `by_hand`, on state of their own; numpy's arrays go in and out."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from bench.arrivals import Batch, Setting
+from bench.contest import IN_CPP, Competitor, Entry, Rows
+from bench.kernels.by_hand.average import rounded
+from bench.kernels.cpp.library import compiler, library
+
+_FIRST_ROOM = 8192
+
+
+class _Setting(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int64) for name in ("window", "inputs", "keys", "groups", "values", "most")]
+
+
+class _Batch(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("port", "key", "value")),
+        *((name, ctypes.c_int64) for name in ("rows", "before")),
+    ]
+
+
+class _Results(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("tick", "cells")),
+        *((name, ctypes.c_int64) for name in ("room", "made")),
+    ]
+
+
+class InCpp(Competitor):
+    """Calls the library of NAME.cpp until it has taken in a batch, and hands out its buffer whenever that is full."""
+
+    def __init__(self, name: str, setting: Setting, width: int, dtype: type[np.generic] = np.int64) -> None:
+        self.library = library(name)
+        self.library.create.restype = ctypes.c_void_p
+        self.library.destroy.argtypes = [ctypes.c_void_p]
+        self.library.take.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p]
+        self.library.take.restype = ctypes.c_int64
+        values = setting.values
+        given = _Setting(setting.window, setting.inputs, setting.keys, values[0], values[-1], setting.most_per_key)
+        self.state = self.library.create(ctypes.byref(given))
+        if self.state is None:
+            raise MemoryError(f"{name}.cpp could not make its state")
+        self._width, self._dtype = width, dtype
+        self._before = 0
+        self._make_room(_FIRST_ROOM)
+
+    def __del__(self) -> None:
+        if getattr(self, "state", None) is not None:
+            self.library.destroy(self.state)
+
+    def _make_room(self, room: int) -> None:
+        self._tick = np.empty(room, np.int32)
+        self._out = np.empty((self._width, room), self._dtype)
+        self._results = _Results(self._tick.ctypes.data, self._out.ctypes.data, room, 0)
+
+    def take(self, batch: Batch) -> Iterator[Rows]:
+        key, value = batch.columns
+        given = _Batch(batch.port.ctypes.data, key.ctypes.data, value.ctypes.data, len(batch), self._before)
+        row = 0
+        while row < len(batch):
+            self._results.made = 0
+            reached = self.library.take(self.state, ctypes.byref(given), row, ctypes.byref(self._results))
+            if reached < 0:
+                raise RuntimeError("C++ has met more mappings of one key than it has room for")
+            made = int(self._results.made)
+            if made:
+                yield Rows(self._tick[:made], self._out[:, :made])
+            elif reached == row:
+                self._make_room(2 * len(self._tick))
+            row = reached
+        self._before += len(batch)
+
+
+class RingInCpp(InCpp):
+    """Its results are slots of the window."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__("ring", setting, 1, np.int32)
+        self.library.value_of.argtypes = [ctypes.c_void_p, ctypes.c_int64]
+        self.library.value_of.restype = ctypes.c_int64
+
+    def plain(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (self.library.value_of(self.state, row[0]),)
+
+
+class AverageInCpp(InCpp):
+    """Averages are the bits of doubles."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__("average", setting, 2)
+
+    def plain(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return row[0], rounded(float(np.int64(row[1]).view(np.float64)))
+
+
+def in_cpp(name: str) -> list[Entry]:
+    """The entry of NAME.cpp; none where it cannot be built."""
+    if compiler() is None:
+        return []
+    widths = {"star": 4, "negation": 2, "minimum": 2, "distinct": 2}
+    special = {"ring": RingInCpp, "average": AverageInCpp}
+    if name in special:
+        return [Entry(IN_CPP, special[name])]
+    return [Entry(IN_CPP, lambda setting: InCpp(name, setting, widths[name]))]
