@@ -1,0 +1,1 @@
+"""Whole queries through the public interface."""

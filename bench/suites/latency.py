@@ -1,0 +1,197 @@
+"""How long does one element take, from the call that pushes it until its results are with the subscriber?
+
+    python -m bench.suites.latency [--quick] [--rounds N] [--output FOLDER]
+
+from the repository's root. Elements come one by one, through `Engine.push` and, each as a table of its own, through
+`Engine.push_batch`, with full windows: each makes an older one leave. Printed are the CPU time a push (which other processes do
+not disturb) and percentiles of the wall-clock time, each the median of the rounds, with the lowest and the highest of p50
+beside it; bench/results/latency.json has them round by round. `--quick` sees that everything runs; its figures mean nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+import cqels_py as cqels
+from cqels_py.suites.machine import machine, versions
+
+_FOLDER = Path(__file__).parents[1] / "results"
+_STREAM = "http://ex.org/{}"
+_APART = 10_000
+"""Microseconds of event time between elements."""
+_KEYS = 200
+
+_WINDOWS = """STREAM :a [RANGE 10s] { ?k :a ?x }
+        STREAM :b [RANGE 10s] { ?k :b ?y }
+        STREAM :c [RANGE 10s] { ?k :c ?z }"""
+_QUERIES = {
+    "pattern with a filter": "SELECT ?k ?x WHERE { STREAM :a [RANGE 10s] { ?k :a ?x } FILTER(?x > 50) }",
+    "join of 3 windows, AVG": f"SELECT ?k (AVG(?x) AS ?mean) WHERE {{ {_WINDOWS} }} GROUP BY ?k",
+    "join of 3 windows, AVG of its results": f"SELECT ?z (AVG(?x + ?y) AS ?mean) WHERE {{ {_WINDOWS} }} GROUP BY ?z",
+}
+"""AVG of what one window holds is kept below the join; that of what several hold needs the join's results."""
+
+Element = tuple[str, list[tuple[str, str, str]], int]
+Push = Callable[[], None]
+
+
+@dataclass(slots=True)
+class Case:
+    """One query, one way in, one way out: figures of each round, in microseconds a push."""
+
+    query: str
+    way: str
+    subscriber: str
+    pushes: int
+    cpu: list[float] = field(default_factory=list)
+    p50: list[float] = field(default_factory=list)
+    p99: list[float] = field(default_factory=list)
+    p999: list[float] = field(default_factory=list)
+
+    @property
+    def rate(self) -> float:
+        """Pushes a second of CPU time."""
+        return 1e6 / median(self.cpu)
+
+
+class Runner:
+    """A query with full windows, and elements without end."""
+
+    def __init__(self, case: Case, warm: int) -> None:
+        self._engine = cqels.Engine()
+        query = self._engine.register(f"PREFIX : <http://ex.org/>\n{_QUERIES[case.query]}")
+        self.results = 0
+        if case.subscriber == "decoded":
+            query.subscribe(lambda result: self._count(1))
+        else:
+            query.subscribe_batches(lambda batch: self._count(len(batch)))
+        self._elements = elements(len(query.streams))
+        self._way = case.way
+        for push in self.pushes(warm):
+            push()
+
+    def _count(self, results: int) -> None:
+        self.results += results
+
+    def pushes(self, count: int) -> list[Push]:
+        """Calls that push the next elements, all they need made beforehand."""
+        made = (next(self._elements) for _ in range(count))
+        return [self._push(*element) if self._way == "push" else self._push_batch(*element) for element in made]
+
+    def _push(self, stream: str, triples: list[tuple[str, str, str]], at: int) -> Push:
+        engine = self._engine
+        return lambda: engine.push(stream, triples, time=at)
+
+    def _push_batch(self, stream: str, triples: list[tuple[str, str, str]], at: int) -> Push:
+        engine = self._engine
+        subject, predicate, object_ = map(list, zip(*triples, strict=True))
+        table = pa.table({"time": [at], "subject": subject, "predicate": predicate, "object": object_})
+        return lambda: engine.push_batch(stream, table)
+
+
+def elements(streams: int) -> Iterator[Element]:
+    """One triple each, the streams in turn."""
+    drawn = random.Random(1)
+    names, at = "abc"[:streams], 0
+    while True:
+        for name in names:
+            at += _APART
+            value = f'"{drawn.randrange(100)}"^^<http://www.w3.org/2001/XMLSchema#integer>'
+            yield (
+                _STREAM.format(name),
+                [(f"<http://ex.org/s{drawn.randrange(_KEYS)}>", f"<http://ex.org/{name}>", value)],
+                at,
+            )
+
+
+def measure(case: Case, *, rounds: int, warm: int) -> None:
+    """Fill in the case's figures."""
+    runner = Runner(case, warm)
+    for _ in range(rounds):
+        pushes, taken, now = runner.pushes(case.pushes), [0] * case.pushes, time.perf_counter_ns
+        began = time.process_time_ns()
+        for i, push in enumerate(pushes):
+            start = now()
+            push()
+            taken[i] = now() - start
+        case.cpu.append((time.process_time_ns() - began) / case.pushes / 1000)
+        taken.sort()
+        for figures, part in ((case.p50, 0.5), (case.p99, 0.99), (case.p999, 0.999)):
+            figures.append(taken[int(case.pushes * part)] / 1000)
+    assert runner.results, "nothing came out"
+
+
+def cases(pushes: int) -> list[Case]:
+    """Every query by both ways in, and with results as ids or decoded."""
+    found = [Case(query, "push", out, pushes) for query in _QUERIES for out in ("ids", "decoded")]
+    return found + [Case(query, "push_batch", "ids", pushes) for query in _QUERIES]
+
+
+def table(measured: Sequence[Case]) -> Table:
+    made = Table("query", title="microseconds a push")
+    for heading in ("CPU", "p50", "lowest … highest", "p99", "p99.9", "pushes/s"):
+        made.add_column(heading, justify="right", no_wrap=True)
+    for query in _QUERIES:
+        made.add_section()
+        made.add_row(query, style="bold")
+        for case in (each for each in measured if each.query == query):
+            cpu, p50, p99, p999 = (f"{median(each):.1f}" for each in (case.cpu, case.p50, case.p99, case.p999))
+            spread = f"{min(case.p50):.1f} … {max(case.p50):.1f}"
+            made.add_row(f"  {case.way}, {case.subscriber}", cpu, p50, spread, p99, p999, f"{case.rate:,.0f}")
+    return made
+
+
+def write(measured: Sequence[Case], folder: Path, *, quick: bool) -> Path:
+    """The cases, and where and when they were measured, as JSON."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "latency.json"
+    found = {
+        "question": __doc__.split("\n\n")[0],
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "quick": quick,
+        "machine": machine(),
+        "versions": versions(),
+        "cases": [asdict(case) | {"pushes_per_second": case.rate} for case in measured],
+    }
+    path.write_text(json.dumps(found, indent=1) + "\n")
+    return path
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    summary, usage = __doc__.split("\n\n", 1)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.suites.latency",
+        description=summary,
+        epilog=usage,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    parser.add_argument("--quick", action="store_true", help="few pushes: does everything run?")
+    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="rounds of 5,000 pushes (default 5)")
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="default: bench/results")
+    given = parser.parse_args(arguments)
+    if given.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    measured = cases(20 if given.quick else 5_000)
+    for case in measured:
+        measure(case, rounds=1 if given.quick else given.rounds, warm=60 if given.quick else 5_000)
+    Console().print(table(measured))
+    folder = given.output or _FOLDER / ("quick" if given.quick else "")
+    print(f"written to {write(measured, folder, quick=given.quick)}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
