@@ -1,7 +1,8 @@
 """Duplicates dropped below a join: where its results are made distinct, copies of an input's mapping only multiply them.
 
-Copies come from scans whose subject nobody asks for: many people like one photo, while a thing has as a rule one value of a
-property. Such a scan's mappings are made distinct before the join meets them.
+Copies come from what nobody asks for: many people like one photo, and a user is tracked many times in one place. So a scan whose
+subject is not asked for is made distinct before the join meets its mappings; and scans of one window that such a variable links
+are joined for themselves, and made distinct without it.
 """
 
 from __future__ import annotations
@@ -9,20 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cqels_py.plan.nodes import DistinctRowsOf, ExtendRows, FilterRows, JoinAll, Node, ProjectRows, Scan, is_variable
-from cqels_py.planner.rows import expires_in_order
+from cqels_py.planner.rows import expires_in_order, without_ids
+
+_REASON = "copies would multiply the join's results"
 
 
 def distinct(node: Node) -> DistinctRowsOf:
     """DISTINCT over a node."""
-    return DistinctRowsOf(_met_once(node) if _joins(node) else node)
-
-
-def _joins(node: Node) -> bool:
-    match node:
-        case ProjectRows(inner) | FilterRows(inner) | ExtendRows(inner):
-            return _joins(inner)
-        case _:
-            return isinstance(node, JoinAll)
+    return DistinctRowsOf(_met_once(node))
 
 
 def _met_once(node: Node) -> Node:
@@ -30,10 +25,48 @@ def _met_once(node: Node) -> Node:
     match node:
         case ProjectRows(inner) | FilterRows(inner) | ExtendRows(inner):
             return replace(node, input=_met_once(inner))
-        case JoinAll(inputs):
-            inputs = tuple(_met_once(each) for each in inputs)
+        case JoinAll(inputs, asked, loose=loose) if not loose:
+            inputs = tuple(_without_copies(each) for each in _linked_joined(inputs, asked))
             return replace(node, inputs=inputs, in_order=tuple(map(expires_in_order, inputs)))
-        case Scan(_, (subject, _, _), variables) if variables and is_variable(subject) and subject[1:] not in variables:
-            return DistinctRowsOf(replace(node, keep_ids=True), "copies would multiply the join's results")
         case _:
             return node
+
+
+def _without_copies(node: Node) -> Node:
+    match node:
+        case Scan(_, (subject, _, _), variables) if variables and is_variable(subject) and subject[1:] not in variables:
+            return DistinctRowsOf(replace(node, keep_ids=True), _REASON)
+        case _:
+            return _met_once(node)
+
+
+def _linked_joined(inputs: tuple[Node, ...], asked: tuple[str, ...]) -> tuple[Node, ...]:
+    """The inputs, with those that unasked subjects link joined for themselves."""
+    groups: list[list[Node]] = [[node] for node in inputs]
+    for variable in dict.fromkeys(v for node in inputs for v in node.variables):
+        having = [node for node in inputs if variable in node.variables]
+        if variable not in asked and _describe_in_one_window(having, variable):
+            linked = [group for group in groups if any(node in having for node in group)]
+            groups = [group for group in groups if group not in linked]
+            groups.append([node for group in linked for node in group])
+    if len(groups) == 1:
+        return inputs
+    return tuple(group[0] if len(group) == 1 else _joined(group, inputs, asked) for group in groups)
+
+
+def _describe_in_one_window(nodes: list[Node], variable: str) -> bool:
+    """Are these several scans of one window, with a variable that is a subject in one of them?"""
+    scans = [node for node in nodes if isinstance(node, Scan)]
+    return (
+        1 < len(scans) == len(nodes)
+        and len({scan.window for scan in scans}) == 1
+        and any(scan.pattern[0] == f"?{variable}" for scan in scans)
+    )
+
+
+def _joined(group: list[Node], inputs: tuple[Node, ...], asked: tuple[str, ...]) -> Node:
+    outside = {*asked, *(v for node in inputs if node not in group for v in node.variables)}
+    columns = tuple(v for v in dict.fromkeys(v for node in group for v in node.variables) if v in outside)
+    mine = tuple(without_ids(node) for node in group)
+    joined = JoinAll(mine, columns, tuple(map(expires_in_order, mine)))
+    return DistinctRowsOf(joined, _REASON) if columns else joined
