@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +18,7 @@ from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.layout import TAG_BLANK, TAG_IRI, TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.dictionary.rdf import from_rdflib
 from cqels_py.errors import DataError, UsageError
+from cqels_py.kernels.positions import misplaced
 
 Term: TypeAlias = Any
 """An rdflib term, or a text in N-Triples syntax."""
@@ -23,6 +26,7 @@ Triple: TypeAlias = tuple[Term, Term, Term]
 
 _POSITIONS = ("subject", "predicate", "object")
 _EXPECTED = {"subject": "an IRI or a blank node", "predicate": "an IRI"}
+_NO_TRIPLE = "a triple is (subject, predicate, object), and triples are a list of such: not {!r}"
 
 
 def triple_texts(triples: Iterable[Any]) -> list[bytes]:
@@ -31,11 +35,11 @@ def triple_texts(triples: Iterable[Any]) -> list[bytes]:
         raise UsageError(f"triples are a list of (subject, predicate, object), or an rdflib Graph, not {triples!r}")
     texts: list[bytes] = []
     for triple in triples:
-        if isinstance(triple, str | bytes) or not isinstance(triple, Sequence) or len(triple) != 3:
-            raise UsageError(
-                f"a triple is (subject, predicate, object), and triples are a list of such: not {triple!r}"
-            )
-        texts.extend(_utf8(_text(term)) for term in triple)
+        if type(triple) is not tuple and (isinstance(triple, str | bytes) or not isinstance(triple, Sequence)):
+            raise UsageError(_NO_TRIPLE.format(triple))
+        if len(triple) != 3:
+            raise UsageError(_NO_TRIPLE.format(triple))
+        texts += [_utf8(term if type(term) is str else _text(term)) for term in triple]
     return texts
 
 
@@ -57,25 +61,32 @@ def _utf8(text: str) -> bytes:
 
 
 def triple_ids(texts: Sequence[bytes], scopes: Ids, dictionary: Dictionary) -> tuple[Ids, dict[int, DataError]]:
-    """Ids (3, n) of n triples, blank nodes belonging to scopes (n); what is wrong with some of them, by number."""
-    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+    """Ids (3, n) of n triples, the blank nodes of each term belonging to scopes (3 n); what is wrong, by triple."""
+    offsets = np.array([*accumulate(map(len, texts), initial=0)], np.int64)
     data = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
     wrong: dict[int, DataError] = {}
-    ids = dictionary.encode_bytes(data, offsets, np.repeat(scopes, 3), wrong).reshape(-1, 3)
-    errors = {at // 3: error for at, error in reversed(wrong.items())}
+    ids = dictionary.encode_bytes(data, offsets, scopes, wrong)
+    errors: dict[int, DataError] = {}
+    if wrong or misplaced(ids):
+        errors = {at // 3: error for at, error in reversed(wrong.items())}
+        _find_misplaced(texts, ids.reshape(-1, 3), errors)
+    return np.ascontiguousarray(ids.reshape(-1, 3).T), errors
+
+
+def _find_misplaced(texts: Sequence[bytes], ids: Ids, errors: dict[int, DataError]) -> None:
+    """Enter what cannot stand where it stands, unless something else is wrong with the triple."""
     tag = (ids >> TAG_SHIFT) & 15
     allowed = (tag == TAG_IRI) | (tag == TAG_OVERFLOW) | ((tag == TAG_BLANK) & (np.arange(3) == 0))
     for row, column in np.argwhere(~allowed[:, :2]).tolist():
         name = _POSITIONS[column]
         shown = texts[3 * row + column].decode()
         errors.setdefault(row, DataError(f"the {name} of a triple is {_EXPECTED[name]}, not {shown}"))
-    return np.ascontiguousarray(ids.T), errors
 
 
 def static_triples(triples: Iterable[Triple], dictionary: Dictionary, scope: int) -> Ids:
     """Columns (3, n) of ids. DataError names the first term that is none."""
     texts = triple_texts(triples)
-    ids, errors = triple_ids(texts, np.full(len(texts) // 3, scope), dictionary)
+    ids, errors = triple_ids(texts, np.full(len(texts), scope), dictionary)
     if errors:
         raise errors[min(errors)]
     return ids
@@ -96,22 +107,27 @@ def elements_of_pushed(
     pushed: Sequence[PushedElement], dictionary: Dictionary, first_scope: int
 ) -> tuple[ElementBatch, list[DataError]]:
     """The elements that are right, and what is wrong with the others; each has its own scope, from `first_scope` on."""
-    sizes = np.array([len(each.texts) // 3 for each in pushed], np.int64)
-    first = np.concatenate([[0], np.cumsum(sizes)])
-    scopes = np.repeat(first_scope + np.arange(len(pushed)), sizes)
-    ids, errors = triple_ids([text for each in pushed for text in each.texts], scopes, dictionary)
-    wrong = {int(np.searchsorted(first, row, side="right")) - 1: errors[row] for row in sorted(errors, reverse=True)}
-    time = np.zeros(len(pushed), np.int64)
+    sizes = [len(each.texts) for each in pushed]
+    bounds = [size // 3 for size in accumulate(sizes, initial=0)]
+    texts = [text for each in pushed for text in each.texts]
+    if len(pushed) == 1:
+        scopes = np.full(sizes[0], first_scope, np.int64)
+    else:
+        scopes = np.repeat(np.arange(first_scope, first_scope + len(pushed)), sizes)
+    ids, errors = triple_ids(texts, scopes, dictionary)
+    wrong = {bisect_right(bounds, row) - 1: errors[row] for row in sorted(errors, reverse=True)}
+    time: list[int] = []
     for e, each in enumerate(pushed):
-        found = _time(each, ids[:, first[e] : first[e + 1]], dictionary) if each.time is None else each.time
+        found = _time(each, ids[:, bounds[e] : bounds[e + 1]], dictionary) if each.time is None else each.time
         if isinstance(found, DataError):
             wrong.setdefault(e, found)
-        else:
-            time[e] = found
+            found = 0
+        time.append(found)
     stream = np.array([each.stream for each in pushed], np.int32)
-    batch = ElementBatch(time, stream, first, *ids)
-    if wrong:
-        batch = take_elements(batch, np.setdiff1d(np.arange(len(pushed)), list(wrong)))
+    batch = ElementBatch(np.array(time, np.int64), stream, np.array(bounds, np.int64), *ids)
+    if not wrong:
+        return batch, []
+    batch = take_elements(batch, np.setdiff1d(np.arange(len(pushed)), list(wrong)))
     reports = [DataError(f"an element pushed to <{pushed[e].iri}>: {wrong[e].message}") for e in sorted(wrong)]
     return batch, reports
 

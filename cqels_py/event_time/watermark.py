@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 _BEFORE_ALL = np.iinfo(np.int64).min // 2
+_IN_TIME, _LATE = np.ones(1, np.bool_), np.zeros(1, np.bool_)
 
 
 class Watermark:
@@ -28,6 +29,12 @@ class Watermark:
         """Which of the arriving elements (n times) are not late; moves the watermark."""
         if len(time) == 0:
             return np.empty(0, np.bool_)
+        if len(time) == 1:
+            # As elements come on a live stream.
+            instant = time.item(0)
+            late = instant < self._greatest - self._lateness
+            self._greatest = max(self._greatest, instant)
+            return _LATE if late else _IN_TIME
         greatest = np.maximum.accumulate(np.concatenate([[self._greatest], time]))
         self._greatest = int(greatest[-1])
         admitted: npt.NDArray[np.bool_] = time >= greatest[:-1] - self._lateness

@@ -35,23 +35,33 @@ class Statistics:
     event_time: int | None = None
 
 
+View = tuple[ElementBatch, npt.NDArray[np.int64] | None]
+"""Elements, and their positions among others; None where it is all of them."""
+_NONE = np.empty(0, np.int64)
+
+
 class Views:
     """Elements as the queries of some streams see them, made once for all that read the same ones."""
 
     def __init__(self, elements: ElementBatch) -> None:
         self.elements = elements
-        self._made: dict[tuple[int, ...], tuple[ElementBatch, npt.NDArray[np.int64] | None]] = {}
+        self._made: dict[tuple[int, ...], View] = {}
 
-    def of(self, streams: tuple[int, ...]) -> tuple[ElementBatch, npt.NDArray[np.int64] | None]:
-        """The elements of these streams, which get the numbers 0, 1, …; and their positions, None where it is all of them."""
+    def of(self, streams: tuple[int, ...]) -> View:
+        """The elements of these streams, which get the numbers 0, 1, …"""
         if streams not in self._made:
             self._made[streams] = self._make(streams)
         return self._made[streams]
 
-    def _make(self, streams: tuple[int, ...]) -> tuple[ElementBatch, npt.NDArray[np.int64] | None]:
+    def _make(self, streams: tuple[int, ...]) -> View:
         batch = self.elements
         if not len(batch):
             return batch, None
+        if len(batch) == 1:
+            number = batch.stream.item(0)
+            if number not in streams:
+                return NOTHING, _NONE
+            return with_streams(batch, np.array([streams.index(number)], np.int32)), None
         local = np.full(max(*streams, int(batch.stream.max())) + 1, -1, np.int32)
         local[list(streams)] = np.arange(len(streams), dtype=np.int32)
         stream = local[batch.stream]
@@ -121,7 +131,7 @@ class LocalRunner:
         admitted = self._watermark.admit(batch.time)
         self.statistics.elements += len(batch)
         self.statistics.triples += batch.triples
-        if not admitted.all():
+        if not admitted.item(0) if len(admitted) == 1 else not admitted.all():
             self.statistics.late += int(np.count_nonzero(~admitted))
             batch = take_elements(batch, np.flatnonzero(admitted))
         self._process(self._complete(batch))
@@ -159,10 +169,13 @@ class LocalRunner:
         if not waiting:
             return None
         together = concatenate_elements(waiting)
-        if np.any(np.diff(together.time) < 0):
+        if len(together) > 1 and np.any(np.diff(together.time) < 0):
             together = take_elements(together, np.argsort(together.time, kind="stable"))
+        if together.time.item(-1) <= self._watermark.time:
+            self._early = None
+            return together
         cut = int(np.searchsorted(together.time, self._watermark.time, side="right"))
-        self._early = slice_elements(together, cut, len(together)) if cut < len(together) else None
+        self._early = slice_elements(together, cut, len(together))
         return slice_elements(together, 0, cut)
 
     def _process(self, batch: ElementBatch | None) -> None:
