@@ -12,7 +12,8 @@ from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.dataflow import Dataflow
 from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.engine import compile_query, load_static_data
+from cqels_py.engine import compile_query
+from cqels_py.static_sources import load_static_data
 
 PREFIX = "PREFIX : <http://ex.org/>\n"
 
@@ -26,7 +27,7 @@ class RunningQuery(Competitor):
     def __init__(self, text: str, setting: Setting) -> None:
         dictionary = Dictionary()
         plan = compile_query(PREFIX + text.replace("{window}", str(setting.window)), changelog=True)
-        self._dataflow = Dataflow(plan, dictionary, load_static_data(plan, (), {}, dictionary))
+        self.dataflow = Dataflow(plan, dictionary, load_static_data(plan, (), {}, dictionary))
         self._predicates = dictionary.encode([f"<http://ex.org/p{i}>" for i in range(max(setting.inputs, 1))])
         dictionary.pin(self._predicates)
         self._now = 0
@@ -36,7 +37,7 @@ class RunningQuery(Competitor):
         time = np.arange(self._now + 1, self._now + n + 1)
         key, value = batch.columns
         elements = ElementBatch(time, np.zeros(n, np.int32), np.arange(n + 1), key, self._predicates[batch.port], value)
-        for result in self._dataflow.step(elements):
+        for result in self.dataflow.step(elements):
             tick = (result.time - self._now - 1).astype(np.int32)
             yield Delta(tick, result.sign, np.stack(result.columns) if result.columns else np.empty((0, n), np.int64))
         self._now += n

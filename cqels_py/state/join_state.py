@@ -20,6 +20,8 @@ Int32 = npt.NDArray[np.int32]
 _FIRST_CAPACITY = 64
 _FIRST_TABLE = 64
 _FIRST_RINGS = 1024
+_RINGS_PART = 4
+"""The memory of rings grows by one part in so many: it is the largest array of a join whose keys have many mappings each."""
 _SMALLEST_PART = 16
 """How many times as large as one table all of a join's are at most, once they have grown."""
 _MOST_KEYS = 3
@@ -219,7 +221,11 @@ class JoinState:
         old_ports = self.ports.copy()
         widths = old_ports[:, kernel.WIDTH]
         cells = np.zeros(int(sum(w * c for w, c in zip(widths, capacities, strict=True))), np.int64)
-        free = np.zeros((self.n, max(capacities)), np.int32)
+        # Ports that expire in order never look for a free slot.
+        most_free = max(
+            (c for c, port in zip(capacities, self.layout.ports, strict=True) if not port.in_order), default=0
+        )
+        free = np.zeros((self.n, most_free), np.int32)
         base = 0
         for p, capacity in enumerate(capacities):
             old_capacity, width = self.capacity(p), int(widths[p])
@@ -276,7 +282,7 @@ class JoinState:
         if status == kernel.TABLE_FULL:
             self._grow_tables()
         elif status == kernel.RINGS_FULL:
-            self.rings = np.concatenate([self.rings, np.zeros_like(self.rings)])
+            self.rings = np.concatenate([self.rings, np.zeros(len(self.rings) // _RINGS_PART, np.int32)])
         else:
             raise AssertionError(f"a retracted mapping was never inserted (status {status})")
 

@@ -18,6 +18,7 @@ class LeafBuffer:
     def __init__(self, width: int, capacity: int = 256) -> None:
         self.points: Int64 = np.zeros(capacity, np.int64)
         self.columns: Int64 = np.zeros((width, capacity), np.int64)
+        self._smallest = capacity
         self.start = 0
         self.end = 0
 
@@ -36,10 +37,8 @@ class LeafBuffer:
 
     def _make_room(self, count: int) -> int:
         kept = len(self)
-        capacity = len(self.points)
-        # Moving must cost no more than a constant for each mapping that arrived since the last move.
-        while 2 * (kept + count) > capacity:
-            capacity *= 2
+        # Moving must cost no more than a constant for each mapping that arrived since the last move: a third is left free.
+        capacity = max(self._smallest, (kept + count) * 3 // 2)
         points = np.zeros(capacity, np.int64)
         columns = np.zeros((len(self.columns), capacity), np.int64)
         points[:kept] = self.points[self.start : self.end]

@@ -50,6 +50,20 @@ def test_memory_follows_what_is_kept() -> None:
     assert len(buffer.points) <= 64
 
 
+def test_a_third_is_free_at_most_and_a_burst_is_forgotten() -> None:
+    buffer = LeafBuffer(2, capacity=16)
+    buffer.append(np.arange(10_000), np.zeros((2, 10_000), np.int64))
+    assert len(buffer.points) == 15_000
+    buffer.start = buffer.end - 10
+    buffer.append(np.arange(10_000, 15_010), np.zeros((2, 5_010), np.int64))
+    assert len(buffer.points) == 7_530
+    buffer.start = buffer.end - 20
+    buffer.append(np.arange(15_010, 18_000), np.zeros((2, 2_990), np.int64))
+    assert len(buffer) == 3_010
+    assert len(buffer.points) == 4_515
+    assert buffer.points[buffer.start] == 14_990
+
+
 def test_rows_are_moved_a_constant_number_of_times() -> None:
     """Moving is paid for by what has come since: 10,000 single rows into a buffer of 1,000 move fewer than 4 times as many."""
     buffer = LeafBuffer(0, capacity=16)

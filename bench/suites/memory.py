@@ -1,0 +1,208 @@
+"""How many bytes does the engine keep for each leaf mapping, and for each result of a join?
+
+    python -m bench.suites.memory [--quick]
+
+Windows of 1,000,000 mappings each; joins of 2 to 8 patterns (the paper's Table 2) on one variable, with as many keys as mappings
+(about one partner in each other window), and a join of 2 with a hundredth of that. Counted are the arrays that the query's
+operators hold, with all room that they keep free; beside it stands how much the process has grown. Terms are ids of no
+dictionary. Every case runs in a process of its own. Writes bench/results/memory.json.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import multiprocessing
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from bench.arrivals import MANY, Setting
+from bench.queries import RunningQuery
+from bench.suites.outcome import folder_of, parser_of, taken_now
+from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.suites import memory
+
+WINDOW = 1_000_000
+INTEGER = 8
+BAR_FACTOR, BAR_BYTES = 1.5, 24
+"""At most so many times a mapping's own integers (its ids), and so many bytes on top, for a leaf with one ring index."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query of `inputs` patterns over windows of `window` mappings each, with `keys` different keys."""
+
+    name: str
+    text: str
+    inputs: int
+    window: int
+    keys: int
+    rings: int = 0
+
+    @property
+    def setting(self) -> Setting:
+        return Setting(self.name, self.window, self.keys, (MANY,) * self.inputs, max(100, self.window // 100))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a query keeps once its windows have turned over.
+
+    `arrays`: bytes by the attribute that holds them. `reported`: what the query says of itself (`Query.nbytes`). `grown`:
+    resident memory, in bytes. `results`: rows of the answer now.
+    """
+
+    name: str
+    rings: int
+    leaves: int
+    keys: int
+    results: int
+    arrays: dict[str, int]
+    reported: int
+    grown: int
+
+    @property
+    def total(self) -> int:
+        return sum(self.arrays.values())
+
+    @property
+    def a_leaf(self) -> float:
+        return self.total / self.leaves
+
+    @property
+    def bar(self) -> float | None:
+        """The bar, for leaves with one ring index."""
+        return BAR_FACTOR * 2 * INTEGER + BAR_BYTES if self.rings == 1 else None
+
+
+def star(n: int, window: int, keys: int) -> Case:
+    """n patterns that share ?k."""
+    patterns = " . ".join(f"?k :p{i} ?v{i}" for i in range(n))
+    text = f"SELECT * WHERE {{ STREAM <http://ex.org/s> [COUNT {n * window}] {{ {patterns} }} }}"
+    return Case(f"{n}-way join, {keys:,} keys", text, n, window, keys, rings=1)
+
+
+def cases(window: int) -> list[Case]:
+    alone = f"SELECT * WHERE {{ STREAM <http://ex.org/s> [COUNT {window}] {{ ?k :p0 ?v }} }}"
+    return [
+        Case("window alone", alone, 1, window, window),
+        star(2, window, window // 100),
+        *(star(n, window, window) for n in range(2, 9)),
+    ]
+
+
+def measure(case: Case) -> Kept:
+    """Fill the windows and let them turn over once; then count."""
+    _run(case, RunningQuery(case.text.replace(str(case.inputs * case.window), "100"), case.setting), batches=2)
+    before = _resident()
+    query = RunningQuery(case.text, case.setting)
+    results = _run(case, query, batches=2 * case.inputs * case.window // case.setting.batch)
+    grown = _resident() - before
+    held = {name: size for name, size in arrays_of(query.dataflow).most_common() if size}
+    return Kept(
+        case.name, case.rings, case.inputs * case.window, case.keys, results, held, query.dataflow.nbytes, grown
+    )
+
+
+def _run(case: Case, query: RunningQuery, batches: int) -> int:
+    """Rows of the answer at the end."""
+    arrivals = case.setting.arrivals(seed=1)
+    return sum(int(chunk.sign.sum()) for _ in range(batches) for chunk in query.take(arrivals.batch()))
+
+
+def _resident() -> int:
+    """Bytes, after what is free has been given back."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+    return int(memory.now() * 2**20)
+
+
+def arrays_of(root: object) -> Counter[str]:
+    """Bytes of all numpy arrays that can be reached from an object, by the class and attribute that hold them.
+
+    An array that several hold counts once, as a whole even if only a part of it is held.
+    """
+    found: Counter[str] = Counter()
+    seen: set[int] = set()
+    # Objects in `waiting` stay alive, so that an identity is that of one object.
+    waiting: list[tuple[str, object]] = [("", root)]
+    kept: list[object] = []
+    while waiting:
+        name, item = waiting.pop()
+        while isinstance(item, np.ndarray) and isinstance(item.base, np.ndarray):
+            item = item.base
+        if id(item) in seen or isinstance(item, type | Dictionary):
+            continue
+        seen.add(id(item))
+        kept.append(item)
+        if isinstance(item, np.ndarray):
+            found[name] += item.nbytes
+        else:
+            waiting += _parts(name, item)
+    return found
+
+
+def _parts(name: str, item: object) -> Iterator[tuple[str, object]]:
+    """What an object consists of, each part with the name of who holds it."""
+    match item:
+        case dict():
+            yield from ((name, value) for value in item.values())
+        case list() | tuple() | set() | frozenset():
+            yield from ((name, value) for value in item)
+        case _ if type(item).__module__.startswith("cqels_py."):
+            slots = [slot for kind in type(item).__mro__ for slot in getattr(kind, "__slots__", ())]
+            held = {slot: getattr(item, slot) for slot in slots if hasattr(item, slot)} | getattr(item, "__dict__", {})
+            yield from ((f"{type(item).__name__}.{key}", value) for key, value in held.items())
+
+
+def table(found: Sequence[Kept]) -> Table:
+    made = Table("query", title="bytes kept, windows full and turned over")
+    for heading in ("leaf mappings", "a leaf", "bar", "resident", "results now", "a result"):
+        made.add_column(heading, justify="right")
+    for kept in found:
+        made.add_row(
+            kept.name,
+            f"{kept.leaves:,}",
+            f"{kept.a_leaf:.1f}",
+            "" if kept.bar is None else f"{kept.bar:.0f}",
+            f"{kept.grown / kept.leaves:.1f}",
+            f"{kept.results:,}",
+            f"{kept.total / kept.results:.1f}" if kept.results else "",
+        )
+        for name, size in kept.arrays.items():
+            if size >= kept.total / 20:
+                made.add_row(f"  {name}", "", f"{size / kept.leaves:.1f}", style="dim")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = parser_of("memory", __doc__).parse_args(arguments)
+    asked = cases(1_000 if given.quick else WINDOW)
+    if given.quick:
+        found = [measure(case) for case in asked]
+    else:
+        # A process for each: none finds memory that another one has left.
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
+            found = list(pool.map(measure, asked))
+    Console().print(table(found))
+    question = (__doc__ or "").split("\n\n")[0]
+    figures: dict[str, Any] = {
+        "cases": [asdict(kept) | {"bytes_a_leaf": kept.a_leaf, "bar": kept.bar} for kept in found]
+    }
+    path = taken_now("memory", question, figures, quick=given.quick).write(folder_of(given))
+    print(f"written to {path}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""What all suites share: their options, and a file of figures that says where and when they were taken."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from cqels_py.suites.machine import machine, versions
+
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The figures of one suite."""
+
+    name: str
+    question: str
+    date: str
+    quick: bool
+    machine: Mapping[str, Any]
+    versions: Mapping[str, str]
+    figures: Mapping[str, Any]
+
+    def write(self, folder: Path) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.name}.json"
+        path.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+        return path
+
+    @property
+    def origin(self) -> str:
+        """For the foot of a plot."""
+        tiny = "tiny sizes: these figures mean nothing; " if self.quick else ""
+        return f"{tiny}{self.machine['cpu']}, {self.machine['cores']} cores, {self.date[:10]}"
+
+
+def taken_now(
+    name: str, question: str, figures: Mapping[str, Any], *, quick: bool, libraries: Iterable[str] = ()
+) -> Outcome:
+    """Figures that were taken now, here. `libraries`: others whose versions matter, where they are installed."""
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    others = {library: metadata.version(library) for library in libraries if find_spec(library) is not None}
+    return Outcome(name, question, date, quick, machine(), versions() | others, figures)
+
+
+def parser_of(module: str, doc: str | None) -> argparse.ArgumentParser:
+    """`--quick` and `--output`; a suite adds its own."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m bench.suites.{module}", description=doc, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="tiny sizes: does everything run?")
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="default: bench/results")
+    return parser
+
+
+def folder_of(given: argparse.Namespace) -> Path:
+    """Where the figures go: those of tiny sizes never beside the others."""
+    return given.output or (RESULTS / "quick" if given.quick else RESULTS)

@@ -1,0 +1,38 @@
+"""The suite that counts memory, and its bar at a size that is quick."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.suites import memory
+from cqels_py.state.leaf_buffer import LeafBuffer
+
+
+def test_an_array_counts_once_and_whole() -> None:
+    buffer = LeafBuffer(2, capacity=16)
+    buffer.points = buffer.columns[0, 4:]
+    (found,) = memory.arrays_of([buffer, {"again": buffer}]).values()
+    assert found == 2 * 16 * 8
+    assert sum(memory.arrays_of((buffer, np.zeros(3))).values()) == 256 + 24
+
+
+def test_a_leaf_with_one_ring_index_is_within_the_bar() -> None:
+    """As with windows of 1,000,000 and 10,000 keys: 100 mappings a key, windows just below a power of two."""
+    kept = memory.measure(memory.star(2, window=62_500, keys=625))
+    assert kept.bar is not None
+    assert kept.a_leaf < kept.bar
+    assert kept.total == pytest.approx(kept.reported, rel=0.1)
+    assert kept.results == pytest.approx(62_500 * 100, rel=0.1)
+
+
+def test_the_suite_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert memory.main(["--quick", "--output", str(tmp_path)]) == 0
+    assert "8-way join" in capsys.readouterr().out
+    written = json.loads((tmp_path / "memory.json").read_text())
+    assert written["quick"] is True
+    assert written["machine"]["cores"] >= 1
+    assert all(case["bytes_a_leaf"] > 16 for case in written["figures"]["cases"])
