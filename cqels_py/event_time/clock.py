@@ -22,15 +22,17 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.event_time.windows import Bounds, Measure, Points
-from cqels_py.kernels import arrivals as kernel
+from cqels_py.kernels import clock as kernel
 
-_BEFORE_ALL = np.iinfo(np.int64).min
+_BEFORE_ALL = np.iinfo(np.int64).min // 2
 
 _NONE = np.empty(0, np.int64)
-_NO_RANK = np.empty(0, np.int32)
+_NO_STREAMS = np.empty(0, np.int32)
+_NO_TRIPLES = np.zeros(1, np.int64)
+_FIRST_ROOM = 256
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ticks:
     """The ticks of one step, in order; a delta's tick is a position in `time` (microseconds).
 
@@ -53,7 +55,7 @@ class ClockedWindow:
     partitioned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Step:
     """What one batch of elements means for the windows.
 
@@ -91,7 +93,7 @@ def _merged(runs: Sequence[Points]) -> Points:
 
 
 class _Instants:
-    """Instants to come, in order: what a window has promised to do."""
+    """Instants to come, in order: what a window with STEP has promised to do."""
 
     def __init__(self) -> None:
         self._chunks: deque[Points] = deque()
@@ -167,7 +169,8 @@ class TickClock:
     def __init__(self, windows: Sequence[ClockedWindow], streams: int, *, every_boundary: bool) -> None:
         self._windows = tuple(windows)
         self._every_boundary = every_boundary
-        self._counts = np.zeros(streams, np.int64)
+        self._streams = streams
+        self._counts = np.zeros((2, streams), np.int64)
         self._entries = [_Instants() for _ in windows]
         self._exits = [_Instants() for _ in windows]
         self._sessions: dict[int, _Sessions | _PerhapsEnds] = {
@@ -180,20 +183,22 @@ class TickClock:
         self._started = False
         self._ticked = False
         self._eager = np.zeros(streams, np.bool_)
-        count_steps: list[tuple[int, int]] = []
-        self._triples = [0] * streams
-        self._triple_steps: list[tuple[int, int]] = []
+        steps: list[tuple[int, int, int]] = []
         for window in self._windows:
-            if window.bounds.eager:
+            bounds = window.bounds
+            if bounds.step is None:
                 self._eager[window.stream] = True
-            elif window.bounds.measure is Measure.ELEMENTS:
-                assert window.bounds.step is not None
-                count_steps.append((window.stream, window.bounds.step))
-            elif window.bounds.measure is Measure.TRIPLES:
-                assert window.bounds.step is not None
-                self._triple_steps.append((window.stream, window.bounds.step))
-        self._step_stream = np.array([stream for stream, _ in count_steps], np.int64)
-        self._step_size = np.array([size for _, size in count_steps], np.int64)
+            elif not bounds.of_time:
+                counted = kernel.ELEMENTS if bounds.measure is Measure.ELEMENTS else kernel.TRIPLES
+                steps.append((window.stream, bounds.step, counted))
+        self._steps = np.array(steps, np.int64).reshape(-1, 3)
+        # Nothing but arrivals and promises moves most queries' windows.
+        self._plain = not self._sessions and not any(map(self._timed_step, self._windows))
+        self._no_ends = (_NONE,) * len(self._windows)
+        self._promised = np.array(_promises(self._windows), np.int64).reshape(-1, 2)
+        self._ends = np.zeros((len(self._promised), 2), np.int64)
+        self._queues = np.zeros((len(self._promised), _FIRST_ROOM), np.int64)
+        self._instants = np.zeros(self._queues.size + _FIRST_ROOM, np.int64)
 
     @property
     def now(self) -> int | None:
@@ -205,27 +210,19 @@ class TickClock:
 
         `first` (n + 1): where the triples of each begin among those of all.
         """
-        number, rank = np.empty(len(stream), np.int64), np.empty(len(stream), np.int32)
-        ticks = kernel.number_elements(
-            stream, self._counts, self._eager, self._step_stream, self._step_size, number, rank
-        )
-        if self._triple_steps and len(stream):
-            crossing = self._crossing(stream, np.diff(first)) | (rank >= 0)
-            ticks = int(crossing.sum())
-            rank = np.where(crossing, np.cumsum(crossing) - 1, -1).astype(np.int32)
         if len(time):
-            self._promise(time, stream)
-            self._now = int(time[-1])
-        arrivals = time if ticks == len(time) else time[rank >= 0]
-        expired_through = self._now if ticks and arrivals[-1] == self._now else self._now - 1
-        return self._make(arrivals, rank, number, expired_through, [self._now - 1] * len(self._windows))
+            self._now = time.item(-1)
+            if not self._plain:
+                self._promise(time, stream)
+            self._started = True
+        return self._make(time, stream, first, self._now - 1, [self._now - 1] * len(self._windows))
 
     def advance(self, time: int) -> Step:
         """No element before `time` will come any more."""
         if self._started and time > self._now:
             self._now = time
         limits = [self._now - 1] * len(self._windows)
-        return self._make(_NONE, _NO_RANK, _NONE, self._now - 1, limits)
+        return self._make(_NONE, _NO_STREAMS, _NO_TRIPLES, self._now - 1, limits)
 
     def finish(self) -> Step:
         """The streams have ended: the boundary at or after the last element is still a tick, later expiries are not."""
@@ -234,19 +231,7 @@ class TickClock:
             now = np.array([self._now])
             limits = [int(w.bounds.boundary(now)[0]) if self._timed_step(w) else self._now for w in self._windows]
         # What expires between the last element and a later boundary has gone at that boundary, without ticks of its own.
-        return self._make(_NONE, _NO_RANK, _NONE, self._now, limits, last=max([self._now, *limits]))
-
-    def _crossing(self, stream: npt.NDArray[np.int32], triples: Points) -> npt.NDArray[np.bool_]:
-        """Which elements bring their stream's number of triples to a boundary, or past it."""
-        found = np.zeros(len(stream), np.bool_)
-        for number in {number for number, _ in self._triple_steps}:
-            mine = np.where(stream == number, triples, 0)
-            after = self._triples[number] + np.cumsum(mine)
-            self._triples[number] = int(after[-1])
-            for each, size in self._triple_steps:
-                if each == number:
-                    found |= after // size > (after - mine) // size
-        return found
+        return self._make(_NONE, _NO_STREAMS, _NO_TRIPLES, self._now, limits, last=max([self._now, *limits]))
 
     @staticmethod
     def _timed_step(window: ClockedWindow) -> bool:
@@ -256,28 +241,19 @@ class TickClock:
         first = time[:1]
         for index, window in enumerate(self._windows):
             bounds = window.bounds
-            if not bounds.of_time:
+            if not bounds.of_time or (bounds.eager and index not in self._sessions):
                 continue
-            mine = time if len(self._counts) == 1 else time[stream == window.stream]
+            mine = time if self._streams == 1 else time[stream == window.stream]
             if index in self._sessions:
                 self._sessions[index].add(mine)
-            if not bounds.eager and not self._started:
+            if bounds.eager:
+                continue
+            if not self._started:
                 self._entries[index].add(bounds.boundary(first))
                 self._next_boundary[index] = int(bounds.boundary(first)[0])
-            if not bounds.eager or bounds.delay:
-                self._entries[index].add(bounds.entry(mine))
+            self._entries[index].add(bounds.entry(mine))
             if bounds.size is not None and index not in self._sessions:
                 self._exits[index].add(bounds.exit(mine))
-        self._started = True
-
-    def _changes(self, limit: int) -> list[Points]:
-        """Instants through `limit` at which something expires, or enters late."""
-        found: list[Points] = []
-        for index, window in enumerate(self._windows):
-            if window.bounds.eager:
-                found += self._entries[index].take_through(limit)
-                found += self._exits[index].take_through(limit)
-        return found
 
     def _ended_sessions(self, ended_through: int, limits: Sequence[int]) -> tuple[Points, ...]:
         """For each window; with STEP those that its last boundary has seen ended."""
@@ -304,32 +280,65 @@ class TickClock:
 
     def _make(
         self,
-        arrivals: Points,
-        rank: npt.NDArray[np.int32],
-        number: npt.NDArray[np.int64],
+        time: Points,
+        stream: npt.NDArray[np.int32],
+        first: Points,
         expired_through: int,
         limits: list[int],
         last: int | None = None,
     ) -> Step:
-        """`arrivals`: the times of those elements that are ticks; `rank`: for each element its position in them, or -1."""
-        expiry = _merged(self._changes(expired_through))
-        boundaries = self._boundaries(limits)
+        """`last`: the streams have ended, and this is the last instant of all."""
         ended_through = self._now - 1 if last is None else last
+        boundary, ended = _NONE, self._no_ends
+        if not self._plain:
+            boundary, ended = self._boundary(ended_through, limits, at_end=last is not None)
+        number, element_tick = np.empty(len(time), np.int64), np.empty(len(time), np.int32)
+        while True:
+            count, through = kernel.step(
+                time, stream, first, boundary, expired_through, self._eager, self._steps, self._counts, self._promised,
+                self._queues, self._ends, number, element_tick, self._instants,
+            )  # fmt: skip
+            if count != kernel.FULL:
+                break
+            self._make_room(len(time), len(boundary))
+        ticks = Ticks(self._instants[:count].copy(), not self._ticked and count > 0)
+        self._ticked = self._ticked or count > 0
+        return Step(ticks, element_tick, number, through if last is None else last, tuple(limits), ended, ended_through)
+
+    def _boundary(
+        self, ended_through: int, limits: Sequence[int], *, at_end: bool
+    ) -> tuple[Points, tuple[Points, ...]]:
+        """The boundaries and the ends of sessions that have passed, and these ends by window."""
+        boundaries = self._boundaries(limits)
         ended = self._ended_sessions(ended_through, limits)
         for window, ends in zip(self._windows, ended, strict=True):
             boundaries.append(ends[ends <= self._now] if window.bounds.eager else window.bounds.boundary(ends))
-        if last is not None and self._started:
+        if at_end and self._started:
             # Something else may have expired since the last element, which the last boundary of a window has to say.
             boundaries += [np.array([limits[i]]) for i, window in enumerate(self._windows) if self._timed_step(window)]
-        boundary = _merged(boundaries)
-        instants, element_tick = arrivals, rank
-        if len(expiry) or len(boundary):
-            instants = np.empty(len(expiry) + len(arrivals) + len(boundary), np.int64)
-            place = np.empty(len(arrivals) + 1, np.int32)
-            place[-1] = -1
-            instants = instants[: kernel.merge_instants(expiry, arrivals, boundary, instants, place)]
-            element_tick = place[rank]
-        ticks = Ticks(instants, first=not self._ticked and len(instants) > 0)
-        self._ticked = self._ticked or len(instants) > 0
-        through = expired_through if last is None else last
-        return Step(ticks, element_tick, number, through, tuple(limits), ended, ended_through)
+        return _merged(boundaries), ended
+
+    def _make_room(self, elements: int, boundaries: int) -> None:
+        """Larger queues for what so many elements promise, and a larger place for the ticks."""
+        queues, room = self._queues, self._queues.shape[1]
+        live = int(np.diff(self._ends).max(initial=0))
+        while 2 * (live + elements) > room:
+            room *= 2
+        self._queues = np.zeros((len(queues), room), np.int64)
+        for q, (head, tail) in enumerate(self._ends.tolist()):
+            self._queues[q, : tail - head] = queues[q, head:tail]
+            self._ends[q] = 0, tail - head
+        self._instants = np.empty(self._queues.size + 2 * (elements + boundaries), np.int64)
+
+
+def _promises(windows: Sequence[ClockedWindow]) -> list[tuple[int, int]]:
+    """Each (stream, offset) once: so long after an arrival something enters or leaves an eager window."""
+    found: list[tuple[int, int]] = []
+    for window in windows:
+        bounds = window.bounds
+        if bounds.of_time and bounds.eager:
+            if bounds.delay:
+                found.append((window.stream, bounds.delay))
+            if bounds.size is not None and bounds.measure is not Measure.SESSION:
+                found.append((window.stream, bounds.delay + bounds.size))
+    return list(dict.fromkeys(found))

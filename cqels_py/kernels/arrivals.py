@@ -1,62 +1,8 @@
-"""The numbers and ticks of a step's arrivals, each in one pass: what the clock and the windows know of elements and triples."""
+"""A step's arrivals by stream, and the ticks at which windows change, each in one pass."""
 
 from __future__ import annotations
 
 from cqels_py.kernels.jit import jit
-
-
-@jit
-def number_elements(stream, counts, eager, step_stream, step_size, number, rank):
-    """Number the elements (n) of each stream, and count those whose arrival is a tick.
-
-    `counts` (streams): how many came before, updated. `eager` (streams): every arrival is a tick; else each step_size[k]th of
-    stream step_stream[k] is. Writes `number` (n), from 1 per stream, and `rank` (n): how many such ticks came before, -1 for
-    an arrival that is none. Returns the number of ticks.
-    """
-    ticks = 0
-    for i in range(len(stream)):
-        s = stream[i]
-        count = counts[s] + 1
-        counts[s] = count
-        number[i] = count
-        is_tick = eager[s]
-        for k in range(len(step_stream)):
-            if step_stream[k] == s and count % step_size[k] == 0:
-                is_tick = True
-        rank[i] = ticks if is_tick else -1
-        if is_tick:
-            ticks += 1
-    return ticks
-
-
-@jit
-def merge_instants(expiry, arrival, boundary, instant, arrival_place):
-    """The ticks of a step in order: at one instant an expiry (none if something arrives then), the arrivals, a boundary.
-
-    All three are in order, expiries and boundaries each once. Writes `instant` (the sum of their lengths) and for each arrival
-    its place in it; returns how many ticks there are.
-    """
-    x = a = b = k = 0
-    while x < len(expiry) or a < len(arrival) or b < len(boundary):
-        if (
-            x < len(expiry)
-            and (a == len(arrival) or expiry[x] <= arrival[a])
-            and (b == len(boundary) or expiry[x] <= boundary[b])
-        ):
-            at_arrival = a < len(arrival) and expiry[x] == arrival[a]
-            x += 1
-            if at_arrival:
-                continue
-            instant[k] = expiry[x - 1]
-        elif a < len(arrival) and (b == len(boundary) or arrival[a] <= boundary[b]):
-            instant[k] = arrival[a]
-            arrival_place[a] = k
-            a += 1
-        else:
-            instant[k] = boundary[b]
-            b += 1
-        k += 1
-    return k
 
 
 @jit

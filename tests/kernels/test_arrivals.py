@@ -3,26 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from cqels_py.kernels import arrivals as kernel
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_instants_are_merged_by_phase(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    expiry, boundary = (np.unique(rng.integers(0, 30, 12)) for _ in range(2))
-    arrival = np.sort(rng.integers(0, 30, 15))
-    instant = np.empty(len(expiry) + len(arrival) + len(boundary), np.int64)
-    place = np.empty(len(arrival), np.int32)
-    count = kernel.merge_instants(expiry, arrival, boundary, instant, place)
-    expected = sorted(
-        [(int(t), 0) for t in expiry if t not in arrival]
-        + [(int(t), 1) for t in arrival]
-        + [(int(t), 2) for t in boundary]
-    )
-    assert instant[:count].tolist() == [t for t, _ in expected]
-    assert place.tolist() == [k for k, (_, phase) in enumerate(expected) if phase == 1]
 
 
 def test_elements_and_triples_by_stream() -> None:
@@ -38,17 +20,6 @@ def test_elements_and_triples_by_stream() -> None:
     assert element.tolist() == [0, 0, 1, 3, 3]
     assert number.tolist() == [21, 22, 11, 23, 24]
     assert counts.tolist() == [11, 24]
-
-
-def test_every_third_element_is_a_tick() -> None:
-    stream = np.array([0, 1, 0, 0, 1, 0, 0], np.int32)
-    counts, number, rank = np.array([2, 0]), np.empty(7, np.int64), np.empty(7, np.int32)
-    eager = np.array([False, True])
-    ticks = kernel.number_elements(stream, counts, eager, np.array([0]), np.array([3]), number, rank)
-    assert ticks == 4
-    assert number.tolist() == [3, 1, 4, 5, 2, 6, 7]
-    assert rank.tolist() == [0, 1, -1, -1, 2, 3, -1]
-    assert counts.tolist() == [7, 2]
 
 
 def test_places_before_and_through() -> None:

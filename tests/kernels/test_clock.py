@@ -1,0 +1,67 @@
+"""One step of the clock, beside what it says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cqels_py.kernels import clock as kernel
+
+NO_STEPS = np.empty((0, 3), np.int64)
+NO_PROMISES = np.empty((0, 2), np.int64)
+BEFORE_ALL = -(1 << 62)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_instants_are_merged_by_phase(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    expiry, boundary = (np.unique(rng.integers(0, 30, 12)) for _ in range(2))
+    time = np.sort(rng.integers(0, 30, 15))
+    queues, ends = np.zeros((2, 40), np.int64), np.zeros((2, 2), np.int64)
+    for q in range(2):
+        promised = expiry[q::2]
+        queues[q, : len(promised)], ends[q] = promised, (0, len(promised))
+    instants = np.empty(2 * 40 + 15 + len(boundary), np.int64)
+    element_tick, number = np.empty(15, np.int32), np.empty(15, np.int64)
+    count, through = kernel.step(
+        time, np.zeros(15, np.int32), np.arange(16), boundary, 29, np.array([True]), NO_STEPS, np.zeros((2, 1), np.int64),
+        np.array([[0, 1_000], [0, 1_000]]), queues, ends, number, element_tick, instants,
+    )  # fmt: skip
+    expected = sorted(
+        [(int(t), 0) for t in expiry if t not in time] + [(int(t), 1) for t in time] + [(int(t), 2) for t in boundary]
+    )
+    assert through == 29
+    assert instants[:count].tolist() == [t for t, _ in expected]
+    assert element_tick.tolist() == [k for k, (_, phase) in enumerate(expected) if phase == 1]
+    each_once = (1_000 + np.unique(time)).tolist()
+    assert [queues[q, ends[q, 0] : ends[q, 1]].tolist() for q in range(2)] == [each_once] * 2
+
+
+@pytest.mark.parametrize(("counted", "ticks"), [(kernel.ELEMENTS, [0, 1, -1, -1, 2, 3, -1]), (kernel.TRIPLES, None)])
+def test_every_third_element_or_triple_is_a_tick(counted: int, ticks: list[int] | None) -> None:
+    stream, sizes = np.array([0, 1, 0, 0, 1, 0, 0], np.int32), np.array([2, 1, 0, 1, 1, 3, 1])
+    counts, number, element_tick = np.array([[2, 0], [5, 0]]), np.empty(7, np.int64), np.empty(7, np.int32)
+    count, through = kernel.step(
+        np.arange(7), stream, np.concatenate([[0], np.cumsum(sizes)]), np.empty(0, np.int64), BEFORE_ALL,
+        np.array([False, True]), np.array([[0, 3, counted]]), counts, NO_PROMISES, np.empty((0, 8), np.int64),
+        np.zeros((0, 2), np.int64), number, element_tick, np.empty(7, np.int64),
+    )  # fmt: skip
+    # Triples of stream 0 so far: 5, then 7, 7, 8, 11, 12: the multiples 6, 9 and 12 are reached.
+    expected = [0, 1, -1, -1, 2, 3, 4] if ticks is None else ticks
+    assert element_tick.tolist() == expected
+    assert count == max(expected) + 1
+    assert through == max(t for t in range(7) if expected[t] >= 0)
+    assert number.tolist() == [3, 1, 4, 5, 2, 6, 7]
+    assert counts.tolist() == [[7, 2], [12, 2]]
+
+
+def test_full_queues_change_nothing() -> None:
+    counts, ends = np.zeros((2, 1), np.int64), np.array([[1, 4]])
+    queues = np.array([[1, 2, 3, 4]])
+    count, _ = kernel.step(
+        np.array([5]), np.zeros(1, np.int32), np.arange(2), np.empty(0, np.int64), 0, np.array([True]), NO_STEPS, counts,
+        np.array([[0, 10]]), queues, ends, np.empty(1, np.int64), np.empty(1, np.int32), np.empty(9, np.int64),
+    )  # fmt: skip
+    assert count == kernel.FULL
+    assert not counts.any()
+    assert ends.tolist() == [[1, 4]]
