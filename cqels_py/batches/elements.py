@@ -10,9 +10,9 @@ import numpy.typing as npt
 Ids = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ElementBatch:
-    """n elements with m triples, in arrival order.
+    """n elements with m triples, in arrival order. Nobody changes one (it is not frozen, which would make it slow to make).
 
     `time` (n): microseconds since the epoch, UTC. `stream` (n): the number of the element's stream.
     `first` (n + 1): element e has the triples first[e] to first[e + 1]. The other columns (m) are term ids.

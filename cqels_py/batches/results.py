@@ -10,9 +10,9 @@ import numpy.typing as npt
 from cqels_py.batches.elements import Ids
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ResultBatch:
-    """n results in the order of their ticks.
+    """n results in the order of their ticks. Nobody changes a batch, which several subscribers may get.
 
     `time` (n): the tick's time in microseconds. `sign` (n): +1 or -1. `columns`: one id column (n) for each of `variables`;
     unbound is 0. An ASK query has the one column "boolean". `tick` (n): the tick's number within the step that made the results;

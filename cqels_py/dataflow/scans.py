@@ -12,6 +12,7 @@ from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.dataflow.front import StreamPattern, Turn
 from cqels_py.dataflow.ownership import Coordinate
 from cqels_py.event_time.windows import Measure
+from cqels_py.kernels import mappings as kernel
 from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.s2r.arrivals import StreamArrivals
 from cqels_py.operators.s2r.kept_units import KeptUnits
@@ -22,6 +23,7 @@ from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import PatternText, PlannedWindow, Scan, is_variable
 
 MakeEvaluator = Callable[[ExpressionProgram], Evaluator]
+_NONE = np.empty(0, np.int64)
 
 
 class ScanSource:
@@ -30,10 +32,12 @@ class ScanSource:
     def __init__(self, scan: Scan, window: PlannedWindow, evaluator: MakeEvaluator) -> None:
         self.scan = scan
         self.stream = window.stream
-        self._measure = window.bounds.measure
+        # Where a window has PARTITION BY, elements are known by their numbers.
+        self._timed = window.bounds.of_time and window.partition is None
+        self._by_triple = window.bounds.measure is Measure.TRIPLES
         places = _places(scan.pattern)
         self._places = places
-        self._columns = [places[name] for name in scan.variables]
+        self._columns = np.array([places[name] for name in scan.variables], np.int64)
         self._owned: list[tuple[Coordinate, int]] = []
         self._nothing = empty(len(scan.variables))
         self.conditions: list[tuple[Evaluator, list[int]]] = [
@@ -62,29 +66,33 @@ class ScanSource:
 
         `kept`: what happened to the window's elements, where it is partitioned.
         """
-        if not len(rows) and isinstance(self.window, Window) and self.window.rests(arrivals):
-            return self._nothing
+        if len(rows) and (self._owned or self.conditions):
+            rows = self._taken_in(batch, rows, element)
+        if not len(rows):
+            if isinstance(self.window, Window) and self.window.rests(arrivals):
+                return self._nothing
+            columns, element, points = self._nothing.columns, _NONE, _NONE
+        else:
+            columns, element, points = kernel.mappings(
+                batch.subject, batch.predicate, batch.object, rows, self._columns, element,
+                batch.time if self._timed else arrivals.step.number, triple_number, self._by_triple,
+            )  # fmt: skip
+        if isinstance(self.window, PartitionedWindow):
+            assert kept is not None
+            return self.window.advance(kept, points, columns)
+        return self.window.advance(arrivals, points, element, columns)
+
+    def _taken_in(
+        self, batch: ElementBatch, rows: npt.NDArray[np.int64], element: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """Those of the triples that are this part's own and fulfil the conditions."""
         parts = (batch.subject, batch.predicate, batch.object)
         for coordinate, position in self._owned:
             rows = rows[coordinate.mine(parts[position][rows])]
         for condition, positions in self.conditions:
             if len(rows):
                 rows = rows[condition.test([parts[p][rows] for p in positions], batch.time[element[rows]])]
-        columns = np.empty((len(self._columns), len(rows)), np.int64)
-        for c, position in enumerate(self._columns):
-            columns[c] = parts[position][rows]
-        element = element[rows]
-        if isinstance(self.window, PartitionedWindow):
-            assert kept is not None
-            units = triple_number[rows] if self._measure is Measure.TRIPLES else arrivals.step.number[element]
-            return self.window.advance(kept, units, columns)
-        if self._measure in (Measure.TIME, Measure.SESSION):
-            points = batch.time[element]
-        elif self._measure is Measure.ELEMENTS:
-            points = arrivals.step.number[element]
-        else:
-            points = triple_number[rows]
-        return self.window.advance(arrivals, points, element, columns)
+        return rows
 
 
 class PartitionSource:

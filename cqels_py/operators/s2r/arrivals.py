@@ -12,8 +12,11 @@ from cqels_py.event_time.clock import Step
 from cqels_py.event_time.windows import Measure, Points
 from cqels_py.kernels import arrivals as kernel
 
+_NONE = np.empty(0, np.int64)
+_FIRST = np.zeros(1, np.int64)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class StreamArrivals:
     """A stream's part of a step: how to get from element and triple numbers (from 1, per stream) to ticks.
 
@@ -42,7 +45,7 @@ class StreamArrivals:
         return self.step.element_tick[element]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Arrivals:
     """A step's arrivals by stream, and for each triple of the batch its element and its number in its stream."""
 
@@ -59,6 +62,8 @@ class ArrivalCounter:
         self._triples = np.zeros(streams, np.int64)
 
     def take(self, batch: ElementBatch, step: Step) -> Arrivals:
+        if len(batch) == 1:
+            return self._take_one(batch, step)
         streams, triples = len(self._elements), batch.triples
         before = self._triples.tolist()
         starts = np.zeros((2, streams + 1), np.int64)
@@ -74,4 +79,19 @@ class ArrivalCounter:
             of_triples = by_stream[ends[1][stream] : ends[1][stream + 1]]
             found.append(StreamArrivals(step, mine, self._elements[stream], of_triples, before[stream]))
             self._elements[stream] += len(mine)
+        return Arrivals(tuple(found), element, number)
+
+    def _take_one(self, batch: ElementBatch, step: Step) -> Arrivals:
+        """The same for a single element, as they come on a live stream."""
+        mine, before = batch.stream.item(0), self._triples.tolist()
+        element = np.zeros(batch.triples, np.int64)
+        number = np.arange(before[mine] + 1, before[mine] + 1 + len(element))
+        found = [
+            StreamArrivals(step, _FIRST, elements, element, triples)
+            if stream == mine
+            else StreamArrivals(step, _NONE, elements, _NONE, triples)
+            for stream, (elements, triples) in enumerate(zip(self._elements, before, strict=True))
+        ]
+        self._elements[mine] += 1
+        self._triples[mine] += len(element)
         return Arrivals(tuple(found), element, number)

@@ -1,0 +1,34 @@
+"""What scans read from the triples that match, and what may stand where in a triple."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.kernels.mappings import mappings
+from cqels_py.kernels.positions import misplaced
+
+SUBJECT, PREDICATE, OBJECT = np.array([1, 2, 3]), np.array([11, 12, 13]), np.array([21, 22, 23])
+ELEMENT = np.array([0, 0, 1])
+
+
+@pytest.mark.parametrize(("by_triple", "points"), [(False, [500, 600]), (True, [7, 8])])
+def test_columns_elements_and_points(by_triple: bool, points: list[int]) -> None:
+    found = mappings(
+        SUBJECT, PREDICATE, OBJECT, np.array([1, 2]), np.array([2, 0, 1]), ELEMENT, np.array([500, 600]),
+        np.array([6, 7, 8]), by_triple,
+    )  # fmt: skip
+    columns, elements, of_rows = found
+    assert columns.tolist() == [[22, 23], [2, 3], [12, 13]]
+    assert elements.tolist() == [0, 1]
+    assert of_rows.tolist() == points
+
+
+def test_literals_stand_as_objects_only_and_blank_nodes_never_as_predicates() -> None:
+    iri, blank, literal, number = Dictionary().encode(["<http://ex.org/a>", "_:b", '"text"', '"1"^^<http://ex.org/t>'])
+    for good in ([iri, iri, literal], [blank, iri, number], [iri, iri, blank]):
+        assert misplaced(np.array(good)) == 0
+    for wrong in ([literal, iri, iri], [iri, blank, iri], [iri, literal, iri], [0, iri, iri]):
+        assert misplaced(np.array(wrong)) == 1
+    assert misplaced(np.array([literal, literal, literal, iri, iri, iri, blank, blank, blank])) == 3
