@@ -27,14 +27,14 @@ _WIDE = 200
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The command line. `windows`: none is the queries' own."""
+    """The command line. `windows`: none is the queries' own. `runners`: each query is measured on all of them in turn."""
 
     suite: Suite
     queries: dict[str, str]
     windows: tuple[int, ...]
     triples: int
     data: Path
-    runner: str
+    runners: tuple[str, ...]
     partitions: int | None
     check: bool
     seed: int
@@ -97,10 +97,12 @@ def check_outputs(asked: Asked) -> None:
 
 def run(asked: Asked) -> None:
     """Measure everything, show and write it. `Exit` with 1 where a query failed or its answer was wrong."""
-    settings = report.Settings(asked.suite.name, asked.runner, asked.partitions, asked.triples, asked.seed, asked.check)
+    runner = report.BOTH if len(asked.runners) > 1 else asked.runners[0]
+    settings = report.Settings(asked.suite.name, runner, asked.partitions, asked.triples, asked.seed, asked.check)
     with _progress() as progress:
         tasks = _tasks(asked, progress)
         outcomes = list(_measured(asked, tasks, progress))
+    differing = report.beside_local(outcomes)
     found = report.Report.here(settings, outcomes)
     _write(asked, found)
     console = Console(width=None if sys.stdout.isatty() else _WIDE)
@@ -112,18 +114,21 @@ def run(asked: Asked) -> None:
             say(f"warning: no query has the same windows as in the run of {earlier.date}: there are no ratios to it")
         for difference in report.differences(earlier.settings, settings):
             say(f"warning: the runs differ: {difference}")
-    if failures := [line for outcome in outcomes for line in _failures(outcome)]:
+    failures = [line for outcome in outcomes for line in _failures(outcome, runner)]
+    failures += [f"error: {line}" for line in differing]
+    if failures:
         say("\n".join(failures))
         raise Exit(FAILED)
 
 
-def _failures(outcome: Measured) -> Iterator[str]:
+def _failures(outcome: Measured, runner: str) -> Iterator[str]:
+    query = f"query {outcome.id}" + (f" on {outcome.runner}" if runner == report.BOTH else "")
     if outcome.error is not None:
-        yield f"error: query {outcome.id}: {outcome.error}"
+        yield f"error: {query}: {outcome.error}"
     elif outcome.check_error is not None:
-        yield f"error: query {outcome.id}: its answer could not be compared: {outcome.check_error}"
+        yield f"error: {query}: its answer could not be compared: {outcome.check_error}"
     elif outcome.equal is False:
-        yield f"error: query {outcome.id}: the answer is not that of re-evaluation: {outcome.note}"
+        yield f"error: {query}: the answer is not that of re-evaluation: {outcome.note}"
 
 
 def _tasks(asked: Asked, progress: Progress) -> list[Task]:
@@ -143,12 +148,13 @@ def _tasks(asked: Asked, progress: Progress) -> list[Task]:
             files.marks,
             files.triples,
             window or 0,
-            asked.runner,
-            asked.partitions,
+            runner,
+            None if runner == "local" else asked.partitions,
             asked.check,
         )
         for id_, text in asked.queries.items()
         for window in asked.windows or (None,)
+        for runner in asked.runners
     ]
 
 
@@ -163,8 +169,10 @@ def _measured(asked: Asked, tasks: Sequence[Task], progress: Progress) -> Iterat
     all_of_them = progress.add_task(asked.suite.name, total=len(tasks), what="")
     for task in tasks:
         name = f"query {task.id}" + (f", window {task.window:,}" if task.window else "")
+        name += f" on {task.runner}" if len(asked.runners) > 1 else ""
         one = progress.add_task(name, total=task.triples, what="starting")
         outcome = processes.measured(task, _teller(progress, one))
+        outcome.runner = task.runner
         if not task.window:
             outcome.paper_triples_per_second = asked.suite.paper.get(task.id)
         progress.remove_task(one)

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from cqels_py.suites.report import Report, compared
+from cqels_py.suites.report import BOTH, Report, compared
 from cqels_py.suites.task import Measured
 
 _Cell = Callable[[Measured], str]
@@ -36,6 +36,8 @@ def _columns(report: Report) -> dict[str, _Cell]:
     columns: dict[str, _Cell] = {"query": lambda query: query.id}
     if any(query.window for query in queries):
         columns["window"] = lambda query: f"{query.window:,}"
+    if report.settings.runner == BOTH:
+        columns["runner"] = lambda query: query.runner
     columns |= {
         "triples": lambda query: f"{query.triples:,}",
         "results": lambda query: f"{query.results:,}",
@@ -45,6 +47,8 @@ def _columns(report: Report) -> dict[str, _Cell]:
         "p99 µs": lambda query: _fixed(query.latency_p99_us),
         "peak MB": lambda query: _fixed(query.peak_rss_mb),
     }
+    if report.settings.runner == BOTH:
+        columns["/ local"] = lambda query: "–" if query.local_ratio is None else f"{query.local_ratio:.2g}×"
     if any(query.paper_triples_per_second for query in queries):
         columns["/ paper"] = lambda query: _beside(query, query.paper_triples_per_second)
     if report.settings.check:
@@ -55,16 +59,17 @@ def _columns(report: Report) -> dict[str, _Cell]:
 
 def _table(report: Report, columns: dict[str, _Cell]) -> Table:
     settings = report.settings
-    on = "" if settings.runner == "local" else f" on {settings.runner}"
+    on = {"local": "", BOTH: " on both runners"}.get(settings.runner, f" on {settings.runner}")
     title = f"{settings.suite}{on}, {settings.triples:,} triples, seed {settings.seed}"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for name in columns:
-        table.add_column(name, justify="left" if name in ("query", "equal") else "right", no_wrap=True)
+        table.add_column(name, justify="left" if name in ("query", "runner", "equal") else "right", no_wrap=True)
     for query in report.queries:
         if query.error is None:
             table.add_row(*(cell(query) for cell in columns.values()))
         else:
-            table.add_row(query.id, *("–" for _ in range(len(columns) - 1)))
+            known = ("query", "runner")
+            table.add_row(*(cell(query) if name in known else "–" for name, cell in columns.items()))
     return table
 
 
@@ -78,32 +83,36 @@ def comparison(earlier: Report, later: Report) -> Table:
     )
     rows = compared(earlier, later)
     windows = any(row.window for row in rows)
+    runners = len({row.runner for row in rows}) > 1
     for name in (
         "query",
         *(["window"] if windows else []),
+        *(["runner"] if runners else []),
         "triples/s before",
         "now",
         "ratio",
         "p99 ratio",
         "MB ratio",
     ):
-        table.add_column(name, justify="left" if name == "query" else "right", no_wrap=True)
+        table.add_column(name, justify="left" if name in ("query", "runner") else "right", no_wrap=True)
     for row in rows:
         window = [f"{row.window:,}" if row.window else "own"] if windows else []
         ratios = (_fixed(each, 2) for each in (row.throughput, row.latency, row.memory))
-        table.add_row(row.id, *window, _fixed(row.before), _fixed(row.now), *ratios)
+        table.add_row(row.id, *window, *([row.runner] if runners else []), _fixed(row.before), _fixed(row.now), *ratios)
     return table
 
 
 def _explained(report: Report) -> str:
     """What stands in the columns that need a word, and what was not compared."""
     lines = []
+    if report.settings.runner == BOTH:
+        lines.append("/ local: times the local runner's rate, over the same files")
     if any(query.paper_triples_per_second for query in report.queries):
         lines.append("/ paper: times the paper's own figure (Xeon, 2.13 GHz, 2010)")
     if report.settings.check:
         lines.append("/ pyoxigraph: times re-evaluation with pyoxigraph at every tick, in this run")
         lines.append(f"equal: pyoxigraph has the same answer, at {_instants(report)} instants")
-        lines += [f"query {query.id}: {query.note}" for query in report.queries if query.note]
+        lines += dict.fromkeys(f"query {query.id}: {query.note}" for query in report.queries if query.note)
     return "\n".join(lines)
 
 

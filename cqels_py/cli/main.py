@@ -43,6 +43,14 @@ class Runner(StrEnum):
     spark = "spark"
 
 
+class Runners(StrEnum):
+    """What drives the queries of a suite."""
+
+    local = "local"
+    spark = "spark"
+    both = "both"
+
+
 class OnError(StrEnum):
     """What happens at a line that cannot be read."""
 
@@ -251,7 +259,9 @@ def bench_command(
             metavar="DIR", help="Where the streams' files are kept; default: among temporary files.", show_default=False
         ),
     ] = None,
-    runner: RunnerName = Runner.local,
+    runner: Annotated[
+        Runners, typer.Option(help="What drives the queries; both: one after the other, side by side in one table.")
+    ] = Runners.local,
     partitions: Partitions = None,
     check: Annotated[
         bool, typer.Option("--check", help="Compare answers and rates with re-evaluation by pyoxigraph.")
@@ -286,7 +296,7 @@ def bench_command(
             windows=bench.sizes(window),
             triples=triples,
             data=folder_for(data),
-            runner=runner.value,
+            runners=("local", "spark") if runner is Runners.both else (runner.value,),
             partitions=partitions,
             check=check,
             seed=seed,

@@ -71,8 +71,9 @@ def _throughput(axes: Axes, runs: Sequence[Report]) -> None:
         peer = {query.id: query.peer_triples_per_second for query in reversed(runs[-1].queries)}
         series.append(("re-evaluation with pyoxigraph", peer))
     for run in runs:
-        rates = {query.id: query.triples_per_second for query in reversed(run.queries)}
-        series.append((f"this engine, {run.date[:16]}", rates))
+        for runner in dict.fromkeys(query.runner for query in run.queries):
+            rates = {q.id: q.triples_per_second for q in reversed(run.queries) if q.runner == runner}
+            series.append((f"this engine{_on(runner)}, {run.date[:16]}", rates))
     width = 0.8 / len(series)
     for number, (label, rates) in enumerate(series):
         there = [(place, rate) for place, id_ in enumerate(ids) if (rate := rates.get(id_))]
@@ -103,15 +104,16 @@ def _memory(axes: Axes, queries: Sequence[Measured]) -> None:
 
 
 def _windows(axes: Axes, runs: Sequence[Report]) -> None:
-    """A line for each query; a later run's point stands for an earlier one's of the same size."""
-    points: dict[str, dict[int, float]] = {}
+    """A line for each query and runner; a later run's point stands for an earlier one's of the same size."""
+    points: dict[tuple[str, str], dict[int, float]] = {}
     for run in runs:
         for query in run.queries:
             if query.window and query.triples_per_second:
-                points.setdefault(query.id, {})[query.window] = query.triples_per_second
-    for id_, rates in points.items():
+                points.setdefault((query.id, query.runner), {})[query.window] = query.triples_per_second
+    for (id_, runner), rates in points.items():
         windows = sorted(rates)
-        axes.plot(windows, [rates[window] for window in windows], marker="o", label=_short(id_))
+        label = _short(id_) + _on(runner)
+        axes.plot(windows, [rates[window] for window in windows], marker="o", label=label)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("elements in each window")
@@ -119,7 +121,11 @@ def _windows(axes: Axes, runs: Sequence[Report]) -> None:
 
 
 def _label(query: Measured) -> str:
-    return _short(query.id) + (f", window {query.window:,}" if query.window else "")
+    return _short(query.id) + _on(query.runner) + (f", window {query.window:,}" if query.window else "")
+
+
+def _on(runner: str) -> str:
+    return "" if runner == "local" else f" on {runner}"
 
 
 def _short(id_: str) -> str:

@@ -14,10 +14,12 @@ from cqels_py.errors import UsageError
 from cqels_py.suites.machine import machine, versions
 from cqels_py.suites.task import Measured
 
+BOTH = "both"
+"""The runner of a report in which each query was measured on one after the other."""
 _LISTS = ("latency_quantiles", "memory")
 _ROUNDED = {
     "seconds": 4, "register_seconds": 4, "triples_per_second": 1, "latency_rate": 1, "peer_triples_per_second": 1,
-    "peer_ratio": 2, "peak_rss_mb": 1,
+    "peer_ratio": 2, "local_ratio": 4, "peak_rss_mb": 1,
 }  # fmt: skip
 
 
@@ -35,7 +37,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`queries`: one for each query and window."""
+    """`queries`: one for each query, window and runner."""
 
     settings: Settings
     date: str
@@ -75,7 +77,8 @@ def read_report(path: Path) -> Report:
         raise UsageError(f"--compare {path} is no JSON ({error}); it takes what --json wrote") from None
     try:
         settings = Settings(**{each.name: found[each.name] for each in fields(Settings)})
-        queries = [_query(each) for each in found["queries"]]
+        # Reports of one runner have not always said it of each query.
+        queries = [_query({"runner": settings.runner, **each}) for each in found["queries"]]
         return Report(settings, str(found["date"]), dict(found["machine"]), dict(found["versions"]), queries)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
@@ -91,6 +94,7 @@ class Comparison:
 
     id: str
     window: int | None
+    runner: str
     before: float | None
     now: float | None
     throughput: float | None
@@ -99,13 +103,19 @@ class Comparison:
 
 
 def compared(earlier: Report, later: Report) -> list[Comparison]:
-    """Both runs' queries side by side, as far as both have them with the same windows."""
-    before = {(query.id, query.window): query for query in earlier.queries}
-    both = [(before[key], query) for query in later.queries if (key := (query.id, query.window)) in before]
+    """Both runs' queries side by side, as far as both have them with the same windows; on the same runner, where a run has both."""
+    several = BOTH in (earlier.settings.runner, later.settings.runner)
+
+    def key(query: Measured) -> tuple[str, int | None, str]:
+        return query.id, query.window, query.runner if several else ""
+
+    before = {key(query): query for query in earlier.queries}
+    both = [(before[key(query)], query) for query in later.queries if key(query) in before]
     return [
         Comparison(
             new.id,
             new.window,
+            new.runner,
             old.triples_per_second,
             new.triples_per_second,
             _ratio(new.triples_per_second, old.triples_per_second),
@@ -114,6 +124,22 @@ def compared(earlier: Report, later: Report) -> list[Comparison]:
         )
         for old, new in both
     ]
+
+
+def beside_local(queries: list[Measured]) -> list[str]:
+    """Fill in the ratios to the local runner; returns in which queries the runners deliver different numbers of results."""
+    local = {(query.id, query.window): query for query in queries if query.runner == "local" and query.error is None}
+    wrong = []
+    for query in queries:
+        other = local.get((query.id, query.window))
+        if other is None or other is query or query.error is not None:
+            continue
+        query.local_ratio = _ratio(query.triples_per_second, other.triples_per_second)
+        if query.results != other.results:
+            wrong.append(
+                f"query {query.id}: {query.results:,} results on {query.runner}, {other.results:,} on the local runner"
+            )
+    return wrong
 
 
 def differences(earlier: Settings, later: Settings) -> list[str]:

@@ -34,7 +34,7 @@ class Task:
 
 @dataclass(slots=True)
 class Measured:
-    """What was found out about a query; None: not measured.
+    """What was found out about a query on one runner; None: not measured.
 
     `triples` and `elements` are those of the streams that the query reads. `seconds`: from the first byte of the files to the last
     result rendered. `register_seconds`: from the text to a query that is ready, static data included. Latencies are microseconds
@@ -42,6 +42,7 @@ class Measured:
     `latency_quantiles` the latencies at 0, 1 … 100 per cent of the elements. `memory`: (second, triples so far, MB) now and then.
     `equal`: the answer is that of re-evaluation at all `compared` instants; `note`: why it was not compared, or only partly;
     `check_error`: what went wrong with comparing.
+    `local_ratio`: how many times the local runner's rate this is, where both were measured.
     `peer_triples_per_second`: re-evaluation with pyoxigraph at every tick, and `peer_ratio` how many times faster this was.
     `error`: why nothing could be measured.
     """
@@ -49,6 +50,7 @@ class Measured:
     id: str
     title: str = ""
     window: int | None = None
+    runner: str = "local"
     triples: int = 0
     elements: int = 0
     results: int = 0
@@ -61,6 +63,7 @@ class Measured:
     compared: int | None = None
     note: str | None = None
     check_error: str | None = None
+    local_ratio: float | None = None
     peer_triples_per_second: float | None = None
     peer_ratio: float | None = None
     paper_triples_per_second: float | None = None

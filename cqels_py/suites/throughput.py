@@ -64,6 +64,7 @@ def measure(task: Task, session: Session | None, tell: Tell) -> Measured:
         task.id,
         title=task.title,
         window=task.window or None,
+        runner=task.runner,
         triples=statistics.triples,
         elements=statistics.elements,
         results=results,

@@ -83,6 +83,36 @@ def test_an_earlier_run_beside_this_one(cqels: Cqels, rates: dict[str, Measured]
     assert "no query has the same windows" in other.err
 
 
+def test_both_runners_side_by_side(cqels: Cqels, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    out = {name: tmp_path / f"out.{name}" for name in ("json", "csv")}
+
+    def measured(task: Task, tell: object) -> Measured:
+        rate, results = {"local": (50_000.0, 9), "spark": (10_000.0, 9 if task.id == "earnings" else 8)}[task.runner]
+        assert task.partitions == (2 if task.runner == "spark" else None)
+        return Measured(task.id, task.title, triples=task.triples, triples_per_second=rate, results=results)
+
+    monkeypatch.setattr(processes, "measured", measured)
+    common = ("bench", "rides", "--runner", "both", "--partitions", 2, "--triples", 90, "--data", tmp_path)
+    finished = cqels(*common, "--queries", "earnings", "--json", out["json"], "--csv", out["csv"])
+    assert (finished.status, finished.err) == (0, "")
+    assert "rides on both runners, 90 triples" in finished.out
+    rows = [line.split() for line in finished.out.splitlines() if "earnings" in line]
+    assert [(row[1], row[-1]) for row in rows] == [("local", "–"), ("spark", "0.2×")]
+    wanted = [("earnings", "local", None), ("earnings", "spark", 0.2)]
+    found = json.loads(out["json"].read_text())
+    assert found["runner"] == "both"
+    assert [(q["id"], q["runner"], q["local_ratio"]) for q in found["queries"]] == wanted
+    assert [row["runner"] for row in csv.DictReader(out["csv"].open())] == ["local", "spark"]
+    again = cqels(*common, "--queries", "earnings,tips-by-area", "--compare", out["json"])
+    assert again.status == 1
+    assert "query tips-by-area: 8 results on spark, 9 on the local runner" in again.err
+    beside = again.out.partition("beside the run of")[2]
+    assert [line.split()[:2] for line in beside.splitlines() if "earnings" in line] == [
+        ["earnings", "local"],
+        ["earnings", "spark"],
+    ]
+
+
 def test_several_window_sizes(cqels: Cqels, rates: dict[str, Measured], tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     finished = cqels(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cqels_py.errors import UsageError
-from cqels_py.suites.report import Report, Settings, compared, differences, read_report
+from cqels_py.suites.report import BOTH, Report, Settings, beside_local, compared, differences, read_report
 from cqels_py.suites.task import Measured
 
 SETTINGS = Settings("rides", "local", None, 1_000, 1, check=True)
@@ -99,3 +99,36 @@ def test_a_report_with_queries_that_are_none(run: Report, queries: object, tmp_p
     path.write_text(json.dumps({**json.loads(run.as_json()), "queries": queries}))
     with pytest.raises(UsageError, match="is no report"):
         read_report(path)
+
+
+def test_a_run_on_both_runners_is_compared_runner_by_runner() -> None:
+    queries = [replace(ONE, triples_per_second=100.0), replace(ONE, runner="spark", triples_per_second=20.0)]
+    both = Report.here(replace(SETTINGS, runner=BOTH), queries)
+    local = Report.here(SETTINGS, [replace(ONE, triples_per_second=50.0)])
+    assert [(row.runner, row.throughput) for row in compared(local, both)] == [("local", 2.0)]
+    assert [(row.runner, row.throughput) for row in compared(both, local)] == [("local", 0.5)]
+    assert [(row.runner, row.throughput) for row in compared(both, both)] == [("local", 1.0), ("spark", 1.0)]
+    # Two runs of one runner each are beside each other, whichever they are.
+    spark = Report.here(replace(SETTINGS, runner="spark"), queries[1:])
+    assert [row.throughput for row in compared(local, spark)] == [0.4]
+
+
+def test_reports_from_when_queries_did_not_name_their_runner(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    found = json.loads(Report.here(replace(SETTINGS, runner="spark"), [ONE]).as_json())
+    del found["queries"][0]["runner"]
+    path.write_text(json.dumps(found))
+    assert [query.runner for query in read_report(path).queries] == ["spark"]
+
+
+def test_runners_side_by_side_deliver_the_same_number_of_results() -> None:
+    queries = [
+        replace(ONE, triples_per_second=100.0),
+        replace(ONE, runner="spark", triples_per_second=20.0),
+        replace(ONE, id="2", results=7),
+        replace(ONE, id="2", results=8, runner="spark"),
+        replace(BROKEN, id="3"),
+        replace(ONE, id="3", runner="spark"),
+    ]
+    assert beside_local(queries) == ["query 2: 8 results on spark, 7 on the local runner"]
+    assert [query.local_ratio for query in queries[:2] + queries[4:]] == [None, 0.2, None, None]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from cqels_py.suites import check, data, throughput
+from cqels_py.suites.report import beside_local
 from cqels_py.suites.task import Task
 from tests.suites.rides import RIDES
 
@@ -30,3 +32,7 @@ def test_a_suites_query_is_measured_and_checked(spark: SparkSession, tmp_path: P
     assert told[-1] == ("running", 900)
     # The workers and the Java machine count too.
     assert measured.peak_rss_mb is not None and measured.peak_rss_mb > 300
+    local = throughput.measure(replace(task, runner="local", partitions=None), None, lambda phase, done: None)
+    assert beside_local([local, measured]) == []
+    assert (measured.runner, measured.results) == ("spark", local.results)
+    assert measured.local_ratio is not None and measured.local_ratio > 0
