@@ -1,0 +1,1 @@
+"""What the Spark suite measures, a module for each question."""

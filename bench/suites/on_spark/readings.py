@@ -1,0 +1,83 @@
+"""Sensor readings for the Spark benchmark: one query over a full window, and micro-batches of rows in Parquet files."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+STREAM = "http://ex.org/readings"
+COLUMNS = "time long, subject string, predicate string, object string"
+SENSORS = 10_000
+PIECES = 2
+"""Files of a micro-batch, so that as many tasks can read it."""
+_VALUES = 400
+_OLD = 1_600_000_000
+
+
+def query(window: int) -> str:
+    """The mean of each sensor over the window: every reading changes one."""
+    return f"""PREFIX : <http://ex.org/>
+SELECT ?sensor (AVG(?t) AS ?mean)
+WHERE {{ STREAM :readings [COUNT {window}] {{ ?sensor :temperature ?t }} }}
+GROUP BY ?sensor"""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What a round takes in: `fill` rows in two micro-batches, then for each size as many unmeasured micro-batches as `settling`
+    and as many measured ones as `measured` says."""
+
+    fill: int
+    settling: int
+    measured: dict[int, int]
+
+    def sizes(self) -> list[tuple[int, bool]]:
+        """Rows of each micro-batch, and whether it is measured."""
+        found = [(self.fill // 2, False)] * 2
+        for size, count in self.measured.items():
+            found += [(size, False)] * self.settling + [(size, True)] * count
+        return found
+
+
+def rows(first: int, count: int, seed: int = 1) -> pa.Table:
+    """Readings number `first` and those after it, a microsecond apart, each an element of one triple."""
+    draw = np.random.default_rng((seed, first))
+    return pa.table(
+        {
+            "time": np.arange(first, first + count),
+            "subject": _chosen(draw, count, [f"<http://ex.org/sensor/{n}>" for n in range(SENSORS)]),
+            "predicate": _chosen(draw, count, ["<http://ex.org/temperature>"]),
+            "object": _chosen(
+                draw, count, [f'"{n / 10}"^^<http://www.w3.org/2001/XMLSchema#decimal>' for n in range(_VALUES)]
+            ),
+        }
+    )
+
+
+def _chosen(draw: np.random.Generator, count: int, texts: list[str]) -> pa.Array:
+    places = pa.array(draw.integers(0, len(texts), count), pa.int32())
+    return pa.DictionaryArray.from_arrays(places, pa.array(texts)).cast(pa.string())
+
+
+def write(folder: Path, course: Course) -> list[list[Path]]:
+    """The files of each micro-batch. Their ages tell their order, to the millisecond, as Spark takes them."""
+    folder.mkdir()
+    first = 0
+    found: list[list[Path]] = []
+    for size, _ in course.sizes():
+        table = rows(first, size)
+        pieces = []
+        for piece in range(PIECES):
+            start, end = size * piece // PIECES, size * (piece + 1) // PIECES
+            path = folder / f"{len(found):04}-{piece}.parquet"
+            pq.write_table(table.slice(start, end - start), path)
+            os.utime(path, (_OLD + len(found) * PIECES + piece,) * 2)
+            pieces.append(path)
+        found.append(pieces)
+        first += size
+    return found

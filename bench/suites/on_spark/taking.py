@@ -1,0 +1,85 @@
+"""The same micro-batches under Spark and under the local runner: how long each of them takes, from files to rows of results."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+import cqels_py
+from bench.suites.on_spark.readings import COLUMNS, PIECES, STREAM
+from cqels_py.batches.results import ResultBatch
+from cqels_py.runners.spark.folder import PartLoad
+from cqels_py.runners.spark.rows import solution_rows
+from cqels_py.spark import continuous, loads, session, statistics
+
+if TYPE_CHECKING:
+    from cqels_py.runners.spark.session import Session
+
+_SETTINGS = {"spark.driver.memory": "4g", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Seconds of each micro-batch, all results, and (on Spark) what each part of the state has got."""
+
+    seconds: list[float]
+    results: int
+    parts: list[PartLoad]
+
+
+@contextmanager
+def spark_session(cores: int) -> Iterator[Session]:
+    """A session on so many cores, stopped afterwards."""
+    found = session(f"local[{cores}]", _SETTINGS)
+    found.sparkContext.setLogLevel("OFF")
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+def on_spark(spark: Session, folder: Path, query: str, parts: int) -> Taken:
+    """A Structured Streaming job over the folder's files: a micro-batch from its trigger until it is committed.
+
+    Its results are made, and nobody takes them.
+    """
+    with tempfile.TemporaryDirectory(prefix="cqels-bench-") as scratch:
+        frame = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", PIECES).parquet(str(folder))
+        answers = continuous({STREAM: frame}, query, state=Path(scratch) / "state", partitions=parts)
+        writer = answers.writeStream.format("noop").option("checkpointLocation", f"{scratch}/checkpoint")
+        spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "1000")
+        running = writer.trigger(availableNow=True).start()
+        try:
+            running.awaitTermination()
+        finally:
+            running.stop()
+        taken = [each for each in running.recentProgress if each["numInputRows"]]
+        seconds = [each["durationMs"]["triggerExecution"] / 1000 for each in taken]
+        state = Path(scratch) / "state"
+        return Taken(seconds, statistics(state).results, loads(state)[0])
+
+
+def locally(batches: Sequence[Sequence[Path]], query: str) -> Taken:
+    """One engine in this process, which makes the same rows of results."""
+    engine = cqels_py.Engine()
+    asked = engine.register(query)
+    results = 0
+
+    def take(batch: ResultBatch) -> None:
+        nonlocal results
+        results += solution_rows(batch, engine.dictionary, asked.variables).num_rows
+
+    asked.subscribe_batches(take)
+    seconds = []
+    for files in batches:
+        started = time.perf_counter()
+        engine.push_batch(STREAM, pq.read_table(list(map(str, files))))
+        seconds.append(time.perf_counter() - started)
+    return Taken(seconds, results, [])

@@ -1,0 +1,135 @@
+"""What does Spark cost beside the local runner, and what do cores, lost state and shares of variables do?
+
+    python -m bench.suites.spark [--quick] [--rounds N] [--output FOLDER]
+
+from the repository's root, with `pip install -e .[bench,spark]`. One query, the mean of each of 10,000 sensors over the last
+million readings, takes in micro-batches of 10,000, 100,000 and 1,000,000 rows from Parquet files: in a Structured Streaming job on
+one core (one part) and on two (two parts), and in the local runner. Then: what a micro-batch needs whose state has to be read
+back, beside one that finds it; and how often triples are copied to parts when three patterns share no variable, by the planner's
+formula and counted in runs. `--quick` sees that everything runs; its figures mean nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from rich.console import Console
+
+from bench.suites.on_spark import rebuilding, replication, taking
+from bench.suites.on_spark.figures import LOCAL, Case, Figures
+from bench.suites.on_spark.picture import draw
+from bench.suites.on_spark.readings import Course, query, write
+from bench.suites.outcome import folder_of, parser_of, taken_now
+from cqels_py.runners.spark.stage import Job
+
+if TYPE_CHECKING:
+    from cqels_py.runners.spark.session import Session
+
+CORES = (1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much is measured. `paper`: partitions up to which the formula is asked; `parts`: numbers of parts in whose runs copies
+    are counted, over so many `triples`."""
+
+    course: Course
+    paper: int
+    parts: tuple[int, ...]
+    triples: int
+
+
+FULL = Scale(Course(1_000_000, 2, {10_000: 20, 100_000: 10, 1_000_000: 3}), 1_000, (2, 4, 8), 9_000)
+QUICK = Scale(Course(2_000, 1, {100: 2, 500: 1}), 30, (4,), 90)
+
+Tell = Callable[[str], None]
+Sessions = Callable[[int], AbstractContextManager["Session"]]
+"""A Spark session on so many cores."""
+
+
+def measure(scale: Scale, rounds: int, tell: Tell, sessions: Sessions = taking.spark_session) -> Figures:
+    """Everything, in this process and in Spark. The competitors take turns, round by round."""
+    course = scale.course
+    on_cores = {f"spark, {cores} core{'s' * (cores > 1)}": cores for cores in CORES}
+    cases = {(size, name): Case(size, name) for size in course.measured for name in (*on_cores, LOCAL)}
+    read_back = dict.fromkeys(on_cores, 0.0)
+    results = set()
+    with tempfile.TemporaryDirectory(prefix="cqels-bench-") as scratch:
+        batches = write(Path(scratch) / "readings", course)
+        text = query(course.fill)
+        for number in range(rounds):
+            tell(f"round {number + 1} of {rounds}")
+            for name, cores in on_cores.items():
+                with sessions(cores) as session:
+                    taken = taking.on_spark(session, Path(scratch) / "readings", text, cores)
+                _add(cases, name, course, taken.seconds)
+                # The first micro-batch of all finds the state before the first one.
+                again = sum(part.rebuilt - 1 for part in taken.parts)
+                read_back[name] += again / len(taken.parts) / (len(batches) - 1) / rounds
+                results.add(taken.results)
+            taken = taking.locally(batches, text)
+            _add(cases, LOCAL, course, taken.seconds)
+            results.add(taken.results)
+    assert len(results) == 1, f"all do the same, but they have {results} results"
+    tell("a state that is read back")
+    rebuilt = rebuilding.measure(course.fill, min(course.measured), rounds)
+    tell("copies of triples")
+    paper = [replication.on_paper(s, n) for s in replication.SHAPES for n in replication.numbers_of_parts(scale.paper)]
+    with sessions(max(CORES)) as session:
+        counted = list(_counted(scale, session))
+    return Figures(list(cases.values()), read_back, rebuilt, paper, counted)
+
+
+def _add(cases: dict[tuple[int, str], Case], name: str, course: Course, seconds: Sequence[float]) -> None:
+    for size in course.measured:
+        told = zip(course.sizes(), seconds, strict=True)
+        cases[size, name].add([each for (rows, measured), each in told if measured and rows == size])
+
+
+def _counted(scale: Scale, session: Session) -> Iterator[replication.Copies]:
+    from cqels_py.runners.spark.pipeline import transform
+
+    def run(job: Job, rows: pa.Table) -> None:
+        frame = session.createDataFrame(rows.drop_columns(["stream"]))
+        transform(job, {0: frame}, 0, final=True).write.format("noop").mode("overwrite").save()
+
+    for shape in replication.SHAPES:
+        for parts in scale.parts:
+            yield replication.counted(shape, parts, scale.triples, run)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = parser_of("spark", __doc__)
+    parser.add_argument(
+        "--rounds", type=int, default=5, metavar="N", help="rounds that rates are medians of (default 5)"
+    )
+    given = parser.parse_args(arguments)
+    if given.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    console = Console(stderr=True)
+    quick: bool = given.quick
+    figures = measure(QUICK if quick else FULL, given.rounds, console.print)
+    outcome = taken_now(
+        "spark", (__doc__ or "").partition("\n")[0], figures.as_plain(), quick=quick, libraries=["pyspark"]
+    )
+    folder = folder_of(given)
+    outcome.write(folder)
+    for table in figures.tables():
+        Console().print(table)
+    try:
+        draw(figures, f"{outcome.question}\n{outcome.origin}", folder / "spark.png")
+    except ImportError:
+        console.print("no plots: matplotlib is not installed (pip install -e .[bench])")
+    console.print(f"written to {folder}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
