@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta, concatenate
 from cqels_py.batches.elements import Ids
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels import aggregate
+from cqels_py.kernels import aggregate, grouping
 from cqels_py.kernels import factorised as kernel
 from cqels_py.kernels.merge import merge_by_tick
 from cqels_py.operators.r2r.aggregate import OddNumbers, TermValues
 from cqels_py.state.key_sums import KeySums
 
 _OUT_ROWS = 4_096
+_FEWEST_OUT_ROWS = 64
 _NO_ODD = OddNumbers(np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1, np.float64))
 _HASHED = (2, 4)
 """Tags of literals without an inline form."""
@@ -79,6 +80,9 @@ class FactorisedGroupBy:
         functions = [FUNCTIONS[a.function] for a in aggregates]
         self._functions = np.array([function for function, _ in functions], np.int64)
         self._kinds = np.array([kind for _, kind in functions], np.int64)
+        # Of the aggregates, by number, which add numbers up: their functions, else one that does not.
+        self._each = np.arange(len(functions))
+        self._summed = np.where(self._kinds == kernel.NUMBER, self._functions, aggregate.MIN)
         self._ports = np.array([carrier if a.argument is None else a.input for a in aggregates], np.int64)
         self.state = KeySums(
             len(inputs),
@@ -120,16 +124,15 @@ class _Run:
 
     def __init__(self, of: FactorisedGroupBy, deltas: Sequence[Delta]) -> None:
         self._of = of
-        self._tick = np.concatenate([delta.tick for delta in deltas])
-        self._sign = np.concatenate([delta.sign for delta in deltas])
-        lengths = [len(delta) for delta in deltas]
-        self._port = np.repeat(np.array(of._in_order, np.int64), lengths)
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        self._order = np.empty(len(self._tick), np.int64)
-        merge_by_tick(self._tick, starts, self._order)
+        alone = concatenate(deltas, 0) if sum(map(bool, map(len, deltas))) == 1 else None
+        self._tick = np.concatenate([delta.tick for delta in deltas]) if alone is None else alone.tick
+        self._sign = np.concatenate([delta.sign for delta in deltas]) if alone is None else alone.sign
+        starts = [*accumulate(map(len, deltas), initial=0)]
+        self._order = np.empty(starts[-1], np.int64)
+        merge_by_tick(self._tick, np.array(starts, np.int64), self._order)
         self._place_columns(deltas, starts)
         come = self._sign > 0
-        of.state.ensure(int(np.count_nonzero(come)), int(np.count_nonzero(come[: lengths[0]])))
+        of.state.ensure(int(np.count_nonzero(come)), int(np.count_nonzero(come[: starts[1]])))
         keys, rows = of.state.keys, of.state.rows
         self._key_hashes = np.empty(len(self._tick), np.int64)
         kernel.hash_rows(self._columns, keys.width, self._key_hashes)
@@ -139,17 +142,24 @@ class _Run:
             kernel.hash_rows(self._columns, rows.width, self._row_hashes)
         self.cursor = np.zeros(kernel.FIELDS, np.int64)
         self.cursor[aggregate.TICK] = self._tick[self._order[0]] if len(self._order) else 0
-        self._make_room(_OUT_ROWS)
+        # Every row changes a group in most queries, which is withdrawn and delivered anew.
+        self._make_room(min(_OUT_ROWS, _FEWEST_OUT_ROWS + 2 * starts[-1]))
 
-    def _place_columns(self, deltas: Sequence[Delta], starts: npt.NDArray[np.int64]) -> None:
-        """Key and group columns, and the aggregates' arguments, of all rows."""
+    def _place_columns(self, deltas: Sequence[Delta], starts: Sequence[int]) -> None:
+        """Each row's port, its key and group columns, and the aggregates' arguments."""
         of = self._of
-        key_width = len(of._inputs[of._carrier].key)
-        self._columns = np.zeros((key_width + len(of._own), len(self._tick)), np.int64)
-        self._columns[key_width:, : starts[1]] = deltas[0].columns[list(of._own)]
-        self._arguments = np.zeros((len(of._aggregates), len(self._tick)), np.int64)
-        for port, delta, start, end in zip(of._in_order, deltas, starts[:-1], starts[1:], strict=True):
-            self._columns[:key_width, start:end] = delta.columns[list(of._inputs[port].key)]
+        key_width, rows = len(of._inputs[of._carrier].key), starts[-1]
+        self._port = np.empty(rows, np.int64)
+        self._columns = np.zeros((key_width + len(of._own), rows), np.int64)
+        self._arguments = np.zeros((len(of._aggregates), rows), np.int64)
+        for place, column in enumerate(of._own, key_width):
+            self._columns[place, : starts[1]] = deltas[0].columns[column]
+        for port, delta, (start, end) in zip(of._in_order, deltas, pairwise(starts), strict=True):
+            if start == end:
+                continue
+            self._port[start:end] = port
+            for place, column in enumerate(of._inputs[port].key):
+                self._columns[place, start:end] = delta.columns[column]
             for a, each in enumerate(of._aggregates):
                 if each.argument is not None and each.input == port:
                     self._arguments[a, start:end] = delta.columns[each.argument]
@@ -157,12 +167,10 @@ class _Run:
 
     def _odd_numbers(self) -> OddNumbers:
         """What hashed literals are to SUM and AVG, put in their places among the arguments."""
+        if not grouping.holds_hashed(self._arguments, self._of._each, self._of._summed):
+            return _NO_ODD
         numbers = self._of._kinds == kernel.NUMBER
-        if not numbers.any():
-            return _NO_ODD
         hashed = np.isin((self._arguments >> 60) & 15, _HASHED) & numbers[:, None]
-        if not hashed.any():
-            return _NO_ODD
         different, place = np.unique(self._arguments[hashed], return_inverse=True)
         known = self._of._values.numbers(different)
         stand_in = np.where(known.ids != 0, known.ids, aggregate.PROVISIONAL | np.arange(len(different)))
