@@ -133,10 +133,11 @@ def run(
     seed: int = 0,
     chance: float = 0.5,
     folder: Path | None = None,
+    solutions: bool = False,
 ) -> Answers:
     """All results of elements that come in micro-batches cut at `cuts`, each read by so many tasks of neighbouring rows.
 
-    `folder`: where the state is kept afterwards.
+    `folder`: where the state is kept afterwards. `solutions`: also of CONSTRUCT the query's solutions.
     """
     with scratch() if folder is None else nullcontext(folder) as place:
         job, plan = prepare(
@@ -147,6 +148,7 @@ def run(
             static_graphs={str(name): list(triples) for name, triples in static.named.items()},
             changelog=changelog,
             lateness=lateness,
+            solutions=solutions,
         )
         cluster = Cluster(job, seed=seed, chance=chance, snapshots=0.5)
         read = [element for element in elements if str(element.stream) in plan.streams]
@@ -158,7 +160,8 @@ def run(
             shares = [batch[start : start + size] for start in range(0, len(batch), size)] or [range(0)]
             tables = [rows_of([read[i] for i in share], plan.streams, [f"g{i}" for i in share]) for share in shares]
             found += cluster.run(number, tables, final=number == len(batches) - 1)
-        return counted(found)
+        names = {str(n): name for n, name in enumerate(plan.variables)} if solutions else {}
+        return counted([{names.get(name, name): value for name, value in row.items()} for row in found])
 
 
 def in_spark_order(elements: Sequence[Element], streams: Sequence[str]) -> list[Element]:
