@@ -9,51 +9,85 @@ Int64 = npt.NDArray[np.int64]
 
 
 class LeafBuffer:
-    """A queue of leaf mappings in columns: the point at which each arrived, and its ids (`width` columns, or none).
+    """A queue of leaf mappings in circular columns: the point at which each arrived, and its ids (`width` columns, or none).
 
-    `start` is the oldest mapping kept, `end` the place after the newest; both move right and are moved back together when the
-    buffer's end is reached, so that the mappings kept are always one run of each column.
+    Mappings have numbers in their order of arrival: `start` is that of the oldest kept, `end` that of the next to come.
     """
 
     def __init__(self, width: int, capacity: int = 256) -> None:
-        self.points: Int64 = np.zeros(capacity, np.int64)
-        self.columns: Int64 = np.zeros((width, capacity), np.int64)
-        self._smallest = capacity
+        self._points: Int64 = np.zeros(capacity, np.int64)
+        self._columns: Int64 = np.zeros((width, capacity), np.int64)
+        self._capacity = self._smallest = capacity
         self.start = 0
         self.end = 0
 
     def __len__(self) -> int:
         return self.end - self.start
 
-    def append(self, points: Int64, columns: Int64) -> int:
-        """Add mappings; returns by how many places those kept have moved left."""
+    def append(self, points: Int64, columns: Int64) -> None:
+        """Add mappings."""
         count = len(points)
-        moved = self._make_room(count) if self.end + count > len(self.points) else 0
-        self.points[self.end : self.end + count] = points
-        if len(self.columns):
-            self.columns[:, self.end : self.end + count] = columns
+        needed = self.end - self.start + count
+        if needed > self._capacity or needed < self._capacity >> 2 > self._smallest:
+            self._lay_out(needed)
+        place = self.end % self._capacity
+        straight = min(count, self._capacity - place)
+        self._put(place, points[:straight], columns[:, :straight])
+        if straight < count:
+            self._put(0, points[straight:], columns[:, straight:])
         self.end += count
-        return moved
 
-    def _make_room(self, count: int) -> int:
-        kept = len(self)
-        # Moving must cost no more than a constant for each mapping that arrived since the last move: a third is left free.
-        capacity = max(self._smallest, (kept + count) * 3 // 2)
-        points = np.zeros(capacity, np.int64)
-        columns = np.zeros((len(self.columns), capacity), np.int64)
-        points[:kept] = self.points[self.start : self.end]
-        columns[:, :kept] = self.columns[:, self.start : self.end]
-        moved = self.start
-        self.points, self.columns = points, columns
-        self.start, self.end = 0, kept
-        return moved
+    def _put(self, place: int, points: Int64, columns: Int64) -> None:
+        end = place + len(points)
+        self._points[place:end] = points
+        if len(self._columns):
+            self._columns[:, place:end] = columns
+
+    def _lay_out(self, needed: int) -> None:
+        """Room for so many, and a quarter more: moving costs no more than a constant for each mapping that arrived since."""
+        capacity = max(self._smallest, needed * 5 // 4)
+        start, kept = self.start, len(self)
+        points, (columns, first) = self.points(start, self.end), self.run(start, self.end)
+        # The oldest stays where its number says.
+        place = start % capacity
+        straight = min(kept, capacity - place)
+        self._points = np.empty(capacity, np.int64)
+        self._columns = np.empty((len(columns), capacity), np.int64)
+        self._capacity = capacity
+        self._put(place, points[:straight], columns[:, first : first + straight])
+        self._put(0, points[straight:], columns[:, first + straight : first + kept])
+
+    def point(self, number: int) -> int:
+        """The point of one mapping."""
+        return self._points.item(number % self._capacity)
+
+    def points(self, first: int, last: int) -> Int64:
+        """The points of mappings first to last - 1."""
+        place = first % self._capacity
+        over = place + last - first - self._capacity
+        if over <= 0:
+            return self._points[place : place + last - first]
+        return np.concatenate([self._points[place:], self._points[:over]])
+
+    def run(self, first: int, last: int) -> tuple[Int64, int]:
+        """Columns with the ids of mappings first to last - 1, and at which place they begin there."""
+        place = first % self._capacity
+        over = place + last - first - self._capacity
+        if over <= 0:
+            return self._columns, place
+        return np.concatenate([self._columns[:, place:], self._columns[:, :over]], axis=1), 0
+
+    def cut(self, point: int, first: int) -> int:
+        """The first mapping from `first` on that arrived after a point; points never fall."""
+        return first + int(np.searchsorted(self.points(first, self.end), point, side="right"))
 
     def live_ids(self) -> Int64:
-        return self.columns[:, self.start : self.end]
+        columns, place = self.run(self.start, self.end)
+        return columns[:, place : place + len(self)]
 
     @property
     def nbytes(self) -> int:
-        return self.points.nbytes + self.columns.nbytes
+        return self._points.nbytes + self._columns.nbytes
 
 
 class SparseLeafBuffer:

@@ -14,10 +14,9 @@ from cqels_py.state.leaf_buffer import LeafBuffer
 
 def test_an_array_counts_once_and_whole() -> None:
     buffer = LeafBuffer(2, capacity=16)
-    buffer.points = buffer.columns[0, 4:]
-    (found,) = memory.arrays_of([buffer, {"again": buffer}]).values()
-    assert found == 2 * 16 * 8
-    assert sum(memory.arrays_of((buffer, np.zeros(3))).values()) == 256 + 24
+    view = buffer.live_ids()
+    assert sum(memory.arrays_of([buffer, view, {"again": buffer}]).values()) == 3 * 16 * 8
+    assert sum(memory.arrays_of((buffer, np.zeros(3))).values()) == 3 * 16 * 8 + 24
 
 
 def test_a_leaf_with_one_ring_index_is_within_the_bar() -> None:

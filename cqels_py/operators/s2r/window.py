@@ -41,9 +41,9 @@ class Window:
         bounds, buffer = self._bounds, self._buffer
         if bounds.size is None or not len(buffer):
             return True
-        oldest = int(buffer.points[buffer.start])
+        oldest = buffer.point(buffer.start)
         through = self._passed(arrivals) - bounds.delay
-        if self._entered < buffer.end and int(buffer.points[self._entered]) <= through:
+        if self._entered < buffer.end and buffer.point(self._entered) <= through:
             return False
         return oldest > self._left_through(arrivals, through)
 
@@ -55,13 +55,15 @@ class Window:
             return Delta(tick, np.ones(len(tick), np.int8), columns)
         buffer = self._buffer
         if len(points):
-            self._entered -= buffer.append(points, columns)
+            buffer.append(points, columns)
         through = self._passed(arrivals) - bounds.delay
-        enter_end = self._cut(through, self._entered) if self._waiting else buffer.end
-        leave_end = self._cut(self._left_through(arrivals, through), buffer.start)
-        entering = buffer.points[self._entered : enter_end]
-        leaving = buffer.points[buffer.start : leave_end]
-        enter_tick = self._ticks(arrivals, bounds.entry(entering)) if self._waiting else step.element_tick[element]
+        leave_end = buffer.cut(self._left_through(arrivals, through), buffer.start)
+        leaving = buffer.points(buffer.start, leave_end)
+        if self._waiting:
+            enter_end = buffer.cut(through, self._entered)
+            enter_tick = self._ticks(arrivals, bounds.entry(buffer.points(self._entered, enter_end)))
+        else:
+            enter_end, enter_tick = buffer.end, step.element_tick[element]
         if len(leaving) == 0:
             delta = Delta(enter_tick, np.ones(len(enter_tick), np.int8), self._ids(self._entered, enter_end, columns))
             self._entered = enter_end
@@ -88,11 +90,6 @@ class Window:
         ends = arrivals.step.session_ends[self._index]
         return int(ends[-1]) - bounds.size if len(ends) else _BEFORE_ALL
 
-    def _cut(self, point: int, start: int) -> int:
-        """Where the mappings from `start` on stop being at or before `point`."""
-        buffer = self._buffer
-        return start + int(np.searchsorted(buffer.points[start : buffer.end], point, side="right"))
-
     def _ticks(self, arrivals: StreamArrivals, points: Points) -> TickColumn:
         if not self._bounds.of_time:
             return arrivals.ticks_of(self._bounds.measure, points)
@@ -115,16 +112,17 @@ class Window:
         return ticks
 
     def _ids(self, start: int, end: int, arrived: Ids) -> Ids:
-        if self._keep_ids or self._waiting:
-            return self._buffer.columns[:, start:end].copy()
-        return arrived
+        if not self._waiting:
+            return arrived
+        columns, place = self._buffer.run(start, end)
+        return columns[:, place : place + end - start].copy()
 
     def _merge(
         self, enter_tick: TickColumn, enter_end: int, leave_tick: TickColumn, leave_end: int, arrived: Ids
     ) -> Delta:
         buffer = self._buffer
         enter_ids = self._ids(self._entered, enter_end, arrived)
-        left, first_left = (buffer.columns, buffer.start) if self._keep_ids else (_NO_IDS, 0)
+        left, first_left = buffer.run(buffer.start, leave_end) if self._keep_ids else (_NO_IDS, 0)
         passing = leave_end - self._entered
         if passing > 0:
             # Some both enter and leave in this step; those for which it is the same tick were never there.
@@ -134,7 +132,7 @@ class Window:
                 leave_keep = np.concatenate([np.ones(len(leave_tick) - passing, np.bool_), keep])
                 enter_tick, enter_ids = enter_tick[enter_keep], enter_ids[:, enter_keep]
                 if self._keep_ids:
-                    left, first_left = buffer.columns[:, buffer.start : leave_end][:, leave_keep], 0
+                    left, first_left = left[:, first_left + np.flatnonzero(leave_keep)], 0
                 leave_tick = leave_tick[leave_keep]
         rows = len(leave_tick) + len(enter_tick)
         delta = Delta(np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty((self._width, rows), np.int64))
