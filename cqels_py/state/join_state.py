@@ -209,6 +209,8 @@ class JoinState:
 
     def ensure_leaves(self, new: Sequence[int]) -> None:
         """Room for `new[p]` more rows in each port; those that leave in the same step still keep theirs."""
+        if all(self.leaves(p) + count <= self.capacity(p) for p, count in enumerate(new) if count):
+            return
         wanted = [self.capacity(p) for p in range(self.n)]
         for p in range(self.n):
             while self.leaves(p) + new[p] > wanted[p]:

@@ -112,6 +112,7 @@ class GroupBy:
         self._functions = np.array([FUNCTIONS[a.function] for a in aggregates], np.int64)
         self._arguments = np.array([a.argument or 0 for a in aggregates], np.int64)
         self._distinct = np.array([a.distinct for a in aggregates], np.bool_)
+        self._any_distinct = any(a.distinct for a in aggregates)
         sizes = [_WORDS[FUNCTIONS[a.function]] for a in aggregates]
         self._places = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64) if sizes else np.zeros(0, np.int64)
         self._group_words = sum(sizes)
@@ -159,7 +160,7 @@ class GroupBy:
 
     def _chunk(self, delta: Delta) -> Delta:
         columns = delta.columns
-        if self._distinct.any():
+        if self._any_distinct:
             self._distinct_values.ensure(len(delta) * len(self._aggregates))
         values, odd = self._values_of(columns)
         run = _Run(self, len(delta))

@@ -10,6 +10,7 @@ from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import closure as kernel
+from cqels_py.operators.r2r.join import room_for
 from cqels_py.state.join_state import OUT_ROWS
 from cqels_py.state.reach_trees import ReachTrees
 
@@ -40,10 +41,11 @@ class Closure:
         state.ensure(len(delta))
         edges, nodes, cursor = state.edge_index, state.node_index, state.cursor
         cursor[kernel.ROW] = 0
-        status = kernel.OUT_FULL
+        status, room = kernel.OUT_FULL, room_for(len(delta))
         while status != kernel.DONE:
-            source, node, out_tick = (np.empty(OUT_ROWS, np.int32) for _ in range(3))
-            out_sign = np.empty(OUT_ROWS, np.int8)
+            source, node, out_tick = (np.empty(room, np.int32) for _ in range(3))
+            out_sign = np.empty(room, np.int8)
+            room = OUT_ROWS
             cursor[kernel.OUT] = 0
             while True:
                 status = kernel.step(

@@ -18,8 +18,10 @@ from cqels_py.kernels import star_join as star_kernel
 from cqels_py.kernels.merge import merge_rows
 from cqels_py.state.join_state import OUT_ROWS, JoinLayout, JoinPort, JoinState
 
+_FEWEST_OUT_ROWS, _OUT_ROWS_EACH = 64, 8
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class LeafRows:
     """One step's input rows of all ports, merged by tick; their ids stand in the leaf cells at `slot` of `port`.
 
@@ -43,13 +45,13 @@ class LeafRows:
 
 def merged_rows(state: JoinState, deltas: Sequence[Delta]) -> LeafRows:
     """Put the rows of all inputs into their ports' leaf cells, and merge them by tick."""
+    lengths = [len(delta) for delta in deltas]
     state.ensure_leaves(
         [
-            int(np.count_nonzero(delta.sign > 0)) if port.in_order else len(delta)
-            for port, delta in zip(state.layout.ports, deltas, strict=True)
+            int(np.count_nonzero(delta.sign > 0)) if length and port.in_order else length
+            for port, delta, length in zip(state.layout.ports, deltas, lengths, strict=True)
         ]
     )
-    lengths = [len(delta) for delta in deltas]
     starts = np.array([0, *itertools.accumulate(lengths)], np.int64)
     slots = np.empty(starts[-1], np.int32)
     for p, delta in enumerate(deltas):
@@ -58,14 +60,20 @@ def merged_rows(state: JoinState, deltas: Sequence[Delta]) -> LeafRows:
                 p, state.flat_ports, state.cells, delta.columns, delta.sign, state.free, state.free_meta,
                 slots[starts[p] : starts[p + 1]],
             )  # fmt: skip
-    ticks = np.concatenate([delta.tick for delta in deltas])
-    signs = np.concatenate([delta.sign for delta in deltas])
-    if max(lengths) == len(ticks):
-        merged = np.full(len(ticks), lengths.index(len(ticks)), np.int32), slots, ticks, signs
+    if max(lengths) == len(slots):
+        port = lengths.index(len(slots))
+        merged = np.full(len(slots), port, np.int32), slots, deltas[port].tick, deltas[port].sign
     else:
+        ticks = np.concatenate([delta.tick for delta in deltas])
+        signs = np.concatenate([delta.sign for delta in deltas])
         merged = np.empty_like(slots), np.empty_like(slots), np.empty_like(ticks), np.empty_like(signs)
         merge_rows(ticks, signs, slots, starts, *merged)
     return LeafRows(*merged, placed=merged[1].copy())
+
+
+def room_for(rows: int) -> int:
+    """For so many results a step's first chunk has room; few rows mostly have few."""
+    return min(OUT_ROWS, _FEWEST_OUT_ROWS + _OUT_ROWS_EACH * rows)
 
 
 class MultiwayJoin:
@@ -114,11 +122,11 @@ class MultiwayJoin:
         rows = merged_rows(state, deltas)
         cursor = state.cursor
         cursor[: kernel.PROBES] = 0
-        status = ring_index.OUT_FULL
+        status, room = ring_index.OUT_FULL, room_for(len(rows.tick))
         while status != ring_index.DONE:
-            columns = np.empty((len(self._out_variable), OUT_ROWS), np.int64)
-            out_tick = np.empty(OUT_ROWS, np.int32)
-            out_sign = np.empty(OUT_ROWS, np.int8)
+            columns = np.empty((len(self._out_variable), room), np.int64)
+            out_tick, out_sign = np.empty(room, np.int32), np.empty(room, np.int8)
+            room = OUT_ROWS
             cursor[kernel.OUT] = 0
             while True:
                 status = self._step(rows, columns.reshape(-1), out_tick, out_sign)

@@ -12,7 +12,7 @@ from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import join as join_kernel
 from cqels_py.kernels import negation as kernel
 from cqels_py.kernels import ring_index
-from cqels_py.operators.r2r.join import merged_rows
+from cqels_py.operators.r2r.join import merged_rows, room_for
 from cqels_py.state.join_state import OUT_ROWS, JoinLayout, JoinPort, JoinState
 
 LEFT, RIGHT = 0, 1
@@ -46,11 +46,11 @@ class Negation:
         rows = merged_rows(state, deltas)
         cursor = state.cursor
         cursor[: join_kernel.PROBES] = 0
-        status = ring_index.OUT_FULL
+        status, room = ring_index.OUT_FULL, room_for(len(rows.tick))
         while status != ring_index.DONE:
-            columns = np.empty((self._widths[LEFT], OUT_ROWS), np.int64)
-            out_tick = np.empty(OUT_ROWS, np.int32)
-            out_sign = np.empty(OUT_ROWS, np.int8)
+            columns = np.empty((self._widths[LEFT], room), np.int64)
+            out_tick, out_sign = np.empty(room, np.int32), np.empty(room, np.int8)
+            room = OUT_ROWS
             cursor[join_kernel.OUT] = 0
             while True:
                 status = kernel.step(
