@@ -17,9 +17,9 @@ from cqels_py.engine import compile_query
 from cqels_py.errors import DataError
 from cqels_py.plan.nodes import Plan
 from cqels_py.runners.merge import TimeMerge
-from cqels_py.runners.spark.describe import describe
+from cqels_py.runners.spark.describe import describe, loads_in_words
 from cqels_py.runners.spark.session import require_pyspark, session_for_a_run
-from cqels_py.spark import prepare
+from cqels_py.spark import loads, prepare
 
 ELEMENTS_AT_ONCE = 100_000
 
@@ -83,6 +83,7 @@ def run(job: Job, cleanup: ExitStack) -> None:
         writer.close(progress.line(statistics))
         if job.stats:
             failures.say(progress.summary(statistics))
+            failures.say(loads_in_words(loads(work.folder)))
         elif left_out := omissions(statistics):
             failures.say(f"warning: {', '.join(left_out)}")
 

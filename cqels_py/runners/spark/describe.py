@@ -1,8 +1,8 @@
-"""How a plan runs on Spark, in words."""
+"""How a plan runs on Spark, in words, and how it ran."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cqels_py.plan.nodes import (
     DistinctRowsOf,
@@ -21,6 +21,7 @@ from cqels_py.plan.nodes import (
 from cqels_py.planner.partitioning import scans_of, variables_of
 from cqels_py.planner.shares import Shares
 from cqels_py.planner.stages import PlannedStage, received_by, stages_of
+from cqels_py.runners.spark.folder import PartLoad
 
 _PLACES = ("subject", "predicate", "object")
 
@@ -106,5 +107,22 @@ def _micro_batch(stages: list[PlannedStage]) -> str:
     return f"a micro-batch: route (a task for each piece of its input) ─ shuffle by part ─ evaluate ({first}){more}"
 
 
+def loads_in_words(loads: Sequence[Sequence[PartLoad]]) -> str:
+    """A line for each stage: how many rows its parts got, and how many times its fair share the busiest of them.
+
+    >>> print(loads_in_words([[PartLoad(30, 5, 1), PartLoad(90, 7, 2)]]))
+    stage 1: 120 rows to 2 parts, the busiest got 90 (1.5 times the mean); states were read back 3 times
+    """
+    return "\n".join(_load(number, parts) for number, parts in enumerate(loads, 1) if parts)
+
+
+def _load(number: int, parts: Sequence[PartLoad]) -> str:
+    rows, most = sum(part.rows for part in parts), max(part.rows for part in parts)
+    line = f"stage {number}: {_counted(rows, 'row')} to {_counted(len(parts), 'part')}"
+    if len(parts) > 1 and rows:
+        line += f", the busiest got {most:,} ({most * len(parts) / rows:.2g} times the mean)"
+    return f"{line}; states were read back {_counted(sum(part.rebuilt for part in parts), 'time')}"
+
+
 def _counted(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
