@@ -57,6 +57,10 @@ class LeafBuffer:
         self._put(place, points[:straight], columns[:, first : first + straight])
         self._put(0, points[straight:], columns[:, first + straight : first + kept])
 
+    def circular(self) -> tuple[Int64, Int64]:
+        """Points and ids as they stand, that of number n at n modulo their length."""
+        return self._points, self._columns
+
     def point(self, number: int) -> int:
         """The point of one mapping."""
         return self._points.item(number % self._capacity)

@@ -38,11 +38,14 @@ class StreamArrivals:
 
     def ticks_of(self, measure: Measure, numbers: Points) -> npt.NDArray[np.int32]:
         """The ticks at which these elements, or the elements of these triples, arrived; all are of this step."""
+        units, before = self.counted(measure)
+        return self.step.element_tick[units[numbers - before - 1]]
+
+    def counted(self, measure: Measure) -> tuple[npt.NDArray[np.int64], int]:
+        """The elements of the batch that are counted, or those of counted triples; and how many came before."""
         if measure is Measure.ELEMENTS:
-            element = self.elements[numbers - self.first_element - 1]
-        else:
-            element = self.triple_element[numbers - self.first_triple - 1]
-        return self.step.element_tick[element]
+            return self.elements, self.first_element
+        return self.triple_element, self.first_triple
 
 
 @dataclass(slots=True)
@@ -65,6 +68,8 @@ class ArrivalCounter:
         if len(batch) == 1:
             return self._take_one(batch, step)
         streams, triples = len(self._elements), batch.triples
+        if streams == 1:
+            return self._take_one_stream(batch, step)
         before = self._triples.tolist()
         starts = np.zeros((2, streams + 1), np.int64)
         elements = np.empty(len(batch), np.int64)
@@ -80,6 +85,16 @@ class ArrivalCounter:
             found.append(StreamArrivals(step, mine, self._elements[stream], of_triples, before[stream]))
             self._elements[stream] += len(mine)
         return Arrivals(tuple(found), element, number)
+
+    def _take_one_stream(self, batch: ElementBatch, step: Step) -> Arrivals:
+        """The same where there is nothing to sort by stream."""
+        before, came = self._triples.item(0), self._elements[0]
+        element = np.empty(batch.triples, np.int64)
+        kernel.elements_of_triples(batch.first, element)
+        self._elements[0] += len(batch)
+        self._triples += len(element)
+        mine = StreamArrivals(step, np.arange(len(batch)), came, element, before)
+        return Arrivals((mine,), element, np.arange(before + 1, before + 1 + len(element)))
 
     def _take_one(self, batch: ElementBatch, step: Step) -> Arrivals:
         """The same for a single element, as they come on a live stream."""

@@ -11,6 +11,7 @@ from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.windows import Bounds, Measure, Points
 from cqels_py.kernels import arrivals as kernel
+from cqels_py.kernels import sliding
 from cqels_py.operators.s2r.arrivals import StreamArrivals
 from cqels_py.state.leaf_buffer import LeafBuffer
 
@@ -35,12 +36,17 @@ class Window:
         self._waiting = not bounds.eager or bounds.delay > 0
         self._buffer = LeafBuffer(width if keep_ids or self._waiting else 0)
         self._entered = 0
+        # Then it only has to be known what leaves.
+        self._slides = not self._waiting and bounds.measure is not Measure.SESSION and bounds.size is not None
+        self._timed = bounds.of_time
 
     def rests(self, arrivals: StreamArrivals) -> bool:
         """Would a step in which nothing arrives here change nothing?"""
         bounds, buffer = self._bounds, self._buffer
-        if bounds.size is None or not len(buffer):
+        if bounds.size is None or buffer.start == buffer.end:
             return True
+        if self._slides:
+            return buffer.point(buffer.start) > self._slid_through(arrivals) - bounds.size
         oldest = buffer.point(buffer.start)
         through = self._passed(arrivals) - bounds.delay
         if self._entered < buffer.end and buffer.point(self._entered) <= through:
@@ -53,6 +59,8 @@ class Window:
         if bounds.size is None:
             tick = step.element_tick[element]
             return Delta(tick, np.ones(len(tick), np.int8), columns)
+        if self._slides:
+            return self._slide(arrivals, points, element, columns)
         buffer = self._buffer
         if len(points):
             buffer.append(points, columns)
@@ -73,6 +81,25 @@ class Window:
         self._entered = enter_end
         buffer.start = leave_end
         return delta
+
+    def _slid_through(self, arrivals: StreamArrivals) -> int:
+        """The point that has been reached."""
+        return arrivals.step.expired_through if self._timed else arrivals.reached(self._bounds.measure)
+
+    def _slide(self, arrivals: StreamArrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
+        """The step of a window into which everything enters at once."""
+        buffer, step, size = self._buffer, arrivals.step, self._bounds.size
+        assert size is not None
+        arrived = buffer.end
+        if len(points):
+            buffer.append(points, columns)
+        units, before = arrivals.counted(self._bounds.measure)
+        left, tick, sign, changed = sliding.slide(
+            *buffer.circular(), buffer.start, arrived, buffer.end, self._slid_through(arrivals) - size, size, self._timed,
+            step.ticks.time, units, before, element, step.element_tick, columns,
+        )  # fmt: skip
+        buffer.start += left
+        return Delta(tick, sign, changed)
 
     def _passed(self, arrivals: StreamArrivals) -> int:
         """The last point up to which exits (and with STEP, entries) have happened."""
