@@ -27,14 +27,20 @@ _XSD_INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 
 @dataclass(frozen=True)
 class Property:
-    """A triple that every observation has: its predicate, and the objects (n, length) by the observations' numbers (n)."""
+    """A triple that every observation has: its predicate; by the observations' numbers (n) codes (n) of its objects, and by
+    codes the objects (n, length).
+    """
 
     name: str
-    objects: Callable[[Int64], Terms]
+    codes: Callable[[Int64], Int64]
+    write: Callable[[Int64], Terms]
 
     @property
     def iri(self) -> str:
         return f"{PREFIX}{self.name}"
+
+    def objects(self, numbers: Int64) -> Terms:
+        return self.write(self.codes(numbers))
 
 
 def numbered(before: str, numbers: Int64, after: str, digits: int = _DIGITS) -> Terms:
@@ -55,8 +61,17 @@ def observation_iris(numbers: Int64) -> Terms:
 
 
 def integers(values: Int64) -> Terms:
-    """Two digits each, the first of them not 0."""
-    return numbered('"', 10 + values % 90, f'"^^<{_XSD_INTEGER}>', digits=2)
+    """Of two digits each, the first of them not 0."""
+    return numbered('"', values, f'"^^<{_XSD_INTEGER}>', digits=2)
+
+
+def sensor_iris(numbers: Int64) -> Terms:
+    return numbered(f"<{PREFIX}sensor/", numbers, ">")
+
+
+def two_digits(numbers: Int64) -> Int64:
+    """10 to 99, as if drawn."""
+    return 10 + scattered(numbers + 7, 90)
 
 
 def scattered(numbers: Int64, below: int) -> Int64:

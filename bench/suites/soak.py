@@ -19,7 +19,18 @@ from pathlib import Path
 from statistics import median
 
 import cqels_py as cqels
-from bench.suites.observations import PREFIX, STREAM, Int64, Property, Terms, integers, numbered, scattered, table
+from bench.suites.observations import (
+    PREFIX,
+    STREAM,
+    Int64,
+    Property,
+    integers,
+    numbered,
+    scattered,
+    sensor_iris,
+    table,
+    two_digits,
+)
 from bench.suites.outcome import Outcome, folder_of, parser_of, taken_now
 from cqels_py.suites import memory
 
@@ -36,15 +47,15 @@ WHERE {{ STREAM <{STREAM}> [RANGE %s] {{ ?o :sensor ?sensor . ?o :result ?result
 GROUP BY ?sensor"""
 
 
-def _sensors(numbers: Int64) -> Terms:
+def _sensors(numbers: Int64) -> Int64:
     generation = numbers // _SENSORS_LIVE_FOR
-    return numbered(f"<{PREFIX}sensor/", generation * _SENSORS + scattered(numbers, _SENSORS), ">")
+    return generation * _SENSORS + scattered(numbers, _SENSORS)
 
 
 PROPERTIES = (
-    Property("sensor", _sensors),
-    Property("result", lambda numbers: integers(scattered(numbers + 7, 90))),
-    Property("note", lambda numbers: numbered('"note ', numbers, '"')),
+    Property("sensor", _sensors, sensor_iris),
+    Property("result", two_digits, integers),
+    Property("note", lambda numbers: numbers, lambda codes: numbered('"note ', codes, '"')),
 )
 
 
