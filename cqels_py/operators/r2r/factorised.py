@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import aggregate, grouping
 from cqels_py.kernels import factorised as kernel
+from cqels_py.kernels.joined_rows import lay_rows
 from cqels_py.kernels.merge import merge_by_tick
 from cqels_py.operators.r2r.aggregate import OddNumbers, TermValues
 from cqels_py.state.key_sums import KeySums
@@ -77,6 +78,7 @@ class FactorisedGroupBy:
         self._values = values
         # The carrier's changes are taken in first at each tick.
         self._in_order = [carrier, *(p for p in range(len(inputs)) if p != carrier)]
+        self._read = [self._columns_of(p) for p in self._in_order]
         functions = [FUNCTIONS[a.function] for a in aggregates]
         self._functions = np.array([function for function, _ in functions], np.int64)
         self._kinds = np.array([kind for _, kind in functions], np.int64)
@@ -94,6 +96,14 @@ class FactorisedGroupBy:
             self._ports == carrier,
         )
         self._visited = 0
+
+    def _columns_of(self, port: int) -> tuple[Ids, Ids]:
+        """Which columns of an input are the key (of the carrier its own too), and which the aggregates' arguments."""
+        key = (*self._inputs[port].key, *(self._own if port == self._carrier else ()))
+        arguments = [
+            each.argument if each.argument is not None and each.input == port else -1 for each in self._aggregates
+        ]
+        return np.array(key, np.int64), np.array(arguments, np.int64)
 
     @property
     def visited(self) -> int:
@@ -124,15 +134,11 @@ class _Run:
 
     def __init__(self, of: FactorisedGroupBy, deltas: Sequence[Delta]) -> None:
         self._of = of
-        alone = concatenate(deltas, 0) if sum(map(bool, map(len, deltas))) == 1 else None
-        self._tick = np.concatenate([delta.tick for delta in deltas]) if alone is None else alone.tick
-        self._sign = np.concatenate([delta.sign for delta in deltas]) if alone is None else alone.sign
         starts = [*accumulate(map(len, deltas), initial=0)]
+        self._place_rows(deltas, starts)
         self._order = np.empty(starts[-1], np.int64)
         merge_by_tick(self._tick, np.array(starts, np.int64), self._order)
-        self._place_columns(deltas, starts)
-        come = self._sign > 0
-        of.state.ensure(int(np.count_nonzero(come)), int(np.count_nonzero(come[: starts[1]])))
+        self._odd = self._odd_numbers()
         keys, rows = of.state.keys, of.state.rows
         self._key_hashes = np.empty(len(self._tick), np.int64)
         kernel.hash_rows(self._columns, keys.width, self._key_hashes)
@@ -145,25 +151,20 @@ class _Run:
         # Every row changes a group in most queries, which is withdrawn and delivered anew.
         self._make_room(min(_OUT_ROWS, _FEWEST_OUT_ROWS + 2 * starts[-1]))
 
-    def _place_columns(self, deltas: Sequence[Delta], starts: Sequence[int]) -> None:
-        """Each row's port, its key and group columns, and the aggregates' arguments."""
-        of = self._of
-        key_width, rows = len(of._inputs[of._carrier].key), starts[-1]
-        self._port = np.empty(rows, np.int64)
-        self._columns = np.zeros((key_width + len(of._own), rows), np.int64)
-        self._arguments = np.zeros((len(of._aggregates), rows), np.int64)
-        for place, column in enumerate(of._own, key_width):
-            self._columns[place, : starts[1]] = deltas[0].columns[column]
-        for port, delta, (start, end) in zip(of._in_order, deltas, pairwise(starts), strict=True):
-            if start == end:
-                continue
-            self._port[start:end] = port
-            for place, column in enumerate(of._inputs[port].key):
-                self._columns[place, start:end] = delta.columns[column]
-            for a, each in enumerate(of._aggregates):
-                if each.argument is not None and each.input == port:
-                    self._arguments[a, start:end] = delta.columns[each.argument]
-        self._odd = self._odd_numbers()
+    def _place_rows(self, deltas: Sequence[Delta], starts: Sequence[int]) -> None:
+        """Each row's tick, sign and port, its key and group columns, and the aggregates' arguments."""
+        of, rows = self._of, starts[-1]
+        self._tick, self._sign, self._port = np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty(rows, np.int64)
+        self._columns = np.empty((len(of._inputs[of._carrier].key) + len(of._own), rows), np.int64)
+        self._arguments = np.empty((len(of._aggregates), rows), np.int64)
+        come = [0] * len(deltas)
+        for p, (delta, start) in enumerate(zip(deltas, starts, strict=False)):
+            if len(delta):
+                come[p] = lay_rows(
+                    start, of._in_order[p], delta.tick, delta.sign, delta.columns, *of._read[p], self._tick, self._sign,
+                    self._port, self._columns, self._arguments,
+                )  # fmt: skip
+        of.state.ensure(sum(come), come[0])
 
     def _odd_numbers(self) -> OddNumbers:
         """What hashed literals are to SUM and AVG, put in their places among the arguments."""
