@@ -53,7 +53,11 @@ class WindowedInputs:
         made = []
         for port, (window, arrivals) in enumerate(zip(self._windows, counted.streams, strict=True)):
             mine = arrivals.elements
-            made.append(window.advance(arrivals, points[mine], mine, batch.columns[: self._widths[port], mine]))
+            ids = batch.columns[: self._widths[port]]
+            if len(mine) == n:
+                made.append(window.advance(arrivals, points, mine, ids))
+            else:
+                made.append(window.advance(arrivals, points[mine], mine, ids[:, mine]))
         return step.ticks, made
 
 

@@ -41,6 +41,14 @@ def split_by_stream(first, stream, element_start, triple_start, elements, elemen
 
 
 @jit
+def elements_of_triples(first, element):
+    """The element of each triple; `first` (n + 1): where each element's triples start."""
+    for i in range(len(first) - 1):
+        for t in range(first[i], first[i + 1]):
+            element[t] = i
+
+
+@jit
 def places_of(instants, points, after, place):
     """For each of `points` (not falling) how many instants (not falling) are before it, or with `after` before or at it."""
     at = 0

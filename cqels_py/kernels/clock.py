@@ -66,6 +66,14 @@ def step(
                     queues[q, tail] = instant
                     ends[q, TAIL] = tail + 1
     a = b = ticks = 0
+    if len(promised) == 0 and len(boundary) == 0:
+        # Nothing but arrivals.
+        for i in range(n):
+            if element_tick[i] == 0:
+                instants[ticks] = time[i]
+                element_tick[i] = ticks
+                ticks += 1
+        return ticks, through
     while True:
         kept = _NEVER
         for q in range(len(promised)):

@@ -4,7 +4,45 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.jit import jit
+from cqels_py.kernels.jit import jit, jit_inline
+
+_ONE, _TWO = np.uint64(1), np.uint64(2)
+
+
+@jit_inline
+def _in_pairs(leave_tick, enter_tick):
+    """Does one mapping leave at each tick at which one enters, as in a full window that counts?"""
+    rows = len(leave_tick)
+    if rows != len(enter_tick) or rows == 0:
+        return False
+    pairs = np.int64(leave_tick[0] == enter_tick[0])
+    for i in range(1, rows):
+        pairs += np.int64((leave_tick[i] == enter_tick[i]) & (enter_tick[i] != enter_tick[i - 1]))
+    return pairs == rows
+
+
+@jit_inline
+def _write_pairs(ticks, ids, first, columns, tick, sign, changed):
+    rows = np.uint64(len(ticks))
+    for i in range(rows):
+        tick[_TWO * i] = ticks[i]
+        tick[_TWO * i + _ONE] = ticks[i]
+    for i in range(rows):
+        sign[_TWO * i] = -1
+        sign[_TWO * i + _ONE] = 1
+    start = np.uint64(first)
+    straight = min(rows, np.uint64(ids.shape[1]) - start)
+    for c in range(len(columns)):
+        for i in range(rows):
+            changed[c, _TWO * i + _ONE] = columns[c, i]
+        if len(ids):
+            for i in range(straight):
+                changed[c, _TWO * i] = ids[c, start + i]
+            for i in range(rows - straight):
+                changed[c, _TWO * (straight + i)] = ids[c, i]
+        else:
+            for i in range(rows):
+                changed[c, _TWO * i] = 0
 
 
 @jit
@@ -41,8 +79,14 @@ def slide(
         if entered >= 0 and leave_tick[i] <= element_tick[element[entered]]:
             leave_tick[i] = -1
             dropped += 1
+    enter_tick = np.empty(entering, np.int32)
+    for j in range(entering):
+        enter_tick[j] = element_tick[element[j]]
     rows = leaving + entering - 2 * dropped
     tick, sign, changed = np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty((width, rows), np.int64)
+    if dropped == 0 and _in_pairs(leave_tick, enter_tick):
+        _write_pairs(enter_tick, ids, first, columns, tick, sign, changed)
+        return leaving, tick, sign, changed
     i, j, k, place = 0, 0, 0, first
     while k < rows:
         if i < leaving and leave_tick[i] < 0:
@@ -53,7 +97,7 @@ def slide(
         if j < entering and gone < leaving and leave_tick[gone] < 0:
             j += 1
             continue
-        if j == entering or (i < leaving and leave_tick[i] <= element_tick[element[j]]):
+        if j == entering or (i < leaving and leave_tick[i] <= enter_tick[j]):
             tick[k] = leave_tick[i]
             sign[k] = -1
             for c in range(width):
@@ -61,7 +105,7 @@ def slide(
             i += 1
             place = place + 1 if place + 1 < room else 0
         else:
-            tick[k] = element_tick[element[j]]
+            tick[k] = enter_tick[j]
             sign[k] = 1
             for c in range(width):
                 changed[c, k] = columns[c, j]

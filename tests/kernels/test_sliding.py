@@ -1,0 +1,51 @@
+"""One step of a window that moves with every arrival, beside what lists say."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from cqels_py.kernels.sliding import slide
+
+ROOM = 16
+
+
+def window(numbers: range, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Circular columns in which the mapping of each number has its number as point, and as ids multiples of it."""
+    points, ids = np.full(ROOM, -1), np.full((width, ROOM), -1)
+    for number in numbers:
+        points[number % ROOM] = number
+        ids[:, number % ROOM] = [10 * number + c for c in range(width)]
+    return points, ids
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("with_ids", [True, False])
+@pytest.mark.parametrize("pairs", [True, False])
+def test_changes_of_a_counting_window(pairs: bool, with_ids: bool, seed: int) -> None:
+    rng = random.Random(seed)
+    width, start = rng.choice((1, 2)), rng.randrange(40)
+    size, came = (6, rng.randint(1, 5)) if pairs else (rng.randint(1, 5), rng.randint(0, 8))
+    arrived = start + (size if pairs else rng.randint(0, size))
+    end = arrived + came
+    points, ids = window(range(start, end), width)
+    # Elements of one mapping each: the first at tick 0 or, several at a tick, at any.
+    ticks = list(range(came)) if pairs else sorted(rng.choices(range(3), k=came))
+    entering = {number: ticks[number - arrived] for number in range(arrived, end)}
+    columns = np.array([[10 * number + c for number in entering] for c in range(width)], np.int64).reshape(width, came)
+    left, tick, sign, changed = slide(
+        points, ids if with_ids else ids[:0], start, arrived, end, end - 1 - size, size, False, np.empty(0, np.int64),
+        np.arange(came), arrived - 1, np.arange(came), np.array(ticks, np.int32), columns,
+    )  # fmt: skip
+    leaving = {number: entering[number + size] for number in range(start, end - size)}
+    assert left == len(leaving)
+    expected = [
+        (at, sign, *((10 * number + c) if sign > 0 or with_ids else 0 for c in range(width)))
+        for sign, changes in ((-1, leaving), (1, entering))
+        for number, at in changes.items()
+        if not (number in leaving and number in entering and leaving[number] <= entering[number])
+    ]
+    expected.sort(key=lambda change: change[:2])
+    assert list(zip(tick.tolist(), sign.tolist(), *changed.tolist(), strict=True)) == expected
