@@ -120,7 +120,7 @@ class Reevaluation(Contender[Any]):
 
     def __init__(self, question: Question, step: int) -> None:
         self.unit = self._step = step
-        self._question = question
+        self.question = question
         self._seen = 0
         self._rows: list[tuple[int, Any]] = []
 
@@ -169,8 +169,8 @@ class _OverTerms(Reevaluation):
     def prepare(self, first: int, count: int) -> list[list[Any]]:
         numbers = np.arange(first, first + count)
         subjects = [self.iri(text.decode()[1:-1]) for text in _texts(observation_iris(numbers))]
-        predicates = [self.iri(each.iri) for each in self._question.properties]
-        objects = [map(self._term, _texts(each.objects(numbers))) for each in self._question.properties]
+        predicates = [self.iri(each.iri) for each in self.question.properties]
+        objects = [map(self._term, _texts(each.objects(numbers))) for each in self.question.properties]
         return [
             [self.triple(subject, predicate, object) for predicate, object in zip(predicates, mine, strict=True)]
             for subject, *mine in zip(subjects, *objects, strict=True)
@@ -187,7 +187,7 @@ class _OverTerms(Reevaluation):
 
     def _gone(self) -> Iterator[Any]:
         """The triples of observations that leave."""
-        while len(self._window) > self._question.window:
+        while len(self._window) > self.question.window:
             yield from self._window.popleft()
 
 
@@ -223,7 +223,7 @@ class PyoxigraphKept(_OverTerms):
             self.store.remove(quad)
 
     def rows(self) -> list[Row]:
-        found: Any = self.store.query(self._question.sparql)
+        found: Any = self.store.query(self.question.sparql)
         return [(row[0].value, row[1].value) for row in found]
 
 
@@ -279,28 +279,28 @@ class RdflibKept(_OverTerms):
         return [(str(row[0]), str(row[1])) for row in found]
 
 
-class _OverNumbers(Reevaluation):
+class OverNumbers(Reevaluation):
     """Keeps the window as a table of triples of numbers: (3, n) subject, predicate, object."""
 
     def __init__(self, question: Question, step: int) -> None:
         super().__init__(question, step)
-        self._triples = np.empty((3, 0), np.int64)
+        self.triples = np.empty((3, 0), np.int64)
 
     def prepare(self, first: int, count: int) -> Int64:
-        numbers, properties = np.arange(first, first + count), self._question.properties
+        numbers, properties = np.arange(first, first + count), self.question.properties
         objects = np.stack([each.codes(numbers) for each in properties], axis=1).reshape(-1)
         return np.stack([np.repeat(numbers, len(properties)), np.tile(np.arange(len(properties)), count), objects])
 
     def update(self, prepared: Int64) -> None:
-        kept = self._question.window * len(self._question.properties)
-        self._triples = np.concatenate([self._triples, prepared], axis=1)[:, -kept:]
+        kept = self.question.window * len(self.question.properties)
+        self.triples = np.concatenate([self.triples, prepared], axis=1)[:, -kept:]
 
     def columns(self, rows: Any) -> Sequence[Int64]:
         sensors, values = rows
         return np.asarray(sensors, np.int64), np.rint(np.asarray(values, float) * _DECIMALS).astype(np.int64)
 
 
-class Polars(_OverNumbers):
+class Polars(OverNumbers):
     """A lazy query over a data frame of the window."""
 
     name = "Polars"
@@ -308,12 +308,12 @@ class Polars(_OverNumbers):
     def rows(self) -> Any:
         import polars as pl
 
-        frame = pl.LazyFrame(dict(zip(("o", "p", "v"), self._triples, strict=True)))
+        frame = pl.LazyFrame(dict(zip(("o", "p", "v"), self.triples, strict=True)))
         joined: Any = None
-        for number, each in enumerate(self._question.properties):
+        for number, each in enumerate(self.question.properties):
             mine = frame.filter(pl.col("p") == number).select("o", pl.col("v").alias(each.name))
             joined = mine if joined is None else joined.join(mine, on="o")
-        value = pl.col("result").mean() if self._question.aggregate == "AVG" else pl.col("result").count()
+        value = pl.col("result").mean() if self.question.aggregate == "AVG" else pl.col("result").count()
         answer = joined.group_by("sensor").agg(value).collect()
         return answer["sensor"].to_numpy(), answer["result"].to_numpy()
 
@@ -330,29 +330,29 @@ class PolarsOverTexts(Reevaluation):
     def prepare(self, first: int, count: int) -> Any:
         import polars as pl
 
-        return pl.from_arrow(table(first, count, self._question.properties).drop_columns("time"))
+        return pl.from_arrow(table(first, count, self.question.properties).drop_columns("time"))
 
     def update(self, prepared: Any) -> None:
         import polars as pl
 
         together = prepared if self._frame is None else pl.concat([self._frame, prepared])
-        self._frame = together.tail(self._question.window * len(self._question.properties))
+        self._frame = together.tail(self.question.window * len(self.question.properties))
 
     def rows(self) -> Any:
         import polars as pl
 
         joined: Any = None
-        for each in self._question.properties:
+        for each in self.question.properties:
             mine = self._frame.lazy().filter(pl.col("predicate") == f"<{each.iri}>")
             mine = mine.select("subject", pl.col("object").alias(each.name))
             joined = mine if joined is None else joined.join(mine, on="subject")
         number = pl.col("result").str.extract('"([0-9]+)"').cast(pl.Int64)
-        value = number.mean() if self._question.aggregate == "AVG" else number.count()
+        value = number.mean() if self.question.aggregate == "AVG" else number.count()
         answer = joined.group_by("sensor").agg(value).collect()
         return zip(answer["sensor"].to_list(), map(str, answer["result"].to_list()), strict=True)
 
 
-class DuckDB(_OverNumbers):
+class DuckDB(OverNumbers):
     """A SQL query over an Arrow table of the window."""
 
     name = "DuckDB"
@@ -370,7 +370,7 @@ class DuckDB(_OverNumbers):
         self._connection = duckdb.connect()
 
     def rows(self) -> Any:
-        self._connection.register("triples", pa.table(dict(zip(("o", "p", "v"), self._triples, strict=True))))
+        self._connection.register("triples", pa.table(dict(zip(("o", "p", "v"), self.triples, strict=True))))
         found = self._connection.execute(self._sql).fetchnumpy()
         return found["sensor"], found["value"]
 
@@ -380,7 +380,7 @@ def available(contenders: Iterable[tuple[str, type[Reevaluation]]]) -> tuple[lis
     there, missing = [], []
     for library, contender in contenders:
         if find_spec(library) is None:
-            missing.append(f"{contender.name} is left out: {library} is not installed (pip install -e .[bench])")
+            missing.append(f"{contender.name} is left out: {library} is not installed (pip install {library})")
         else:
             there.append(contender)
     return there, missing

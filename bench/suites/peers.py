@@ -4,9 +4,10 @@
 
 An observation has five triples; the query joins them over the last 10,000 observations of 100 sensors, and takes the AVG by
 sensor at each STEP. The engine takes texts. The others re-evaluate at each step: pyoxigraph (a store that is kept, or filled
-anew), rdflib, Polars and DuckDB where they are installed; terms are made for them outside of the timing, and data frames get
-numbers in place of terms, but for `Polars, over texts`. Every contender has so many seconds for a round; their answers have the
-same checksums at all steps that two of them come to, else this stops. Writes bench/results/peers.json, peers.png and peers.svg.
+anew), rdflib, Polars and DuckDB, each where it is installed; Pathway (`pip install pathway`, 1.6 GB) is told what comes and what
+goes. Terms are made for them outside of the timing, and tables get numbers in place of terms, but for `Polars, over texts`.
+Every contender has so many seconds for a round; their answers have the same checksums at all steps that two of them come to,
+else this stops. Writes bench/results/peers.json, peers.png and peers.svg.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from bench.suites.observations import (
     sensor_iris,
     two_digits,
 )
+from bench.suites.over_pathway import Pathway
 from bench.suites.slides import SENSORS, WINDOW, engines
 from bench.suites.stepping import Pace, Timing
 
@@ -62,6 +64,7 @@ OTHERS: tuple[tuple[str, type[Reevaluation]], ...] = (
     ("polars", Polars),
     ("polars", PolarsOverTexts),
     ("duckdb", DuckDB),
+    ("pathway", Pathway),
 )
 
 

@@ -1,13 +1,14 @@
 """Contenders that answer one query over the last elements of a stream, at each step: their rates, and that their answers agree.
 
 A contender takes elements in blocks, and remembers what it answered at each step; only the taking is timed. Each has so many
-seconds for a round, and stops where it is then. The answers are compared at all steps that two of them have come to.
+seconds for a round, and stops where it is then; contenders take turns. The answers are compared at all steps that two of them
+have come to.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, Generic, TypeVar
@@ -78,40 +79,51 @@ class Disagreement(Exception):
 
 def compete(
     contenders: Sequence[Callable[[int], Contender[Any]]], step: int, window: int, timing: Timing
-) -> Iterator[Pace]:
-    """One contender after another. Disagreement names two whose answers differ."""
-    known: dict[int, tuple[str, int]] = {}
-    for make in contenders:
-        contender = make(step)
-        rates, taken = run(contender, window, timing)
-        checked = 0
-        for seen, found in contender.answers().items():
-            other, expected = known.setdefault(seen, (contender.name, found))
-            if found != expected:
-                raise Disagreement(f"{contender.name} and {other} differ after {seen:,} elements, at STEP {step}")
-            checked += other != contender.name
-        yield Pace(contender.name, step, rates, taken // step, checked)
+) -> list[Pace]:
+    """All contenders take turns, round by round, so that what else the machine does weighs on all of them alike.
 
-
-def run(contender: Contender[Any], window: int, timing: Timing) -> tuple[list[float], int]:
-    """The rates of the rounds, from a full window on, and how many elements were taken in all."""
-    unit = contender.unit
-    filled = -(-window // unit) * unit
-    contender.fill(0, filled)
-    # One call ahead of the rounds loads what is loaded at first use.
-    contender.take(contender.prepare(filled, unit))
-    first = filled + unit
-    rates = []
+    Disagreement names two whose answers differ.
+    """
+    courses = [Course(make(step), window) for make in contenders]
     for _ in range(timing.rounds):
-        begun, spent = first, 0.0
-        while spent < timing.seconds and first - begun < timing.most:
-            prepared = contender.prepare(first, unit)
+        for course in courses:
+            course.round(timing)
+    known: dict[int, tuple[str, int]] = {}
+    return [course.finished(step, known) for course in courses]
+
+
+class Course:
+    """A contender on its way, from a full window on."""
+
+    def __init__(self, contender: Contender[Any], window: int) -> None:
+        self._contender = contender
+        unit = contender.unit
+        filled = -(-window // unit) * unit
+        contender.fill(0, filled)
+        # One call ahead of the rounds loads what is loaded at first use.
+        contender.take(contender.prepare(filled, unit))
+        self._begun = self._next = filled + unit
+        self._rates: list[float] = []
+
+    def round(self, timing: Timing) -> None:
+        contender, first, spent = self._contender, self._next, 0.0
+        while spent < timing.seconds and self._next - first < timing.most:
+            prepared = contender.prepare(self._next, contender.unit)
             started = time.perf_counter()
             contender.take(prepared)
             spent += time.perf_counter() - started
-            first += unit
-        rates.append((first - begun) / spent)
-    return rates, first - filled
+            self._next += contender.unit
+        self._rates.append((self._next - first) / spent)
+
+    def finished(self, step: int, known: dict[int, tuple[str, int]]) -> Pace:
+        """`known`: by elements seen, the first answer given, and by whom."""
+        checked, name = 0, self._contender.name
+        for seen, found in self._contender.answers().items():
+            other, expected = known.setdefault(seen, (name, found))
+            if found != expected:
+                raise Disagreement(f"{name} and {other} differ after {seen:,} elements, at STEP {step}")
+            checked += other != name
+        return Pace(name, step, self._rates, (self._next - self._begun) // step, checked)
 
 
 def checksum(columns: Sequence[Int64]) -> int:

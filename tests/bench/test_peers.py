@@ -44,17 +44,16 @@ def test_a_wrong_answer_is_seen() -> None:
     question = Question(slides.PROPERTIES, "COUNT", 40)
     wrong = [lambda step: PyoxigraphKept(question, step), lambda step: Forgetful(question, step)]
     with pytest.raises(Disagreement, match="forgetful and pyoxigraph, store kept differ after 60 elements, at STEP 20"):
-        list(compete(wrong, 20, 40, AT_ONCE))
+        compete(wrong, 20, 40, AT_ONCE)
 
 
-@pytest.mark.parametrize("step", [1, 7, 20])
-@pytest.mark.parametrize("aggregate", ["COUNT", "AVG"])
+@pytest.mark.parametrize(("aggregate", "step"), [("COUNT", 7), ("AVG", 1), ("AVG", 20)])
 def test_all_contenders_agree(aggregate: str, step: int) -> None:
     """Whether a step divides the window or not."""
     question = Question(peers.PROPERTIES, aggregate, 40)
     others, _ = contenders.available(peers.OTHERS)
     makers = slides.engines(question) + [lambda step, other=other: other(question, step) for other in others]
-    paces = list(compete(makers, step, 40, AT_ONCE))
+    paces = compete(makers, step, 40, AT_ONCE)
     assert len(paces) == 3 + len(others)
     assert all(pace.checked >= 2 for pace in paces[1:])
 
@@ -62,7 +61,9 @@ def test_all_contenders_agree(aggregate: str, step: int) -> None:
 def test_what_is_not_installed_is_left_out_with_a_line() -> None:
     there, missing = contenders.available([("no_such_library", PyoxigraphKept)])
     assert there == []
-    assert missing == ["pyoxigraph, store kept is left out: no_such_library is not installed (pip install -e .[bench])"]
+    assert missing == [
+        "pyoxigraph, store kept is left out: no_such_library is not installed (pip install no_such_library)"
+    ]
 
 
 @pytest.mark.parametrize("suite", ["slides", "peers"])

@@ -1,0 +1,95 @@
+"""Pathway as a contender: an incremental engine for tables, whose inputs, removals too, are its user's to give row by row."""
+
+from __future__ import annotations
+
+import threading
+from importlib import import_module
+from queue import SimpleQueue
+from typing import Any
+
+from bench.suites.contenders import OverNumbers, Question
+from bench.suites.observations import Int64
+
+_PATIENCE = 60.0
+"""Seconds after which an answer is not waited for any more."""
+_Row = tuple[int, int, int]
+
+
+class Pathway(OverNumbers):
+    """A join of five tables with a groupby, in a thread of Pathway's; a step is one commit, and is over when its changes came."""
+
+    name = "Pathway"
+
+    def __init__(self, question: Question, step: int) -> None:
+        super().__init__(question, step)
+        self._commits: SimpleQueue[tuple[list[_Row], list[_Row]] | None] = SimpleQueue()
+        self._done = threading.Event()
+        self._answer: dict[int, float] = {}
+        self._build()
+
+    def _build(self) -> None:
+        pw: Any = import_module("pathway")
+
+        class Triple(pw.Schema):  # type: ignore[misc]
+            o: int = pw.column_definition(primary_key=True)
+            p: int = pw.column_definition(primary_key=True)
+            v: int
+
+        commits = self._commits
+
+        class Source(pw.io.python.ConnectorSubject):  # type: ignore[misc]
+            def run(self) -> None:
+                while (commit := commits.get()) is not None:
+                    come, gone = commit
+                    for o, p, v in come:
+                        self.next(o=o, p=p, v=v)
+                    for o, p, v in gone:
+                        self.delete(o=o, p=p, v=v)
+                    self.commit()
+
+        # What an earlier contender built would run again.
+        pw.internals.parse_graph.G.clear()
+        triples = pw.io.python.read(Source(), schema=Triple, autocommit_duration_ms=None)
+        joined: Any = None
+        for number, each in enumerate(self.question.properties):
+            mine = triples.filter(triples.p == number)
+            mine = mine.select(mine.o, **{each.name: mine.v})
+            if joined is None:
+                joined = mine
+            else:
+                kept = [name for name in ("o", "sensor", "result") if name in joined.column_names()]
+                new = {each.name: mine[each.name]} if each.name == "result" else {}
+                joined = joined.join(mine, joined.o == mine.o).select(*(joined[name] for name in kept), **new)
+        reducer = pw.reducers.avg(joined.result) if self.question.aggregate == "AVG" else pw.reducers.count()
+        pw.io.subscribe(
+            joined.groupby(joined.sensor).reduce(joined.sensor, value=reducer),
+            on_change=self._change, on_time_end=lambda time: self._done.set(),
+        )  # fmt: skip
+        quiet = {"monitoring_level": pw.MonitoringLevel.NONE}
+        self._thread = threading.Thread(target=pw.run, kwargs=quiet, daemon=True)
+        self._thread.start()
+
+    def _change(self, key: Any, row: dict[str, Any], time: int, is_addition: bool) -> None:
+        sensor, value = row["sensor"], row["value"]
+        if is_addition:
+            self._answer[sensor] = value
+        elif self._answer.get(sensor) == value:
+            del self._answer[sensor]
+
+    def update(self, prepared: Int64) -> None:
+        before = self.triples
+        super().update(prepared)
+        gone = before[:, : before.shape[1] + prepared.shape[1] - self.triples.shape[1]]
+        arrived = prepared[:, -self.triples.shape[1] :]
+        self._done.clear()
+        self._commits.put((list(zip(*arrived.tolist(), strict=True)), list(zip(*gone.tolist(), strict=True))))
+        if not self._done.wait(_PATIENCE):
+            raise TimeoutError(f"Pathway gave no answer within {_PATIENCE:.0f} s")
+
+    def rows(self) -> Any:
+        return list(self._answer), list(self._answer.values())
+
+    def answers(self) -> Any:
+        self._commits.put(None)
+        self._thread.join(_PATIENCE)
+        return super().answers()
