@@ -7,8 +7,8 @@ elements   ─ connectors ─ LocalRunner ─ Dataflow ─ results
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from cqels_py.algebra.nodes import ContinuousQuery, Output
-from cqels_py.batches.elements import ElementBatch
+from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import slice_elements, with_streams
 from cqels_py.connections import Connections
 from cqels_py.connectors.construction import Construction
@@ -33,7 +33,8 @@ from cqels_py.parser import parse
 from cqels_py.plan.nodes import Plan
 from cqels_py.planner import plan_query
 from cqels_py.query import Query, Result
-from cqels_py.runners.chaining import Feed
+from cqels_py.runners.ahead import ReadAhead, pays, regular_files
+from cqels_py.runners.chaining import NOTHING, Feed
 from cqels_py.runners.local import LocalRunner, RunningQuery, Statistics
 from cqels_py.runners.merge import TimeMerge
 from cqels_py.static_sources import StaticSource, load_static_data, ontology_of
@@ -265,7 +266,7 @@ class Engine:
                 f"push_batch takes an Arrow table or reader, not {type(table).__name__}; push takes triples"
             )
         self.flush()
-        for batch in self._open(str(stream), table, self._time_predicates.get(str(stream))):
+        for batch in self._open(str(stream), table, self._time_predicates.get(str(stream)), self._malformed):
             self._process(batch)
             self.flush()
 
@@ -305,20 +306,31 @@ class Engine:
         *,
         time_predicates: Mapping[str, str] | None = None,
         progress: Callable[[Statistics], None] | None = None,
+        threads: int | None = None,
     ) -> Statistics:
         """Read the sources, one for each stream that a query reads, to their ends, merged by time; then finish.
 
-        A source is a file, "-" for standard input, an Arrow table or reader, or batches of elements.
+        A source is a file, "-" for standard input, an Arrow table or reader, or batches of elements. `threads` 2: files are read
+        ahead by a second thread, with the same results; 1: all is done by this one; without it, 2 where that pays.
         """
         self._check_open("run")
         self.flush()
         given = {**self._time_predicates, **(time_predicates or {})}
-        readers = [self._open(str(iri), source, given.get(str(iri))) for iri, source in sources.items()]
+        ahead = self._reader_ahead(list(sources.values()), threads)
+        report = self._malformed if ahead is None else ahead.report
+        readers = [self._open(str(iri), source, given.get(str(iri)), report) for iri, source in sources.items()]
         if missing := [iri for iri in self._streams if iri not in map(str, sources) and iri not in self._fed]:
             raise UsageError(f"no source was given for <{'>, <'.join(missing)}>, which a query reads")
-        merged = TimeMerge(readers)
-        with self.dictionary.holding(merged.live_ids):
-            for batch in merged:
+        merged, batch = TimeMerge(readers), NOTHING
+
+        def live() -> Iterator[Ids]:
+            yield from (batch.subject, batch.predicate, batch.object)
+            yield from merged.live_ids()
+            if ahead is not None:
+                yield from ahead.live_ids()
+
+        with self.dictionary.holding(live), nullcontext() if ahead is None else closing(ahead):
+            for batch in merged if ahead is None else ahead.read(merged):
                 for start in range(0, len(batch), self._batch or len(batch)):
                     end = min(len(batch), start + (self._batch or len(batch)))
                     self._process(slice_elements(batch, start, end))
@@ -328,15 +340,26 @@ class Engine:
         self.finish()
         return self.statistics
 
-    def _open(self, iri: str, source: StreamSource, time_predicate: str | None) -> Iterator[ElementBatch]:
+    def _reader_ahead(self, sources: Sequence[StreamSource], threads: int | None) -> ReadAhead | None:
+        if threads not in (None, 1, 2):
+            raise UsageError(f"threads is 1 or 2, not {threads!r}")
+        if threads == 2 and regular_files(sources) is None:
+            raise UsageError("a second thread reads files ahead; a source here is none: leave threads out, or say 1")
+        if threads == 1 or (threads is None and not pays(sources)):
+            return None
+        return ReadAhead(self.dictionary, self._malformed)
+
+    def _open(
+        self, iri: str, source: StreamSource, time_predicate: str | None, report: Callable[[DataError], None]
+    ) -> Iterator[ElementBatch]:
         number = self._number(iri)
         if isinstance(source, str | Path):
             return open_source(
                 str(source), dictionary=self.dictionary, stream=number, time_predicate=time_predicate,
-                on_error=self._on_error, report=self._malformed,
+                on_error=self._on_error, report=report,
             )  # fmt: skip
         if hasattr(source, "__arrow_c_stream__"):
-            return elements_from_arrow(source, self.dictionary, number, time_predicate, self._malformed)
+            return elements_from_arrow(source, self.dictionary, number, time_predicate, report)
         if isinstance(source, Iterable):
             return _element_batches(source, number)
         raise UsageError(f"{source!r} is no source of <{iri}>: {_SOURCE_IS}")

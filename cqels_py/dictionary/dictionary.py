@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +26,9 @@ _HASH_BITS = 60
 class Dictionary:
     """Encodes terms in N-Triples syntax, keeps the texts of hashed ones, and lets go of those that nothing refers to.
 
-    One thread writes at a time. Two terms with the same hash are told apart: the later one gets an overflow id (or, if
-    `strict`, TermCollision is raised, as ids must then be the same on every machine). `hash_bits` below 60 is for tests.
+    One thread writes at a time, with the `lock`; others may meanwhile look up what they know to be there. Two terms with the
+    same hash are told apart: the later one gets an overflow id (or, if `strict`, TermCollision is raised, as ids must then be the
+    same on every machine). `hash_bits` below 60 is for tests.
     """
 
     def __init__(self, *, strict: bool = False, hash_bits: int = _HASH_BITS) -> None:
@@ -39,6 +42,14 @@ class Dictionary:
         self._next_overflow = 1
         self._pinned: list[Ids] = []
         self._holders: list[Callable[[], Iterable[Ids]]] = []
+        self.lock = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.lock = threading.RLock()
 
     def __len__(self) -> int:
         """Terms whose texts are kept."""
@@ -83,6 +94,12 @@ class Dictionary:
 
         With `wrong`, what is no term is entered there by its number and gets the id 0; else it raises.
         """
+        with self.lock:
+            return self._encode(data, offsets, scopes, wrong)
+
+    def _encode(
+        self, data: npt.NDArray[np.uint8], offsets: Ids, scopes: Ids, wrong: dict[int, DataError] | None
+    ) -> Ids:
         out = np.empty(len(offsets) - 1, np.int64)
         at = 0
         while True:
@@ -182,6 +199,10 @@ class Dictionary:
 
     def collect(self, live: Iterable[Ids]) -> int:
         """Release all hashed terms that are in none of the arrays and not pinned; returns how many."""
+        with self.lock:
+            return self._collect(live)
+
+    def _collect(self, live: Iterable[Ids]) -> int:
         before = len(self)
         table = np.zeros_like(self.table)
         arena = np.zeros_like(self.arena)
