@@ -43,8 +43,8 @@ Aggregates: TypeAlias = tuple[PlannedAggregate, ...]
 _MERGED = {"COUNT(*)": "SUM", "COUNT": "SUM", "MIN": "MIN", "MAX": "MAX", "SAMPLE": "SAMPLE"}
 """Aggregates of parts of a group, and what makes one of them.
 
-Not so SUM and AVG: sums are exact, and rounded once, at their ends; a part's own sum of doubles would be rounded already. Where every
-arrival is a tick it would not save anything either: it changes as often as a row comes.
+Not so SUM and AVG: sums are exact, and rounded once, at their ends; a part's own sum of doubles would be rounded already. Where
+every arrival is a tick it would not save anything either: it changes as often as a row comes.
 """
 
 

@@ -72,7 +72,7 @@ def _copies(axes: Axes, figures: Figures) -> None:
             [each.partitions for each in mine], [each.replication for each in mine], label=f"{shape}, formula"
         )
         seen = [(each.partitions, each.counted) for each in figures.counted if each.shape == shape]
-        axes.plot(*zip(*seen, strict=True), "o", color=line.get_color(), label="counted")
+        axes.plot(*zip(*seen, strict=True), "o", color=line.get_color(), label=f"{shape}, counted")
     axes.set(xscale="log", yscale="log", xlabel="partitions", ylabel="copies of a triple")
     axes.legend(fontsize="small", ncols=2)
 
