@@ -68,7 +68,7 @@ def _rounded(value: str) -> int:
 # --- the engine ----------------------------------------------------------------------------------------------------
 
 
-class Engine(Contender[pa.Table]):
+class Engine(Contender[Any]):
     """Through `push_batch`, terms as texts; what changes is delivered, of both signs."""
 
     whole = False
@@ -77,16 +77,16 @@ class Engine(Contender[pa.Table]):
         self.name = name
         self.unit = -(-at_once // step) * step
         self._properties = question.properties
-        self._engine = cqels.Engine()
-        query = self._engine.register(question.continuous(step, whole=self.whole), changelog=not self.whole)
+        self.engine = cqels.Engine()
+        query = self.engine.register(question.continuous(step, whole=self.whole), changelog=not self.whole)
         self._found: list[ResultBatch] = []
         query.subscribe_batches(self._found.append)
 
-    def prepare(self, first: int, count: int) -> pa.Table:
+    def prepare(self, first: int, count: int) -> Any:
         return table(first, count, self._properties)
 
-    def take(self, prepared: pa.Table) -> None:
-        self._engine.push_batch(STREAM, prepared)
+    def take(self, prepared: Any) -> None:
+        self.engine.push_batch(STREAM, prepared)
 
     def answers(self) -> Answers:
         time = np.concatenate([batch.time for batch in self._found]) // MICROSECONDS
@@ -102,7 +102,7 @@ class Engine(Contender[pa.Table]):
 
     def _numbers(self, ids: Int64, number: Callable[[str], int]) -> Int64:
         unique, place = np.unique(ids, return_inverse=True)
-        texts = self._engine.dictionary.decode(unique)
+        texts = self.engine.dictionary.decode(unique)
         return np.array([number(text or "") for text in texts], np.int64)[place]
 
 
@@ -110,6 +110,27 @@ class WholeAnswers(Engine):
     """The whole answer at each step."""
 
     whole = True
+
+
+class StepByStep(Engine):
+    """A call for each step: `push` for one observation, `push_batch` for more."""
+
+    def __init__(self, question: Question, step: int) -> None:
+        super().__init__(question, step, name="engine, a push a step", at_once=1)
+
+    def prepare(self, first: int, count: int) -> Any:
+        made = super().prepare(first, count)
+        if count > 1:
+            return made
+        columns = [made.column(name).to_pylist() for name in ("subject", "predicate", "object")]
+        return list(zip(*columns, strict=True)), made.column("time")[0].as_py()
+
+    def take(self, prepared: Any) -> None:
+        if isinstance(prepared, pa.Table):
+            super().take(prepared)
+        else:
+            triples, time = prepared
+            self.engine.push(STREAM, triples, time=time)
 
 
 # --- re-evaluation -------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench.suites import paces
-from bench.suites.contenders import Engine, PyoxigraphKept, PyoxigraphRebuilt, Question, WholeAnswers
+from bench.suites.contenders import Engine, PyoxigraphKept, PyoxigraphRebuilt, Question, StepByStep, WholeAnswers
 from bench.suites.observations import Property, integers, scattered, sensor_iris, two_digits
 from bench.suites.stepping import Pace, Timing
 
@@ -33,7 +33,7 @@ def engines(question: Question) -> list[paces.Make]:
     return [
         lambda step: Engine(question, step),
         lambda step: WholeAnswers(question, step, name="engine, whole answers"),
-        lambda step: Engine(question, step, name="engine, a push a step", at_once=1),
+        lambda step: StepByStep(question, step),
     ]
 
 
