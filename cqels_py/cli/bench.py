@@ -36,6 +36,7 @@ class Asked:
     data: Path
     runners: tuple[str, ...]
     partitions: int | None
+    threads: int | None
     check: bool
     seed: int
     json: Path | None
@@ -98,7 +99,9 @@ def check_outputs(asked: Asked) -> None:
 def run(asked: Asked) -> None:
     """Measure everything, show and write it. `Exit` with 1 where a query failed or its answer was wrong."""
     runner = report.BOTH if len(asked.runners) > 1 else asked.runners[0]
-    settings = report.Settings(asked.suite.name, runner, asked.partitions, asked.triples, asked.seed, asked.check)
+    settings = report.Settings(
+        asked.suite.name, runner, asked.partitions, asked.triples, asked.seed, asked.check, asked.threads
+    )
     with _progress() as progress:
         tasks = _tasks(asked, progress)
         outcomes = list(_measured(asked, tasks, progress))
@@ -151,6 +154,7 @@ def _tasks(asked: Asked, progress: Progress) -> list[Task]:
             runner,
             None if runner == "local" else asked.partitions,
             asked.check,
+            None if runner == "spark" else asked.threads,
         )
         for id_, text in asked.queries.items()
         for window in asked.windows or (None,)

@@ -41,6 +41,7 @@ class Job:
     limit: int | None = None
     stats: bool = False
     batch: int | None = None
+    threads: int | None = None
     on_error: str = "stop"
     speed: float | None = None
     announce: bool = False
@@ -90,6 +91,12 @@ def check_partitions(runner: str, partitions: int | None) -> None:
     """Nothing that was asked for is silently left out."""
     if runner == "local" and partitions is not None:
         raise UsageError("--partitions divides the state on Spark (--runner spark); the local runner has one part")
+
+
+def check_threads(runner: str, threads: int | None) -> None:
+    """The same for threads."""
+    if runner == "spark" and threads is not None:
+        raise UsageError("--threads is for the local runner; Spark divides its work by --partitions")
 
 
 def check_files(job: Job) -> None:
@@ -153,7 +160,7 @@ class _Run:
         predicate = self._job.time_predicate
         times = dict.fromkeys(streams, predicate) if predicate else {}
         try:
-            self._engine.run(streams, time_predicates=times, progress=self._look)
+            self._engine.run(streams, time_predicates=times, progress=self._look, threads=self._job.threads)
         except Enough:
             pass
         finally:

@@ -94,6 +94,18 @@ Batch = Annotated[
     typer.Option("--batch", min=1, metavar="N", help="Elements taken at once; results do not depend on it."),
 ]
 
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        min=1,
+        max=2,
+        metavar="N",
+        help="2: a second thread parses files ahead; 1: none. Results are the same. Default: 2 for large files.",
+        show_default=False,
+    ),
+]
+
 
 def _show_version(asked: bool) -> None:
     if asked:
@@ -134,6 +146,7 @@ def run_command(
     limit: Limit = None,
     stats: Stats = False,
     batch: Batch = None,
+    threads: Threads = None,
     on_error: Annotated[OnError, typer.Option(help="At a line that cannot be read.")] = OnError.stop,
 ) -> None:
     """Run a query over streams until they end."""
@@ -141,6 +154,7 @@ def run_command(
 
     with failures.reported():
         execution.check_partitions(runner.value, partitions)
+        execution.check_threads(runner.value, threads)
         job = execution.Job(
             text=execution.query_text(query, text),
             source=None if query is None else str(query),
@@ -155,6 +169,7 @@ def run_command(
             limit=limit,
             stats=stats,
             batch=batch,
+            threads=threads,
             on_error=on_error.value,
             runner=runner.value,
             partitions=partitions,
@@ -263,6 +278,7 @@ def bench_command(
         Runners, typer.Option(help="What drives the queries; both: one after the other, side by side in one table.")
     ] = Runners.local,
     partitions: Partitions = None,
+    threads: Threads = None,
     check: Annotated[
         bool, typer.Option("--check", help="Compare answers and rates with re-evaluation by pyoxigraph.")
     ] = False,
@@ -289,6 +305,7 @@ def bench_command(
             bench.show_list()
             return
         execution.check_partitions(runner.value, partitions)
+        execution.check_threads(runner.value, threads)
         chosen = bench.suite_of(suite)
         asked = bench.Asked(
             suite=chosen,
@@ -298,6 +315,7 @@ def bench_command(
             data=folder_for(data),
             runners=("local", "spark") if runner is Runners.both else (runner.value,),
             partitions=partitions,
+            threads=threads,
             check=check,
             seed=seed,
             json=json_,

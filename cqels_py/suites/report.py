@@ -25,7 +25,7 @@ _ROUNDED = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What was asked for."""
+    """What was asked for. `threads` None: two where files are large enough."""
 
     suite: str
     runner: str
@@ -33,6 +33,7 @@ class Settings:
     triples: int
     seed: int
     check: bool
+    threads: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,8 @@ def read_report(path: Path) -> Report:
     except ValueError as error:
         raise UsageError(f"--compare {path} is no JSON ({error}); it takes what --json wrote") from None
     try:
-        settings = Settings(**{each.name: found[each.name] for each in fields(Settings)})
+        # Before files were read ahead, there was one thread.
+        settings = Settings(**{each.name: {"threads": 1, **found}[each.name] for each in fields(Settings)})
         # Reports of one runner have not always said it of each query.
         queries = [_query({"runner": settings.runner, **each}) for each in found["queries"]]
         return Report(settings, str(found["date"]), dict(found["machine"]), dict(found["versions"]), queries)
@@ -144,7 +146,7 @@ def beside_local(queries: list[Measured]) -> list[str]:
 
 def differences(earlier: Settings, later: Settings) -> list[str]:
     """In what two runs' settings differ, in words."""
-    names = ("runner", "partitions", "triples", "seed")
+    names = ("runner", "partitions", "threads", "triples", "seed")
     both = ((name, getattr(earlier, name), getattr(later, name)) for name in names)
     return [f"{name}: {old} before, {new} now" for name, old, new in both if old != new]
 

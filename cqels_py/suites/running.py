@@ -65,7 +65,9 @@ class LocalRun:
         files: dict[str, str] = {iri: self._task.streams[iri] for iri in self.plan.streams}
         thinned = dict(zip(files, sources(self._task, self.plan, self.dictionary, thin), strict=True))
         try:
-            return self._engine.run(files if thin == 1 else thinned, progress=look)
+            if thin > 1:
+                return self._engine.run(thinned, progress=look)
+            return self._engine.run(files, progress=look, threads=self._task.threads)
         except Enough:
             return self._engine.statistics
 

@@ -25,6 +25,7 @@ class Task:
     runner: str = "local"
     partitions: int | None = None
     check: bool = False
+    threads: int | None = None
 
     @property
     def source(self) -> str:
