@@ -21,7 +21,8 @@ _MARK = "mark"
 @dataclass(frozen=True, slots=True)
 class PartLoad:
     """What one part of a stage has got so far: `rows`, triples of the streams or changes of the stage before; `rows_of_batch`,
-    those of the last micro-batch. `rebuilt`: how often its state was read back, as the worker that got a task did not have it.
+    those of the last micro-batch. `rebuilt`: how often its state was read back, as the worker that got a task did not have it;
+    none has it at the first micro-batch.
     """
 
     rows: int
