@@ -2,7 +2,8 @@
 
 Copies come from what nobody asks for: many people like one photo, and a user is tracked many times in one place. So a scan whose
 subject is not asked for is made distinct before the join meets its mappings; and scans of one window that such a variable links
-are joined for themselves, and made distinct without it.
+are joined for themselves, and made distinct without it. What is only told of one variable then (the photos that people like) is a
+condition: it is joined first with what describes that variable, so that the others only meet what fulfils it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ def _met_once(node: Node) -> Node:
             return replace(node, input=_met_once(inner))
         case JoinAll(inputs, asked, loose=loose) if not loose:
             inputs = tuple(_without_copies(each) for each in _linked_joined(inputs, asked))
+            inputs = _conditions_joined(inputs, asked)
             return replace(node, inputs=inputs, in_order=tuple(map(expires_in_order, inputs)))
         case _:
             return node
@@ -54,6 +56,21 @@ def _linked_joined(inputs: tuple[Node, ...], asked: tuple[str, ...]) -> tuple[No
     return tuple(group[0] if len(group) == 1 else _joined(group, inputs, asked) for group in groups)
 
 
+def _conditions_joined(inputs: tuple[Node, ...], asked: tuple[str, ...]) -> tuple[Node, ...]:
+    """The inputs, with those that describe a variable joined with a condition on it for themselves."""
+    for condition in inputs:
+        if isinstance(condition, DistinctRowsOf) and len(condition.variables) == 1:
+            described = [node for node in inputs if node is condition or _describes(node, condition.variables[0])]
+            others = tuple(node for node in inputs if node not in described)
+            if len(described) > 1 and len(others) > 1:
+                return _conditions_joined((*others, _joined(described, inputs, asked)), asked)
+    return inputs
+
+
+def _describes(node: Node, variable: str) -> bool:
+    return isinstance(node, Scan) and node.pattern[0] == f"?{variable}"
+
+
 def _describe_in_one_window(nodes: list[Node], variable: str) -> bool:
     """Are these several scans of one window, with a variable that is a subject in one of them?"""
     scans = [node for node in nodes if isinstance(node, Scan)]
@@ -66,7 +83,8 @@ def _describe_in_one_window(nodes: list[Node], variable: str) -> bool:
 
 def _joined(group: list[Node], inputs: tuple[Node, ...], asked: tuple[str, ...]) -> Node:
     outside = {*asked, *(v for node in inputs if node not in group for v in node.variables)}
-    columns = tuple(v for v in dict.fromkeys(v for node in group for v in node.variables) if v in outside)
+    names = dict.fromkeys(v for node in group for v in node.variables)
+    columns = tuple(v for v in names if v in outside)
     mine = tuple(without_ids(node) for node in group)
     joined = JoinAll(mine, columns, tuple(map(expires_in_order, mine)))
-    return DistinctRowsOf(joined, _REASON) if columns else joined
+    return DistinctRowsOf(joined, _REASON) if columns and len(columns) < len(names) else joined
