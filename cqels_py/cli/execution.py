@@ -105,7 +105,7 @@ def check_files(job: Job) -> None:
     named += [("--static-graph", path) for path in job.static_graphs.values()]
     named += [("--stream", source) for source in job.streams.values() if source != "-" and "://" not in source]
     for option, path in named:
-        if not Path(path).is_file():
+        if not Path(path).is_file() and not (option == "--stream" and Path(path).is_fifo()):
             raise UsageError(f"{option}: there is no file {path}")
 
 

@@ -17,6 +17,7 @@ STANDARD_INPUT = "-"
 CHUNK_BYTES = 1 << 22
 
 _COMPRESSED_BYTES = 1 << 16
+_PIPE_BYTES = 1 << 20
 
 
 def local_path(location: str) -> Path:
@@ -40,12 +41,15 @@ def read_chunks(location: str, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes
     if chunk_bytes < 1:
         raise UsageError("chunk_bytes is 1 or more")
     if location == STANDARD_INPUT:
+        _widen(sys.stdin.buffer)
         yield from iter(partial(_read_some, sys.stdin.buffer, chunk_bytes), b"")
         return
     path = local_path(location)
     compression = compression_of(location)
     try:
         with path.open("rb") as file:
+            if path.is_fifo():
+                _widen(file)
             if compression == "gzip":
                 yield from _gzip(file, location, chunk_bytes)
             elif compression == "zstd":
@@ -54,6 +58,16 @@ def read_chunks(location: str, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes
                 yield from iter(partial(file.read1, chunk_bytes), b"")
     except OSError as error:
         raise DataError(f"cannot read {location}: {error.strerror or error}") from None
+
+
+def _widen(pipe: Any) -> None:
+    """Let more wait in a pipe, where the system has pipes that grow: who is behind then gets more at once, and catches up."""
+    try:
+        import fcntl
+
+        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    except (ImportError, AttributeError, OSError):
+        pass
 
 
 def _read_some(file: Any, size: int) -> bytes:
@@ -79,7 +93,7 @@ def _gzip(file: IO[bytes], location: str, chunk_bytes: int) -> Iterator[bytes]:
 def _zstd(file: IO[bytes], location: str) -> Iterator[bytes]:
     zstandard = _zstandard(location)
     frame = None
-    while raw := file.read(_COMPRESSED_BYTES):
+    while raw := file.read1(_COMPRESSED_BYTES):  # type: ignore[attr-defined]
         while raw:
             frame = frame or zstandard.ZstdDecompressor().decompressobj()
             try:
