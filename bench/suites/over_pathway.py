@@ -12,6 +12,8 @@ from bench.suites.observations import Int64
 
 _PATIENCE = 60.0
 """Seconds after which an answer is not waited for any more."""
+_NEWEST = -1
+"""In place of a sensor: the newest observation that has been taken in."""
 _Row = tuple[int, int, int]
 
 
@@ -25,6 +27,7 @@ class Pathway(OverNumbers):
         self._commits: SimpleQueue[tuple[list[_Row], list[_Row]] | None] = SimpleQueue()
         self._done = threading.Event()
         self._answer: dict[int, float] = {}
+        self._expected = -1.0
         self._build()
 
     def _build(self) -> None:
@@ -61,10 +64,11 @@ class Pathway(OverNumbers):
                 new = {each.name: mine[each.name]} if each.name == "result" else {}
                 joined = joined.join(mine, joined.o == mine.o).select(*(joined[name] for name in kept), **new)
         reducer = pw.reducers.avg(joined.result) if self.question.aggregate == "AVG" else pw.reducers.count()
-        pw.io.subscribe(
-            joined.groupby(joined.sensor).reduce(joined.sensor, value=reducer),
-            on_change=self._change, on_time_end=lambda time: self._done.set(),
-        )  # fmt: skip
+        answer = joined.groupby(joined.sensor).reduce(joined.sensor, value=pw.cast(float, reducer))
+        # A commit may leave the answer as it is: this row changes at each.
+        newest = triples.reduce(sensor=_NEWEST, value=pw.cast(float, pw.reducers.max(triples.o)))
+        told = pw.Table.concat_reindex(answer, newest)
+        pw.io.subscribe(told, on_change=self._change, on_time_end=self._time_end)
         quiet = {"monitoring_level": pw.MonitoringLevel.NONE}
         self._thread = threading.Thread(target=pw.run, kwargs=quiet, daemon=True)
         self._thread.start()
@@ -76,18 +80,24 @@ class Pathway(OverNumbers):
         elif self._answer.get(sensor) == value:
             del self._answer[sensor]
 
+    def _time_end(self, time: int) -> None:
+        if self._answer.get(_NEWEST) == self._expected:
+            self._done.set()
+
     def update(self, prepared: Int64) -> None:
         before = self.triples
         super().update(prepared)
         gone = before[:, : before.shape[1] + prepared.shape[1] - self.triples.shape[1]]
         arrived = prepared[:, -self.triples.shape[1] :]
         self._done.clear()
+        self._expected = float(prepared[0, -1])
         self._commits.put((list(zip(*arrived.tolist(), strict=True)), list(zip(*gone.tolist(), strict=True))))
         if not self._done.wait(_PATIENCE):
             raise TimeoutError(f"Pathway gave no answer within {_PATIENCE:.0f} s")
 
     def rows(self) -> Any:
-        return list(self._answer), list(self._answer.values())
+        found = {sensor: value for sensor, value in self._answer.items() if sensor != _NEWEST}
+        return list(found), list(found.values())
 
     def answers(self) -> Any:
         self._commits.put(None)
