@@ -374,10 +374,11 @@ class Engine:
     # --- processing -----------------------------------------------------------------------------------------------
 
     def _process(self, batch: ElementBatch) -> None:
-        late = self.statistics.late
+        statistics = self._runner.statistics
+        late = statistics.late
         with self._processing():
             self._runner.push(batch)
-        if dropped := self.statistics.late - late:
+        if dropped := statistics.late - late:
             elements = "1 element was" if dropped == 1 else f"{dropped} elements were"
             self._report(
                 DataError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +37,9 @@ class Delta:
         return Delta(self.tick[chosen], self.sign[chosen], self.columns[:, chosen])
 
 
+@cache
 def empty(width: int) -> Delta:
+    """No mappings; always the same object."""
     return Delta(np.empty(0, np.int32), np.empty(0, np.int8), np.empty((width, 0), np.int64))
 
 
@@ -48,7 +51,7 @@ def insertions(columns: Ids, tick: int = 0) -> Delta:
 
 def concatenate(parts: Iterable[Delta], width: int) -> Delta:
     """Chunks of one operator's output, in their order, as one batch."""
-    chunks: Sequence[Delta] = [part for part in parts if len(part)]
+    chunks: Sequence[Delta] = [part for part in parts if len(part.tick)]
     if not chunks:
         return empty(width)
     if len(chunks) == 1:

@@ -92,7 +92,7 @@ def static_triples(triples: Iterable[Triple], dictionary: Dictionary, scope: int
     return ids
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PushedElement:
     """One element: the stream's IRI and number, `texts` as of triple_texts; `time` None where `time_predicate` gives it."""
 

@@ -49,7 +49,7 @@ class Stage:
         self.operator = operator
         self.inputs = tuple(inputs)
 
-    def deltas(self, ticks: Ticks) -> Iterator[Delta]:
+    def deltas(self, ticks: Ticks) -> Iterable[Delta]:
         return self.operator.process(ticks, [source.deltas(ticks) for source in self.inputs])
 
 
@@ -60,9 +60,8 @@ class ScanOutput:
         self.node = node
         self.current: Delta | None = None
 
-    def deltas(self, ticks: Ticks) -> Iterator[Delta]:
-        if self.current is not None and len(self.current):
-            yield self.current
+    def deltas(self, ticks: Ticks) -> Iterable[Delta]:
+        return () if self.current is None or not len(self.current.tick) else (self.current,)
 
 
 class Inbox:

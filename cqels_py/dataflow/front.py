@@ -24,6 +24,8 @@ from cqels_py.operators.s2r.arrivals import ArrivalCounter, Arrivals
 from cqels_py.plan.nodes import PatternText, is_variable
 
 Int64 = npt.NDArray[np.int64]
+_ROOM = 16
+"""Matches beyond one a triple for which there is room at once."""
 StreamPattern = tuple[PatternText, int]
 """A triple pattern, and the number of its stream within the query."""
 
@@ -166,11 +168,15 @@ class Router:
         """Where each pattern's matches start (and the end), and the triples; `element`: that of each triple."""
         if not self._laid_out:
             self._lay_out()
-        first, triples = kernel.match(
-            batch.subject, batch.predicate, batch.object, element, batch.stream, self._ids, self._same, self._streams,
-            self._routes, self._route_first, self._route_patterns,
-        )  # fmt: skip
-        return first.tolist(), triples
+        first, triples = np.empty(len(self._ids) + 1, np.int64), np.empty(batch.triples + _ROOM, np.int64)
+        while True:
+            found = kernel.match(
+                batch.subject, batch.predicate, batch.object, element, batch.stream, self._ids, self._same, self._streams,
+                self._routes, self._route_first, self._route_patterns, first, triples,
+            )  # fmt: skip
+            if found <= len(triples):
+                return first.tolist(), triples
+            triples = np.empty(found, np.int64)
 
     def _lay_out(self) -> None:
         self._ids = np.array(self._constants, np.int64).reshape(-1, 3)

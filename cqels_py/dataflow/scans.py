@@ -73,9 +73,15 @@ class ScanSource:
                 return self._nothing
             columns, element, points = self._nothing.columns, _NONE, _NONE
         else:
-            columns, element, points = kernel.mappings(
-                batch.subject, batch.predicate, batch.object, rows, self._columns, element,
-                batch.time if self._timed else arrivals.step.number, triple_number, self._by_triple,
+            of, n = element, len(rows)
+            columns, element, points = (
+                np.empty((len(self._columns), n), np.int64),
+                np.empty(n, np.int64),
+                np.empty(n, np.int64),
+            )
+            kernel.mappings(
+                batch.subject, batch.predicate, batch.object, rows, self._columns, of,
+                batch.time if self._timed else arrivals.step.number, triple_number, self._by_triple, columns, element, points,
             )  # fmt: skip
         if isinstance(self.window, PartitionedWindow):
             assert kept is not None

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from cqels_py.kernels.jit import jit
 
 
 @jit
-def mappings(subject, predicate, object_, rows, positions, element, of_element, of_triple, by_triple):
+def mappings(
+    subject, predicate, object_, rows, positions, element, of_element, of_triple, by_triple, columns, elements, points
+):
     """The columns of the triples at `rows` (n), their elements, and at which point each arrived.
 
     `positions` (width): 0, 1 or 2 for each column. `element` (m): that of each triple. Points are of_triple[triple] if
-    `by_triple`, else of_element[element]. Returns columns (width, n), elements (n), points (n).
+    `by_triple`, else of_element[element]. Writes `columns` (width, n), `elements` (n) and `points` (n).
     """
-    n = len(rows)
-    columns = np.empty((len(positions), n), np.int64)
-    elements, points = np.empty(n, np.int64), np.empty(n, np.int64)
-    for i in range(n):
+    for i in range(len(rows)):
         triple = rows[i]
         e = element[triple]
         elements[i] = e
@@ -29,4 +26,3 @@ def mappings(subject, predicate, object_, rows, positions, element, of_element, 
                 columns[c, i] = predicate[triple]
             else:
                 columns[c, i] = object_[triple]
-    return columns, elements, points

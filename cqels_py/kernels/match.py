@@ -13,8 +13,9 @@ SUBJECT_PREDICATE, SUBJECT_OBJECT, PREDICATE_OBJECT = 1, 2, 4
 
 @jit
 def match(
-    subject, predicate, object_, element, stream, constants, same, pattern_stream, routes, route_first, route_patterns
-):
+    subject, predicate, object_, element, stream, constants, same, pattern_stream, routes, route_first, route_patterns,
+    first, triples,
+):  # fmt: skip
     """Which triple matches which pattern.
 
     `element` (m): each triple's element; `stream` (elements): its stream. Patterns: `constants` (k, 3), 0 for a variable;
@@ -22,13 +23,13 @@ def match(
     lists its patterns in route_patterns[route_first[r] : route_first[r + 1]]; the slot after the table is for patterns with a
     variable predicate.
 
-    Returns (first (k + 1), triples): pattern j matches triples[first[j] : first[j + 1]], in order.
+    Writes `first` (k + 1) and `triples`: pattern j matches triples[first[j] : first[j + 1]], in order. Returns how many matches
+    there are; where there is no room for so many, nothing of `triples` is written.
     """
     patterns = constants.shape[0]
     mask = np.int64(len(routes) - 1)
     anything = np.int64(len(routes))
-    count = np.zeros(patterns + 1, np.int64)
-    out = np.empty(0, np.int64)
+    first[:] = 0
     for turn in range(2):
         for t in range(len(subject)):
             p = predicate[t]
@@ -51,19 +52,20 @@ def match(
                         fits = fits and not (same[j] & PREDICATE_OBJECT and p != o)
                     if fits:
                         if turn == 0:
-                            count[j + 1] += 1
+                            first[j + 1] += 1
                         else:
-                            out[count[j]] = t
-                            count[j] += 1
+                            triples[first[j]] = t
+                            first[j] += 1
                 if slot == anything:
                     break
                 slot = anything
         if turn == 0:
             for j in range(patterns):
-                count[j + 1] += count[j]
-            out = np.empty(count[patterns], np.int64)
+                first[j + 1] += first[j]
+            if first[patterns] > len(triples):
+                return first[patterns]
     # The second turn has moved each start to the next pattern's start.
     for j in range(patterns, 0, -1):
-        count[j] = count[j - 1]
-    count[0] = 0
-    return count, out
+        first[j] = first[j - 1]
+    first[0] = 0
+    return first[patterns]

@@ -15,11 +15,11 @@ ELEMENT = np.array([0, 0, 1])
 
 @pytest.mark.parametrize(("by_triple", "points"), [(False, [500, 600]), (True, [7, 8])])
 def test_columns_elements_and_points(by_triple: bool, points: list[int]) -> None:
-    found = mappings(
+    columns, elements, of_rows = np.empty((3, 2), np.int64), np.empty(2, np.int64), np.empty(2, np.int64)
+    mappings(
         SUBJECT, PREDICATE, OBJECT, np.array([1, 2]), np.array([2, 0, 1]), ELEMENT, np.array([500, 600]),
-        np.array([6, 7, 8]), by_triple,
+        np.array([6, 7, 8]), by_triple, columns, elements, of_rows,
     )  # fmt: skip
-    columns, elements, of_rows = found
     assert columns.tolist() == [[22, 23], [2, 3], [12, 13]]
     assert elements.tolist() == [0, 1]
     assert of_rows.tolist() == points

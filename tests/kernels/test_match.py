@@ -40,10 +40,14 @@ def match(triples: list[Triple], element: list[int], stream: list[int], patterns
     constants = np.array([pattern[:3] for pattern in patterns], np.int64).reshape(-1, 3)
     same = np.array([pattern[3] for pattern in patterns], np.int64)
     streams = np.array([pattern[4] for pattern in patterns], np.int64)
-    first, found = kernel.match(
+    first, found = np.full(len(patterns) + 1, -1), np.empty(0, np.int64)
+    arrays = (
         subject, predicate, object_, np.array(element, np.int64), np.array(stream, np.int32), constants, same, streams,
-        *routes(patterns),
+        *routes(patterns), first,
     )  # fmt: skip
+    # Without room it says how much is needed.
+    found = np.empty(kernel.match(*arrays, found), np.int64)
+    assert kernel.match(*arrays, found) == len(found)
     return [found[first[j] : first[j + 1]].tolist() for j in range(len(patterns))]
 
 
