@@ -166,8 +166,9 @@ def _parts(name: str, item: object) -> Iterator[tuple[str, object]]:
 
 
 def table(found: Sequence[Kept]) -> Table:
-    made = Table("query", title="bytes kept, windows full and turned over")
-    for heading in ("leaf mappings", "a leaf", "bar", "resident", "results now", "a result"):
+    made = Table(title="bytes kept, windows full and turned over")
+    made.add_column("query", no_wrap=True)
+    for heading in ("leaves", "a leaf", "bar", "resident", "results", "a result"):
         made.add_column(heading, justify="right")
     for kept in found:
         made.add_row(
