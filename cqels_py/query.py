@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -138,9 +139,11 @@ class Query:
                 yield Result(time, sign, {}, answer == TRUE)
             return
         columns = np.stack(batch.columns) if batch.columns else np.empty((0, len(batch)), np.int64)
-        unique, inverse = np.unique(columns, return_inverse=True)
-        terms = [None if text is None else to_rdflib(text) for text in self._dictionary.decode(unique)]
-        places = inverse.reshape(columns.shape)
-        for row, (time, sign) in enumerate(zip(batch.time.tolist(), batch.sign.tolist(), strict=True)):
-            found = ((name, terms[places[c, row]]) for c, name in enumerate(batch.variables))
-            yield Result(time, sign, {name: term for name, term in found if term is not None})
+        rows = columns.T.tolist()
+        # Each term once.
+        ids = [*dict.fromkeys(chain.from_iterable(rows))]
+        texts = self._dictionary.decode(np.array(ids, np.int64))
+        terms = {id_: to_rdflib(text) for id_, text in zip(ids, texts, strict=True) if text is not None}
+        for row, time, sign in zip(rows, batch.time.tolist(), batch.sign.tolist(), strict=True):
+            found = {name: terms[id_] for name, id_ in zip(batch.variables, row, strict=True) if id_ in terms}
+            yield Result(time, sign, found)

@@ -115,14 +115,11 @@ def elements_of_pushed(
     else:
         scopes = np.repeat(np.arange(first_scope, first_scope + len(pushed)), sizes)
     ids, errors = triple_ids(texts, scopes, dictionary)
-    wrong = {bisect_right(bounds, row) - 1: errors[row] for row in sorted(errors, reverse=True)}
-    time: list[int] = []
-    for e, each in enumerate(pushed):
-        found = _time(each, ids[:, bounds[e] : bounds[e + 1]], dictionary) if each.time is None else each.time
-        if isinstance(found, DataError):
-            wrong.setdefault(e, found)
-            found = 0
-        time.append(found)
+    wrong = {bisect_right(bounds, row) - 1: errors[row] for row in sorted(errors, reverse=True)} if errors else {}
+    time = [
+        _time(each, ids[:, bounds[e] : bounds[e + 1]], dictionary, wrong, e) if each.time is None else each.time
+        for e, each in enumerate(pushed)
+    ]
     stream = np.array([each.stream for each in pushed], np.int32)
     batch = ElementBatch(np.array(time, np.int64), stream, np.array(bounds, np.int64), *ids)
     if not wrong:
@@ -132,8 +129,18 @@ def elements_of_pushed(
     return batch, reports
 
 
-def _time(element: PushedElement, triples: Ids, dictionary: Dictionary) -> int | DataError:
-    """The time that the element's own triples (3, n) give."""
+def _time(
+    element: PushedElement, triples: Ids, dictionary: Dictionary, wrong: dict[int, DataError], number: int
+) -> int:
+    """The time that the element's own triples (3, n) give; 0 if that is wrong, unless something else already is."""
+    found = _own_time(element, triples, dictionary)
+    if isinstance(found, DataError):
+        wrong.setdefault(number, found)
+        return 0
+    return found
+
+
+def _own_time(element: PushedElement, triples: Ids, dictionary: Dictionary) -> int | DataError:
     predicate = f"<{element.time_predicate}>"
     said = triples[2, triples[1] == dictionary.encode_one(predicate)]
     times: npt.NDArray[np.int64] = np.unique(times_of_ids(said, dictionary))

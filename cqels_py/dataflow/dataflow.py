@@ -316,15 +316,15 @@ class Dataflow:
 
     def step(self, batch: ElementBatch) -> Iterator[ResultBatch]:
         """Take in elements of the query's streams, in order; `batch.stream` are positions in the plan's streams."""
-        yield from self._run(batch, lambda clock: clock.step(batch.time, batch.stream, batch.first))
+        return self._run(batch, lambda clock: clock.step(batch.time, batch.stream, batch.first))
 
     def advance(self, time: int) -> Iterator[ResultBatch]:
         """No element before `time` (microseconds) will come any more."""
-        yield from self._run(_NOTHING, lambda clock: clock.advance(time))
+        return self._run(_NOTHING, lambda clock: clock.advance(time))
 
     def finish(self) -> Iterator[ResultBatch]:
         """The streams have ended."""
-        yield from self._run(_NOTHING, TickClock.finish)
+        return self._run(_NOTHING, TickClock.finish)
 
     def leave(self) -> None:
         """The query has been taken away: from now on it does nothing."""

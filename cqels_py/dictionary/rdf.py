@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from rdflib import BNode, Literal, URIRef
@@ -28,8 +29,12 @@ def from_rdflib(term: Any) -> str:
     raise UsageError(f"{term!r} is not an RDF term (URIRef, Literal or BNode of rdflib)")
 
 
+@lru_cache(maxsize=1 << 13)
 def to_rdflib(text: str) -> Term:
-    """The rdflib term of a canonical N-Triples text; its lexical form is kept as it is."""
+    """The rdflib term of a canonical N-Triples text; its lexical form is kept as it is.
+
+    Terms never change, and rdflib takes long to make them: those of late are given out again.
+    """
     if text.startswith("<"):
         return URIRef(text[1:-1])
     if text.startswith("_:"):
