@@ -1,0 +1,190 @@
+"""Writes the tables of figures in README.md, from the files in bench/results:
+
+    python -m bench.summary [--results FOLDER] [--readme FILE] [--check]
+
+They stand between two marks, and are only as new as the files: run the benchmarks first. `--check` writes nothing; the exit
+status is then 1 if the tables are not those of the files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.contest import AGAIN, BY_HAND, ENGINE, IN_CPP, PYTHON
+from bench.report import short
+
+ROOT = Path(__file__).parents[1]
+RESULTS, README = ROOT / "bench" / "results", ROOT / "README.md"
+START, END = "<!-- figures: written by python -m bench.summary -->\n", "<!-- end of figures -->\n"
+
+Found = Mapping[str, Any]
+
+_OPERATORS = {
+    "ring_index": ("insert, window 1,000,000, keys 10,000", "probe, window 1,000,000, keys 10,000"),
+    "star_join": None,
+    "chain_join": None,
+    "average": None,
+    "minimum": None,
+    "sums": None,
+    "distinct": None,
+    "negation": None,
+}
+"""Benchmarks in the order of the table, and which of their settings are shown; None is all."""
+_BESIDE = (IN_CPP, BY_HAND, PYTHON, AGAIN)
+
+
+class NoMarks(Exception):
+    """The file does not say where the tables belong."""
+
+
+def results_in(folder: Path) -> dict[str, Found]:
+    """The files by name; those of tiny sizes are passed over."""
+    read = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
+    return {name: found for name, found in read.items() if not found.get("quick")}
+
+
+def rendered(results: Mapping[str, Found]) -> str:
+    """The tables of all results that there are, in Markdown."""
+    parts = [*_operators(results), *_steps(results), *_memory(results), *_soak(results)]
+    return "\n".join(parts) if parts else "There are no figures yet.\n"
+
+
+def replaced(text: str, tables: str) -> str:
+    """The text with other tables between its marks. NoMarks if it does not have both."""
+    before, start, rest = text.partition(START)
+    _, end, after = rest.partition(END)
+    if not start or not end:
+        raise NoMarks(f"the tables go between two lines, {START.strip()} and {END.strip()}")
+    return f"{before}{START}\n{tables}\n{END}{after}"
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [headings, ["---", *["---:"] * (len(headings) - 1)], *rows]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def _origin(found: Found) -> str:
+    machine = found["machine"]
+    return f"{machine['cpu']}, {machine['cores']} cores, {found['date'][:10]}"
+
+
+def _times(rate: float, other: float) -> str:
+    """A ratio with two digits, or three before the point.
+
+    >>> _times(1.0, 3.0), _times(25.0, 1.0), _times(2345.0, 1.0)
+    ('0.33', '25', '2,345')
+    """
+    ratio = rate / other
+    return f"{ratio:.2g}" if ratio < 99.5 else f"{ratio:,.0f}"
+
+
+def _operators(results: Mapping[str, Found]) -> Iterator[str]:
+    rows, origins = [], dict[str, None]()
+    for name, shown in _OPERATORS.items():
+        if name not in results:
+            continue
+        origins[_origin(results[name])] = None
+        for setting, summary in results[name]["summary"].items():
+            if shown is not None and setting not in shown:
+                continue
+            medians = {who: rate["median"] for who, rate in summary["arrivals_per_second"].items()}
+            for engine in medians:
+                if engine.startswith(ENGINE):
+                    rate, how = medians[engine], engine.removeprefix(ENGINE)
+                    beside = [_times(rate, medians[who]) if who in medians else "" for who in _BESIDE]
+                    rows.append([f"{name.replace('_', ' ')}, {setting}{how}", short(rate), *beside])
+    if rows:
+        yield (
+            "Single operators (`python -m bench.compare`): arrivals a second, every result delivered, and how many times the rate "
+            f"of others that is ({'; '.join(origins)}):\n"
+        )
+        yield _table(["operator", "engine", *(f"/ {who}" for who in _BESIDE)], rows)
+
+
+def _steps(results: Mapping[str, Found]) -> Iterator[str]:
+    titles = {
+        "peers": "AVG by sensor over the last 10,000 observations of five triples",
+        "slides": "COUNT by sensor over the last 10,000 observations of two triples",
+    }
+    for name, title in titles.items():
+        if name not in results:
+            continue
+        paces = results[name]["figures"]["paces"]
+        steps = list(dict.fromkeys(pace["step"] for pace in paces))
+        by_contender: dict[str, dict[int, Found]] = {}
+        for pace in paces:
+            by_contender.setdefault(pace["contender"], {})[pace["step"]] = pace
+        rows = [
+            [who, *(_pace(mine[step]) if step in mine else "" for step in steps)] for who, mine in by_contender.items()
+        ]
+        yield (
+            f"{title}, by STEP (`python -m bench.suites.{name}`): observations a second, and how many times as fast the "
+            f"engine's changes in blocks are ({_origin(results[name])}):\n"
+        )
+        yield _table(["", *(f"STEP {step:,}" for step in steps)], rows)
+
+
+def _pace(pace: Found) -> str:
+    return f"{short(pace['median'])} ({_times(pace['first_is_times_as_fast'], 1)})"
+
+
+def _memory(results: Mapping[str, Found]) -> Iterator[str]:
+    if "memory" not in results:
+        return
+    rows = [
+        [case["name"], f"{case['leaves']:,}", f"{case['bytes_a_leaf']:.0f}", f"{case['grown'] / case['leaves']:.0f}"]
+        for case in results["memory"]["figures"]["cases"]
+    ]
+    yield (
+        "Bytes kept for each leaf mapping of two ids, windows of 1,000,000 each (`python -m bench.suites.memory`, "
+        f"{_origin(results['memory'])}):\n"
+    )
+    yield _table(["query", "leaf mappings", "bytes in arrays", "resident memory"], rows)
+
+
+def _soak(results: Mapping[str, Found]) -> Iterator[str]:
+    if "soak" not in results:
+        return
+    found = results["soak"]["figures"]
+    yield (
+        f"{found['triples']:,} triples of ever-new terms through a window of 100,000 observations "
+        f"(`python -m bench.suites.soak`, {_origin(results['soak'])}): {short(found['triples_per_second'])} triples a second, "
+        f"{found['second_quarter_mb']:.0f} MB of resident memory in the second quarter of the run and "
+        f"{found['last_quarter_mb']:.0f} MB in the last.\n"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    summary, usage = (__doc__ or "").split("\n\n", 1)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.summary", description=summary, epilog=usage, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER", help="default: bench/results")
+    parser.add_argument("--readme", type=Path, default=README, metavar="FILE", help="default: README.md")
+    parser.add_argument("--check", action="store_true", help="write nothing: are the tables those of the files?")
+    given = parser.parse_args(arguments)
+    text = given.readme.read_text(encoding="utf-8")
+    try:
+        wanted = replaced(text, rendered(results_in(given.results)))
+    except NoMarks as error:
+        print(f"{given.readme}: {error}", file=sys.stderr)
+        return 2
+    if given.check:
+        if wanted != text:
+            print(
+                f"the tables in {given.readme} are not those of {given.results}: python -m bench.summary",
+                file=sys.stderr,
+            )
+        return int(wanted != text)
+    given.readme.write_text(wanted, encoding="utf-8")
+    print(f"written to {given.readme}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

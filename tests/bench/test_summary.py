@@ -1,0 +1,88 @@
+"""The tables of figures in README.md: made from files, and those of the files that are there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench import summary
+from bench.contest import BY_HAND, ENGINE, IN_CPP, PYTHON, RETRACTING
+from bench.report import Rate, Report
+from bench.suites.outcome import Outcome
+
+MACHINE = {"cpu": "Some CPU", "cores": 2}
+
+
+def report(name: str, *, quick: bool = False) -> Report:
+    rates = [
+        Rate("window 10", ENGINE, [2e6], 1.5),
+        Rate("window 10", BY_HAND, [8e6], 1.5),
+        Rate("window 10", IN_CPP, [10e6], 1.5),
+        Rate("window 20", ENGINE, [500.0], 12.0),
+        Rate("window 20", RETRACTING, [400.0], 12.0),
+        Rate("window 20", PYTHON, [2.0], 12.0),
+    ]
+    return Report(name, "How fast?", "2026-01-02T03:04:05+00:00", quick, MACHINE, {}, rates)
+
+
+def suite(name: str, figures: dict[str, object]) -> Outcome:
+    return Outcome(name, "How fast?", "2026-01-02T03:04:05+00:00", False, MACHINE, {}, figures)
+
+
+def test_readme_has_the_tables_of_the_results() -> None:
+    assert summary.main(["--check"]) == 0
+
+
+def test_operators_stand_beside_the_others(tmp_path: Path) -> None:
+    report("star_join").write(tmp_path)
+    lines = summary.rendered(summary.results_in(tmp_path)).splitlines()
+    assert "Some CPU, 2 cores, 2026-01-02" in lines[0]
+    assert lines[2] == "| operator | engine | / C++ by hand | / numba by hand | / python dicts | / re-evaluation |"
+    assert lines[4] == "| star join, window 10 | 2.00 M | 0.2 | 0.25 |  |  |"
+    assert lines[5] == "| star join, window 20 | 500 |  |  | 250 |  |"
+    assert lines[6] == "| star join, window 20, retracting | 400 |  |  | 200 |  |"
+
+
+def test_tiny_sizes_are_passed_over(tmp_path: Path) -> None:
+    report("star_join", quick=True).write(tmp_path)
+    assert summary.rendered(summary.results_in(tmp_path)) == "There are no figures yet.\n"
+
+
+def test_steps_memory_and_soak_have_their_figures(tmp_path: Path) -> None:
+    paces = [
+        {"contender": "engine", "step": 10, "median": 3e5, "first_is_times_as_fast": 1.0},
+        {"contender": "rdflib", "step": 10, "median": 200.0, "first_is_times_as_fast": 1500.0},
+    ]
+    case = {"name": "window alone", "leaves": 1000, "bytes_a_leaf": 31.6, "grown": 40_000}
+    soaked = {"triples": 5_000, "triples_per_second": 1e6, "second_quarter_mb": 400.4, "last_quarter_mb": 401.0}
+    suite("peers", {"paces": paces}).write(tmp_path)
+    suite("memory", {"cases": [case]}).write(tmp_path)
+    suite("soak", soaked).write(tmp_path)
+    text = summary.rendered(summary.results_in(tmp_path))
+    assert "|  | STEP 10 |\n" in text
+    assert "| rdflib | 200 (1,500) |\n" in text
+    assert "| window alone | 1,000 | 32 | 40 |\n" in text
+    assert "1.00 M triples a second, 400 MB of resident memory in the second quarter" in text
+
+
+def test_only_what_is_between_the_marks_is_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{summary.START}old\n{summary.END}after\n")
+    report("average").write(tmp_path)
+    where = ["--results", str(tmp_path), "--readme", str(readme)]
+    assert summary.main([*where, "--check"]) == 1
+    assert summary.main(where) == 0
+    assert summary.main([*where, "--check"]) == 0
+    text = readme.read_text()
+    assert text.startswith(f"before\n{summary.START}\nSingle operators")
+    assert text.endswith(f"{summary.END}after\n")
+    assert "old" not in text
+
+
+def test_a_file_without_marks_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text("before\n")
+    assert summary.main(["--results", str(tmp_path), "--readme", str(readme)]) == 2
+    assert "the tables go between two lines" in capsys.readouterr().err
+    assert readme.read_text() == "before\n"
