@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -348,4 +351,14 @@ def run() -> None:
     """The console script `cqels`."""
     # What is imported stays; looking through it for garbage, again and again, takes a fifth of the time of a small job.
     gc.set_threshold(_NEW_OBJECTS)
-    sys.exit(main())
+    _leave(main())
+
+
+def _leave(status: int) -> NoReturn:
+    """End the process at once: taking all modules apart first would take a third of the time of a small job."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        # What nobody reads any more has been reported already.
+        with suppress(BrokenPipeError):
+            stream.flush()
+    os._exit(status)
