@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -184,8 +184,7 @@ class Engine:
                 "the new data has other classes or properties than those by which the query was rewritten for entailment: "
                 "register the query anew"
             )
-        with self._processing():
-            self._runner.update_static(self._queries[query], data)
+        self._processing(self._runner.update_static, self._queries[query], data)
         self.flush()
 
     def unregister(self, query: Query) -> None:
@@ -286,8 +285,7 @@ class Engine:
         if not -_MOST < time < _MOST:
             raise UsageError(f"time is microseconds since the epoch; {time} is far beyond any date")
         self.flush()
-        with self._processing():
-            self._runner.advance(time)
+        self._processing(self._runner.advance, time)
         self.flush()
 
     def finish(self) -> None:
@@ -297,8 +295,7 @@ class Engine:
         self._check_idle("finish")
         self.flush()
         self._closed = UsageError("the engine's streams have ended: make a new engine")
-        with self._processing():
-            self._runner.finish()
+        self._processing(self._runner.finish)
 
     def run(
         self,
@@ -376,8 +373,7 @@ class Engine:
     def _process(self, batch: ElementBatch) -> None:
         statistics = self._runner.statistics
         late = statistics.late
-        with self._processing():
-            self._runner.push(batch)
+        self._processing(self._runner.push, batch)
         if dropped := statistics.late - late:
             elements = "1 element was" if dropped == 1 else f"{dropped} elements were"
             self._report(
@@ -387,12 +383,11 @@ class Engine:
                 )
             )
 
-    @contextmanager
-    def _processing(self) -> Iterator[None]:
+    def _processing(self, work: Callable[..., None], *arguments: Any) -> None:
         """One thing at a time. What fails in the middle leaves no state to go on from; what subscribers raise waits."""
         self._busy = True
         try:
-            yield
+            work(*arguments)
         except BaseException as error:
             self._closed = RunError(f"the engine has failed ({type(error).__name__}: {error}): make a new one")
             raise

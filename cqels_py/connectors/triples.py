@@ -111,7 +111,7 @@ def elements_of_pushed(
     bounds = [size // 3 for size in accumulate(sizes, initial=0)]
     texts = [text for each in pushed for text in each.texts]
     if len(pushed) == 1:
-        scopes = np.full(sizes[0], first_scope, np.int64)
+        scopes = np.array([first_scope] * sizes[0], np.int64)
     else:
         scopes = np.repeat(np.arange(first_scope, first_scope + len(pushed)), sizes)
     ids, errors = triple_ids(texts, scopes, dictionary)
