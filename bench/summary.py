@@ -13,16 +13,15 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from bench.contest import AGAIN, BY_HAND, ENGINE, IN_CPP, PYTHON
+from bench.markdown import Found, origin, table, times
 from bench.report import short
+from bench.suite_tables import of_growing_windows, of_suites
 
 ROOT = Path(__file__).parents[1]
 RESULTS, README = ROOT / "bench" / "results", ROOT / "README.md"
 START, END = "<!-- figures: written by python -m bench.summary -->\n", "<!-- end of figures -->\n"
-
-Found = Mapping[str, Any]
 
 _OPERATORS = {
     "ring_index": ("insert, window 1,000,000, keys 10,000", "probe, window 1,000,000, keys 10,000"),
@@ -50,7 +49,8 @@ def results_in(folder: Path) -> dict[str, Found]:
 
 def rendered(results: Mapping[str, Found]) -> str:
     """The tables of all results that there are, in Markdown."""
-    parts = [*_operators(results), *_steps(results), *_memory(results), *_soak(results)]
+    operators = (*_operators(results), *of_growing_windows(results))
+    parts = [*of_suites(results), *operators, *_steps(results), *_memory(results), *_soak(results)]
     return "\n".join(parts) if parts else "There are no figures yet.\n"
 
 
@@ -63,32 +63,12 @@ def replaced(text: str, tables: str) -> str:
     return f"{before}{START}\n{tables}\n{END}{after}"
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [headings, ["---", *["---:"] * (len(headings) - 1)], *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
-
-
-def _origin(found: Found) -> str:
-    machine = found["machine"]
-    return f"{machine['cpu']}, {machine['cores']} cores, {found['date'][:10]}"
-
-
-def _times(rate: float, other: float) -> str:
-    """A ratio with two digits, or three before the point.
-
-    >>> _times(1.0, 3.0), _times(25.0, 1.0), _times(2345.0, 1.0)
-    ('0.33', '25', '2,345')
-    """
-    ratio = rate / other
-    return f"{ratio:.2g}" if ratio < 99.5 else f"{ratio:,.0f}"
-
-
 def _operators(results: Mapping[str, Found]) -> Iterator[str]:
     rows, origins = [], dict[str, None]()
     for name, shown in _OPERATORS.items():
         if name not in results:
             continue
-        origins[_origin(results[name])] = None
+        origins[origin(results[name])] = None
         for setting, summary in results[name]["summary"].items():
             if shown is not None and setting not in shown:
                 continue
@@ -96,14 +76,14 @@ def _operators(results: Mapping[str, Found]) -> Iterator[str]:
             for engine in medians:
                 if engine.startswith(ENGINE):
                     rate, how = medians[engine], engine.removeprefix(ENGINE)
-                    beside = [_times(rate, medians[who]) if who in medians else "" for who in _BESIDE]
+                    beside = [times(rate, medians[who]) if who in medians else "" for who in _BESIDE]
                     rows.append([f"{name.replace('_', ' ')}, {setting}{how}", short(rate), *beside])
     if rows:
         yield (
             "Single operators (`python -m bench.compare`): arrivals a second, every result delivered, and how many times the rate "
             f"of others that is ({'; '.join(origins)}):\n"
         )
-        yield _table(["operator", "engine", *(f"/ {who}" for who in _BESIDE)], rows)
+        yield table(["operator", "engine", *(f"/ {who}" for who in _BESIDE)], rows)
 
 
 def _steps(results: Mapping[str, Found]) -> Iterator[str]:
@@ -124,13 +104,13 @@ def _steps(results: Mapping[str, Found]) -> Iterator[str]:
         ]
         yield (
             f"{title}, by STEP (`python -m bench.suites.{name}`): observations a second, and how many times as fast the "
-            f"engine's changes in blocks are ({_origin(results[name])}):\n"
+            f"engine's changes in blocks are ({origin(results[name])}):\n"
         )
-        yield _table(["", *(f"STEP {step:,}" for step in steps)], rows)
+        yield table(["", *(f"STEP {step:,}" for step in steps)], rows)
 
 
 def _pace(pace: Found) -> str:
-    return f"{short(pace['median'])} ({_times(pace['first_is_times_as_fast'], 1)})"
+    return f"{short(pace['median'])} ({times(pace['first_is_times_as_fast'], 1)})"
 
 
 def _memory(results: Mapping[str, Found]) -> Iterator[str]:
@@ -142,9 +122,9 @@ def _memory(results: Mapping[str, Found]) -> Iterator[str]:
     ]
     yield (
         "Bytes kept for each leaf mapping of two ids, windows of 1,000,000 each (`python -m bench.suites.memory`, "
-        f"{_origin(results['memory'])}):\n"
+        f"{origin(results['memory'])}):\n"
     )
-    yield _table(["query", "leaf mappings", "bytes in arrays", "resident memory"], rows)
+    yield table(["query", "leaf mappings", "bytes in arrays", "resident memory"], rows)
 
 
 def _soak(results: Mapping[str, Found]) -> Iterator[str]:
@@ -153,7 +133,7 @@ def _soak(results: Mapping[str, Found]) -> Iterator[str]:
     found = results["soak"]["figures"]
     yield (
         f"{found['triples']:,} triples of ever-new terms through a window of 100,000 observations "
-        f"(`python -m bench.suites.soak`, {_origin(results['soak'])}): {short(found['triples_per_second'])} triples a second, "
+        f"(`python -m bench.suites.soak`, {origin(results['soak'])}): {short(found['triples_per_second'])} triples a second, "
         f"{found['second_quarter_mb']:.0f} MB of resident memory in the second quarter of the run and "
         f"{found['last_quarter_mb']:.0f} MB in the last.\n"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -48,7 +49,9 @@ def taken_now(
     """Figures that were taken now, here. `libraries`: others whose versions matter, where they are installed."""
     date = datetime.now(UTC).isoformat(timespec="seconds")
     others = {library: metadata.version(library) for library in libraries if find_spec(library) is not None}
-    return Outcome(name, question, date, quick, machine(), versions() | others, figures)
+    # A machine that had other things to do took its time.
+    where = machine() | {"load": round(os.getloadavg()[0], 1)}
+    return Outcome(name, question, date, quick, where, versions() | others, figures)
 
 
 def parser_of(module: str, doc: str | None) -> argparse.ArgumentParser:

@@ -16,7 +16,7 @@ from bench.suites.outcome import Outcome, folder_of, parser_of, taken_now
 from bench.suites.stepping import Contender, Pace, Timing, compete
 
 Make = Callable[[int], Contender[Any]]
-LIBRARIES = ("duckdb", "polars", "rdflib")
+LIBRARIES = ("duckdb", "pathway", "polars", "rdflib")
 _MARKS = "oDs^vPX*<>"
 
 

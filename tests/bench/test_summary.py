@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -26,7 +28,7 @@ def report(name: str, *, quick: bool = False) -> Report:
     return Report(name, "How fast?", "2026-01-02T03:04:05+00:00", quick, MACHINE, {}, rates)
 
 
-def suite(name: str, figures: dict[str, object]) -> Outcome:
+def suite(name: str, figures: Mapping[str, object]) -> Outcome:
     return Outcome(name, "How fast?", "2026-01-02T03:04:05+00:00", False, MACHINE, {}, figures)
 
 
@@ -86,3 +88,40 @@ def test_a_file_without_marks_is_left_alone(tmp_path: Path, capsys: pytest.Captu
     assert summary.main(["--results", str(tmp_path), "--readme", str(readme)]) == 2
     assert "the tables go between two lines" in capsys.readouterr().err
     assert readme.read_text() == "before\n"
+
+
+def test_suites_have_a_row_a_query(tmp_path: Path) -> None:
+    slow = {"id": "2", "runner": "local", "triples_per_second": None}
+    for triples, rate in ((1_000_000, 5e5), (10_000_000, 4e5)):
+        fast = {
+            "id": "1",
+            "runner": "local",
+            "triples_per_second": rate,
+            "paper_triples_per_second": 25_000.0,
+            "peer_ratio": 40.0 if triples == 1_000_000 else None,
+            "latency_p50_us": 70.4,
+            "latency_p99_us": 1234.5,
+            "peak_rss_mb": triples / 1e5,
+        }
+        on_spark = {"id": "1", "runner": "spark", "triples_per_second": 1e5}
+        run = {
+            "suite": "srbench",
+            "runner": "both",
+            "triples": triples,
+            "date": "2026-01-02T03:04:05+00:00",
+            "machine": MACHINE,
+            "queries": [fast, slow, *([on_spark] if triples == 1_000_000 else [])],
+        }
+        (tmp_path / f"srbench-{triples}.json").write_text(json.dumps(run))
+    lines = summary.rendered(summary.results_in(tmp_path)).splitlines()
+    assert lines[0].startswith("SRBench (`cqels bench srbench`)")
+    assert lines[2].startswith("| query | 1.00 M | 1.00 M, on Spark | 10.0 M | / paper |")
+    assert lines[4] == "| 1 | 500 k | 100 k | 400 k | 20 | 40 | 70 | 1,234 | 100 |"
+    assert lines[5] == "| 2 |  |  |  |  |  |  |  |  |"
+
+
+def test_rates_by_window_size_are_one_row(tmp_path: Path) -> None:
+    rates = [Rate("window 1,000", ENGINE, [2e6], 1.0), Rate("window 10,000", ENGINE, [1.9e6], 1.0)]
+    Report("top", "How fast?", "2026-01-02T03:04:05+00:00", False, MACHINE, {}, rates).write(tmp_path)
+    text = summary.rendered(summary.results_in(tmp_path))
+    assert "| top | window 1,000: 2.00 M, window 10,000: 1.90 M |" in text
