@@ -1,0 +1,31 @@
+"""Tables of figures in Markdown, and where their figures come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Found = Mapping[str, Any]
+"""A file of figures."""
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The first column is text, the others are figures."""
+    lines = [headings, ["---", *["---:"] * (len(headings) - 1)], *rows]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def origin(found: Found) -> str:
+    """The machine and the day."""
+    machine = found["machine"]
+    return f"{machine['cpu']}, {machine['cores']} cores, {found['date'][:10]}"
+
+
+def times(rate: float, other: float) -> str:
+    """A ratio with two digits, or three before the point.
+
+    >>> times(1.0, 3.0), times(25.0, 1.0), times(2345.0, 1.0)
+    ('0.33', '25', '2,345')
+    """
+    ratio = rate / other
+    return f"{ratio:.2g}" if ratio < 99.5 else f"{ratio:,.0f}"

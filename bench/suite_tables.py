@@ -1,0 +1,96 @@
+"""README's tables of the suites' queries, and of what operators cost as windows grow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bench.contest import ENGINE
+from bench.markdown import Found, origin, table, times
+from bench.report import short
+
+_SUITES = {"srbench": "SRBench", "lsbench": "LSBench"}
+_GROWING = ("optional", "not_exists", "top", "group_concat", "partition", "closure", "now")
+
+
+def of_suites(results: Mapping[str, Found]) -> Iterator[str]:
+    """What `cqels bench SUITE --json` wrote, a table a suite: runs of several sizes side by side.
+
+    Rates are of each size and runner, memory of the largest local run, the rest of the smallest.
+    """
+    for suite, title in _SUITES.items():
+        runs = sorted(
+            (found for found in results.values() if found.get("suite") == suite), key=lambda run: run["triples"]
+        )
+        if not runs:
+            continue
+        columns = [(run, runner) for run in runs for runner in _runners(run)]
+        local = [run for run, runner in columns if runner == "local"]
+        yield (
+            f"{title} (`cqels bench {suite}`), triples a second from N-Triples on disk to rendered results; latencies at four "
+            f"fifths of that rate ({'; '.join(dict.fromkeys(map(origin, runs)))}):\n"
+        )
+        rows = []
+        for id_ in dict.fromkeys(query["id"] for run in runs for query in run["queries"]):
+            rates = [_rate(_of(run, id_, runner)) for run, runner in columns]
+            rows.append([id_, *rates, *_more(id_, local)])
+        names = [f"{short(run['triples'])}{'' if runner == 'local' else ', on Spark'}" for run, runner in columns]
+        yield table(["query", *names, *_MORE], rows)
+
+
+_MORE = ("/ paper", "/ pyoxigraph", "p50 µs", "p99 µs", "peak MB")
+
+
+def _runners(run: Found) -> list[str]:
+    return list(dict.fromkeys(query.get("runner") or run["runner"] for query in run["queries"]))
+
+
+def _of(run: Found, id_: str, runner: str) -> Found:
+    wanted = (id_, runner)
+    return next(
+        (query for query in run["queries"] if (query["id"], query.get("runner") or run["runner"]) == wanted), {}
+    )
+
+
+def _rate(query: Found) -> str:
+    rate = query.get("triples_per_second")
+    return short(rate) if rate else ""
+
+
+def _more(id_: str, local: list[Found]) -> list[str]:
+    if not local:
+        return [""] * len(_MORE)
+    first = _of(local[0], id_, "local")
+    ratios = [_of(run, id_, "local").get("peer_ratio") for run in local]
+    paper, rate = first.get("paper_triples_per_second"), first.get("triples_per_second")
+    return [
+        times(rate, paper) if rate and paper else "",
+        next((times(ratio, 1.0) for ratio in ratios if ratio), ""),
+        *(
+            f"{value:,.0f}" if (value := first.get(name)) is not None else ""
+            for name in ("latency_p50_us", "latency_p99_us")
+        ),
+        f"{size:,.0f}" if (size := _of(local[-1], id_, "local").get("peak_rss_mb")) else "",
+    ]
+
+
+def of_growing_windows(results: Mapping[str, Found]) -> Iterator[str]:
+    """What operators cost at several sizes of their windows: equal rates say that they follow changes, not content."""
+    rows, origins = [], dict[str, None]()
+    for name in _GROWING:
+        if name in results:
+            origins[origin(results[name])] = None
+            rates = _engine_rates(results[name]["summary"])
+            rows.append(
+                [name.replace("_", " "), ", ".join(f"{setting}: {short(rate)}" for setting, rate in rates.items())]
+            )
+    if rows:
+        yield (
+            "What grows with the window and what does not (`python -m bench.compare`), arrivals a second of whole queries "
+            f"({'; '.join(origins)}):\n"
+        )
+        yield table(["operator", "arrivals a second"], rows)
+
+
+def _engine_rates(summary: Mapping[str, Any]) -> dict[str, float]:
+    return {setting: found["arrivals_per_second"][ENGINE]["median"] for setting, found in summary.items()}
