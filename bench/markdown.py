@@ -16,9 +16,10 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def origin(found: Found) -> str:
-    """The machine and the day."""
+    """The machine and the day, and whether it had other things to do (where that is known)."""
     machine = found["machine"]
-    return f"{machine['cpu']}, {machine['cores']} cores, {found['date'][:10]}"
+    busy = f", busy: load {machine['load']}" if machine.get("load", 0) > machine["cores"] + 1 else ""
+    return f"{machine['cpu']}, {machine['cores']} cores, {found['date'][:10]}{busy}"
 
 
 def times(rate: float, other: float) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from bench import summary
 from bench.contest import BY_HAND, ENGINE, IN_CPP, PYTHON, RETRACTING
+from bench.markdown import origin
 from bench.report import Rate, Report
 from bench.suites.outcome import Outcome
 
@@ -66,6 +67,13 @@ def test_steps_memory_and_soak_have_their_figures(tmp_path: Path) -> None:
     assert "| rdflib | 200 (1,500) |\n" in text
     assert "| window alone | 1,000 | 32 | 40 |\n" in text
     assert "1.00 M triples a second, 400 MB of resident memory in the second quarter" in text
+
+
+def test_a_busy_machine_is_told_of() -> None:
+    found: dict[str, object] = {"machine": MACHINE | {"load": 3.1}, "date": "2026-01-02T03:04:05+00:00"}
+    assert origin(found) == "Some CPU, 2 cores, 2026-01-02, busy: load 3.1"
+    found["machine"] = MACHINE | {"load": 2.9}
+    assert origin(found) == "Some CPU, 2 cores, 2026-01-02"
 
 
 def test_only_what_is_between_the_marks_is_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
