@@ -188,7 +188,7 @@ def table(found: Sequence[Kept]) -> Table:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = parser_of("memory", __doc__).parse_args(arguments)
-    asked = cases(1_000 if given.quick else WINDOW)
+    asked = cases(300 if given.quick else WINDOW)
     if given.quick:
         found = [measure(case) for case in asked]
     else:
