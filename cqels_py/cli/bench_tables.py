@@ -117,6 +117,8 @@ def _explained(report: Report) -> str:
 
 
 def _equal(query: Measured) -> str:
+    if query.equal and not query.results:
+        return "yes: empty"
     return {True: "yes", False: "NO", None: "–"}[query.equal]
 
 

@@ -224,3 +224,14 @@ def test_what_a_terminal_has_no_room_for_is_left_out(width: int) -> None:
     for always in ("1,234,567", "20,000", "42×", "1,235×", "yes", "equal"):
         assert always in text
     assert ("12.50" in text) == (width >= 120)
+
+
+@pytest.mark.parametrize(("equal", "results", "shown"), [(True, 3, "yes"), (True, 0, "yes: empty"), (False, 0, "NO")])
+def test_equal_answers_in_which_nothing_happens_are_told_apart(equal: bool, results: int, shown: str) -> None:
+    query = Measured("1", triples=9, results=results, seconds=1.0, triples_per_second=9.0, equal=equal, compared=4)
+    run = Report(Settings("rides", "local", None, 9, 1, check=True), "2026", {}, {}, [query])
+    console = Console(width=200)
+    with console.capture() as captured:
+        console.print(outcome(run, console))
+    (row,) = (line for line in captured.get().splitlines() if line.lstrip().startswith("1 "))
+    assert row.rstrip().endswith(f" {shown}")
