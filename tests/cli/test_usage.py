@@ -53,6 +53,9 @@ def test_a_query_file_that_is_no_text(cqels: Cqels, tmp_path: Path) -> None:
         (["--static-graph", "http://g=missing.ttl"], "there is no file missing.ttl"),
         (["--on-error", "panic"], "panic"),
         (["--partitions", "4"], "one part"),
+        (["--threads", "3"], "--threads"),
+        (["--threads", "2", "--runner", "spark"], "local runner"),
+        (["--threads", "2", "--stream", f"{STREAM}=-"], "reads files ahead"),
     ],
 )
 def test_bad_options(cqels: Cqels, arguments: list[str], expected: str) -> None:
