@@ -43,11 +43,14 @@ class RingIndex(Competitor):
         # Before each insertion the oldest mapping leaves, unless the window still has room.
         filling = max(0, min(n, self._window - self._inserted))
         self._inserted += n
-        repeats = np.full(n, 2)
-        repeats[:filling] = 1
-        sign = np.ones(int(repeats.sum()), np.int8)
+        rows = filling + 2 * (n - filling)
+        sign, tick_of_row = np.ones(rows, np.int8), np.empty(rows, np.int32)
+        columns = np.zeros((len(batch.columns), rows), np.int64)
+        tick_of_row[:filling], columns[:, :filling] = tick[:filling], batch.columns[:, :filling]
         sign[filling::2] = -1
-        inserted = Delta(np.repeat(tick, repeats), sign, np.repeat(batch.columns, repeats, axis=1))
+        tick_of_row[filling::2] = tick_of_row[filling + 1 :: 2] = tick[filling:]
+        columns[:, filling + 1 :: 2] = batch.columns[:, filling:]
+        inserted = Delta(tick_of_row, sign, columns)
         return self._join.process(ticks, [[inserted], []])
 
 
