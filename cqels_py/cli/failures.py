@@ -40,6 +40,13 @@ def reported(text: str | None = None) -> Iterator[None]:
     except BrokenPipeError:
         close_broken_output()
         raise Exit(DONE) from None
+    except OSError as error:
+        if os.environ.get("CQELS_DEBUG"):
+            raise
+        # A full disk, a folder that may not be written: what is read is checked where it is opened.
+        where = "" if error.filename is None else f": {error.filename}"
+        say(f"error: {error.strerror or error}{where}")
+        raise Exit(FAILED) from None
     except Exception as error:
         if isinstance(error, Exit) or os.environ.get("CQELS_DEBUG"):
             raise

@@ -211,6 +211,15 @@ def test_a_number_with_a_million_digits_is_a_term_like_any_other(cqels: Cqels, t
     assert results(finished.out)[0][3] == digits
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_a_failure_that_says_so(stream: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "cqels_py", "run", "-q", QUERY, "--stream", f"{STREAM}={stream}"]
+        finished = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert finished.returncode == 1
+    assert finished.stderr == "error: No space left on device\n"
+
+
 def test_nobody_reads_the_results(stream: Path, tmp_path: Path) -> None:
     long = tmp_path / "long.csv"
     long.write_text(HEADER + "".join(row(n, f"a{n}", str(n)) for n in range(20_000)))
