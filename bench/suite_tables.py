@@ -34,11 +34,18 @@ def of_suites(results: Mapping[str, Found]) -> Iterator[str]:
         for id_ in dict.fromkeys(query["id"] for run in runs for query in run["queries"]):
             rates = [_rate(_of(run, id_, runner)) for run, runner in columns]
             rows.append([id_, *rates, *_more(id_, local)])
-        names = [f"{short(run['triples'])}{'' if runner == 'local' else ', on Spark'}" for run, runner in columns]
+        names = [f"{short(run['triples'])} triples{_how(run, runner)}" for run, runner in columns]
         yield table(["query", *names, *_MORE], rows)
 
 
 _MORE = ("/ paper", "/ pyoxigraph", "p50 µs", "p99 µs", "peak MB")
+
+
+def _how(run: Found, runner: str) -> str:
+    if runner != "local":
+        return ", on Spark"
+    threads = run.get("threads")
+    return "" if threads is None else f", {threads} thread{'s' * (threads > 1)}"
 
 
 def _runners(run: Found) -> list[str]:

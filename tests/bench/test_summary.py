@@ -116,6 +116,7 @@ def test_suites_have_a_row_a_query(tmp_path: Path) -> None:
             "suite": "srbench",
             "runner": "both",
             "triples": triples,
+            "threads": 1 if triples == 1_000_000 else 2,
             "date": "2026-01-02T03:04:05+00:00",
             "machine": MACHINE,
             "queries": [fast, slow, *([on_spark] if triples == 1_000_000 else [])],
@@ -123,7 +124,9 @@ def test_suites_have_a_row_a_query(tmp_path: Path) -> None:
         (tmp_path / f"srbench-{triples}.json").write_text(json.dumps(run))
     lines = summary.rendered(summary.results_in(tmp_path)).splitlines()
     assert lines[0].startswith("SRBench (`cqels bench srbench`)")
-    assert lines[2].startswith("| query | 1.00 M | 1.00 M, on Spark | 10.0 M | / paper |")
+    assert lines[2].startswith(
+        "| query | 1.00 M triples, 1 thread | 1.00 M triples, on Spark | 10.0 M triples, 2 threads | / paper |"
+    )
     assert lines[4] == "| 1 | 500 k | 100 k | 400 k | 20 | 40 | 70 | 1,234 | 100 |"
     assert lines[5] == "| 2 |  |  |  |  |  |  |  |  |"
 
