@@ -28,6 +28,7 @@ from cqels_py.kernels.join import (
     ROW,
     STACK_FIELDS,
     bind,
+    repeat_run,
     write_run,
     write_signs,
 )
@@ -55,6 +56,7 @@ from cqels_py.kernels.ring_index import (
 )
 
 _MOST_EXPECTED = 16
+_LONG_RUN = 4
 
 
 @jit_inline
@@ -150,6 +152,8 @@ def step(
         index = ports[p * PORT_FIELDS + FIRST_INDEX]
         at = np.int64(-1)
         depth = np.int64(-1)
+        # So many results before the next one have all leaves of the innermost loop: it runs over the same ones again.
+        whole_run = np.int64(0)
         if phase == NEW:
             if row + AHEAD < len(row_port):
                 later = row + AHEAD
@@ -195,10 +199,16 @@ def step(
                 continue
             many = min(count - i, room - made)
             before = everything & ~(np.int64(1) << q)
-            write_run(
-                rings, start, ring_mask, offset, many, q, base, q_width, before, cells, bindings, np.int64(0), out_variable,
-                out_ports, own, out_columns, made, room,
-            )  # fmt: skip
+            if many == whole_run and many >= _LONG_RUN:
+                repeat_run(
+                    many, q, before, bindings, np.int64(0), out_variable, out_ports, own, out_columns, made, room
+                )
+            else:
+                write_run(
+                    rings, start, ring_mask, offset, many, q, base, q_width, before, cells, bindings, np.int64(0), out_variable,
+                    out_ports, own, out_columns, made, room,
+                )  # fmt: skip
+            whole_run = many if many == count else np.int64(0)
             write_signs(tick, sign, out_tick, out_sign, made, many)
             made += many
             if i + many < count:
