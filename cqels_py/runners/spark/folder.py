@@ -21,8 +21,8 @@ _MARK = "mark"
 @dataclass(frozen=True, slots=True)
 class PartLoad:
     """What one part of a stage has got so far: `rows`, triples of the streams or changes of the stage before; `rows_of_batch`,
-    those of the last micro-batch. `rebuilt`: how often its state was read back, as the worker that got a task did not have it;
-    none has it at the first micro-batch.
+    those of the last micro-batch. `rebuilt`: how often its state was read back, as no worker of the host had it or had left it
+    for others; none has it at the first micro-batch.
     """
 
     rows: int

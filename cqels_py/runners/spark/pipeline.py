@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
+from pathlib import Path
 from typing import TypeAlias
 
 import pyarrow as pa
-from pyspark import TaskContext
+from pyspark import SparkFiles, TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
@@ -55,7 +56,8 @@ def _stage(
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def evaluate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = _context()
-        return stage.evaluate(job, batches, _batch(context, batch), context.partitionId(), final, number)
+        near = Path(SparkFiles.getRootDirectory())
+        return stage.evaluate(job, batches, _batch(context, batch), context.partitionId(), final, number, near)
 
     return evaluate
 

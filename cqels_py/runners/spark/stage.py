@@ -19,6 +19,7 @@ from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import DataError
 from cqels_py.plan.nodes import TemplateTriple
 from cqels_py.runners.spark.exchange import Exchange
+from cqels_py.runners.spark.hot import HotCopy
 from cqels_py.runners.spark.parts import PartState, routed_rows
 from cqels_py.runners.spark.routing import Routing, shares
 from cqels_py.runners.spark.rows import row_schema
@@ -104,23 +105,34 @@ def store_of(folder: Path, stage: int, part: int) -> PartStore[PartState]:
 
 
 def evaluate(
-    job: Job, rows: Iterable[pa.RecordBatch], batch: int, part: int, final: bool, stage: int = 0
+    job: Job,
+    rows: Iterable[pa.RecordBatch],
+    batch: int,
+    part: int,
+    final: bool,
+    stage: int = 0,
+    near: Path | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """What one part of a stage makes of one micro-batch: results, or rows for the next stage's parts.
 
-    Running a batch again gives the same, and the same state.
+    Running a batch again gives the same, and the same state. `near`: a folder of this host for hot states.
     """
     found = sorted((row["task"], row["share"]) for each in rows for row in each.to_pylist() if row["part"] == part)
     share_data = [share for _, share in found]
     store = store_of(Path(job.folder), stage, part)
-    state, rebuilt = _state_before(store, job, batch, stage, part)
+    copy: HotCopy[PartState] | None = None if near is None else HotCopy(near, job.mark, stage, part)
+    state, read_back = _state_before(store, copy, job, batch, stage, part)
+    rebuilt = _rebuilt(store) + read_back
     late, had = state.statistics.late, state.rows
     state.take(share_data, final=final, in_order=job.in_order)
     results = state.results.fetch()
-    load = {"rows": state.rows, "rows_of_batch": state.rows - had, "rebuilt": _rebuilt(store) + rebuilt}
+    load = {"rows": state.rows, "rows_of_batch": state.rows - had, "rebuilt": rebuilt}
     store.note(json.dumps({"batch": batch, **load, **asdict(state.statistics)}))
     name = store.save(batch, pickle.dumps((share_data, final), pickle.HIGHEST_PROTOCOL), state)
     _HOT[job.mark, stage, part] = (name, state)
+    # Where all micro-batches go to one worker, none needs a copy; the first one is always read.
+    if copy is not None and rebuilt > 1:
+        copy.leave(name, state)
     if part == 0 and not job.in_order and (dropped := state.statistics.late - late):
         _LOG.warning("micro-batch %d: %d late elements dropped; a greater lateness waits longer", batch, dropped)
     yield from results
@@ -132,7 +144,9 @@ def _rebuilt(store: PartStore[PartState]) -> int:
     return 0 if noted is None else int(json.loads(noted)["rebuilt"])
 
 
-def _state_before(store: PartStore[PartState], job: Job, batch: int, stage: int, part: int) -> tuple[PartState, bool]:
+def _state_before(
+    store: PartStore[PartState], copy: HotCopy[PartState] | None, job: Job, batch: int, stage: int, part: int
+) -> tuple[PartState, bool]:
     """The state that the batch starts from, and whether it was read back.
 
     It is this worker's no longer: what fails half-way leaves nothing behind.
@@ -140,8 +154,11 @@ def _state_before(store: PartStore[PartState], job: Job, batch: int, stage: int,
     while len(_HOT) >= _MOST_HOT:
         del _HOT[next(iter(_HOT))]
     name, hot = _HOT.pop((job.mark, stage, part), (None, None))
-    if hot is not None and name == store.newest(batch - 1):
+    newest = store.newest(batch - 1)
+    if hot is not None and name == newest:
         return hot, False
+    if copy is not None and newest is not None and (taken := copy.take(newest)) is not None:
+        return taken, False
     state, inputs = store.load(batch)
     for data in inputs:
         share_data, final = pickle.loads(data)

@@ -22,6 +22,13 @@ def to_bytes(state: object) -> bytes:
     return out.getvalue()
 
 
+def to_buffers(state: object) -> list[memoryview]:
+    """The same without copying its arrays: a pickle, and the buffers that `pickle.loads` needs beside it."""
+    out, buffers = io.BytesIO(), list[pickle.PickleBuffer]()
+    _Pickler(out, pickle.HIGHEST_PROTOCOL, buffer_callback=buffers.append).dump(state)
+    return [out.getbuffer(), *(buffer.raw() for buffer in buffers)]
+
+
 class _Pickler(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         if type(obj) is not np.ndarray or obj.dtype.hasobject:

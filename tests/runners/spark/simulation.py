@@ -57,11 +57,21 @@ def rows_of(elements: Sequence[Element], streams: Sequence[str], names: Sequence
 class Cluster:
     """Runs micro-batches of one job. `chance` of a worker to still have a part's state when the next batch comes.
 
-    Where it has not, the state comes from a snapshot or from the log; `snapshots`: the chance of one after a batch.
+    Where it has not, the state comes from what another worker left in the folder `near`, or from a snapshot and the log;
+    `snapshots`: the chance of one after a batch.
     """
 
-    def __init__(self, job: Job, *, seed: int = 0, chance: float = 0.5, snapshots: float | None = None) -> None:
+    def __init__(
+        self,
+        job: Job,
+        *,
+        seed: int = 0,
+        chance: float = 0.5,
+        snapshots: float | None = None,
+        near: Path | None = None,
+    ) -> None:
         self.job = job
+        self._near = near
         self._chance = chance
         self._snapshots = snapshots
         self._random = random.Random(seed)
@@ -84,7 +94,7 @@ class Cluster:
                 mine = [each.filter(pa.compute.equal(each.column("part"), part)) for each in routed]
                 self._random.shuffle(mine)
                 with self._luck():
-                    made += stage.evaluate(self.job, mine, batch, part, final, number)
+                    made += stage.evaluate(self.job, mine, batch, part, final, number, self._near)
             routed = made
         return [row for each in routed for row in each.to_pylist()]
 
@@ -150,7 +160,8 @@ def run(
             lateness=lateness,
             solutions=solutions,
         )
-        cluster = Cluster(job, seed=seed, chance=chance, snapshots=0.5)
+        near = place.parent if chance and seed % 2 else None
+        cluster = Cluster(job, seed=seed, chance=chance, snapshots=0.5, near=near)
         read = [element for element in elements if str(element.stream) in plan.streams]
         bounds = sorted({0, len(read), *(cut % (len(read) + 1) for cut in cuts)})
         batches = [range(start, end) for start, end in pairwise(bounds)] or [range(0)]

@@ -1,0 +1,71 @@
+"""Hot states in memory that the workers of a host share.
+
+Which worker gets a part's next micro-batch is up to Spark, and one that has not the part's state would read it back from its
+snapshot and log. So the state is left beside Spark's own temporary files, in the system's file cache: any worker of the host
+takes it from there at the speed of memory. Nothing is synced, as nothing depends on it: a copy that is missing, of another
+micro-batch or not whole is no copy, and Spark removes its temporary files when it ends.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Generic, TypeVar
+
+import numpy as np
+
+from cqels_py.runners.spark.whole import to_buffers
+
+State = TypeVar("State")
+
+_LENGTH = struct.Struct("<q")
+LARGEST = 256 << 20
+"""A larger state costs more to copy at every micro-batch than to read back now and then."""
+
+
+class HotCopy(Generic[State]):
+    """The copy of one part's state. `mark` tells its query's state from any other."""
+
+    def __init__(self, folder: Path, mark: str, stage: int, part: int) -> None:
+        self._path = folder / f"cqels-{mark}-{stage}-{part}.hot"
+
+    def leave(self, name: str, state: State) -> None:
+        """Replace the copy; `name` is that of the input that the state came about by."""
+        blocks = to_buffers((name, state))
+        if sum(map(len, blocks)) > LARGEST:
+            self._path.unlink(missing_ok=True)
+            return
+        temporary = self._path.with_suffix(f".{uuid.uuid4().hex[:12]}")
+        try:
+            with temporary.open("wb") as out:
+                for block in blocks:
+                    out.write(_LENGTH.pack(len(block)))
+                    out.write(block)
+            temporary.rename(self._path)
+        except OSError:
+            # A full disk, for example: the durable state is elsewhere.
+            temporary.unlink(missing_ok=True)
+
+    def take(self, name: str | None) -> State | None:
+        """The state that came about by the input of that name, if this is its copy."""
+        with suppress(OSError, EOFError, pickle.UnpicklingError), self._path.open("rb") as file:
+            blocks = list(_blocks(file))
+            if blocks:
+                found: tuple[str, State] = pickle.loads(blocks[0], buffers=blocks[1:])
+                return found[1] if found[0] == name else None
+        return None
+
+
+def _blocks(file: IO[bytes]) -> Iterator[memoryview]:
+    """The blocks of a file, each in memory of its own that may be written to; EOFError if one is not whole."""
+    while length := file.read(_LENGTH.size):
+        if len(length) < _LENGTH.size:
+            raise EOFError
+        block = np.empty(_LENGTH.unpack(length)[0], np.uint8)
+        if file.readinto(block) < len(block):  # type: ignore[attr-defined]
+            raise EOFError
+        yield block.data
