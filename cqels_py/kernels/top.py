@@ -1,7 +1,7 @@
 """ORDER BY, LIMIT and OFFSET: the rows in order, and what enters and leaves the slice as they come and go.
 
-`order` holds the entries of a one-way index over whole rows, sorted, an entry as often as its row is there. Rows of the same key
-(`by`: its columns; none: all rows) are a run of it, and have a slice of their own.
+Entries of a one-way index over whole rows stand sorted in blocks (kernels/ordered_blocks.py), an entry as often as its row is
+there. Rows of the same key (`by`: its columns; none: all rows) are a run of them, and have a slice of their own.
 """
 
 from __future__ import annotations
@@ -11,9 +11,20 @@ import numpy as np
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import ZERO, add, find, hash_row
 from cqels_py.kernels.order import order_terms
+from cqels_py.kernels.ordered_blocks import (
+    COUNT,
+    FREE,
+    USED,
+    number_at,
+    number_at_position,
+    numbers_before,
+    put,
+    take_out,
+)
 
-LENGTH, OUT = range(2)
-STATE_FIELDS = 2
+# state, after the fields of kernels/ordered_blocks.py
+LENGTH, OUT = FREE + 1, FREE + 2
+STATE_FIELDS = FREE + 3
 
 
 @jit_flat
@@ -44,40 +55,60 @@ def _compare_rows(a, a_at, b, b_at, width, by, columns, descending, texts, spans
 
 
 @jit_inline
-def _place(order, length, keys, entry, width, by, columns, descending, texts, spans):
-    """The first position whose row is not before the entry's."""
+def _place(blocks, directory, used, keys, entry, width, by, columns, descending, texts, spans):
+    """The first place whose row is not before the entry's; behind the last number of a block where that is the next one's first."""
     low = np.int64(0)
-    high = length
+    high = used
     while low < high:
         middle = (low + high) >> 1
-        if (
-            _compare_rows(
-                keys, order[middle] * width, keys, entry * width, width, by, columns, descending, texts, spans
-            )
-            < 0
-        ):
+        other = number_at(blocks, directory, middle, 0)
+        if _compare_rows(keys, other * width, keys, entry * width, width, by, columns, descending, texts, spans) < 0:
             low = middle + 1
         else:
             high = middle
-    return low
+    if low == 0:
+        return np.int64(0), np.int64(0)
+    d = low - 1
+    low = np.int64(1)
+    high = directory[COUNT, d]
+    while low < high:
+        middle = (low + high) >> 1
+        other = number_at(blocks, directory, d, middle)
+        if _compare_rows(keys, other * width, keys, entry * width, width, by, columns, descending, texts, spans) < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return d, low
 
 
 @jit_flat
-def _run_edge(order, length, keys, entry, width, by, behind):
-    """Where the run of the entry's key begins (`behind` 0), or the place behind it (1)."""
+def _run_edge(blocks, directory, used, keys, entry, width, by, behind):
+    """The position where the run of the entry's key begins (`behind` 0), or the one behind it (1)."""
     low = np.int64(0)
-    high = length
+    high = used
     while low < high:
         middle = (low + high) >> 1
-        if _compare_keys(keys, order[middle] * width, keys, entry * width, by) < behind:
+        if _compare_keys(keys, number_at(blocks, directory, middle, 0) * width, keys, entry * width, by) < behind:
             low = middle + 1
         else:
             high = middle
-    return low
+    if low == 0:
+        return np.int64(0)
+    d = low - 1
+    low = np.int64(1)
+    high = directory[COUNT, d]
+    while low < high:
+        middle = (low + high) >> 1
+        if _compare_keys(keys, number_at(blocks, directory, d, middle) * width, keys, entry * width, by) < behind:
+            low = middle + 1
+        else:
+            high = middle
+    return numbers_before(directory, d) + low
 
 
 @jit_inline
-def _emit(tick, sign, entry, keys, width, state, out, out_tick, out_sign):
+def _emit(tick, sign, position, blocks, directory, keys, width, state, out, out_tick, out_sign):
+    entry = number_at_position(blocks, directory, state[USED], position)
     k = state[OUT]
     for c in range(width):
         out[c, k] = keys[entry * width + c]
@@ -88,8 +119,8 @@ def _emit(tick, sign, entry, keys, width, state, out, out_tick, out_sign):
 
 @jit_flat
 def take(
-    tick, sign, rows, width, table, mask, keys, counts, free, meta, order, state, by, columns, descending, offset, limit, texts,
-    spans, out, out_tick, out_sign,
+    tick, sign, rows, width, table, mask, keys, counts, free, meta, blocks, directory, state, by, columns, descending, offset, limit,
+    texts, spans, out, out_tick, out_sign,
 ):  # fmt: skip
     """Rows (width, n) come and go; what enters and leaves the slice goes out, two rows at most for each. False: a row was never
     there.
@@ -100,43 +131,39 @@ def take(
     for row in range(len(tick)):
         hashed = hash_row(rows, row, width)
         entry = find(table, mask, keys, width, rows, row, hashed)
-        length = state[LENGTH]
         if entry < 0:
             if sign[row] < 0:
                 return False
             entry = add(table, mask, keys, width, rows, row, hashed, counts, free, meta)
-        first, behind = np.int64(0), length
+        first, behind = np.int64(0), state[LENGTH]
         if len(by) > 0:
-            first = _run_edge(order, length, keys, entry, width, by, 0)
-            behind = _run_edge(order, length, keys, entry, width, by, 1)
+            first = _run_edge(blocks, directory, state[USED], keys, entry, width, by, 0)
+            behind = _run_edge(blocks, directory, state[USED], keys, entry, width, by, 1)
         end = first + offset + limit
+        d, i = _place(blocks, directory, state[USED], keys, entry, width, by, columns, descending, texts, spans)
+        moved = max(numbers_before(directory, d) + i, first + offset)
         if sign[row] > 0:
             if counts[entry] == 0:
                 meta[ZERO] -= 1
             counts[entry] += 1
-            at = _place(order, length, keys, entry, width, by, columns, descending, texts, spans)
-            for i in range(length, at, -1):
-                order[i] = order[i - 1]
-            order[at] = entry
-            state[LENGTH] = length + 1
-            moved = max(at, first + offset)
+            put(blocks, directory, state, d, i, entry)
+            state[LENGTH] += 1
             if moved < end and moved <= behind:
-                _emit(tick[row], 1, order[moved], keys, width, state, out, out_tick, out_sign)
+                _emit(tick[row], 1, moved, blocks, directory, keys, width, state, out, out_tick, out_sign)
                 if end <= behind:
-                    _emit(tick[row], -1, order[end], keys, width, state, out, out_tick, out_sign)
+                    _emit(tick[row], -1, end, blocks, directory, keys, width, state, out, out_tick, out_sign)
         else:
             if counts[entry] == 0:
                 return False
             counts[entry] -= 1
             if counts[entry] == 0:
                 meta[ZERO] += 1
-            at = _place(order, length, keys, entry, width, by, columns, descending, texts, spans)
-            moved = max(at, first + offset)
             if moved < end and moved < behind:
-                _emit(tick[row], -1, order[moved], keys, width, state, out, out_tick, out_sign)
+                _emit(tick[row], -1, moved, blocks, directory, keys, width, state, out, out_tick, out_sign)
                 if end < behind:
-                    _emit(tick[row], 1, order[end], keys, width, state, out, out_tick, out_sign)
-            for i in range(at, length - 1):
-                order[i] = order[i + 1]
-            state[LENGTH] = length - 1
+                    _emit(tick[row], 1, end, blocks, directory, keys, width, state, out, out_tick, out_sign)
+            if i == directory[COUNT, d]:
+                d, i = d + 1, np.int64(0)
+            take_out(blocks, directory, state, d, i)
+            state[LENGTH] -= 1
     return True

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
+from cqels_py.kernels import ordered_blocks
 from cqels_py.kernels import top as kernel
 from cqels_py.state.key_table import KeyTable
 
@@ -37,8 +38,22 @@ class OrderedRows:
         self._offset = min(offset, _ENDLESS)
         self._limit = _ENDLESS if limit is None else min(limit, _ENDLESS)
         self._index = KeyTable(width)
-        self._order = np.zeros(64, np.int64)
+        self._blocks = np.zeros((0, ordered_blocks.SIZE), np.int64)
+        self._directory = np.zeros((2, 0), np.int64)
         self._state = np.zeros(kernel.STATE_FIELDS, np.int64)
+        self._state[ordered_blocks.FREE] = -1
+
+    def _make_room(self, rows: int) -> None:
+        had = len(self._blocks)
+        needed = ordered_blocks.room_for(int(self._state[ordered_blocks.USED]), rows)
+        if needed <= had:
+            return
+        new = max(needed, had * 5 // 4) - had
+        self._blocks = np.concatenate([self._blocks, np.zeros((new, ordered_blocks.SIZE), np.int64)])
+        self._directory = np.concatenate([self._directory, np.zeros((2, new), np.int64)], axis=1)
+        # Each free block names the next.
+        self._blocks[had:, 0] = np.append(np.arange(had + 1, had + new), self._state[ordered_blocks.FREE])
+        self._state[ordered_blocks.FREE] = had
 
     def take(self, delta: Delta, texts: npt.NDArray[np.uint8], spans: npt.NDArray[np.int64]) -> Delta:
         """Rows come and go. What enters and leaves the slice, by tick; within a tick a row may do both.
@@ -48,14 +63,13 @@ class OrderedRows:
         rows = len(delta)
         index, state = self._index, self._state
         index.ensure(rows)
-        while len(self._order) < int(state[kernel.LENGTH]) + rows:
-            self._order = np.concatenate([self._order, np.zeros_like(self._order)])
+        self._make_room(rows)
         out = np.empty((self._width, 2 * rows), np.int64)
         tick, sign = np.empty(2 * rows, np.int32), np.empty(2 * rows, np.int8)
         state[kernel.OUT] = 0
         there = kernel.take(
             delta.tick, delta.sign, delta.columns, self._width, index.table, index.mask, index.keys, index.counts,
-            index.free, index.meta, self._order, state, self._by, self._columns, self._descending, self._offset,
+            index.free, index.meta, self._blocks, self._directory, state, self._by, self._columns, self._descending, self._offset,
             self._limit, texts, spans, out, tick, sign,
         )  # fmt: skip
         assert there, "a withdrawn mapping was never there"
@@ -64,7 +78,9 @@ class OrderedRows:
 
     def in_order(self) -> Ids:
         """(width, n): all rows, each as often as it is there."""
-        entries = self._order[: int(self._state[kernel.LENGTH])]
+        used = int(self._state[ordered_blocks.USED])
+        runs = self._directory[:, :used].T.tolist()
+        entries = np.concatenate([self._blocks[block, :count] for block, count in runs] or [np.zeros(0, np.int64)])
         return self._index.keys.reshape(-1, max(self._width, 1))[entries, : self._width].T
 
     def live_ids(self) -> Ids:
@@ -72,4 +88,4 @@ class OrderedRows:
 
     @property
     def nbytes(self) -> int:
-        return self._index.nbytes + self._order.nbytes
+        return self._index.nbytes + self._blocks.nbytes + self._directory.nbytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from cqels_py.operators.r2r.top import TopRows
 from tests import naive_values
-from tests.operators.deltas import Live, Port, Row, assert_follows, changes, delta, random_steps
+from tests.operators.deltas import Live, Port, Row, Seen, assert_follows, changes, delta, random_steps
 from tests.operators.plain_dictionary import typed
 from tests.operators.test_aggregate import Terms
 from tests.operators.test_negation import ANY_TICK
@@ -111,3 +112,28 @@ def test_rows_are_live_while_they_are_kept() -> None:
     top = TopRows(1, [(0, False)], 0, 1, terms.values)
     list(top.process(ANY_TICK, [[delta([(0, 1, (x,)) for x in numbers], 1)]]))
     assert set(numbers) <= set(np.concatenate([np.ravel(ids) for ids in top.live_ids()]).tolist())
+
+
+@pytest.mark.parametrize("by", [(), (0,)])
+def test_many_rows_as_few(by: tuple[int, ...]) -> None:
+    """More than a block of rows in order, that come and go: the slice follows."""
+    terms, rng = Terms(), np.random.default_rng(3)
+    numbers = terms.ids([typed(str(n), "integer") for n in range(4_000)])
+    rank = {number: place for place, number in enumerate(numbers)}
+    values = [int(numbers[n]) for n in rng.permutation(4_000)]
+    keys = [int(numbers[n % 3]) for n in range(4_000)]
+    rows = list(zip(keys, values, strict=True))
+    top = TopRows(2, [(1, True)], 2, 4, terms.values, by)
+    shown: Counter[Seen] = Counter()
+    live: list[Row] = []
+    for step in range(8):
+        come = rows[step * 500 : (step + 1) * 500]
+        gone = [live.pop(int(rng.integers(len(live)))) for _ in range(400)] if step > 2 else []
+        live += come
+        given = [(0, -1, row) for row in gone] + [(0, 1, row) for row in come]
+        for row, count in changes(top.process(ANY_TICK, [[delta(given, 2)]])).get(0, Counter()).items():
+            shown[row] += count
+        groups = [[row for row in live if not by or row[0] == key] for key in (sorted(set(keys)) if by else [0])]
+        wanted = [row for group in groups for row in sorted(group, key=lambda row: rank[row[1]], reverse=True)[2:6]]
+        assert +shown == Counter(wanted)
+        assert not -shown
