@@ -94,6 +94,9 @@ class DictionaryValues:
 def _string(text: str | None) -> str | None:
     """STR(): what a literal or an IRI says; None for a blank node."""
     assert text is not None
+    if text[0] == '"' and "\\" not in text:
+        # As nearly all are; texts are joined anew at each change of their group.
+        return text[1 : text.rindex('"')]
     term = parse_term(text)
     return None if term.kind is TermKind.BLANK else term.text
 
