@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from statistics import median
 from typing import Any
 
 from bench.contest import ENGINE
@@ -101,3 +102,42 @@ def of_growing_windows(results: Mapping[str, Found]) -> Iterator[str]:
 
 def _engine_rates(summary: Mapping[str, Any]) -> dict[str, float]:
     return {setting: found["arrivals_per_second"][ENGINE]["median"] for setting, found in summary.items()}
+
+
+def of_latency(results: Mapping[str, Found]) -> Iterator[str]:
+    """How long one element takes."""
+    if "latency" not in results:
+        return
+    rows = [
+        [
+            f"{case['query']}, {case['way']}, {case['subscriber']}",
+            *(f"{median(case[name]):,.0f}" for name in ("cpu", "p50", "p99")),
+            short(case["pushes_per_second"]),
+        ]
+        for case in results["latency"]["cases"]
+    ]
+    yield (
+        "One element at a time, microseconds until its results are with the subscriber (`python -m bench.suites.latency`, "
+        f"{origin(results['latency'])}):\n"
+    )
+    yield table(["query, way in, results", "CPU", "p50", "p99", "elements/s"], rows)
+
+
+def of_spark(results: Mapping[str, Found]) -> Iterator[str]:
+    """Spark beside the local runner."""
+    if "spark" not in results:
+        return
+    rows = [
+        [
+            f"{case['rows']:,} rows, {case['competitor']}",
+            short(case["rate"]["median"]),
+            *(f"{case['milliseconds'][name]:,.0f}" for name in ("p50", "p99")),
+            f"{case['to_local']:.2f}",
+        ]
+        for case in results["spark"]["figures"]["cases"]
+    ]
+    yield (
+        "The mean of each of 10,000 sensors over the last million readings, by rows a micro-batch "
+        f"(`python -m bench.suites.spark`, {origin(results['spark'])}):\n"
+    )
+    yield table(["micro-batch, runner", "rows/s", "p50 ms", "p99 ms", "/ local"], rows)

@@ -136,3 +136,21 @@ def test_rates_by_window_size_are_one_row(tmp_path: Path) -> None:
     Report("top", "How fast?", "2026-01-02T03:04:05+00:00", False, MACHINE, {}, rates).write(tmp_path)
     text = summary.rendered(summary.results_in(tmp_path))
     assert "| top | window 1,000: 2.00 M, window 10,000: 1.90 M |" in text
+
+
+def test_latencies_and_spark_have_their_rows(tmp_path: Path) -> None:
+    times = {"cpu": [70.0, 71.4, 90.0], "p50": [61.0, 60.0, 99.0], "p99": [150.0, 140.0, 151.0]}
+    case = {"query": "join", "way": "push", "subscriber": "ids", **times, "pushes_per_second": 12_345.0}
+    found = {"date": "2026-01-02T03:04:05+00:00", "machine": MACHINE, "cases": [case]}
+    (tmp_path / "latency.json").write_text(json.dumps(found))
+    spark = {
+        "rows": 10_000,
+        "competitor": "spark, 2 cores",
+        "rate": {"median": 38_200.0},
+        "milliseconds": {"p50": 272.4, "p99": 450.0},
+        "to_local": 0.069,
+    }
+    suite("spark", {"cases": [spark]}).write(tmp_path)
+    text = summary.rendered(summary.results_in(tmp_path))
+    assert "| join, push, ids | 71 | 61 | 150 | 12.3 k |" in text
+    assert "| 10,000 rows, spark, 2 cores | 38.2 k | 272 | 450 | 0.07 |" in text
