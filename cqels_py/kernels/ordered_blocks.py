@@ -21,11 +21,6 @@ USED, FREE = range(2)
 """state: blocks in the directory; the first of the free ones and, in its first number, the next (-1: none)."""
 
 
-def room_for(used: int, more: int) -> int:
-    """Blocks that suffice for `more` numbers: each block may be split once, and again after half a block more."""
-    return used + min(used, more) + 2 * more // SIZE + 2
-
-
 @jit_inline
 def number_at(blocks, directory, d, i):
     return blocks[directory[BLOCK, d], i]
@@ -85,7 +80,7 @@ def _append(blocks, directory, d, source, first, count):
 
 @jit_flat
 def put(blocks, directory, state, d, i, number):
-    """Put a number before index i (or behind the last one) of the block at d. There must be room (`room_for`)."""
+    """Put a number before index i (or behind the last one) of the block at d. There must be a free block."""
     if state[USED] == 0:
         _open(directory, state, blocks, 0)
     if directory[COUNT, d] == SIZE:

@@ -16,6 +16,11 @@ from cqels_py.state.key_table import KeyTable
 _ENDLESS = 1 << 60
 
 
+def blocks_for(used: int, more: int) -> int:
+    """Blocks that suffice for `more` rows beside `used` blocks: each may be split once, and again after half a block more."""
+    return used + min(used, more) + 2 * more // ordered_blocks.SIZE + 2
+
+
 class OrderedRows:
     """A bag of rows by `order` (column, descending), ties by all columns in term order.
 
@@ -45,7 +50,7 @@ class OrderedRows:
 
     def _make_room(self, rows: int) -> None:
         had = len(self._blocks)
-        needed = ordered_blocks.room_for(int(self._state[ordered_blocks.USED]), rows)
+        needed = blocks_for(int(self._state[ordered_blocks.USED]), rows)
         if needed <= had:
             return
         new = max(needed, had * 5 // 4) - had

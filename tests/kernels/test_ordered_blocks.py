@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from cqels_py.kernels import ordered_blocks as kernel
+from cqels_py.state.ordered_rows import blocks_for
 
 
 class Sequence:
@@ -91,7 +92,7 @@ def test_there_are_as_many_blocks_as_are_needed() -> None:
 @pytest.mark.parametrize("below", [200, 51_200])
 def test_room_is_never_short(below: int, more: int) -> None:
     """All blocks are full, so that each is split by one number more; or all numbers go to the first ones."""
-    sequence = Sequence(kernel.room_for(10, more))
+    sequence = Sequence(blocks_for(10, more))
     for block in range(10):
         sequence.blocks[block] = np.arange(kernel.SIZE) * 10 + block * 10 * kernel.SIZE
         sequence.directory[:, block] = block, kernel.SIZE
