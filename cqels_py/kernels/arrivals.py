@@ -56,27 +56,3 @@ def places_of(instants, points, after, place):
         while at < len(instants) and (instants[at] < points[i] or (after and instants[at] == points[i])):
             at += 1
         place[i] = at
-
-
-@jit
-def merge_window(leave_tick, enter_tick, left, first_left, entered, tick, sign, columns):
-    """A window's changes by tick, at the same tick what leaves first.
-
-    `left` (width, …): ids of what leaves, from column first_left on; with no rows at all ids are 0. `entered` (width, n).
-    Writes `tick`, `sign` (both lengths) and `columns` (width, both lengths).
-    """
-    width = len(columns)
-    i = j = 0
-    for k in range(len(tick)):
-        if j == len(enter_tick) or (i < len(leave_tick) and leave_tick[i] <= enter_tick[j]):
-            tick[k] = leave_tick[i]
-            sign[k] = -1
-            for c in range(width):
-                columns[c, k] = left[c, first_left + i] if len(left) else 0
-            i += 1
-        else:
-            tick[k] = enter_tick[j]
-            sign[k] = 1
-            for c in range(width):
-                columns[c, k] = entered[c, j]
-            j += 1

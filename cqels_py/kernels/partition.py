@@ -12,13 +12,63 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.jit import jit
+from cqels_py.kernels.jit import jit, jit_inline
 from cqels_py.kernels.key_table import ZERO, add, find, hash_row
 
 OLDEST, NEWEST = 0, 1
 NEXT, SLOT = 0, 1
 NUMBER, LISTS = 0, 1
 NODES, FREE_NODE, SLOTS, FREE_SLOT = 0, 1, 2, 3
+
+
+@jit_inline
+def _new_slot(unit, slots, places):
+    """A slot for a unit that is in no list yet."""
+    slot = places[FREE_SLOT]
+    if slot >= 0:
+        places[FREE_SLOT] = slots[NUMBER, slot]
+    else:
+        slot = places[SLOTS]
+        places[SLOTS] += 1
+    slots[NUMBER, slot] = unit
+    slots[LISTS, slot] = 0
+    return slot
+
+
+@jit_inline
+def _new_node(nodes, places):
+    node = places[FREE_NODE]
+    if node >= 0:
+        places[FREE_NODE] = nodes[NEXT, node]
+    else:
+        node = places[NODES]
+        places[NODES] += 1
+    return node
+
+
+@jit_inline
+def _append(node, slot, entry, counts, ends, nodes):
+    """The unit in a slot is now the newest of a list."""
+    nodes[SLOT, node] = slot
+    nodes[NEXT, node] = -1
+    if counts[entry] == 0:
+        ends[OLDEST, entry] = node
+    else:
+        nodes[NEXT, ends[NEWEST, entry]] = node
+    ends[NEWEST, entry] = node
+    counts[entry] += 1
+
+
+@jit_inline
+def _leave_list(slot, slots, places, left, made):
+    """A unit is in one list less. If that was the last one, its number is written to left[made]; returns how many there are then."""
+    slots[LISTS, slot] -= 1
+    if slots[LISTS, slot] > 0:
+        return made
+    left[made] = slots[NUMBER, slot]
+    slots[NUMBER, slot] = places[FREE_SLOT]
+    places[FREE_SLOT] = slot
+    return made + 1
 
 
 @jit
@@ -30,7 +80,7 @@ def keep_last(
     Each value keeps its last `limit` units. Writes the numbers of the units that leave, and the rows at which they do; returns
     how many. The caller has made room for a node and a slot for each row.
     """
-    made = 0
+    made = np.int64(0)
     slot = np.int64(-1)
     for row in range(len(unit)):
         hashed = hash_row(columns, row, width)
@@ -40,44 +90,19 @@ def keep_last(
         if counts[entry] > 0 and slots[NUMBER, nodes[SLOT, ends[NEWEST, entry]]] == unit[row]:
             continue
         if row == 0 or slot < 0 or slots[NUMBER, slot] != unit[row]:
-            slot = places[FREE_SLOT]
-            if slot >= 0:
-                places[FREE_SLOT] = slots[NUMBER, slot]
-            else:
-                slot = places[SLOTS]
-                places[SLOTS] += 1
-            slots[NUMBER, slot] = unit[row]
-            slots[LISTS, slot] = 0
+            slot = _new_slot(unit[row], slots, places)
         slots[LISTS, slot] += 1
         if counts[entry] == limit:
             node = ends[OLDEST, entry]
             ends[OLDEST, entry] = nodes[NEXT, node]
             counts[entry] -= 1
-            gone = nodes[SLOT, node]
-            slots[LISTS, gone] -= 1
-            if slots[LISTS, gone] == 0:
-                left[made] = slots[NUMBER, gone]
-                left_at[made] = row
-                made += 1
-                slots[NUMBER, gone] = places[FREE_SLOT]
-                places[FREE_SLOT] = gone
+            left_at[made] = row
+            made = _leave_list(nodes[SLOT, node], slots, places, left, made)
         else:
             if counts[entry] == 0:
                 meta[ZERO] -= 1
-            node = places[FREE_NODE]
-            if node >= 0:
-                places[FREE_NODE] = nodes[NEXT, node]
-            else:
-                node = places[NODES]
-                places[NODES] += 1
-        nodes[SLOT, node] = slot
-        nodes[NEXT, node] = -1
-        if counts[entry] == 0:
-            ends[OLDEST, entry] = node
-        else:
-            nodes[NEXT, ends[NEWEST, entry]] = node
-        ends[NEWEST, entry] = node
-        counts[entry] += 1
+            node = _new_node(nodes, places)
+        _append(node, slot, entry, counts, ends, nodes)
     return made
 
 
@@ -97,7 +122,7 @@ def keep_sessions(
     numbers of the units that leave, and when; returns how many. The caller has made room for a node, a slot and a place in
     `awaited` for each row.
     """
-    made = 0
+    made = np.int64(0)
     slot = np.int64(-1)
     for row in range(len(unit) + 1):
         # A unit that comes at the very end of a session belongs to it.
@@ -109,14 +134,8 @@ def keep_sessions(
                 continue
             node = ends[OLDEST, entry]
             while node >= 0:
-                gone = nodes[SLOT, node]
-                slots[LISTS, gone] -= 1
-                if slots[LISTS, gone] == 0:
-                    left[made] = slots[NUMBER, gone]
-                    left_at[made] = came + gap
-                    made += 1
-                    slots[NUMBER, gone] = places[FREE_SLOT]
-                    places[FREE_SLOT] = gone
+                left_at[made] = came + gap
+                made = _leave_list(nodes[SLOT, node], slots, places, left, made)
                 following = nodes[NEXT, node]
                 nodes[NEXT, node] = places[FREE_NODE]
                 places[FREE_NODE] = node
@@ -132,30 +151,11 @@ def keep_sessions(
         if counts[entry] > 0 and slots[NUMBER, nodes[SLOT, ends[NEWEST, entry]]] == unit[row]:
             continue
         if slot < 0 or slots[NUMBER, slot] != unit[row] or slots[LISTS, slot] == 0:
-            slot = places[FREE_SLOT]
-            if slot >= 0:
-                places[FREE_SLOT] = slots[NUMBER, slot]
-            else:
-                slot = places[SLOTS]
-                places[SLOTS] += 1
-            slots[NUMBER, slot] = unit[row]
-            slots[LISTS, slot] = 0
+            slot = _new_slot(unit[row], slots, places)
         slots[LISTS, slot] += 1
-        node = places[FREE_NODE]
-        if node >= 0:
-            places[FREE_NODE] = nodes[NEXT, node]
-        else:
-            node = places[NODES]
-            places[NODES] += 1
-        nodes[SLOT, node] = slot
-        nodes[NEXT, node] = -1
         if counts[entry] == 0:
             meta[ZERO] -= 1
-            ends[OLDEST, entry] = node
-        else:
-            nodes[NEXT, ends[NEWEST, entry]] = node
-        ends[NEWEST, entry] = node
-        counts[entry] += 1
+        _append(_new_node(nodes, places), slot, entry, counts, ends, nodes)
         last[entry] = time[row]
         awaited[TIME, places[TAIL]] = time[row]
         awaited[ENTRY, places[TAIL]] = entry

@@ -1,4 +1,4 @@
-"""One step of a window that moves with every arrival: what enters at once, and what leaves, in one pass."""
+"""The changes of a window in one step: what leaves and what enters, by tick."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import numpy as np
 from cqels_py.kernels.jit import jit, jit_inline
 
 _ONE, _TWO = np.uint64(1), np.uint64(2)
+_DROPPED = np.int32(-1)
+"""Instead of a tick."""
 
 
 @jit_inline
@@ -46,26 +48,69 @@ def _write_pairs(ticks, ids, first, columns, tick, sign, changed):
 
 
 @jit
+def merge(leave_tick, enter_tick, ahead, ids, first, columns):
+    """The changes of a window, by tick; at one tick first what leaves. What leaves at the tick it entered was never there.
+
+    `leave_tick`, `enter_tick`: the ticks of what leaves and enters, in order of arrival; the first that enters arrived `ahead`
+    mappings after the first that leaves. `ids` (width, room; with no rows at all, ids of what leaves are 0): circular, of what
+    leaves from place `first` on; `columns` (width, n) of what enters. Returns tick, sign and columns of the changes.
+    """
+    leaving, entering, width = len(leave_tick), len(enter_tick), len(columns)
+    dropped = 0
+    for i in range(ahead, leaving):
+        if leave_tick[i] <= enter_tick[i - ahead]:
+            leave_tick[i] = _DROPPED
+            dropped += 1
+    rows = leaving + entering - 2 * dropped
+    tick, sign, changed = np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty((width, rows), np.int64)
+    if dropped == 0 and _in_pairs(leave_tick, enter_tick):
+        _write_pairs(enter_tick, ids, first, columns, tick, sign, changed)
+        return tick, sign, changed
+    room = ids.shape[1]
+    i, j, k, place = 0, 0, 0, first
+    while k < rows:
+        if i < leaving and leave_tick[i] == _DROPPED:
+            i += 1
+            place = place + 1 if place + 1 < room else 0
+        elif j < entering and ahead + j < leaving and leave_tick[ahead + j] == _DROPPED:
+            j += 1
+        elif j == entering or (i < leaving and leave_tick[i] <= enter_tick[j]):
+            tick[k] = leave_tick[i]
+            sign[k] = -1
+            for c in range(width):
+                changed[c, k] = ids[c, place] if len(ids) else 0
+            i += 1
+            place = place + 1 if place + 1 < room else 0
+            k += 1
+        else:
+            tick[k] = enter_tick[j]
+            sign[k] = 1
+            for c in range(width):
+                changed[c, k] = columns[c, j]
+            j += 1
+            k += 1
+    return tick, sign, changed
+
+
+@jit
 def slide(
     points, ids, start, arrived, end, limit, size, timed, instants, units, before, element, element_tick, columns
 ):
-    """The changes of a window, by tick; at one tick first what leaves. What leaves at the tick it entered was never there.
+    """The changes of a window into which everything enters at its own arrival, as `merge` has them.
 
-    `points` (room), `ids` (width, room; with no rows at all, ids of what leaves are 0): circular, of the mappings with numbers
-    `start` to `end` - 1, of which those from `arrived` on are new: their elements are `element` (n), their ids `columns`
-    (width, n). What arrived at or before the point `limit` leaves, at its point + `size`: `timed`, at the first of `instants`
-    (the ticks') that is not before it; else with the arrival of that number, units[number - before - 1] being its element.
-    Returns how many leave, and tick, sign and columns of the changes.
+    `points` (room), `ids` (width, room; or no rows): circular, of the mappings with numbers `start` to `end` - 1, of which those
+    from `arrived` on are new: their elements are `element` (n), their ids `columns` (width, n). What arrived at or before the
+    point `limit` leaves, at its point + `size`: `timed`, at the first of `instants` (the ticks') that is not before it; else with
+    the arrival of that number, units[number - before - 1] being its element. Returns how many leave, and the changes.
     """
     room = len(points)
-    width, entering = columns.shape
     first = start % room
     leaving, place = 0, first
     while start + leaving < end and points[place] <= limit:
         leaving += 1
         place = place + 1 if place + 1 < room else 0
     leave_tick = np.empty(leaving, np.int32)
-    dropped, at, place = 0, 0, first
+    at, place = 0, first
     for i in range(leaving):
         point = points[place] + size
         place = place + 1 if place + 1 < room else 0
@@ -75,40 +120,8 @@ def slide(
             leave_tick[i] = at
         else:
             leave_tick[i] = element_tick[units[point - before - 1]]
-        entered = start + i - arrived
-        if entered >= 0 and leave_tick[i] <= element_tick[element[entered]]:
-            leave_tick[i] = -1
-            dropped += 1
-    enter_tick = np.empty(entering, np.int32)
-    for j in range(entering):
+    enter_tick = np.empty(len(element), np.int32)
+    for j in range(len(element)):
         enter_tick[j] = element_tick[element[j]]
-    rows = leaving + entering - 2 * dropped
-    tick, sign, changed = np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty((width, rows), np.int64)
-    if dropped == 0 and _in_pairs(leave_tick, enter_tick):
-        _write_pairs(enter_tick, ids, first, columns, tick, sign, changed)
-        return leaving, tick, sign, changed
-    i, j, k, place = 0, 0, 0, first
-    while k < rows:
-        if i < leaving and leave_tick[i] < 0:
-            i += 1
-            place = place + 1 if place + 1 < room else 0
-            continue
-        gone = arrived + j - start
-        if j < entering and gone < leaving and leave_tick[gone] < 0:
-            j += 1
-            continue
-        if j == entering or (i < leaving and leave_tick[i] <= enter_tick[j]):
-            tick[k] = leave_tick[i]
-            sign[k] = -1
-            for c in range(width):
-                changed[c, k] = ids[c, place] if len(ids) else 0
-            i += 1
-            place = place + 1 if place + 1 < room else 0
-        else:
-            tick[k] = enter_tick[j]
-            sign[k] = 1
-            for c in range(width):
-                changed[c, k] = columns[c, j]
-            j += 1
-        k += 1
+    tick, sign, changed = merge(leave_tick, enter_tick, arrived - start, ids, first, columns)
     return leaving, tick, sign, changed

@@ -72,15 +72,15 @@ class Window:
             enter_tick = self._ticks(arrivals, bounds.entry(buffer.points(self._entered, enter_end)))
         else:
             enter_end, enter_tick = buffer.end, step.element_tick[element]
-        if len(leaving) == 0:
-            delta = Delta(enter_tick, np.ones(len(enter_tick), np.int8), self._ids(self._entered, enter_end, columns))
-            self._entered = enter_end
-            return delta
-        leave_tick = self._leave_ticks(arrivals, leaving)
-        delta = self._merge(enter_tick, enter_end, leave_tick, leave_end, columns)
+        entering = self._ids(enter_end, columns)
+        ids = buffer.circular()[1] if self._keep_ids else _NO_IDS
+        first = buffer.start % max(ids.shape[1], 1)
+        tick, sign, changed = sliding.merge(
+            self._leave_ticks(arrivals, leaving), enter_tick, self._entered - buffer.start, ids, first, entering
+        )
         self._entered = enter_end
         buffer.start = leave_end
-        return delta
+        return Delta(tick, sign, changed)
 
     def _slid_through(self, arrivals: StreamArrivals) -> int:
         """The point that has been reached."""
@@ -138,36 +138,12 @@ class Window:
         ticks: TickColumn = (following - at_end).astype(np.int32)
         return ticks
 
-    def _ids(self, start: int, end: int, arrived: Ids) -> Ids:
+    def _ids(self, end: int, arrived: Ids) -> Ids:
+        """Of what enters now."""
         if not self._waiting:
             return arrived
-        columns, place = self._buffer.run(start, end)
-        return columns[:, place : place + end - start].copy()
-
-    def _merge(
-        self, enter_tick: TickColumn, enter_end: int, leave_tick: TickColumn, leave_end: int, arrived: Ids
-    ) -> Delta:
-        buffer = self._buffer
-        enter_ids = self._ids(self._entered, enter_end, arrived)
-        left, first_left = buffer.run(buffer.start, leave_end) if self._keep_ids else (_NO_IDS, 0)
-        passing = leave_end - self._entered
-        if passing > 0:
-            # Some both enter and leave in this step; those for which it is the same tick were never there.
-            keep = leave_tick[-passing:] > enter_tick[:passing]
-            if not keep.all():
-                enter_keep = np.concatenate([keep, np.ones(len(enter_tick) - passing, np.bool_)])
-                leave_keep = np.concatenate([np.ones(len(leave_tick) - passing, np.bool_), keep])
-                enter_tick, enter_ids = enter_tick[enter_keep], enter_ids[:, enter_keep]
-                if self._keep_ids:
-                    left, first_left = left[:, first_left + np.flatnonzero(leave_keep)], 0
-                leave_tick = leave_tick[leave_keep]
-        rows = len(leave_tick) + len(enter_tick)
-        delta = Delta(np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty((self._width, rows), np.int64))
-        kernel.merge_window(
-            leave_tick, enter_tick, np.ascontiguousarray(left), first_left, np.ascontiguousarray(enter_ids), delta.tick,
-            delta.sign, delta.columns,
-        )  # fmt: skip
-        return delta
+        columns, place = self._buffer.run(self._entered, end)
+        return columns[:, place : place + end - self._entered].copy()
 
     def live_ids(self) -> Iterable[Ids]:
         return (self._buffer.live_ids(),)
