@@ -114,7 +114,7 @@ def of_latency(results: Mapping[str, Found]) -> Iterator[str]:
             *(f"{median(case[name]):,.0f}" for name in ("cpu", "p50", "p99")),
             short(case["pushes_per_second"]),
         ]
-        for case in results["latency"]["cases"]
+        for case in results["latency"]["figures"]["cases"]
     ]
     yield (
         "One element at a time, microseconds until its results are with the subscriber (`python -m bench.suites.latency`, "

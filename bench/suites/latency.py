@@ -10,15 +10,11 @@ beside it; bench/results/latency.json has them round by round. `--quick` sees th
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
 from statistics import median
 
 import pyarrow as pa
@@ -26,9 +22,8 @@ from rich.console import Console
 from rich.table import Table
 
 import cqels_py as cqels
-from cqels_py.suites.machine import machine, versions
+from bench.suites.outcome import folder_of, parser_of, taken_now
 
-_FOLDER = Path(__file__).parents[1] / "results"
 _STREAM = "http://ex.org/{}"
 _APART = 10_000
 """Microseconds of event time between elements."""
@@ -154,33 +149,9 @@ def table(measured: Sequence[Case]) -> Table:
     return made
 
 
-def write(measured: Sequence[Case], folder: Path, *, quick: bool) -> Path:
-    """The cases, and where and when they were measured, as JSON."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "latency.json"
-    found = {
-        "question": __doc__.split("\n\n")[0],
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "quick": quick,
-        "machine": machine(),
-        "versions": versions(),
-        "cases": [asdict(case) | {"pushes_per_second": case.rate} for case in measured],
-    }
-    path.write_text(json.dumps(found, indent=1) + "\n")
-    return path
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    summary, usage = __doc__.split("\n\n", 1)
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.suites.latency",
-        description=summary,
-        epilog=usage,
-        formatter_class=argparse.RawTextHelpFormatter,
-    )
-    parser.add_argument("--quick", action="store_true", help="few pushes: does everything run?")
+    parser = parser_of("latency", __doc__)
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="rounds of 5,000 pushes (default 5)")
-    parser.add_argument("--output", type=Path, metavar="FOLDER", help="default: bench/results")
     given = parser.parse_args(arguments)
     if given.rounds < 1:
         parser.error("--rounds must be at least 1")
@@ -188,8 +159,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for case in measured:
         measure(case, rounds=1 if given.quick else given.rounds, warm=60 if given.quick else 5_000)
     Console().print(table(measured))
-    folder = given.output or _FOLDER / ("quick" if given.quick else "")
-    print(f"written to {write(measured, folder, quick=given.quick)}", file=sys.stderr)
+    figures = {"cases": [asdict(case) | {"pushes_per_second": case.rate} for case in measured]}
+    found = taken_now("latency", (__doc__ or "").split("\n\n")[0], figures, quick=given.quick)
+    print(f"written to {found.write(folder_of(given))}", file=sys.stderr)
     return 0
 
 

@@ -315,7 +315,7 @@ def value_of(a, function, there, words, at, apart, apart_at, heap, cursor, joine
     if function == COUNT:
         return scaled_id(np.int64(TAG_INTEGER), words[np.uint64(at)], np.int64(0))
     if function == SUM:
-        return _total(words, at, apart, apart_at, function == AVG, cursor, late, late_real)
+        return _total(words, at, apart, apart_at, False, cursor, late, late_real)
     if function < CONCAT:
         return bag_first(words, at, heap)
     if words[at + CLEAN]:
@@ -382,7 +382,7 @@ def finish_tick(
             for a in range(aggregates):
                 at, of_group = base + places[a], (group * aggregates + a) * 2
                 if functions[a] == AVG:
-                    fresh[a] = _total(words, at, apart, of_group, functions[a] == AVG, cursor, late, late_real)
+                    fresh[a] = _total(words, at, apart, of_group, True, cursor, late, late_real)
                 else:
                     fresh[a] = value_of(
                         a, functions[a], there, words, at, apart, of_group, heap, cursor, joined, late, late_real

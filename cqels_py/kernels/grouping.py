@@ -260,9 +260,7 @@ def take(
                                     scales[here] = words[place + _SCALE]
                                     divisors[here] = words[place + _N]
                                 else:
-                                    fresh[here] = any_total(
-                                        words, at, apart, of_group, functions[a] == AVG, cursor, late, late_real
-                                    )
+                                    fresh[here] = any_total(words, at, apart, of_group, True, cursor, late, late_real)
                                     divisors[here] = 0
                                 continue
                             fresh[here] = value_of(

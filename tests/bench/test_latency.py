@@ -12,10 +12,10 @@ def test_it_measures_every_query_by_both_ways_in(tmp_path: Path) -> None:
     assert latency.main(["--quick", "--output", str(tmp_path)]) == 0
     found = json.loads((tmp_path / "latency.json").read_text())
     assert found["quick"] and found["machine"] and found["versions"]
-    assert {(case["way"], case["subscriber"]) for case in found["cases"]} == {
+    assert {(case["way"], case["subscriber"]) for case in found["figures"]["cases"]} == {
         ("push", "ids"),
         ("push", "decoded"),
         ("push_batch", "ids"),
     }
-    for case in found["cases"]:
+    for case in found["figures"]["cases"]:
         assert 0 < case["p50"][0] <= case["p99"][0] <= case["p999"][0]

@@ -141,8 +141,7 @@ def test_rates_by_window_size_are_one_row(tmp_path: Path) -> None:
 def test_latencies_and_spark_have_their_rows(tmp_path: Path) -> None:
     times = {"cpu": [70.0, 71.4, 90.0], "p50": [61.0, 60.0, 99.0], "p99": [150.0, 140.0, 151.0]}
     case = {"query": "join", "way": "push", "subscriber": "ids", **times, "pushes_per_second": 12_345.0}
-    found = {"date": "2026-01-02T03:04:05+00:00", "machine": MACHINE, "cases": [case]}
-    (tmp_path / "latency.json").write_text(json.dumps(found))
+    suite("latency", {"cases": [case]}).write(tmp_path)
     spark = {
         "rows": 10_000,
         "competitor": "spark, 2 cores",

@@ -3,7 +3,7 @@
 Which worker gets a part's next micro-batch is up to Spark, and one that has not the part's state would read it back from its
 snapshot and log. So the state is left beside Spark's own temporary files, in the system's file cache: any worker of the host
 takes it from there at the speed of memory. Nothing is synced, as nothing depends on it: a copy that is missing, of another
-micro-batch or not whole is no copy, and Spark removes its temporary files when it ends.
+micro-batch, not whole or damaged is no copy, and Spark removes its temporary files when it ends.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import pickle
 import struct
 import uuid
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Generic, TypeVar
@@ -22,6 +23,7 @@ from cqels_py.runners.spark.whole import to_buffers
 
 State = TypeVar("State")
 
+_CHECK = struct.Struct("<I")
 _LENGTH = struct.Struct("<q")
 LARGEST = 256 << 20
 """A larger state costs more to copy at every micro-batch than to read back now and then."""
@@ -42,6 +44,7 @@ class HotCopy(Generic[State]):
         temporary = self._path.with_suffix(f".{uuid.uuid4().hex[:12]}")
         try:
             with temporary.open("wb") as out:
+                out.write(_CHECK.pack(_checksum(blocks)))
                 for block in blocks:
                     out.write(_LENGTH.pack(len(block)))
                     out.write(block)
@@ -52,12 +55,20 @@ class HotCopy(Generic[State]):
 
     def take(self, name: str | None) -> State | None:
         """The state that came about by the input of that name, if this is its copy."""
-        with suppress(OSError, EOFError, pickle.UnpicklingError), self._path.open("rb") as file:
+        with suppress(OSError, EOFError, ValueError, MemoryError), self._path.open("rb") as file:
+            check = file.read(_CHECK.size)
             blocks = list(_blocks(file))
-            if blocks:
+            if check == _CHECK.pack(_checksum(blocks)) and blocks:
                 found: tuple[str, State] = pickle.loads(blocks[0], buffers=blocks[1:])
                 return found[1] if found[0] == name else None
         return None
+
+
+def _checksum(blocks: Iterable[memoryview]) -> int:
+    found = 0
+    for block in blocks:
+        found = zlib.crc32(block, found)
+    return found
 
 
 def _blocks(file: IO[bytes]) -> Iterator[memoryview]:

@@ -58,6 +58,16 @@ def test_what_is_not_whole_is_no_copy(tmp_path: Path, cut: int) -> None:
     assert copy(tmp_path).take("1-a") is None
 
 
+@pytest.mark.parametrize("place", [1, 4, 11, 30, -5])
+def test_what_is_damaged_is_no_copy(tmp_path: Path, place: int) -> None:
+    copy(tmp_path).leave("1-a", {"numbers": np.arange(100)})
+    (file,) = tmp_path.iterdir()
+    data = bytearray(file.read_bytes())
+    data[place] ^= 0x80
+    file.write_bytes(data)
+    assert copy(tmp_path).take("1-a") is None
+
+
 def test_nothing_is_left_where_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy(tmp_path / "missing").leave("1-a", {})
     copy(tmp_path).leave("1-a", {})
