@@ -93,8 +93,8 @@ def report_bag(
 
 
 @jit
-def cancel(tick, sign, columns):
-    """Bag difference within each tick: the rows (positions in order) that are left when + and - of equal rows cancel."""
+def _left(tick, sign, columns):
+    """Of each row, whether it is left when + and - of equal rows cancel within their tick."""
     rows = len(tick)
     width = columns.shape[0]
     keep = np.ones(rows, np.bool_)
@@ -146,4 +146,29 @@ def cancel(tick, sign, columns):
                     chain[row] = table[position] - 1
                     table[position] = row + 1
         first = last
-    return np.flatnonzero(keep)
+    return keep
+
+
+@jit
+def cancel(tick, sign, columns):
+    """Bag difference within each tick: the rows (positions in order) that are left when + and - of equal rows cancel."""
+    return np.flatnonzero(_left(tick, sign, columns))
+
+
+@jit
+def changes(tick, sign, columns, instants, insertions, deletions, out_tick, out_sign, out):
+    """The rows that `cancel` leaves, of the signs that are asked for; returns how many.
+
+    Writes their ticks and signs, and to `out` (1 + width, n) the times of their ticks, `instants`[tick], above their columns.
+    """
+    keep = _left(tick, sign, columns)
+    made = 0
+    for row in range(len(tick)):
+        if keep[row] and (insertions if sign[row] > 0 else deletions):
+            out_tick[made] = tick[row]
+            out_sign[made] = sign[row]
+            out[0, made] = instants[tick[row]]
+            for c in range(len(columns)):
+                out[c + 1, made] = columns[c, row]
+            made += 1
+    return made

@@ -44,6 +44,21 @@ def test_equal_rows_with_opposite_signs_cancel_within_their_tick(ticks: list[lis
         assert found == {(1 if count > 0 else -1, *row): abs(count) for row, count in net.items() if count}
 
 
+@given(st.lists(CHANGES, max_size=4), st.integers(0, 2), st.booleans(), st.booleans())
+def test_changes_are_what_is_left_of_the_signs_asked_for(
+    ticks: list[list[Signed]], width: int, insertions: bool, deletions: bool
+) -> None:
+    tick, sign, columns = arrays(ticks, width)
+    instants = 100 + np.arange(len(ticks))
+    out_tick, out_sign, out = np.empty_like(tick), np.empty_like(sign), np.empty((1 + width, len(tick)), np.int64)
+    made = kernel.changes(tick, sign, columns, instants, insertions, deletions, out_tick, out_sign, out)
+    left = [r for r in kernel.cancel(tick, sign, columns).tolist() if (insertions if sign[r] > 0 else deletions)]
+    assert out_tick[:made].tolist() == tick[left].tolist()
+    assert out_sign[:made].tolist() == sign[left].tolist()
+    assert out[0, :made].tolist() == instants[tick[left]].tolist()
+    assert out[1:, :made].tolist() == columns[:, left].tolist()
+
+
 def test_many_rows_of_one_tick() -> None:
     rows = 1000
     tick = np.zeros(2 * rows, np.int32)

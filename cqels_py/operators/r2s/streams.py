@@ -28,13 +28,15 @@ class Changes:
 
     def process(self, ticks: Ticks, chunks: Iterable[Delta]) -> Iterator[ResultBatch]:
         for delta in by_whole_ticks(chunks, len(self._variables)):
-            columns, sign, tick = delta.columns, delta.sign, delta.tick
-            left = kernel.cancel(tick, sign, columns)
-            if not (self._insertions and self._deletions):
-                left = left[sign[left] == (1 if self._insertions else -1)]
-            if len(left):
-                chosen = tick[left]
-                yield ResultBatch(self._variables, ticks.time[chosen], sign[left], tuple(columns[:, left]), chosen)
+            rows = len(delta.tick)
+            tick, sign = np.empty(rows, np.int32), np.empty(rows, np.int8)
+            made = np.empty((1 + len(self._variables), rows), np.int64)
+            count = kernel.changes(
+                delta.tick, delta.sign, delta.columns, ticks.time, self._insertions, self._deletions, tick, sign, made
+            )
+            if count:
+                time, *columns = made[:, :count]
+                yield ResultBatch(self._variables, time, sign[:count], tuple(columns), tick[:count])
 
     def live_ids(self) -> Iterable[Ids]:
         return ()
