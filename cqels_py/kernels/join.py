@@ -209,22 +209,6 @@ def write_run(
 
 
 @jit_inline
-def repeat_run(many, q, before, bindings, row, out_variable, out_ports, own, out_columns, k, room):
-    """The ids of `many` results with the last leaves of the run that ends where they begin: these are copied."""
-    columns = len(out_variable)
-    for c in range(columns):
-        value = _known(c, before, bindings, row, out_variable, out_ports)
-        to = np.uint64(c * room + k)
-        if value == 0 and own[q * columns + c] >= 0:
-            copied = np.uint64(c * room + k - many)
-            for j in range(np.uint64(many)):
-                out_columns[to + j] = out_columns[copied + j]
-        else:
-            for j in range(np.uint64(many)):
-                out_columns[to + j] = value
-
-
-@jit_inline
 def write_signs(tick, sign, out_tick, out_sign, k, many):
     to = np.uint64(k)
     for j in range(np.uint64(many)):

@@ -115,7 +115,7 @@ def _allocate(rings, ring_meta, size):
 
 
 @jit_inline
-def _create(group, groups, key, tables):
+def create(group, groups, key, tables):
     """Start of a new, empty entry, or -1 if the table is too full."""
     mask = groups[group * GROUP_FIELDS + TABLE_MASK]
     if (groups[group * GROUP_FIELDS + USED] + 1) * 5 > (mask + 1) * 3:
@@ -150,7 +150,7 @@ def insert(index, at, indexes, groups, key_columns, cells, leaf, slot, tables, r
         )
         at = find(tables, groups, group, key)
         if at < 0:
-            at = _create(group, groups, key, tables)
+            at = create(group, groups, key, tables)
             if at < 0:
                 return TABLE_FULL
     ring = at + indexes[index * INDEX_FIELDS + MEMBER]

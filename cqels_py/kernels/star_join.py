@@ -1,7 +1,12 @@
 """The n-ary join where all inputs share one variable and nothing else: a star, the shape of observations.
 
 Every port is then probed by the same key, whose entry has the rings of all ports (kernels/ring_index.py): one lookup a row, and
-no choice to make but the order of loops. The state and the resumption are those of `join.step`; ports expire in order.
+none for a row of the key that the last one of its sign had, as the triples of an observation that arrive, or leave, together.
+
+What a row yields is the product of the other ports' rings, so it is written column by column: a leaf's ids are repeated once for
+each combination of the leaves of the deeper levels, and what a level has written is copied for each combination of those outside.
+Ports expire in order. The state, and how the kernel goes on after it stopped, are those of `join.step`; of a row whose results
+did not fit, cursor[DELIVERED] have been written.
 """
 
 from __future__ import annotations
@@ -11,15 +16,14 @@ import numpy as np
 from cqels_py.kernels.hashing import mix
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.join import (
-    COLUMNS,
     DEPTH,
     INSERTING,
-    L_AT,
     L_COUNT,
     L_HEAD,
     L_MASK,
     L_OFFSET,
     L_PORT,
+    L_SET,
     NEW,
     OUT,
     PHASE,
@@ -27,9 +31,6 @@ from cqels_py.kernels.join import (
     PROBING,
     ROW,
     STACK_FIELDS,
-    bind,
-    repeat_run,
-    write_run,
     write_signs,
 )
 from cqels_py.kernels.prefetch import prefetch
@@ -49,14 +50,18 @@ from cqels_py.kernels.ring_index import (
     SIZE_MASK,
     STRIDE,
     TABLE,
+    TABLE_FULL,
     TABLE_MASK,
     WIDTH,
+    create,
     insert,
     remove,
 )
 
+DELIVERED = DEPTH
+# of a level of the stack: so many results have the same leaf, one after the other
+L_EACH = L_SET
 _MOST_EXPECTED = 16
-_LONG_RUN = 4
 
 
 @jit_inline
@@ -68,7 +73,7 @@ def _key(p, slot, ports, indexes, key_columns, cells):
 
 @jit_inline
 def _expect_leaves(ports, cells, rings, stack, level):
-    """Have the leaves of an outer loop come nearer, all at once: each is used for a whole run of results before the next."""
+    """Have the leaves of an outer level come nearer, all at once: each is used for a whole run of results before the next."""
     to = level * STACK_FIELDS
     q = stack[to + L_PORT] * PORT_FIELDS
     for i in range(min(stack[to + L_COUNT], _MOST_EXPECTED)):
@@ -78,7 +83,10 @@ def _expect_leaves(ports, cells, rings, stack, level):
 
 @jit_inline
 def _fan_out(p, n, at, indexes, ports, cells, rings, tables, stack):
-    """Lays out the loops over the other ports' rings, the shortest outside so that runs are long. False: one is empty."""
+    """Lays out the levels of the product of the other ports' rings, the shortest outside so that what is copied is long.
+
+    Returns how many results it has.
+    """
     levels = np.int64(0)
     for q in range(n):
         if q == p:
@@ -86,7 +94,7 @@ def _fan_out(p, n, at, indexes, ports, cells, rings, tables, stack):
         ring = at + indexes[ports[q * PORT_FIELDS + FIRST_INDEX] * INDEX_FIELDS + MEMBER]
         count = tables[ring + 1] & LOW
         if count == 0:
-            return False
+            return np.int64(0)
         to = levels * STACK_FIELDS
         while to > 0 and stack[to - STACK_FIELDS + L_COUNT] > count:
             for field in range(L_COUNT + 1):
@@ -98,62 +106,100 @@ def _fan_out(p, n, at, indexes, ports, cells, rings, tables, stack):
         stack[to + L_HEAD] = tables[ring + 1] >> SHIFT
         stack[to + L_COUNT] = count
         levels += 1
-    for level in range(levels):
-        stack[level * STACK_FIELDS + L_AT] = 0
+    each = np.int64(1)
+    for level in range(levels - 1, -1, -1):
+        stack[level * STACK_FIELDS + L_EACH] = each
+        each *= stack[level * STACK_FIELDS + L_COUNT]
         if level < levels - 1:
             _expect_leaves(ports, cells, rings, stack, level)
-    return True
+    return each
+
+
+@jit_inline
+def _write_level(to, first, many, cell, width, cells, rings, stack, out_columns, start):
+    """A column of a level's port: the ids of results `first` to `first` + `many` - 1 of a product; `cell`: that of slot 0."""
+    offset, ring_mask, head = stack[to + L_OFFSET], stack[to + L_MASK], stack[to + L_HEAD]
+    count, each = stack[to + L_COUNT], stack[to + L_EACH]
+    place, left = head, each
+    if first > 0:
+        place = head + first // each % count
+        left = each - first % each
+    end = head + count
+    # Unsigned positions: signed ones are tested for being negative, which keeps the loops from being vectorised.
+    have = min(many, count * each)
+    if each == 1:
+        for j in range(have):
+            slot = np.int64(rings[offset + (place & ring_mask)])
+            out_columns[np.uint64(start + j)] = cells[np.uint64(cell + slot * width)]
+            place = place + 1 if place + 1 < end else head
+    else:
+        done = np.int64(0)
+        while done < have:
+            value = cells[np.uint64(cell + np.int64(rings[offset + (place & ring_mask)]) * width)]
+            run = min(left, have - done)
+            here = np.uint64(start + done)
+            for j in range(np.uint64(run)):
+                out_columns[here + j] = value
+            done += run
+            left = each
+            place = place + 1 if place + 1 < end else head
+    while have < many:
+        more = np.uint64(min(have, many - have))
+        source, target = np.uint64(start), np.uint64(start + have)
+        for j in range(more):
+            out_columns[target + j] = out_columns[source + j]
+        have += np.int64(more)
+
+
+@jit_inline
+def _write_product(
+    p, leaf, n, first, many, ports, cells, rings, stack, out_ports, own, out_columns, made, room
+):  # fmt: skip
+    """Results `first` to `first` + `many` - 1 of a row of port p, from place `made` on."""
+    columns = len(out_ports)
+    for c in range(columns):
+        if out_ports[c] >> p & 1:
+            value = cells[leaf + np.int64(own[p * columns + c])]
+            to = np.uint64(c * room + made)
+            for j in range(np.uint64(many)):
+                out_columns[to + j] = value
+    for level in range(n - 1):
+        to_level = level * STACK_FIELDS
+        q = stack[to_level + L_PORT]
+        base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
+        for c in range(columns):
+            column = np.int64(own[q * columns + c])
+            if column >= 0 and not out_ports[c] >> p & 1:
+                _write_level(
+                    to_level, first, many, base + column, width, cells, rings, stack, out_columns, c * room + made
+                )
 
 
 @jit_flat
 def step(
-    row_port,
-    row_slot,
-    row_tick,
-    row_sign,
-    cursor,
-    ports,
-    indexes,
-    groups,
-    key_columns,
-    variable_of,
-    cells,
-    tables,
-    rings,
-    ring_meta,
-    positions,
-    stack,
-    bindings,
-    out_variable,
-    out_ports,
-    own,
-    out_columns,
-    out_tick,
-    out_sign,
-    retract,
-):
+    row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, key_columns, cells, tables, rings, ring_meta, positions,
+    stack, out_ports, own, out_columns, out_tick, out_sign, retract,
+):  # fmt: skip
     """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short."""
     n = np.int64(len(ports) // PORT_FIELDS)
-    last = n - 2
-    everything = (np.int64(1) << n) - 1
     room = np.int64(len(out_tick))
     mask = groups[TABLE_MASK]
     table = groups[TABLE]
     stride = groups[STRIDE]
     phase = cursor[PHASE]
     made = cursor[OUT]
+    # Entries stay where they are until the kernel stops.
+    entered_key, entered_at, left_key, left_at = np.int64(0), np.int64(-1), np.int64(0), np.int64(-1)
     for row in range(cursor[ROW], len(row_port)):
         p = np.int64(row_port[row])
         slot = np.int64(row_slot[row])
         tick = row_tick[row]
         sign = row_sign[row]
-        width = ports[p * PORT_FIELDS + WIDTH]
-        leaf = ports[p * PORT_FIELDS + BASE] + slot * width
+        leaf = ports[p * PORT_FIELDS + BASE] + slot * ports[p * PORT_FIELDS + WIDTH]
         index = ports[p * PORT_FIELDS + FIRST_INDEX]
         at = np.int64(-1)
-        depth = np.int64(-1)
-        # So many results before the next one have all leaves of the innermost loop: it runs over the same ones again.
-        whole_run = np.int64(0)
+        first = cursor[DELIVERED]
+        results = np.int64(0)
         if phase == NEW:
             if row + AHEAD < len(row_port):
                 later = row + AHEAD
@@ -161,61 +207,43 @@ def step(
                     np.int64(row_port[later]), np.int64(row_slot[later]), ports, indexes, key_columns, cells
                 )
                 prefetch(tables, table + (mix(later_key) & mask) * stride)
-            cursor[PROBES] += 1
             key = _key(p, slot, ports, indexes, key_columns, cells)
-            position = mix(key) & mask
-            at = table + position * stride
-            while tables[at] != key and tables[at] != 0:
-                position = (position + 1) & mask
+            if key == (entered_key if sign > 0 else left_key):
+                at = entered_at if sign > 0 else left_at
+            else:
+                cursor[PROBES] += 1
+                position = mix(key) & mask
                 at = table + position * stride
-            if tables[at] == 0:
-                at = np.int64(-1)
+                while tables[at] != key and tables[at] != 0:
+                    position = (position + 1) & mask
+                    at = table + position * stride
+                if tables[at] == 0:
+                    at = create(np.int64(0), groups, key, tables)
+                    if at < 0:
+                        cursor[ROW], cursor[PHASE], cursor[OUT] = row, INSERTING, made
+                        return TABLE_FULL
+                if sign > 0:
+                    entered_key, entered_at = key, at
+                else:
+                    left_key, left_at = key, at
             if sign < 0:
                 remove(index, at, indexes, groups, slot, tables, rings, positions)
-            if at >= 0 and (sign > 0 or retract) and _fan_out(p, n, at, indexes, ports, cells, rings, tables, stack):
-                bind(cells, leaf, width, p * COLUMNS, variable_of, bindings, np.int64(0), np.int64(0))
-                depth = np.int64(0)
+            if sign > 0 or retract:
+                first = np.int64(0)
+                results = _fan_out(p, n, at, indexes, ports, cells, rings, tables, stack)
         elif phase == PROBING:
-            depth = cursor[DEPTH]
-        while depth >= 0:
-            level = depth * STACK_FIELDS
-            i = stack[level + L_AT]
-            count = stack[level + L_COUNT]
-            if i >= count:
-                depth -= 1
-                continue
-            q = stack[level + L_PORT]
-            base = ports[q * PORT_FIELDS + BASE]
-            q_width = ports[q * PORT_FIELDS + WIDTH]
-            offset = stack[level + L_OFFSET]
-            ring_mask = stack[level + L_MASK]
-            start = (stack[level + L_HEAD] + i) & ring_mask
-            if depth < last:
-                stack[level + L_AT] = i + 1
-                other = base + np.int64(rings[offset + start]) * q_width
-                bind(cells, other, q_width, q * COLUMNS, variable_of, bindings, np.int64(0), np.int64(0))
-                depth += 1
-                stack[depth * STACK_FIELDS + L_AT] = 0
-                continue
-            many = min(count - i, room - made)
-            before = everything & ~(np.int64(1) << q)
-            if many == whole_run and many >= _LONG_RUN:
-                repeat_run(
-                    many, q, before, bindings, np.int64(0), out_variable, out_ports, own, out_columns, made, room
+            results = stack[L_COUNT] * stack[L_EACH]
+        if results > 0:
+            many = min(results - first, room - made)
+            if many > 0:
+                _write_product(
+                    p, leaf, n, first, many, ports, cells, rings, stack, out_ports, own, out_columns, made, room
                 )
-            else:
-                write_run(
-                    rings, start, ring_mask, offset, many, q, base, q_width, before, cells, bindings, np.int64(0), out_variable,
-                    out_ports, own, out_columns, made, room,
-                )  # fmt: skip
-            whole_run = many if many == count else np.int64(0)
-            write_signs(tick, sign, out_tick, out_sign, made, many)
-            made += many
-            if i + many < count:
-                stack[level + L_AT] = i + many
-                cursor[ROW], cursor[PHASE], cursor[DEPTH], cursor[OUT] = row, PROBING, depth, made
+                write_signs(tick, sign, out_tick, out_sign, made, many)
+                made += many
+            if first + many < results:
+                cursor[ROW], cursor[PHASE], cursor[OUT], cursor[DELIVERED] = row, PROBING, made, first + many
                 return OUT_FULL
-            depth -= 1
         if sign > 0:
             status = insert(
                 index, at, indexes, groups, key_columns, cells, leaf, slot, tables, rings, ring_meta, positions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -228,8 +228,34 @@ def probes_at(window: int) -> int:
     return join.probes - before
 
 
-def test_the_work_of_an_arrival_does_not_follow_the_windows_size() -> None:
-    assert probes_at(10_000) == probes_at(100) > 0
+@pytest.mark.parametrize("window", [100, 10_000])
+def test_the_work_of_an_arrival_does_not_follow_the_windows_size(window: int) -> None:
+    """Of three mappings that share a key and leave together one is looked up, as of three that arrive; and one of each
+    that finds the table full."""
+    assert 200 <= probes_at(window) <= 210
+
+
+def test_a_star_whose_triples_come_together_is_looked_up_once() -> None:
+    """Five patterns of one observation, which pushes out another; then one whose triples come one by one."""
+    names = "abcde"
+    join = MultiwayJoin([("s", name) for name in names], [True] * 5, ["s", *names])
+
+    def arrives(subject: int, ports: Iterable[int]) -> tuple[int, list[Counter[Seen]]]:
+        rows = [(0, -1, (0, 0)), (0, 1, (subject, 7))]
+        before = join.probes
+        made = changes(
+            join.process(ANY_TICK, [[delta(rows[subject == 1 :], 2)] if p in ports else [] for p in range(5)])
+        )
+        return join.probes - before, list(made.values())
+
+    assert arrives(1, range(5)) == (1, [Counter({(1, 7, 7, 7, 7, 7): 1})])
+    assert arrives(2, range(5)) == (2, [Counter({(1, 7, 7, 7, 7, 7): -1, (2, 7, 7, 7, 7, 7): 1})])
+    apart = [arrives(3, [p]) for p in range(5)]
+    assert [lookups for lookups, _ in apart] == [2] * 5
+    assert [bag for _, made in apart for bag in made] == [
+        Counter({(2, 7, 7, 7, 7, 7): -1}),
+        Counter({(3, 7, 7, 7, 7, 7): 1}),
+    ]
 
 
 def test_the_rarest_input_is_probed_first() -> None:

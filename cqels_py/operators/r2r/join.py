@@ -144,9 +144,8 @@ class MultiwayJoin:
         if layout.star:
             status = star_kernel.step(
                 rows.port, rows.slot, rows.tick, rows.sign, state.cursor, state.flat_ports, state.flat_indexes,
-                state.flat_groups, state.key_columns, state.flat_variables, state.cells, state.tables, state.rings,
-                state.ring_meta, state.positions, state.stack, state.bindings, self._out_variable, self._out_ports,
-                self._own, columns, tick, sign, self._retract,
+                state.flat_groups, state.key_columns, state.cells, state.tables, state.rings, state.ring_meta,
+                state.positions, state.stack, self._out_ports, self._own, columns, tick, sign, self._retract,
             )  # fmt: skip
         else:
             status = kernel.step(
