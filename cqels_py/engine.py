@@ -235,8 +235,9 @@ class Engine:
         until what is being processed is done.
         """
         self._check_open()
+        stream = str(stream)
         number = self._number(stream)
-        predicate = self._time_predicates.get(str(stream))
+        predicate = self._time_predicates.get(stream)
         if predicate is not None and time is not None:
             raise UsageError(
                 f"the time of <{stream}> is the property <{predicate}> of each element: push without time="
@@ -250,7 +251,7 @@ class Engine:
         except DataError as error:
             self._malformed(DataError(f"an element pushed to <{stream}>: {error.message}"))
             return
-        self._pushed.append(PushedElement(str(stream), number, time, predicate, texts))
+        self._pushed.append(PushedElement(stream, number, time, predicate, texts))
         if len(self._pushed) >= (self._batch or 1):
             self.flush()
 

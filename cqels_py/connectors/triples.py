@@ -18,7 +18,7 @@ from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.layout import TAG_BLANK, TAG_IRI, TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.dictionary.rdf import from_rdflib
 from cqels_py.errors import DataError, UsageError
-from cqels_py.kernels.positions import misplaced
+from cqels_py.kernels.positions import by_position
 
 Term: TypeAlias = Any
 """An rdflib term, or a text in N-Triples syntax."""
@@ -31,7 +31,7 @@ _NO_TRIPLE = "a triple is (subject, predicate, object), and triples are a list o
 
 def triple_texts(triples: Iterable[Any]) -> list[bytes]:
     """The terms of triples (3 n) in N-Triples syntax, not yet checked. UsageError for what is no triple of terms."""
-    if isinstance(triples, str | bytes) or not isinstance(triples, Iterable):
+    if type(triples) is not list and (isinstance(triples, str | bytes) or not isinstance(triples, Iterable)):
         raise UsageError(f"triples are a list of (subject, predicate, object), or an rdflib Graph, not {triples!r}")
     texts: list[bytes] = []
     for triple in triples:
@@ -66,11 +66,12 @@ def triple_ids(texts: Sequence[bytes], scopes: Ids, dictionary: Dictionary) -> t
     data = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
     wrong: dict[int, DataError] = {}
     ids = dictionary.encode_bytes(data, offsets, scopes, wrong)
+    columns = np.empty((3, len(texts) // 3), np.int64)
     errors: dict[int, DataError] = {}
-    if wrong or misplaced(ids):
+    if by_position(ids, columns) or wrong:
         errors = {at // 3: error for at, error in reversed(wrong.items())}
         _find_misplaced(texts, ids.reshape(-1, 3), errors)
-    return np.ascontiguousarray(ids.reshape(-1, 3).T), errors
+    return columns, errors
 
 
 def _find_misplaced(texts: Sequence[bytes], ids: Ids, errors: dict[int, DataError]) -> None:
@@ -110,11 +111,8 @@ def elements_of_pushed(
     sizes = [len(each.texts) for each in pushed]
     bounds = [size // 3 for size in accumulate(sizes, initial=0)]
     texts = [text for each in pushed for text in each.texts]
-    if len(pushed) == 1:
-        scopes = np.array([first_scope] * sizes[0], np.int64)
-    else:
-        scopes = np.repeat(np.arange(first_scope, first_scope + len(pushed)), sizes)
-    ids, errors = triple_ids(texts, scopes, dictionary)
+    scopes = [first_scope + e for e, size in enumerate(sizes) for _ in range(size)]
+    ids, errors = triple_ids(texts, np.array(scopes, np.int64), dictionary)
     wrong = {bisect_right(bounds, row) - 1: errors[row] for row in sorted(errors, reverse=True)} if errors else {}
     time = [
         _time(each, ids[:, bounds[e] : bounds[e + 1]], dictionary, wrong, e) if each.time is None else each.time

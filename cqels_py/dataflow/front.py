@@ -24,6 +24,7 @@ from cqels_py.operators.s2r.arrivals import ArrivalCounter, Arrivals
 from cqels_py.plan.nodes import PatternText, is_variable
 
 Int64 = npt.NDArray[np.int64]
+_NONE = np.empty(0, np.int64)
 _ROOM = 16
 """Matches beyond one a triple for which there is room at once."""
 StreamPattern = tuple[PatternText, int]
@@ -42,7 +43,8 @@ class Turn:
     awaited: int
 
     def matches(self, pattern: int) -> Int64:
-        return self.triples[self.first[pattern] : self.first[pattern + 1]]
+        start, end = self.first[pattern], self.first[pattern + 1]
+        return self.triples[start:end] if start < end else _NONE
 
 
 class Front:

@@ -7,13 +7,16 @@ from cqels_py.kernels.jit import jit
 
 
 @jit
-def misplaced(ids):
-    """How many subjects are neither IRI nor blank node, and predicates no IRI: `ids` (3 n), triple after triple.
+def by_position(ids, columns):
+    """Put `ids` (3 n), triple after triple, into `columns` (3, n).
 
-    Whatever a hash could not tell apart passes: what it is stands in the dictionary alone.
+    Returns how many subjects are neither IRI nor blank node, and predicates no IRI. Whatever a hash could not tell apart passes:
+    what it is stands in the dictionary alone.
     """
     count = 0
     for i in range(0, len(ids), 3):
+        for position in range(3):
+            columns[position, i // 3] = ids[i + position]
         subject = (ids[i] >> TAG_SHIFT) & 15
         if subject != TAG_IRI and subject != TAG_OVERFLOW and subject != TAG_BLANK:
             count += 1

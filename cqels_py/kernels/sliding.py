@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.jit import jit, jit_flat, jit_inline
 
+FULL = -1
+"""There is no room for the changes."""
 _ONE, _TWO = np.uint64(1), np.uint64(2)
 _DROPPED = np.int32(-1)
 """Instead of a tick."""
@@ -47,25 +49,25 @@ def _write_pairs(ticks, ids, first, columns, tick, sign, changed):
                 changed[c, _TWO * i] = 0
 
 
-@jit
-def merge(leave_tick, enter_tick, ahead, ids, first, columns):
-    """The changes of a window, by tick; at one tick first what leaves. What leaves at the tick it entered was never there.
-
-    `leave_tick`, `enter_tick`: the ticks of what leaves and enters, in order of arrival; the first that enters arrived `ahead`
-    mappings after the first that leaves. `ids` (width, room; with no rows at all, ids of what leaves are 0): circular, of what
-    leaves from place `first` on; `columns` (width, n) of what enters. Returns tick, sign and columns of the changes.
-    """
-    leaving, entering, width = len(leave_tick), len(enter_tick), len(columns)
-    dropped = 0
+@jit_inline
+def _drop(leave_tick, enter_tick, ahead):
+    """Mark what leaves at the tick it entered; returns how many changes there are without it."""
+    leaving = len(leave_tick)
+    rows = leaving + len(enter_tick)
     for i in range(ahead, leaving):
         if leave_tick[i] <= enter_tick[i - ahead]:
             leave_tick[i] = _DROPPED
-            dropped += 1
-    rows = leaving + entering - 2 * dropped
-    tick, sign, changed = np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty((width, rows), np.int64)
-    if dropped == 0 and _in_pairs(leave_tick, enter_tick):
+            rows -= 2
+    return rows
+
+
+@jit_flat
+def _write(leave_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed):
+    """The changes by tick, as many as there is room for: all that are not dropped."""
+    leaving, entering, width, rows = len(leave_tick), len(enter_tick), len(columns), len(tick)
+    if rows == leaving + entering and _in_pairs(leave_tick, enter_tick):
         _write_pairs(enter_tick, ids, first, columns, tick, sign, changed)
-        return tick, sign, changed
+        return
     room = ids.shape[1]
     i, j, k, place = 0, 0, 0, first
     while k < rows:
@@ -89,21 +91,44 @@ def merge(leave_tick, enter_tick, ahead, ids, first, columns):
                 changed[c, k] = columns[c, j]
             j += 1
             k += 1
+
+
+@jit
+def merge(leave_tick, enter_tick, ahead, ids, first, columns):
+    """The changes of a window, by tick; at one tick first what leaves. What leaves at the tick it entered was never there.
+
+    `leave_tick`, `enter_tick`: the ticks of what leaves and enters, in order of arrival; the first that enters arrived `ahead`
+    mappings after the first that leaves. `ids` (width, room; with no rows at all, ids of what leaves are 0): circular, of what
+    leaves from place `first` on; `columns` (width, n) of what enters. Returns tick, sign and columns of the changes.
+    """
+    rows = _drop(leave_tick, enter_tick, ahead)
+    tick, sign, changed = np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty((len(columns), rows), np.int64)
+    _write(leave_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed)
     return tick, sign, changed
 
 
 @jit
 def slide(
-    points, ids, start, arrived, end, limit, size, timed, instants, units, before, element, element_tick, columns
-):
+    points, ids, start, arrived, come, limit, size, timed, instants, units, before, element, element_tick, columns, tick, sign,
+    changed,
+):  # fmt: skip
     """The changes of a window into which everything enters at its own arrival, as `merge` has them.
 
-    `points` (room), `ids` (width, room; or no rows): circular, of the mappings with numbers `start` to `end` - 1, of which those
-    from `arrived` on are new: their elements are `element` (n), their ids `columns` (width, n). What arrived at or before the
-    point `limit` leaves, at its point + `size`: `timed`, at the first of `instants` (the ticks') that is not before it; else with
-    the arrival of that number, units[number - before - 1] being its element. Returns how many leave, and the changes.
+    `points` (room), `ids` (width, room; or no rows): circular, of the mappings with numbers from `start` on. Those from `arrived`
+    on are new, and written there: their points are `come` (n), their elements `element` (n), their ids `columns` (width, n). What
+    arrived at or before the point `limit` leaves, at its point + `size`: `timed`, at the first of `instants` (the ticks') that is
+    not before it; else with the arrival of that number, units[number - before - 1] being its element.
+
+    Writes `tick`, `sign` and, column after column, `changed`: as many rows as there are, which may be fewer than there is room
+    for. Returns how many mappings leave, and how many changes there are; FULL where there is no room for them.
     """
-    room = len(points)
+    room, end = len(points), arrived + len(come)
+    place = arrived % room
+    for i in range(len(come)):
+        points[place] = come[i]
+        for c in range(len(ids)):
+            ids[c, place] = columns[c, i]
+        place = place + 1 if place + 1 < room else 0
     first = start % room
     leaving, place = 0, first
     while start + leaving < end and points[place] <= limit:
@@ -123,5 +148,11 @@ def slide(
     enter_tick = np.empty(len(element), np.int32)
     for j in range(len(element)):
         enter_tick[j] = element_tick[element[j]]
-    tick, sign, changed = merge(leave_tick, enter_tick, arrived - start, ids, first, columns)
-    return leaving, tick, sign, changed
+    rows, width = _drop(leave_tick, enter_tick, arrived - start), len(columns)
+    if rows > len(tick):
+        return leaving, FULL
+    _write(
+        leave_tick, enter_tick, arrived - start, ids, first, columns, tick[:rows], sign[:rows],
+        changed[: width * rows].reshape((width, rows)),
+    )  # fmt: skip
+    return leaving, rows

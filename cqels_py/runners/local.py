@@ -61,7 +61,8 @@ class Views:
             number = batch.stream.item(0)
             if number not in streams:
                 return NOTHING, _NONE
-            return with_streams(batch, np.array([streams.index(number)], np.int32)), None
+            place = streams.index(number)
+            return batch if place == number else with_streams(batch, np.array([place], np.int32)), None
         local = np.full(max(*streams, int(batch.stream.max())) + 1, -1, np.int32)
         local[list(streams)] = np.arange(len(streams), dtype=np.int32)
         stream = local[batch.stream]
@@ -165,10 +166,11 @@ class LocalRunner:
 
     def _complete(self, batch: ElementBatch | None) -> ElementBatch | None:
         """In order of time, the elements up to the watermark; the others wait."""
-        waiting = [part for part in (self._early, batch) if part is not None and len(part)]
-        if not waiting:
+        together = batch if self._early is None else self._early
+        if self._early is not None and batch is not None:
+            together = concatenate_elements([self._early, batch])
+        if together is None or not len(together):
             return None
-        together = concatenate_elements(waiting)
         if len(together) > 1 and np.any(np.diff(together.time) < 0):
             together = take_elements(together, np.argsort(together.time, kind="stable"))
         if together.time.item(-1) <= self._watermark.time:
@@ -181,7 +183,7 @@ class LocalRunner:
     def _process(self, batch: ElementBatch | None) -> None:
         if batch is None or not len(batch):
             return
-        self.statistics.event_time = int(batch.time[-1])
+        self.statistics.event_time = batch.time.item(-1)
         self._drive(batch, RunningQuery.catch_up)
         self._release_terms()
 

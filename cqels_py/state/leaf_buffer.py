@@ -27,15 +27,19 @@ class LeafBuffer:
     def append(self, points: Int64, columns: Int64) -> None:
         """Add mappings."""
         count = len(points)
-        needed = self.end - self.start + count
-        if needed > self._capacity or needed < self._capacity >> 2 > self._smallest:
-            self._lay_out(needed)
+        self.reserve(count)
         place = self.end % self._capacity
         straight = min(count, self._capacity - place)
         self._put(place, points[:straight], columns[:, :straight])
         if straight < count:
             self._put(0, points[straight:], columns[:, straight:])
         self.end += count
+
+    def reserve(self, count: int) -> None:
+        """Have room for so many more."""
+        needed = self.end - self.start + count
+        if needed > self._capacity or needed < self._capacity >> 2 > self._smallest:
+            self._lay_out(needed)
 
     def _put(self, place: int, points: Int64, columns: Int64) -> None:
         end = place + len(points)

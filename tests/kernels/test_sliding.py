@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from cqels_py.kernels.sliding import slide
+from cqels_py.kernels.sliding import FULL, slide
 
 ROOM = 16
 
@@ -30,15 +30,21 @@ def test_changes_of_a_counting_window(pairs: bool, with_ids: bool, seed: int) ->
     size, came = (6, rng.randint(1, 5)) if pairs else (rng.randint(1, 5), rng.randint(0, 8))
     arrived = start + (size if pairs else rng.randint(0, size))
     end = arrived + came
-    points, ids = window(range(start, end), width)
+    points, ids = window(range(start, arrived), width)
     # Elements of one mapping each: the first at tick 0 or, several at a tick, at any.
     ticks = list(range(came)) if pairs else sorted(rng.choices(range(3), k=came))
     entering = {number: ticks[number - arrived] for number in range(arrived, end)}
     columns = np.array([[10 * number + c for number in entering] for c in range(width)], np.int64).reshape(width, came)
-    left, tick, sign, changed = slide(
-        points, ids if with_ids else ids[:0], start, arrived, end, end - 1 - size, size, False, np.empty(0, np.int64),
-        np.arange(came), arrived - 1, np.arange(came), np.array(ticks, np.int32), columns,
-    )  # fmt: skip
+    made, room = FULL, 0
+    while made == FULL:
+        tick, sign, changed = np.empty(room, np.int32), np.empty(room, np.int8), np.empty(width * room, np.int64)
+        left, made = slide(
+            points, ids if with_ids else ids[:0], start, arrived, np.arange(arrived, end), end - 1 - size, size, False,
+            np.empty(0, np.int64), np.arange(came), arrived - 1, np.arange(came), np.array(ticks, np.int32), columns, tick, sign,
+            changed,
+        )  # fmt: skip
+        room += 1
+    tick, sign, changed = tick[:made], sign[:made], changed[: width * made].reshape(width, made)
     leaving = {number: entering[number + size] for number in range(start, end - size)}
     assert left == len(leaving)
     expected = [

@@ -62,7 +62,7 @@ class ArrivalCounter:
 
     def __init__(self, streams: int) -> None:
         self._elements = [0] * streams
-        self._triples = np.zeros(streams, np.int64)
+        self._triples = [0] * streams
 
     def take(self, batch: ElementBatch, step: Step) -> Arrivals:
         if len(batch) == 1:
@@ -70,13 +70,14 @@ class ArrivalCounter:
         streams, triples = len(self._elements), batch.triples
         if streams == 1:
             return self._take_one_stream(batch, step)
-        before = self._triples.tolist()
+        before, after = self._triples, np.array(self._triples, np.int64)
         starts = np.zeros((2, streams + 1), np.int64)
         elements = np.empty(len(batch), np.int64)
         element, by_stream, number = np.empty((3, triples), np.int64)
         kernel.split_by_stream(
-            batch.first, batch.stream, starts[0], starts[1], elements, element, by_stream, number, self._triples
+            batch.first, batch.stream, starts[0], starts[1], elements, element, by_stream, number, after
         )
+        self._triples = after.tolist()
         ends = starts.tolist()
         found: list[StreamArrivals] = []
         for stream in range(streams):
@@ -88,25 +89,25 @@ class ArrivalCounter:
 
     def _take_one_stream(self, batch: ElementBatch, step: Step) -> Arrivals:
         """The same where there is nothing to sort by stream."""
-        before, came = self._triples.item(0), self._elements[0]
+        before, came = self._triples[0], self._elements[0]
         element = np.empty(batch.triples, np.int64)
         kernel.elements_of_triples(batch.first, element)
         self._elements[0] += len(batch)
-        self._triples += len(element)
+        self._triples[0] += len(element)
         mine = StreamArrivals(step, np.arange(len(batch)), came, element, before)
         return Arrivals((mine,), element, np.arange(before + 1, before + 1 + len(element)))
 
     def _take_one(self, batch: ElementBatch, step: Step) -> Arrivals:
         """The same for a single element, as they come on a live stream."""
-        mine, before = batch.stream.item(0), self._triples.tolist()
-        element = np.zeros(batch.triples, np.int64)
-        number = np.arange(before[mine] + 1, before[mine] + 1 + len(element))
+        mine, triples = batch.stream.item(0), batch.triples
+        element = _FIRST if triples == 1 else np.zeros(triples, np.int64)
+        before = self._triples[mine]
+        number = np.arange(before + 1, before + 1 + triples)
         found = [
-            StreamArrivals(step, _FIRST, elements, element, triples)
-            if stream == mine
-            else StreamArrivals(step, _NONE, elements, _NONE, triples)
-            for stream, (elements, triples) in enumerate(zip(self._elements, before, strict=True))
+            StreamArrivals(step, _NONE, elements, _NONE, counted)
+            for elements, counted in zip(self._elements, self._triples, strict=True)
         ]
+        found[mine] = StreamArrivals(step, _FIRST, self._elements[mine], element, before)
         self._elements[mine] += 1
-        self._triples[mine] += len(element)
+        self._triples[mine] += triples
         return Arrivals(tuple(found), element, number)

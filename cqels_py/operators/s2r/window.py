@@ -18,6 +18,7 @@ from cqels_py.state.leaf_buffer import LeafBuffer
 TickColumn = npt.NDArray[np.int32]
 _NO_IDS = np.empty((0, 0), np.int64)
 _BEFORE_ALL = np.iinfo(np.int64).min // 2
+_FEWEST_CHANGES = 8
 
 
 class Window:
@@ -90,16 +91,23 @@ class Window:
         """The step of a window into which everything enters at once."""
         buffer, step, size = self._buffer, arrivals.step, self._bounds.size
         assert size is not None
-        arrived = buffer.end
-        if len(points):
-            buffer.append(points, columns)
+        arrived = len(points)
+        if arrived:
+            buffer.reserve(arrived)
         units, before = arrivals.counted(self._bounds.measure)
-        left, tick, sign, changed = sliding.slide(
-            *buffer.circular(), buffer.start, arrived, buffer.end, self._slid_through(arrivals) - size, size, self._timed,
-            step.ticks.time, units, before, element, step.element_tick, columns,
-        )  # fmt: skip
+        # One mapping mostly leaves for each that comes.
+        room, made = 2 * arrived + _FEWEST_CHANGES, sliding.FULL
+        while made == sliding.FULL:
+            tick, sign = np.empty(room, np.int32), np.empty(room, np.int8)
+            changed = np.empty(self._width * room, np.int64)
+            left, made = sliding.slide(
+                *buffer.circular(), buffer.start, buffer.end, points, self._slid_through(arrivals) - size, size, self._timed,
+                step.ticks.time, units, before, element, step.element_tick, columns, tick, sign, changed,
+            )  # fmt: skip
+            room = arrived + left
+        buffer.end += arrived
         buffer.start += left
-        return Delta(tick, sign, changed)
+        return Delta(tick[:made], sign[:made], changed[: self._width * made].reshape(self._width, made))
 
     def _passed(self, arrivals: StreamArrivals) -> int:
         """The last point up to which exits (and with STEP, entries) have happened."""
