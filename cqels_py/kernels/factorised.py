@@ -224,13 +224,6 @@ def _others(words, at, n_ports, carrier):
     return product
 
 
-@jit
-def hash_rows(columns, width, hashes):
-    """The hash of each row by its first columns."""
-    for row in range(len(hashes)):
-        hashes[row] = hash_row(columns, row, width)
-
-
 @jit_inline
 def _expect(order, position, hashes, table, mask, keys, width, counts, words, size):
     """Have the entries of rows further on come nearer: first the table's word, then the entry to which it leads."""

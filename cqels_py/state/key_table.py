@@ -34,7 +34,7 @@ class KeyTable:
     @property
     def entries(self) -> int:
         """Entries in use, those with a zero counter included."""
-        return int(self.meta[kernel.USED] - self.meta[kernel.FREE])
+        return self.meta.item(kernel.USED) - self.meta.item(kernel.FREE)
 
     @property
     def live(self) -> int:

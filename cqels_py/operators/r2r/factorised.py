@@ -12,10 +12,9 @@ from cqels_py.batches.delta import Delta, concatenate
 from cqels_py.batches.elements import Ids
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels import aggregate, grouping
+from cqels_py.kernels import aggregate
 from cqels_py.kernels import factorised as kernel
-from cqels_py.kernels.joined_rows import lay_rows
-from cqels_py.kernels.merge import merge_by_tick
+from cqels_py.kernels.joined_rows import lay_rows, order_rows
 from cqels_py.operators.r2r.aggregate import OddNumbers, TermValues
 from cqels_py.state.key_sums import KeySums
 
@@ -95,7 +94,7 @@ class FactorisedGroupBy:
             self._kinds,
             self._ports == carrier,
         )
-        self._visited = 0
+        self._cursor = np.zeros(kernel.FIELDS, np.int64)
 
     def _columns_of(self, port: int) -> tuple[Ids, Ids]:
         """Which columns of an input are the key (of the carrier its own too), and which the aggregates' arguments."""
@@ -108,18 +107,17 @@ class FactorisedGroupBy:
     @property
     def visited(self) -> int:
         """Rows of the carrier to whose groups a change was added so far: the work that regressions are counted in."""
-        return self._visited
+        return int(self._cursor[kernel.VISITED])
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
-        deltas = [concatenate(chunks, each.width) for chunks, each in zip(inputs, self._inputs, strict=True)]
+        deltas = [concatenate(inputs[p], self._inputs[p].width) for p in self._in_order]
         first = ticks.first and len(self._groups) == 0
-        if not first and not any(map(len, deltas)):
+        if not first and not any(len(delta.tick) for delta in deltas):
             return
-        run = _Run(self, [deltas[p] for p in self._in_order])
+        run = _Run(self, deltas)
         if first:
             run.open_single_group()
         yield from run.chunks()
-        self._visited += int(run.cursor[kernel.VISITED])
 
     def live_ids(self) -> Iterable[Ids]:
         return self.state.live_ids()
@@ -130,46 +128,43 @@ class FactorisedGroupBy:
 
 
 class _Run:
-    """One step on its way through the kernel: the rows of all inputs, cursor and output."""
+    """One step on its way through the kernel: the rows of all inputs, the operator's cursor, and the output."""
 
     def __init__(self, of: FactorisedGroupBy, deltas: Sequence[Delta]) -> None:
         self._of = of
-        starts = [*accumulate(map(len, deltas), initial=0)]
+        self.cursor = of._cursor
+        self.cursor[: kernel.VISITED] = 0
+        starts = [*accumulate([len(delta.tick) for delta in deltas], initial=0)]
+        rows = starts[-1]
         self._place_rows(deltas, starts)
-        self._order = np.empty(starts[-1], np.int64)
-        merge_by_tick(self._tick, np.array(starts, np.int64), self._order)
-        self._odd = self._odd_numbers()
-        keys, rows = of.state.keys, of.state.rows
-        self._key_hashes = np.empty(len(self._tick), np.int64)
-        kernel.hash_rows(self._columns, keys.width, self._key_hashes)
-        self._row_hashes = self._key_hashes
-        if rows.width > keys.width:
-            self._row_hashes = np.empty(len(self._tick), np.int64)
-            kernel.hash_rows(self._columns, rows.width, self._row_hashes)
-        self.cursor = np.zeros(kernel.FIELDS, np.int64)
-        self.cursor[aggregate.TICK] = self._tick[self._order[0]] if len(self._order) else 0
+        self._order, self._hashes = np.empty(rows, np.int64), np.empty((2, rows), np.int64)
+        hashed = order_rows(
+            self._tick, np.array(starts, np.int64), self._columns, of.state.keys.width, self._arguments, of._each, of._summed,
+            self._order, self._hashes, self.cursor,
+        )  # fmt: skip
+        self._odd = self._odd_numbers() if hashed else _NO_ODD
         # Every row changes a group in most queries, which is withdrawn and delivered anew.
-        self._make_room(min(_OUT_ROWS, _FEWEST_OUT_ROWS + 2 * starts[-1]))
+        self._make_room(min(_OUT_ROWS, _FEWEST_OUT_ROWS + 2 * rows))
 
     def _place_rows(self, deltas: Sequence[Delta], starts: Sequence[int]) -> None:
         """Each row's tick, sign and port, its key and group columns, and the aggregates' arguments."""
         of, rows = self._of, starts[-1]
         self._tick, self._sign, self._port = np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty(rows, np.int64)
-        self._columns = np.empty((len(of._inputs[of._carrier].key) + len(of._own), rows), np.int64)
+        self._columns = np.empty((of.state.rows.width, rows), np.int64)
         self._arguments = np.empty((len(of._aggregates), rows), np.int64)
-        come = [0] * len(deltas)
-        for p, (delta, start) in enumerate(zip(deltas, starts, strict=False)):
-            if len(delta):
-                come[p] = lay_rows(
-                    start, of._in_order[p], delta.tick, delta.sign, delta.columns, *of._read[p], self._tick, self._sign,
-                    self._port, self._columns, self._arguments,
+        keys = new_rows = 0
+        for port, (key, arguments), delta, start in zip(of._in_order, of._read, deltas, starts, strict=False):
+            if len(delta.tick):
+                come = lay_rows(
+                    start, port, delta.tick, delta.sign, delta.columns, key, arguments, self._tick, self._sign, self._port,
+                    self._columns, self._arguments,
                 )  # fmt: skip
-        of.state.ensure(sum(come), come[0])
+                keys += come
+                new_rows += come if port == of._carrier else 0
+        of.state.ensure(keys, new_rows)
 
     def _odd_numbers(self) -> OddNumbers:
         """What hashed literals are to SUM and AVG, put in their places among the arguments."""
-        if not grouping.holds_hashed(self._arguments, self._of._each, self._of._summed):
-            return _NO_ODD
         numbers = self._of._kinds == kernel.NUMBER
         hashed = np.isin((self._arguments >> 60) & 15, _HASHED) & numbers[:, None]
         different, place = np.unique(self._arguments[hashed], return_inverse=True)
@@ -191,8 +186,9 @@ class _Run:
         while True:
             status = self._step()
             if status in (kernel.DONE, kernel.OUT_FULL):
-                if self.cursor[aggregate.OUT]:
-                    yield self._output()
+                made, late = self.cursor.item(aggregate.OUT), self.cursor.item(aggregate.LATE)
+                if made:
+                    yield self._output(made, late)
                 if status == kernel.DONE:
                     return
                 self._make_room(max(_OUT_ROWS, 2 * int(self.cursor[aggregate.TOUCHED])))
@@ -224,7 +220,7 @@ class _Run:
         texts, spans = of._values.texts()
         keys, rows, groups = s.keys, s.rows, s.groups
         status: int = kernel.step(
-            self._order, self._tick, self._sign, self._port, self._columns, self._key_hashes, self._row_hashes,
+            self._order, self._tick, self._sign, self._port, self._columns, *self._hashes,
             self._arguments, self.cursor, len(of._inputs), of._carrier, keys.width, rows.width, of._groups, of._kinds,
             of._ports, s.local, s.local_apart, of._functions, s.places, s.group_words,
             keys.table, keys.keys, keys.counts, keys.free, keys.meta, s.key_size, s.key_words, s.key_apart_size, s.key_apart,
@@ -237,8 +233,7 @@ class _Run:
         )  # fmt: skip
         return status
 
-    def _output(self) -> Delta:
-        made, late = int(self.cursor[aggregate.OUT]), int(self.cursor[aggregate.LATE])
+    def _output(self, made: int, late: int) -> Delta:
         columns = self._out[:, :made]
         if late:
             ids = self._of._values.computed(self._late[:late], self._late_real[:late])
