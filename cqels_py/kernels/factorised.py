@@ -46,7 +46,7 @@ from cqels_py.kernels.aggregate import (
 )
 from cqels_py.kernels.decimals import exact_product, negate128, sum128
 from cqels_py.kernels.heaps import _GONE, _SIZE, bag_clear, bag_first, bag_put, bag_room
-from cqels_py.kernels.jit import jit, jit_flat, jit_inline
+from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import FREE, USED, ZERO, add, find, hash_row
 from cqels_py.kernels.prefetch import prefetch
 

@@ -220,7 +220,7 @@ class _Run:
         texts, spans = of._values.texts()
         keys, rows, groups = s.keys, s.rows, s.groups
         status: int = kernel.step(
-            self._order, self._tick, self._sign, self._port, self._columns, *self._hashes,
+            self._order, self._tick, self._sign, self._port, self._columns, self._hashes[0], self._hashes[1],
             self._arguments, self.cursor, len(of._inputs), of._carrier, keys.width, rows.width, of._groups, of._kinds,
             of._ports, s.local, s.local_apart, of._functions, s.places, s.group_words,
             keys.table, keys.keys, keys.counts, keys.free, keys.meta, s.key_size, s.key_words, s.key_apart_size, s.key_apart,
