@@ -32,7 +32,7 @@ class WindowedInputs:
         measure = Measure.TIME if timed else Measure.TRIPLES
         each = [Bounds(measure, size) for size in sizes]
         self._windows = [
-            Window(bounds, width, keep_ids=keep_ids, index=i)
+            Window(bounds, width, keep_ids=keep_ids, stream=i, index=i)
             for i, (bounds, width) in enumerate(zip(each, widths, strict=True))
         ]
         self._clock = TickClock(
@@ -51,13 +51,13 @@ class WindowedInputs:
         counted = self._counter.take(elements, step)
         points = time if self._timed else counted.number
         made = []
-        for port, (window, arrivals) in enumerate(zip(self._windows, counted.streams, strict=True)):
-            mine = arrivals.elements
+        for port, window in enumerate(self._windows):
+            mine = counted.streams[port].elements
             ids = batch.columns[: self._widths[port]]
             if len(mine) == n:
-                made.append(window.advance(arrivals, points, mine, ids))
+                made.append(window.advance(counted, points, mine, ids))
             else:
-                made.append(window.advance(arrivals, points[mine], mine, ids[:, mine]))
+                made.append(window.advance(counted, points[mine], mine, ids[:, mine]))
         return step.ticks, made
 
 

@@ -14,7 +14,6 @@ from cqels_py.dataflow.ownership import Coordinate
 from cqels_py.event_time.windows import Measure
 from cqels_py.kernels import mappings as kernel
 from cqels_py.operators.r2r.expressions import Evaluator
-from cqels_py.operators.s2r.arrivals import StreamArrivals
 from cqels_py.operators.s2r.kept_units import KeptUnits
 from cqels_py.operators.s2r.partition import Kept, KeyPattern, Partitioning
 from cqels_py.operators.s2r.partitioned_window import PartitionedWindow
@@ -44,7 +43,7 @@ class ScanSource:
             (evaluator(program), [places[name] for name in program.inputs]) for program in scan.conditions
         ]
         self.window: Window | PartitionedWindow = (
-            Window(window.bounds, len(scan.variables), keep_ids=scan.keep_ids, index=scan.window)
+            Window(window.bounds, len(scan.variables), keep_ids=scan.keep_ids, stream=window.stream, index=scan.window)
             if window.partition is None
             else PartitionedWindow(len(scan.variables))
         )
@@ -53,35 +52,25 @@ class ScanSource:
         """Take in only what this part of several owns."""
         self._owned = [(each, self._places[each.variable]) for each in cell if each.variable in self._places]
 
-    def advance(
-        self,
-        batch: ElementBatch,
-        rows: npt.NDArray[np.int64],
-        arrivals: StreamArrivals,
-        element: npt.NDArray[np.int64],
-        triple_number: npt.NDArray[np.int64],
-        kept: Kept | None,
-    ) -> Delta:
-        """The deltas of one step. `rows`: the triples that match; `element`, `triple_number`: of every triple of the batch.
+    def advance(self, turn: Turn, rows: npt.NDArray[np.int64], kept: Kept | None) -> Delta:
+        """The deltas of one step. `rows`: the triples that match.
 
         `kept`: what happened to the window's elements, where it is partitioned.
         """
-        if len(rows) and (self._owned or self.conditions):
-            rows = self._taken_in(batch, rows, element)
-        if not len(rows):
+        batch, arrivals, n = turn.batch, turn.arrivals, len(rows)
+        if n and (self._owned or self.conditions):
+            rows = self._taken_in(batch, rows, arrivals.element)
+            n = len(rows)
+        if not n:
             if isinstance(self.window, Window) and self.window.rests(arrivals):
                 return self._nothing
             columns, element, points = self._nothing.columns, _NONE, _NONE
         else:
-            of, n = element, len(rows)
-            columns, element, points = (
-                np.empty((len(self._columns), n), np.int64),
-                np.empty(n, np.int64),
-                np.empty(n, np.int64),
-            )
+            columns = np.empty((len(self._columns), n), np.int64)
+            element, points = np.empty(n, np.int64), np.empty(n, np.int64)
             kernel.mappings(
-                batch.subject, batch.predicate, batch.object, rows, self._columns, of,
-                batch.time if self._timed else arrivals.step.number, triple_number, self._by_triple, columns, element, points,
+                batch.subject, batch.predicate, batch.object, rows, self._columns, arrivals.element,
+                batch.time if self._timed else turn.step.number, arrivals.number, self._by_triple, columns, element, points,
             )  # fmt: skip
         if isinstance(self.window, PartitionedWindow):
             assert kept is not None
@@ -154,8 +143,6 @@ class Scans:
 
     def step(self, turn: Turn, matches: Sequence[npt.NDArray[np.int64]]) -> list[Delta]:
         """One step of every scan, in their order; `matches`: for each of `patterns` the triples that match."""
-        batch, arrivals = turn.batch, turn.arrivals
-        element, triple_number = arrivals.element, arrivals.number
         kept: dict[int, Kept] = {}
         start = len(self.sources)
         for partition in self._partitions:
@@ -163,9 +150,7 @@ class Scans:
             kept[partition.window] = partition.advance(turn, matches[start:end])
             start = end
         return [
-            source.advance(
-                batch, rows, arrivals.streams[source.stream], element, triple_number, kept.get(source.scan.window)
-            )
+            source.advance(turn, rows, kept.get(source.scan.window))
             for source, rows in zip(self.sources, matches, strict=False)
         ]
 

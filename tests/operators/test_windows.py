@@ -47,7 +47,7 @@ class Player:
         self._stream = stream_number(definition.stream)
         self._counter = ArrivalCounter(len(NAMES))
         self._width = width
-        self.window = Window(self._bounds, width, keep_ids=keep_ids, index=index)
+        self.window = Window(self._bounds, width, keep_ids=keep_ids, stream=self._stream, index=index)
 
     def take(self, elements: Sequence[Element], step: Step) -> Delta:
         batch = batch_of(elements)
@@ -61,9 +61,7 @@ class Player:
                 points = step.number[element[rows]]
             case Measure.TRIPLES:
                 points = arrivals.number[rows]
-        return self.window.advance(
-            arrivals.streams[self._stream], points, element[rows], batch.object[rows][np.newaxis][: self._width]
-        )
+        return self.window.advance(arrivals, points, element[rows], batch.object[rows][np.newaxis][: self._width])
 
 
 def is_matched(number: int) -> bool:

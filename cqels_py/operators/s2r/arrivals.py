@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,13 +49,30 @@ class StreamArrivals:
         return self.triple_element, self.first_triple
 
 
-@dataclass(slots=True)
 class Arrivals:
-    """A step's arrivals by stream, and for each triple of the batch its element and its number in its stream."""
+    """A step's arrivals: for each triple of the batch its element and its number in its stream; and by stream."""
 
-    streams: tuple[StreamArrivals, ...]
-    element: npt.NDArray[np.int64]
-    number: npt.NDArray[np.int64]
+    __slots__ = ("_of_streams", "_streams", "element", "number", "step")
+
+    def __init__(
+        self,
+        step: Step,
+        element: npt.NDArray[np.int64],
+        number: npt.NDArray[np.int64],
+        of_streams: Callable[[], tuple[StreamArrivals, ...]],
+    ) -> None:
+        self.step = step
+        self.element = element
+        self.number = number
+        self._of_streams = of_streams
+        self._streams: tuple[StreamArrivals, ...] | None = None
+
+    @property
+    def streams(self) -> tuple[StreamArrivals, ...]:
+        """Those of each stream; only windows that count ask for them."""
+        if self._streams is None:
+            self._streams = self._of_streams()
+        return self._streams
 
 
 class ArrivalCounter:
@@ -85,7 +103,7 @@ class ArrivalCounter:
             of_triples = by_stream[ends[1][stream] : ends[1][stream + 1]]
             found.append(StreamArrivals(step, mine, self._elements[stream], of_triples, before[stream]))
             self._elements[stream] += len(mine)
-        return Arrivals(tuple(found), element, number)
+        return Arrivals(step, element, number, lambda: tuple(found))
 
     def _take_one_stream(self, batch: ElementBatch, step: Step) -> Arrivals:
         """The same where there is nothing to sort by stream."""
@@ -95,7 +113,7 @@ class ArrivalCounter:
         self._elements[0] += len(batch)
         self._triples[0] += len(element)
         mine = StreamArrivals(step, np.arange(len(batch)), came, element, before)
-        return Arrivals((mine,), element, np.arange(before + 1, before + 1 + len(element)))
+        return Arrivals(step, element, np.arange(before + 1, before + 1 + len(element)), lambda: (mine,))
 
     def _take_one(self, batch: ElementBatch, step: Step) -> Arrivals:
         """The same for a single element, as they come on a live stream."""
@@ -103,11 +121,13 @@ class ArrivalCounter:
         element = _FIRST if triples == 1 else np.zeros(triples, np.int64)
         before = self._triples[mine]
         number = np.arange(before + 1, before + 1 + triples)
-        found = [
-            StreamArrivals(step, _NONE, elements, _NONE, counted)
-            for elements, counted in zip(self._elements, self._triples, strict=True)
-        ]
-        found[mine] = StreamArrivals(step, _FIRST, self._elements[mine], element, before)
+        counted = list(zip(self._elements, self._triples, strict=True))
         self._elements[mine] += 1
         self._triples[mine] += triples
-        return Arrivals(tuple(found), element, number)
+
+        def streams() -> tuple[StreamArrivals, ...]:
+            found = [StreamArrivals(step, _NONE, elements, _NONE, triples) for elements, triples in counted]
+            found[mine] = StreamArrivals(step, _FIRST, counted[mine][0], element, before)
+            return tuple(found)
+
+        return Arrivals(step, element, number, streams)

@@ -12,11 +12,11 @@ from cqels_py.batches.elements import Ids
 from cqels_py.event_time.windows import Bounds, Measure, Points
 from cqels_py.kernels import arrivals as kernel
 from cqels_py.kernels import sliding
-from cqels_py.operators.s2r.arrivals import StreamArrivals
+from cqels_py.operators.s2r.arrivals import Arrivals
 from cqels_py.state.leaf_buffer import LeafBuffer
 
 TickColumn = npt.NDArray[np.int32]
-_NO_IDS = np.empty((0, 0), np.int64)
+_NONE, _NO_IDS = np.empty(0, np.int64), np.empty((0, 0), np.int64)
 _BEFORE_ALL = np.iinfo(np.int64).min // 2
 _FEWEST_CHANGES = 8
 
@@ -25,11 +25,13 @@ class Window:
     """One window over the leaf mappings of one pattern.
 
     Mappings leave in the order in which they arrived. `keep_ids`: a negative mapping carries its ids; otherwise (a join that
-    keeps its own leaves) it only says that the oldest one leaves, and its ids are 0.
+    keeps its own leaves) it only says that the oldest one leaves, and its ids are 0. `stream`, `index`: numbers of its stream
+    and of the window within the query.
     """
 
-    def __init__(self, bounds: Bounds, width: int, *, keep_ids: bool, index: int) -> None:
+    def __init__(self, bounds: Bounds, width: int, *, keep_ids: bool, stream: int, index: int) -> None:
         self._bounds = bounds
+        self._stream = stream
         self._width = width
         self._keep_ids = keep_ids
         self._index = index
@@ -41,20 +43,20 @@ class Window:
         self._slides = not self._waiting and bounds.measure is not Measure.SESSION and bounds.size is not None
         self._timed = bounds.of_time
 
-    def rests(self, arrivals: StreamArrivals) -> bool:
+    def rests(self, arrivals: Arrivals) -> bool:
         """Would a step in which nothing arrives here change nothing?"""
         bounds, buffer = self._bounds, self._buffer
         if bounds.size is None or buffer.start == buffer.end:
             return True
-        if self._slides:
-            return buffer.point(buffer.start) > self._slid_through(arrivals) - bounds.size
         oldest = buffer.point(buffer.start)
+        if self._slides:
+            return oldest > self._reached(arrivals) - bounds.size
         through = self._passed(arrivals) - bounds.delay
         if self._entered < buffer.end and buffer.point(self._entered) <= through:
             return False
         return oldest > self._left_through(arrivals, through)
 
-    def advance(self, arrivals: StreamArrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
+    def advance(self, arrivals: Arrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
         """One step. `points` (n) in the window's measure, not falling; `element` (n): positions of the elements in the batch."""
         bounds, step = self._bounds, arrivals.step
         if bounds.size is None:
@@ -83,40 +85,43 @@ class Window:
         buffer.start = leave_end
         return Delta(tick, sign, changed)
 
-    def _slid_through(self, arrivals: StreamArrivals) -> int:
+    def _reached(self, arrivals: Arrivals) -> int:
         """The point that has been reached."""
-        return arrivals.step.expired_through if self._timed else arrivals.reached(self._bounds.measure)
+        if self._timed:
+            return arrivals.step.expired_through
+        return arrivals.streams[self._stream].reached(self._bounds.measure)
 
-    def _slide(self, arrivals: StreamArrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
+    def _slide(self, arrivals: Arrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
         """The step of a window into which everything enters at once."""
         buffer, step, size = self._buffer, arrivals.step, self._bounds.size
         assert size is not None
         arrived = len(points)
         if arrived:
             buffer.reserve(arrived)
-        units, before = arrivals.counted(self._bounds.measure)
+        units, before = (_NONE, 0) if self._timed else arrivals.streams[self._stream].counted(self._bounds.measure)
+        limit = self._reached(arrivals) - size
         # One mapping mostly leaves for each that comes.
         room, made = 2 * arrived + _FEWEST_CHANGES, sliding.FULL
         while made == sliding.FULL:
             tick, sign = np.empty(room, np.int32), np.empty(room, np.int8)
             changed = np.empty(self._width * room, np.int64)
             left, made = sliding.slide(
-                *buffer.circular(), buffer.start, buffer.end, points, self._slid_through(arrivals) - size, size, self._timed,
-                step.ticks.time, units, before, element, step.element_tick, columns, tick, sign, changed,
+                *buffer.circular(), buffer.start, buffer.end, points, limit, size, self._timed, step.ticks.time, units, before,
+                element, step.element_tick, columns, tick, sign, changed,
             )  # fmt: skip
             room = arrived + left
         buffer.end += arrived
         buffer.start += left
         return Delta(tick[:made], sign[:made], changed[: self._width * made].reshape(self._width, made))
 
-    def _passed(self, arrivals: StreamArrivals) -> int:
+    def _passed(self, arrivals: Arrivals) -> int:
         """The last point up to which exits (and with STEP, entries) have happened."""
         bounds, step = self._bounds, arrivals.step
         if not bounds.of_time:
-            return bounds.passed(arrivals.reached(bounds.measure))
+            return bounds.passed(self._reached(arrivals))
         return step.expired_through if bounds.eager else bounds.passed(step.boundary_through[self._index])
 
-    def _left_through(self, arrivals: StreamArrivals, passed: int) -> int:
+    def _left_through(self, arrivals: Arrivals, passed: int) -> int:
         """The point at or before which what arrived has left."""
         bounds = self._bounds
         assert bounds.size is not None
@@ -125,15 +130,15 @@ class Window:
         ends = arrivals.step.session_ends[self._index]
         return int(ends[-1]) - bounds.size if len(ends) else _BEFORE_ALL
 
-    def _ticks(self, arrivals: StreamArrivals, points: Points) -> TickColumn:
+    def _ticks(self, arrivals: Arrivals, points: Points) -> TickColumn:
         if not self._bounds.of_time:
-            return arrivals.ticks_of(self._bounds.measure, points)
+            return arrivals.streams[self._stream].ticks_of(self._bounds.measure, points)
         # At a boundary the last tick of its instant.
         place = np.empty(len(points), np.int32)
         kernel.places_of(arrivals.step.ticks.time, points, not self._bounds.eager, place)
         return place if self._bounds.eager else place - np.int32(1)
 
-    def _leave_ticks(self, arrivals: StreamArrivals, leaving: Points) -> TickColumn:
+    def _leave_ticks(self, arrivals: Arrivals, leaving: Points) -> TickColumn:
         bounds = self._bounds
         if bounds.measure is not Measure.SESSION:
             return self._ticks(arrivals, bounds.exit(leaving))
