@@ -25,6 +25,7 @@ from cqels_py.connectors.times import EXPECTED, NO_TIME, times_of_ids, times_of_
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.layout import TAG_BLANK, TAG_IRI, TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.errors import DataError, Place
+from cqels_py.kernels.positions import misplaced
 from cqels_py.kernels.scan import BY_GRAPH
 
 TERMS = ("subject", "predicate", "object")
@@ -33,6 +34,10 @@ COLUMNS = ("time", "graph", *TERMS)
 _ROWS = 1 << 16
 _EXPECTED = {"subject": "<iri> or _:label", "predicate": "<iri>", "object": "<iri>, _:label or a literal in quotes"}
 _QUOTE, _NEWLINE = ord('"'), ord("\n")
+_INT64, _LARGE_STRING = pa.int64(), pa.large_string()
+_STRINGS = (pa.string(), _LARGE_STRING)
+"""What needs no cast: offsets of 32 or 64 bits."""
+_NO_TEXT = np.frombuffer(b"\0", np.uint8)
 
 
 def elements_from_arrow(
@@ -51,8 +56,10 @@ def elements_from_arrow(
     """
     predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
     reading = Reading(BY_GRAPH, stream, predicate, "row")
-    batches = pa.RecordBatchReader.from_stream(table)
-    _check_columns(batches.schema.names, reading, None)
+    is_table = isinstance(table, pa.Table)
+    source = table if is_table else pa.RecordBatchReader.from_stream(table)
+    _check_columns(source.schema.names, reading, None)
+    batches = source.to_batches() if is_table else source
     return _RowReader(dictionary, reading, malformed or _stop, scope).read(_numbered(_pieces(batches)))
 
 
@@ -89,8 +96,9 @@ def _batches(file: pq.ParquetFile, path: str) -> Iterator[pa.RecordBatch]:
 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        for start in range(0, batch.num_rows, _ROWS):
-            yield batch.slice(start, _ROWS)
+        rows = batch.num_rows
+        for start in range(0, rows, _ROWS):
+            yield batch if rows <= _ROWS else batch.slice(start, _ROWS)
 
 
 def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[Rows]:
@@ -238,13 +246,13 @@ class _RowReader:
         self._append(triples)
 
     def _append(self, triples: Ids) -> None:
-        self._open = np.concatenate([self._open, triples], axis=1)
+        self._open = np.concatenate([self._open, triples], axis=1) if self._open.size else triples
 
     def _encode(self, rows: Rows, errors: dict[int, DataError]) -> Ids:
         """(6, n) as in `_open`; what is malformed is entered in `errors` by line."""
-        names = rows.table.schema.names
-        _check_columns(names, self._reading, None)
         table, lines = rows.table, rows.lines
+        names = table.schema.names
+        _check_columns(names, self._reading, None)
         time = _times(table.column("time")) if "time" in names else np.zeros(len(lines), np.int64)
         if not self._time_id and len(wrong := np.flatnonzero(time == NO_TIME)):
             for row in wrong.tolist():
@@ -252,9 +260,8 @@ class _RowReader:
                 errors[int(lines[row])] = self._error(f"the time is {found!r}; {EXPECTED}", int(lines[row]))
             good = time != NO_TIME
             table, lines, time = table.filter(pa.array(good)), lines[good], time[good]
-        graph = _texts(table.column("graph")) if "graph" in names else pa.array([""] * len(lines), pa.large_string())
         out = np.empty((6, len(lines)), np.int64)
-        out[3] = self._scopes(time, graph)
+        out[3] = self._scopes(time, _texts(table.column("graph")) if "graph" in names else None)
         out[4], out[5] = time, lines
         for k, name in enumerate(TERMS):
             self._encode_column(name, _texts(table.column(name)), out, k, errors)
@@ -262,7 +269,9 @@ class _RowReader:
 
     def _encode_column(self, name: str, texts: pa.Array, out: Ids, k: int, errors: dict[int, DataError]) -> None:
         wrong: dict[int, DataError] = {}
-        out[k] = self._dictionary.encode_bytes(*_buffers(texts), out[3].copy(), wrong)
+        out[k] = self._dictionary.encode_bytes(*_buffers(texts), out[3], wrong)
+        if not misplaced(out[k], k):
+            return
         tag = (out[k] >> TAG_SHIFT) & 15
         allowed = tag != 0
         if name != "object":
@@ -278,32 +287,39 @@ class _RowReader:
     def _error(self, message: str, line: int) -> DataError:
         return DataError(message, Place(line, None, self._reading.source))
 
-    def _scopes(self, time: npt.NDArray[np.int64], graph: pa.Array) -> npt.NDArray[np.int64]:
+    def _scopes(self, time: npt.NDArray[np.int64], graph: pa.Array | None) -> npt.NDArray[np.int64]:
         """A scope (n) for every run of rows with the same time and graph, also across parts of the table."""
         if not len(time):
             return time
-        codes = graph.dictionary_encode().indices.to_numpy()
         new = np.empty(len(time), np.bool_)
-        new[0] = self._last != (int(time[0]), graph[0].as_py())
-        new[1:] = (np.diff(time) != 0) | (np.diff(codes) != 0)
-        scopes = self._scope + np.cumsum(new)
-        self._scope = int(scopes[-1])
-        self._last = (int(time[-1]), graph[-1].as_py())
+        np.not_equal(time[1:], time[:-1], out=new[1:])
+        first = last = ""
+        if graph is not None:
+            codes = graph.dictionary_encode().indices.to_numpy()
+            new[1:] |= codes[1:] != codes[:-1]
+            first, last = graph[0].as_py(), graph[-1].as_py()
+        new[0] = self._last != (time.item(0), first)
+        scopes: npt.NDArray[np.int64] = self._scope + new.cumsum(dtype=np.int64)
+        self._scope = scopes.item(-1)
+        self._last = (time.item(-1), last)
         return scopes
 
     def _take(self, last: bool) -> Iterator[ElementBatch]:
         """Deliver the elements that are complete."""
         scopes = self._open[3]
-        end = len(scopes) if last or not len(scopes) else int(np.searchsorted(scopes, scopes[-1]))
+        end = len(scopes) if last or not len(scopes) else int(scopes.searchsorted(scopes[-1]))
         if end == 0:
             return
         taken, self._open = self._open[:, :end], self._open[:, end:].copy()
         self._delivered = taken
-        starts = np.flatnonzero(np.diff(taken[3], prepend=-1))
+        # One element more begins at the end.
+        begins = np.ones(end + 1, np.bool_)
+        np.not_equal(scopes[1:end], scopes[: end - 1], out=begins[1:end])
+        first = begins.nonzero()[0]
+        starts = first[:-1]
         time, errors = taken[4, starts], dict[int, DataError]()
         if self._time_id:
             time = self._times_inside(taken, starts, errors)
-        first = np.append(starts, end)
         start = 0
         for wrong in [*sorted(errors), len(starts)]:
             if wrong > start:
@@ -338,27 +354,36 @@ class _RowReader:
 
 def _times(column: pa.Array) -> npt.NDArray[np.int64]:
     kind = column.type
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        column = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False).cast(pa.int64())
-    if pa.types.is_integer(column.type):
-        found: npt.NDArray[np.int64] = column.cast(pa.int64()).fill_null(NO_TIME).to_numpy(zero_copy_only=False)
+    if kind != _INT64 and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        column = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False).cast(_INT64)
+    elif kind != _INT64 and pa.types.is_integer(kind):
+        column = column.cast(_INT64)
+    if column.type == _INT64:
+        if column.null_count:
+            column = column.fill_null(NO_TIME)
+        found: npt.NDArray[np.int64] = column.to_numpy(zero_copy_only=False)
         return found
     return times_of_texts(*_buffers(_texts(column)))
 
 
 def _texts(column: pa.Array) -> pa.Array:
-    """As strings with 64-bit offsets, empty for null."""
+    """As strings, empty for null."""
     try:
-        return column.cast(pa.large_string()).fill_null("")
+        if column.type not in _STRINGS:
+            column = column.cast(_LARGE_STRING)
+        return column.fill_null("") if column.null_count else column
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise DataError(f"a column of type {column.type} holds no terms in N-Triples syntax") from None
 
 
 def _buffers(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], Ids]:
     """All texts as bytes, and where each starts (n + 1)."""
+    if not len(texts):
+        return _NO_TEXT, np.zeros(1, np.int64)
     _, offsets, data = texts.buffers()
-    bounds = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1].copy()
-    found = np.frombuffer(data if data is not None and data.size else b"\0", np.uint8)
+    width = np.int64 if texts.type == _LARGE_STRING else np.int32
+    bounds = np.frombuffer(offsets, width)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
+    found = np.frombuffer(data, np.uint8) if data is not None and data.size else _NO_TEXT
     # One type for all buffers, or kernels are compiled anew.
     found.flags.writeable = False
     return found, bounds

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from cqels_py.dictionary.layout import TAG_BLANK, TAG_IRI, TAG_OVERFLOW, TAG_SHIFT
-from cqels_py.kernels.jit import jit
+from cqels_py.kernels.jit import jit, jit_inline
+
+SUBJECT, PREDICATE, OBJECT = range(3)
+
+
+@jit_inline
+def _fits(identifier, position):
+    """Whatever a hash could not tell apart does: what it is stands in the dictionary alone."""
+    tag = (identifier >> TAG_SHIFT) & 15
+    if position == OBJECT:
+        return tag != 0
+    return tag == TAG_IRI or tag == TAG_OVERFLOW or (tag == TAG_BLANK and position == SUBJECT)
+
+
+@jit
+def misplaced(ids, position):
+    """How many of `ids` (n) cannot stand there: a subject is an IRI or a blank node, a predicate an IRI, an object no 0."""
+    count = 0
+    for i in range(len(ids)):
+        count += not _fits(ids[i], position)
+    return count
 
 
 @jit
 def by_position(ids, columns):
-    """Put `ids` (3 n), triple after triple, into `columns` (3, n).
-
-    Returns how many subjects are neither IRI nor blank node, and predicates no IRI. Whatever a hash could not tell apart passes:
-    what it is stands in the dictionary alone.
-    """
+    """Put `ids` (3 n), triple after triple, into `columns` (3, n). Returns how many subjects and predicates are misplaced."""
     count = 0
     for i in range(0, len(ids), 3):
         for position in range(3):
             columns[position, i // 3] = ids[i + position]
-        subject = (ids[i] >> TAG_SHIFT) & 15
-        if subject != TAG_IRI and subject != TAG_OVERFLOW and subject != TAG_BLANK:
-            count += 1
-        predicate = (ids[i + 1] >> TAG_SHIFT) & 15
-        if predicate != TAG_IRI and predicate != TAG_OVERFLOW:
-            count += 1
+        count += not _fits(ids[i], SUBJECT)
+        count += not _fits(ids[i + 1], PREDICATE)
     return count

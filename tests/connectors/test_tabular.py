@@ -216,3 +216,14 @@ def test_columns_of_other_types() -> None:
 def test_a_row_of_a_table_is_named_by_its_number() -> None:
     with pytest.raises(DataError, match=r"row:3: the object: words is not a term"):
         from_arrow(table([(1, "", A, P, A), (2, "", A, P, A), (3, "", A, P, "words")]))
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+@pytest.mark.parametrize("time", [pa.int64(), pa.int32(), pa.uint64(), pa.string()])
+def test_slices_of_columns_of_any_kind_of_text(kind: pa.DataType, time: pa.DataType) -> None:
+    rows = [(str(t) if time == pa.string() else t, A, P, f'"{t}"') for t in range(1, 6)]
+    if time == pa.string():
+        rows = [(f"1970-01-01T00:00:00.00000{t}Z", *others) for t, *others in rows]
+    whole = table(rows, "time", "subject", "predicate", "object", time=time, subject=kind, predicate=kind, object=kind)
+    for found in (whole.slice(1, 3), pa.concat_tables([whole.slice(1, 1), whole.slice(0, 0), whole.slice(2, 2)])):
+        assert from_arrow(found) == [(t, [(A, P, f'"{t}"')]) for t in (2, 3, 4)]
