@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.kernels import positions
 from cqels_py.kernels.mappings import mappings
-from cqels_py.kernels.positions import OBJECT, PREDICATE, SUBJECT, by_position, misplaced
 
 SUBJECT, PREDICATE, OBJECT = np.array([1, 2, 3]), np.array([11, 12, 13]), np.array([21, 22, 23])
 ELEMENT = np.array([0, 0, 1])
@@ -29,12 +29,16 @@ def test_literals_stand_as_objects_only_and_blank_nodes_never_as_predicates() ->
     iri, blank, literal, number = Dictionary().encode(["<http://ex.org/a>", "_:b", '"text"', '"1"^^<http://ex.org/t>'])
     columns = np.empty((3, 1), np.int64)
     for good in ([iri, iri, literal], [blank, iri, number], [iri, iri, blank]):
-        assert by_position(np.array(good), columns) == 0
+        assert positions.by_position(np.array(good), columns) == 0
         assert columns.T.tolist() == [good]
     for wrong in ([literal, iri, iri], [iri, blank, iri], [iri, literal, iri], [0, iri, iri]):
-        assert by_position(np.array(wrong), columns) == 1
+        assert positions.by_position(np.array(wrong), columns) == 1
     terms = np.array([iri, blank, literal, number, 0])
-    assert [misplaced(terms, position) for position in (SUBJECT, PREDICATE, OBJECT)] == [3, 4, 1]
+    assert [
+        positions.misplaced(terms, each) for each in (positions.SUBJECT, positions.PREDICATE, positions.OBJECT)
+    ] == [3, 4, 1]
     columns = np.empty((3, 3), np.int64)
-    assert by_position(np.array([literal, literal, literal, iri, iri, iri, blank, blank, blank]), columns) == 3
+    assert (
+        positions.by_position(np.array([literal, literal, literal, iri, iri, iri, blank, blank, blank]), columns) == 3
+    )
     assert columns.T.tolist() == [[literal] * 3, [iri] * 3, [blank] * 3]
