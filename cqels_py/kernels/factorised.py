@@ -15,6 +15,9 @@ By row:   `row_words`: GROUP + 1, 0 until it first has results, NEXT and PREVIOU
           `row_apart`
 By group: as in kernels/aggregate.py; a COUNT is a sum of ones. `live`: the group's rows that have results
 `kinds`, `ports`, `local`, `local_apart`: by aggregate, what it needs, the input of its argument, and where its accumulator is there
+Rows:     the columns of a step's rows of all inputs: ROW_TICK, ROW_SIGN, ROW_PORT; ORDER, the rows by tick, the carrier's first; the
+          hashes of the key and of all of (key, the carrier's own variables of the group), these themselves from FIRST on, and then
+          the aggregates' arguments
 """
 
 from __future__ import annotations
@@ -64,6 +67,10 @@ FIELDS = SNAPS + 4
 # Records: of a key, before its counters; of a row, before its accumulators.
 HEAD, SNAP, COUNTERS = range(3)
 GROUP, NEXT, PREVIOUS, COUNTER, ROW_WORDS = range(5)
+ROW_TICK, ROW_SIGN, ROW_PORT, ORDER, KEY_HASH, ROW_HASH, FIRST = range(7)
+
+# What is known by aggregate, as rows of one array.
+KINDS, PORTS, LOCAL, LOCAL_APART, FUNCTIONS, PLACES = range(6)
 
 _PROVISIONAL_INDEX = np.int64((1 << 60) - 1)
 _MOST_RESULTS = 2.0**61
@@ -432,20 +439,24 @@ def _deliver(
 
 @jit_flat
 def step(
-    order, tick, sign, row_port, columns, key_hashes, row_hashes, arguments, cursor, n_ports, carrier, key_width, row_width,
-    group_columns,
-    kinds, ports, local, local_apart, functions, places, group_words,
+    rows, cursor, n_ports, carrier, key_width, row_width, group_columns, of_aggregates, group_words,
     k_table, k_keys, k_counts, k_free, k_meta, key_size, key_words, key_apart_n, key_apart,
     r_table, r_keys, r_counts, r_free, r_meta, row_size, row_words, row_apart_n, row_apart,
     g_table, g_keys, g_counts, g_free, g_meta, words, apart, live, last, shown, touched, in_touched,
     snap_key, snap_words, snap_apart, change, change_apart, group_key, heap, heap_meta, texts, spans,
     odd_kind, odd_words, odd_real, out_tick, out_sign, out, late, late_real, fresh, joined,
 ):  # fmt: skip
-    """Rows of all inputs, from cursor[ROW] on in this order (by tick, the carrier's first); changed groups go out.
+    """Rows (see above; n) of all inputs, from cursor[ROW] on in their order; changed groups go out.
 
-    `columns` (row_width, n): the key, then for the carrier's rows its own variables of the group. `arguments` (aggregates, n): ids;
-    tag 15 refers to `odd_*`. Resumable, whatever it stopped for.
+    Arguments with tag 15 refer to `odd_*`. Resumable, whatever it stopped for.
     """
+    order, tick, sign, row_port = rows[ORDER], rows[ROW_TICK], rows[ROW_SIGN], rows[ROW_PORT]
+    key_hashes, row_hashes = rows[KEY_HASH], rows[ROW_HASH]
+    columns, arguments = rows[FIRST : FIRST + row_width], rows[FIRST + row_width :]
+    kinds, ports, local, local_apart = (
+        of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[LOCAL_APART],
+    )  # fmt: skip
+    functions, places = of_aggregates[FUNCTIONS], of_aggregates[PLACES]
     aggregates = len(functions)
     n_keys = len(group_columns)
     k_mask, r_mask = np.int64(len(k_table) - 1), np.int64(len(r_table) - 1)
@@ -478,8 +489,8 @@ def step(
                 return DONE
             cursor[TICK] = tick[order[position]]
         row = order[position]
-        port = np.int64(row_port[row])
-        way = np.int64(sign[row])
+        port = row_port[row]
+        way = sign[row]
         _expect(order, position, key_hashes, k_table, k_mask, k_keys, key_width, k_counts, key_words, key_size)
         if row_width > key_width:
             _expect(order, position, row_hashes, r_table, r_mask, r_keys, row_width, r_counts, row_words, row_size)

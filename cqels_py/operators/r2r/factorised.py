@@ -94,6 +94,9 @@ class FactorisedGroupBy:
             self._kinds,
             self._ports == carrier,
         )
+        self._of_aggregates = np.stack(
+            [self._kinds, self._ports, self.state.local, self.state.local_apart, self._functions, self.state.places]
+        )
         self._cursor = np.zeros(kernel.FIELDS, np.int64)
 
     def _columns_of(self, port: int) -> tuple[Ids, Ids]:
@@ -135,42 +138,34 @@ class _Run:
         self.cursor = of._cursor
         self.cursor[: kernel.VISITED] = 0
         starts = [*accumulate([len(delta.tick) for delta in deltas], initial=0)]
-        rows = starts[-1]
-        self._place_rows(deltas, starts)
-        self._order, self._hashes = np.empty(rows, np.int64), np.empty((2, rows), np.int64)
+        rows, width = starts[-1], of.state.rows.width
+        self._rows = np.empty((kernel.FIRST + width + len(of._aggregates), rows), np.int64)
+        self._lay_rows(deltas, starts, width)
         hashed = order_rows(
-            self._tick, np.array(starts, np.int64), self._columns, of.state.keys.width, self._arguments, of._each, of._summed,
-            self._order, self._hashes, self.cursor,
-        )  # fmt: skip
-        self._odd = self._odd_numbers() if hashed else _NO_ODD
+            self._rows, np.array(starts, np.int64), of.state.keys.width, width, of._each, of._summed, self.cursor
+        )
+        self._odd = self._odd_numbers(self._rows[kernel.FIRST + width :]) if hashed else _NO_ODD
         # Every row changes a group in most queries, which is withdrawn and delivered anew.
         self._make_room(min(_OUT_ROWS, _FEWEST_OUT_ROWS + 2 * rows))
 
-    def _place_rows(self, deltas: Sequence[Delta], starts: Sequence[int]) -> None:
+    def _lay_rows(self, deltas: Sequence[Delta], starts: Sequence[int], width: int) -> None:
         """Each row's tick, sign and port, its key and group columns, and the aggregates' arguments."""
-        of, rows = self._of, starts[-1]
-        self._tick, self._sign, self._port = np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty(rows, np.int64)
-        self._columns = np.empty((of.state.rows.width, rows), np.int64)
-        self._arguments = np.empty((len(of._aggregates), rows), np.int64)
-        keys = new_rows = 0
+        of, keys, new_rows = self._of, 0, 0
         for port, (key, arguments), delta, start in zip(of._in_order, of._read, deltas, starts, strict=False):
             if len(delta.tick):
-                come = lay_rows(
-                    start, port, delta.tick, delta.sign, delta.columns, key, arguments, self._tick, self._sign, self._port,
-                    self._columns, self._arguments,
-                )  # fmt: skip
+                come = lay_rows(start, port, delta.tick, delta.sign, delta.columns, key, arguments, width, self._rows)
                 keys += come
                 new_rows += come if port == of._carrier else 0
         of.state.ensure(keys, new_rows)
 
-    def _odd_numbers(self) -> OddNumbers:
+    def _odd_numbers(self, arguments: Ids) -> OddNumbers:
         """What hashed literals are to SUM and AVG, put in their places among the arguments."""
         numbers = self._of._kinds == kernel.NUMBER
-        hashed = np.isin((self._arguments >> 60) & 15, _HASHED) & numbers[:, None]
-        different, place = np.unique(self._arguments[hashed], return_inverse=True)
+        hashed = np.isin((arguments >> 60) & 15, _HASHED) & numbers[:, None]
+        different, place = np.unique(arguments[hashed], return_inverse=True)
         known = self._of._values.numbers(different)
         stand_in = np.where(known.ids != 0, known.ids, aggregate.PROVISIONAL | np.arange(len(different)))
-        self._arguments[hashed] = stand_in[place]
+        arguments[hashed] = stand_in[place]
         return known
 
     def open_single_group(self) -> None:
@@ -220,9 +215,8 @@ class _Run:
         texts, spans = of._values.texts()
         keys, rows, groups = s.keys, s.rows, s.groups
         status: int = kernel.step(
-            self._order, self._tick, self._sign, self._port, self._columns, self._hashes[0], self._hashes[1],
-            self._arguments, self.cursor, len(of._inputs), of._carrier, keys.width, rows.width, of._groups, of._kinds,
-            of._ports, s.local, s.local_apart, of._functions, s.places, s.group_words,
+            self._rows, self.cursor, len(of._inputs), of._carrier, keys.width, rows.width, of._groups, of._of_aggregates,
+            s.group_words,
             keys.table, keys.keys, keys.counts, keys.free, keys.meta, s.key_size, s.key_words, s.key_apart_size, s.key_apart,
             rows.table, s.row_keys, rows.counts, rows.free, rows.meta, s.row_size, s.row_words, s.row_apart_size, s.row_apart,
             groups.table, groups.keys, groups.counts, groups.free, groups.meta, s.words, s.apart, s.live, s.last, s.shown,
