@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cqels_py.cli import arguments, failures
+from cqels_py.cli import arguments, failures, rehearsal
 from cqels_py.cli.progress import Pace, Progress, Reports, Statistics, omissions
 from cqels_py.errors import UsageError
+from cqels_py.kernels import ahead
 
 if TYPE_CHECKING:
     from cqels_py.batches.results import ResultBatch
@@ -123,6 +124,9 @@ def explain(job: Job) -> None:
 def execute(job: Job) -> None:
     """Run the job to its end; raises `failures.Exit` when that is not a good one."""
     with failures.reported(job.text), ExitStack() as cleanup:
+        job = cleanup.enter_context(rehearsal.shortened(job))
+        if command := rehearsal.command(job):
+            cleanup.enter_context(ahead.rehearsing(command))
         if job.announce or sys.stderr.isatty():
             from cqels_py.kernels.compilation import announced
 

@@ -336,10 +336,13 @@ def bench_command(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line (default: this process's own); returns its exit status."""
+    from cqels_py.cli import rehearsal
     from cqels_py.cli.failures import Exit
 
+    given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        app(args=None if arguments is None else list(arguments))
+        with rehearsal.of(given):
+            app(args=given)
     except Exit as over:
         return over.status
     except SystemExit as over:

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 from numba.core import event
 
+from cqels_py.kernels import ahead
+
 _COMPILE = "numba:compile"
 
 
@@ -16,14 +18,25 @@ class _Watcher(event.Listener):
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
+        self._begun = False
         self._depth = 0
         self._started = 0.0
         self.seconds = 0.0
         self.kernels = 0
 
-    def on_start(self, event: event.Event) -> None:
-        if self.kernels == 0 and self._depth == 0:
+    def begin(self) -> None:
+        """The first time: say what is going on."""
+        if not self._begun:
+            self._begun = True
             self._say("compiling for this machine; this happens once and takes up to a minute …")
+
+    def add(self, kernels: int, seconds: float) -> None:
+        """Compiled by other processes, while this one waited."""
+        self.kernels += kernels
+        self.seconds += seconds
+
+    def on_start(self, event: event.Event) -> None:
+        self.begin()
         if self._depth == 0:
             self._started = time.perf_counter()
         self._depth += 1
@@ -41,7 +54,8 @@ def announced(say: Callable[[str], None]) -> Iterator[_Watcher]:
     watcher = _Watcher(say)
     event.register(_COMPILE, watcher)
     try:
-        yield watcher
+        with ahead.told(watcher.begin, watcher.add):
+            yield watcher
     finally:
         event.unregister(_COMPILE, watcher)
         if watcher.kernels:

@@ -1,12 +1,13 @@
 """The house decorator: every compiled function of the project goes through it.
 
-Cached on disk (compiled once per machine), without the GIL, with numpy's error model (no Python exceptions for
+Kept on disk (compiled once per machine), without the GIL, with numpy's error model (no Python exceptions for
 division: kernels check what they divide by). `NUMBA_DISABLE_JIT=1` runs the same functions as plain Python.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable
 from functools import cache
@@ -14,6 +15,10 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+
+from cqels_py.kernels.ahead import REHEARSAL
+from cqels_py.kernels.files import KernelFiles
+from cqels_py.kernels.recording import recorded
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -35,23 +40,47 @@ def jit_flat(function: Function) -> Function:
 
 
 def jit_inline(function: Function) -> Function:
-    """For helpers of a few lines inside hot loops, which allocate nothing: LLVM puts them into their callers."""
-    return _compile(function, _nrt=False, forceinline=True)
+    """For helpers of a few lines inside hot loops, which allocate nothing: LLVM puts them into their callers.
+
+    numba would compile one for each constant that it is given, which LLVM does anyway.
+    """
+    return _same_for_constants(_compile(function, _nrt=False, forceinline=True))
+
+
+def _same_for_constants(function: Function) -> Function:
+    compiled = cast(Any, function)
+    if hasattr(compiled, "get_call_template"):
+        template = compiled.get_call_template
+        compiled.get_call_template = lambda args, kws: template(tuple(map(numba.types.unliteral, args)), kws)
+    return function
 
 
 def _compile(function: Function, **options: bool) -> Function:
-    compiled = cast(Any, numba.njit)(cache=True, nogil=True, error_model="numpy", **options)(function)
-    return cast(Function, _watch_imports(compiled))
+    if REHEARSAL in os.environ:
+        return cast(Function, recorded(function))
+    options |= {"nogil": True}
+    try:
+        compiled = _njit(function, cache=True, **options)
+    except RuntimeError:
+        # There is no folder that could be written.
+        compiled = _njit(function, **options)
+    return cast(Function, _keep_in_files(compiled))
 
 
-def _watch_imports(compiled: Any) -> Any:
-    """Tie the cache to the text of the kernel's module and of all it imports.
+def _njit(function: Function, **options: bool) -> Any:
+    """Nobody calls kernels from C."""
+    return cast(Any, numba.njit)(error_model="numpy", no_cfunc_wrapper=True, **options)(function)
+
+
+def _keep_in_files(compiled: Any) -> Any:
+    """Tie what is kept to the text of the kernel's module and of all it imports.
 
     numba looks at the one file only, and would go on using a caller whose inlined helper has changed in another file.
     """
-    cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
-    if cache_file is not None:
-        cache_file._source_stamp = _fingerprint(compiled.__module__)
+    kept: Any = getattr(compiled, "_cache", None)
+    if hasattr(kept, "_cache_file"):
+        stamp = _fingerprint(compiled.__module__)
+        kept._cache_file = KernelFiles(kept.cache_path, kept._impl.filename_base, stamp)
     return compiled
 
 
@@ -61,5 +90,8 @@ def _fingerprint(module: str) -> str:
     if not path.exists():
         return module
     text = path.read_text()
+    if module == __name__:
+        # What it imports keeps kernels and does not make them.
+        return text
     imported = [_fingerprint(name) for name in dict.fromkeys(_IMPORT.findall(text)) if name != module]
     return hashlib.blake2b("\n".join([text, *imported]).encode(), digest_size=16).hexdigest()

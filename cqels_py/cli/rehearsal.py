@@ -1,0 +1,115 @@
+"""A command, run over the first of its data and without any output: `python -m cqels_py.cli.rehearsal FORMAT ARGUMENT…`.
+
+`kernels.ahead` starts it to learn which kernels the command will call. FORMAT is that of the results, or - where the command or
+its query says.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from cqels_py.cli.execution import Job
+
+FIRST_BYTES: Final = 1 << 15
+"""So much of each file is looked at: kernels are slow as plain Python."""
+
+FIRST_ROWS: Final = 200
+"""So many rows of each Arrow stream."""
+
+_LINES = ("nt", "nq", "csv", "tsv", "ndjson")
+
+_ARGUMENTS: ContextVar[Sequence[str] | None] = ContextVar("arguments", default=None)
+_FORMAT: ContextVar[str | None] = ContextVar("format", default=None)
+
+
+@contextmanager
+def of(arguments: Sequence[str]) -> Iterator[None]:
+    """While this lasts, these are the arguments of the command."""
+    token = _ARGUMENTS.set(arguments)
+    try:
+        yield
+    finally:
+        _ARGUMENTS.reset(token)
+
+
+def command(job: Job) -> list[str] | None:
+    """The module and its arguments that rehearse the command, unless it must not run twice: endpoints would be asked twice."""
+    arguments = _ARGUMENTS.get()
+    if arguments is None or job.runner != "local" or "service" in job.text.lower():
+        return None
+    on_terminal = job.format is None and job.output is None and sys.stdout.isatty()
+    return [__name__, "table" if on_terminal else "-", *arguments]
+
+
+@contextmanager
+def shortened(job: Job) -> Iterator[Job]:
+    """The job; in a rehearsal, over pieces of its data, and without what it would leave behind."""
+    format_ = _FORMAT.get()
+    if format_ is None:
+        yield job
+        return
+    with TemporaryDirectory(prefix="cqels-rehearsal-") as folder:
+        yield replace(
+            job,
+            format=job.format if format_ == "-" else format_,
+            streams={iri: _piece(source, folder, f"stream{i}") for i, (iri, source) in enumerate(job.streams.items())},
+            static=[_static(source, folder, f"static{i}") for i, source in enumerate(job.static)],
+            static_graphs={iri: _piece(path, folder, f"graph{i}") for i, (iri, path) in enumerate(job.static_graphs.items())},
+            output=None, limit=None, stats=False, threads=1, announce=False,
+            speed=None,
+        )  # fmt: skip
+
+
+def _static(source: Path | bytes, folder: str, name: str) -> Path | bytes:
+    if isinstance(source, bytes):
+        return source[: source.rfind(b"\n", 0, FIRST_BYTES) + 1]
+    return Path(_piece(str(source), folder, name))
+
+
+def _piece(source: Any, folder: str, name: str) -> Any:
+    """The first lines of a file of lines, as a file; of other files and of standard input, nothing."""
+    if not isinstance(source, str):
+        return _first_rows(source)
+    from cqels_py.connectors.compression import local_path, read_chunks
+    from cqels_py.connectors.formats import STREAMS, format_of
+
+    kind = "nq" if source == "-" else format_of(source, STREAMS)
+    piece = Path(folder) / f"{name}.{kind}"
+    text = b""
+    if source != "-" and kind in _LINES and local_path(source).is_file():
+        text = next(iter(read_chunks(source, FIRST_BYTES)), b"")[:FIRST_BYTES]
+    piece.write_bytes(text[: text.rfind(b"\n") + 1])
+    return str(piece)
+
+
+def _first_rows(source: Any) -> list[Any]:
+    """Of the Arrow batches that a scenario's stream is."""
+    return [batch.slice(0, FIRST_ROWS) for batch in [next(iter(source), None)] if batch is not None]
+
+
+def main(format_: str, *arguments: str) -> None:
+    """Run the command as if somebody looked on who sees nothing."""
+    from cqels_py.cli.main import main as run
+
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nowhere, stream)
+    _FORMAT.set(format_)
+    with suppress(KeyboardInterrupt):
+        run(arguments)
+
+
+if __name__ == "__main__":
+    from cqels_py.cli import rehearsal
+
+    # Under its own name, as those know it that ask whether this is one.
+    rehearsal.main(*sys.argv[1:])
