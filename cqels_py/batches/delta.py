@@ -52,10 +52,10 @@ def insertions(columns: Ids, tick: int = 0) -> Delta:
 def concatenate(parts: Iterable[Delta], width: int) -> Delta:
     """Chunks of one operator's output, in their order, as one batch."""
     chunks: Sequence[Delta] = [part for part in parts if len(part.tick)]
-    if not chunks:
-        return empty(width)
     if len(chunks) == 1:
         return chunks[0]
+    if not chunks:
+        return empty(width)
     return Delta(
         np.concatenate([chunk.tick for chunk in chunks]),
         np.concatenate([chunk.sign for chunk in chunks]),
@@ -72,7 +72,7 @@ def by_whole_ticks(chunks: Iterable[Delta], width: int, rows: int = 1 << 17) -> 
     count, enough = 0, rows
     for chunk in chunks:
         held.append(chunk)
-        count += len(chunk)
+        count += len(chunk.tick)
         if count < enough:
             continue
         together = concatenate(held, width)

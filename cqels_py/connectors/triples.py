@@ -108,10 +108,13 @@ def elements_of_pushed(
     pushed: Sequence[PushedElement], dictionary: Dictionary, first_scope: int
 ) -> tuple[ElementBatch, list[DataError]]:
     """The elements that are right, and what is wrong with the others; each has its own scope, from `first_scope` on."""
-    sizes = [len(each.texts) for each in pushed]
-    bounds = [size // 3 for size in accumulate(sizes, initial=0)]
-    texts = [text for each in pushed for text in each.texts]
-    scopes = [first_scope + e for e, size in enumerate(sizes) for _ in range(size)]
+    texts: list[bytes] = []
+    scopes: list[int] = []
+    bounds = [0]
+    for scope, each in enumerate(pushed, first_scope):
+        texts += each.texts
+        scopes += [scope] * len(each.texts)
+        bounds.append(len(texts) // 3)
     ids, errors = triple_ids(texts, np.array(scopes, np.int64), dictionary)
     wrong = {bisect_right(bounds, row) - 1: errors[row] for row in sorted(errors, reverse=True)} if errors else {}
     time = [
@@ -119,7 +122,7 @@ def elements_of_pushed(
         for e, each in enumerate(pushed)
     ]
     stream = np.array([each.stream for each in pushed], np.int32)
-    batch = ElementBatch(np.array(time, np.int64), stream, np.array(bounds, np.int64), *ids)
+    batch = ElementBatch(np.array(time, np.int64), stream, np.array(bounds, np.int64), ids[0], ids[1], ids[2])
     if not wrong:
         return batch, []
     batch = take_elements(batch, np.setdiff1d(np.arange(len(pushed)), list(wrong)))

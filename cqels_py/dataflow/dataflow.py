@@ -362,12 +362,13 @@ class Dataflow:
         turn = self._seat.take(batch, move)
         ticks, self.element_tick = turn.step.ticks, turn.step.element_tick
         deltas = self._scans.step(turn, self._seat.matches(turn))
-        if not len(ticks) or (self._ticked and not self._restless and not any(map(len, deltas))):
-            return
-        self._ticked = True
+        changed = 0
         for output, delta in zip(self._scan_outputs, deltas, strict=True):
             output.current = delta
-        yield from self._tick(ticks)
+            changed += len(delta.tick)
+        if len(ticks.time) and (changed or self._restless or not self._ticked):
+            self._ticked = True
+            yield from self._tick(ticks)
 
     def _tick(self, ticks: Ticks) -> Iterator[ResultBatch]:
         yield from self._output.process(ticks, self.root.deltas(ticks))

@@ -215,13 +215,13 @@ class TickClock:
             if not self._plain:
                 self._promise(time, stream)
             self._started = True
-        return self._make(time, stream, first, self._now - 1, [self._now - 1] * len(self._windows))
+        return self._make(time, stream, first, self._now - 1, (self._now - 1,) * len(self._windows))
 
     def advance(self, time: int) -> Step:
         """No element before `time` will come any more."""
         if self._started and time > self._now:
             self._now = time
-        limits = [self._now - 1] * len(self._windows)
+        limits = (self._now - 1,) * len(self._windows)
         return self._make(_NONE, _NO_STREAMS, _NO_TRIPLES, self._now - 1, limits)
 
     def finish(self) -> Step:
@@ -231,7 +231,7 @@ class TickClock:
             now = np.array([self._now])
             limits = [int(w.bounds.boundary(now)[0]) if self._timed_step(w) else self._now for w in self._windows]
         # What expires between the last element and a later boundary has gone at that boundary, without ticks of its own.
-        return self._make(_NONE, _NO_STREAMS, _NO_TRIPLES, self._now, limits, last=max([self._now, *limits]))
+        return self._make(_NONE, _NO_STREAMS, _NO_TRIPLES, self._now, tuple(limits), last=max([self._now, *limits]))
 
     @staticmethod
     def _timed_step(window: ClockedWindow) -> bool:
@@ -284,7 +284,7 @@ class TickClock:
         stream: npt.NDArray[np.int32],
         first: Points,
         expired_through: int,
-        limits: list[int],
+        limits: tuple[int, ...],
         last: int | None = None,
     ) -> Step:
         """`last`: the streams have ended, and this is the last instant of all."""
@@ -303,7 +303,7 @@ class TickClock:
             self._make_room(len(time), len(boundary))
         ticks = Ticks(self._instants[:count].copy(), not self._ticked and count > 0)
         self._ticked = self._ticked or count > 0
-        return Step(ticks, element_tick, number, through if last is None else last, tuple(limits), ended, ended_through)
+        return Step(ticks, element_tick, number, through if last is None else last, limits, ended, ended_through)
 
     def _boundary(
         self, ended_through: int, limits: Sequence[int], *, at_end: bool

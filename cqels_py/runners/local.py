@@ -106,8 +106,8 @@ class RunningQuery:
     def _hand_out(self, results: Iterator[ResultBatch], places: Callable[[], PlacesOf]) -> int:
         count = 0
         for batch in results:
-            count += len(batch)
-            if len(batch):
+            if rows := len(batch.time):
+                count += rows
                 if self.feed is not None:
                     self.feed.take(batch, places())
                 self._deliver(batch)

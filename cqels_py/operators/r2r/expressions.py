@@ -74,4 +74,6 @@ def _matrix(columns: Sequence[Ids] | Ids, now: Ids | None) -> Ids:
     """One contiguous (inputs, n) array: the kernel is compiled for that alone."""
     if len(columns) == 0:
         return np.empty((0, 0 if now is None else len(now)), np.int64)
+    if len(columns) == 1:
+        return np.ascontiguousarray(columns[0], np.int64)[np.newaxis]
     return np.ascontiguousarray(columns, np.int64)

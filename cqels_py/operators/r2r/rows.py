@@ -18,11 +18,11 @@ from cqels_py.operators.operator import Stateless
 class ColumnExpression(Protocol):
     """An expression over columns of ids."""
 
-    def evaluate(self, columns: Sequence[Ids], now: npt.NDArray[np.int64] | None) -> Ids:
+    def evaluate(self, columns: Sequence[Ids] | Ids, now: npt.NDArray[np.int64] | None) -> Ids:
         """Its value for each row; 0 where it is unbound or an error."""
         ...
 
-    def test(self, columns: Sequence[Ids], now: npt.NDArray[np.int64] | None) -> npt.NDArray[np.bool_]:
+    def test(self, columns: Sequence[Ids] | Ids, now: npt.NDArray[np.int64] | None) -> npt.NDArray[np.bool_]:
         """Whether its effective boolean value is true."""
         ...
 
@@ -36,13 +36,12 @@ class Filter(Stateless):
 
     def __init__(self, condition: ColumnExpression, inputs: Sequence[int]) -> None:
         self._condition = condition
-        self._inputs = tuple(inputs)
+        self._inputs = np.array(inputs, np.int64)
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         for delta in inputs[0]:
-            if len(delta):
-                columns = delta.columns
-                yield delta.take(self._condition.test([columns[c] for c in self._inputs], ticks.time[delta.tick]))
+            if len(delta.tick):
+                yield delta.take(self._condition.test(delta.columns[self._inputs], ticks.time[delta.tick]))
 
     def live_ids(self) -> Iterable[Ids]:
         return self._condition.live_ids()
@@ -53,12 +52,12 @@ class Extend(Stateless):
 
     def __init__(self, expression: ColumnExpression, inputs: Sequence[int]) -> None:
         self._expression = expression
-        self._inputs = tuple(inputs)
+        self._inputs = np.array(inputs, np.int64)
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         for delta in inputs[0]:
             columns = delta.columns
-            added = self._expression.evaluate([columns[c] for c in self._inputs], ticks.time[delta.tick])
+            added = self._expression.evaluate(columns[self._inputs], ticks.time[delta.tick])
             yield delta.with_columns(np.concatenate([columns, added[np.newaxis]]))
 
     def live_ids(self) -> Iterable[Ids]:
@@ -71,11 +70,12 @@ class Project(Stateless):
     def __init__(self, columns: Sequence[int]) -> None:
         self._columns = np.array(columns, np.int64)
         self._missing = self._columns < 0
+        self._complete = not self._missing.any()
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         for delta in inputs[0]:
             source = delta.columns
-            if not self._missing.any():
+            if self._complete:
                 yield delta.with_columns(source[self._columns])
                 continue
             columns = np.zeros((len(self._columns), len(delta)), np.int64)

@@ -93,9 +93,8 @@ class Window:
 
     def _slide(self, arrivals: Arrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
         """The step of a window into which everything enters at once."""
-        buffer, step, size = self._buffer, arrivals.step, self._bounds.size
+        buffer, step, size, arrived = self._buffer, arrivals.step, self._bounds.size, len(points)
         assert size is not None
-        arrived = len(points)
         if arrived:
             buffer.reserve(arrived)
         units, before = (_NONE, 0) if self._timed else arrivals.streams[self._stream].counted(self._bounds.measure)
