@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cqels_py.cli import arguments, failures, rehearsal
 from cqels_py.cli.progress import Pace, Progress, Reports, Statistics, omissions
 from cqels_py.errors import UsageError
-from cqels_py.kernels import ahead
+from cqels_py.kernels.building import ahead
 
 if TYPE_CHECKING:
     from cqels_py.batches.results import ResultBatch

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from numba.core import event
 
-from cqels_py.kernels import ahead
+from cqels_py.kernels.building import ahead
 
 _COMPILE = "numba:compile"
 

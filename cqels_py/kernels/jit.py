@@ -16,9 +16,9 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-from cqels_py.kernels.ahead import REHEARSAL
-from cqels_py.kernels.files import KernelFiles
-from cqels_py.kernels.recording import recorded
+from cqels_py.kernels.building.ahead import REHEARSAL
+from cqels_py.kernels.building.files import KernelFiles
+from cqels_py.kernels.building.recording import recorded
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -58,7 +58,6 @@ def _same_for_constants(function: Function) -> Function:
 def _compile(function: Function, **options: bool) -> Function:
     if REHEARSAL in os.environ:
         return cast(Function, recorded(function))
-    options |= {"nogil": True}
     try:
         compiled = _njit(function, cache=True, **options)
     except RuntimeError:
@@ -69,7 +68,7 @@ def _compile(function: Function, **options: bool) -> Function:
 
 def _njit(function: Function, **options: bool) -> Any:
     """Nobody calls kernels from C."""
-    return cast(Any, numba.njit)(error_model="numpy", no_cfunc_wrapper=True, **options)(function)
+    return cast(Any, numba.njit)(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
 
 
 def _keep_in_files(compiled: Any) -> Any:

@@ -17,7 +17,7 @@ from uuid import uuid4
 import numba
 from numba.core.serialize import dumps
 
-from cqels_py.kernels import ahead
+from cqels_py.kernels.building import ahead
 
 _DIGEST = 16
 

@@ -1,4 +1,4 @@
-"""A process that compiles what it is told: `python -m cqels_py.kernels.worker`.
+"""A process that compiles what it is told: `python -m cqels_py.kernels.building.worker`.
 
 A line on standard input is one kernel, as `recording` writes it. The answer is a line on standard output: what had to be
 compiled, names with types, as a JSON list. The kernels themselves are left in the files that all processes share.

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cqels_py.kernels.ahead import REHEARSAL
+from cqels_py.kernels.building.ahead import REHEARSAL
 
 _KERNEL = "is_kernel"
 

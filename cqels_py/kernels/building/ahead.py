@@ -23,8 +23,8 @@ REHEARSAL: Final = "CQELS_REHEARSAL"
 REHEARSAL_SECONDS: Final = 5.0
 """So long a rehearsal may take; what it has told by then counts."""
 
-_ROOT = Path(__file__).resolve().parents[2]
-_WORKER = "cqels_py.kernels.worker"
+_ROOT = Path(__file__).resolve().parents[3]
+_WORKER = "cqels_py.kernels.building.worker"
 _MOST_WORKERS = 8
 
 Done = Callable[[int, float], None]
