@@ -170,7 +170,7 @@ class Router:
         """Where each pattern's matches start (and the end), and the triples; `element`: that of each triple."""
         if not self._laid_out:
             self._lay_out()
-        first, triples = np.empty(len(self._ids) + 1, np.int64), np.empty(batch.triples + _ROOM, np.int64)
+        first, triples = np.empty(len(self._ids) + 1, np.int64), np.empty(len(element) + _ROOM, np.int64)
         while True:
             found = kernel.match(
                 batch.subject, batch.predicate, batch.object, element, batch.stream, self._ids, self._same, self._streams,

@@ -55,9 +55,10 @@ class Views:
 
     def _make(self, streams: tuple[int, ...]) -> View:
         batch = self.elements
-        if not len(batch):
+        count = len(batch.time)
+        if not count:
             return batch, None
-        if len(batch) == 1:
+        if count == 1:
             number = batch.stream.item(0)
             if number not in streams:
                 return NOTHING, _NONE
@@ -84,7 +85,7 @@ class RunningQuery:
     def step(self, views: Views) -> int:
         """Take in the elements of its streams; returns the number of results."""
         batch, chosen = views.of(self._streams)
-        if not len(batch):
+        if not len(batch.time):
             return 0
         results = self.dataflow.step(batch)
         return self._hand_out(results, lambda: places_by_tick(views.elements, chosen, self.dataflow.element_tick))
@@ -130,8 +131,8 @@ class LocalRunner:
     def push(self, batch: ElementBatch) -> None:
         """Take in elements in order of arrival."""
         admitted = self._watermark.admit(batch.time)
-        self.statistics.elements += len(batch)
-        self.statistics.triples += batch.triples
+        self.statistics.elements += len(admitted)
+        self.statistics.triples += len(batch.subject)
         if not admitted.item(0) if len(admitted) == 1 else not admitted.all():
             self.statistics.late += int(np.count_nonzero(~admitted))
             batch = take_elements(batch, np.flatnonzero(admitted))
@@ -169,19 +170,20 @@ class LocalRunner:
         together = batch if self._early is None else self._early
         if self._early is not None and batch is not None:
             together = concatenate_elements([self._early, batch])
-        if together is None or not len(together):
+        count = 0 if together is None else len(together.time)
+        if together is None or not count:
             return None
-        if len(together) > 1 and np.any(np.diff(together.time) < 0):
+        if count > 1 and np.any(np.diff(together.time) < 0):
             together = take_elements(together, np.argsort(together.time, kind="stable"))
         if together.time.item(-1) <= self._watermark.time:
             self._early = None
             return together
         cut = int(np.searchsorted(together.time, self._watermark.time, side="right"))
-        self._early = slice_elements(together, cut, len(together))
+        self._early = slice_elements(together, cut, count)
         return slice_elements(together, 0, cut)
 
     def _process(self, batch: ElementBatch | None) -> None:
-        if batch is None or not len(batch):
+        if batch is None or not len(batch.time):
             return
         self.statistics.event_time = batch.time.item(-1)
         self._drive(batch, RunningQuery.catch_up)

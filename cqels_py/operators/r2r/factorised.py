@@ -114,10 +114,11 @@ class FactorisedGroupBy:
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         deltas = [concatenate(inputs[p], self._inputs[p].width) for p in self._in_order]
+        starts = [*accumulate([len(delta.tick) for delta in deltas], initial=0)]
         first = ticks.first and len(self._groups) == 0
-        if not first and not any(len(delta.tick) for delta in deltas):
+        if not first and not starts[-1]:
             return
-        run = _Run(self, deltas)
+        run = _Run(self, deltas, starts)
         if first:
             run.open_single_group()
         yield from run.chunks()
@@ -133,11 +134,10 @@ class FactorisedGroupBy:
 class _Run:
     """One step on its way through the kernel: the rows of all inputs, the operator's cursor, and the output."""
 
-    def __init__(self, of: FactorisedGroupBy, deltas: Sequence[Delta]) -> None:
+    def __init__(self, of: FactorisedGroupBy, deltas: Sequence[Delta], starts: Sequence[int]) -> None:
         self._of = of
         self.cursor = of._cursor
         self.cursor[: kernel.VISITED] = 0
-        starts = [*accumulate([len(delta.tick) for delta in deltas], initial=0)]
         rows, width = starts[-1], of.state.rows.width
         self._rows = np.empty((kernel.FIRST + width + len(of._aggregates), rows), np.int64)
         self._lay_rows(deltas, starts, width)

@@ -83,7 +83,7 @@ class ArrivalCounter:
         self._triples = [0] * streams
 
     def take(self, batch: ElementBatch, step: Step) -> Arrivals:
-        if len(batch) == 1:
+        if len(batch.time) == 1:
             return self._take_one(batch, step)
         streams, triples = len(self._elements), batch.triples
         if streams == 1:
@@ -117,7 +117,7 @@ class ArrivalCounter:
 
     def _take_one(self, batch: ElementBatch, step: Step) -> Arrivals:
         """The same for a single element, as they come on a live stream."""
-        mine, triples = batch.stream.item(0), batch.triples
+        mine, triples = batch.stream.item(0), len(batch.subject)
         element = _FIRST if triples == 1 else np.zeros(triples, np.int64)
         before = self._triples[mine]
         number = np.arange(before + 1, before + 1 + triples)

@@ -50,7 +50,8 @@ class Window:
             return True
         oldest = buffer.point(buffer.start)
         if self._slides:
-            return oldest > self._reached(arrivals) - bounds.size
+            reached = arrivals.step.expired_through if self._timed else self._counted(arrivals)
+            return oldest > reached - bounds.size
         through = self._passed(arrivals) - bounds.delay
         if self._entered < buffer.end and buffer.point(self._entered) <= through:
             return False
@@ -85,10 +86,8 @@ class Window:
         buffer.start = leave_end
         return Delta(tick, sign, changed)
 
-    def _reached(self, arrivals: Arrivals) -> int:
-        """The point that has been reached."""
-        if self._timed:
-            return arrivals.step.expired_through
+    def _counted(self, arrivals: Arrivals) -> int:
+        """The number of the last element or triple so far."""
         return arrivals.streams[self._stream].reached(self._bounds.measure)
 
     def _slide(self, arrivals: Arrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
@@ -97,16 +96,19 @@ class Window:
         assert size is not None
         if arrived:
             buffer.reserve(arrived)
-        units, before = (_NONE, 0) if self._timed else arrivals.streams[self._stream].counted(self._bounds.measure)
-        limit = self._reached(arrivals) - size
+        if self._timed:
+            units, before, reached = _NONE, 0, step.expired_through
+        else:
+            units, before = arrivals.streams[self._stream].counted(self._bounds.measure)
+            reached = self._counted(arrivals)
         # One mapping mostly leaves for each that comes.
         room, made = 2 * arrived + _FEWEST_CHANGES, sliding.FULL
         while made == sliding.FULL:
             tick, sign = np.empty(room, np.int32), np.empty(room, np.int8)
             changed = np.empty(self._width * room, np.int64)
             left, made = sliding.slide(
-                *buffer.circular(), buffer.start, buffer.end, points, limit, size, self._timed, step.ticks.time, units, before,
-                element, step.element_tick, columns, tick, sign, changed,
+                *buffer.circular(), buffer.start, buffer.end, points, reached - size, size, self._timed, step.ticks.time, units,
+                before, element, step.element_tick, columns, tick, sign, changed,
             )  # fmt: skip
             room = arrived + left
         buffer.end += arrived
@@ -117,7 +119,7 @@ class Window:
         """The last point up to which exits (and with STEP, entries) have happened."""
         bounds, step = self._bounds, arrivals.step
         if not bounds.of_time:
-            return bounds.passed(self._reached(arrivals))
+            return bounds.passed(self._counted(arrivals))
         return step.expired_through if bounds.eager else bounds.passed(step.boundary_through[self._index])
 
     def _left_through(self, arrivals: Arrivals, passed: int) -> int:
