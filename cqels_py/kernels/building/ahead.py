@@ -67,7 +67,7 @@ def told(on_start: Callable[[], None], on_end: Done) -> Iterator[None]:
 def something_is_missing() -> bool:
     """A kernel is in no file. Is it worth looking again, because kernels have been compiled in the meantime?"""
     rehearsal, _EXPECTED.rehearsal = _EXPECTED.rehearsal, None
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = _cores()
     if rehearsal is None or cores == 1:
         return False
     _EXPECTED.on_start()
@@ -80,6 +80,10 @@ def something_is_missing() -> bool:
     return True
 
 
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def compile_all(rehearsal: Sequence[str], workers: int) -> set[str]:
     """Compile what the rehearsal calls; names and types of what was compiled. Where no process can be started, nothing is."""
     team = _Team(rehearsal)
@@ -89,7 +93,7 @@ def compile_all(rehearsal: Sequence[str], workers: int) -> set[str]:
         team.dismiss()
 
 
-class _Calls:
+class Calls:
     """What is to be compiled: the largest first, and not at once what shares much, which would be compiled twice."""
 
     def __init__(self, calls: list[dict[str, Any]]) -> None:
@@ -137,7 +141,7 @@ class _Team:
                     os.close(write)
                 # They import what they need while the rehearsal goes on.
                 team = [self._start((_WORKER,), {}, ()) for _ in range(workers)]
-                calls = _Calls(_heard(told, rehearsal))
+                calls = Calls(_heard(told, rehearsal))
             threads = [Thread(target=self._order, args=(process, calls), daemon=True) for process in team]
             for thread in threads:
                 thread.start()
@@ -163,7 +167,7 @@ class _Team:
         self._processes.append(process)
         return process
 
-    def _order(self, process: subprocess.Popen[str], calls: _Calls) -> None:
+    def _order(self, process: subprocess.Popen[str], calls: Calls) -> None:
         """Until there are no more calls, or the process is gone."""
         assert process.stdin is not None and process.stdout is not None
         with suppress(OSError, ValueError):

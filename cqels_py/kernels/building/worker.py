@@ -42,13 +42,14 @@ def main() -> None:
         for line in sys.stdin:
             # What cannot be compiled says why where it is needed.
             with suppress(Exception):
-                _compile(line)
+                compile_call(line)
             answers.write(json.dumps(done.kernels) + "\n")
             answers.flush()
             done.kernels.clear()
 
 
-def _compile(line: str) -> None:
+def compile_call(line: str) -> None:
+    """Compile one kernel for the types of one call, or load it."""
     call = json.loads(line)
     getattr(import_module(call["module"]), call["name"]).compile(pickle.loads(base64.b64decode(call["types"])))
 

@@ -1,0 +1,138 @@
+"""A rehearsal foretells the kernels of a command, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cqels_py.cli import rehearsal
+from cqels_py.cli.execution import Job
+from tests.cli.conftest import QUERY, STREAM, Cqels
+
+FILTERED = "PREFIX : <http://ex.org/> SELECT ?s ?v WHERE { STREAM :s [TRIPLES 40] { ?s :v ?v } FILTER(?v > 25) }"
+JOINED = (
+    "PREFIX : <http://ex.org/> SELECT ?room (AVG(?v) AS ?mean) (COUNT(*) AS ?n) WHERE "
+    "{ STREAM :s [RANGE 1m] { ?s :v ?v ; :in ?room ; :at ?t } FILTER(?v > 20) } GROUP BY ?room"
+)
+
+
+@pytest.fixture
+def readings(tmp_path: Path) -> Path:
+    """Elements of four triples, more than a rehearsal looks at."""
+    path = tmp_path / "readings.nq"
+    lines = []
+    for i in range(400):
+        graph = f"<http://ex.org/e{i}>"
+        time = f'"2026-01-01T00:{i // 60:02d}:{i % 60:02d}Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
+        lines.append(f"{graph} <http://www.w3.org/ns/prov#generatedAtTime> {time} .\n")
+        decimal = f'"{20 + i % 17}.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'
+        for predicate, value in (("v", decimal), ("in", f"<http://ex.org/r{i % 7}>"), ("at", f'"{i}"')):
+            lines.append(f"<http://ex.org/s{i % 20}> <http://ex.org/{predicate}> {value} {graph} .\n")
+    path.write_text("".join(lines))
+    assert path.stat().st_size > 2 * rehearsal.FIRST_BYTES
+    return path
+
+
+def beyond_the_rehearsal(*arguments: str) -> list[str]:
+    """Run a command after all that its rehearsal calls has been compiled or loaded: what it still had to load."""
+    import json
+
+    from cqels_py.cli.main import main
+    from cqels_py.kernels.building import ahead, worker
+    from tests.test_compilation import _kernels
+
+    calls: list[dict[str, Any]] = []
+    _listen_only(ahead, calls)
+    ahead.compile_all([rehearsal.__name__, "-", *arguments], 1)
+    for call in calls:
+        worker.compile_call(json.dumps(call))
+    before = {name: set(kernel.signatures) for name, kernel in _kernels()}  # type: ignore[attr-defined]
+    assert len(calls) > 5
+    assert main(arguments) == 0
+    return [
+        f"{name}{signature}"
+        for name, kernel in _kernels()
+        for signature in set(kernel.signatures) - before[name]  # type: ignore[attr-defined]
+    ]
+
+
+def _listen_only(ahead: Any, calls: list[dict[str, Any]]) -> None:
+    heard = ahead._heard
+
+    def listen(*arguments: Any) -> list[Any]:
+        calls.extend(heard(*arguments))
+        return []
+
+    ahead._heard = listen
+
+
+@pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
+@pytest.mark.parametrize("text", [FILTERED, JOINED])
+def test_a_rehearsal_foretells_all_kernels(text: str, readings: Path, tmp_path: Path) -> None:
+    # In a process of its own, where nothing has been loaded.
+    program = (
+        "import sys; from tests.cli import test_rehearsal as here; print(here.beyond_the_rehearsal(*sys.argv[1:]))"
+    )
+    output = tmp_path / "results.json"
+    arguments = ["run", "-q", text, "--stream", f"{STREAM}={readings}", "-o", str(output)]
+    finished = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
+    assert finished.stdout.strip() == "[]", finished.stdout + finished.stderr
+    assert output.stat().st_size > 0
+
+
+def test_the_job_of_a_rehearsal_is_short_and_leaves_nothing_behind(readings: Path, tmp_path: Path) -> None:
+    (tmp_path / "terms.ttl").write_text("<http://ex.org/a> <http://ex.org/b> 1 .\n")
+    job = Job(
+        text=QUERY, streams={STREAM: str(readings), "http://ex.org/t": "-"}, static=[b"<a> <b> <c> .\n" * 10_000],
+        static_graphs={"http://ex.org/g": str(tmp_path / "terms.ttl")}, output=tmp_path / "results", limit=3, stats=True,
+        speed=1.0, announce=True,
+    )  # fmt: skip
+    token = rehearsal._FORMAT.set("table")
+    try:
+        with rehearsal.shortened(job) as short:
+            first = Path(short.streams[STREAM]).read_bytes()
+            assert readings.read_bytes().startswith(first)
+            assert 0 < len(first) <= rehearsal.FIRST_BYTES
+            assert first.endswith(b" .\n")
+            assert Path(short.streams["http://ex.org/t"]).read_bytes() == b""
+            assert 0 < len(short.static[0]) <= rehearsal.FIRST_BYTES  # type: ignore[arg-type]
+            assert (short.format, short.output, short.limit, short.speed) == ("table", None, None, None)
+            assert not short.stats
+            assert not short.announce
+    finally:
+        rehearsal._FORMAT.reset(token)
+    assert not Path(short.streams[STREAM]).exists()
+
+
+def test_only_what_may_run_twice_is_rehearsed() -> None:
+    job = Job(text=QUERY)
+    assert rehearsal.command(job) is None
+    with rehearsal.of(["run", "-q", QUERY]):
+        assert rehearsal.command(job) == ["cqels_py.cli.rehearsal", "-", "run", "-q", QUERY]
+        assert rehearsal.command(Job(text=QUERY, runner="spark")) is None
+        assert rehearsal.command(Job(text="SELECT * { SERVICE <http://ex.org/sparql> { ?a ?b ?c } }")) is None
+
+
+def test_outside_of_a_rehearsal_the_job_stays_as_it_is() -> None:
+    job = Job(text=QUERY)
+    with rehearsal.shortened(job) as same:
+        assert same is job
+
+
+def test_a_command_is_rehearsed_with_its_own_arguments(
+    cqels: Cqels, stream: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cqels_py.kernels.building import ahead
+
+    asked: list[Any] = []
+    monkeypatch.setattr(ahead._EXPECTED, "rehearsal", None)
+    rehearsing = ahead.rehearsing
+    monkeypatch.setattr(ahead, "rehearsing", lambda command: asked.append(command) or rehearsing(()))
+    arguments = ["run", "-q", QUERY, "--stream", f"{STREAM}={stream}"]
+    assert cqels(*arguments).status == 0
+    assert asked == [["cqels_py.cli.rehearsal", "-", *arguments]]

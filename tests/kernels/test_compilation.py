@@ -1,0 +1,24 @@
+"""What the user is told of kernels that are compiled, by this process or by others."""
+
+from __future__ import annotations
+
+from cqels_py.kernels.building import ahead
+from cqels_py.kernels.compilation import announced
+
+
+def test_kernels_that_other_processes_compiled_count() -> None:
+    said: list[str] = []
+    with announced(said.append):
+        ahead._EXPECTED.on_start()
+        ahead._EXPECTED.on_end(120, 11.5)
+    assert [said[0].partition(";")[0], *said[1:]] == [
+        "compiling for this machine",
+        "compiled 120 kernels in 11.5 s; the next start will not need it",
+    ]
+
+
+def test_where_nothing_is_compiled_nothing_is_said() -> None:
+    said: list[str] = []
+    with announced(said.append):
+        pass
+    assert said == []
