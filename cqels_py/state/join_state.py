@@ -199,17 +199,21 @@ class JoinState:
     # --- leaves ---------------------------------------------------------------------------------------------------
 
     def capacity(self, port: int) -> int:
-        return int(self.ports[port, kernel.MASK]) + 1
+        return self.ports.item(port, kernel.MASK) + 1
 
     def leaves(self, port: int) -> int:
         """Live leaf mappings of a port."""
         if self.layout.ports[port].in_order:
-            return int(self.ports[port, kernel.TAIL] - self.ports[port, kernel.HEAD])
+            return self.ports.item(port, kernel.TAIL) - self.ports.item(port, kernel.HEAD)
         return self.capacity(port) - int(self.free_meta[port])
+
+    def has_room(self, new: Sequence[int]) -> bool:
+        """Is there room for `new[p]` more rows in each port?"""
+        return all(self.leaves(p) + count <= self.capacity(p) for p, count in enumerate(new) if count)
 
     def ensure_leaves(self, new: Sequence[int]) -> None:
         """Room for `new[p]` more rows in each port; those that leave in the same step still keep theirs."""
-        if all(self.leaves(p) + count <= self.capacity(p) for p, count in enumerate(new) if count):
+        if self.has_room(new):
             return
         wanted = [self.capacity(p) for p in range(self.n)]
         for p in range(self.n):

@@ -45,29 +45,31 @@ class LeafRows:
 
 def merged_rows(state: JoinState, deltas: Sequence[Delta]) -> LeafRows:
     """Put the rows of all inputs into their ports' leaf cells, and merge them by tick."""
-    lengths = [len(delta) for delta in deltas]
-    state.ensure_leaves(
-        [
-            int(np.count_nonzero(delta.sign > 0)) if length and port.in_order else length
-            for port, delta, length in zip(state.layout.ports, deltas, lengths, strict=True)
-        ]
-    )
-    starts = np.array([0, *itertools.accumulate(lengths)], np.int64)
-    slots = np.empty(starts[-1], np.int32)
+    lengths = [len(delta.tick) for delta in deltas]
+    if not state.has_room(lengths):
+        state.ensure_leaves(
+            [
+                int(np.count_nonzero(delta.sign > 0)) if length and port.in_order else length
+                for port, delta, length in zip(state.layout.ports, deltas, lengths, strict=True)
+            ]
+        )
+    starts = [0, *itertools.accumulate(lengths)]
+    rows = starts[-1]
+    slots = np.empty(rows, np.int32)
     for p, delta in enumerate(deltas):
-        if len(delta):
+        if lengths[p]:
             ring_index.load(
                 p, state.flat_ports, state.cells, delta.columns, delta.sign, state.free, state.free_meta,
                 slots[starts[p] : starts[p + 1]],
             )  # fmt: skip
-    if max(lengths) == len(slots):
-        port = lengths.index(len(slots))
-        merged = np.full(len(slots), port, np.int32), slots, deltas[port].tick, deltas[port].sign
+    if max(lengths) == rows:
+        port = lengths.index(rows)
+        merged = np.full(rows, port, np.int32), slots, deltas[port].tick, deltas[port].sign
     else:
         ticks = np.concatenate([delta.tick for delta in deltas])
         signs = np.concatenate([delta.sign for delta in deltas])
-        merged = np.empty_like(slots), np.empty_like(slots), np.empty_like(ticks), np.empty_like(signs)
-        merge_rows(ticks, signs, slots, starts, *merged)
+        merged = (np.empty(rows, np.int32), np.empty(rows, np.int32), np.empty(rows, np.int32), np.empty(rows, np.int8))
+        merge_rows(ticks, signs, slots, np.array(starts, np.int64), *merged)
     return LeafRows(*merged, placed=merged[1].copy())
 
 
@@ -116,7 +118,7 @@ class MultiwayJoin:
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         deltas = [concatenate(chunks, width) for chunks, width in zip(inputs, self._widths, strict=True)]
-        if not any(len(delta) for delta in deltas):
+        if not any(len(delta.tick) for delta in deltas):
             return
         state = self.state
         rows = merged_rows(state, deltas)
@@ -133,7 +135,7 @@ class MultiwayJoin:
                 if status in (ring_index.DONE, ring_index.OUT_FULL):
                     break
                 state.grow(status)
-            made = int(cursor[kernel.OUT])
+            made = cursor.item(kernel.OUT)
             if made:
                 yield Delta(out_tick[:made], out_sign[:made], columns[:, :made])
         rows.release(state)
