@@ -10,6 +10,7 @@ import numpy as np
 
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.join import AT, CURSOR_FIELDS, INSERTING, NEW, OUT, PHASE, PROBING, ROW
+from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.ring_index import (
     BASE,
     DONE,
@@ -19,11 +20,14 @@ from cqels_py.kernels.ring_index import (
     KEY_FIRST,
     KEY_WIDTH,
     LAST_INDEX,
+    LEAVES_AHEAD,
     LOW,
     MEMBER,
+    NEAR_CELLS,
     NOT_STORED,
     OUT_FULL,
     PORT_FIELDS,
+    RINGS_AHEAD,
     SHIFT,
     SIZE_BITS,
     SIZE_MASK,
@@ -71,6 +75,37 @@ def _any_right(at, index, leaf, right_index, ports, indexes, key_columns, cells,
     return False
 
 
+@jit_inline
+def _expect_left(
+    row, row_port, row_slot, left_index, right_index, ports, indexes, groups, key_columns, cells, tables, rings
+):
+    """Of right mappings further on have the ring of left ones come nearer, and of the next ones the first leaf in it.
+
+    One leads to the other, and both to memory that nothing else touches: asked for in turn, several are under way at once.
+    """
+    for ahead in (RINGS_AHEAD, LEAVES_AHEAD):
+        later = row + ahead
+        if later < len(row_port) and row_port[later] == 1:
+            leaf = ports[PORT_FIELDS + BASE] + np.int64(row_slot[later]) * ports[PORT_FIELDS + WIDTH]
+            at = find_leaf(right_index, indexes, groups, key_columns, cells, leaf, tables)
+            ring = at + indexes[left_index * INDEX_FIELDS + MEMBER]
+            if at >= 0 and tables[ring] >= 0 and tables[ring + 1] & LOW > 0:
+                first = (tables[ring] >> SIZE_BITS) + (tables[ring + 1] >> SHIFT)
+                if ahead == RINGS_AHEAD:
+                    prefetch(rings, first)
+                else:
+                    prefetch(cells, ports[BASE] + np.int64(rings[first]) * ports[WIDTH])
+
+
+@jit_inline
+def _write_left(leaf, width, tick, sign, cells, out_columns, out_tick, out_sign, made, room):
+    """The ids of a left mapping as result `made`."""
+    for c in range(width):
+        out_columns[c * room + made] = cells[leaf + c]
+    out_tick[made] = tick
+    out_sign[made] = sign
+
+
 @jit_flat
 def step(
     row_port,
@@ -99,95 +134,107 @@ def step(
     Resumable as `join.step` is. Results are the ids of left leaves.
     """
     rows = len(row_port)
-    room = len(out_tick)
-    while cursor[ROW] < rows:
-        row = cursor[ROW]
+    room = np.int64(len(out_tick))
+    far = len(cells) > NEAR_CELLS
+    phase, made = cursor[PHASE], cursor[OUT]
+    found, ring_at, index = cursor[FOUND] == 1, cursor[RING_AT], cursor[AT]
+    status = np.int64(DONE)
+    row = cursor[ROW]
+    while row < rows:
         p = np.int64(row_port[row])
         slot = np.int64(row_slot[row])
-        base = ports[p * PORT_FIELDS + BASE]
-        width = ports[p * PORT_FIELDS + WIDTH]
+        sign = row_sign[row]
+        port = p * PORT_FIELDS
+        base = ports[port + BASE]
+        width = ports[port + WIDTH]
         leaf = base + slot * width
+        last_index = ports[port + LAST_INDEX]
         mine = left_index if p == 0 else right_index
         at = np.int64(-1)
-        if cursor[PHASE] == NEW:
+        if phase == NEW:
             expect_row(row, row_port, row_slot, ports, indexes, groups, key_columns, cells, tables)
-            cursor[AT] = ports[p * PORT_FIELDS + FIRST_INDEX]
-            if row_sign[row] < 0:
-                full = ports[p * PORT_FIELDS + FULL]
-                if full >= 0:
-                    slot = equal_leaf(full, indexes, groups, key_columns, cells, base, leaf, width, tables, rings)
-                    if slot < 0:
-                        return NOT_STORED
-                    row_slot[row] = np.int32(slot)
-                    leaf = base + slot * width
-                for index in range(ports[p * PORT_FIELDS + FIRST_INDEX], ports[p * PORT_FIELDS + LAST_INDEX]):
-                    entry = find_leaf(index, indexes, groups, key_columns, cells, leaf, tables)
-                    remove(index, entry, indexes, groups, slot, tables, rings, positions)
-                    if index == mine:
-                        at = entry
-                cursor[AT] = ports[p * PORT_FIELDS + LAST_INDEX]
-            else:
-                at = find_leaf(mine, indexes, groups, key_columns, cells, leaf, tables)
-            found = _any_right(at, mine, leaf, right_index, ports, indexes, key_columns, cells, tables, rings)
-            cursor[FOUND] = 1 if found else 0
-            cursor[RING_AT] = 0
-            cursor[PHASE] = INSERTING
-        if cursor[PHASE] == INSERTING:
-            while cursor[AT] < ports[p * PORT_FIELDS + LAST_INDEX]:
-                known = at if cursor[AT] == mine else np.int64(-1)
-                status = insert(
-                    cursor[AT],
-                    known,
+            if far:
+                _expect_left(
+                    row,
+                    row_port,
+                    row_slot,
+                    left_index,
+                    right_index,
+                    ports,
                     indexes,
                     groups,
                     key_columns,
                     cells,
-                    leaf,
-                    slot,
                     tables,
                     rings,
-                    ring_meta,
-                    positions,
                 )
-                if status != DONE:
-                    return status
-                cursor[AT] += 1
-            cursor[PHASE] = PROBING
-        found = cursor[FOUND] == 1
-        k = cursor[OUT]
+            index = ports[port + FIRST_INDEX]
+            if sign < 0:
+                full = ports[port + FULL]
+                if full >= 0:
+                    slot = equal_leaf(full, indexes, groups, key_columns, cells, base, leaf, width, tables, rings)
+                    if slot < 0:
+                        status = np.int64(NOT_STORED)
+                        break
+                    row_slot[row] = np.int32(slot)
+                    leaf = base + slot * width
+                while index < last_index:
+                    entry = find_leaf(index, indexes, groups, key_columns, cells, leaf, tables)
+                    remove(index, entry, indexes, groups, slot, tables, rings, positions)
+                    if index == mine:
+                        at = entry
+                    index += 1
+            else:
+                at = find_leaf(mine, indexes, groups, key_columns, cells, leaf, tables)
+            found = _any_right(at, mine, leaf, right_index, ports, indexes, key_columns, cells, tables, rings)
+            ring_at = np.int64(0)
+            phase = np.int64(INSERTING)
+        while index < last_index:
+            known = at if index == mine else np.int64(-1)
+            status = np.int64(
+                insert(
+                    index, known, indexes, groups, key_columns, cells, leaf, slot, tables, rings, ring_meta, positions
+                )
+            )
+            if status != DONE:
+                break
+            index += 1
+        if status != DONE:
+            break
+        phase = np.int64(PROBING)
         if p == 0:
             if found == wanted:
-                if k == room:
-                    return OUT_FULL
-                for c in range(width):
-                    out_columns[c * room + k] = cells[leaf + c]
-                out_tick[k] = row_tick[row]
-                out_sign[k] = row_sign[row]
-                cursor[OUT] = k + 1
+                if made == room:
+                    status = np.int64(OUT_FULL)
+                    break
+                _write_left(leaf, width, row_tick[row], sign, cells, out_columns, out_tick, out_sign, made, room)
+                made += 1
         elif not found:
             # The first right mapping of its key has come, or the last has gone.
             if at < 0:
                 at = find_leaf(right_index, indexes, groups, key_columns, cells, leaf, tables)
             ring = at + indexes[left_index * INDEX_FIELDS + MEMBER]
-            if tables[ring] >= 0:
-                mask = (np.int64(1) << (tables[ring] & SIZE_MASK)) - 1
-                offset = tables[ring] >> SIZE_BITS
-                head = tables[ring + 1] >> SHIFT
-                sign = row_sign[row] if wanted else -row_sign[row]
-                while cursor[RING_AT] < tables[ring + 1] & LOW:
-                    other = np.int64(rings[offset + ((head + cursor[RING_AT]) & mask)])
-                    other_leaf = ports[0 * PORT_FIELDS + BASE] + other * ports[0 * PORT_FIELDS + WIDTH]
-                    if _same_key(right_index, leaf, left_index, other_leaf, indexes, key_columns, cells):
-                        if k == room:
-                            cursor[OUT] = k
-                            return OUT_FULL
-                        for c in range(ports[0 * PORT_FIELDS + WIDTH]):
-                            out_columns[c * room + k] = cells[other_leaf + c]
-                        out_tick[k] = row_tick[row]
-                        out_sign[k] = sign
-                        k += 1
-                    cursor[RING_AT] += 1
-                cursor[OUT] = k
-        cursor[PHASE] = NEW
-        cursor[ROW] = row + 1
-    return DONE
+            left = tables[ring + 1] & LOW if tables[ring] >= 0 else np.int64(0)
+            mask = (np.int64(1) << (tables[ring] & SIZE_MASK)) - 1
+            offset = tables[ring] >> SIZE_BITS
+            head = tables[ring + 1] >> SHIFT
+            while ring_at < left:
+                other = np.int64(rings[offset + ((head + ring_at) & mask)])
+                other_leaf = ports[BASE] + other * ports[WIDTH]
+                if _same_key(right_index, leaf, left_index, other_leaf, indexes, key_columns, cells):
+                    if made == room:
+                        break
+                    _write_left(
+                        other_leaf, ports[WIDTH], row_tick[row], sign if wanted else -sign, cells, out_columns, out_tick, out_sign,
+                        made, room,
+                    )  # fmt: skip
+                    made += 1
+                ring_at += 1
+            if ring_at < left:
+                status = np.int64(OUT_FULL)
+                break
+        phase = np.int64(NEW)
+        row += 1
+    cursor[ROW], cursor[PHASE], cursor[OUT] = row, phase, made
+    cursor[FOUND], cursor[RING_AT], cursor[AT] = np.int64(found), ring_at, index
+    return status

@@ -18,7 +18,8 @@ _WRITE, _KEEP, _DATA = 1, 3, 1
 
 def _generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     view = context.make_array(signature.args[0])(context, builder, args[0])
-    address = builder.gep(view.data, [args[1]])
+    # One signature for arrays of all types.
+    address = builder.bitcast(builder.gep(view.data, [args[1]]), cgutils.voidptr_t)
     word = cgutils.int32_t
     kind = ir.FunctionType(ir.VoidType(), [address.type, word, word, word])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")

@@ -45,8 +45,12 @@ SIZE_BITS = np.int64(6)
 SIZE_MASK = np.int64(63)
 _SMALLEST_RING = np.int64(1)
 
-AHEAD = 6
-"""Rows between asking for an entry and using it."""
+AHEAD, _STORED_AHEAD = 10, 20
+"""Rows between asking for an entry, or for the leaf that a row stands for, and using it."""
+RINGS_AHEAD, LEAVES_AHEAD = 5, 2
+"""The same for a ring that an entry leads to, and for the leaves that this leads to."""
+NEAR_CELLS = 1 << 18
+"""With no more cells than these, what an entry leads to is near in any case."""
 
 
 @jit_inline
@@ -87,8 +91,20 @@ def find_leaf(index, indexes, groups, key_columns, cells, leaf, tables):
 
 
 @jit_inline
+def expect_entry(key, table, mask, stride, tables):
+    """Have a key's entry come nearer: its end may stand in another line of the cache than its start."""
+    at = table + (mix(key) & mask) * stride
+    prefetch(tables, at)
+    prefetch(tables, at + stride - 1)
+
+
+@jit_inline
 def expect_row(row, row_port, row_slot, ports, indexes, groups, key_columns, cells, tables):
     """Have the entry that a row further on starts from come nearer, where there is such a row."""
+    leaving = row + _STORED_AHEAD
+    if leaving < len(row_port):
+        port = np.int64(row_port[leaving]) * PORT_FIELDS
+        prefetch(cells, ports[port + BASE] + np.int64(row_slot[leaving]) * ports[port + WIDTH])
     row += AHEAD
     if row < len(row_port):
         port = np.int64(row_port[row]) * PORT_FIELDS
@@ -96,7 +112,7 @@ def expect_row(row, row_port, row_slot, ports, indexes, groups, key_columns, cel
         leaf = ports[port + BASE] + np.int64(row_slot[row]) * ports[port + WIDTH]
         group = indexes[index + GROUP] * GROUP_FIELDS
         key = key_of_leaf(cells, leaf, key_columns, indexes[index + KEY_FIRST], indexes[index + KEY_WIDTH])
-        prefetch(tables, groups[group + TABLE] + (mix(key) & groups[group + TABLE_MASK]) * groups[group + STRIDE])
+        expect_entry(key, groups[group + TABLE], groups[group + TABLE_MASK], groups[group + STRIDE], tables)
 
 
 @jit_inline

@@ -41,10 +41,13 @@ from cqels_py.kernels.ring_index import (
     FIRST_INDEX,
     INDEX_FIELDS,
     KEY_FIRST,
+    LEAVES_AHEAD,
     LOW,
     MEMBER,
+    NEAR_CELLS,
     OUT_FULL,
     PORT_FIELDS,
+    RINGS_AHEAD,
     SHIFT,
     SIZE_BITS,
     SIZE_MASK,
@@ -54,6 +57,8 @@ from cqels_py.kernels.ring_index import (
     TABLE_MASK,
     WIDTH,
     create,
+    expect_entry,
+    find,
     insert,
     remove,
 )
@@ -72,17 +77,38 @@ def _key(p, slot, ports, indexes, key_columns, cells):
 
 
 @jit_inline
-def _expect_leaves(ports, cells, rings, stack, level):
-    """Have the leaves of an outer level come nearer, all at once: each is used for a whole run of results before the next."""
-    to = level * STACK_FIELDS
-    q = stack[to + L_PORT] * PORT_FIELDS
-    for i in range(min(stack[to + L_COUNT], _MOST_EXPECTED)):
-        slot = np.int64(rings[stack[to + L_OFFSET] + ((stack[to + L_HEAD] + i) & stack[to + L_MASK])])
-        prefetch(cells, ports[q + BASE] + slot * ports[q + WIDTH])
+def _expect_partners(p, at, n, leaves, ports, indexes, cells, rings, tables):
+    """Of a row further on have the rings of the other ports come nearer, or (`leaves`) the first leaves in them."""
+    for q in range(n):
+        ring = at + indexes[ports[q * PORT_FIELDS + FIRST_INDEX] * INDEX_FIELDS + MEMBER]
+        count = tables[ring + 1] & LOW
+        if q == p or count == 0:
+            continue
+        offset, head = tables[ring] >> SIZE_BITS, tables[ring + 1] >> SHIFT
+        if not leaves:
+            prefetch(rings, offset + head)
+            continue
+        ring_mask = (np.int64(1) << (tables[ring] & SIZE_MASK)) - 1
+        base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
+        for i in range(min(count, _MOST_EXPECTED)):
+            prefetch(cells, base + np.int64(rings[offset + ((head + i) & ring_mask)]) * width)
 
 
 @jit_inline
-def _fan_out(p, n, at, indexes, ports, cells, rings, tables, stack):
+def _expect_results(
+    row, leaves, row_port, row_slot, row_sign, n, ports, indexes, groups, key_columns, cells, rings, tables, retract
+):
+    """The same for whatever row this is, if it is one that yields results."""
+    if row < len(row_port) and (row_sign[row] > 0 or retract):
+        p = np.int64(row_port[row])
+        key = _key(p, np.int64(row_slot[row]), ports, indexes, key_columns, cells)
+        at = find(tables, groups, np.int64(0), key)
+        if at >= 0:
+            _expect_partners(p, at, n, leaves, ports, indexes, cells, rings, tables)
+
+
+@jit_inline
+def _fan_out(p, n, at, indexes, ports, tables, stack):
     """Lays out the levels of the product of the other ports' rings, the shortest outside so that what is copied is long.
 
     Returns how many results it has.
@@ -110,8 +136,6 @@ def _fan_out(p, n, at, indexes, ports, cells, rings, tables, stack):
     for level in range(levels - 1, -1, -1):
         stack[level * STACK_FIELDS + L_EACH] = each
         each *= stack[level * STACK_FIELDS + L_COUNT]
-        if level < levels - 1:
-            _expect_leaves(ports, cells, rings, stack, level)
     return each
 
 
@@ -186,6 +210,7 @@ def step(
     mask = groups[TABLE_MASK]
     table = groups[TABLE]
     stride = groups[STRIDE]
+    far = len(cells) > NEAR_CELLS
     phase = cursor[PHASE]
     made = cursor[OUT]
     # Entries stay where they are until the kernel stops.
@@ -206,7 +231,16 @@ def step(
                 later_key = _key(
                     np.int64(row_port[later]), np.int64(row_slot[later]), ports, indexes, key_columns, cells
                 )
-                prefetch(tables, table + (mix(later_key) & mask) * stride)
+                expect_entry(later_key, table, mask, stride, tables)
+            if far:
+                _expect_results(
+                    row + RINGS_AHEAD, False, row_port, row_slot, row_sign, n, ports, indexes, groups, key_columns, cells,
+                    rings, tables, retract,
+                )  # fmt: skip
+                _expect_results(
+                    row + LEAVES_AHEAD, True, row_port, row_slot, row_sign, n, ports, indexes, groups, key_columns, cells,
+                    rings, tables, retract,
+                )  # fmt: skip
             key = _key(p, slot, ports, indexes, key_columns, cells)
             if key == (entered_key if sign > 0 else left_key):
                 at = entered_at if sign > 0 else left_at
@@ -230,7 +264,7 @@ def step(
                 remove(index, at, indexes, groups, slot, tables, rings, positions)
             if sign > 0 or retract:
                 first = np.int64(0)
-                results = _fan_out(p, n, at, indexes, ports, cells, rings, tables, stack)
+                results = _fan_out(p, n, at, indexes, ports, tables, stack)
         elif phase == PROBING:
             results = stack[L_COUNT] * stack[L_EACH]
         if results > 0:
