@@ -7,8 +7,9 @@ its query says.
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -25,6 +26,10 @@ FIRST_BYTES: Final = 1 << 15
 FIRST_ROWS: Final = 200
 """So many rows of each Arrow stream."""
 
+_LOOKED_THROUGH = 1 << 22
+"""So many bytes of static data are searched for what is known of a stream's terms."""
+
+_IRI = re.compile(rb"<[^>]*>")
 _LINES = ("nt", "nq", "csv", "tsv", "ndjson")
 
 _ARGUMENTS: ContextVar[Sequence[str] | None] = ContextVar("arguments", default=None)
@@ -58,37 +63,66 @@ def shortened(job: Job) -> Iterator[Job]:
         yield job
         return
     with TemporaryDirectory(prefix="cqels-rehearsal-") as folder:
+        streams = {iri: _piece(source, folder, f"stream{i}") for i, (iri, source) in enumerate(job.streams.items())}
+        known = _terms(streams.values())
         yield replace(
             job,
             format=job.format if format_ == "-" else format_,
-            streams={iri: _piece(source, folder, f"stream{i}") for i, (iri, source) in enumerate(job.streams.items())},
-            static=[_static(source, folder, f"static{i}") for i, source in enumerate(job.static)],
-            static_graphs={iri: _piece(path, folder, f"graph{i}") for i, (iri, path) in enumerate(job.static_graphs.items())},
-            output=None, limit=None, stats=False, threads=1, announce=False,
-            speed=None,
+            streams=streams,
+            static=[_static(source, folder, f"static{i}", known) for i, source in enumerate(job.static)],
+            static_graphs={
+                iri: str(_static(Path(path), folder, f"graph{i}", known))
+                for i, (iri, path) in enumerate(job.static_graphs.items())
+            },
+            output=None, limit=None, stats=False, threads=1, announce=False, speed=None,
         )  # fmt: skip
 
 
-def _static(source: Path | bytes, folder: str, name: str) -> Path | bytes:
+def _terms(streams: Iterable[Any]) -> set[bytes]:
+    """The IRIs in pieces of streams."""
+    found: set[bytes] = set()
+    for stream in streams:
+        if isinstance(stream, str):
+            found.update(_IRI.findall(Path(stream).read_bytes()))
+        else:
+            for batch in stream:
+                for column in ("subject", "object"):
+                    found.update(str(term).encode() for term in batch.column(column).to_pylist())
+    return found
+
+
+def _static(source: Path | bytes, folder: str, name: str, known: set[bytes]) -> Path | bytes:
+    """Of N-Triples, the lines about terms of the streams, for joins to find something."""
     if isinstance(source, bytes):
-        return source[: source.rfind(b"\n", 0, FIRST_BYTES) + 1]
-    return Path(_piece(str(source), folder, name))
+        return _about(source[:_LOOKED_THROUGH], known)
+    piece = Path(_piece(str(source), folder, name, _LOOKED_THROUGH))
+    piece.write_bytes(_about(piece.read_bytes(), known))
+    return piece
 
 
-def _piece(source: Any, folder: str, name: str) -> Any:
-    """The first lines of a file of lines, as a file; of other files and of standard input, nothing."""
+def _about(text: bytes, known: set[bytes]) -> bytes:
+    subjects = ((line, _IRI.match(line)) for line in text.splitlines(keepends=True))
+    found = b"".join(line for line, subject in subjects if subject and subject[0] in known)
+    return _lines(found or text, FIRST_BYTES)
+
+
+def _piece(source: Any, folder: str, name: str, most: int = FIRST_BYTES) -> Any:
+    """The first lines of a file of lines, as a file; of other files and of standard input, an empty one."""
     if not isinstance(source, str):
         return _first_rows(source)
     from cqels_py.connectors.compression import local_path, read_chunks
     from cqels_py.connectors.formats import STREAMS, format_of
 
-    kind = "nq" if source == "-" else format_of(source, STREAMS)
+    kind, text = "nq", b""
+    if source != "-" and format_of(source, STREAMS) in _LINES and local_path(source).is_file():
+        kind, text = format_of(source, STREAMS), next(iter(read_chunks(source, most)), b"")
     piece = Path(folder) / f"{name}.{kind}"
-    text = b""
-    if source != "-" and kind in _LINES and local_path(source).is_file():
-        text = next(iter(read_chunks(source, FIRST_BYTES)), b"")[:FIRST_BYTES]
-    piece.write_bytes(text[: text.rfind(b"\n") + 1])
+    piece.write_bytes(_lines(text, most))
     return str(piece)
+
+
+def _lines(text: bytes, most: int) -> bytes:
+    return text[: text.rfind(b"\n", 0, most) + 1]
 
 
 def _first_rows(source: Any) -> list[Any]:

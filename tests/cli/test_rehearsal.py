@@ -109,6 +109,24 @@ def test_the_job_of_a_rehearsal_is_short_and_leaves_nothing_behind(readings: Pat
     assert not Path(short.streams[STREAM]).exists()
 
 
+def test_static_data_about_what_streams_name_comes_first(readings: Path, tmp_path: Path) -> None:
+    others = "".join(f"<http://ex.org/other{i}> <http://ex.org/in> <http://ex.org/r1> .\n" for i in range(2_000))
+    wanted = "<http://ex.org/s3> <http://ex.org/made> <http://ex.org/maker> .\n"
+    file = tmp_path / "static.nt"
+    file.write_text(others + wanted)
+    job = Job(text=QUERY, streams={STREAM: str(readings)}, static=[file, (others + wanted).encode(), others.encode()])
+    token = rehearsal._FORMAT.set("-")
+    try:
+        with rehearsal.shortened(job) as short:
+            path, data, unknown = short.static
+            assert Path(path).read_text() == wanted  # type: ignore[arg-type]
+            assert data == wanted.encode()
+            assert others.encode().startswith(unknown)  # type: ignore[arg-type]
+            assert 0 < len(unknown) <= rehearsal.FIRST_BYTES  # type: ignore[arg-type]
+    finally:
+        rehearsal._FORMAT.reset(token)
+
+
 def test_only_what_may_run_twice_is_rehearsed() -> None:
     job = Job(text=QUERY)
     assert rehearsal.command(job) is None
