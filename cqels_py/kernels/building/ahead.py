@@ -14,13 +14,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock, Thread, Timer
 from typing import IO, Any, Final
 
 REHEARSAL: Final = "CQELS_REHEARSAL"
 """In the environment of a process that rehearses: the number of an open file that takes what it calls."""
 
-REHEARSAL_SECONDS: Final = 5.0
+REHEARSAL_SECONDS: Final = 10.0
 """So long a rehearsal may take; what it has told by then counts."""
 
 _ROOT = Path(__file__).resolve().parents[3]
@@ -86,11 +87,14 @@ def _cores() -> int:
 
 def compile_all(rehearsal: Sequence[str], workers: int) -> set[str]:
     """Compile what the rehearsal calls; names and types of what was compiled. Where no process can be started, nothing is."""
-    team = _Team(rehearsal)
-    try:
-        return team.work(workers)
-    finally:
-        team.dismiss()
+    compiled: set[str] = set()
+    with suppress(OSError), TemporaryDirectory(prefix="cqels-rehearsal-") as folder:
+        team = _Team(rehearsal, folder)
+        try:
+            compiled = team.work(workers)
+        finally:
+            team.dismiss()
+    return compiled
 
 
 class Calls:
@@ -123,30 +127,30 @@ class Calls:
 class _Team:
     """A process that rehearses and processes that compile, each with a thread that talks to it."""
 
-    def __init__(self, rehearsal: Sequence[str]) -> None:
+    def __init__(self, rehearsal: Sequence[str], folder: str) -> None:
         self._rehearsal = rehearsal
+        self._folder = folder
         self._processes: list[subprocess.Popen[str]] = []
         self._compiled: set[str] = set()
 
     def work(self, workers: int) -> set[str]:
-        """What could be compiled; where no processes can be had, nothing."""
-        with suppress(OSError):
-            read, write = os.pipe()
-            with os.fdopen(read) as told:
-                try:
-                    rehearsal = self._start(
-                        self._rehearsal, {"NUMBA_DISABLE_JIT": "1", REHEARSAL: str(write)}, (write,)
-                    )
-                finally:
-                    os.close(write)
-                # They import what they need while the rehearsal goes on.
-                team = [self._start((_WORKER,), {}, ()) for _ in range(workers)]
-                calls = Calls(_heard(told, rehearsal))
-            threads = [Thread(target=self._order, args=(process, calls), daemon=True) for process in team]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+        """What could be compiled."""
+        read, write = os.pipe()
+        with os.fdopen(read) as told:
+            try:
+                # Whatever ends it, its temporary files are gone with the folder.
+                variables = {"NUMBA_DISABLE_JIT": "1", REHEARSAL: str(write), "TMPDIR": self._folder}
+                rehearsal = self._start(self._rehearsal, variables, (write,))
+            finally:
+                os.close(write)
+            # They import what they need while the rehearsal goes on.
+            team = [self._start((_WORKER,), {}, ()) for _ in range(workers)]
+            calls = Calls(_heard(told, rehearsal))
+        threads = [Thread(target=self._order, args=(process, calls), daemon=True) for process in team]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
         return self._compiled
 
     def dismiss(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,15 +56,17 @@ def test_where_no_process_can_be_started_nothing_happens(monkeypatch: pytest.Mon
 
 
 def test_an_interruption_ends_all_processes(
-    monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[str]]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[str]]
 ) -> None:
     def interrupt(*arguments: Any) -> Any:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ahead, "_heard", interrupt)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(KeyboardInterrupt):
         ahead.compile_all(REHEARSAL, 2)
     assert len(started) == 3
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture
