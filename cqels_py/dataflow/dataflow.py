@@ -39,6 +39,7 @@ from cqels_py.operators.r2s.streams import Answers, Changes
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import Node, Plan, inputs_of
+from cqels_py.plan.order import expires_in_order
 
 
 class Stage:
@@ -274,7 +275,7 @@ class Dataflow:
                     )
                     for a in aggregates
                 ]
-                return GroupBy(_places(inner, keys), made, self._values)
+                return GroupBy(_places(inner, keys), made, self._values, in_order=expires_in_order(inner))
             case plan.FactorisedGroups():
                 return self._factorised(node)
             case plan.TopRows(inner, order, offset, limit, by):

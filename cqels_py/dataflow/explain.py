@@ -10,6 +10,7 @@ from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import Plan, PlannedWindow
+from cqels_py.plan.order import expires_in_order
 
 _RATE = 1_000
 _WORD = 8
@@ -123,10 +124,10 @@ def _describe(dataflow: Dataflow, source: Stage | ScanOutput | Inbox | Constant)
             return f"{word} {by}; keeps left mappings in rings by key, and right keys"
         case plan.NumberRows(_, of):
             return f"number each different ({_names(of)}); keeps a counter for each"
-        case plan.GroupRows(_, keys, aggregates):
+        case plan.GroupRows(inner, keys, aggregates):
             what = ", ".join(_aggregate(a) for a in aggregates)
             by = f"by {_names(keys)}" if keys else "as one group"
-            return f"group {by}: {what}; keeps a row of accumulators for each group{_bags(aggregates)}"
+            return f"group {by}: {what}; keeps a row of accumulators for each group{_bags(aggregates, expires_in_order(inner))}"
         case plan.FactorisedGroups():
             return _factorised(node)
         case plan.TopRows(_, order, offset, limit, by):
@@ -228,11 +229,12 @@ def _aggregate(aggregate: plan.PlannedAggregate) -> str:
     return f"{aggregate.function}({distinct}?{aggregate.argument}{separator}) as ?{aggregate.variable}"
 
 
-def _bags(aggregates: tuple[plan.PlannedAggregate, ...]) -> str:
+def _bags(aggregates: tuple[plan.PlannedAggregate, ...], in_order: bool) -> str:
     extra = []
     extremes = [name for name in ("MIN", "MAX", "SAMPLE") if any(a.function == name for a in aggregates)]
     if extremes:
-        extra.append(f"the group's values as a heap for {' and '.join(extremes)}")
+        what = "those of the group's values that may still be the first" if in_order else "the group's values as a heap"
+        extra.append(f"{what} for {' and '.join(extremes)}")
     if any(a.function == "GROUP_CONCAT" for a in aggregates):
         extra.append(
             "the group's values in order for GROUP_CONCAT, whose text is built once a tick for groups that change"

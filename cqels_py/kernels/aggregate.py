@@ -2,13 +2,13 @@
 
 Sums are exact: 128-bit integers with the group's largest number of fraction digits. Doubles and floats in plain notation are
 summed as the decimals they are written as, so that what expires leaves nothing behind; those without an inline form are summed
-apart, in two doubles (compensated). MIN and MAX keep a bag (kernels/heaps.py), GROUP_CONCAT its values in order
-(kernels/sorted_runs.py).
+apart, in two doubles (compensated). MIN and MAX keep a bag (kernels/heaps.py), or a staircase where mappings leave in order
+(kernels/staircase.py), GROUP_CONCAT its values in order (kernels/sorted_runs.py).
 
 `words` holds for each group `group_words` int64: each aggregate's accumulator from `places[a]` on:
     COUNT      n
     SUM, AVG   n, errors, hi, lo, scale, decimals, floats, doubles, apart, +INF, -INF, NaN
-    MIN, MAX   a bag, n
+    MIN, MAX   a bag or a staircase, n
     CONCAT     a sorted run, whether `last` is what it joins to
 `keys`' counter is the number of mappings in the group. `last` are the ids that were last delivered for the group and
 `shown` whether it is in the answer; `touched` lists the groups changed at the tick at hand.

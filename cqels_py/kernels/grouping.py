@@ -48,10 +48,11 @@ from cqels_py.kernels.aggregate import (
 )
 from cqels_py.kernels.decimals import average_ids
 from cqels_py.kernels.heaps import bag_put, bag_room, make_room
-from cqels_py.kernels.jit import jit_flat
+from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import FREE, USED, ZERO, add, find, hash_row
 from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.sorted_runs import run_put
+from cqels_py.kernels.staircase import stairs_put, stairs_room
 
 # cursor, after the fields of kernels/aggregate.py
 NOTED = CURSOR_FIELDS
@@ -109,13 +110,16 @@ def locate(tick, sign, columns, first, width, table, keys, counts, free, meta, h
     return np.int64(rows)
 
 
-@jit_flat
-def _room_in_bags(row, sign, columns, arguments, functions, places, words, base, heap, heap_meta):
+@jit_inline
+def _room_in_bags(row, sign, columns, arguments, functions, in_order, places, words, base, heap, heap_meta):
     """Room for a row's arguments in what keeps them; False if the arena has none."""
     for a in range(len(functions)):
         if functions[a] >= MIN and columns[arguments[a], row] != 0:
             if functions[a] < CONCAT:
-                if not bag_room(words, base + places[a], sign, heap, heap_meta):
+                if in_order:
+                    if not stairs_room(words, base + places[a], sign, heap, heap_meta):
+                        return False
+                elif not bag_room(words, base + places[a], sign, heap, heap_meta):
                     return False
             elif sign > 0 and not make_room(words, base + places[a], heap, heap_meta):
                 return False
@@ -209,16 +213,16 @@ def _deliver(
 
 @jit_flat
 def take(
-    tick, sign, groups, end, columns, values, arguments, cursor, n_keys, keys, counts, meta, functions, places, words, group_words,
-    apart, heap, heap_meta, texts, spans, distinct, d_table, d_keys, d_counts, d_free, d_meta, d_scratch, odd_kind, odd_words,
-    odd_real, last, shown, touched, in_touched, notes, fresh, scales, divisors, quotients, out_tick, out_sign, out, late, late_real,
-    joined,
+    tick, sign, groups, end, columns, values, arguments, cursor, n_keys, keys, counts, meta, functions, in_order, places, words,
+    group_words, apart, heap, heap_meta, texts, spans, distinct, d_table, d_keys, d_counts, d_free, d_meta, d_scratch, odd_kind,
+    odd_words, odd_real, last, shown, touched, in_touched, notes, fresh, scales, divisors, quotients, out_tick, out_sign, out,
+    late, late_real, joined,
 ):  # fmt: skip
     """Rows from cursor[ROW] to `end` (ticks are whole) into their groups; rows of the answer that change at each tick go out.
 
     `arguments` (aggregates): the columns that aggregates take, in `columns` as the terms they are, in `values` with tag 15 for
     what `odd_*` tells the numbers of. `distinct` (aggregates): a term counts once; the d_* arrays are a one-way index
-    (aggregate, group, term) -> counter. Resumable, whatever it stopped for.
+    (aggregate, group, term) -> counter. `in_order`: rows leave in the order in which they came. Resumable, whatever it stopped for.
     """
     aggregates = len(functions)
     size = np.int64(notes.shape[1])
@@ -293,7 +297,9 @@ def take(
         group = np.uint64(groups[row])
         base = np.int64(group) * group_words
         if bags:
-            if not _room_in_bags(row, step, columns, arguments, functions, places, words, base, heap, heap_meta):
+            if not _room_in_bags(
+                row, step, columns, arguments, functions, in_order, places, words, base, heap, heap_meta
+            ):
                 cursor[ROW] = np.int64(row)
                 cursor[NOTED] = noted
                 return HEAP_FULL
@@ -333,7 +339,9 @@ def take(
                     return OVERFLOW
             elif identifier != 0:
                 term = columns[column, row]
-                if function < CONCAT:
+                if function < CONCAT and in_order:
+                    stairs_put(words, at, step, term, heap, function == MAX, texts, spans)
+                elif function < CONCAT:
                     bag_put(words, at, step, term, heap, function == MAX, texts, spans)
                 elif run_put(words, at, step, term, heap, texts, spans):
                     words[at + CLEAN] = 0

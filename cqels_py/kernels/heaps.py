@@ -64,28 +64,46 @@ def _drop_first(words, at, heap, largest, texts, spans):
 
 
 @jit_inline
+def allocate(log, heap, heap_meta):
+    """Where a run of 2**log places starts, or -1 if the arena has none."""
+    offset = heap_meta[log]
+    if offset >= 0:
+        heap_meta[log] = heap[offset]
+        return offset
+    offset = heap_meta[RING_TOP]
+    if offset + (np.int64(1) << log) > len(heap):
+        return np.int64(-1)
+    heap_meta[RING_TOP] = offset + (np.int64(1) << log)
+    return offset
+
+
+@jit_inline
+def release(offset, log, heap, heap_meta):
+    """A run is free."""
+    heap[offset] = heap_meta[log]
+    heap_meta[log] = offset
+
+
+@jit_inline
 def make_room(words, at, heap, heap_meta):
     """Room for one more in the heap whose words start at `at`; False if the arena has none (nothing is changed)."""
-    size = words[at + _SIZE]
     log = words[at + _LOG]
     # A heap that was never used has log 0, which no run has.
-    if log > 0 and size < (np.int64(1) << log):
-        return True
+    return (log > 0 and words[at + _SIZE] < (np.int64(1) << log)) or _enlarge(words, at, heap, heap_meta)
+
+
+@jit_flat
+def _enlarge(words, at, heap, heap_meta):
+    size, log = words[at + _SIZE], words[at + _LOG]
     larger = log + 1 if log > 0 else np.int64(_FIRST_LOG)
-    offset = heap_meta[larger]
-    if offset >= 0:
-        heap_meta[larger] = heap[offset]
-    else:
-        offset = heap_meta[RING_TOP]
-        if offset + (np.int64(1) << larger) > len(heap):
-            return False
-        heap_meta[RING_TOP] = offset + (np.int64(1) << larger)
+    offset = allocate(larger, heap, heap_meta)
+    if offset < 0:
+        return False
     if log > 0:
         old = words[at + _OFFSET]
         for i in range(size):
             heap[offset + i] = heap[old + i]
-        heap[old] = heap_meta[log]
-        heap_meta[log] = old
+        release(old, log, heap, heap_meta)
     words[at + _OFFSET] = offset
     words[at + _LOG] = larger
     return True

@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cqels_py.plan.nodes import DistinctRowsOf, ExtendRows, FilterRows, JoinAll, Node, ProjectRows, Scan, is_variable
-from cqels_py.planner.rows import expires_in_order, without_ids
+from cqels_py.plan.order import expires_in_order
+from cqels_py.planner.rows import without_ids
 
 _REASON = "copies would multiply the join's results"
 

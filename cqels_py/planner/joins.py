@@ -27,9 +27,10 @@ from cqels_py.algebra.nodes import (
 )
 from cqels_py.algebra.variables import certain_variables, exists_patterns, possible_variables
 from cqels_py.plan.nodes import GraphNames, JoinAll, Node, Once, StaticScan, UnionRows
+from cqels_py.plan.order import expires_in_order
 from cqels_py.planner.boundness import split_by_boundness
 from cqels_py.planner.planning import Needed, Planning
-from cqels_py.planner.rows import expires_in_order, is_static, once, project, short_text, without_ids
+from cqels_py.planner.rows import is_static, once, project, short_text, without_ids
 
 _MANY_JOINED = 6
 _MOST_JOINED = 10

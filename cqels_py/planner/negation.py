@@ -30,11 +30,12 @@ from cqels_py.algebra.nodes import (
 )
 from cqels_py.algebra.variables import certain_variables, first_exists, possible_variables, replaced
 from cqels_py.plan.nodes import Negate, Node
+from cqels_py.plan.order import expires_in_order
 from cqels_py.planner.correlation import Given, stands_alone, under
 from cqels_py.planner.joins import joined
 from cqels_py.planner.keys import UNBOUND, with_exact_key
 from cqels_py.planner.planning import Needed, Planning
-from cqels_py.planner.rows import expires_in_order, project, without_ids
+from cqels_py.planner.rows import project, without_ids
 
 
 def exists_filter(planner: Planning, inner: Pattern, exists: Exists, needed: Needed) -> Node:

@@ -1,23 +1,12 @@
-"""Small steps on plan nodes: columns, static sub-plans, and in which order mappings leave."""
+"""Small steps on plan nodes: columns and static sub-plans."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from cqels_py.plan.nodes import (
-    ExtendRows,
-    FilterRows,
-    JoinAll,
-    Node,
-    Once,
-    ProjectRows,
-    Rows,
-    Scan,
-    Shared,
-    StaticScan,
-    inputs_of,
-)
+from cqels_py.plan.nodes import JoinAll, Node, Once, ProjectRows, Rows, Scan, Shared, StaticScan, inputs_of
+from cqels_py.plan.order import is_timed
 
 
 def is_static(node: Node) -> bool:
@@ -29,35 +18,9 @@ def is_static(node: Node) -> bool:
     return not isinstance(node, Scan) and all(is_static(child) for child in inputs_of(node))
 
 
-def is_timed(node: Node) -> bool:
-    """Does a node evaluate all its rows at every tick?"""
-    match node:
-        case FilterRows(_, program) | ExtendRows(_, _, program):
-            return not program.deterministic
-        case _:
-            return False
-
-
 def once(node: Node) -> Node:
     """Mark a static sub-plan as answered once."""
     return Once(node) if is_static(node) and not isinstance(node, Once | Rows) else node
-
-
-def expires_in_order(node: Node) -> bool:
-    """Do the negative mappings of a node come in the order of the positive ones? Those of static data that is replaced do not."""
-    if is_timed(node):
-        return False
-    match node:
-        case Scan():
-            return node.in_order
-        case Rows():
-            return True
-        case FilterRows(inner) | ProjectRows(inner):
-            return expires_in_order(inner)
-        case ExtendRows(inner) | Shared(_, inner):
-            return expires_in_order(inner)
-        case _:
-            return False
 
 
 def without_ids(node: Node) -> Node:

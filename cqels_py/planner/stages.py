@@ -33,8 +33,9 @@ from cqels_py.plan.nodes import (
     Received,
     TopRows,
 )
+from cqels_py.plan.order import expires_in_order, is_timed
 from cqels_py.planner.partitioning import global_window, nodes_of, obstacle, scans_of, variables_of
-from cqels_py.planner.rows import expires_in_order, is_timed, without_ids
+from cqels_py.planner.rows import without_ids
 from cqels_py.planner.shares import Shares, shares_for
 
 _Unary: TypeAlias = FilterRows | ExtendRows | ProjectRows | DistinctRowsOf | GroupRows | TopRows | NumberRows

@@ -108,21 +108,21 @@ def all_aggregates(column: int) -> list[Aggregate]:
     return [*found, Aggregate("MIN", column), Aggregate("MAX", column), Aggregate("SAMPLE", column)]
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("seed", "in_order"), [(0, False), (1, False), (0, True), (1, True)])
 @pytest.mark.parametrize("keys", [0, 1, 2])
 @pytest.mark.parametrize("pool", [*POOLS, "dates"])
-def test_every_tick_has_the_groups_difference(pool: str, keys: int, seed: int) -> None:
+def test_every_tick_has_the_groups_difference(pool: str, keys: int, seed: int, in_order: bool) -> None:
     terms = Terms()
     arguments = terms.ids(DATES if pool == "dates" else POOLS[pool])
     group_keys = terms.ids(["<urn:g>", "<urn:h>", typed("1", "integer")])
     aggregates = all_aggregates(keys)
-    operator = GroupBy(range(keys), aggregates, terms.values)
+    operator = GroupBy(range(keys), aggregates, terms.values, in_order=in_order)
 
     def view(row: Row) -> tuple[Hashable, ...]:
         return (*row[:keys], *(seen(terms.term(i)) for i in row[keys:]))
 
     # Keys and arguments are drawn as numbers, and replaced.
-    steps = list(random_steps(seed, [Port(keys + 1, False, range(60))], 12, 6, 10))
+    steps = list(random_steps(seed, [Port(keys + 1, in_order, range(60))], 12, 6, 10))
 
     def placed(row: Row) -> Row:
         return (*(group_keys[x % 3] for x in row[:keys]), arguments[row[keys] % len(arguments)])
@@ -194,10 +194,11 @@ def test_what_was_never_there_cannot_be_withdrawn() -> None:
         list(operator.process(ANY_TICK, [[delta([(0, -1, (1,))], 1)]]))
 
 
-def test_state_follows_the_groups_that_are_alive() -> None:
+@pytest.mark.parametrize("in_order", BOTH)
+def test_state_follows_the_groups_that_are_alive(in_order: bool) -> None:
     """Ever-new groups, each of thirty mappings with ever-new values: index, heaps and values of DISTINCT stay as they were."""
     terms = Terms()
-    operator = GroupBy([0], [Aggregate("MIN", 1), Aggregate("COUNT", 1, True)], terms.values)
+    operator = GroupBy([0], [Aggregate("MIN", 1), Aggregate("COUNT", 1, True)], terms.values, in_order=in_order)
     numbers = terms.ids([typed(str(i), "integer") for i in range(12_000)])
     sizes = []
     for turn in range(400):

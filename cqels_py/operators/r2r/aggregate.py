@@ -100,10 +100,14 @@ _NO_ODD = OddNumbers(np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros((1, 
 class GroupBy:
     """Groups mappings by `keys` (columns) and keeps the aggregates of each group; the result's columns are keys, aggregates.
 
-    Without keys there is one group, and it is there from the first tick on, whatever the input.
+    Without keys there is one group, and it is there from the first tick on, whatever the input. `in_order`: mappings leave in the
+    order in which they came, as from a window, so that MIN and MAX need no bags.
     """
 
-    def __init__(self, keys: Sequence[int], aggregates: Sequence[Aggregate], values: TermValues) -> None:
+    def __init__(
+        self, keys: Sequence[int], aggregates: Sequence[Aggregate], values: TermValues, *, in_order: bool = False
+    ) -> None:
+        self._in_order = in_order
         self._keys = np.array(keys, np.int64)
         self._keys_first = list(keys) == list(range(len(keys)))
         self._aggregates = tuple(aggregates)
@@ -239,8 +243,8 @@ class _Run:
         while True:
             status = grouping.take(
                 delta.tick, delta.sign, groups, end, delta.columns, values, of._arguments, self.cursor, len(of._keys),
-                index.keys, index.counts, index.meta, of._functions, of._places, of._words, of._group_words, of._apart,
-                of._heap, of._heap_meta, texts, spans, of._distinct, terms.table, terms.keys, terms.counts, terms.free,
+                index.keys, index.counts, index.meta, of._functions, of._in_order, of._places, of._words, of._group_words,
+                of._apart, of._heap, of._heap_meta, texts, spans, of._distinct, terms.table, terms.keys, terms.counts, terms.free,
                 terms.meta, of._scratch, odd.kind, odd.words, odd.real, of._last, of._shown, self.touched, of._in_touched,
                 of._notes, of._fresh, of._scales, of._divisors, of._quotients, self._tick, self._sign, self._out, self._late,
                 self._late_real, self._joined,

@@ -1,0 +1,65 @@
+"""The first member of a queue in the total order, while members come at its end and go at its start: MIN and MAX over windows.
+
+A member that a later one comes before will never be the first again: it is forgotten. What is left goes up, from the first on, as
+a staircase: each member that comes takes away the steps above it, and one that goes is the lowest step, or was forgotten.
+
+Steps stand side by side in a run of 2**k places in the arena of `kernels.heaps`, and in as many words as a bag: where the first
+step is, log2 of the run's capacity, how many steps there are, and where the run starts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.heaps import allocate, release
+from cqels_py.kernels.jit import jit_flat, jit_inline
+from cqels_py.kernels.order import order_terms
+
+_FIRST, _LOG, _SIZE, _START = range(4)
+_FIRST_LOG = 2
+
+
+@jit_inline
+def stairs_room(words, at, sign, heap, heap_meta):
+    """Room for one more step, if a member comes; False if the arena has none (nothing is changed)."""
+    end = words[at + _START] + (np.int64(1) << words[at + _LOG])
+    there = words[at + _LOG] > 0 and words[at + _FIRST] + words[at + _SIZE] < end
+    return sign < 0 or there or _move(words, at, heap, heap_meta)
+
+
+@jit_flat
+def _move(words, at, heap, heap_meta):
+    log, size, start = words[at + _LOG], words[at + _SIZE], words[at + _START]
+    to = start
+    # Mostly the steps move to the run's start; if they fill half of it that would be again and again.
+    if log == 0 or 2 * size > (np.int64(1) << log):
+        larger = log + 1 if log > 0 else np.int64(_FIRST_LOG)
+        to = allocate(larger, heap, heap_meta)
+        if to < 0:
+            return False
+        words[at + _LOG] = larger
+        words[at + _START] = to
+    for i in range(size):
+        heap[to + i] = heap[words[at + _FIRST] + i]
+    if log > 0 and to != start:
+        release(start, log, heap, heap_meta)
+    words[at + _FIRST] = to
+    return True
+
+
+@jit_inline
+def stairs_put(words, at, sign, value, heap, largest, texts, spans):
+    """A member comes, or the oldest goes; `stairs_room` has said that there is room."""
+    first, size = words[at + _FIRST], words[at + _SIZE]
+    if sign < 0:
+        if size > 0 and heap[first] == value:
+            words[at + _FIRST] = first + 1
+            words[at + _SIZE] = size - 1
+        return
+    while size > 0:
+        order = order_terms(value, heap[first + size - 1], texts, spans)
+        if (order <= 0) if largest else (order >= 0):
+            break
+        size -= 1
+    heap[first + size] = value
+    words[at + _SIZE] = size + 1
