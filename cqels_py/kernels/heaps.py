@@ -23,7 +23,8 @@ _REBUILD_FROM = 16
 
 
 @jit_flat
-def _before(a, b, largest, texts, spans):
+def before(a, b, largest, texts, spans):
+    """Does a term come before another in the order, or after it where the largest is the first?"""
     order = order_terms(a, b, texts, spans)
     return order > 0 if largest else order < 0
 
@@ -32,7 +33,7 @@ def _before(a, b, largest, texts, spans):
 def _sift_up(heap, offset, at, value, largest, texts, spans):
     while at > 0:
         parent = (at - 1) >> 1
-        if not _before(value, heap[offset + parent], largest, texts, spans):
+        if not before(value, heap[offset + parent], largest, texts, spans):
             break
         heap[offset + at] = heap[offset + parent]
         at = parent
@@ -45,9 +46,9 @@ def _sift_down(heap, offset, size, at, value, largest, texts, spans):
         child = 2 * at + 1
         if child >= size:
             break
-        if child + 1 < size and _before(heap[offset + child + 1], heap[offset + child], largest, texts, spans):
+        if child + 1 < size and before(heap[offset + child + 1], heap[offset + child], largest, texts, spans):
             child += 1
-        if not _before(heap[offset + child], value, largest, texts, spans):
+        if not before(heap[offset + child], value, largest, texts, spans):
             break
         heap[offset + at] = heap[offset + child]
         at = child

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.heaps import allocate, release
+from cqels_py.kernels.heaps import allocate, before, release
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.order import order_terms
 
 _FIRST, _LOG, _SIZE, _START = range(4)
 _FIRST_LOG = 2
@@ -47,7 +46,7 @@ def _move(words, at, heap, heap_meta):
     return True
 
 
-@jit_inline
+@jit_flat
 def stairs_put(words, at, sign, value, heap, largest, texts, spans):
     """A member comes, or the oldest goes; `stairs_room` has said that there is room."""
     first, size = words[at + _FIRST], words[at + _SIZE]
@@ -56,10 +55,7 @@ def stairs_put(words, at, sign, value, heap, largest, texts, spans):
             words[at + _FIRST] = first + 1
             words[at + _SIZE] = size - 1
         return
-    while size > 0:
-        order = order_terms(value, heap[first + size - 1], texts, spans)
-        if (order <= 0) if largest else (order >= 0):
-            break
+    while size > 0 and before(value, heap[first + size - 1], largest, texts, spans):
         size -= 1
     heap[first + size] = value
     words[at + _SIZE] = size + 1
