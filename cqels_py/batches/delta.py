@@ -51,6 +51,8 @@ def insertions(columns: Ids, tick: int = 0) -> Delta:
 
 def concatenate(parts: Iterable[Delta], width: int) -> Delta:
     """Chunks of one operator's output, in their order, as one batch."""
+    if parts == ():
+        return empty(width)
     chunks: Sequence[Delta] = [part for part in parts if len(part.tick)]
     if len(chunks) == 1:
         return chunks[0]

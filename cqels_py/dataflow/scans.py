@@ -143,6 +143,8 @@ class Scans:
 
     def step(self, turn: Turn, matches: Sequence[npt.NDArray[np.int64]]) -> list[Delta]:
         """One step of every scan, in their order; `matches`: for each of `patterns` the triples that match."""
+        if not self._partitions:
+            return [source.advance(turn, rows, None) for source, rows in zip(self.sources, matches, strict=False)]
         kept: dict[int, Kept] = {}
         start = len(self.sources)
         for partition in self._partitions:

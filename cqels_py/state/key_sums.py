@@ -40,6 +40,8 @@ class KeySums:
         self.keys = KeyTable(key_width)
         self.rows = KeyTable(key_width + own_width)
         self.groups = KeyTable(group_width)
+        # How many of those that came since it was looked were new is not known: at least so many may still come.
+        self._spare_keys = self._spare_rows = 0
         self._lay_out(functions, kinds, carried)
         self.change = np.zeros(self._aggregates * (2 + SUM_WORDS), np.int64)
         self.change_apart = np.zeros(self._aggregates * _APART)
@@ -75,11 +77,18 @@ class KeySums:
         self.key_apart_size, self.row_apart_size = apart
 
     def ensure(self, keys: int, rows: int) -> None:
-        """Room for as many new keys and rows."""
-        if self.keys.ensure(keys):
-            self._grow_keys()
-        if not self._row_is_key and self.rows.ensure(rows):
-            self._grow_rows()
+        """Room for as many new keys and rows, which nobody adds without asking."""
+        self._spare_keys -= keys
+        if self._spare_keys < 0:
+            if self.keys.ensure(keys):
+                self._grow_keys()
+            self._spare_keys = self.keys.spare - keys
+        if not self._row_is_key:
+            self._spare_rows -= rows
+            if self._spare_rows < 0:
+                if self.rows.ensure(rows):
+                    self._grow_rows()
+                self._spare_rows = self.rows.spare - rows
 
     def more_groups(self, touched: int) -> None:
         """Room for new groups. Those that wait for delivery, `touched` of them, stay whatever they hold."""

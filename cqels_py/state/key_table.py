@@ -41,6 +41,11 @@ class KeyTable:
         """Keys whose counter is not zero."""
         return self.entries - int(self.meta[kernel.ZERO])
 
+    @property
+    def spare(self) -> int:
+        """So many keys may come before there has to be more room."""
+        return min(self.capacity, len(self.table) // 2) - self.entries
+
     def ensure(self, new_keys: int) -> bool:
         """Room for `new_keys` more; entries with a zero counter are released when they are in the way.
 
@@ -49,7 +54,7 @@ class KeyTable:
         if self.width == 0:
             # One key at most; its entry stays, with a zero counter too (the single group of an aggregation).
             return False
-        if self.entries + new_keys <= self.capacity and 2 * (self.entries + new_keys) <= len(self.table):
+        if new_keys <= self.spare:
             return False
         needed = max(_SMALLEST, 1 << int(max(self.live + new_keys, 1) * 3 // 2 - 1).bit_length())
         grown = needed > self.capacity

@@ -98,6 +98,9 @@ class FactorisedGroupBy:
             [self._kinds, self._ports, self.state.local, self.state.local_apart, self._functions, self.state.places]
         )
         self._cursor = np.zeros(kernel.FIELDS, np.int64)
+        self._starts = np.zeros(len(inputs) + 1, np.int64)
+        self._late = np.zeros((0, 4), np.int64)
+        self._late_real = np.zeros(0, np.float64)
 
     def _columns_of(self, port: int) -> tuple[Ids, Ids]:
         """Which columns of an input are the key (of the carrier its own too), and which the aggregates' arguments."""
@@ -141,9 +144,8 @@ class _Run:
         rows, width = starts[-1], of.state.rows.width
         self._rows = np.empty((kernel.FIRST + width + len(of._aggregates), rows), np.int64)
         self._lay_rows(deltas, starts, width)
-        hashed = order_rows(
-            self._rows, np.array(starts, np.int64), of.state.keys.width, width, of._each, of._summed, self.cursor
-        )
+        of._starts[:] = starts
+        hashed = order_rows(self._rows, of._starts, of.state.keys.width, width, of._each, of._summed, self.cursor)
         self._odd = self._odd_numbers(self._rows[kernel.FIRST + width :]) if hashed else _NO_ODD
         # Every row changes a group in most queries, which is withdrawn and delivered anew.
         self._make_room(min(_OUT_ROWS, _FEWEST_OUT_ROWS + 2 * rows))
@@ -201,12 +203,12 @@ class _Run:
                 raise AssertionError("a mapping was withdrawn that was never there")
 
     def _make_room(self, rows: int) -> None:
-        n = len(self._of._aggregates)
+        of, n = self._of, len(self._of._aggregates)
         self._out_tick = np.empty(rows, np.int32)
         self._out_sign = np.empty(rows, np.int8)
-        self._out = np.empty((len(self._of._groups) + n, rows), np.int64)
-        self._late = np.empty((rows * n, 4), np.int64)
-        self._late_real = np.empty(rows * n, np.float64)
+        self._out = np.empty((len(of._groups) + n, rows), np.int64)
+        if len(of._late) < rows * n:
+            of._late, of._late_real = np.empty((rows * n, 4), np.int64), np.empty(rows * n, np.float64)
         self.cursor[aggregate.OUT] = 0
         self.cursor[aggregate.LATE] = 0
 
@@ -223,14 +225,14 @@ class _Run:
             s.touched, s.in_touched,
             s.snap_key, s.snap_words, s.snap_apart, s.change, s.change_apart, s.group_key, s.heap, s.heap_meta,
             texts, spans, self._odd.kind, self._odd.words, self._odd.real, self._out_tick, self._out_sign, self._out,
-            self._late, self._late_real, s.fresh, s.joined,
+            of._late, of._late_real, s.fresh, s.joined,
         )  # fmt: skip
         return status
 
     def _output(self, made: int, late: int) -> Delta:
         columns = self._out[:, :made]
         if late:
-            ids = self._of._values.computed(self._late[:late], self._late_real[:late])
+            ids = self._of._values.computed(self._of._late[:late], self._of._late_real[:late])
             for array in (columns, self._of.state.last):
                 provisional = (array >> 60) == -1
                 array[provisional] = ids[array[provisional] & ((1 << 60) - 1)]

@@ -69,7 +69,7 @@ class Arrivals:
 
     @property
     def streams(self) -> tuple[StreamArrivals, ...]:
-        """Those of each stream; only windows that count ask for them."""
+        """Those of each stream; only windows that count ask for them, within the step."""
         if self._streams is None:
             self._streams = self._of_streams()
         return self._streams
@@ -121,13 +121,14 @@ class ArrivalCounter:
         element = _FIRST if triples == 1 else np.zeros(triples, np.int64)
         before = self._triples[mine]
         number = np.arange(before + 1, before + 1 + triples)
-        counted = list(zip(self._elements, self._triples, strict=True))
         self._elements[mine] += 1
         self._triples[mine] += triples
+        return Arrivals(step, element, number, lambda: self._streams_of_one(step, mine, element))
 
-        def streams() -> tuple[StreamArrivals, ...]:
-            found = [StreamArrivals(step, _NONE, elements, _NONE, triples) for elements, triples in counted]
-            found[mine] = StreamArrivals(step, _FIRST, counted[mine][0], element, before)
-            return tuple(found)
-
-        return Arrivals(step, element, number, streams)
+    def _streams_of_one(self, step: Step, mine: int, element: npt.NDArray[np.int64]) -> tuple[StreamArrivals, ...]:
+        """After a single element, by stream; asked before the next one is taken."""
+        counted = zip(self._elements, self._triples, strict=True)
+        found = [StreamArrivals(step, _NONE, elements, _NONE, triples) for elements, triples in counted]
+        elements, triples = self._elements[mine] - 1, self._triples[mine] - len(element)
+        found[mine] = StreamArrivals(step, _FIRST, elements, element, triples)
+        return tuple(found)
