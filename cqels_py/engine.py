@@ -238,14 +238,12 @@ class Engine:
         stream = str(stream)
         number = self._number(stream)
         predicate = self._time_predicates.get(stream)
-        if predicate is not None and time is not None:
+        if predicate is None:
+            time = _instant(time)
+        elif time is not None:
             raise UsageError(
                 f"the time of <{stream}> is the property <{predicate}> of each element: push without time="
             )
-        if predicate is None:
-            time = _whole(time, "time", "microseconds since the epoch")
-            if not -_MOST < time < _MOST:
-                raise UsageError(f"time is microseconds since the epoch; {time} is far beyond any date")
         try:
             texts = triple_texts(triples)
         except DataError as error:
@@ -277,14 +275,13 @@ class Engine:
             batch, wrong = elements_of_pushed(pushed, self.dictionary, self._elements + 1)
             self._elements += len(pushed)
             self._process(batch)
-            self._malformed(*wrong)
+            if wrong:
+                self._malformed(*wrong)
 
     def advance(self, time: int) -> None:
         """Promise that no element before `time` (microseconds) will come: what expires before it does so now."""
         self._check_open("advance")
-        time = _whole(time, "time", "microseconds since the epoch")
-        if not -_MOST < time < _MOST:
-            raise UsageError(f"time is microseconds since the epoch; {time} is far beyond any date")
+        time = _instant(time)
         self.flush()
         self._processing(self._runner.advance, time)
         self.flush()
@@ -363,7 +360,7 @@ class Engine:
         raise UsageError(f"{source!r} is no source of <{iri}>: {_SOURCE_IS}")
 
     def _number(self, stream: str) -> int:
-        number = self._streams.get(str(stream))
+        number = self._streams.get(stream)
         if number is None:
             read = ", ".join(f"<{iri}>" for iri in self._streams) or "none"
             raise UsageError(f"no registered query reads the stream <{stream}>; streams read: {read}")
@@ -394,7 +391,10 @@ class Engine:
             raise
         finally:
             self._busy = False
-        failures = [failure for query in self._queries for failure in query.take_failures()]
+        failures: list[Exception] = []
+        for query in self._queries:
+            if query.failures:
+                failures += query.take_failures()
         if failures:
             for other in failures[1:]:
                 failures[0].add_note(f"another subscriber raised {other!r}")
@@ -473,7 +473,17 @@ def _element_batches(batches: Iterable[object], stream: int) -> Iterator[Element
         yield with_streams(batch, np.full(len(batch), stream, np.int32))
 
 
+def _instant(time: object) -> int:
+    """A time as it may be: UsageError for what is none, or far beyond any date."""
+    whole = _whole(time, "time", "microseconds since the epoch")
+    if not -_MOST < whole < _MOST:
+        raise UsageError(f"time is microseconds since the epoch; {whole} is far beyond any date")
+    return whole
+
+
 def _whole(value: object, name: str, unit: str) -> int:
+    if type(value) is int:
+        return value
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise UsageError(f"{name} is an integer of {unit}, not {value!r}")
     return int(value)

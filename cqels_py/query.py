@@ -44,7 +44,8 @@ class Query:
         self._dataflow = dataflow
         self._subscribers: list[Callable[[ResultBatch], None]] = []
         self._kept: deque[Result] = deque()
-        self._failures: dict[Callable[[ResultBatch], None], Exception] = {}
+        self.failures: dict[Callable[[ResultBatch], None], Exception] = {}
+        """What subscribers have raised and nobody has taken yet."""
         self._closed = False
 
     @property
@@ -113,11 +114,11 @@ class Query:
     def deliver(self, batch: ResultBatch) -> None:
         """Hand results to whoever wants them."""
         for subscriber in self._subscribers:
-            if subscriber not in self._failures and not self._closed:
+            if subscriber not in self.failures and not self._closed:
                 try:
                     subscriber(batch)
                 except Exception as error:
-                    self._failures[subscriber] = error
+                    self.failures[subscriber] = error
         if not self._subscribers and not self._closed:
             self._kept.extend(self._decode(batch))
 
@@ -127,8 +128,8 @@ class Query:
 
     def take_failures(self) -> list[Exception]:
         """What subscribers have raised since the last time; all of them are called again."""
-        failures = list(self._failures.values())
-        self._failures.clear()
+        failures = list(self.failures.values())
+        self.failures.clear()
         return failures
 
     def _decode(self, batch: ResultBatch) -> Iterator[Result]:

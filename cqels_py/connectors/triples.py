@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
 from typing import Any, TypeAlias
 
@@ -39,30 +40,34 @@ def triple_texts(triples: Iterable[Any]) -> list[bytes]:
             raise UsageError(_NO_TRIPLE.format(triple))
         if len(triple) != 3:
             raise UsageError(_NO_TRIPLE.format(triple))
-        texts += [_utf8(term if type(term) is str else _text(term)) for term in triple]
+        try:
+            texts += [term.encode() if type(term) is str and term else _text(term).encode() for term in triple]
+        except UnicodeEncodeError as error:
+            text = error.object
+            raise DataError(f"{text!a} is not a term: it holds half a character (a lone surrogate)") from None
     return texts
 
 
 def _text(term: Term) -> str:
-    if isinstance(term, str) and not hasattr(term, "n3"):
-        return term
+    """The text of a term that is not simply one. It is not empty."""
     if hasattr(term, "n3"):
-        return from_rdflib(term)
-    raise UsageError(f"a term is an rdflib term or a text in N-Triples syntax, not {term!r}")
-
-
-def _utf8(text: str) -> bytes:
+        text = from_rdflib(term)
+    elif isinstance(term, str):
+        text = term
+    else:
+        raise UsageError(f"a term is an rdflib term or a text in N-Triples syntax, not {term!r}")
     if not text:
         raise DataError('an empty text is not a term: <iri>, "text", "text"@en, "1"^^<datatype> or _:label')
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        raise DataError(f"{text!a} is not a term: it holds half a character (a lone surrogate)") from None
+    return text
 
 
-def triple_ids(texts: Sequence[bytes], scopes: Ids, dictionary: Dictionary) -> tuple[Ids, dict[int, DataError]]:
-    """Ids (3, n) of n triples, the blank nodes of each term belonging to scopes (3 n); what is wrong, by triple."""
-    offsets = np.array([*accumulate(map(len, texts), initial=0)], np.int64)
+def _triple_ids(
+    texts: Sequence[bytes], offsets: Ids, scopes: Ids, dictionary: Dictionary
+) -> tuple[Ids, dict[int, DataError]]:
+    """Ids (3, n) of n triples; what is wrong, by triple.
+
+    `texts` one after another start at `offsets` (3 n + 1); the blank nodes of each belong to `scopes` (3 n).
+    """
     data = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
     wrong: dict[int, DataError] = {}
     ids = dictionary.encode_bytes(data, offsets, scopes, wrong)
@@ -87,7 +92,8 @@ def _find_misplaced(texts: Sequence[bytes], ids: Ids, errors: dict[int, DataErro
 def static_triples(triples: Iterable[Triple], dictionary: Dictionary, scope: int) -> Ids:
     """Columns (3, n) of ids. DataError names the first term that is none."""
     texts = triple_texts(triples)
-    ids, errors = triple_ids(texts, np.full(len(texts), scope), dictionary)
+    offsets = np.array([*accumulate(map(len, texts), initial=0)], np.int64)
+    ids, errors = _triple_ids(texts, offsets, np.full(len(texts), scope), dictionary)
     if errors:
         raise errors[min(errors)]
     return ids
@@ -111,23 +117,38 @@ def elements_of_pushed(
     texts: list[bytes] = []
     scopes: list[int] = []
     bounds = [0]
+    times: list[int] = []
+    streams: list[int] = []
+    timeless: list[int] = []
     for scope, each in enumerate(pushed, first_scope):
         texts += each.texts
         scopes += [scope] * len(each.texts)
         bounds.append(len(texts) // 3)
-    ids, errors = triple_ids(texts, np.array(scopes, np.int64), dictionary)
+        streams.append(each.stream)
+        if each.time is None:
+            timeless.append(len(times))
+        times.append(each.time or 0)
+    # One array for all numbers: making it costs more than cutting it up.
+    numbers = np.array([*scopes, *times, *bounds, *accumulate(map(len, texts), initial=0)], np.int64)
+    terms, elements = len(texts), len(pushed)
+    time, first = numbers[terms : terms + elements], numbers[terms + elements : terms + 2 * elements + 1]
+    ids, errors = _triple_ids(texts, numbers[-terms - 1 :], numbers[:terms], dictionary)
     wrong = {bisect_right(bounds, row) - 1: errors[row] for row in sorted(errors, reverse=True)} if errors else {}
-    time = [
-        _time(each, ids[:, bounds[e] : bounds[e + 1]], dictionary, wrong, e) if each.time is None else each.time
-        for e, each in enumerate(pushed)
-    ]
-    stream = np.array([each.stream for each in pushed], np.int32)
-    batch = ElementBatch(np.array(time, np.int64), stream, np.array(bounds, np.int64), ids[0], ids[1], ids[2])
+    for e in timeless:
+        time[e] = _time(pushed[e], ids[:, bounds[e] : bounds[e + 1]], dictionary, wrong, e)
+    stream = _alone(streams[0]) if elements == 1 else np.array(streams, np.int32)
+    batch = ElementBatch(time, stream, first, ids[0], ids[1], ids[2])
     if not wrong:
         return batch, []
     batch = take_elements(batch, np.setdiff1d(np.arange(len(pushed)), list(wrong)))
     reports = [DataError(f"an element pushed to <{pushed[e].iri}>: {wrong[e].message}") for e in sorted(wrong)]
     return batch, reports
+
+
+@cache
+def _alone(stream: int) -> npt.NDArray[np.int32]:
+    """The column of a single element's stream; always the same one, as nobody changes a batch."""
+    return np.array([stream], np.int32)
 
 
 def _time(

@@ -94,30 +94,27 @@ class Dictionary:
 
         With `wrong`, what is no term is entered there by its number and gets the id 0; else it raises.
         """
-        with self.lock:
-            return self._encode(data, offsets, scopes, wrong)
-
-    def _encode(
-        self, data: npt.NDArray[np.uint8], offsets: Ids, scopes: Ids, wrong: dict[int, DataError] | None
-    ) -> Ids:
         out = np.empty(len(offsets) - 1, np.int64)
         at = 0
-        while True:
-            at, status = kernel.encode(data, offsets, scopes, at, self._shift, self.table, self.arena, self.meta, out)
-            if status == kernel.DONE:
-                return out
-            raw = data[offsets[at] : offsets[at + 1]]
-            if status in (kernel.TABLE_FULL, kernel.ARENA_FULL):
-                self.grow(status, len(raw))
-                continue
-            try:
-                out[at] = self._encode_slowly(raw.tobytes(), int(out[at]), status, int(scopes[at]))
-            except DataError as error:
-                if wrong is None:
-                    raise
-                wrong[at] = error
-                out[at] = 0
-            at += 1
+        with self.lock:
+            while True:
+                at, status = kernel.encode(
+                    data, offsets, scopes, at, self._shift, self.table, self.arena, self.meta, out
+                )
+                if status == kernel.DONE:
+                    return out
+                raw = data[offsets[at] : offsets[at + 1]]
+                if status in (kernel.TABLE_FULL, kernel.ARENA_FULL):
+                    self.grow(status, len(raw))
+                    continue
+                try:
+                    out[at] = self._encode_slowly(raw.tobytes(), int(out[at]), status, int(scopes[at]))
+                except DataError as error:
+                    if wrong is None:
+                        raise
+                    wrong[at] = error
+                    out[at] = 0
+                at += 1
 
     def encode_one(self, term: str) -> int:
         return int(self.encode([term])[0])

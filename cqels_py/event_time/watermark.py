@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 _BEFORE_ALL = np.iinfo(np.int64).min // 2
-_IN_TIME, _LATE = np.ones(1, np.bool_), np.zeros(1, np.bool_)
+_LATE = np.zeros(1, np.bool_)
 
 
 class Watermark:
@@ -25,20 +25,21 @@ class Watermark:
         """No element before this instant will be accepted any more."""
         return self._greatest - self._lateness
 
-    def admit(self, time: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Which of the arriving elements (n times) are not late; moves the watermark."""
+    def admit(self, time: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | None:
+        """Which of the arriving elements (n times) are not late; None: all of them. Moves the watermark."""
         if len(time) == 0:
-            return np.empty(0, np.bool_)
+            return None
         if len(time) == 1:
             # As elements come on a live stream.
             instant = time.item(0)
-            late = instant < self._greatest - self._lateness
-            self._greatest = max(self._greatest, instant)
-            return _LATE if late else _IN_TIME
+            if instant >= self._greatest:
+                self._greatest = instant
+                return None
+            return _LATE if instant < self._greatest - self._lateness else None
         greatest = np.maximum.accumulate(np.concatenate([[self._greatest], time]))
         self._greatest = int(greatest[-1])
         admitted: npt.NDArray[np.bool_] = time >= greatest[:-1] - self._lateness
-        return admitted
+        return None if admitted.all() else admitted
 
     def advance(self, time: int) -> None:
         """A promise from outside: no element before `time` will come."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cqels_py.dictionary.layout import TAG_BLANK, TAG_IRI, TAG_OVERFLOW, TAG_SHIFT
-from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.jit import jit_flat, jit_inline
 
 SUBJECT, PREDICATE, OBJECT = range(3)
 
@@ -17,7 +17,7 @@ def _fits(identifier, position):
     return tag == TAG_IRI or tag == TAG_OVERFLOW or (tag == TAG_BLANK and position == SUBJECT)
 
 
-@jit
+@jit_flat
 def misplaced(ids, position):
     """How many of `ids` (n) cannot stand there: a subject is an IRI or a blank node, a predicate an IRI, an object no 0."""
     count = 0
@@ -26,7 +26,7 @@ def misplaced(ids, position):
     return count
 
 
-@jit
+@jit_flat
 def by_position(ids, columns):
     """Put `ids` (3 n), triple after triple, into `columns` (3, n). Returns how many subjects and predicates are misplaced."""
     count = 0

@@ -49,9 +49,10 @@ class Views:
 
     def of(self, streams: tuple[int, ...]) -> View:
         """The elements of these streams, which get the numbers 0, 1, …"""
-        if streams not in self._made:
-            self._made[streams] = self._make(streams)
-        return self._made[streams]
+        made = self._made.get(streams)
+        if made is None:
+            made = self._made[streams] = self._make(streams)
+        return made
 
     def _make(self, streams: tuple[int, ...]) -> View:
         batch = self.elements
@@ -131,10 +132,11 @@ class LocalRunner:
     def push(self, batch: ElementBatch) -> None:
         """Take in elements in order of arrival."""
         admitted = self._watermark.admit(batch.time)
-        self.statistics.elements += len(admitted)
-        self.statistics.triples += len(batch.subject)
-        if not admitted.item(0) if len(admitted) == 1 else not admitted.all():
-            self.statistics.late += int(np.count_nonzero(~admitted))
+        statistics = self.statistics
+        statistics.elements += len(batch.time)
+        statistics.triples += len(batch.subject)
+        if admitted is not None:
+            statistics.late += int(np.count_nonzero(~admitted))
             batch = take_elements(batch, np.flatnonzero(admitted))
         self._process(self._complete(batch))
 
@@ -159,19 +161,21 @@ class LocalRunner:
     def _drive(self, elements: ElementBatch, then: Callable[[RunningQuery, ElementBatch], int]) -> None:
         """The elements to all queries, and to each what those ahead of it construct; `then`: what else each is to do."""
         self.fronts.close()
-        views = Views(elements)
+        views, statistics = Views(elements), self.statistics
         for query in self.queries:
-            self.statistics.results += query.step(views) + then(query, views.elements)
+            statistics.results += query.step(views) + then(query, views.elements)
             if query.feed is not None:
                 views = Views(query.feed.merged_into(views.elements))
 
     def _complete(self, batch: ElementBatch | None) -> ElementBatch | None:
         """In order of time, the elements up to the watermark; the others wait."""
-        together = batch if self._early is None else self._early
-        if self._early is not None and batch is not None:
-            together = concatenate_elements([self._early, batch])
-        count = 0 if together is None else len(together.time)
-        if together is None or not count:
+        together = batch
+        if self._early is not None:
+            together = self._early if batch is None else concatenate_elements([self._early, batch])
+        if together is None:
+            return None
+        count = len(together.time)
+        if not count:
             return None
         if count > 1 and np.any(np.diff(together.time) < 0):
             together = take_elements(together, np.argsort(together.time, kind="stable"))

@@ -10,7 +10,8 @@ from cqels_py.event_time.watermark import Watermark
 
 
 def admit(watermark: Watermark, *times: int) -> list[bool]:
-    return [bool(each) for each in watermark.admit(np.array(times, np.int64))]
+    admitted = watermark.admit(np.array(times, np.int64))
+    return [True] * len(times) if admitted is None else admitted.tolist()
 
 
 def test_without_lateness_nothing_may_come_after_a_later_element() -> None:
