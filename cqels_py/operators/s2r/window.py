@@ -18,6 +18,7 @@ from cqels_py.state.leaf_buffer import LeafBuffer
 TickColumn = npt.NDArray[np.int32]
 _NONE, _NO_IDS = np.empty(0, np.int64), np.empty((0, 0), np.int64)
 _BEFORE_ALL = np.iinfo(np.int64).min // 2
+_FEW = 4
 _FEWEST_CHANGES = 8
 
 
@@ -39,6 +40,7 @@ class Window:
         self._waiting = not bounds.eager or bounds.delay > 0
         self._buffer = LeafBuffer(width if keep_ids or self._waiting else 0)
         self._entered = 0
+        self._changes = 1
         # Then it only has to be known what leaves.
         self._slides = not self._waiting and bounds.measure is not Measure.SESSION and bounds.size is not None
         self._timed = bounds.of_time
@@ -101,19 +103,24 @@ class Window:
         else:
             units, before = arrivals.streams[self._stream].counted(self._bounds.measure)
             reached = self._counted(arrivals)
-        # One mapping mostly leaves for each that comes.
-        room, made = 2 * arrived + _FEWEST_CHANGES, sliding.FULL
-        while made == sliding.FULL:
+        # One mapping mostly leaves for each that comes; where they come one by one, mostly as many change as did before.
+        room, width = self._changes if arrived < _FEW else 2 * arrived + _FEWEST_CHANGES, self._width
+        while True:
             tick, sign = np.empty(room, np.int32), np.empty(room, np.int8)
-            changed = np.empty(self._width * room, np.int64)
+            changed = np.empty(width * room, np.int64)
             left, made = sliding.slide(
                 *buffer.circular(), buffer.start, buffer.end, points, reached - size, size, self._timed, step.ticks.time, units,
                 before, element, step.element_tick, columns, tick, sign, changed,
             )  # fmt: skip
+            if made != sliding.FULL:
+                break
             room = arrived + left
         buffer.end += arrived
         buffer.start += left
-        return Delta(tick[:made], sign[:made], changed[: self._width * made].reshape(self._width, made))
+        self._changes = made or 1
+        if made < room:
+            tick, sign, changed = tick[:made], sign[:made], changed[: width * made]
+        return Delta(tick, sign, changed.reshape(width, made))
 
     def _passed(self, arrivals: Arrivals) -> int:
         """The last point up to which exits (and with STEP, entries) have happened."""
