@@ -73,6 +73,8 @@ def by_whole_ticks(chunks: Iterable[Delta], width: int, rows: int = 1 << 17) -> 
     held: list[Delta] = []
     count, enough = 0, rows
     for chunk in chunks:
+        if not len(chunk.tick):
+            continue
         held.append(chunk)
         count += len(chunk.tick)
         if count < enough:
@@ -86,4 +88,4 @@ def by_whole_ticks(chunks: Iterable[Delta], width: int, rows: int = 1 << 17) -> 
         # A tick larger than that: how often it is put together must not grow with it.
         enough = max(rows, 2 * count)
     if count:
-        yield concatenate(held, width)
+        yield held[0] if len(held) == 1 else concatenate(held, width)

@@ -42,9 +42,10 @@ class Turn:
     triples: Int64
     awaited: int
 
-    def matches(self, pattern: int) -> Int64:
-        start, end = self.first[pattern], self.first[pattern + 1]
-        return self.triples[start:end] if start < end else _NONE
+    def matches(self, patterns: Sequence[int]) -> list[Int64]:
+        """For each of the patterns the triples that match, in order."""
+        first, triples = self.first, self.triples
+        return [triples[first[each] : first[each + 1]] if first[each] < first[each + 1] else _NONE for each in patterns]
 
 
 class Front:
@@ -117,7 +118,7 @@ class Seat:
 
     def matches(self, turn: Turn) -> list[Int64]:
         """For each of the query's patterns the triples that match, in order."""
-        return [turn.matches(pattern) for pattern in self._patterns]
+        return turn.matches(self._patterns)
 
     def leave(self) -> None:
         """The query takes no more turns."""
@@ -170,7 +171,7 @@ class Router:
         """Where each pattern's matches start (and the end), and the triples; `element`: that of each triple."""
         if not self._laid_out:
             self._lay_out()
-        first, triples = np.empty(len(self._ids) + 1, np.int64), np.empty(len(element) + _ROOM, np.int64)
+        first, triples = self._first, np.empty(len(element) + _ROOM, np.int64)
         while True:
             found = kernel.match(
                 batch.subject, batch.predicate, batch.object, element, batch.stream, self._ids, self._same, self._streams,
@@ -182,6 +183,7 @@ class Router:
 
     def _lay_out(self) -> None:
         self._ids = np.array(self._constants, np.int64).reshape(-1, 3)
+        self._first = np.empty(len(self._ids) + 1, np.int64)
         asked = [pattern or _NO_PATTERN for pattern in self._patterns]
         self._same = np.array([_same_positions(text) for text, _ in asked], np.int64)
         self._streams = np.array([stream for _, stream in asked], np.int64)

@@ -8,6 +8,10 @@ from cqels_py.kernels.hashing import combine
 from cqels_py.kernels.jit import jit, jit_flat, jit_inline
 from cqels_py.kernels.key_table import USED, ZERO, add, expect, find, hash_row
 
+ROOM_A_ROW, ROOM = 5, 16
+"""What `changes` needs to work on rows: so many numbers a row, and these. A place for each row, then a hash table."""
+_GONE = -2
+
 
 @jit_flat
 def distinct(sign, columns, width, table, mask, keys, counts, free, meta, hashes, out_row, out_sign):
@@ -92,15 +96,12 @@ def report_bag(
     return tick, row, at, total
 
 
-@jit
-def _left(tick, sign, columns):
-    """Of each row, whether it is left when + and - of equal rows cancel within their tick."""
+@jit_flat
+def _cancel(tick, sign, columns, room):
+    """Let + and - of equal rows cancel within their tick: room[row] is then _GONE for those that do."""
     rows = len(tick)
     width = columns.shape[0]
-    keep = np.ones(rows, np.bool_)
     first = 0
-    table = np.zeros(16, np.int64)
-    chain = np.empty(rows, np.int64)
     while first < rows:
         last = first
         mixed = False
@@ -109,21 +110,19 @@ def _left(tick, sign, columns):
                 mixed = True
             last += 1
         if mixed:
-            size = 16
+            size = ROOM
             while size < 2 * (last - first):
                 size *= 2
-            if size > len(table):
-                table = np.zeros(size, np.int64)
-            else:
-                table[:size] = 0
+            for slot in range(rows, rows + size):
+                room[slot] = 0
             mask = np.int64(size - 1)
             for row in range(first, last):
                 hashed = np.int64(7)
                 for c in range(width):
                     hashed = combine(hashed, columns[c, row])
-                position = hashed & mask
-                # An entry leads to the newest row of its hash; `chain` to the older ones.
-                at = table[position] - 1
+                slot = rows + (hashed & mask)
+                # A slot leads to the newest row of its hash; a row's own place to the older ones.
+                at = room[slot] - 1
                 before = np.int64(-1)
                 while at >= 0:
                     same = sign[at] != sign[row]
@@ -134,37 +133,41 @@ def _left(tick, sign, columns):
                     if same:
                         break
                     before = at
-                    at = chain[at]
+                    at = room[at]
                 if at >= 0:
-                    keep[row] = False
-                    keep[at] = False
                     if before < 0:
-                        table[position] = chain[at] + 1
+                        room[slot] = room[at] + 1
                     else:
-                        chain[before] = chain[at]
+                        room[before] = room[at]
+                    room[row] = _GONE
+                    room[at] = _GONE
                 else:
-                    chain[row] = table[position] - 1
-                    table[position] = row + 1
+                    room[row] = room[slot] - 1
+                    room[slot] = row + 1
+        else:
+            for row in range(first, last):
+                room[row] = -1
         first = last
-    return keep
 
 
 @jit
 def cancel(tick, sign, columns):
     """Bag difference within each tick: the rows (positions in order) that are left when + and - of equal rows cancel."""
-    return np.flatnonzero(_left(tick, sign, columns))
+    room = np.empty(ROOM_A_ROW * len(tick) + ROOM, np.int64)
+    _cancel(tick, sign, columns, room)
+    return np.flatnonzero(room[: len(tick)] != _GONE)
 
 
-@jit
-def changes(tick, sign, columns, instants, insertions, deletions, out_tick, out_sign, out):
-    """The rows that `cancel` leaves, of the signs that are asked for; returns how many.
+@jit_flat
+def changes(tick, sign, columns, instants, insertions, deletions, room, out_tick, out_sign, out):
+    """The rows that `cancel` leaves, of the signs that are asked for; returns how many. `room`: see ROOM.
 
     Writes their ticks and signs, and to `out` (1 + width, n) the times of their ticks, `instants`[tick], above their columns.
     """
-    keep = _left(tick, sign, columns)
+    _cancel(tick, sign, columns, room)
     made = 0
     for row in range(len(tick)):
-        if keep[row] and (insertions if sign[row] > 0 else deletions):
+        if room[row] != _GONE and (insertions if sign[row] > 0 else deletions):
             out_tick[made] = tick[row]
             out_sign[made] = sign[row]
             out[0, made] = instants[tick[row]]

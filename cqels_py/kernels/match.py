@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.hashing import mix
-from cqels_py.kernels.jit import jit
+from cqels_py.kernels.jit import jit_flat
 
 # What positions of a pattern must be the same term, because they are the same variable.
 SUBJECT_PREDICATE, SUBJECT_OBJECT, PREDICATE_OBJECT = 1, 2, 4
 
 
-@jit
+@jit_flat
 def match(
     subject, predicate, object_, element, stream, constants, same, pattern_stream, routes, route_first, route_patterns,
     first, triples,

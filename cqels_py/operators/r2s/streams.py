@@ -32,11 +32,12 @@ class Changes:
             tick, sign = np.empty(rows, np.int32), np.empty(rows, np.int8)
             made = np.empty((1 + len(self._variables), rows), np.int64)
             count = kernel.changes(
-                delta.tick, delta.sign, delta.columns, ticks.time, self._insertions, self._deletions, tick, sign, made
-            )
+                delta.tick, delta.sign, delta.columns, ticks.time, self._insertions, self._deletions,
+                np.empty(kernel.ROOM_A_ROW * rows + kernel.ROOM, np.int64), tick, sign, made,
+            )  # fmt: skip
             if count:
-                time, *columns = made[:, :count]
-                yield ResultBatch(self._variables, time, sign[:count], tuple(columns), tick[:count])
+                columns = [made[row, :count] for row in range(1, len(made))]
+                yield ResultBatch(self._variables, made[0, :count], sign[:count], tuple(columns), tick[:count])
 
     def live_ids(self) -> Iterable[Ids]:
         return ()
