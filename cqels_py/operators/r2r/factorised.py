@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
 
@@ -117,11 +116,11 @@ class FactorisedGroupBy:
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         deltas = [concatenate(inputs[p], self._inputs[p].width) for p in self._in_order]
-        starts = [*accumulate([len(delta.tick) for delta in deltas], initial=0)]
+        rows = sum([len(delta.tick) for delta in deltas])
         first = ticks.first and len(self._groups) == 0
-        if not first and not starts[-1]:
+        if not first and not rows:
             return
-        run = _Run(self, deltas, starts)
+        run = _Run(self, deltas, rows)
         if first:
             run.open_single_group()
         yield from run.chunks()
@@ -137,27 +136,28 @@ class FactorisedGroupBy:
 class _Run:
     """One step on its way through the kernel: the rows of all inputs, the operator's cursor, and the output."""
 
-    def __init__(self, of: FactorisedGroupBy, deltas: Sequence[Delta], starts: Sequence[int]) -> None:
+    def __init__(self, of: FactorisedGroupBy, deltas: Sequence[Delta], rows: int) -> None:
         self._of = of
         self.cursor = of._cursor
         self.cursor[: kernel.VISITED] = 0
-        rows, width = starts[-1], of.state.rows.width
+        width = of.state.rows.width
         self._rows = np.empty((kernel.FIRST + width + len(of._aggregates), rows), np.int64)
-        self._lay_rows(deltas, starts, width)
-        of._starts[:] = starts
+        self._lay_rows(deltas, width)
         hashed = order_rows(self._rows, of._starts, of.state.keys.width, width, of._each, of._summed, self.cursor)
         self._odd = self._odd_numbers(self._rows[kernel.FIRST + width :]) if hashed else _NO_ODD
         # Every row changes a group in most queries, which is withdrawn and delivered anew.
         self._make_room(min(_OUT_ROWS, _FEWEST_OUT_ROWS + 2 * rows))
 
-    def _lay_rows(self, deltas: Sequence[Delta], starts: Sequence[int], width: int) -> None:
-        """Each row's tick, sign and port, its key and group columns, and the aggregates' arguments."""
-        of, keys, new_rows = self._of, 0, 0
-        for port, (key, arguments), delta, start in zip(of._in_order, of._read, deltas, starts, strict=False):
+    def _lay_rows(self, deltas: Sequence[Delta], width: int) -> None:
+        """Each row's tick, sign and port, its key and group columns, and the aggregates' arguments; where each input's start."""
+        of, keys, new_rows, start = self._of, 0, 0, 0
+        for place, (port, (key, arguments), delta) in enumerate(zip(of._in_order, of._read, deltas, strict=True), 1):
             if len(delta.tick):
                 come = lay_rows(start, port, delta.tick, delta.sign, delta.columns, key, arguments, width, self._rows)
                 keys += come
                 new_rows += come if port == of._carrier else 0
+                start += len(delta.tick)
+            of._starts[place] = start
         of.state.ensure(keys, new_rows)
 
     def _odd_numbers(self, arguments: Ids) -> OddNumbers:
