@@ -98,8 +98,9 @@ class FactorisedGroupBy:
         )
         self._cursor = np.zeros(kernel.FIELDS, np.int64)
         self._starts = np.zeros(len(inputs) + 1, np.int64)
-        self._late = np.zeros((0, 4), np.int64)
-        self._late_real = np.zeros(0, np.float64)
+        # Of a few rows, as they come on a live stream; more have room of their own.
+        self._late = np.zeros((2 * _FEWEST_OUT_ROWS * len(aggregates), 4), np.int64)
+        self._late_real = np.zeros(len(self._late), np.float64)
 
     def _columns_of(self, port: int) -> tuple[Ids, Ids]:
         """Which columns of an input are the key (of the carrier its own too), and which the aggregates' arguments."""
@@ -207,8 +208,9 @@ class _Run:
         self._out_tick = np.empty(rows, np.int32)
         self._out_sign = np.empty(rows, np.int8)
         self._out = np.empty((len(of._groups) + n, rows), np.int64)
-        if len(of._late) < rows * n:
-            of._late, of._late_real = np.empty((rows * n, 4), np.int64), np.empty(rows * n, np.float64)
+        few = rows * n <= len(of._late)
+        self._late = of._late if few else np.empty((rows * n, 4), np.int64)
+        self._late_real = of._late_real if few else np.empty(rows * n, np.float64)
         self.cursor[aggregate.OUT] = 0
         self.cursor[aggregate.LATE] = 0
 
@@ -225,14 +227,14 @@ class _Run:
             s.touched, s.in_touched,
             s.snap_key, s.snap_words, s.snap_apart, s.change, s.change_apart, s.group_key, s.heap, s.heap_meta,
             texts, spans, self._odd.kind, self._odd.words, self._odd.real, self._out_tick, self._out_sign, self._out,
-            of._late, of._late_real, s.fresh, s.joined,
+            self._late, self._late_real, s.fresh, s.joined,
         )  # fmt: skip
         return status
 
     def _output(self, made: int, late: int) -> Delta:
         columns = self._out[:, :made]
         if late:
-            ids = self._of._values.computed(self._of._late[:late], self._of._late_real[:late])
+            ids = self._of._values.computed(self._late[:late], self._late_real[:late])
             for array in (columns, self._of.state.last):
                 provisional = (array >> 60) == -1
                 array[provisional] = ids[array[provisional] & ((1 << 60) - 1)]
