@@ -48,16 +48,16 @@ class WindowedInputs:
         key, value = batch.columns
         elements = ElementBatch(time, batch.port, np.arange(n + 1), key, key, value)
         step = self._clock.step(time, batch.port, elements.first)
-        counted = self._counter.take(elements, step)
-        points = time if self._timed else counted.number
+        arrivals = self._counter.take(elements, step)
+        points = time if self._timed else arrivals.counted.number
         made = []
         for port, window in enumerate(self._windows):
-            mine = counted.streams[port].elements
+            mine = arrivals.counted.streams[port].elements
             ids = batch.columns[: self._widths[port]]
             if len(mine) == n:
-                made.append(window.advance(counted, points, mine, ids))
+                made.append(window.advance(arrivals, points, mine, ids))
             else:
-                made.append(window.advance(counted, points[mine], mine, ids[:, mine]))
+                made.append(window.advance(arrivals, points[mine], mine, ids[:, mine]))
         return step.ticks, made
 
 

@@ -66,11 +66,12 @@ class ScanSource:
                 return self._nothing
             columns, element, points = self._nothing.columns, _NONE, _NONE
         else:
+            number = arrivals.counted.number if self._by_triple else _NONE
             columns = np.empty((len(self._columns), n), np.int64)
             element, points = np.empty(n, np.int64), np.empty(n, np.int64)
             kernel.mappings(
                 batch.subject, batch.predicate, batch.object, rows, self._columns, arrivals.element,
-                batch.time if self._timed else turn.step.number, arrivals.number, self._by_triple, columns, element, points,
+                batch.time if self._timed else turn.step.number, number, self._by_triple, columns, element, points,
             )  # fmt: skip
         if isinstance(self.window, PartitionedWindow):
             assert kept is not None
@@ -110,8 +111,8 @@ class PartitionSource:
         batch, arrivals = turn.batch, turn.arrivals
         rows, values = self._partitioning.values(batch, matches, arrivals.element)
         element = arrivals.element[rows]
-        unit = arrivals.number[rows] if self._triples else turn.step.number[element]
-        return self._kept.advance(arrivals.streams[self.stream], unit, element, batch.time[element], values)
+        unit = arrivals.counted.number[rows] if self._triples else turn.step.number[element]
+        return self._kept.advance(arrivals.counted.streams[self.stream], unit, element, batch.time[element], values)
 
     def live_ids(self) -> Ids:
         return self._kept.live_ids()

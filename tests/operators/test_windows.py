@@ -60,7 +60,7 @@ class Player:
             case Measure.ELEMENTS:
                 points = step.number[element[rows]]
             case Measure.TRIPLES:
-                points = arrivals.number[rows]
+                points = arrivals.counted.number[rows]
         return self.window.advance(arrivals, points, element[rows], batch.object[rows][np.newaxis][: self._width])
 
 

@@ -49,30 +49,31 @@ class StreamArrivals:
         return self.triple_element, self.first_triple
 
 
+@dataclass(slots=True)
+class Counted:
+    """What windows that count ask for: each stream's part, and for each triple of the batch its number in its stream."""
+
+    streams: tuple[StreamArrivals, ...]
+    number: npt.NDArray[np.int64]
+
+
 class Arrivals:
-    """A step's arrivals: for each triple of the batch its element and its number in its stream; and by stream."""
+    """A step's arrivals: `element` (m), for each triple of the batch the position of its element."""
 
-    __slots__ = ("_of_streams", "_streams", "element", "number", "step")
+    __slots__ = ("_count", "_counted", "element", "step")
 
-    def __init__(
-        self,
-        step: Step,
-        element: npt.NDArray[np.int64],
-        number: npt.NDArray[np.int64],
-        of_streams: Callable[[], tuple[StreamArrivals, ...]],
-    ) -> None:
+    def __init__(self, step: Step, element: npt.NDArray[np.int64], count: Callable[[], Counted]) -> None:
         self.step = step
         self.element = element
-        self.number = number
-        self._of_streams = of_streams
-        self._streams: tuple[StreamArrivals, ...] | None = None
+        self._count = count
+        self._counted: Counted | None = None
 
     @property
-    def streams(self) -> tuple[StreamArrivals, ...]:
-        """Those of each stream; only windows that count ask for them, within the step."""
-        if self._streams is None:
-            self._streams = self._of_streams()
-        return self._streams
+    def counted(self) -> Counted:
+        """By stream and number; asked for within the step, or not at all."""
+        if self._counted is None:
+            self._counted = self._count()
+        return self._counted
 
 
 class ArrivalCounter:
@@ -103,7 +104,7 @@ class ArrivalCounter:
             of_triples = by_stream[ends[1][stream] : ends[1][stream + 1]]
             found.append(StreamArrivals(step, mine, self._elements[stream], of_triples, before[stream]))
             self._elements[stream] += len(mine)
-        return Arrivals(step, element, number, lambda: tuple(found))
+        return Arrivals(step, element, lambda: Counted(tuple(found), number))
 
     def _take_one_stream(self, batch: ElementBatch, step: Step) -> Arrivals:
         """The same where there is nothing to sort by stream."""
@@ -113,22 +114,20 @@ class ArrivalCounter:
         self._elements[0] += len(batch)
         self._triples[0] += len(element)
         mine = StreamArrivals(step, np.arange(len(batch)), came, element, before)
-        return Arrivals(step, element, np.arange(before + 1, before + 1 + len(element)), lambda: (mine,))
+        return Arrivals(step, element, lambda: Counted((mine,), np.arange(before + 1, before + 1 + len(element))))
 
     def _take_one(self, batch: ElementBatch, step: Step) -> Arrivals:
         """The same for a single element, as they come on a live stream."""
         mine, triples = batch.stream.item(0), len(batch.subject)
         element = _FIRST if triples == 1 else np.zeros(triples, np.int64)
-        before = self._triples[mine]
-        number = np.arange(before + 1, before + 1 + triples)
         self._elements[mine] += 1
         self._triples[mine] += triples
-        return Arrivals(step, element, number, lambda: self._streams_of_one(step, mine, element))
+        return Arrivals(step, element, lambda: self._counted_one(step, mine, element))
 
-    def _streams_of_one(self, step: Step, mine: int, element: npt.NDArray[np.int64]) -> tuple[StreamArrivals, ...]:
-        """After a single element, by stream; asked before the next one is taken."""
+    def _counted_one(self, step: Step, mine: int, element: npt.NDArray[np.int64]) -> Counted:
+        """After a single element, and before the next one is taken."""
         counted = zip(self._elements, self._triples, strict=True)
         found = [StreamArrivals(step, _NONE, elements, _NONE, triples) for elements, triples in counted]
         elements, triples = self._elements[mine] - 1, self._triples[mine] - len(element)
         found[mine] = StreamArrivals(step, _FIRST, elements, element, triples)
-        return tuple(found)
+        return Counted(tuple(found), np.arange(triples + 1, triples + 1 + len(element)))

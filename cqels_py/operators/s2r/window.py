@@ -90,7 +90,7 @@ class Window:
 
     def _counted(self, arrivals: Arrivals) -> int:
         """The number of the last element or triple so far."""
-        return arrivals.streams[self._stream].reached(self._bounds.measure)
+        return arrivals.counted.streams[self._stream].reached(self._bounds.measure)
 
     def _slide(self, arrivals: Arrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
         """The step of a window into which everything enters at once."""
@@ -101,7 +101,7 @@ class Window:
         if self._timed:
             units, before, reached = _NONE, 0, step.expired_through
         else:
-            units, before = arrivals.streams[self._stream].counted(self._bounds.measure)
+            units, before = arrivals.counted.streams[self._stream].counted(self._bounds.measure)
             reached = self._counted(arrivals)
         # One mapping mostly leaves for each that comes; where they come one by one, mostly as many change as did before.
         room, width = self._changes if arrived < _FEW else 2 * arrived + _FEWEST_CHANGES, self._width
@@ -140,7 +140,7 @@ class Window:
 
     def _ticks(self, arrivals: Arrivals, points: Points) -> TickColumn:
         if not self._bounds.of_time:
-            return arrivals.streams[self._stream].ticks_of(self._bounds.measure, points)
+            return arrivals.counted.streams[self._stream].ticks_of(self._bounds.measure, points)
         # At a boundary the last tick of its instant.
         place = np.empty(len(points), np.int32)
         kernel.places_of(arrivals.step.ticks.time, points, not self._bounds.eager, place)
