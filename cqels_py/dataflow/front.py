@@ -42,11 +42,6 @@ class Turn:
     triples: Int64
     awaited: int
 
-    def matches(self, patterns: Sequence[int]) -> list[Int64]:
-        """For each of the patterns the triples that match, in order."""
-        first, triples = self.first, self.triples
-        return [triples[first[each] : first[each + 1]] if first[each] < first[each + 1] else _NONE for each in patterns]
-
 
 class Front:
     """The clock, the counters and the router of the queries that sit here."""
@@ -79,7 +74,13 @@ class Front:
         if place == len(self._turns):
             step = move(self._clock)
             arrivals = self._counter.take(batch, step)
-            self._turns.append(Turn(batch, step, arrivals, *self._router.match(batch, arrivals.element), self._seats))
+            first, triples = self._router.match(batch, arrivals.element)
+            made = Turn(batch, step, arrivals, first, triples, self._seats)
+            if self._seats == 1:
+                # Nobody else will ask for it.
+                self._forgotten += 1
+                return made
+            self._turns.append(made)
         turn = self._turns[place]
         self._release(turn)
         return turn
@@ -118,7 +119,8 @@ class Seat:
 
     def matches(self, turn: Turn) -> list[Int64]:
         """For each of the query's patterns the triples that match, in order."""
-        return turn.matches(self._patterns)
+        first, triples = turn.first, turn.triples
+        return [triples[first[j] : first[j + 1]] if first[j] < first[j + 1] else _NONE for j in self._patterns]
 
     def leave(self) -> None:
         """The query takes no more turns."""

@@ -53,7 +53,7 @@ class Dictionary:
 
     def __len__(self) -> int:
         """Terms whose texts are kept."""
-        return int(self.meta[kernel.ENTRIES])
+        return self.meta.item(kernel.ENTRIES)
 
     @property
     def nbytes(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -88,30 +89,35 @@ class RunningQuery:
         batch, chosen = views.of(self._streams)
         if not len(batch.time):
             return 0
-        results = self.dataflow.step(batch)
-        return self._hand_out(results, lambda: places_by_tick(views.elements, chosen, self.dataflow.element_tick))
+        return self._hand_out(self.dataflow.step(batch), self._places, views.elements, chosen)
+
+    def _places(self, elements: ElementBatch, chosen: npt.NDArray[np.int64] | None) -> PlacesOf:
+        return places_by_tick(elements, chosen, self.dataflow.element_tick)
 
     def catch_up(self, elements: ElementBatch) -> int:
         """Let its time move on with that of the streams that its readers read; returns the number of results."""
-        time = None if self.feed is None else last_time(elements, self.feed.watched)
-        return 0 if time is None else self._hand_out(self.dataflow.advance(time), lambda: places_by_time(elements))
+        if self.feed is None:
+            return 0
+        time = last_time(elements, self.feed.watched)
+        return 0 if time is None else self._hand_out(self.dataflow.advance(time), places_by_time, elements)
 
     def advance(self, time: int, elements: ElementBatch = NOTHING) -> int:
-        return self._hand_out(self.dataflow.advance(time), lambda: places_by_time(elements))
+        return self._hand_out(self.dataflow.advance(time), places_by_time, elements)
 
     def finish(self, elements: ElementBatch = NOTHING) -> int:
-        return self._hand_out(self.dataflow.finish(), lambda: places_by_time(elements))
+        return self._hand_out(self.dataflow.finish(), places_by_time, elements)
 
     def update_static(self, static: StaticData) -> int:
-        return self._hand_out(self.dataflow.update_static(static), lambda: places_by_time(NOTHING))
+        return self._hand_out(self.dataflow.update_static(static), places_by_time, NOTHING)
 
-    def _hand_out(self, results: Iterator[ResultBatch], places: Callable[[], PlacesOf]) -> int:
+    def _hand_out(self, results: Iterator[ResultBatch], places: Callable[..., PlacesOf], *of: Any) -> int:
+        """`places`(`of`), asked when there are results: behind which elements these come."""
         count = 0
         for batch in results:
             if rows := len(batch.time):
                 count += rows
                 if self.feed is not None:
-                    self.feed.take(batch, places())
+                    self.feed.take(batch, places(*of))
                 self._deliver(batch)
         return count
 
