@@ -19,7 +19,6 @@ from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.layout import TAG_BLANK, TAG_IRI, TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.dictionary.rdf import from_rdflib
 from cqels_py.errors import DataError, UsageError
-from cqels_py.kernels.positions import by_position
 
 Term: TypeAlias = Any
 """An rdflib term, or a text in N-Triples syntax."""
@@ -62,21 +61,21 @@ def _text(term: Term) -> str:
 
 
 def _triple_ids(
-    texts: Sequence[bytes], offsets: Ids, scopes: Ids, dictionary: Dictionary
+    texts: Sequence[bytes], offsets: Ids, first: Ids, scope: int, dictionary: Dictionary
 ) -> tuple[Ids, dict[int, DataError]]:
     """Ids (3, n) of n triples; what is wrong, by triple.
 
-    `texts` one after another start at `offsets` (3 n + 1); the blank nodes of each belong to `scopes` (3 n).
+    `texts` one after another start at `offsets` (3 n + 1). Element e has the triples first[e] to first[e + 1], and its blank
+    nodes belong to `scope` + e.
     """
     data = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
     wrong: dict[int, DataError] = {}
-    ids = dictionary.encode_bytes(data, offsets, scopes, wrong)
-    columns = np.empty((3, len(texts) // 3), np.int64)
+    ids, misplaced = dictionary.encode_triples(data, offsets, first, scope, wrong)
     errors: dict[int, DataError] = {}
-    if by_position(ids, columns) or wrong:
+    if misplaced or wrong:
         errors = {at // 3: error for at, error in reversed(wrong.items())}
-        _find_misplaced(texts, ids.reshape(-1, 3), errors)
-    return columns, errors
+        _find_misplaced(texts, ids.T, errors)
+    return ids, errors
 
 
 def _find_misplaced(texts: Sequence[bytes], ids: Ids, errors: dict[int, DataError]) -> None:
@@ -93,7 +92,7 @@ def static_triples(triples: Iterable[Triple], dictionary: Dictionary, scope: int
     """Columns (3, n) of ids. DataError names the first term that is none."""
     texts = triple_texts(triples)
     offsets = np.array([*accumulate(map(len, texts), initial=0)], np.int64)
-    ids, errors = _triple_ids(texts, offsets, np.full(len(texts), scope), dictionary)
+    ids, errors = _triple_ids(texts, offsets, np.array([0, len(texts) // 3]), scope, dictionary)
     if errors:
         raise errors[min(errors)]
     return ids
@@ -115,24 +114,22 @@ def elements_of_pushed(
 ) -> tuple[ElementBatch, list[DataError]]:
     """The elements that are right, and what is wrong with the others; each has its own scope, from `first_scope` on."""
     texts: list[bytes] = []
-    scopes: list[int] = []
     bounds = [0]
     times: list[int] = []
     streams: list[int] = []
     timeless: list[int] = []
-    for scope, each in enumerate(pushed, first_scope):
+    for each in pushed:
         texts += each.texts
-        scopes += [scope] * len(each.texts)
         bounds.append(len(texts) // 3)
         streams.append(each.stream)
         if each.time is None:
             timeless.append(len(times))
         times.append(each.time or 0)
     # One array for all numbers: making it costs more than cutting it up.
-    numbers = np.array([*scopes, *times, *bounds, *accumulate(map(len, texts), initial=0)], np.int64)
-    terms, elements = len(texts), len(pushed)
-    time, first = numbers[terms : terms + elements], numbers[terms + elements : terms + 2 * elements + 1]
-    ids, errors = _triple_ids(texts, numbers[-terms - 1 :], numbers[:terms], dictionary)
+    numbers = np.array([*times, *bounds, *accumulate(map(len, texts), initial=0)], np.int64)
+    elements = len(pushed)
+    time, first = numbers[:elements], numbers[elements : 2 * elements + 1]
+    ids, errors = _triple_ids(texts, numbers[2 * elements + 1 :], first, first_scope, dictionary)
     wrong = {bisect_right(bounds, row) - 1: errors[row] for row in sorted(errors, reverse=True)} if errors else {}
     for e in timeless:
         time[e] = _time(pushed[e], ids[:, bounds[e] : bounds[e + 1]], dictionary, wrong, e)

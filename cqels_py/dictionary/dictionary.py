@@ -15,6 +15,7 @@ from cqels_py.dictionary.canonical import canonical, malformed
 from cqels_py.dictionary.layout import TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.errors import DataError, TermCollision
 from cqels_py.kernels import dictionary as kernel
+from cqels_py.kernels.triples import encode_triples
 
 Ids = npt.NDArray[np.int64]
 
@@ -104,17 +105,49 @@ class Dictionary:
                 if status == kernel.DONE:
                     return out
                 raw = data[offsets[at] : offsets[at + 1]]
-                if status in (kernel.TABLE_FULL, kernel.ARENA_FULL):
-                    self.grow(status, len(raw))
-                    continue
-                try:
-                    out[at] = self._encode_slowly(raw.tobytes(), int(out[at]), status, int(scopes[at]))
-                except DataError as error:
-                    if wrong is None:
-                        raise
-                    wrong[at] = error
-                    out[at] = 0
-                at += 1
+                found = self._stopped_at(at, status, raw.tobytes(), int(out[at]), int(scopes[at]), wrong)
+                if found is not None:
+                    out[at] = found
+                    at += 1
+
+    def encode_triples(
+        self, data: npt.NDArray[np.uint8], offsets: Ids, first: Ids, scope: int, wrong: dict[int, DataError]
+    ) -> tuple[Ids, int]:
+        """Columns (3, n) of elements' triples, their terms one after another as of encode_bytes, none of them empty.
+
+        Element e has the triples first[e] to first[e + 1], and its blank nodes belong to `scope` + e. Also says how many
+        subjects and predicates are what cannot stand there; what is no term is entered in `wrong`, and gets the id 0.
+        """
+        columns = np.empty((3, len(offsets) // 3), np.int64)
+        at = 0
+        with self.lock:
+            while True:
+                at, status = encode_triples(
+                    data, offsets, first, scope, at, self._shift, self.table, self.arena, self.meta, columns
+                )
+                if status == kernel.DONE:
+                    return columns, at
+                raw, place = data[offsets[at] : offsets[at + 1]], (at % 3, at // 3)
+                mine = scope + int(np.searchsorted(first, at // 3, side="right")) - 1
+                found = self._stopped_at(at, status, raw.tobytes(), int(columns[place]), mine, wrong)
+                if found is not None:
+                    columns[place] = found
+                    at += 1
+
+    def _stopped_at(
+        self, at: int, status: int, raw: bytes, identifier: int, scope: int, wrong: dict[int, DataError] | None
+    ) -> int | None:
+        """The id of the term at which a kernel has stopped; None: there was no room, and now there is."""
+        if status in (kernel.TABLE_FULL, kernel.ARENA_FULL):
+            self.grow(status, len(raw))
+            return None
+        try:
+            return self._encode_slowly(raw, identifier, status, scope)
+        except DataError as error:
+            if wrong is None:
+                raise
+            wrong[at] = error
+            return 0
 
     def encode_one(self, term: str) -> int:
         return int(self.encode([term])[0])

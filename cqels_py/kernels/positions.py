@@ -9,7 +9,8 @@ SUBJECT, PREDICATE, OBJECT = range(3)
 
 
 @jit_inline
-def _fits(identifier, position):
+def fits(identifier, position):
+    """May the term stand there?"""
     """Whatever a hash could not tell apart does: what it is stands in the dictionary alone."""
     tag = (identifier >> TAG_SHIFT) & 15
     if position == OBJECT:
@@ -22,17 +23,5 @@ def misplaced(ids, position):
     """How many of `ids` (n) cannot stand there: a subject is an IRI or a blank node, a predicate an IRI, an object no 0."""
     count = 0
     for i in range(len(ids)):
-        count += not _fits(ids[i], position)
-    return count
-
-
-@jit_flat
-def by_position(ids, columns):
-    """Put `ids` (3 n), triple after triple, into `columns` (3, n). Returns how many subjects and predicates are misplaced."""
-    count = 0
-    for i in range(0, len(ids), 3):
-        for position in range(3):
-            columns[position, i // 3] = ids[i + position]
-        count += not _fits(ids[i], SUBJECT)
-        count += not _fits(ids[i + 1], PREDICATE)
+        count += not fits(ids[i], position)
     return count

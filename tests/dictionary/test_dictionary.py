@@ -169,6 +169,29 @@ def test_encode_bytes_keeps_what_is_wrong_apart() -> None:
     assert "nothing" in wrong[1].message
 
 
+def test_encode_triples_lays_out_columns_and_says_what_is_misplaced() -> None:
+    elements = [
+        [("<http://e.org/a>", "<http://e.org/p>", '"x"'), ("_:b", "<http://e.org/p>", "_:b")],
+        [],
+        [('"x"', "_:b", "nothing"), ("_:b", '"1"^^<http://e.org/t>', '"01"^^<http://www.w3.org/2001/XMLSchema#integer>')],
+        [("nothing", "<http://e.org/p>", '"' + 70_000 * "y" + '"')],
+    ]  # fmt: skip
+    texts = [term for element in elements for triple in element for term in triple]
+    data = [text.encode() for text in texts]
+    first = np.cumsum([0, *map(len, elements)])
+    dictionary, wrong = Dictionary(), dict[int, DataError]()
+    columns, misplaced = dictionary.encode_triples(
+        np.frombuffer(b"".join(data), np.uint8), np.cumsum([0, *map(len, data)]), first, 7, wrong
+    )
+    scopes = np.repeat(np.arange(7, 11), [3 * len(element) for element in elements])
+    known = np.array([text != "nothing" for text in texts])
+    right = [text if fine else None for text, fine in zip(texts, known, strict=True)]
+    assert columns.T.reshape(-1).tolist() == dictionary.encode(right, scopes=scopes).tolist()
+    assert list(wrong) == [i for i, text in enumerate(texts) if text == "nothing"]
+    # A literal and no term at all as subjects, a blank node and a literal as predicates.
+    assert misplaced == 4
+
+
 # --- blank nodes -----------------------------------------------------------------------------------------------------
 
 

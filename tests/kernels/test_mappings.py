@@ -27,18 +27,7 @@ def test_columns_elements_and_points(by_triple: bool, points: list[int]) -> None
 
 def test_literals_stand_as_objects_only_and_blank_nodes_never_as_predicates() -> None:
     iri, blank, literal, number = Dictionary().encode(["<http://ex.org/a>", "_:b", '"text"', '"1"^^<http://ex.org/t>'])
-    columns = np.empty((3, 1), np.int64)
-    for good in ([iri, iri, literal], [blank, iri, number], [iri, iri, blank]):
-        assert positions.by_position(np.array(good), columns) == 0
-        assert columns.T.tolist() == [good]
-    for wrong in ([literal, iri, iri], [iri, blank, iri], [iri, literal, iri], [0, iri, iri]):
-        assert positions.by_position(np.array(wrong), columns) == 1
     terms = np.array([iri, blank, literal, number, 0])
     assert [
         positions.misplaced(terms, each) for each in (positions.SUBJECT, positions.PREDICATE, positions.OBJECT)
     ] == [3, 4, 1]
-    columns = np.empty((3, 3), np.int64)
-    assert (
-        positions.by_position(np.array([literal, literal, literal, iri, iri, iri, blank, blank, blank]), columns) == 3
-    )
-    assert columns.T.tolist() == [[literal] * 3, [iri] * 3, [blank] * 3]

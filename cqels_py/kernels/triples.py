@@ -1,0 +1,36 @@
+"""Triples that come as texts: their terms encoded, each put into the column of its position."""
+
+from __future__ import annotations
+
+from cqels_py.kernels.dictionary import DONE, NOT_WRITTEN_SO, encode_term
+from cqels_py.kernels.jit import jit_flat
+from cqels_py.kernels.positions import PREDICATE, SUBJECT, fits
+from cqels_py.kernels.syntax import CANONICAL, term_end
+
+
+@jit_flat
+def encode_triples(data, offsets, first, scope, at, shift, table, arena, meta, columns):
+    """Encode terms from number `at` on: term i, data[offsets[i]:offsets[i + 1]], into columns[i % 3, i // 3]. None is empty.
+
+    Element e has the triples first[e] to first[e + 1]; its blank nodes belong to `scope` + e. Returns (at, status); with
+    DONE, instead of `at`, how many subjects and predicates are what cannot stand there.
+    """
+    element = 0
+    for i in range(at, len(offsets) - 1):
+        triple, position = i // 3, i % 3
+        while first[element + 1] <= triple:
+            element += 1
+        stop, quote, written = term_end(data, offsets[i], offsets[i + 1])
+        if written != CANONICAL or stop != offsets[i + 1]:
+            return i, NOT_WRITTEN_SO
+        identifier, status = encode_term(
+            data, offsets[i], offsets[i + 1], quote, scope + element, shift, table, arena, meta
+        )
+        columns[position, triple] = identifier
+        if status != DONE:
+            return i, status
+    misplaced = 0
+    for triple in range(columns.shape[1]):
+        misplaced += not fits(columns[SUBJECT, triple], SUBJECT)
+        misplaced += not fits(columns[PREDICATE, triple], PREDICATE)
+    return misplaced, DONE
