@@ -119,17 +119,17 @@ class Dictionary:
         subjects and predicates are what cannot stand there; what is no term is entered in `wrong`, and gets the id 0.
         """
         columns = np.empty((3, len(offsets) // 3), np.int64)
-        at = 0
+        at = element = 0
         with self.lock:
             while True:
                 at, status = encode_triples(
-                    data, offsets, first, scope, at, self._shift, self.table, self.arena, self.meta, columns
+                    data, offsets, first, scope, at, element, self._shift, self.table, self.arena, self.meta, columns
                 )
                 if status == kernel.DONE:
                     return columns, at
                 raw, place = data[offsets[at] : offsets[at + 1]], (at % 3, at // 3)
-                mine = scope + int(np.searchsorted(first, at // 3, side="right")) - 1
-                found = self._stopped_at(at, status, raw.tobytes(), int(columns[place]), mine, wrong)
+                element = int(np.searchsorted(first, at // 3, side="right")) - 1
+                found = self._stopped_at(at, status, raw.tobytes(), int(columns[place]), scope + element, wrong)
                 if found is not None:
                     columns[place] = found
                     at += 1

@@ -9,13 +9,12 @@ from cqels_py.kernels.syntax import CANONICAL, term_end
 
 
 @jit_flat
-def encode_triples(data, offsets, first, scope, at, shift, table, arena, meta, columns):
+def encode_triples(data, offsets, first, scope, at, element, shift, table, arena, meta, columns):
     """Encode terms from number `at` on: term i, data[offsets[i]:offsets[i + 1]], into columns[i % 3, i // 3]. None is empty.
 
-    Element e has the triples first[e] to first[e + 1]; its blank nodes belong to `scope` + e. Returns (at, status); with
-    DONE, instead of `at`, how many subjects and predicates are what cannot stand there.
+    Element e has the triples first[e] to first[e + 1]; its blank nodes belong to `scope` + e. `element`: that of term `at`, or
+    one before it. Returns (at, status); with DONE, instead of `at`, how many subjects and predicates cannot stand there.
     """
-    element = 0
     for i in range(at, len(offsets) - 1):
         triple, position = i // 3, i % 3
         while first[element + 1] <= triple:
