@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.jit import jit
+from cqels_py.kernels.jit import jit_flat
 
 FULL = -1
 """There is no room: nothing has been changed."""
@@ -15,7 +15,7 @@ ELEMENTS, TRIPLES = 0, 1
 _NEVER = np.int64(np.iinfo(np.int64).max)
 
 
-@jit
+@jit_flat
 def step(
     time, stream, first, boundary, through, eager, steps, counts, promised, queues, ends, number, element_tick, instants
 ):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cqels_py.kernels.jit import jit
+from cqels_py.kernels.jit import jit_flat
 
 
-@jit
+@jit_flat
 def mappings(
     subject, predicate, object_, rows, positions, element, of_element, of_triple, by_triple, columns, elements, points
 ):
