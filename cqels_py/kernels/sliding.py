@@ -107,6 +107,22 @@ def merge(leave_tick, enter_tick, ahead, ids, first, columns):
     return tick, sign, changed
 
 
+@jit_inline
+def _store(points, ids, first, come, columns):
+    """Points and ids of what comes, from place `first` on and then from the start."""
+    place, rows = np.uint64(first), np.uint64(len(come))
+    straight = min(rows, np.uint64(len(points)) - place)
+    for i in range(straight):
+        points[place + i] = come[i]
+    for i in range(rows - straight):
+        points[i] = come[straight + i]
+    for c in range(len(ids)):
+        for i in range(straight):
+            ids[c, place + i] = columns[c, i]
+        for i in range(rows - straight):
+            ids[c, i] = columns[c, straight + i]
+
+
 @jit
 def slide(
     points, ids, start, arrived, come, limit, size, timed, instants, units, before, element, element_tick, columns, tick, sign,
@@ -123,12 +139,7 @@ def slide(
     for. Returns how many mappings leave, and how many changes there are; FULL where there is no room for them.
     """
     room, end = len(points), arrived + len(come)
-    place = arrived % room
-    for i in range(len(come)):
-        points[place] = come[i]
-        for c in range(len(ids)):
-            ids[c, place] = columns[c, i]
-        place = place + 1 if place + 1 < room else 0
+    _store(points, ids, arrived % room, come, columns)
     first = start % room
     leaving, place = 0, first
     while start + leaving < end and points[place] <= limit:
