@@ -14,8 +14,12 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import TemporaryDirectory, gettempdir
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
+
+from cqels_py.kernels.building.ahead import FOLDER
 
 if TYPE_CHECKING:
     from cqels_py.cli.execution import Job
@@ -62,7 +66,7 @@ def shortened(job: Job) -> Iterator[Job]:
     if format_ is None:
         yield job
         return
-    with TemporaryDirectory(prefix="cqels-rehearsal-") as folder:
+    with TemporaryDirectory(prefix=FOLDER) as folder:
         streams = {iri: _piece(source, folder, f"stream{i}") for i, (iri, source) in enumerate(job.streams.items())}
         known = _terms(streams.values())
         yield replace(
@@ -130,10 +134,21 @@ def _first_rows(source: Any) -> list[Any]:
     return [batch.slice(0, FIRST_ROWS) for batch in [next(iter(source), None)] if batch is not None]
 
 
+def _end_with_the_starter(standard_input: int) -> None:
+    """However the process has ended that started this one, its end of the pipe is closed: leave nothing behind, and end."""
+    while os.read(standard_input, 1):
+        pass
+    folder = Path(gettempdir())
+    if folder.name.startswith(FOLDER):
+        rmtree(folder, ignore_errors=True)
+    os._exit(1)
+
+
 def main(format_: str, *arguments: str) -> None:
     """Run the command as if somebody looked on who sees nothing."""
     from cqels_py.cli.main import main as run
 
+    Thread(target=_end_with_the_starter, args=(os.dup(0),), daemon=True).start()
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(nowhere, stream)

@@ -12,6 +12,7 @@ import pytest
 
 from cqels_py.cli import rehearsal
 from cqels_py.cli.execution import Job
+from cqels_py.kernels.building import ahead
 from tests.cli.conftest import QUERY, STREAM, Cqels
 
 FILTERED = "PREFIX : <http://ex.org/> SELECT ?s ?v WHERE { STREAM :s [TRIPLES 40] { ?s :v ?v } FILTER(?v > 25) }"
@@ -43,7 +44,7 @@ def beyond_the_rehearsal(*arguments: str) -> list[str]:
     import json
 
     from cqels_py.cli.main import main
-    from cqels_py.kernels.building import ahead, worker
+    from cqels_py.kernels.building import worker
     from tests.test_compilation import _kernels
 
     calls: list[dict[str, Any]] = []
@@ -145,8 +146,6 @@ def test_outside_of_a_rehearsal_the_job_stays_as_it_is() -> None:
 def test_a_command_is_rehearsed_with_its_own_arguments(
     cqels: Cqels, stream: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cqels_py.kernels.building import ahead
-
     asked: list[Any] = []
     monkeypatch.setattr(ahead._EXPECTED, "rehearsal", None)
     rehearsing = ahead.rehearsing
@@ -154,3 +153,28 @@ def test_a_command_is_rehearsed_with_its_own_arguments(
     arguments = ["run", "-q", QUERY, "--stream", f"{STREAM}={stream}"]
     assert cqels(*arguments).status == 0
     assert asked == [["cqels_py.cli.rehearsal", "-", *arguments]]
+
+
+def test_a_rehearsal_ends_with_the_process_that_started_it(readings: Path, tmp_path: Path) -> None:
+    """Whatever ended that one, and however long a kernel would take: a product of all that the pieces hold."""
+    folder = tmp_path / f"{ahead.FOLDER}x"
+    folder.mkdir()
+    product = (
+        "PREFIX : <http://ex.org/> SELECT ?a ?b ?c WHERE { STREAM :s [RANGE 1h] { ?a ?p ?x . ?b ?q ?y . ?c ?r ?z } }"
+    )
+    read, write = os.pipe()
+    command = [sys.executable, "-m", rehearsal.__name__, "-", "run", "-q", product, "--stream", f"{STREAM}={readings}"]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        pass_fds=(write,),
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1", ahead.REHEARSAL: str(write), "TMPDIR": str(folder)},
+    )
+    os.close(write)
+    with os.fdopen(read) as told:
+        assert any("join" in line for line in told)
+        assert list(folder.iterdir())
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(timeout=60) == 1
+    assert not folder.exists()

@@ -105,7 +105,8 @@ def all_aggregates(column: int) -> list[Aggregate]:
     found = [Aggregate("COUNT(*)", None)]
     found += [Aggregate(name, column, distinct) for name in ("COUNT", "SUM", "AVG") for distinct in BOTH]
     found += [Aggregate("GROUP_CONCAT", column), Aggregate("GROUP_CONCAT", column, distinct=True, separator='"\n')]
-    return [*found, Aggregate("MIN", column), Aggregate("MAX", column), Aggregate("SAMPLE", column)]
+    found += [Aggregate(name, column, distinct) for name in ("MIN", "MAX") for distinct in BOTH]
+    return [*found, Aggregate("SAMPLE", column)]
 
 
 @pytest.mark.parametrize(("seed", "in_order"), [(0, False), (1, False), (0, True), (1, True)])

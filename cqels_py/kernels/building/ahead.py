@@ -21,6 +21,9 @@ from typing import IO, Any, Final
 REHEARSAL: Final = "CQELS_REHEARSAL"
 """In the environment of a process that rehearses: the number of an open file that takes what it calls."""
 
+FOLDER: Final = "cqels-rehearsal-"
+"""How the name of a folder for its temporary files begins."""
+
 REHEARSAL_SECONDS: Final = 10.0
 """So long a rehearsal may take; what it has told by then counts."""
 
@@ -88,7 +91,7 @@ def _cores() -> int:
 def compile_all(rehearsal: Sequence[str], workers: int) -> set[str]:
     """Compile what the rehearsal calls; names and types of what was compiled. Where no process can be started, nothing is."""
     compiled: set[str] = set()
-    with suppress(OSError), TemporaryDirectory(prefix="cqels-rehearsal-") as folder:
+    with suppress(OSError), TemporaryDirectory(prefix=FOLDER) as folder:
         team = _Team(rehearsal, folder)
         try:
             compiled = team.work(workers)

@@ -91,6 +91,7 @@ class TermValues(Protocol):
         ...
 
 
+_FIRST = ("MIN", "MAX", "SAMPLE")
 _NOTES = 1024
 """Changed groups that are delivered together."""
 _NEVER_THERE = "a mapping was withdrawn that was never there"
@@ -115,8 +116,9 @@ class GroupBy:
         self.index = KeyTable(len(keys))
         self._functions = np.array([FUNCTIONS[a.function] for a in aggregates], np.int64)
         self._arguments = np.array([a.argument or 0 for a in aggregates], np.int64)
-        self._distinct = np.array([a.distinct for a in aggregates], np.bool_)
-        self._any_distinct = any(a.distinct for a in aggregates)
+        # The first of different values is the first of all.
+        self._distinct = np.array([a.distinct and a.function not in _FIRST for a in aggregates], np.bool_)
+        self._any_distinct = bool(self._distinct.any())
         sizes = [_WORDS[FUNCTIONS[a.function]] for a in aggregates]
         self._places = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64) if sizes else np.zeros(0, np.int64)
         self._group_words = sum(sizes)
