@@ -13,7 +13,7 @@ import numpy as np
 
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.order import order_terms
-from cqels_py.kernels.ring_index import RING_TOP
+from cqels_py.kernels.ring_index import allocate, release
 
 BAG_WORDS = 6
 _OFFSET, _LOG, _SIZE = range(3)
@@ -65,27 +65,6 @@ def _drop_first(words, at, heap, largest, texts, spans):
 
 
 @jit_inline
-def allocate(log, heap, heap_meta):
-    """Where a run of 2**log places starts, or -1 if the arena has none."""
-    offset = heap_meta[log]
-    if offset >= 0:
-        heap_meta[log] = heap[offset]
-        return offset
-    offset = heap_meta[RING_TOP]
-    if offset + (np.int64(1) << log) > len(heap):
-        return np.int64(-1)
-    heap_meta[RING_TOP] = offset + (np.int64(1) << log)
-    return offset
-
-
-@jit_inline
-def release(offset, log, heap, heap_meta):
-    """A run is free."""
-    heap[offset] = heap_meta[log]
-    heap_meta[log] = offset
-
-
-@jit_inline
 def make_room(words, at, heap, heap_meta):
     """Room for one more in the heap whose words start at `at`; False if the arena has none (nothing is changed)."""
     log = words[at + _LOG]
@@ -97,14 +76,14 @@ def make_room(words, at, heap, heap_meta):
 def _enlarge(words, at, heap, heap_meta):
     size, log = words[at + _SIZE], words[at + _LOG]
     larger = log + 1 if log > 0 else np.int64(_FIRST_LOG)
-    offset = allocate(larger, heap, heap_meta)
+    offset = allocate(heap, heap_meta, larger)
     if offset < 0:
         return False
     if log > 0:
         old = words[at + _OFFSET]
         for i in range(size):
             heap[offset + i] = heap[old + i]
-        release(old, log, heap, heap_meta)
+        release(heap, heap_meta, old, log)
     words[at + _OFFSET] = offset
     words[at + _LOG] = larger
     return True

@@ -116,8 +116,8 @@ def expect_row(row, row_port, row_slot, ports, indexes, groups, key_columns, cel
 
 
 @jit_inline
-def _allocate(rings, ring_meta, size):
-    """Offset of a ring of 2**size slots, or -1 if there is no room."""
+def allocate(rings, ring_meta, size):
+    """Offset of a run of 2**size places in an arena, or -1 if it has no room."""
     offset = ring_meta[size]
     if offset >= 0:
         ring_meta[size] = rings[offset]
@@ -128,6 +128,13 @@ def _allocate(rings, ring_meta, size):
         return np.int64(-1)
     ring_meta[RING_TOP] = offset + capacity
     return offset
+
+
+@jit_inline
+def release(rings, ring_meta, offset, size):
+    """A run of 2**size places is free."""
+    rings[offset] = ring_meta[size]
+    ring_meta[size] = offset
 
 
 @jit_inline
@@ -171,7 +178,7 @@ def insert(index, at, indexes, groups, key_columns, cells, leaf, slot, tables, r
                 return TABLE_FULL
     ring = at + indexes[index * INDEX_FIELDS + MEMBER]
     if tables[ring] < 0:
-        offset = _allocate(rings, ring_meta, _SMALLEST_RING)
+        offset = allocate(rings, ring_meta, _SMALLEST_RING)
         if offset < 0:
             return RINGS_FULL
         tables[ring] = offset << SIZE_BITS | _SMALLEST_RING
@@ -182,13 +189,12 @@ def insert(index, at, indexes, groups, key_columns, cells, leaf, slot, tables, r
     head = tables[ring + 1] >> SHIFT
     capacity = np.int64(1) << size
     if count == capacity:
-        larger = _allocate(rings, ring_meta, size + 1)
+        larger = allocate(rings, ring_meta, size + 1)
         if larger < 0:
             return RINGS_FULL
         for i in range(count):
             rings[larger + i] = rings[offset + ((head + i) & (capacity - 1))]
-        rings[offset] = ring_meta[size]
-        ring_meta[size] = offset
+        release(rings, ring_meta, offset, size)
         head = np.int64(0)
         capacity = capacity * 2
         offset = larger
@@ -263,8 +269,7 @@ def enter_tables(old_tables, groups, new_tables, new_base, new_mask, rings, ring
                     if old_tables[at + word] >= 0:
                         size = old_tables[at + word] & SIZE_MASK
                         offset = old_tables[at + word] >> SIZE_BITS
-                        rings[offset] = ring_meta[size]
-                        ring_meta[size] = offset
+                        release(rings, ring_meta, offset, size)
                 continue
             place = mix(old_tables[at]) & new_mask[group]
             while new_tables[new_base[group] + place * stride] != 0:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.heaps import allocate, before, release
+from cqels_py.kernels.heaps import before
 from cqels_py.kernels.jit import jit_flat, jit_inline
+from cqels_py.kernels.ring_index import allocate, release
 
 _FIRST, _LOG, _SIZE, _START = range(4)
 _FIRST_LOG = 2
@@ -33,7 +34,7 @@ def _move(words, at, heap, heap_meta):
     # Mostly the steps move to the run's start; if they fill half of it that would be again and again.
     if log == 0 or 2 * size > (np.int64(1) << log):
         larger = log + 1 if log > 0 else np.int64(_FIRST_LOG)
-        to = allocate(larger, heap, heap_meta)
+        to = allocate(heap, heap_meta, larger)
         if to < 0:
             return False
         words[at + _LOG] = larger
@@ -41,7 +42,7 @@ def _move(words, at, heap, heap_meta):
     for i in range(size):
         heap[to + i] = heap[words[at + _FIRST] + i]
     if log > 0 and to != start:
-        release(start, log, heap, heap_meta)
+        release(heap, heap_meta, start, log)
     words[at + _FIRST] = to
     return True
 

@@ -4,47 +4,11 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pytest
 
-from cqels_py.kernels import heaps
-from cqels_py.kernels.ring_index import RING_FIELDS, RING_TOP
-from tests.operators.plain_dictionary import inline_id
+from tests.kernels.bags import Bags, number
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
-
-NO_TEXTS = np.zeros(1, np.uint8)
-NO_SPANS = np.zeros(3, np.int64)
-
-
-def number(value: int) -> int:
-    found = inline_id(str(value), "integer")
-    assert found is not None
-    return found
-
-
-class Bags:
-    """Several bags in one arena."""
-
-    def __init__(self, count: int, arena: int = 8) -> None:
-        self.words = np.zeros(count * heaps.BAG_WORDS, np.int64)
-        self.heap = np.zeros(arena, np.int64)
-        self.meta = np.full(RING_FIELDS, -1, np.int64)
-        self.meta[RING_TOP] = 0
-
-    def put(self, bag: int, sign: int, value: int, *, largest: bool = False) -> None:
-        at = np.int64(bag * heaps.BAG_WORDS)
-        while not heaps.bag_room(self.words, at, np.int64(sign), self.heap, self.meta):
-            self.heap = np.concatenate([self.heap, np.zeros_like(self.heap)])
-        heaps.bag_put(
-            self.words, at, np.int64(sign), np.int64(number(value)), self.heap, np.bool_(largest), NO_TEXTS, NO_SPANS
-        )
-
-    def first(self, bag: int) -> int:
-        return int(heaps.bag_first(self.words, np.int64(bag * heaps.BAG_WORDS), self.heap))
-
-    def clear(self, bag: int) -> None:
-        heaps.bag_clear(self.words, np.int64(bag * heaps.BAG_WORDS))
 
 
 @pytest.mark.parametrize("largest", [False, True])

@@ -5,54 +5,23 @@ from __future__ import annotations
 import random
 from collections import deque
 
-import numpy as np
 import pytest
 
-from cqels_py.kernels import heaps, staircase
-from cqels_py.kernels.ring_index import RING_FIELDS, RING_TOP
-from tests.operators.plain_dictionary import inline_id
+from cqels_py.kernels import staircase
+from tests.kernels.bags import Bags, number
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 
-NO_TEXTS = np.zeros(1, np.uint8)
-NO_SPANS = np.zeros(3, np.int64)
 
-
-def number(value: int) -> int:
-    found = inline_id(str(value), "integer")
-    assert found is not None
-    return found
-
-
-class Queues:
-    """Several queues in one arena."""
-
-    def __init__(self, count: int) -> None:
-        self.words = np.zeros(count * heaps.BAG_WORDS, np.int64)
-        self.heap = np.zeros(8, np.int64)
-        self.meta = np.full(RING_FIELDS, -1, np.int64)
-        self.meta[RING_TOP] = 0
-
-    def put(self, queue: int, sign: int, value: int, *, largest: bool = False) -> None:
-        at = np.int64(queue * heaps.BAG_WORDS)
-        while not staircase.stairs_room(self.words, at, np.int64(sign), self.heap, self.meta):
-            self.heap = np.concatenate([self.heap, np.zeros_like(self.heap)])
-        staircase.stairs_put(
-            self.words, at, np.int64(sign), np.int64(number(value)), self.heap, np.bool_(largest), NO_TEXTS, NO_SPANS
-        )
-
-    def first(self, queue: int) -> int:
-        return int(heaps.bag_first(self.words, np.int64(queue * heaps.BAG_WORDS), self.heap))
-
-    def clear(self, queue: int) -> None:
-        heaps.bag_clear(self.words, np.int64(queue * heaps.BAG_WORDS))
+def queues_in_one_arena(count: int) -> Bags:
+    return Bags(count, room=staircase.stairs_room, put=staircase.stairs_put)
 
 
 @pytest.mark.parametrize("largest", [False, True])
 @pytest.mark.parametrize("values", [2, 10, 1000])
 def test_the_first_member_is_known_while_members_come_and_the_oldest_go(values: int, largest: bool) -> None:
     rng = random.Random(values)
-    queues = Queues(3)
+    queues = queues_in_one_arena(3)
     live: list[deque[int]] = [deque(), deque(), deque()]
     for step in range(1500):
         queue = rng.randrange(3)
@@ -70,7 +39,7 @@ def test_the_first_member_is_known_while_members_come_and_the_oldest_go(values: 
 @pytest.mark.parametrize("rises", [True, False])
 def test_room_follows_what_may_still_be_the_first(rises: bool) -> None:
     """A window of 100 values, rising, of which each may be the least one day, or falling, of which only the last may."""
-    queues = Queues(1)
+    queues = queues_in_one_arena(1)
     for i in range(10_000):
         queues.put(0, 1, i if rises else 10_000 - i)
         if i >= 100:
@@ -80,7 +49,7 @@ def test_room_follows_what_may_still_be_the_first(rises: bool) -> None:
 
 
 def test_a_cleared_queue_starts_anew_in_its_place() -> None:
-    queues = Queues(1)
+    queues = queues_in_one_arena(1)
     for value in (1, 2, 3, 4, 5):
         queues.put(0, 1, value)
     before = len(queues.heap)
