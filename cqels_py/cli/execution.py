@@ -126,7 +126,7 @@ def execute(job: Job) -> None:
     with failures.reported(job.text), ExitStack() as cleanup:
         job = cleanup.enter_context(rehearsal.shortened(job))
         if command := rehearsal.command(job):
-            cleanup.enter_context(ahead.rehearsing(command))
+            cleanup.enter_context(ahead.rehearsing(command, lambda: rehearsal.first_input(job)))
         if job.announce or sys.stderr.isatty():
             from cqels_py.kernels.compilation import announced
 

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory, gettempdir
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
-from cqels_py.kernels.building.ahead import FOLDER
+from cqels_py.kernels.building.ahead import FOLDER, INPUT
 
 if TYPE_CHECKING:
     from cqels_py.cli.execution import Job
@@ -57,6 +57,15 @@ def command(job: Job) -> list[str] | None:
         return None
     on_terminal = job.format is None and job.output is None and sys.stdout.isatty()
     return [__name__, "table" if on_terminal else "-", *arguments]
+
+
+def first_input(job: Job) -> bytes | None:
+    """The first of what comes on standard input, for a rehearsal to see it too; None while nothing has come."""
+    from cqels_py.connectors.compression import STANDARD_INPUT
+    from cqels_py.connectors.standard_input import standard_input
+
+    read = any(isinstance(source, str) and source == STANDARD_INPUT for source in job.streams.values())
+    return standard_input().first() if read else b""
 
 
 @contextmanager
@@ -111,14 +120,17 @@ def _about(text: bytes, known: set[bytes]) -> bytes:
 
 
 def _piece(source: Any, folder: str, name: str, most: int = FIRST_BYTES) -> Any:
-    """The first lines of a file of lines, as a file; of other files and of standard input, an empty one."""
+    """The first lines of a file of lines or of standard input, as a file; of other files, an empty one."""
     if not isinstance(source, str):
         return _first_rows(source)
-    from cqels_py.connectors.compression import local_path, read_chunks
+    from cqels_py.connectors.compression import STANDARD_INPUT, local_path, read_chunks
     from cqels_py.connectors.formats import STREAMS, format_of
 
     kind, text = "nq", b""
-    if source != "-" and format_of(source, STREAMS) in _LINES and local_path(source).is_file():
+    if source == STANDARD_INPUT:
+        with suppress(FileNotFoundError):
+            text = Path(gettempdir(), INPUT).read_bytes()
+    elif format_of(source, STREAMS) in _LINES and local_path(source).is_file():
         kind, text = format_of(source, STREAMS), next(iter(read_chunks(source, most)), b"")
     piece = Path(folder) / f"{name}.{kind}"
     piece.write_bytes(_lines(text, most))

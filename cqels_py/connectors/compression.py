@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import sys
 import zlib
 from collections.abc import Iterator
 from functools import partial
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from cqels_py.connectors.formats import compression_of
+from cqels_py.connectors.standard_input import standard_input
 from cqels_py.errors import DataError, MissingExtra, UsageError
 
 STANDARD_INPUT = "-"
@@ -41,8 +41,9 @@ def read_chunks(location: str, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes
     if chunk_bytes < 1:
         raise UsageError("chunk_bytes is 1 or more")
     if location == STANDARD_INPUT:
-        _widen(sys.stdin.buffer)
-        yield from iter(partial(_read_some, sys.stdin.buffer, chunk_bytes), b"")
+        pipe = standard_input()
+        _widen(pipe.buffer)
+        yield from iter(partial(pipe.read, chunk_bytes), b"")
         return
     path = local_path(location)
     compression = compression_of(location)
@@ -68,12 +69,6 @@ def _widen(pipe: Any) -> None:
         fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     except (ImportError, AttributeError, OSError):
         pass
-
-
-def _read_some(file: Any, size: int) -> bytes:
-    """What is there, at most `size` bytes; waits only if nothing is."""
-    chunk: bytes = file.read1(size)
-    return chunk
 
 
 def _gzip(file: IO[bytes], location: str, chunk_bytes: int) -> Iterator[bytes]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +46,13 @@ def beyond_the_rehearsal(*arguments: str) -> list[str]:
     import json
 
     from cqels_py.cli.main import main
+    from cqels_py.connectors.standard_input import standard_input
     from cqels_py.kernels.building import worker
     from tests.test_compilation import _kernels
 
     calls: list[dict[str, Any]] = []
     _listen_only(ahead, calls)
-    ahead.compile_all([rehearsal.__name__, "-", *arguments], 1)
+    ahead.compile_all([rehearsal.__name__, "-", *arguments], 1, standard_input().first() or b"")
     for call in calls:
         worker.compile_call(json.dumps(call))
     before = {name: set(kernel.signatures) for name, kernel in _kernels()}  # type: ignore[attr-defined]
@@ -73,15 +76,18 @@ def _listen_only(ahead: Any, calls: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
-@pytest.mark.parametrize("text", [FILTERED, JOINED])
-def test_a_rehearsal_foretells_all_kernels(text: str, readings: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("text", "piped"), [(FILTERED, True), (JOINED, False)])
+def test_a_rehearsal_foretells_all_kernels(text: str, piped: bool, readings: Path, tmp_path: Path) -> None:
     # In a process of its own, where nothing has been loaded.
     program = (
         "import sys; from tests.cli import test_rehearsal as here; print(here.beyond_the_rehearsal(*sys.argv[1:]))"
     )
     output = tmp_path / "results.json"
-    arguments = ["run", "-q", text, "--stream", f"{STREAM}={readings}", "-o", str(output)]
-    finished = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
+    arguments = ["run", "-q", text, "--stream", f"{STREAM}={'-' if piped else readings}", "-o", str(output)]
+    finished = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        input=readings.read_text() if piped else "", capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert finished.stdout.strip() == "[]", finished.stdout + finished.stderr
     assert output.stat().st_size > 0
 
@@ -108,6 +114,32 @@ def test_the_job_of_a_rehearsal_is_short_and_leaves_nothing_behind(readings: Pat
     finally:
         rehearsal._FORMAT.reset(token)
     assert not Path(short.streams[STREAM]).exists()
+
+
+def test_the_first_of_standard_input_is_rehearsed_with(
+    cqels: Cqels, readings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ahead.INPUT).write_bytes(readings.read_bytes()[: rehearsal.FIRST_BYTES])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    token = rehearsal._FORMAT.set("-")
+    try:
+        with rehearsal.shortened(Job(text=QUERY, streams={STREAM: "-"})) as short:
+            first = Path(short.streams[STREAM]).read_bytes()
+    finally:
+        rehearsal._FORMAT.reset(token)
+    assert readings.read_bytes().startswith(first)
+    assert len(first) > rehearsal.FIRST_BYTES - 500
+    assert first.endswith(b" .\n")
+
+
+def test_standard_input_is_looked_at_only_where_it_is_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, write = os.pipe()
+    with os.fdopen(read, "rb") as reader, os.fdopen(write, "wb", buffering=0) as writer:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(reader))
+        assert rehearsal.first_input(Job(text=QUERY, streams={STREAM: "-"})) is None
+        writer.write(b"<a> <b> <c> .\n")
+        assert rehearsal.first_input(Job(text=QUERY, streams={STREAM: "readings.nq"})) == b""
+        assert rehearsal.first_input(Job(text=QUERY, streams={STREAM: "-"})) == b"<a> <b> <c> .\n"
 
 
 def test_static_data_about_what_streams_name_comes_first(readings: Path, tmp_path: Path) -> None:
@@ -149,7 +181,7 @@ def test_a_command_is_rehearsed_with_its_own_arguments(
     asked: list[Any] = []
     monkeypatch.setattr(ahead._EXPECTED, "rehearsal", None)
     rehearsing = ahead.rehearsing
-    monkeypatch.setattr(ahead, "rehearsing", lambda command: asked.append(command) or rehearsing(()))
+    monkeypatch.setattr(ahead, "rehearsing", lambda command, _: asked.append(command) or rehearsing(()))
     arguments = ["run", "-q", QUERY, "--stream", f"{STREAM}={stream}"]
     assert cqels(*arguments).status == 0
     assert asked == [["cqels_py.cli.rehearsal", "-", *arguments]]

@@ -24,6 +24,9 @@ REHEARSAL: Final = "CQELS_REHEARSAL"
 FOLDER: Final = "cqels-rehearsal-"
 """How the name of a folder for its temporary files begins."""
 
+INPUT: Final = "standard-input"
+"""A file in that folder: the first bytes of what the command gets on standard input."""
+
 REHEARSAL_SECONDS: Final = 10.0
 """So long a rehearsal may take; what it has told by then counts."""
 
@@ -31,8 +34,15 @@ _ROOT = Path(__file__).resolve().parents[3]
 _WORKER = "cqels_py.kernels.building.worker"
 _MOST_WORKERS = 8
 
+Input = Callable[[], bytes | None]
+"""Standard input's first bytes; None while there are none, but may be."""
+
 Done = Callable[[int, float], None]
 """Told how many kernels were compiled, and in how many seconds."""
+
+
+def _no_input() -> bytes:
+    return b""
 
 
 class _Expected:
@@ -40,6 +50,7 @@ class _Expected:
 
     def __init__(self) -> None:
         self.rehearsal: Sequence[str] | None = None
+        self.first_input: Input = _no_input
         self.on_start: Callable[[], None] = lambda: None
         self.on_end: Done = lambda kernels, seconds: None
 
@@ -48,9 +59,12 @@ _EXPECTED = _Expected()
 
 
 @contextmanager
-def rehearsing(rehearsal: Sequence[str]) -> Iterator[None]:
-    """While this lasts, the first missing kernel starts `rehearsal`, a module and its arguments, and compiles what it calls."""
-    _EXPECTED.rehearsal = rehearsal
+def rehearsing(rehearsal: Sequence[str], first_input: Input = _no_input) -> Iterator[None]:
+    """While this lasts, the first missing kernel starts `rehearsal`, a module and its arguments, and compiles what it calls.
+
+    The first one, that is, since when there is some of standard input, for the rehearsal has that.
+    """
+    _EXPECTED.rehearsal, _EXPECTED.first_input = rehearsal, first_input
     try:
         yield
     finally:
@@ -70,15 +84,15 @@ def told(on_start: Callable[[], None], on_end: Done) -> Iterator[None]:
 
 def something_is_missing() -> bool:
     """A kernel is in no file. Is it worth looking again, because kernels have been compiled in the meantime?"""
-    rehearsal, _EXPECTED.rehearsal = _EXPECTED.rehearsal, None
-    cores = _cores()
-    if rehearsal is None or cores == 1:
+    rehearsal, cores = _EXPECTED.rehearsal, _cores()
+    if rehearsal is None or cores == 1 or (first_input := _EXPECTED.first_input()) is None:
         return False
+    _EXPECTED.rehearsal = None
     _EXPECTED.on_start()
     started = time.perf_counter()
     compiled: set[str] = set()
     try:
-        compiled = compile_all(rehearsal, min(cores, _MOST_WORKERS))
+        compiled = compile_all(rehearsal, min(cores, _MOST_WORKERS), first_input)
     finally:
         _EXPECTED.on_end(len(compiled), time.perf_counter() - started)
     return True
@@ -88,10 +102,11 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def compile_all(rehearsal: Sequence[str], workers: int) -> set[str]:
+def compile_all(rehearsal: Sequence[str], workers: int, first_input: bytes = b"") -> set[str]:
     """Compile what the rehearsal calls; names and types of what was compiled. Where no process can be started, nothing is."""
     compiled: set[str] = set()
     with suppress(OSError), TemporaryDirectory(prefix=FOLDER) as folder:
+        Path(folder, INPUT).write_bytes(first_input)
         team = _Team(rehearsal, folder)
         try:
             compiled = team.work(workers)

@@ -74,7 +74,7 @@ def compiling(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Sequence[str], int]
     """What is to be compiled ahead on a machine with four cores: it is told, and nothing is done."""
     asked: list[tuple[Sequence[str], int]] = []
 
-    def compile_all(rehearsal: Sequence[str], workers: int) -> set[str]:
+    def compile_all(rehearsal: Sequence[str], workers: int, first_input: bytes) -> set[str]:
         asked.append((rehearsal, workers))
         return {"a", "b", "c"}
 
@@ -87,6 +87,30 @@ def test_only_the_first_missing_kernel_starts_a_rehearsal(compiling: list[tuple[
     with ahead.rehearsing(("rehearsal", "argument")):
         assert [ahead.something_is_missing() for _ in range(3)] == [True, False, False]
     assert compiling == [(("rehearsal", "argument"), 4)]
+
+
+def test_a_rehearsal_waits_until_standard_input_has_begun(
+    compiling: list[tuple[Sequence[str], int]],
+) -> None:
+    come: list[bytes | None] = [None, b"<a> <b> <c> .", b"more"]
+    with ahead.rehearsing(REHEARSAL, lambda: come.pop(0)):
+        assert [ahead.something_is_missing() for _ in range(3)] == [False, True, False]
+    assert len(compiling) == 1
+    assert come == [b"more"]
+
+
+def test_the_rehearsal_is_given_the_first_of_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[bytes] = []
+
+    def work(self: Any, workers: int) -> set[str]:
+        given.append(Path(self._folder, ahead.INPUT).read_bytes())
+        return set()
+
+    monkeypatch.setattr(ahead._Team, "work", work)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ahead.compile_all(REHEARSAL, 1, b"<a> <b> <c> .\n")
+    assert given == [b"<a> <b> <c> .\n"]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_a_rehearsal_or_a_second_core_nothing_is_started(
