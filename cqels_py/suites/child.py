@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from cqels_py.errors import CqelsError
+from cqels_py.kernels.building import ahead
 from cqels_py.suites.task import Measured, Task
 
 AGAIN: Final = "again"
@@ -61,7 +62,7 @@ def _measure(task: Task, say: _Messages, *, again: bool) -> int:
     from cqels_py.suites.running import session_of
 
     with session_of(task) as session:
-        with announced(lambda message: say.phase("compiling", 0)) as watcher:
+        with ahead.rehearsing(rehearsal(task)), announced(lambda message: say.phase("compiling", 0)) as watcher:
             say.phase("warming up", 0)
             throughput.warm_up(task, session)
             measured = throughput.measure(task, session, say.phase)
@@ -78,6 +79,17 @@ def _measure(task: Task, say: _Messages, *, again: bool) -> int:
             check.check(task, measured, session, say.phase)
             say.measured("checked", measured)
     return 0
+
+
+def rehearsal(task: Task) -> list[str] | None:
+    """What calls the kernels of the task, where they are compiled in this process: the command that runs the query alone."""
+    from cqels_py.parser import parse
+
+    if task.runner != "local" or "service" in task.text.lower():
+        return None
+    read = dict.fromkeys(str(window.stream) for window in parse(task.text, source=task.source).windows)
+    streams = [f"--stream=<{iri}>={task.streams[iri]}" for iri in read]
+    return ["cqels_py.cli.rehearsal", "-", "run", "-q", task.text, *streams, "--static", task.static]
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ _EXPECTED = _Expected()
 
 
 @contextmanager
-def rehearsing(rehearsal: Sequence[str], first_input: Input = _no_input) -> Iterator[None]:
+def rehearsing(rehearsal: Sequence[str] | None, first_input: Input = _no_input) -> Iterator[None]:
     """While this lasts, the first missing kernel starts `rehearsal`, a module and its arguments, and compiles what it calls.
 
     The first one, that is, since when there is some of standard input, for the rehearsal has that.
