@@ -48,7 +48,7 @@ from cqels_py.kernels.aggregate import (
     finish_tick,
 )
 from cqels_py.kernels.decimals import exact_product, negate128, sum128
-from cqels_py.kernels.heaps import _GONE, _SIZE, bag_clear, bag_first, bag_put, bag_room
+from cqels_py.kernels.heaps import bag_first, bag_put, bag_room
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import FREE, USED, ZERO, add, find, hash_row
 from cqels_py.kernels.prefetch import prefetch
@@ -248,31 +248,12 @@ def _expect(order, position, hashes, table, mask, keys, width, counts, words, si
                 prefetch(words, entry * size + _LINE)
 
 
-@jit_inline
-def _is_last(words, at, way, value, heap):
-    """Is it a bag's one member that goes?"""
-    return way < 0 and words[at + _SIZE] == 1 and words[at + _GONE + _SIZE] == 0 and bag_first(words, at, heap) == value
-
-
-@jit_inline
-def _room(words, at, way, value, heap, heap_meta):
-    return _is_last(words, at, way, value, heap) or bag_room(words, at, way, heap, heap_meta)
-
-
-@jit_flat
-def _put(words, at, way, value, heap, largest, texts, spans):
-    if _is_last(words, at, way, value, heap):
-        bag_clear(words, at)
-    else:
-        bag_put(words, at, way, value, heap, largest, texts, spans)
-
-
 @jit_flat
 def _swap_room(words, at, before, after, heap, heap_meta):
     """Room in a group's bag for one extreme in the place of another; 0 is none."""
     if before == after:
         return True
-    if before != 0 and not _room(words, at, -1, before, heap, heap_meta):
+    if before != 0 and not bag_room(words, at, -1, heap, heap_meta):
         return False
     return after == 0 or bag_room(words, at, 1, heap, heap_meta)
 
@@ -281,9 +262,9 @@ def _swap_room(words, at, before, after, heap, heap_meta):
 def _swap(words, at, before, after, heap, largest, texts, spans):
     if before != after:
         if before != 0:
-            _put(words, at, -1, before, heap, largest, texts, spans)
+            bag_put(words, at, -1, before, heap, largest, texts, spans)
         if after != 0:
-            _put(words, at, 1, after, heap, largest, texts, spans)
+            bag_put(words, at, 1, after, heap, largest, texts, spans)
 
 
 @jit_flat
@@ -519,7 +500,7 @@ def step(
                 cursor[SNAPS] = snap + 1
             for a in range(aggregates):
                 if ports[a] == port and kinds[a] == TERM and arguments[a, row] != 0:
-                    if not _room(key_words, key_at + local[a], way, arguments[a, row], heap, heap_meta):
+                    if not bag_room(key_words, key_at + local[a], way, heap, heap_meta):
                         return HEAP_FULL
             _count(k_counts, key, way, k_meta)
             key_words[key_at + COUNTERS + port] += way
@@ -539,7 +520,7 @@ def step(
                     if kinds[a] == BOUND:
                         key_words[at] += way
                     else:
-                        _put(key_words, at, way, arguments[a, row], heap, functions[a] == MAX, texts, spans)
+                        bag_put(key_words, at, way, arguments[a, row], heap, functions[a] == MAX, texts, spans)
             cursor[ROW] = position + 1
             continue
 
@@ -574,7 +555,7 @@ def step(
             at = base + places[a]
             if ports[a] == carrier:
                 if arguments[a, row] != 0:
-                    ok = _room(row_words, row_at + local[a], way, arguments[a, row], heap, heap_meta)
+                    ok = bag_room(row_words, row_at + local[a], way, heap, heap_meta)
                     # Which extreme the row will have is not known yet.
                     if others > 0 and ok:
                         ok = bag_room(words, at, 1, heap, heap_meta) and bag_room(words, at, -1, heap, heap_meta)
@@ -582,7 +563,7 @@ def step(
                         return HEAP_FULL
             elif others > 0 and (born or dies):
                 extreme = bag_first(key_words, key_at + local[a], heap)
-                if extreme != 0 and not _room(words, at, way, extreme, heap, heap_meta):
+                if extreme != 0 and not bag_room(words, at, way, heap, heap_meta):
                     return HEAP_FULL
         # From here on nothing stops the row but an error.
         _count(k_counts, key, way, k_meta)
@@ -630,7 +611,7 @@ def step(
                     else:
                         before = bag_first(row_words, mine, heap)
                         largest = functions[a] == MAX
-                        _put(row_words, mine, way, arguments[a, row], heap, largest, texts, spans)
+                        bag_put(row_words, mine, way, arguments[a, row], heap, largest, texts, spans)
                         if others > 0:
                             _swap(
                                 words, at, before, bag_first(row_words, mine, heap), heap, largest, texts, spans
@@ -640,7 +621,7 @@ def step(
                 if kind == TERM:
                     extreme = bag_first(key_words, theirs, heap)
                     if extreme != 0 and (born or dies):
-                        _put(words, at, way, extreme, heap, functions[a] == MAX, texts, spans)
+                        bag_put(words, at, way, extreme, heap, functions[a] == MAX, texts, spans)
                 else:
                     weight = others // key_words[key_at + COUNTERS + ports[a]] * way
                     if kind == BOUND:

@@ -1,10 +1,11 @@
 """Bags of terms that know their first one in the total order while members come and go in any order: MIN and MAX.
 
-A bag is two binary heaps: what came, and what has gone but is not yet at the top of the first; equal tops leave together, so
-nothing is ever searched for. When half of a bag is gone it is rebuilt, so that its size follows its content.
+A bag of few members is a sorted run. With more than MOST_SORTED it becomes two binary heaps: what came (a sorted run is a heap),
+and what has gone but is not yet at the top of the first; equal tops leave together, so nothing is ever searched for. When half of a
+bag is gone, or few members are left, it is rebuilt, so that its size follows its content, and is a sorted run again if it can be.
 
-Heaps stand in one arena, in runs of 2**k places whose free ones are linked by size (as rings are). A bag is six words: offset,
-log2 of the capacity and size of the first heap, then of the second.
+Runs stand in one arena, with 2**k places each, and free ones are linked by size (as rings are). A bag is six words: offset, log2 of
+the capacity and size of the sorted run or the first heap, then of the second heap, whose size is one more, and 0 of a sorted run.
 """
 
 from __future__ import annotations
@@ -19,17 +20,21 @@ BAG_WORDS = 6
 _OFFSET, _LOG, _SIZE = range(3)
 _GONE = 3
 _FIRST_LOG = 2
+MOST_SORTED = 128
+"""Up to here moving members costs less than what is put off."""
 _REBUILD_FROM = 16
+_FEW = 32
+_ONE = np.uint64(1)
 
 
-@jit_flat
+@jit_inline
 def before(a, b, largest, texts, spans):
     """Does a term come before another in the order, or after it where the largest is the first?"""
     order = order_terms(a, b, texts, spans)
     return order > 0 if largest else order < 0
 
 
-@jit_flat
+@jit_inline
 def _sift_up(heap, offset, at, value, largest, texts, spans):
     while at > 0:
         parent = (at - 1) >> 1
@@ -55,13 +60,11 @@ def _sift_down(heap, offset, size, at, value, largest, texts, spans):
     heap[offset + at] = value
 
 
-@jit_flat
-def _drop_first(words, at, heap, largest, texts, spans):
-    size = words[at + _SIZE] - 1
-    words[at + _SIZE] = size
-    begin = words[at + _OFFSET]
-    if size > 0:
-        _sift_down(heap, begin, size, np.int64(0), heap[begin + size], largest, texts, spans)
+@jit_inline
+def _drop_first(heap, offset, size, largest, texts, spans):
+    """Of a heap of `size` members."""
+    if size > 1:
+        _sift_down(heap, offset, size - 1, np.int64(0), heap[offset + size - 1], largest, texts, spans)
 
 
 @jit_inline
@@ -89,48 +92,74 @@ def _enlarge(words, at, heap, heap_meta):
     return True
 
 
+@jit_inline
+def _insert(heap, offset, size, value, largest, texts, spans):
+    """Into a sorted run."""
+    low, length = offset, size
+    while length > 0:
+        half = length >> 1
+        if before(heap[low + half], value, largest, texts, spans):
+            low += half + 1
+            length -= half + 1
+        else:
+            length = half
+    place = np.uint64(low)
+    at = np.uint64(offset + size)
+    while at > place:
+        heap[at] = heap[at - _ONE]
+        at -= _ONE
+    heap[place] = value
+
+
+@jit_inline
+def _take_out(heap, offset, size, value):
+    """Of a sorted run, whose members are as easily compared as found by halving."""
+    at, last = np.uint64(offset), np.uint64(offset + size - 1)
+    while at < last and heap[at] != value:
+        at += _ONE
+    while at < last:
+        heap[at] = heap[at + _ONE]
+        at += _ONE
+
+
 @jit_flat
 def _sort(heap, offset, size):
-    """Sort a run of ids in place (heapsort: no memory of its own)."""
-    for start in range(2 * size - 1, 0, -1):
-        # First every parent sinks (start from size on), then the largest goes to the end, again and again.
-        if start >= size:
-            at, length = start - size, size
-            value = heap[offset + at]
-        else:
-            at, length = 0, start
-            value = heap[offset + start]
-            heap[offset + start] = heap[offset]
-        while True:
-            child = 2 * at + 1
-            if child >= length:
-                break
-            if child + 1 < length and heap[offset + child + 1] > heap[offset + child]:
-                child += 1
-            if heap[offset + child] <= value:
-                break
-            heap[offset + at] = heap[offset + child]
-            at = child
-        heap[offset + at] = value
+    """Sort a run of ids in place (shellsort: no memory of its own)."""
+    gap = size
+    while gap > 1:
+        gap = max(gap * 4 // 9, np.int64(1))
+        for i in range(offset + gap, offset + size):
+            value = heap[i]
+            at = i
+            while at >= offset + gap and heap[at - gap] > value:
+                heap[at] = heap[at - gap]
+                at -= gap
+            heap[at] = value
 
 
 @jit_flat
 def _rebuild(words, at, heap, largest, texts, spans):
     """Take what has gone out of the first heap, whatever its place. Sorted by id: any order serves to find equal ones."""
     offset, size = words[at + _OFFSET], words[at + _SIZE]
-    gone_offset, gone_size = words[at + _GONE + _OFFSET], words[at + _GONE + _SIZE]
-    _sort(heap, offset, size)
-    _sort(heap, gone_offset, gone_size)
-    kept = 0
-    g = 0
-    for i in range(size):
-        if g < gone_size and heap[gone_offset + g] == heap[offset + i]:
-            g += 1
-        else:
-            heap[offset + kept] = heap[offset + i]
-            kept += 1
+    gone_offset, gone_size = words[at + _GONE + _OFFSET], words[at + _GONE + _SIZE] - 1
+    kept = size
+    if gone_size > 0:
+        _sort(heap, offset, size)
+        _sort(heap, gone_offset, gone_size)
+        kept -= size
+        g = 0
+        for i in range(size):
+            if g < gone_size and heap[gone_offset + g] == heap[offset + i]:
+                g += 1
+            else:
+                heap[offset + kept] = heap[offset + i]
+                kept += 1
     words[at + _SIZE] = kept
-    words[at + _GONE + _SIZE] = 0
+    words[at + _GONE + _SIZE] = kept > MOST_SORTED // 2
+    if kept <= MOST_SORTED // 2:
+        for i in range(kept):
+            _insert(heap, offset, np.int64(i), heap[offset + i], largest, texts, spans)
+        return
     for i in range(kept // 2 - 1, -1, -1):
         _sift_down(heap, offset, kept, i, heap[offset + i], largest, texts, spans)
 
@@ -138,23 +167,45 @@ def _rebuild(words, at, heap, largest, texts, spans):
 @jit_inline
 def bag_room(words, at, sign, heap, heap_meta):
     """Room for a member that comes, or for one that goes."""
-    return make_room(words, at if sign > 0 else at + _GONE, heap, heap_meta)
+    if sign > 0:
+        return make_room(words, at, heap, heap_meta)
+    return words[at + _GONE + _SIZE] == 0 or make_room(words, at + _GONE, heap, heap_meta)
+
+
+@jit_inline
+def bag_put(words, at, sign, value, heap, largest, texts, spans):
+    """A member comes or goes; `bag_room` has said that there is room."""
+    size = words[at + _SIZE]
+    if words[at + _GONE + _SIZE] > 0 or (sign > 0 and size >= MOST_SORTED):
+        _put_in_heaps(words, at, sign, value, heap, largest, texts, spans)
+    elif sign > 0:
+        _insert(heap, words[at + _OFFSET], size, value, largest, texts, spans)
+        words[at + _SIZE] = size + 1
+    else:
+        _take_out(heap, words[at + _OFFSET], size, value)
+        words[at + _SIZE] = size - 1
 
 
 @jit_flat
-def bag_put(words, at, sign, value, heap, largest, texts, spans):
-    """A member comes or goes; `bag_room` has said that there is room."""
-    place = at if sign > 0 else at + _GONE
-    size = words[place + _SIZE]
-    _sift_up(heap, words[place + _OFFSET], size, value, largest, texts, spans)
-    words[place + _SIZE] = size + 1
+def _put_in_heaps(words, at, sign, value, heap, largest, texts, spans):
+    offset, size = words[at + _OFFSET], words[at + _SIZE]
+    gone_size = max(words[at + _GONE + _SIZE] - 1, np.int64(0))
     if sign > 0:
+        _sift_up(heap, offset, size, value, largest, texts, spans)
+        words[at + _SIZE] = size + 1
+        words[at + _GONE + _SIZE] = gone_size + 1
         return
-    offset, gone_offset = words[at + _OFFSET], words[at + _GONE + _OFFSET]
-    while words[at + _GONE + _SIZE] > 0 and heap[offset] == heap[gone_offset]:
-        _drop_first(words, at, heap, largest, texts, spans)
-        _drop_first(words, at + _GONE, heap, largest, texts, spans)
-    if words[at + _GONE + _SIZE] > _REBUILD_FROM and 2 * words[at + _GONE + _SIZE] > words[at + _SIZE]:
+    gone_offset = words[at + _GONE + _OFFSET]
+    _sift_up(heap, gone_offset, gone_size, value, largest, texts, spans)
+    gone_size += 1
+    while gone_size > 0 and heap[offset] == heap[gone_offset]:
+        _drop_first(heap, offset, size, largest, texts, spans)
+        _drop_first(heap, gone_offset, gone_size, largest, texts, spans)
+        size -= 1
+        gone_size -= 1
+    words[at + _SIZE] = size
+    words[at + _GONE + _SIZE] = gone_size + 1
+    if size <= _FEW or (gone_size > _REBUILD_FROM and 2 * gone_size > size):
         _rebuild(words, at, heap, largest, texts, spans)
 
 

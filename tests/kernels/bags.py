@@ -36,11 +36,14 @@ class Bags:
         self.meta[RING_TOP] = 0
 
     def put(self, bag: int, sign: int, value: int, *, largest: bool = False) -> None:
+        self.put_id(bag, sign, number(value), largest=largest)
+
+    def put_id(self, bag: int, sign: int, identifier: int, *, largest: bool = False) -> None:
         at = np.int64(bag * heaps.BAG_WORDS)
         while not self._room(self.words, at, np.int64(sign), self.heap, self.meta):
             self.heap = np.concatenate([self.heap, np.zeros_like(self.heap)])
         self._put(
-            self.words, at, np.int64(sign), np.int64(number(value)), self.heap, np.bool_(largest), NO_TEXTS, NO_SPANS
+            self.words, at, np.int64(sign), np.int64(identifier), self.heap, np.bool_(largest), NO_TEXTS, NO_SPANS
         )
 
     def first(self, bag: int) -> int:
