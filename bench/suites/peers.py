@@ -4,10 +4,11 @@
 
 An observation has five triples; the query joins them over the last 10,000 observations of 100 sensors, and takes the AVG by
 sensor at each STEP. The engine takes texts. The others re-evaluate at each step: pyoxigraph (a store that is kept, or filled
-anew), rdflib, Polars and DuckDB, each where it is installed; Pathway (`pip install pathway`, 1.6 GB) is told what comes and what
-goes. Terms are made for them outside of the timing, and tables get numbers in place of terms, but for `Polars, over texts`.
-Every contender has so many seconds for a round; their answers have the same checksums at all steps that two of them come to,
-else this stops. Writes bench/results/peers.json, peers.png and peers.svg.
+anew), rdflib, Polars and DuckDB, each where it is installed. Pathway (`pip install pathway`, 1.6 GB) is told what comes and what
+goes, PyFlink what comes: it takes part where CQELS_BENCH_FLINK names the Python of an environment that has it (python3.11 -m venv
+FOLDER; FOLDER/bin/pip install apache-flink; with a Java). Terms are made for them outside of the timing, and tables get numbers
+in place of terms, but for `Polars, over texts`. Every contender has so many seconds for a round; their answers have the same
+checksums at all steps that two of them come to, else this stops. Writes bench/results/peers.json, peers.png and peers.svg.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bench.suites import paces
+from bench.suites import over_flink, paces
 from bench.suites.contenders import (
     DuckDB,
     Polars,
@@ -39,6 +40,7 @@ from bench.suites.observations import (
     sensor_iris,
     two_digits,
 )
+from bench.suites.over_flink import Flink
 from bench.suites.over_pathway import Pathway
 from bench.suites.slides import SENSORS, WINDOW, engines
 from bench.suites.stepping import Pace, Timing
@@ -72,6 +74,12 @@ def measure(quick: bool, timing: Timing) -> tuple[list[Pace], Mapping[str, Any]]
     window, steps = (200, (1, 100)) if quick else (WINDOW, STEPS)
     question = Question(PROPERTIES, "AVG", window)
     others, missing = available(OTHERS)
+    elsewhere = {}
+    try:
+        elsewhere["apache-flink"] = over_flink.version()
+        others.append(Flink)
+    except over_flink.Absent as reason:
+        missing.append(f"{Flink.name} is left out: {reason}")
     for line in missing:
         print(line, file=sys.stderr)
 
@@ -80,7 +88,7 @@ def measure(quick: bool, timing: Timing) -> tuple[list[Pace], Mapping[str, Any]]
 
     found = paces.taken([*engines(question), *map(maker, others)], steps, window, timing)
     settings = {"window": window, "sensors": SENSORS, "query": question.continuous(1, whole=False), "left_out": missing}
-    return found, settings
+    return found, settings | {"versions_elsewhere": elsewhere}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
