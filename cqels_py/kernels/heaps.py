@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.order import order_terms
+from cqels_py.kernels.order import order_terms, same_kind
 from cqels_py.kernels.ring_index import allocate, release
 
 BAG_WORDS = 6
@@ -27,7 +27,7 @@ _FEW = 32
 _ONE = np.uint64(1)
 
 
-@jit_inline
+@jit_flat
 def before(a, b, largest, texts, spans):
     """Does a term come before another in the order, or after it where the largest is the first?"""
     order = order_terms(a, b, texts, spans)
@@ -35,6 +35,12 @@ def before(a, b, largest, texts, spans):
 
 
 @jit_inline
+def _by_ids(a, b, largest):
+    """The same for two ids of `same_kind`."""
+    return (b << 8) < (a << 8) if largest else (a << 8) < (b << 8)
+
+
+@jit_flat
 def _sift_up(heap, offset, at, value, largest, texts, spans):
     while at > 0:
         parent = (at - 1) >> 1
@@ -60,7 +66,7 @@ def _sift_down(heap, offset, size, at, value, largest, texts, spans):
     heap[offset + at] = value
 
 
-@jit_inline
+@jit_flat
 def _drop_first(heap, offset, size, largest, texts, spans):
     """Of a heap of `size` members."""
     if size > 1:
@@ -92,13 +98,19 @@ def _enlarge(words, at, heap, heap_meta):
     return True
 
 
-@jit_inline
+@jit_flat
 def _insert(heap, offset, size, value, largest, texts, spans):
     """Into a sorted run."""
     low, length = offset, size
     while length > 0:
         half = length >> 1
-        if before(heap[low + half], value, largest, texts, spans):
+        other = heap[low + half]
+        # Most need no call.
+        if same_kind(other, value):
+            above = _by_ids(other, value, largest)
+        else:
+            above = before(other, value, largest, texts, spans)
+        if above:
             low += half + 1
             length -= half + 1
         else:
@@ -172,32 +184,31 @@ def bag_room(words, at, sign, heap, heap_meta):
     return words[at + _GONE + _SIZE] == 0 or make_room(words, at + _GONE, heap, heap_meta)
 
 
-@jit_inline
+@jit_flat
 def bag_put(words, at, sign, value, heap, largest, texts, spans):
     """A member comes or goes; `bag_room` has said that there is room."""
-    size = words[at + _SIZE]
+    size, offset = words[at + _SIZE], words[at + _OFFSET]
     if words[at + _GONE + _SIZE] > 0 or (sign > 0 and size >= MOST_SORTED):
         _put_in_heaps(words, at, sign, value, heap, largest, texts, spans)
-    elif sign > 0:
-        _insert(heap, words[at + _OFFSET], size, value, largest, texts, spans)
-        words[at + _SIZE] = size + 1
+        return
+    if sign < 0:
+        _take_out(heap, offset, size, value)
+    elif size == 0:
+        heap[offset] = value
     else:
-        _take_out(heap, words[at + _OFFSET], size, value)
-        words[at + _SIZE] = size - 1
+        _insert(heap, offset, size, value, largest, texts, spans)
+    words[at + _SIZE] = size + sign
 
 
 @jit_flat
 def _put_in_heaps(words, at, sign, value, heap, largest, texts, spans):
-    offset, size = words[at + _OFFSET], words[at + _SIZE]
-    gone_size = max(words[at + _GONE + _SIZE] - 1, np.int64(0))
-    if sign > 0:
-        _sift_up(heap, offset, size, value, largest, texts, spans)
-        words[at + _SIZE] = size + 1
-        words[at + _GONE + _SIZE] = gone_size + 1
-        return
-    gone_offset = words[at + _GONE + _OFFSET]
-    _sift_up(heap, gone_offset, gone_size, value, largest, texts, spans)
-    gone_size += 1
+    coming = sign > 0
+    place = at if coming else at + _GONE
+    size, gone_size = words[at + _SIZE], max(words[at + _GONE + _SIZE] - 1, np.int64(0))
+    _sift_up(heap, words[place + _OFFSET], size if coming else gone_size, value, largest, texts, spans)
+    size += coming
+    gone_size += not coming
+    offset, gone_offset = words[at + _OFFSET], words[at + _GONE + _OFFSET]
     while gone_size > 0 and heap[offset] == heap[gone_offset]:
         _drop_first(heap, offset, size, largest, texts, spans)
         _drop_first(heap, gone_offset, gone_size, largest, texts, spans)
@@ -205,7 +216,7 @@ def _put_in_heaps(words, at, sign, value, heap, largest, texts, spans):
         gone_size -= 1
     words[at + _SIZE] = size
     words[at + _GONE + _SIZE] = gone_size + 1
-    if size <= _FEW or (gone_size > _REBUILD_FROM and 2 * gone_size > size):
+    if not coming and (size <= _FEW or (gone_size > _REBUILD_FROM and 2 * gone_size > size)):
         _rebuild(words, at, heap, largest, texts, spans)
 
 

@@ -34,8 +34,8 @@ _MICROS_LEADING = 10**12
 
 
 @jit_inline
-def _same_kind(a, b):
-    """Integers of one datatype, or decimals, doubles or floats with the same number of fraction digits."""
+def same_kind(a, b):
+    """Ids that compare as their terms do: integers of one datatype, or decimals, doubles or floats with the same number of fraction digits."""
     return a >> 56 == b >> 56 and (a >> 60 == 5 or a >> 60 == 6 or a >> 60 == 7 or a >> 60 == -8)
 
 
@@ -44,7 +44,7 @@ def order_terms(a, b, texts, spans):
     """-1, 0 (the same term) or 1. `texts`, `spans`: the dictionary's arena and table."""
     if a == b:
         return np.int64(0)
-    if _same_kind(a, b):
+    if same_kind(a, b):
         return np.int64(-1 if (a << 8) < (b << 8) else 1)
     return _order_slowly(a, b, texts, spans)
 
