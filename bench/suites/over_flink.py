@@ -30,8 +30,8 @@ _HOW = "python3.11 -m venv FOLDER; FOLDER/bin/pip install apache-flink; with a J
 _ASK_VERSION = "from importlib.metadata import version; print(version('apache-flink'))"
 _PATIENCE = 90.0
 """Seconds after which an answer is not waited for any more."""
-_MANY = 100
-"""From so many observations a step on, Flink is told to take rows together, which costs it time where there are fewer."""
+OPTIONS = {"execution.buffer-timeout.interval": "0 ms", "table.optimizer.multi-join.enabled": "true"}
+"""Mini-batches would bring nothing at any step, and keep Flink busy while others have their turns."""
 
 
 class Absent(Exception):
@@ -74,11 +74,7 @@ class Flink(Reevaluation):
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
         with socket.create_server(("localhost", 0)) as server:
             server.settimeout(_PATIENCE)
-            options = {"execution.buffer-timeout.interval": "0 ms", "table.optimizer.multi-join.enabled": "true"}
-            if step >= _MANY:
-                together = {"enabled": "true", "allow-latency": "1 ms", "size": "5000"}
-                options |= {f"table.exec.mini-batch.{name}": value for name, value in together.items()}
-            asked = {"port": server.getsockname()[1], "options": options, "statements": statements(question)}
+            asked = {"port": server.getsockname()[1], "options": OPTIONS, "statements": statements(question)}
             self._process = subprocess.Popen(
                 [os.environ[VARIABLE], str(_JOB), json.dumps(asked)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said,
