@@ -79,6 +79,8 @@ _SAFE_PRODUCT = 4.0e18
 _LARGEST_SPLIT = 1e290
 _LOWER = np.int64((1 << 32) - 1)
 _TABLE_AHEAD, _ENTRY_AHEAD, _LINE = 12, 6, 8
+_GROUP_AHEAD, _HEAP_AHEAD = 3, 1
+_FEW_ROWS = 64
 
 
 @jit_flat
@@ -248,6 +250,40 @@ def _expect(order, position, hashes, table, mask, keys, width, counts, words, si
                 prefetch(words, entry * size + _LINE)
 
 
+@jit_inline
+def _expect_new(row_words, row_size, row_keys, row_width, free, meta):
+    """The same for the places of rows that are not there yet: those that were left last are taken first."""
+    following = meta[FREE] - _ENTRY_AHEAD // 2
+    if following >= 0:
+        prefetch(row_words, free[following] * row_size)
+        prefetch(row_keys, free[following] * row_width)
+
+
+@jit_inline
+def _expect_group(row, row_words, row_size, words, group_words, places, kinds, heap, is_next):
+    """Have the group of a row (-1: none) come nearer, then what keeps its extremes."""
+    group = row_words[row * row_size + GROUP] - 1 if row >= 0 else np.int64(-1)
+    if group >= 0:
+        if not is_next:
+            prefetch(words, group * group_words)
+        else:
+            for a in range(len(kinds)):
+                if kinds[a] == TERM:
+                    prefetch(heap, words[group * group_words + places[a]])
+
+
+@jit_inline
+def _expect_rows(head, row_words, row_size, words, group_words, places, kinds, heap):
+    """The same for the first rows of a key, where there are several."""
+    for is_next in range(2):
+        following = head
+        rows = 0
+        while following > 0 and rows < _FEW_ROWS:
+            _expect_group(following - 1, row_words, row_size, words, group_words, places, kinds, heap, is_next == 1)
+            following = row_words[(following - 1) * row_size + NEXT]
+            rows += 1
+
+
 @jit_flat
 def _swap_room(words, at, before, after, heap, heap_meta):
     """Room in a group's bag for one extreme in the place of another; 0 is none."""
@@ -267,14 +303,26 @@ def _swap(words, at, before, after, heap, largest, texts, spans):
             bag_put(words, at, 1, after, heap, largest, texts, spans)
 
 
+@jit_inline
+def _is_as_before(words, at, snap_words, snap_at, n_ports, carrier, kinds, ports, local, heap):
+    """Is it seen at once that a key means to its rows what it did? A call that finds this out would cost several times as much."""
+    counted = False
+    for a in range(len(kinds)):
+        if kinds[a] != TERM:
+            counted = True
+        elif ports[a] != carrier and snap_words[snap_at + local[a]] != bag_first(words, at + local[a], heap):
+            return False
+    for p in range(n_ports):
+        if p != carrier and (counted or (words[at + COUNTERS + p] > 0) != (snap_words[snap_at + COUNTERS + p] > 0)):
+            return False
+    return True
+
+
 @jit_flat
 def _group_of(
     row, row_words, row_at, row_keys, row_width, group_columns, group_key, table, keys, counts, free, meta, shown, live
 ):  # fmt: skip
-    """The group of a row that has results, which is new if need be; -1 if there is no room for it."""
-    group = row_words[row_at + GROUP] - 1
-    if group >= 0:
-        return group
+    """The group of a row that first has results, which is new if need be; -1 if there is no room for it."""
     n_keys = len(group_columns)
     mask = np.int64(len(table) - 1)
     for c in range(n_keys):
@@ -294,12 +342,16 @@ def _group_of(
 
 @jit_flat
 def _flush_key(
-    snap, cursor, n_ports, carrier, kinds, ports, local, local_apart, functions, places, group_words, words, apart, live,
+    snap, cursor, n_ports, carrier, of_aggregates, group_words, words, apart, live,
     key_size, key_words, key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart, snap_key, snap_words, snap_apart,
     change, change_apart, touched, in_touched, heap, heap_meta, texts, spans, row_keys, row_width, group_columns, group_key,
     g_table, g_keys, g_counts, g_free, g_meta, shown,
 ):  # fmt: skip
     """Add what the inputs beside the carrier changed at this tick to the groups of a key's rows. Resumable at a row."""
+    kinds, ports, local, local_apart = (
+        of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[LOCAL_APART],
+    )  # fmt: skip
+    functions, places = of_aggregates[FUNCTIONS], of_aggregates[PLACES]
     aggregates = len(functions)
     key = snap_key[snap]
     key_at, snap_at = key * key_size, snap * key_size
@@ -341,13 +393,17 @@ def _flush_key(
     if not differs:
         return DONE
     following = cursor[NEXT_ROW] if cursor[NEXT_ROW] > 0 else key_words[key_at + HEAD]
+    if following > 0 and row_words[(following - 1) * row_size + NEXT] > 0:
+        _expect_rows(following, row_words, row_size, words, group_words, places, kinds, heap)
     while following > 0:
         row = following - 1
         row_at = row * row_size
-        group = _group_of(
-            row, row_words, row_at, row_keys, row_width, group_columns, group_key, g_table, g_keys, g_counts, g_free, g_meta, shown,
-            live,
-        )  # fmt: skip
+        group = row_words[row_at + GROUP] - 1
+        if group < 0:
+            group = _group_of(
+                row, row_words, row_at, row_keys, row_width, group_columns, group_key, g_table, g_keys, g_counts, g_free, g_meta,
+                shown, live,
+            )  # fmt: skip
         if group < 0:
             cursor[NEXT_ROW] = following
             return GROUPS_FULL
@@ -446,15 +502,23 @@ def step(
         ended = position == len(order)
         if ended or tick[order[position]] != cursor[TICK]:
             while cursor[FLUSHED] < cursor[SNAPS]:
+                snap = cursor[FLUSHED]
+                key_at = snap_key[snap] * key_size
+                if _is_as_before(
+                    key_words, key_at, snap_words, snap * key_size, n_ports, carrier, kinds, ports, local, heap
+                ):
+                    key_words[key_at + SNAP] = 0
+                    cursor[FLUSHED] += 1
+                    continue
                 status = _flush_key(
-                    cursor[FLUSHED], cursor, n_ports, carrier, kinds, ports, local, local_apart, functions, places, group_words,
+                    snap, cursor, n_ports, carrier, of_aggregates, group_words,
                     words, apart, live, key_size, key_words, key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart,
                     snap_key, snap_words, snap_apart, change, change_apart, touched, in_touched, heap, heap_meta, texts, spans,
                     r_keys, row_width, group_columns, group_key, g_table, g_keys, g_counts, g_free, g_meta, shown,
                 )  # fmt: skip
                 if status != DONE:
                     return status
-                key_words[snap_key[cursor[FLUSHED]] * key_size + SNAP] = 0
+                key_words[key_at + SNAP] = 0
                 cursor[FLUSHED] += 1
             cursor[SNAPS] = 0
             cursor[FLUSHED] = 0
@@ -475,6 +539,31 @@ def step(
         _expect(order, position, key_hashes, k_table, k_mask, k_keys, key_width, k_counts, key_words, key_size)
         if row_width > key_width:
             _expect(order, position, row_hashes, r_table, r_mask, r_keys, row_width, r_counts, row_words, row_size)
+            if port == carrier and way > 0:
+                _expect_new(row_words, row_size, r_keys, row_width, r_free, r_meta)
+        for distance in (_GROUP_AHEAD, _HEAP_AHEAD):
+            if position + distance < len(order):
+                later = order[position + distance]
+                of_carrier = row_port[later] == carrier
+                if of_carrier and row_width > key_width:
+                    near = (r_table[row_hashes[later] & r_mask] & _LOWER) - 1
+                else:
+                    near = (k_table[key_hashes[later] & k_mask] & _LOWER) - 1
+                if near >= 0 and not of_carrier:
+                    near_at = near * key_size
+                    near = key_words[near_at + HEAD] - 1
+                    if distance == _GROUP_AHEAD:
+                        for a in range(aggregates):
+                            if kinds[a] == TERM and ports[a] == row_port[later]:
+                                prefetch(heap, key_words[near_at + local[a]])
+                        if near >= 0:
+                            prefetch(row_words, near * row_size)
+                    elif near >= 0 and row_words[near * row_size + GROUP] > 0:
+                        prefetch(words, (row_words[near * row_size + GROUP] - 1) * group_words)
+                elif near >= 0:
+                    _expect_group(
+                        near, row_words, row_size, words, group_words, places, kinds, heap, distance == _HEAP_AHEAD
+                    )
         hashed = key_hashes[row]
         key = find(k_table, k_mask, k_keys, key_width, columns, row, hashed)
         if key < 0:
@@ -540,7 +629,7 @@ def step(
         if others < 0 or _times(others, row_words[row_at + COUNTER] + 1) < 0:
             return TOO_MANY
         group = row_words[row_at + GROUP] - 1
-        if others > 0:
+        if others > 0 and group < 0:
             group = _group_of(
                 entry, row_words, row_at, r_keys, row_width, group_columns, group_key, g_table, g_keys, g_counts, g_free, g_meta,
                 shown, live,

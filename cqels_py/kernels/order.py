@@ -35,7 +35,7 @@ _MICROS_LEADING = 10**12
 
 @jit_inline
 def same_kind(a, b):
-    """Ids that compare as their terms do: integers of one datatype, or decimals, doubles or floats with the same number of fraction digits."""
+    """Do ids tell the order? Integers of one datatype; decimals, doubles or floats with the same number of fraction digits."""
     return a >> 56 == b >> 56 and (a >> 60 == 5 or a >> 60 == 6 or a >> 60 == 7 or a >> 60 == -8)
 
 
