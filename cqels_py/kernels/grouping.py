@@ -1,166 +1,273 @@
-"""The kernels of GROUP BY: which group each row belongs to, rows into their groups, and the rows of the answer that change.
+"""The kernels of GROUP BY: rows into their groups, and the rows of the answer that change.
 
-A lookup depends on nothing but the index, so that many are under way at once; what comes after knows its groups in time to ask
-for their memory. In the same way averages are found for many changes at once: at the end of each tick the changed groups are noted
-with their sums, and when there are enough notes, or no more rows, the averages are found and the rows delivered.
+Rows go through in chunks of whole ticks, few enough to stay near the processor, and each chunk in passes. Every row finds its group.
+Every group that a tick changes gets a note. Each aggregate takes its column and leaves with the notes what it comes to
+(kernels/accumulation.py). Averages are found for all notes at once, and what has changed is delivered. So a loop does one thing to
+many rows: it has no jumps that could not be foreseen, and many lookups are under way at once.
 
-Notes: `notes` (3, size) the group, its tick, and whether it has mappings. `fresh`, `scales`, `divisors`, `quotients` (aggregates *
-size, by aggregate): the new value; of an average the sum, its scale, by how much it is to be divided, 0 where it is known, and
-what comes of it. When the averages are found `quotients` holds the values delivered before.
+`rows` (4, size), by row of the chunk: its hash, group, note and sign. `notes` (6, size): group, tick, how many mappings the group
+has then, the row of the chunk that is its last, and the places in the output of what it takes back and of what it delivers.
+`stamps`: the number of each group's last note, counted from the first of all on. `fresh`, `scales`, `divisors`, `quotients`
+(aggregates * size, by aggregate): what an aggregate comes to; of an average the sum, its scale, by how much it is to be divided, 0
+where it is known, and what comes of it. When the averages are found, `quotients` holds the values delivered before.
+
+`queue`: circular, 2**n; where mappings leave in the order in which they came, the groups of those that are there, in that order.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.dictionary.layout import TAG_LITERAL, TAG_OVERFLOW
+from cqels_py.dictionary.layout import TAG_INTEGER, TAG_LITERAL, TAG_OVERFLOW
+from cqels_py.kernels.accumulation import (
+    AT,
+    FIRST,
+    GIVEN,
+    GROUP,
+    HASH,
+    LAST_ROW,
+    NOTE,
+    NOTE_GROUP,
+    NOTE_TICK,
+    NOTED,
+    SIGN,
+    STOP,
+    TAKEN,
+    THERE,
+    only_new,
+    take_counts,
+    take_extremes,
+    take_sums,
+    take_texts,
+)
 from cqels_py.kernels.aggregate import (
     AS_BEFORE,
     AVG,
-    CLEAN,
     CONCAT,
     COUNT,
     COUNT_ALL,
-    CURSOR_FIELDS,
     DONE,
-    HEAP_FULL,
-    JOINED_FULL,
-    LO,
     MAX,
-    MIN,
     NOT_THERE,
     OUT,
-    OVERFLOW,
-    ROW,
-    SCALE,
     SUM,
-    TICK,
-    TOUCHED,
-    N,
-    _take_number,
-    _take_odd,
     any_total,
     forget,
-    is_short,
-    joined_room,
     long_average,
     value_of,
 )
-from cqels_py.kernels.decimals import average_ids
-from cqels_py.kernels.heaps import bag_put, bag_room, make_room
+from cqels_py.kernels.decimals import average_ids, scaled_id
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import FREE, USED, ZERO, add, find, hash_row
 from cqels_py.kernels.prefetch import prefetch
-from cqels_py.kernels.sorted_runs import run_put
-from cqels_py.kernels.staircase import stairs_put, stairs_room
 
-# cursor, after the fields of kernels/aggregate.py
-NOTED = CURSOR_FIELDS
-FIELDS = CURSOR_FIELDS + 1
+# cursor, after the fields of kernels/accumulation.py: which pass comes next; those from SEEN on stay from one delta to the next:
+# the notes of all time, mappings that have left the queue, and those that have entered it.
+PASS, SEEN, HEAD, TAIL = range(NOTED + 1, NOTED + 5)
+FIELDS = TAIL + 1
+LOCATE = 0
 
-_AHEAD, _LINE = np.uint64(8), 7
-_PROVISIONAL_INDEX = np.int64((1 << 60) - 1)
-_N, _LO, _SCALE = np.array([N, LO, SCALE], np.uint64)
+# Why a run stopped, beside the reasons of kernels/aggregate.py.
+INDEX_FULL, QUEUE_FULL, CHUNK_SMALL = range(8, 11)
 
-_TABLE_AHEAD, _KEY_AHEAD = 32, 16
-_ONE, _NOTHING = np.uint64(1), np.uint64(0)
+_TABLE_AHEAD, _KEY_AHEAD, _GROUP_AHEAD = np.uint64(32), np.uint64(16), np.uint64(8)
+_ONE, _TWO, _NOTHING = np.uint64(1), np.uint64(2), np.uint64(0)
 _SHIFT, _LOWER = np.uint64(32), np.uint64((1 << 32) - 1)
 
 
-@jit_flat
-def locate(tick, sign, columns, first, width, table, keys, counts, free, meta, hashes, groups):
-    """The entries of `columns[:width]` for rows from `first` on, in `groups`; missing ones are added, with a counter of zero.
-
-    Returns the row before which this is done: all of them, or the start of the tick in which the index became full. Negative:
-    -1 - row, where a row is withdrawn whose key is not there. `hashes`: room for one number a row.
-    """
-    rows = len(tick)
-    mask = np.int64(len(table) - 1)
-    room = min(len(counts), len(table) >> 1) - meta[USED] + meta[FREE]
-    places = np.uint64(mask)
-    for row in range(first, rows):
-        hashes[row] = hash_row(columns, row, width)
-    for row in range(first, rows):
-        if row + _TABLE_AHEAD < rows:
-            prefetch(table, np.uint64(hashes[row + _TABLE_AHEAD]) & places)
-            word = np.uint64(table[np.uint64(hashes[row + _KEY_AHEAD]) & places])
-            prefetch(keys, ((word & _LOWER) - _ONE) * np.uint64(width))
-        hashed = hashes[row]
-        if width == 1:
-            # Most are found at once, or at the next place: a jump between the two could not be foreseen.
-            place = np.uint64(hashed) & places
-            word, second = np.uint64(table[place]), np.uint64(table[(place + _ONE) & places])
-            upper = np.uint64(hashed) >> _SHIFT
-            word = word if (word >> _SHIFT) == upper else second
-            there = (word & _LOWER) - _ONE
-            if (word >> _SHIFT) == upper and word != _NOTHING and keys[there] == columns[0, row]:
-                groups[row] = np.int64(there)
-                continue
-        entry = find(table, mask, keys, width, columns, row, hashed)
-        if entry < 0:
-            if sign[row] < 0:
-                return np.int64(-1 - row)
-            if room == 0:
-                while row > first and tick[row - 1] == tick[row]:
-                    row -= 1
-                return np.int64(row)
-            room -= 1
-            entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
-        groups[row] = entry
-    return np.int64(rows)
+@jit_inline
+def _start_of_tick(tick, first, row):
+    """The first row, from `first` on, of the tick that the row is in."""
+    while row > first and tick[row - 1] == tick[row]:
+        row -= 1
+    return np.int64(row)
 
 
 @jit_inline
-def _room_in_bags(row, sign, columns, arguments, functions, in_order, places, words, base, heap, heap_meta):
-    """Room for a row's arguments in what keeps them; False if the arena has none."""
-    for a in range(len(functions)):
-        if functions[a] >= MIN and columns[arguments[a], row] != 0:
-            if functions[a] < CONCAT:
-                if in_order:
-                    if not stairs_room(words, base + places[a], sign, heap, heap_meta):
-                        return False
-                elif not bag_room(words, base + places[a], sign, heap, heap_meta):
-                    return False
-            elif sign > 0 and not make_room(words, base + places[a], heap, heap_meta):
-                return False
-    return True
+def _end_of_chunk(tick, first, size):
+    """The row after those of as many whole ticks as there is room for; `first` if there is none for the first one."""
+    if len(tick) - first <= size:
+        return np.int64(len(tick))
+    return _start_of_tick(tick, first, first + size)
+
+
+@jit_inline
+def _entry_nearby(hashed, key, table, places, keys):
+    """The entry with a key of one id, if it stands at the first or second place where it may stand; or -1.
+
+    Most do: a jump between the two could not be foreseen.
+    """
+    place = np.uint64(hashed) & places
+    upper = np.uint64(hashed) >> _SHIFT
+    word, second = np.uint64(table[place]), np.uint64(table[(place + _ONE) & places])
+    word = word if (word >> _SHIFT) == upper else second
+    entry = (word & _LOWER) - _ONE
+    if (word >> _SHIFT) == upper and word != _NOTHING and keys[entry] == key:
+        return np.int64(entry)
+    return np.int64(-1)
 
 
 @jit_flat
-def _repeats(aggregate, group, term, step, scratch, table, keys, counts, free, meta):
-    """Is this term of an aggregate with DISTINCT one more, or one of several, and so of no matter to its group?"""
-    scratch[0, 0] = aggregate
-    scratch[1, 0] = group
-    scratch[2, 0] = term
+def _locate(
+    tick, sign, columns, first, end, width, in_order, cursor, queue, table, keys, counts, free, meta, rows
+):  # fmt: skip
+    """The groups of the rows from `first` to `end`; missing ones are added, with a counter of zero.
+
+    Returns the row before which this is done: `end`, or the start of the tick in which the index became full. Negative: a row is
+    withdrawn that is not there.
+    """
     mask = np.int64(len(table) - 1)
-    hashed = hash_row(scratch, 0, 3)
-    entry = find(table, mask, keys, 3, scratch, 0, hashed)
-    if entry < 0:
-        entry = add(table, mask, keys, 3, scratch, 0, hashed, counts, free, meta)
-    before = counts[entry]
-    counts[entry] += step
-    if before == 0:
-        meta[ZERO] -= 1
-    if counts[entry] == 0:
-        meta[ZERO] += 1
-    return (before == 0) == (counts[entry] == 0)
+    room = min(len(counts), len(table) >> 1) - meta[USED] + meta[FREE]
+    places, circle = np.uint64(mask), np.uint64(len(queue) - 1)
+    start, found = np.uint64(first), np.uint64(end - first)
+    head, tail = np.uint64(cursor[HEAD]), np.uint64(cursor[TAIL])
+    for i in range(found):
+        rows[HASH, i] = hash_row(columns, start + i, width)
+    for i in range(found):
+        row = start + i
+        if in_order and sign[row] < 0:
+            # What a key table holds at a group's number is the group's key as long as a mapping of it is in the queue.
+            group = np.uint64(queue[head & circle])
+            if head == tail or (width > 0 and keys[group * np.uint64(width)] != columns[0, row]):
+                return np.int64(-1)
+            head += _ONE
+            rows[GROUP, i] = np.int64(group)
+            continue
+        if i + _TABLE_AHEAD < found:
+            prefetch(table, np.uint64(rows[HASH, i + _TABLE_AHEAD]) & places)
+            word = np.uint64(table[np.uint64(rows[HASH, i + _KEY_AHEAD]) & places])
+            prefetch(keys, ((word & _LOWER) - _ONE) * np.uint64(width))
+        hashed = rows[HASH, i]
+        entry = np.int64(-1)
+        if width == 1:
+            entry = _entry_nearby(hashed, columns[0, row], table, places, keys)
+        if entry < 0:
+            entry = find(table, mask, keys, width, columns, row, hashed)
+        if entry < 0:
+            if sign[row] < 0:
+                return np.int64(-1)
+            if room == 0:
+                found = i
+                break
+            room -= 1
+            entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
+        if in_order:
+            queue[tail & circle] = np.int32(entry)
+            tail += _ONE
+        rows[GROUP, i] = entry
+    end_found = np.int64(start + found)
+    if end_found < end:
+        end_found = _start_of_tick(tick, first, end_found)
+        if in_order:
+            for row in range(end_found, np.int64(start + found)):
+                head -= np.uint64(sign[row] < 0)
+                tail -= np.uint64(sign[row] > 0)
+    cursor[HEAD], cursor[TAIL] = np.int64(head), np.int64(tail)
+    return end_found
+
+
+@jit_flat
+def _note(tick, sign, cursor, counts, meta, rows, notes, stamps):
+    """A note for each group that a tick changes, and the groups' counters."""
+    first, seen = np.uint64(cursor[FIRST]), cursor[SEEN]
+    end = np.uint64(cursor[STOP]) - first
+    next_note, of_tick, now, zero = seen, seen, np.int32(-1), np.int64(0)
+    for i in range(end):
+        if i + _GROUP_AHEAD < end:
+            ahead = rows[GROUP, i + _GROUP_AHEAD]
+            prefetch(counts, ahead)
+            prefetch(stamps, ahead)
+        row, group = first + i, np.uint64(rows[GROUP, i])
+        of_tick = next_note if tick[row] != now else of_tick
+        now = tick[row]
+        before = counts[group]
+        after = before + sign[row]
+        counts[group] = after
+        zero += np.int64(after == 0) - np.int64(before == 0)
+        stamp = stamps[group]
+        new = stamp < of_tick
+        stamp = next_note if new else stamp
+        next_note += np.int64(new)
+        stamps[group] = stamp
+        note = np.uint64(stamp - seen)
+        rows[NOTE, i] = np.int64(note)
+        notes[NOTE_GROUP, note] = np.int64(group)
+        notes[NOTE_TICK, note] = now
+        notes[THERE, note] = after
+        notes[LAST_ROW, note] = np.int64(i)
+    meta[ZERO] += zero
+    cursor[SEEN] = next_note
+    cursor[NOTED] = next_note - seen
+
+
+@jit_flat
+def _take_signs(sign, cursor, rows):
+    first = np.uint64(cursor[FIRST])
+    for i in range(np.uint64(cursor[STOP]) - first):
+        rows[SIGN, i] = sign[first + i]
 
 
 @jit_flat
 def _find_averages(functions, noted, size, fresh, scales, divisors, quotients, cursor, late, late_real):
     for a in range(len(functions)):
         if functions[a] == AVG:
-            start, end = a * size, a * size + noted
+            start, end = np.uint64(a * size), np.uint64(a * size + noted)
             average_ids(fresh, scales, divisors, start, end, quotients)
             for i in range(start, end):
-                if divisors[i] > 0:
-                    found = quotients[i]
-                    if found == 0:
-                        total = fresh[i]
-                        found = long_average(
-                            total >> 63, np.uint64(total), scales[i], divisors[i], cursor, late, late_real
-                        )
-                    fresh[i] = found
+                divisor, found = divisors[i], quotients[i]
+                if divisor > 0 and found == 0:
+                    total = fresh[i]
+                    found = long_average(total >> 63, np.uint64(total), scales[i], divisor, cursor, late, late_real)
+                fresh[i] = found if divisor > 0 else fresh[i]
+
+
+@jit_flat
+def _replace_values(noted, notes, size, aggregates, fresh, previous, last, shown):
+    """What is noted takes the place of what was delivered last, which goes to `previous`.
+
+    A note's TAKEN says whether the group's row was there, 1, and GIVEN whether it is there now, 1; both 0 where it stays the same.
+    Returns how many of all these rows there are.
+    """
+    width = np.uint64(aggregates)
+    for i in range(noted):
+        notes[GIVEN, i] = 0
+    for a in range(width):
+        for i in range(noted):
+            here, at = a * size + i, np.uint64(notes[NOTE_GROUP, i]) * width + a
+            before = last[at]
+            previous[here] = before
+            value = before if notes[THERE, i] == 0 or fresh[here] == AS_BEFORE else fresh[here]
+            fresh[here] = value
+            last[at] = value
+            notes[GIVEN, i] |= np.int64(value != before)
+    changes = np.int64(0)
+    for i in range(noted):
+        group = np.uint64(notes[NOTE_GROUP, i])
+        exists, before = np.int64(notes[THERE, i] != 0), np.int64(shown[group])
+        shown[group] = exists != 0
+        changed = notes[GIVEN, i] | (exists ^ before)
+        notes[TAKEN, i] = before & changed
+        notes[GIVEN, i] = exists & changed
+        changes += (before & changed) + (exists & changed)
+    return changes
+
+
+@jit_inline
+def _write_pairs(noted, notes, size, aggregates, fresh, previous, n_keys, keys, end, out_tick, out_sign, out):
+    """Each group takes one row back and gives one."""
+    for i in range(noted):
+        out_tick[end + _TWO * i] = out_tick[end + _TWO * i + _ONE] = notes[NOTE_TICK, i]
+    for i in range(noted):
+        out_sign[end + _TWO * i] = -1
+        out_sign[end + _TWO * i + _ONE] = 1
+    for a in range(np.uint64(aggregates)):
+        for i in range(noted):
+            out[np.uint64(n_keys) + a, end + _TWO * i] = previous[a * size + i]
+            out[np.uint64(n_keys) + a, end + _TWO * i + _ONE] = fresh[a * size + i]
+    for c in range(np.uint64(n_keys)):
+        for i in range(noted):
+            key = keys[np.uint64(notes[NOTE_GROUP, i]) * np.uint64(n_keys) + c]
+            out[c, end + _TWO * i] = out[c, end + _TWO * i + _ONE] = key
 
 
 @jit_flat
@@ -168,186 +275,153 @@ def _deliver(
     noted, notes, size, aggregates, fresh, previous, n_keys, keys, last, shown, cursor, out_tick, out_sign, out
 ):  # fmt: skip
     """The noted groups' rows are now those of their values, or none: what changes goes out, column by column."""
-    for a in range(aggregates):
-        for i in range(noted):
-            here = np.uint64(a * size + i)
-            at = np.uint64(notes[0, i] * aggregates + a)
-            before = last[at]
-            previous[here] = before
-            if notes[2, i] != 0:
-                value = fresh[here]
-                value = before if value == AS_BEFORE else value
-                fresh[here] = value
-                last[at] = value
-                notes[2, i] |= np.int64(value != before) << 1
-    width = n_keys + aggregates
-    first = np.uint64(cursor[OUT])
-    end = first
+    noted, size, end = np.uint64(noted), np.uint64(size), np.uint64(cursor[OUT])
+    changes = np.uint64(_replace_values(noted, notes, size, aggregates, fresh, previous, last, shown))
+    cursor[OUT] = np.int64(end + changes)
+    if changes == _TWO * noted:
+        _write_pairs(noted, notes, size, aggregates, fresh, previous, n_keys, keys, end, out_tick, out_sign, out)
+        return
     for i in range(noted):
-        group, state = np.uint64(notes[0, i]), notes[2, i]
-        exists, differs, before = state & 1, state >> 1, np.int64(shown[group])
-        shown[group] = exists != 0
-        # Both are written, and stay if the next one is written behind them.
-        out_tick[end] = notes[1, i]
-        out_sign[end] = -1
-        if width > 0:
-            out[0, end] = i
-        end += np.uint64(before & (differs | (1 - exists)))
-        out_tick[end] = notes[1, i]
-        out_sign[end] = 1
-        if width > 0:
-            out[0, end] = i
-        end += np.uint64(exists & (differs | (1 - before)))
-    # The first column, which holds whose rows these are, comes last.
-    for a in range(aggregates - 1, -1, -1):
-        column, here = np.uint64(n_keys + a), np.uint64(a * size)
-        for k in range(first, end):
-            i = np.uint64(out[0, k])
-            out[column, k] = previous[here + i] if out_sign[k] < 0 else fresh[here + i]
-    for c in range(n_keys - 1, -1, -1):
-        for k in range(first, end):
-            group = notes[0, np.uint64(out[0, k])]
-            out[np.uint64(c), k] = keys[np.uint64(group * n_keys + c)]
-    cursor[OUT] = np.int64(end)
+        # Both rows are written, each in its place, and stay if the next one is written behind them.
+        taken, given = end, end + np.uint64(notes[TAKEN, i])
+        end = given + np.uint64(notes[GIVEN, i])
+        notes[TAKEN, i], notes[GIVEN, i] = np.int64(taken), np.int64(given)
+        out_tick[taken] = out_tick[given] = notes[NOTE_TICK, i]
+        out_sign[taken] = -1
+        out_sign[given] = 1
+    for a in range(np.uint64(aggregates)):
+        for i in range(noted):
+            out[np.uint64(n_keys) + a, np.uint64(notes[TAKEN, i])] = previous[a * size + i]
+            out[np.uint64(n_keys) + a, np.uint64(notes[GIVEN, i])] = fresh[a * size + i]
+    for c in range(np.uint64(n_keys)):
+        for i in range(noted):
+            key = keys[np.uint64(notes[NOTE_GROUP, i]) * np.uint64(n_keys) + c]
+            out[c, np.uint64(notes[TAKEN, i])] = out[c, np.uint64(notes[GIVEN, i])] = key
 
 
 @jit_flat
-def take(
-    tick, sign, groups, end, columns, values, arguments, cursor, n_keys, keys, counts, meta, functions, in_order, places, words,
-    group_words, apart, heap, heap_meta, texts, spans, distinct, d_table, d_keys, d_counts, d_free, d_meta, d_scratch, odd_kind,
-    odd_words, odd_real, last, shown, touched, in_touched, notes, fresh, scales, divisors, quotients, out_tick, out_sign, out,
-    late, late_real, joined,
+def _end_chunk(
+    functions, places, words, group_words, n_keys, keys, counts, cursor, notes, size, fresh, scales, divisors, quotients, last,
+    shown, out_tick, out_sign, out, late, late_real,
 ):  # fmt: skip
-    """Rows from cursor[ROW] to `end` (ticks are whole) into their groups; rows of the answer that change at each tick go out.
-
-    `arguments` (aggregates): the columns that aggregates take, in `columns` as the terms they are, in `values` with tag 15 for
-    what `odd_*` tells the numbers of. `distinct` (aggregates): a term counts once; the d_* arrays are a one-way index
-    (aggregate, group, term) -> counter. `in_order`: rows leave in the order in which they came. Resumable, whatever it stopped for.
-    """
-    aggregates = len(functions)
-    size = np.int64(notes.shape[1])
-    bags = False
+    noted, aggregates = cursor[NOTED], len(functions)
     for a in range(aggregates):
-        bags = bags or functions[a] >= MIN
-    row = np.uint64(cursor[ROW])
-    stop = np.uint64(end)
-    now = cursor[TICK]
-    noted = cursor[NOTED]
+        if functions[a] == COUNT_ALL:
+            for i in range(noted):
+                fresh[a * size + i] = scaled_id(np.int64(TAG_INTEGER), notes[THERE, np.uint64(i)], np.int64(0))
+    _find_averages(functions, noted, size, fresh, scales, divisors, quotients, cursor, late, late_real)
+    for i in range(np.uint64(noted)):
+        group = notes[NOTE_GROUP, i]
+        if notes[THERE, i] == 0 and counts[np.uint64(group)] == 0:
+            forget(functions, places, words, group * group_words)
+        if n_keys == 0:
+            # There is one group, and always.
+            notes[THERE, i] = 1
+    _deliver(
+        noted, notes, size, aggregates, fresh, quotients, n_keys, keys, last, shown, cursor, out_tick, out_sign, out
+    )  # fmt: skip
+
+
+@jit_flat
+def open_group(
+    functions, places, words, group_words, apart, keys, counts, heap, cursor, notes, fresh, scales, divisors, quotients, last,
+    shown, out_tick, out_sign, out, late, late_real, joined,
+):  # fmt: skip
+    """The row of the one group of an aggregation without keys, entry 0 of its index, before there is any mapping."""
+    size = np.int64(notes.shape[1])
+    for field in range(4):
+        notes[np.uint64(field), 0] = 0
+    for a in range(len(functions)):
+        here = a * size
+        divisors[here] = 0
+        if functions[a] == AVG:
+            fresh[here] = any_total(words, places[a], apart, a * 2, True, cursor, late, late_real)
+        else:
+            fresh[here] = value_of(
+                a, functions[a], np.int64(0), words, places[a], apart, a * 2, heap, cursor, joined, late, late_real
+            )  # fmt: skip
+    cursor[NOTED] = 1
+    _end_chunk(
+        functions, places, words, group_words, 0, keys, counts, cursor, notes, size, fresh, scales, divisors, quotients, last,
+        shown, out_tick, out_sign, out, late, late_real,
+    )  # fmt: skip
+
+
+@jit_flat
+def group(
+    tick, sign, keyed, columns, values, functions, arguments, places, distinct, n_keys, in_order, cursor, queue, table, keys,
+    counts, free, meta, rows, notes, stamps, words, group_words, apart, heap, heap_meta, texts, spans, scratch, d_table, d_keys,
+    d_counts, d_free, d_meta, odd_kind, odd_words, odd_real, fresh, scales, divisors, quotients, last, shown, out_tick, out_sign,
+    out, late, late_real, joined,
+):  # fmt: skip
+    """All rows of a delta, from cursor[FIRST] and the pass cursor[PASS] on, into their groups; what changes at each tick goes out.
+
+    `keyed`: the columns with the keys first. `arguments` (aggregates): the columns that aggregates take, in `columns` as the terms
+    they are, in `values` with tag 15 for what `odd_*` tells the numbers of. `distinct` (aggregates): a term counts once; the d_*
+    arrays are a one-way index (aggregate, group, term) -> counter. `in_order`: rows leave in the order in which they came.
+
+    Returns DONE, or for want of what it stopped: there it goes on when it is called again.
+    """
+    aggregates, size, always = len(functions), np.int64(notes.shape[1]), n_keys == 0
     while True:
-        if row == stop or tick[row] != now:
-            cursor[ROW] = np.int64(row)
-            if bags and not joined_room(cursor, functions, places, words, group_words, touched, joined):
-                cursor[NOTED] = noted
-                return JOINED_FULL
-            next_touched = np.int64(0)
-            while True:
-                until = min(cursor[TOUCHED], next_touched + size - noted)
-                while next_touched < until:
-                    group = np.uint64(touched[next_touched])
-                    next_touched += 1
-                    in_touched[group] = 0
-                    base = np.int64(group) * group_words
-                    there = counts[group]
-                    exists = there > 0 or n_keys == 0
-                    notes[0, noted] = np.int64(group)
-                    notes[1, noted] = now
-                    notes[2, noted] = np.int64(exists)
-                    if exists:
-                        for a in range(aggregates):
-                            at = base + places[a]
-                            here = np.uint64(a * size + noted)
-                            of_group = (np.int64(group) * aggregates + a) * 2
-                            if functions[a] == AVG:
-                                if is_short(words, at):
-                                    place = np.uint64(at)
-                                    fresh[here] = words[place + _LO]
-                                    scales[here] = words[place + _SCALE]
-                                    divisors[here] = words[place + _N]
-                                else:
-                                    fresh[here] = any_total(words, at, apart, of_group, True, cursor, late, late_real)
-                                    divisors[here] = 0
-                                continue
-                            fresh[here] = value_of(
-                                a, functions[a], there, words, at, apart, of_group, heap, cursor, joined, late, late_real,
-                            )  # fmt: skip
-                    if there == 0:
-                        forget(functions, places, words, base)
-                    noted += 1
-                if noted == size or row == stop:
-                    _find_averages(functions, noted, size, fresh, scales, divisors, quotients, cursor, late, late_real)
-                    _deliver(
-                        noted, notes, size, aggregates, fresh, quotients, n_keys, keys, last, shown, cursor, out_tick, out_sign,
-                        out,
-                    )  # fmt: skip
-                    noted = np.int64(0)
-                if next_touched == cursor[TOUCHED]:
-                    break
-            cursor[TOUCHED] = 0
-            if row == stop:
-                cursor[NOTED] = 0
+        if cursor[PASS] == LOCATE:
+            first = cursor[FIRST]
+            if first == len(tick):
                 return DONE
-            now = np.int64(tick[row])
-            cursor[TICK] = now
-        if row + _AHEAD < stop:
-            ahead = groups[row + _AHEAD]
-            prefetch(counts, ahead)
-            prefetch(words, ahead * group_words)
-            prefetch(words, ahead * group_words + _LINE)
-        step = np.int64(sign[row])
-        group = np.uint64(groups[row])
-        base = np.int64(group) * group_words
-        if bags:
-            if not _room_in_bags(
-                row, step, columns, arguments, functions, in_order, places, words, base, heap, heap_meta
-            ):
-                cursor[ROW] = np.int64(row)
-                cursor[NOTED] = noted
-                return HEAP_FULL
-        if not in_touched[group]:
-            in_touched[group] = True
-            touched[cursor[TOUCHED]] = np.int64(group)
-            cursor[TOUCHED] += 1
-        there = counts[group]
-        counts[group] = there + step
-        if there == 0:
-            meta[ZERO] -= 1
-        if there + step == 0:
-            meta[ZERO] += 1
-        for a in range(aggregates):
-            function = functions[a]
-            if function == COUNT_ALL:
-                continue
-            column = np.uint64(arguments[a])
-            identifier = values[column, row]
-            if distinct[a] and identifier != 0:
-                term = columns[column, row]
-                if _repeats(a, np.int64(group), term, step, d_scratch, d_table, d_keys, d_counts, d_free, d_meta):
-                    continue
-            at = base + places[a]
-            if function <= COUNT:
-                if identifier != 0:
-                    words[at] += step
-            elif function <= AVG:
-                if (identifier >> 60) == -1:
-                    ok = _take_odd(
-                        words, at, apart, (np.int64(group) * aggregates + a) * 2, identifier & _PROVISIONAL_INDEX, step,
-                        odd_kind, odd_words, odd_real,
-                    )  # fmt: skip
-                else:
-                    ok = _take_number(words, at, identifier, step)
-                if not ok:
-                    return OVERFLOW
-            elif identifier != 0:
-                term = columns[column, row]
-                if function < CONCAT and in_order:
-                    stairs_put(words, at, step, term, heap, function == MAX, texts, spans)
-                elif function < CONCAT:
-                    bag_put(words, at, step, term, heap, function == MAX, texts, spans)
-                elif run_put(words, at, step, term, heap, texts, spans):
-                    words[at + CLEAN] = 0
-                else:
-                    return NOT_THERE
-        row += _ONE
+            stop = _end_of_chunk(tick, first, size)
+            if stop == first:
+                return CHUNK_SMALL
+            if in_order and cursor[TAIL] - cursor[HEAD] + stop - first > len(queue):
+                return QUEUE_FULL
+            end = _locate(
+                tick, sign, keyed, first, stop, n_keys, in_order, cursor, queue, table, keys, counts, free, meta, rows
+            )  # fmt: skip
+            if end < 0:
+                return NOT_THERE
+            if end == first:
+                return INDEX_FULL
+            cursor[STOP] = end
+            _note(tick, sign, cursor, counts, meta, rows, notes, stamps)
+            cursor[PASS] = 1
+            cursor[AT] = -1
+        while cursor[PASS] <= aggregates:
+            a = cursor[PASS] - 1
+            function, column, place, shift = functions[a], np.uint64(arguments[a]), places[a], np.uint64(a * size)
+            if cursor[AT] < 0:
+                cursor[AT] = 0
+                _take_signs(sign, cursor, rows)
+                if distinct[a]:
+                    only_new(
+                        a, column, columns, values, cursor, rows, scratch, d_table, d_keys, d_counts, d_free, d_meta
+                    )
+            status = np.int64(DONE)
+            if function == COUNT:
+                status = take_counts(column, values, cursor, rows, notes, place, words, group_words, fresh, shift)
+            elif function == SUM or function == AVG:
+                status = take_sums(
+                    function == AVG, a, aggregates, column, values, cursor, rows, notes, always, place, words, group_words, apart,
+                    odd_kind, odd_words, odd_real, fresh, scales, divisors, shift, late, late_real,
+                )  # fmt: skip
+            elif function == CONCAT:
+                status = take_texts(
+                    a, column, columns, cursor, rows, notes, always, place, words, group_words, heap, heap_meta, texts, spans,
+                    fresh, shift, joined, late, late_real,
+                )  # fmt: skip
+            elif function != COUNT_ALL:
+                status = take_extremes(
+                    function == MAX, in_order, column, columns, cursor, rows, place, words, group_words, heap, heap_meta, texts,
+                    spans, fresh, shift,
+                )  # fmt: skip
+            if status != DONE:
+                return status
+            cursor[PASS] += 1
+            cursor[AT] = -1
+        _end_chunk(
+            functions, places, words, group_words, n_keys, keys, counts, cursor, notes, size, fresh, scales, divisors, quotients,
+            last, shown, out_tick, out_sign, out, late, late_real,
+        )  # fmt: skip
+        cursor[FIRST] = cursor[STOP]
+        cursor[PASS] = LOCATE
 
 
 @jit_flat

@@ -9,13 +9,14 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta, empty
+from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
 from cqels_py.dictionary.layout import TAG_LITERAL, TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import aggregate as kernel
 from cqels_py.kernels import grouping
+from cqels_py.kernels.accumulation import FIRST
 from cqels_py.kernels.ring_index import RING_FIELDS, RING_TOP
 from cqels_py.state.key_table import KeyTable
 
@@ -92,9 +93,9 @@ class TermValues(Protocol):
 
 
 _FIRST = ("MIN", "MAX", "SAMPLE")
-_NOTES = 1024
-"""Changed groups that are delivered together."""
-_NEVER_THERE = "a mapping was withdrawn that was never there"
+_CHUNK = 512
+"""So many rows pass through the kernels together, if no tick has more: what they write and read again stays near the processor."""
+_SMALLEST_QUEUE = 64
 _NO_ODD = OddNumbers(np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1, np.float64))
 
 
@@ -131,9 +132,10 @@ class GroupBy:
         self._apart = np.zeros(0, np.float64)
         self._last = np.zeros(0, np.int64)
         self._shown = np.zeros(0, np.bool_)
-        self._in_touched = np.zeros(0, np.bool_)
-        self._notes = np.zeros((3, _NOTES), np.int64)
-        self._fresh, self._scales, self._divisors, self._quotients = np.zeros((4, len(aggregates) * _NOTES), np.int64)
+        self._stamps = np.zeros(0, np.int64)
+        self._queue = np.zeros(_SMALLEST_QUEUE if in_order else 1, np.int32)
+        self._cursor = np.zeros(grouping.FIELDS, np.int64)
+        self._make_notes(_CHUNK)
         self._grow_groups()
 
     def _grow_groups(self) -> None:
@@ -143,7 +145,21 @@ class GroupBy:
         self._apart = np.concatenate([self._apart, np.zeros(groups * n * 2 - len(self._apart))])
         self._last = np.concatenate([self._last, np.zeros(groups * n - len(self._last), np.int64)])
         self._shown = np.concatenate([self._shown, np.zeros(groups - len(self._shown), np.bool_)])
-        self._in_touched = np.concatenate([self._in_touched, np.zeros(groups - len(self._in_touched), np.bool_)])
+        self._stamps = np.concatenate([self._stamps, np.full(groups - len(self._stamps), -1, np.int64)])
+
+    def _make_notes(self, rows: int) -> None:
+        """Room for chunks of so many rows."""
+        self._rows, self._notes = np.zeros((4, rows), np.int64), np.zeros((6, rows), np.int64)
+        values = len(self._aggregates) * rows
+        self._fresh, self._scales, self._divisors, self._quotients = np.zeros((4, values), np.int64)
+
+    def _grow_queue(self) -> None:
+        """Twice the room for mappings that leave in order."""
+        mask, (head, tail) = len(self._queue) - 1, self._cursor[[grouping.HEAD, grouping.TAIL]].tolist()
+        there = np.arange(head, tail)
+        grown = np.zeros(2 * len(self._queue), np.int32)
+        grown[there & (len(grown) - 1)] = self._queue[there & mask]
+        self._queue = grown
 
     def make_room(self, groups: int) -> None:
         """Room for so many new groups; no group may wait for delivery."""
@@ -194,19 +210,19 @@ class GroupBy:
     def nbytes(self) -> int:
         return (
             self.index.nbytes + self._words.nbytes + self._apart.nbytes + self._last.nbytes + self._heap.nbytes
-            + self._distinct_values.nbytes
+            + self._queue.nbytes + self._distinct_values.nbytes
         )  # fmt: skip
 
 
 class _Run:
-    """One chunk on its way through the kernel: cursor and output."""
+    """One delta on its way through the kernel, and the output."""
 
     def __init__(self, group_by: GroupBy, rows: int) -> None:
         self._of = group_by
         n_keys, n = len(group_by._keys), len(group_by._aggregates)
         room = 2 * rows + 2
-        self.cursor = np.zeros(grouping.FIELDS, np.int64)
-        self.touched = np.zeros(rows + 1, np.int64)
+        self._cursor = group_by._cursor
+        self._cursor[: grouping.SEEN] = 0
         self._tick = np.empty(room, np.int32)
         self._sign = np.empty(room, np.int8)
         self._out = np.empty((n_keys + n, room), np.int64)
@@ -216,56 +232,55 @@ class _Run:
 
     def open(self) -> None:
         """The single group, before any mapping."""
-        self.touched[0] = 0
-        self.cursor[kernel.TOUCHED] = 1
-        nothing = empty(1)
-        self._take(nothing, nothing.columns[0], 0, nothing.columns, _NO_ODD)
+        of = self._of
+        grouping.open_group(
+            of._functions, of._places, of._words, of._group_words, of._apart, of.index.keys, of.index.counts, of._heap,
+            self._cursor, of._notes, of._fresh, of._scales, of._divisors, of._quotients, of._last, of._shown, self._tick,
+            self._sign, self._out, self._late, self._late_real, self._joined,
+        )  # fmt: skip
 
-    def take(self, delta: Delta, key_columns: Ids, values: Ids, odd: OddNumbers) -> None:
-        of, index = self._of, self._of.index
-        rows = len(delta)
-        groups, hashes = np.empty((2, rows), np.int64)
-        row = 0
-        while row < rows:
-            end = grouping.locate(
-                delta.tick, delta.sign, key_columns, row, len(of._keys), index.table, index.keys, index.counts, index.free,
-                index.meta, hashes, groups,
-            )  # fmt: skip
-            if end < 0:
-                raise AssertionError(_NEVER_THERE)
-            if end == row:
-                of.make_room(int(np.searchsorted(delta.tick, delta.tick[row], side="right")) - row)
-            else:
-                self._take(delta, groups, end, values, odd)
-            row = end
-
-    def _take(self, delta: Delta, groups: Ids, end: int, values: Ids, odd: OddNumbers) -> None:
+    def take(self, delta: Delta, keyed: Ids, values: Ids, odd: OddNumbers) -> None:
         of, index, terms = self._of, self._of.index, self._of._distinct_values
         texts, spans = of._values.texts()
         while True:
-            status = grouping.take(
-                delta.tick, delta.sign, groups, end, delta.columns, values, of._arguments, self.cursor, len(of._keys),
-                index.keys, index.counts, index.meta, of._functions, of._in_order, of._places, of._words, of._group_words,
-                of._apart, of._heap, of._heap_meta, texts, spans, of._distinct, terms.table, terms.keys, terms.counts, terms.free,
-                terms.meta, of._scratch, odd.kind, odd.words, odd.real, of._last, of._shown, self.touched, of._in_touched,
-                of._notes, of._fresh, of._scales, of._divisors, of._quotients, self._tick, self._sign, self._out, self._late,
-                self._late_real, self._joined,
+            status = grouping.group(
+                delta.tick, delta.sign, keyed, delta.columns, values, of._functions, of._arguments, of._places, of._distinct,
+                len(of._keys), of._in_order, self._cursor, of._queue, index.table, index.keys, index.counts, index.free,
+                index.meta, of._rows, of._notes, of._stamps, of._words, of._group_words, of._apart, of._heap, of._heap_meta,
+                texts, spans, of._scratch, terms.table, terms.keys, terms.counts, terms.free, terms.meta, odd.kind, odd.words,
+                odd.real, of._fresh, of._scales, of._divisors, of._quotients, of._last, of._shown, self._tick, self._sign,
+                self._out, self._late, self._late_real, self._joined,
             )  # fmt: skip
-            if status == kernel.HEAP_FULL:
-                of._heap = np.concatenate([of._heap, np.zeros_like(of._heap)])
-            elif status == kernel.JOINED_FULL:
-                self._joined = np.concatenate([self._joined, np.empty_like(self._joined)])
-            elif status == kernel.OVERFLOW:
-                raise RunError("a sum does not fit 128 bits: the numbers are too large to be added exactly")
-            elif status == kernel.NOT_THERE:
-                raise AssertionError(_NEVER_THERE)
-            else:
+            if status == kernel.DONE:
                 return
+            self._make_room(status, delta)
+
+    def _make_room(self, status: int, delta: Delta) -> None:
+        """For that for want of which the kernel stopped."""
+        of = self._of
+        if status == kernel.HEAP_FULL:
+            of._heap = np.concatenate([of._heap, np.zeros_like(of._heap)])
+        elif status == kernel.JOINED_FULL:
+            self._joined = np.concatenate([self._joined, np.empty_like(self._joined)])
+        elif status == kernel.OVERFLOW:
+            raise RunError("a sum does not fit 128 bits: the numbers are too large to be added exactly")
+        elif status == grouping.INDEX_FULL:
+            of.make_room(self._rows_of_tick(delta))
+        elif status == grouping.QUEUE_FULL:
+            of._grow_queue()
+        elif status == grouping.CHUNK_SMALL:
+            of._make_notes(1 << self._rows_of_tick(delta).bit_length())
+        else:
+            raise AssertionError("a mapping was withdrawn that was never there")
+
+    def _rows_of_tick(self, delta: Delta) -> int:
+        first = self._cursor[FIRST]
+        return int(np.searchsorted(delta.tick, delta.tick[first], side="right") - first)
 
     def output(self) -> Delta:
-        made = int(self.cursor[kernel.OUT])
+        made = self._cursor.item(kernel.OUT)
         columns = self._out[:, :made]
-        late = int(self.cursor[kernel.LATE])
+        late = self._cursor.item(kernel.LATE)
         if late:
             ids = self._resolve(self._late[:late], self._late_real[:late])
             for array in (columns, self._of._last):

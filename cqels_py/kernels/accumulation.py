@@ -1,0 +1,220 @@
+"""The passes of a GROUP BY in which an aggregate takes its column: into the groups' accumulators, and what these come to into notes.
+
+The accumulators are those of kernels/aggregate.py; rows, notes and what an aggregate comes to (`fresh`; for averages `scales` and
+`divisors` too) are those of kernels/grouping.py. A note is about its group at the end of a tick: what is known in passing is written
+with every row, over what the row before it wrote, and what takes longer is left to the note's last row.
+
+Each pass goes on at cursor[AT], of rows that are `stop` - cursor[FIRST] in number, and returns why it stopped.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_INTEGER
+from cqels_py.kernels.aggregate import (
+    AS_BEFORE,
+    CLEAN,
+    CURSOR_FIELDS,
+    DECIMALS,
+    DONE,
+    DOUBLES,
+    ERRORS,
+    FLOATS,
+    HEAP_FULL,
+    HI,
+    JOINED,
+    JOINED_FULL,
+    LO,
+    NOT_THERE,
+    OVERFLOW,
+    SCALE,
+    N,
+    _joined_text,
+    _take_number,
+    _take_odd,
+    _total,
+)
+from cqels_py.kernels.decimals import LIMIT, scaled_id
+from cqels_py.kernels.heaps import bag_first, bag_put, bag_room, make_room
+from cqels_py.kernels.jit import jit_flat, jit_inline
+from cqels_py.kernels.key_table import ZERO, add, find, hash_row
+from cqels_py.kernels.prefetch import prefetch
+from cqels_py.kernels.sorted_runs import run_put
+from cqels_py.kernels.staircase import stairs_put, stairs_room
+
+# cursor, after the fields of kernels/aggregate.py: the chunk's first row, that after its last, the row at hand, how many notes.
+FIRST, STOP, AT, NOTED = range(CURSOR_FIELDS, CURSOR_FIELDS + 4)
+# rows
+HASH, GROUP, NOTE, SIGN = np.arange(4, dtype=np.uint64)
+# notes
+NOTE_GROUP, NOTE_TICK, THERE, LAST_ROW, TAKEN, GIVEN = np.arange(6, dtype=np.uint64)
+
+_AHEAD, _LINE = np.uint64(8), 7
+_ONE = np.uint64(1)
+_ODD_INDEX = np.int64((1 << 60) - 1)
+_N, _ERRORS, _HI, _LO, _SCALE, _DECIMALS, _FLOATS, _DOUBLES = np.array(
+    [N, ERRORS, HI, LO, SCALE, DECIMALS, FLOATS, DOUBLES], np.uint64
+)
+_RUN_SIZE = 2
+
+
+@jit_inline
+def _expect(i, end, rows, words, group_words, place):
+    """Have an accumulator come nearer that will be needed some rows later."""
+    if i + _AHEAD < end:
+        ahead = rows[GROUP, i + _AHEAD] * group_words + place
+        prefetch(words, ahead)
+        prefetch(words, ahead + _LINE)
+
+
+@jit_inline
+def _is_last(notes, note, i, always):
+    """Is row i the last of its note, and is there a value to be found?"""
+    return notes[LAST_ROW, note] == np.int64(i) and (notes[THERE, note] > 0 or always)
+
+
+@jit_flat
+def only_new(aggregate, column, columns, values, cursor, rows, scratch, table, keys, counts, free, meta):
+    """Take the sign from rows that are of no matter to an aggregate with DISTINCT: of terms that are one more, or one of several.
+
+    The arrays from `table` on are a one-way index (aggregate, group, term) -> counter, with room for all rows.
+    """
+    first = np.uint64(cursor[FIRST])
+    mask = np.int64(len(table) - 1)
+    for i in range(np.uint64(cursor[STOP]) - first):
+        if values[column, first + i] != 0:
+            scratch[0, 0] = aggregate
+            scratch[1, 0] = rows[GROUP, i]
+            scratch[2, 0] = columns[column, first + i]
+            hashed = hash_row(scratch, 0, 3)
+            entry = find(table, mask, keys, 3, scratch, 0, hashed)
+            if entry < 0:
+                entry = add(table, mask, keys, 3, scratch, 0, hashed, counts, free, meta)
+            before = counts[entry]
+            after = before + rows[SIGN, i]
+            counts[entry] = after
+            meta[ZERO] += np.int64(after == 0) - np.int64(before == 0)
+            if (before == 0) == (after == 0):
+                rows[SIGN, i] = 0
+
+
+@jit_flat
+def take_counts(column, values, cursor, rows, notes, place, words, group_words, fresh, shift):
+    """COUNT of what is bound."""
+    first = np.uint64(cursor[FIRST])
+    end = np.uint64(cursor[STOP]) - first
+    for i in range(end):
+        _expect(i, end, rows, words, group_words, place)
+        at = np.uint64(rows[GROUP, i] * group_words + place)
+        count = words[at] + (rows[SIGN, i] if values[column, first + i] != 0 else np.int64(0))
+        words[at] = count
+        fresh[shift + np.uint64(rows[NOTE, i])] = scaled_id(np.int64(TAG_INTEGER), count, np.int64(0))
+    return DONE
+
+
+@jit_flat
+def take_sums(
+    average, aggregate, aggregates, column, values, cursor, rows, notes, always, place, words, group_words, apart, odd_kind,
+    odd_words, odd_real, fresh, scales, divisors, shift, late, late_real,
+):  # fmt: skip
+    """SUM and AVG. Of an average of exact numbers the note gets sum, scale and count; any other value is found here."""
+    first = np.uint64(cursor[FIRST])
+    end = np.uint64(cursor[STOP]) - first
+    for i in range(end):
+        _expect(i, end, rows, words, group_words, place)
+        identifier, sign, group = values[column, first + i], rows[SIGN, i], rows[GROUP, i]
+        at = np.uint64(group * group_words + place)
+        note = np.uint64(rows[NOTE, i])
+        here = shift + note
+        tag = (identifier >> 60) & 15
+        scale = np.int64(0) if tag == TAG_INTEGER else (identifier >> 56) & 15
+        total = words[at + _LO]
+        exact = (scale == words[at + _SCALE]) & ((tag == TAG_INTEGER) | (tag == TAG_DECIMAL))
+        if exact and words[at + _HI] == total >> 63 and total > -LIMIT and total < LIMIT:
+            # The sum stays within 64 bits.
+            total += ((identifier << 8) >> 8) * sign
+            count = words[at + _N] + sign
+            words[at + _LO] = total
+            words[at + _HI] = total >> 63
+            words[at + _N] = count
+            if tag == TAG_DECIMAL:
+                words[at + _DECIMALS] += sign
+            if average and (words[at + _ERRORS] | words[at + _FLOATS] | words[at + _DOUBLES]) == 0 and count > 0:
+                fresh[here] = total
+                scales[here] = scale
+                divisors[here] = count
+                continue
+        elif sign != 0:
+            if tag == 15:
+                of_group = (group * aggregates + aggregate) * 2
+                odd = identifier & _ODD_INDEX
+                fits = _take_odd(words, np.int64(at), apart, of_group, odd, sign, odd_kind, odd_words, odd_real)
+            else:
+                fits = _take_number(words, np.int64(at), identifier, sign)
+            if not fits:
+                return OVERFLOW
+        if average:
+            divisors[here] = 0
+        if _is_last(notes, note, i, always):
+            of_group = (group * aggregates + aggregate) * 2
+            fresh[here] = _total(words, np.int64(at), apart, of_group, average, cursor, late, late_real)
+    return DONE
+
+
+@jit_inline
+def _room_for_term(in_order, words, at, sign, heap, heap_meta):
+    if in_order:
+        return stairs_room(words, at, sign, heap, heap_meta)
+    return bag_room(words, at, sign, heap, heap_meta)
+
+
+@jit_flat
+def take_extremes(
+    largest, in_order, column, columns, cursor, rows, place, words, group_words, heap, heap_meta, texts, spans, fresh, shift
+):  # fmt: skip
+    """MIN and MAX, by bags or, where mappings leave in the order in which they came, by staircases."""
+    first = np.uint64(cursor[FIRST])
+    end = np.uint64(cursor[STOP]) - first
+    for i in range(np.uint64(cursor[AT]), end):
+        _expect(i, end, rows, words, group_words, place)
+        term, sign, at = columns[column, first + i], rows[SIGN, i], rows[GROUP, i] * group_words + place
+        if term != 0:
+            if not _room_for_term(in_order, words, at, sign, heap, heap_meta):
+                cursor[AT] = np.int64(i)
+                return HEAP_FULL
+            if in_order:
+                stairs_put(words, at, sign, term, heap, largest, texts, spans)
+            else:
+                bag_put(words, at, sign, term, heap, largest, texts, spans)
+        fresh[shift + np.uint64(rows[NOTE, i])] = bag_first(words, at, heap)
+    return DONE
+
+
+@jit_flat
+def take_texts(
+    aggregate, column, columns, cursor, rows, notes, always, place, words, group_words, heap, heap_meta, texts, spans, fresh, shift,
+    joined, late, late_real,
+):  # fmt: skip
+    """GROUP_CONCAT: what is joined is written to `joined` once a note."""
+    first = np.uint64(cursor[FIRST])
+    for i in range(np.uint64(cursor[AT]), np.uint64(cursor[STOP]) - first):
+        term, sign, at = columns[column, first + i], rows[SIGN, i], rows[GROUP, i] * group_words + place
+        note = np.uint64(rows[NOTE, i])
+        last = _is_last(notes, note, i, always)
+        if last and cursor[JOINED] + words[at + _RUN_SIZE] + 1 > len(joined):
+            cursor[AT] = np.int64(i)
+            return JOINED_FULL
+        if term != 0 and sign != 0:
+            if sign > 0 and not make_room(words, at, heap, heap_meta):
+                cursor[AT] = np.int64(i)
+                return HEAP_FULL
+            if not run_put(words, at, sign, term, heap, texts, spans):
+                return NOT_THERE
+            words[at + CLEAN] = 0
+        if last:
+            value = np.int64(AS_BEFORE)
+            if not words[at + CLEAN]:
+                value = _joined_text(words, at, heap, aggregate, cursor, joined, late, late_real)
+            fresh[shift + note] = value
+    return DONE
