@@ -72,6 +72,7 @@ INDEX_FULL, QUEUE_FULL, CHUNK_SMALL = range(8, 11)
 
 _TABLE_AHEAD, _KEY_AHEAD, _GROUP_AHEAD = np.uint64(32), np.uint64(16), np.uint64(8)
 _ONE, _TWO, _NOTHING = np.uint64(1), np.uint64(2), np.uint64(0)
+_NOW_AND_THEN = np.uint64(63)
 _SHIFT, _LOWER = np.uint64(32), np.uint64((1 << 32) - 1)
 
 
@@ -126,9 +127,10 @@ def _locate(
     for i in range(found):
         row = start + i
         if in_order and sign[row] < 0:
-            # What a key table holds at a group's number is the group's key as long as a mapping of it is in the queue.
             group = np.uint64(queue[head & circle])
-            if head == tail or (width > 0 and keys[group * np.uint64(width)] != columns[0, row]):
+            # Now and then it is looked at: one that is out of order would put all that follow out of order.
+            seen = width > 0 and head & _NOW_AND_THEN == _NOTHING
+            if head == tail or (seen and keys[group * np.uint64(width)] != columns[0, row]):
                 return np.int64(-1)
             head += _ONE
             rows[GROUP, i] = np.int64(group)

@@ -55,14 +55,15 @@ def _same_for_constants(function: Function) -> Function:
     return function
 
 
-def _compile(function: Function, **options: bool) -> Function:
+def _compile(function: Function, *, forceinline: bool = False, **options: bool) -> Function:
+    # Said in any case: what is first compiled for a caller that is inlined would inherit that.
     if REHEARSAL in os.environ:
         return cast(Function, recorded(function))
     try:
-        compiled = _njit(function, cache=True, **options)
+        compiled = _njit(function, cache=True, forceinline=forceinline, **options)
     except RuntimeError:
         # There is no folder that could be written.
-        compiled = _njit(function, **options)
+        compiled = _njit(function, forceinline=forceinline, **options)
     return cast(Function, _keep_in_files(compiled))
 
 
