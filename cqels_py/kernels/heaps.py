@@ -1,11 +1,12 @@
 """Bags of terms that know their first one in the total order while members come and go in any order: MIN and MAX.
 
-A bag of few members is a sorted run. With more than MOST_SORTED it becomes two binary heaps: what came (a sorted run is a heap),
-and what has gone but is not yet at the top of the first; equal tops leave together, so nothing is ever searched for. When half of a
-bag is gone, or few members are left, it is rebuilt, so that its size follows its content, and is a sorted run again if it can be.
+A bag of few members is a run that starts with the first; the others stand in any order. Who goes is looked for, and when it was the
+first, so is the new first: all members at once, by their ids. With more than MOST_IN_RUN it becomes two binary heaps: what came, and
+what has gone but is not yet at the top of the first; equal tops leave together, so nothing is ever searched for. When half of a bag
+is gone, or few members are left, it is rebuilt, so that its size follows its content, and is a run again if it can be.
 
 Runs stand in one arena, with 2**k places each, and free ones are linked by size (as rings are). A bag is six words: offset, log2 of
-the capacity and size of the sorted run or the first heap, then of the second heap, whose size is one more, and 0 of a sorted run.
+the capacity and size of the run or the first heap, then of the second heap, whose size is one more, and 0 of a run.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ BAG_WORDS = 6
 _OFFSET, _LOG, _SIZE = range(3)
 _GONE = 3
 _FIRST_LOG = 2
-MOST_SORTED = 128
-"""Up to here moving members costs less than what is put off."""
+MOST_IN_RUN = 128
+"""Up to here looking for members costs less than what is put off."""
 _REBUILD_FROM = 16
 _FEW = 32
 _ONE = np.uint64(1)
+_VALUE = np.int64((1 << 56) - 1)
 
 
 @jit_flat
@@ -32,12 +34,6 @@ def before(a, b, largest, texts, spans):
     """Does a term come before another in the order, or after it where the largest is the first?"""
     order = order_terms(a, b, texts, spans)
     return order > 0 if largest else order < 0
-
-
-@jit_inline
-def _by_ids(a, b, largest):
-    """The same for two ids of `same_kind`."""
-    return (b << 8) < (a << 8) if largest else (a << 8) < (b << 8)
 
 
 @jit_flat
@@ -100,38 +96,60 @@ def _enlarge(words, at, heap, heap_meta):
 
 @jit_flat
 def _insert(heap, offset, size, value, largest, texts, spans):
-    """Into a sorted run."""
-    low, length = offset, size
-    while length > 0:
-        half = length >> 1
-        other = heap[low + half]
-        # Most need no call.
-        if same_kind(other, value):
-            above = _by_ids(other, value, largest)
-        else:
-            above = before(other, value, largest, texts, spans)
-        if above:
-            low += half + 1
-            length -= half + 1
-        else:
-            length = half
-    place = np.uint64(low)
-    at = np.uint64(offset + size)
-    while at > place:
-        heap[at] = heap[at - _ONE]
-        at -= _ONE
-    heap[place] = value
+    """Into a run."""
+    first = heap[offset]
+    # Most need no call.
+    if same_kind(first, value):
+        comes_first = (first << 8) < (value << 8) if largest else (value << 8) < (first << 8)
+    else:
+        comes_first = before(value, first, largest, texts, spans)
+    heap[offset + size] = first if comes_first else value
+    if comes_first:
+        heap[offset] = value
+
+
+@jit_flat
+def _take_out(heap, offset, size, value, largest, texts, spans):
+    """Of a run."""
+    last = np.uint64(offset + size - 1)
+    place = np.uint64(_place_of(heap, offset, size, value))
+    heap[place] = heap[last]
+    if place == np.uint64(offset) and size > 2:
+        _bring_first(heap, offset, size - 1, largest, texts, spans)
 
 
 @jit_inline
-def _take_out(heap, offset, size, value):
-    """Of a sorted run, whose members are as easily compared as found by halving."""
-    at, last = np.uint64(offset), np.uint64(offset + size - 1)
-    while at < last and heap[at] != value:
-        at += _ONE
-    while at < last:
-        heap[at] = heap[at + _ONE]
-        at += _ONE
+def _place_of(heap, offset, size, value):
+    """Where an id stands last in a run. Without a jump, so that many are compared at once."""
+    found = np.int64(offset)
+    for i in range(np.uint64(offset), np.uint64(offset + size)):
+        found = max(found, np.int64(i) if heap[i] == value else np.int64(offset))
+    return found
+
+
+@jit_flat
+def _bring_first(heap, offset, size, largest, texts, spans):
+    """The first member to the start of a run."""
+    start, end = np.uint64(offset), np.uint64(offset + size)
+    kind, others = heap[start] >> 56, np.int64(0)
+    for i in range(start, end):
+        others |= (heap[i] >> 56) ^ kind
+    place = start
+    if others == 0 and same_kind(heap[start], heap[start]):
+        # Of one kind: numbers tell the order.
+        least = heap[start] << 8
+        if largest:
+            for i in range(start, end):
+                least = max(least, heap[i] << 8)
+        else:
+            for i in range(start, end):
+                least = min(least, heap[i] << 8)
+        place = np.uint64(_place_of(heap, offset, size, (kind << 56) | ((least >> 8) & _VALUE)))
+    else:
+        for i in range(start + _ONE, end):
+            if before(heap[i], heap[place], largest, texts, spans):
+                place = i
+    heap[start], heap[place] = heap[place], heap[start]
 
 
 @jit_flat
@@ -167,13 +185,18 @@ def _rebuild(words, at, heap, largest, texts, spans):
                 heap[offset + kept] = heap[offset + i]
                 kept += 1
     words[at + _SIZE] = kept
-    words[at + _GONE + _SIZE] = kept > MOST_SORTED // 2
-    if kept <= MOST_SORTED // 2:
-        for i in range(kept):
-            _insert(heap, offset, np.int64(i), heap[offset + i], largest, texts, spans)
+    words[at + _GONE + _SIZE] = kept > MOST_IN_RUN // 2
+    if kept <= MOST_IN_RUN // 2:
+        if kept > 1:
+            _bring_first(heap, offset, kept, largest, texts, spans)
         return
-    for i in range(kept // 2 - 1, -1, -1):
-        _sift_down(heap, offset, kept, i, heap[offset + i], largest, texts, spans)
+    _make_heap(heap, offset, kept, largest, texts, spans)
+
+
+@jit_flat
+def _make_heap(heap, offset, size, largest, texts, spans):
+    for i in range(size // 2 - 1, -1, -1):
+        _sift_down(heap, offset, size, i, heap[offset + i], largest, texts, spans)
 
 
 @jit_inline
@@ -188,11 +211,11 @@ def bag_room(words, at, sign, heap, heap_meta):
 def bag_put(words, at, sign, value, heap, largest, texts, spans):
     """A member comes or goes; `bag_room` has said that there is room."""
     size, offset = words[at + _SIZE], words[at + _OFFSET]
-    if words[at + _GONE + _SIZE] > 0 or (sign > 0 and size >= MOST_SORTED):
+    if words[at + _GONE + _SIZE] > 0 or (sign > 0 and size >= MOST_IN_RUN):
         _put_in_heaps(words, at, sign, value, heap, largest, texts, spans)
         return
     if sign < 0:
-        _take_out(heap, offset, size, value)
+        _take_out(heap, offset, size, value, largest, texts, spans)
     elif size == 0:
         heap[offset] = value
     else:
@@ -205,6 +228,8 @@ def _put_in_heaps(words, at, sign, value, heap, largest, texts, spans):
     coming = sign > 0
     place = at if coming else at + _GONE
     size, gone_size = words[at + _SIZE], max(words[at + _GONE + _SIZE] - 1, np.int64(0))
+    if words[at + _GONE + _SIZE] == 0:
+        _make_heap(heap, words[at + _OFFSET], size, largest, texts, spans)
     _sift_up(heap, words[place + _OFFSET], size if coming else gone_size, value, largest, texts, spans)
     size += coming
     gone_size += not coming

@@ -55,7 +55,7 @@ def test_bags_that_grow_and_shrink_past_what_is_kept_sorted_know_their_first(
 ) -> None:
     rng = random.Random(order + leaves)
     bags, mine, in_order, count = Bags(1), list[int](), list[int](), 0
-    for size in (3 * heaps.MOST_SORTED, 20, heaps.MOST_SORTED + 3, 0, heaps.MOST_SORTED + 40, 60, 160, 0):
+    for size in (3 * heaps.MOST_IN_RUN, 20, heaps.MOST_IN_RUN + 3, 0, heaps.MOST_IN_RUN + 40, 60, 160, 0):
         while len(mine) != size:
             # Some go on the way up, and some come on the way down.
             if mine and rng.random() < (0.2 if len(mine) < size else 0.8):
