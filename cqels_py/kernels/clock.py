@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.jit import jit_flat
+from cqels_py.kernels.jit import jit_flat, jit_inline
 
 FULL = -1
 """There is no room: nothing has been changed."""
@@ -12,6 +12,7 @@ STREAM, OFFSET = 0, 1
 """What a queue of promises has: at so many microseconds after each element of a stream something happens."""
 HEAD, TAIL = 0, 1
 ELEMENTS, TRIPLES = 0, 1
+_ONE = np.uint64(1)
 _NEVER = np.int64(np.iinfo(np.int64).max)
 
 
@@ -43,60 +44,96 @@ def step(
                 queues[q, i] = queues[q, ends[q, HEAD] + i]
             ends[q, HEAD] = 0
             ends[q, TAIL] = live
-    for i in range(n):
-        s = stream[i]
-        triples = first[i + 1] - first[i]
-        counts[ELEMENTS, s] += 1
+    through = _number(time, stream, first, through, eager, steps, counts, number, element_tick)
+    if len(promised) == 0 and len(boundary) == 0:
+        return _arrivals_alone(time, element_tick, instants), through
+    for q in range(np.uint64(len(promised))):
+        _promise(time, stream, promised[q, STREAM], promised[q, OFFSET], q, queues, ends)
+    return _in_order(time, boundary, through, np.uint64(len(promised)), queues, ends, element_tick, instants), through
+
+
+@jit_inline
+def _number(time, stream, first, through, eager, steps, counts, number, element_tick):
+    """The elements' numbers, and 0 for the tick of each whose arrival is one; returns through when promises are kept."""
+    for i in range(np.uint64(len(time))):
+        s = np.uint64(stream[i])
+        triples = np.int64(first[i + _ONE]) - np.int64(first[i])
+        elements = counts[ELEMENTS, s] + 1
+        counts[ELEMENTS, s] = elements
         counts[TRIPLES, s] += triples
-        number[i] = counts[ELEMENTS, s]
+        number[i] = elements
         is_tick = eager[s]
         for k in range(len(steps)):
-            if steps[k, 0] == s:
+            if steps[k, 0] == np.int64(s):
                 after = counts[steps[k, 2], s]
                 before = after - (1 if steps[k, 2] == ELEMENTS else triples)
                 is_tick = is_tick or after // steps[k, 1] > before // steps[k, 1]
         element_tick[i] = 0 if is_tick else -1
-        if is_tick and time[i] > through:
-            through = time[i]
-        for q in range(len(promised)):
-            if promised[q, STREAM] == s:
-                instant = time[i] + promised[q, OFFSET]
-                tail = ends[q, TAIL]
-                if tail == ends[q, HEAD] or queues[q, tail - 1] != instant:
-                    queues[q, tail] = instant
-                    ends[q, TAIL] = tail + 1
-    a = b = ticks = 0
-    if len(promised) == 0 and len(boundary) == 0:
-        # Nothing but arrivals.
-        for i in range(n):
-            if element_tick[i] == 0:
-                instants[ticks] = time[i]
-                element_tick[i] = ticks
-                ticks += 1
-        return ticks, through
+        through = max(through, time[i]) if is_tick else through
+    return through
+
+
+@jit_inline
+def _arrivals_alone(time, element_tick, instants):
+    """The ticks where nothing but arrivals makes any; returns how many."""
+    ticks = np.uint64(0)
+    for i in range(np.uint64(len(time))):
+        is_tick = element_tick[i] == 0
+        instants[ticks] = time[i]
+        element_tick[i] = np.int32(ticks) if is_tick else np.int32(-1)
+        ticks += np.uint64(is_tick)
+    return np.int64(ticks)
+
+
+@jit_inline
+def _promise(time, stream, of_stream, offset, q, queues, ends):
+    """What the elements of a stream promise, to the end of a queue."""
+    head, tail = np.uint64(ends[q, HEAD]), np.uint64(ends[q, TAIL])
+    latest = queues[q, tail - _ONE] if tail > head else _NEVER
+    for i in range(np.uint64(len(time))):
+        instant = time[i] + offset
+        if np.int64(stream[i]) == of_stream and instant != latest:
+            queues[q, tail] = instant
+            latest = instant
+            tail += _ONE
+    ends[q, TAIL] = np.int64(tail)
+
+
+@jit_inline
+def _earliest(queues, ends, number_of_queues):
+    earliest = _NEVER
+    for q in range(number_of_queues):
+        if ends[q, HEAD] < ends[q, TAIL]:
+            earliest = min(earliest, queues[q, np.uint64(ends[q, HEAD])])
+    return earliest
+
+
+@jit_inline
+def _in_order(time, boundary, through, promises, queues, ends, element_tick, instants):
+    """The ticks that promises, arrivals and boundaries make; returns how many."""
+    n, boundaries = np.uint64(len(time)), np.uint64(len(boundary))
+    a = b = ticks = np.uint64(0)
+    kept = _earliest(queues, ends, promises)
     while True:
-        kept = _NEVER
-        for q in range(len(promised)):
-            if ends[q, HEAD] < ends[q, TAIL]:
-                kept = min(kept, queues[q, ends[q, HEAD]])
         while a < n and element_tick[a] < 0:
-            a += 1
+            a += _ONE
         arrival = time[a] if a < n else _NEVER
-        following = boundary[b] if b < len(boundary) else _NEVER
+        following = boundary[b] if b < boundaries else _NEVER
         if kept <= through and kept <= arrival and kept <= following:
-            for q in range(len(promised)):
-                if ends[q, HEAD] < ends[q, TAIL] and queues[q, ends[q, HEAD]] == kept:
+            for q in range(promises):
+                if ends[q, HEAD] < ends[q, TAIL] and queues[q, np.uint64(ends[q, HEAD])] == kept:
                     ends[q, HEAD] += 1
-            if kept == arrival:
-                continue
             instants[ticks] = kept
+            ticks += np.uint64(kept != arrival)
+            kept = _earliest(queues, ends, promises)
         elif a < n and arrival <= following:
             instants[ticks] = arrival
-            element_tick[a] = ticks
-            a += 1
-        elif b < len(boundary):
+            element_tick[a] = np.int32(ticks)
+            a += _ONE
+            ticks += _ONE
+        elif b < boundaries:
             instants[ticks] = following
-            b += 1
+            b += _ONE
+            ticks += _ONE
         else:
-            return ticks, through
-        ticks += 1
+            return np.int64(ticks)

@@ -93,7 +93,7 @@ class TermValues(Protocol):
 
 
 _FIRST = ("MIN", "MAX", "SAMPLE")
-_CHUNK = 512
+_CHUNK = 1000
 """So many rows pass through the kernels together, if no tick has more: what they write and read again stays near the processor."""
 _SMALLEST_QUEUE = 64
 _NO_ODD = OddNumbers(np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1, np.float64))
