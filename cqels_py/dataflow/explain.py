@@ -233,7 +233,7 @@ def _bags(aggregates: tuple[plan.PlannedAggregate, ...], in_order: bool) -> str:
     extra = []
     extremes = [name for name in ("MIN", "MAX", "SAMPLE") if any(a.function == name for a in aggregates)]
     if extremes:
-        what = "those of the group's values that may still be the first" if in_order else "the group's values as a heap"
+        what = "those of the group's values that may still be the first" if in_order else "the group's values as a bag"
         extra.append(f"{what} for {' and '.join(extremes)}")
     if any(a.function == "GROUP_CONCAT" for a in aggregates):
         extra.append(
