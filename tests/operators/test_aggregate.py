@@ -15,6 +15,7 @@ from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.rdf import to_rdflib
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
+from cqels_py.operators.r2r import aggregate as aggregate_operator
 from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy
 from tests import naive_aggregates
 from tests.harness import _term_key as term_key
@@ -113,6 +114,21 @@ def all_aggregates(column: int) -> list[Aggregate]:
 @pytest.mark.parametrize("keys", [0, 1, 2])
 @pytest.mark.parametrize("pool", [*POOLS, "dates"])
 def test_every_tick_has_the_groups_difference(pool: str, keys: int, seed: int, in_order: bool) -> None:
+    assert_has_groups(pool, keys, seed, in_order)
+
+
+@pytest.mark.parametrize("in_order", BOTH)
+@pytest.mark.parametrize("rows", [1, 2, 7])
+def test_chunks_end_with_any_row(rows: int, in_order: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A tick has up to four rows: more than there is room for, or several ticks fill it up.
+    monkeypatch.setattr(aggregate_operator, "_CHUNK", rows)
+    monkeypatch.setattr(aggregate_operator, "_SMALLEST_CHUNK", 1)
+    for seed in range(3):
+        assert_has_groups("anything", 1, seed, in_order)
+
+
+def assert_has_groups(pool: str, keys: int, seed: int, in_order: bool) -> None:
+    """The changes at each tick of random steps are those of the oracle's groups."""
     terms = Terms()
     arguments = terms.ids(DATES if pool == "dates" else POOLS[pool])
     group_keys = terms.ids(["<urn:g>", "<urn:h>", typed("1", "integer")])

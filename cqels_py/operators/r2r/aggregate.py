@@ -95,6 +95,7 @@ class TermValues(Protocol):
 _FIRST = ("MIN", "MAX", "SAMPLE")
 _CHUNK = 1000
 """So many rows pass through the kernels together, if no tick has more: what they write and read again stays near the processor."""
+_SMALLEST_CHUNK = 16
 _SMALLEST_QUEUE = 64
 _NO_ODD = OddNumbers(np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1, np.float64))
 
@@ -135,7 +136,7 @@ class GroupBy:
         self._stamps = np.zeros(0, np.int64)
         self._queue = np.zeros(_SMALLEST_QUEUE if in_order else 1, np.int32)
         self._cursor = np.zeros(grouping.FIELDS, np.int64)
-        self._make_notes(_CHUNK)
+        self._make_notes(_SMALLEST_CHUNK)
         self._grow_groups()
 
     def _grow_groups(self) -> None:
@@ -182,6 +183,8 @@ class GroupBy:
 
     def _chunk(self, delta: Delta) -> Delta:
         columns = delta.columns
+        if self._notes.shape[1] < min(len(delta), _CHUNK):
+            self._make_notes(min(2 * len(delta), _CHUNK))
         if self._any_distinct:
             self._distinct_values.ensure(len(delta) * len(self._aggregates))
         values, odd = self._values_of(columns)
