@@ -36,12 +36,12 @@ from cqels_py.kernels.aggregate import (
     _total,
 )
 from cqels_py.kernels.decimals import LIMIT, scaled_id
-from cqels_py.kernels.heaps import bag_first, bag_put, bag_room, make_room
+from cqels_py.kernels.heaps import bag_first, bag_put, bag_room, expect_bag, make_room
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import ZERO, add, find, hash_row
 from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.sorted_runs import run_put
-from cqels_py.kernels.staircase import stairs_put, stairs_room
+from cqels_py.kernels.staircase import expect_stairs, stairs_put, stairs_room
 
 # cursor, after the fields of kernels/aggregate.py: the chunk's first row, that after its last, the row at hand, how many notes.
 FIRST, STOP, AT, NOTED = range(CURSOR_FIELDS, CURSOR_FIELDS + 4)
@@ -50,7 +50,7 @@ HASH, GROUP, NOTE, SIGN = np.arange(4, dtype=np.uint64)
 # notes
 NOTE_GROUP, NOTE_TICK, THERE, LAST_ROW, TAKEN, GIVEN = np.arange(6, dtype=np.uint64)
 
-_AHEAD, _LINE = np.uint64(8), 7
+_AHEAD, _NEAR, _LINE = np.uint64(8), np.uint64(4), 7
 _ONE = np.uint64(1)
 _ODD_INDEX = np.int64((1 << 60) - 1)
 _N, _ERRORS, _HI, _LO, _SCALE, _DECIMALS, _FLOATS, _DOUBLES = np.array(
@@ -178,6 +178,12 @@ def take_extremes(
     end = np.uint64(cursor[STOP]) - first
     for i in range(np.uint64(cursor[AT]), end):
         _expect(i, end, rows, words, group_words, place)
+        if i + _NEAR < end:
+            nearer = rows[GROUP, i + _NEAR] * group_words + place
+            if in_order:
+                expect_stairs(words, nearer, heap)
+            else:
+                expect_bag(words, nearer, heap)
         term, sign, at = columns[column, first + i], rows[SIGN, i], rows[GROUP, i] * group_words + place
         if term != 0:
             if not _room_for_term(in_order, words, at, sign, heap, heap_meta):

@@ -15,6 +15,7 @@ import numpy as np
 
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.order import order_terms, same_kind
+from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.ring_index import allocate, release
 
 BAG_WORDS = 6
@@ -94,10 +95,10 @@ def _enlarge(words, at, heap, heap_meta):
     return True
 
 
-@jit_flat
+@jit_inline
 def _insert(heap, offset, size, value, largest, texts, spans):
     """Into a run."""
-    first = heap[offset]
+    first = heap[offset] if size > 0 else value
     # Most need no call.
     if same_kind(first, value):
         comes_first = (first << 8) < (value << 8) if largest else (value << 8) < (first << 8)
@@ -109,13 +110,12 @@ def _insert(heap, offset, size, value, largest, texts, spans):
 
 
 @jit_flat
-def _take_out(heap, offset, size, value, largest, texts, spans):
-    """Of a run."""
+def _take_out(heap, offset, size, value):
+    """Of a run. Was it the first, so that another one has to be found?"""
     last = np.uint64(offset + size - 1)
     place = np.uint64(_place_of(heap, offset, size, value))
     heap[place] = heap[last]
-    if place == np.uint64(offset) and size > 2:
-        _bring_first(heap, offset, size - 1, largest, texts, spans)
+    return place == np.uint64(offset) and size > 2
 
 
 @jit_inline
@@ -207,20 +207,25 @@ def bag_room(words, at, sign, heap, heap_meta):
     return words[at + _GONE + _SIZE] == 0 or make_room(words, at + _GONE, heap, heap_meta)
 
 
-@jit_flat
+@jit_inline
+def expect_bag(words, at, heap):
+    """Have the first member come nearer, and the place of the next one."""
+    prefetch(heap, words[at + _OFFSET])
+    prefetch(heap, words[at + _OFFSET] + words[at + _SIZE])
+
+
+@jit_inline
 def bag_put(words, at, sign, value, heap, largest, texts, spans):
     """A member comes or goes; `bag_room` has said that there is room."""
     size, offset = words[at + _SIZE], words[at + _OFFSET]
     if words[at + _GONE + _SIZE] > 0 or (sign > 0 and size >= MOST_IN_RUN):
         _put_in_heaps(words, at, sign, value, heap, largest, texts, spans)
-        return
-    if sign < 0:
-        _take_out(heap, offset, size, value, largest, texts, spans)
-    elif size == 0:
-        heap[offset] = value
     else:
-        _insert(heap, offset, size, value, largest, texts, spans)
-    words[at + _SIZE] = size + sign
+        if sign > 0:
+            _insert(heap, offset, size, value, largest, texts, spans)
+        elif _take_out(heap, offset, size, value):
+            _bring_first(heap, offset, size - 1, largest, texts, spans)
+        words[at + _SIZE] = size + sign
 
 
 @jit_flat

@@ -13,6 +13,7 @@ import numpy as np
 
 from cqels_py.kernels.heaps import before
 from cqels_py.kernels.jit import jit_flat, jit_inline
+from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.ring_index import allocate, release
 
 _FIRST, _LOG, _SIZE, _START = range(4)
@@ -45,6 +46,13 @@ def _move(words, at, heap, heap_meta):
         release(heap, heap_meta, start, log)
     words[at + _FIRST] = to
     return True
+
+
+@jit_inline
+def expect_stairs(words, at, heap):
+    """Have the first step come nearer, and the last."""
+    prefetch(heap, words[at + _FIRST])
+    prefetch(heap, words[at + _FIRST] + words[at + _SIZE])
 
 
 @jit_flat
