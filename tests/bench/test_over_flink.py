@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.suites import over_flink, peers
-from bench.suites.contenders import Polars, Question
+from bench.suites.contenders import PyoxigraphKept, Question
 from bench.suites.over_flink import Absent, Flink
 from bench.suites.stepping import Timing, compete
 from tests.bench import sums_like_flink
@@ -26,7 +26,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("stand_in")
 @pytest.mark.parametrize("step", [1, 7])
 def test_a_step_is_over_when_its_whole_answer_is_there(step: int) -> None:
-    makers = [lambda step: Polars(COUNTS, step), lambda step: Flink(COUNTS, step)]
+    makers = [lambda step: PyoxigraphKept(COUNTS, step), lambda step: Flink(COUNTS, step)]
     _, flink = compete(makers, step, COUNTS.window, Timing(1, 0.05, 50))
     assert (flink.contender, flink.checked >= 2) == ("PyFlink, SQL", True)
 
@@ -54,6 +54,6 @@ def test_where_there_is_none_is_said_how_to_install_it(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(("aggregate", "step"), [("COUNT", 7), ("AVG", 120)])
 def test_flink_gives_the_same_answers(aggregate: str, step: int) -> None:
     question = Question(peers.PROPERTIES, aggregate, 40)
-    makers = [lambda step: Polars(question, step), lambda step: Flink(question, step)]
+    makers = [lambda step: PyoxigraphKept(question, step), lambda step: Flink(question, step)]
     _, flink = compete(makers, step, question.window, Timing(1, 0.05, 500))
     assert flink.checked >= 2
