@@ -191,8 +191,8 @@ def take_extremes(
                 return HEAP_FULL
             if in_order:
                 stairs_put(words, at, sign, term, heap, largest, texts, spans)
-            else:
-                bag_put(words, at, sign, term, heap, largest, texts, spans)
+            elif not bag_put(words, at, sign, term, heap, largest, texts, spans):
+                return NOT_THERE
         fresh[shift + np.uint64(rows[NOTE, i])] = bag_first(words, at, heap)
     return DONE
 

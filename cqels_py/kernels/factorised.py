@@ -234,6 +234,12 @@ def _others(words, at, n_ports, carrier):
 
 
 @jit_inline
+def _nearby(hashed, table, mask):
+    """The entry that most likely has the key of that hash, or -1."""
+    return (table[hashed & mask] & _LOWER) - 1
+
+
+@jit_inline
 def _expect(order, position, hashes, table, mask, keys, width, counts, words, size):
     """Have the entries of rows further on come nearer: first the table's word, then the entry to which it leads."""
     ahead = position + _TABLE_AHEAD
@@ -241,7 +247,7 @@ def _expect(order, position, hashes, table, mask, keys, width, counts, words, si
         prefetch(table, hashes[order[ahead]] & mask)
     ahead = position + _ENTRY_AHEAD
     if ahead < len(order):
-        entry = (table[hashes[order[ahead]] & mask] & _LOWER) - 1
+        entry = _nearby(hashes[order[ahead]], table, mask)
         if entry >= 0:
             prefetch(keys, entry * width)
             prefetch(counts, entry)
@@ -270,6 +276,24 @@ def _expect_group(row, row_words, row_size, words, group_words, places, kinds, h
             for a in range(len(kinds)):
                 if kinds[a] == TERM:
                     prefetch(heap, words[group * group_words + places[a]])
+
+
+@jit_inline
+def _expect_key(
+    key, port, key_words, key_size, row_words, row_size, words, group_words, kinds, ports, local, heap, is_next
+):  # fmt: skip
+    """The same for a key (-1: none) of an input beside the carrier: its bags and its first row, then the row's group."""
+    if key < 0:
+        return
+    first = key_words[key * key_size + HEAD] - 1
+    if not is_next:
+        for a in range(len(kinds)):
+            if kinds[a] == TERM and ports[a] == port:
+                prefetch(heap, key_words[key * key_size + local[a]])
+        if first >= 0:
+            prefetch(row_words, first * row_size)
+    elif first >= 0 and row_words[first * row_size + GROUP] > 0:
+        prefetch(words, (row_words[first * row_size + GROUP] - 1) * group_words)
 
 
 @jit_inline
@@ -543,27 +567,16 @@ def step(
                 _expect_new(row_words, row_size, r_keys, row_width, r_free, r_meta)
         for distance in (_GROUP_AHEAD, _HEAP_AHEAD):
             if position + distance < len(order):
-                later = order[position + distance]
-                of_carrier = row_port[later] == carrier
-                if of_carrier and row_width > key_width:
-                    near = (r_table[row_hashes[later] & r_mask] & _LOWER) - 1
+                later, is_next = order[position + distance], distance == _HEAP_AHEAD
+                key = _nearby(key_hashes[later], k_table, k_mask)
+                if row_port[later] != carrier:
+                    _expect_key(
+                        key, row_port[later], key_words, key_size, row_words, row_size, words, group_words, kinds, ports, local,
+                        heap, is_next,
+                    )  # fmt: skip
                 else:
-                    near = (k_table[key_hashes[later] & k_mask] & _LOWER) - 1
-                if near >= 0 and not of_carrier:
-                    near_at = near * key_size
-                    near = key_words[near_at + HEAD] - 1
-                    if distance == _GROUP_AHEAD:
-                        for a in range(aggregates):
-                            if kinds[a] == TERM and ports[a] == row_port[later]:
-                                prefetch(heap, key_words[near_at + local[a]])
-                        if near >= 0:
-                            prefetch(row_words, near * row_size)
-                    elif near >= 0 and row_words[near * row_size + GROUP] > 0:
-                        prefetch(words, (row_words[near * row_size + GROUP] - 1) * group_words)
-                elif near >= 0:
-                    _expect_group(
-                        near, row_words, row_size, words, group_words, places, kinds, heap, distance == _HEAP_AHEAD
-                    )
+                    entry = _nearby(row_hashes[later], r_table, r_mask) if row_width > key_width else key
+                    _expect_group(entry, row_words, row_size, words, group_words, places, kinds, heap, is_next)
         hashed = key_hashes[row]
         key = find(k_table, k_mask, k_keys, key_width, columns, row, hashed)
         if key < 0:
@@ -608,8 +621,8 @@ def step(
                 elif arguments[a, row] != 0:
                     if kinds[a] == BOUND:
                         key_words[at] += way
-                    else:
-                        bag_put(key_words, at, way, arguments[a, row], heap, functions[a] == MAX, texts, spans)
+                    elif not bag_put(key_words, at, way, arguments[a, row], heap, functions[a] == MAX, texts, spans):
+                        return NOT_THERE
             cursor[ROW] = position + 1
             continue
 
@@ -700,7 +713,8 @@ def step(
                     else:
                         before = bag_first(row_words, mine, heap)
                         largest = functions[a] == MAX
-                        bag_put(row_words, mine, way, arguments[a, row], heap, largest, texts, spans)
+                        if not bag_put(row_words, mine, way, arguments[a, row], heap, largest, texts, spans):
+                            return NOT_THERE
                         if others > 0:
                             _swap(
                                 words, at, before, bag_first(row_words, mine, heap), heap, largest, texts, spans

@@ -28,6 +28,8 @@ _REBUILD_FROM = 16
 _FEW = 32
 _ONE = np.uint64(1)
 _VALUE = np.int64((1 << 56) - 1)
+# What was taken out.
+_MISSING, _FIRST, _OTHER = range(3)
 
 
 @jit_flat
@@ -99,32 +101,30 @@ def _enlarge(words, at, heap, heap_meta):
 def _insert(heap, offset, size, value, largest, texts, spans):
     """Into a run."""
     first = heap[offset] if size > 0 else value
-    # Most need no call.
-    if same_kind(first, value):
-        comes_first = (first << 8) < (value << 8) if largest else (value << 8) < (first << 8)
-    else:
-        comes_first = before(value, first, largest, texts, spans)
+    order = order_terms(value, first, texts, spans)
+    comes_first = order > 0 if largest else order < 0
     heap[offset + size] = first if comes_first else value
     if comes_first:
         heap[offset] = value
 
 
-@jit_flat
-def _take_out(heap, offset, size, value):
-    """Of a run. Was it the first, so that another one has to be found?"""
-    last = np.uint64(offset + size - 1)
-    place = np.uint64(_place_of(heap, offset, size, value))
-    heap[place] = heap[last]
-    return place == np.uint64(offset) and size > 2
-
-
 @jit_inline
 def _place_of(heap, offset, size, value):
-    """Where an id stands last in a run. Without a jump, so that many are compared at once."""
-    found = np.int64(offset)
+    """Where an id stands last in a run, or `offset` - 1. Without a jump, so that many are compared at once."""
+    found = np.int64(offset) - 1
     for i in range(np.uint64(offset), np.uint64(offset + size)):
-        found = max(found, np.int64(i) if heap[i] == value else np.int64(offset))
+        found = max(found, np.int64(i) if heap[i] == value else np.int64(offset) - 1)
     return found
+
+
+@jit_flat
+def _take_out(heap, offset, size, value):
+    """Of a run: was it there, and the first of all?"""
+    place = _place_of(heap, offset, size, value)
+    if place < offset:
+        return _MISSING
+    heap[np.uint64(place)] = heap[np.uint64(offset + size - 1)]
+    return _FIRST if place == offset else _OTHER
 
 
 @jit_flat
@@ -216,16 +216,21 @@ def expect_bag(words, at, heap):
 
 @jit_inline
 def bag_put(words, at, sign, value, heap, largest, texts, spans):
-    """A member comes or goes; `bag_room` has said that there is room."""
+    """A member comes or goes; `bag_room` has said that there is room. False: it was not there."""
     size, offset = words[at + _SIZE], words[at + _OFFSET]
     if words[at + _GONE + _SIZE] > 0 or (sign > 0 and size >= MOST_IN_RUN):
         _put_in_heaps(words, at, sign, value, heap, largest, texts, spans)
+        return True
+    if sign > 0:
+        _insert(heap, offset, size, value, largest, texts, spans)
     else:
-        if sign > 0:
-            _insert(heap, offset, size, value, largest, texts, spans)
-        elif _take_out(heap, offset, size, value):
+        taken = _take_out(heap, offset, size, value)
+        if taken == _MISSING:
+            return False
+        if taken == _FIRST and size > 2:
             _bring_first(heap, offset, size - 1, largest, texts, spans)
-        words[at + _SIZE] = size + sign
+    words[at + _SIZE] = size + sign
+    return True
 
 
 @jit_flat

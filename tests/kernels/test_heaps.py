@@ -50,9 +50,7 @@ _LEAVES: dict[str, Callable[[list[int], random.Random], int]] = {
 @pytest.mark.parametrize("largest", [False, True])
 @pytest.mark.parametrize("leaves", _LEAVES)
 @pytest.mark.parametrize("order", ["up", "down", "same", "any", "far"])
-def test_bags_that_grow_and_shrink_past_what_is_kept_sorted_know_their_first(
-    order: str, leaves: str, largest: bool
-) -> None:
+def test_bags_that_grow_and_shrink_past_a_run_know_their_first(order: str, leaves: str, largest: bool) -> None:
     rng = random.Random(order + leaves)
     bags, mine, in_order, count = Bags(1), list[int](), list[int](), 0
     for size in (3 * heaps.MOST_IN_RUN, 20, heaps.MOST_IN_RUN + 3, 0, heaps.MOST_IN_RUN + 40, 60, 160, 0):

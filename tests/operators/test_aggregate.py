@@ -123,6 +123,7 @@ def test_chunks_end_with_any_row(rows: int, in_order: bool, monkeypatch: pytest.
     # A tick has up to four rows: more than there is room for, or several ticks fill it up.
     monkeypatch.setattr(aggregate_operator, "_CHUNK", rows)
     monkeypatch.setattr(aggregate_operator, "_SMALLEST_CHUNK", 1)
+    monkeypatch.setattr(aggregate_operator, "_SMALLEST_QUEUE", 1)
     for seed in range(3):
         assert_has_groups("anything", 1, seed, in_order)
 
@@ -307,3 +308,14 @@ def test_a_group_that_comes_again_has_its_own_text() -> None:
     ]
     found = changes(operator.process(ANY_TICK, [[delta(events, 2)]]), lambda row: (str(terms.term(row[1])),))
     assert found == {0: {("1",): 1}, 1: {("1",): -1}, 2: {("2",): 1}, 3: {("2",): -1}, 4: {("",): 1}}
+
+
+@pytest.mark.parametrize("function", ["MIN", "MAX", "GROUP_CONCAT"])
+@pytest.mark.parametrize("there", [1, 2, 7])
+def test_a_value_that_is_not_there_is_not_taken_for_another(there: int, function: str) -> None:
+    terms = Terms()
+    group, other, *values = terms.ids(["<urn:g>", *(typed(str(n), "integer") for n in range(there + 1))])
+    operator = GroupBy([0], [Aggregate(function, 1)], terms.values)
+    events = [(0, 1, (group, value)) for value in values]
+    with pytest.raises(AssertionError, match="withdrawn that was never there"):
+        list(operator.process(ANY_TICK, [[delta([*events, (1, -1, (group, other))], 2)]]))

@@ -92,7 +92,7 @@ class TermValues(Protocol):
         ...
 
 
-_FIRST = ("MIN", "MAX", "SAMPLE")
+_EXTREMES = ("MIN", "MAX", "SAMPLE")
 _CHUNK = 1000
 """So many rows pass through the kernels together, if no tick has more: what they write and read again stays near the processor."""
 _SMALLEST_CHUNK = 16
@@ -119,7 +119,7 @@ class GroupBy:
         self._functions = np.array([FUNCTIONS[a.function] for a in aggregates], np.int64)
         self._arguments = np.array([a.argument or 0 for a in aggregates], np.int64)
         # The first of different values is the first of all.
-        self._distinct = np.array([a.distinct and a.function not in _FIRST for a in aggregates], np.bool_)
+        self._distinct = np.array([a.distinct and a.function not in _EXTREMES for a in aggregates], np.bool_)
         self._any_distinct = bool(self._distinct.any())
         sizes = [_WORDS[FUNCTIONS[a.function]] for a in aggregates]
         self._places = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64) if sizes else np.zeros(0, np.int64)
