@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from cqels_py.kernels.arena import allocate, release
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.order import order_terms, same_kind
 from cqels_py.kernels.prefetch import prefetch
-from cqels_py.kernels.ring_index import allocate, release
 
 BAG_WORDS = 6
 _OFFSET, _LOG, _SIZE = range(3)

@@ -21,7 +21,9 @@ import numpy as np
 from cqels_py.kernels.hashing import combine
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.ring_index import (
+    AT,
     BASE,
+    DEPTH,
     DONE,
     FIRST_INDEX,
     FULL,
@@ -31,28 +33,28 @@ from cqels_py.kernels.ring_index import (
     KEY_WIDTH,
     LAST_INDEX,
     LOOSE,
-    LOW,
-    MEMBER,
     NOT_STORED,
+    OUT,
     OUT_FULL,
+    PHASE,
     PORT_FIELDS,
-    SHIFT,
-    SIZE_BITS,
-    SIZE_MASK,
+    PROBES,
+    ROW,
     WIDTH,
     equal_leaf,
     expect_row,
     find,
     find_leaf,
     insert,
+    leaves_in,
+    open_ring,
     remove,
+    ring_of,
 )
 
 COLUMNS = 64
 """The most columns of a port: the stride of `variable_of`."""
-# cursor
-ROW, PHASE, DEPTH, OUT, AT, PROBES = range(6)
-CURSOR_FIELDS = 8
+CURSOR_FIELDS = 9
 # phases
 NEW, PROBING, INSERTING = range(3)
 # stack
@@ -114,7 +116,7 @@ def _choose(
             found[group * FOUND_FIELDS + F_DEPTH] = _UNKNOWN
     best = np.int64(-1)
     best_count = np.int64(0)
-    best_ring = np.int64(0)
+    best_word = np.int64(0)
     for q in range(n):
         if bound >> q & 1:
             continue
@@ -134,14 +136,12 @@ def _choose(
             found[group * FOUND_FIELDS + F_AT] = find(tables, groups, group, key)
             found[group * FOUND_FIELDS + F_DEPTH] = depth
         at = found[group * FOUND_FIELDS + F_AT]
-        count = np.int64(0)
-        ring = at + indexes[index * INDEX_FIELDS + MEMBER]
-        if at >= 0:
-            count = tables[ring + 1] & LOW
+        word = tables[ring_of(at, index, indexes)] if at >= 0 else np.int64(0)
+        count = leaves_in(word)
         if best < 0 or count < best_count:
             best = np.int64(q)
             best_count = count
-            best_ring = ring
+            best_word = word
         if count == 0:
             break
     level = depth * STACK_FIELDS
@@ -150,9 +150,10 @@ def _choose(
     stack[level + L_SET] = bound
     stack[level + L_PORT] = best
     if best_count > 0:
-        stack[level + L_OFFSET] = tables[best_ring] >> SIZE_BITS
-        stack[level + L_MASK] = (np.int64(1) << (tables[best_ring] & SIZE_MASK)) - 1
-        stack[level + L_HEAD] = tables[best_ring + 1] >> SHIFT
+        first, ring_mask, head, _ = open_ring(best_word)
+        stack[level + L_OFFSET] = first
+        stack[level + L_MASK] = ring_mask
+        stack[level + L_HEAD] = head
         stack[level + L_CHECK] = checks[bound * n + best]
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.join import AT, CURSOR_FIELDS, INSERTING, NEW, OUT, PHASE, PROBING, ROW
+from cqels_py.kernels.join import CURSOR_FIELDS, INSERTING, NEW, PROBING
 from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.ring_index import (
+    AT,
     BASE,
     DONE,
     FIRST_INDEX,
@@ -21,25 +22,31 @@ from cqels_py.kernels.ring_index import (
     KEY_WIDTH,
     LAST_INDEX,
     LEAVES_AHEAD,
-    LOW,
-    MEMBER,
+    LOCATED,
+    LOCATED_ROWS,
     NEAR_CELLS,
     NOT_STORED,
+    OUT,
     OUT_FULL,
+    PHASE,
     PORT_FIELDS,
     RINGS_AHEAD,
-    SHIFT,
-    SIZE_BITS,
-    SIZE_MASK,
+    ROW,
+    TABLE_FULL,
     WIDTH,
     equal_leaf,
-    expect_row,
+    expect_ring,
     find_leaf,
     insert,
+    leaves_in,
+    locate,
+    oldest_in,
+    open_ring,
     remove,
+    ring_of,
 )
 
-FOUND, RING_AT = 6, 7
+FOUND, RING_AT = 7, 8
 assert CURSOR_FIELDS > RING_AT
 
 
@@ -59,16 +66,11 @@ def _same_key(index, leaf, other_index, other_leaf, indexes, key_columns, cells)
 @jit_inline
 def _any_right(at, index, leaf, right_index, ports, indexes, key_columns, cells, tables, rings):
     """Is there a right mapping, in the entry `at`, with the key that `leaf` has by `index`?"""
-    ring = at + indexes[right_index * INDEX_FIELDS + MEMBER]
-    if at < 0 or tables[ring] < 0:
-        return False
-    if indexes[index * INDEX_FIELDS + KEY_WIDTH] == 1:
-        return tables[ring + 1] & LOW > 0
-    mask = (np.int64(1) << (tables[ring] & SIZE_MASK)) - 1
-    offset = tables[ring] >> SIZE_BITS
-    head = tables[ring + 1] >> SHIFT
-    for i in range(tables[ring + 1] & LOW):
-        slot = np.int64(rings[offset + ((head + i) & mask)])
+    first, mask, head, count = open_ring(tables[ring_of(at, right_index, indexes)])
+    if count == 0 or indexes[index * INDEX_FIELDS + KEY_WIDTH] == 1:
+        return count > 0
+    for i in range(count):
+        slot = np.int64(rings[first + ((head + i) & mask)])
         other = ports[1 * PORT_FIELDS + BASE] + slot * ports[1 * PORT_FIELDS + WIDTH]
         if _same_key(index, leaf, right_index, other, indexes, key_columns, cells):
             return True
@@ -76,25 +78,19 @@ def _any_right(at, index, leaf, right_index, ports, indexes, key_columns, cells,
 
 
 @jit_inline
-def _expect_left(
-    row, row_port, row_slot, left_index, right_index, ports, indexes, groups, key_columns, cells, tables, rings
-):
+def _expect_left(row, located_to, row_port, left_index, located, ports, indexes, cells, tables, rings):
     """Of right mappings further on have the ring of left ones come nearer, and of the next ones the first leaf in it.
 
     One leads to the other, and both to memory that nothing else touches: asked for in turn, several are under way at once.
     """
     for ahead in (RINGS_AHEAD, LEAVES_AHEAD):
         later = row + ahead
-        if later < len(row_port) and row_port[later] == 1:
-            leaf = ports[PORT_FIELDS + BASE] + np.int64(row_slot[later]) * ports[PORT_FIELDS + WIDTH]
-            at = find_leaf(right_index, indexes, groups, key_columns, cells, leaf, tables)
-            ring = at + indexes[left_index * INDEX_FIELDS + MEMBER]
-            if at >= 0 and tables[ring] >= 0 and tables[ring + 1] & LOW > 0:
-                first = (tables[ring] >> SIZE_BITS) + (tables[ring + 1] >> SHIFT)
-                if ahead == RINGS_AHEAD:
-                    prefetch(rings, first)
-                else:
-                    prefetch(cells, ports[BASE] + np.int64(rings[first]) * ports[WIDTH])
+        if later < located_to and row_port[later] == 1 and located[later % LOCATED_ROWS] >= 0:
+            word = tables[ring_of(located[later % LOCATED_ROWS], left_index, indexes)]
+            if ahead == RINGS_AHEAD:
+                expect_ring(word, rings)
+            elif leaves_in(word) > 0:
+                prefetch(cells, ports[BASE] + np.int64(rings[oldest_in(word)]) * ports[WIDTH])
 
 
 @jit_inline
@@ -121,6 +117,7 @@ def step(
     key_columns,
     cells,
     tables,
+    located,
     rings,
     ring_meta,
     positions,
@@ -140,6 +137,7 @@ def step(
     found, ring_at, index = cursor[FOUND] == 1, cursor[RING_AT], cursor[AT]
     status = np.int64(DONE)
     row = cursor[ROW]
+    located_to = max(cursor[LOCATED], row)
     while row < rows:
         p = np.int64(row_port[row])
         slot = np.int64(row_slot[row])
@@ -150,24 +148,19 @@ def step(
         leaf = base + slot * width
         last_index = ports[port + LAST_INDEX]
         mine = left_index if p == 0 else right_index
-        at = np.int64(-1)
+        if row + RINGS_AHEAD >= located_to and located_to < rows:
+            last = min(row + LOCATED_ROWS, rows)
+            located_to = locate(
+                located_to, last, row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables, located,
+                cursor,
+            )  # fmt: skip
+            if located_to == row:
+                status = np.int64(TABLE_FULL)
+                break
+        at = located[row % LOCATED_ROWS]
         if phase == NEW:
-            expect_row(row, row_port, row_slot, ports, indexes, groups, key_columns, cells, tables)
             if far:
-                _expect_left(
-                    row,
-                    row_port,
-                    row_slot,
-                    left_index,
-                    right_index,
-                    ports,
-                    indexes,
-                    groups,
-                    key_columns,
-                    cells,
-                    tables,
-                    rings,
-                )
+                _expect_left(row, located_to, row_port, left_index, located, ports, indexes, cells, tables, rings)
             index = ports[port + FIRST_INDEX]
             if sign < 0:
                 full = ports[port + FULL]
@@ -179,13 +172,11 @@ def step(
                     row_slot[row] = np.int32(slot)
                     leaf = base + slot * width
                 while index < last_index:
-                    entry = find_leaf(index, indexes, groups, key_columns, cells, leaf, tables)
+                    entry = at
+                    if index != mine:
+                        entry = find_leaf(index, indexes, groups, key_columns, cells, leaf, tables)
                     remove(index, entry, indexes, groups, slot, tables, rings, positions)
-                    if index == mine:
-                        at = entry
                     index += 1
-            else:
-                at = find_leaf(mine, indexes, groups, key_columns, cells, leaf, tables)
             found = _any_right(at, mine, leaf, right_index, ports, indexes, key_columns, cells, tables, rings)
             ring_at = np.int64(0)
             phase = np.int64(INSERTING)
@@ -211,15 +202,9 @@ def step(
                 made += 1
         elif not found:
             # The first right mapping of its key has come, or the last has gone.
-            if at < 0:
-                at = find_leaf(right_index, indexes, groups, key_columns, cells, leaf, tables)
-            ring = at + indexes[left_index * INDEX_FIELDS + MEMBER]
-            left = tables[ring + 1] & LOW if tables[ring] >= 0 else np.int64(0)
-            mask = (np.int64(1) << (tables[ring] & SIZE_MASK)) - 1
-            offset = tables[ring] >> SIZE_BITS
-            head = tables[ring + 1] >> SHIFT
+            first, mask, head, left = open_ring(tables[ring_of(at, left_index, indexes)])
             while ring_at < left:
-                other = np.int64(rings[offset + ((head + ring_at) & mask)])
+                other = np.int64(rings[first + ((head + ring_at) & mask)])
                 other_leaf = ports[BASE] + other * ports[WIDTH]
                 if _same_key(right_index, leaf, left_index, other_leaf, indexes, key_columns, cells):
                     if made == room:
@@ -235,6 +220,6 @@ def step(
                 break
         phase = np.int64(NEW)
         row += 1
-    cursor[ROW], cursor[PHASE], cursor[OUT] = row, phase, made
+    cursor[ROW], cursor[PHASE], cursor[OUT], cursor[LOCATED] = row, phase, made, located_to
     cursor[FOUND], cursor[RING_AT], cursor[AT] = np.int64(found), ring_at, index
     return status

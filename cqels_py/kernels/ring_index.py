@@ -4,10 +4,11 @@ Indexes of different ports over the same variables form a group: one open-addres
 of them. What arrives in a star join so finds the partners of all inputs, and its own ring, by one lookup.
 
 `cells`   the ports' leaf mappings, row after row: port p, slot s, column c is at base[p] + s * width[p] + c.
-`tables`  an entry: key, number of leaves in all its rings, then for each index of the group two words:
-          offset of the ring in `rings` << 6 | log2 of its capacity (-1: none yet), and position of the oldest << 32 | counter.
-          An entry without leaves awaits deletion (3.4).
-`rings`   for each key a contiguous circular run of slots, oldest first; the counter is the stop.
+`tables`  an entry: its key, then a word for each index of the group that says where the key's ring is: the place of its oldest
+          leaf in `rings` << 32 | log2 of its capacity << 27 | counter, 0 if there was none yet. An entry without leaves awaits
+          deletion (3.4).
+`rings`   for each key a contiguous circular run of slots, oldest first; the counter is the stop. A run begins at a multiple of
+          its length (kernels/arena.py), so that a place in it says where.
 `positions` for ports that retract in any order: where a slot stands in the ring of each of its indexes.
 
 `ports` (n, PORT_FIELDS), `indexes` (k, INDEX_FIELDS) and `groups` (g, GROUP_FIELDS) describe them, all flat.
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cqels_py.kernels.arena import allocate_aligned, release
 from cqels_py.kernels.hashing import combine, mix
 from cqels_py.kernels.jit import jit, jit_flat, jit_inline
 from cqels_py.kernels.prefetch import prefetch
@@ -24,26 +26,25 @@ from cqels_py.kernels.prefetch import prefetch
 # ports
 BASE, WIDTH, MASK, FIFO, HEAD, TAIL, FULL, FIRST_INDEX, LAST_INDEX, LOOSE = range(10)
 PORT_FIELDS = 10
-# indexes
+# indexes; MEMBER: which word of an entry is theirs
 PORT, GROUP, MEMBER, KEY_FIRST, KEY_WIDTH, POSITIONS = range(6)
 INDEX_FIELDS = 6
-# groups
+# groups; STRIDE: words of an entry, the first of which is the key
 TABLE, TABLE_MASK, USED, ZERO, STRIDE = range(5)
 GROUP_FIELDS = 5
-# entries
-LEAVES, RINGS = 1, 2
 # why a kernel stopped
-DONE, OUT_FULL, TABLE_FULL, RINGS_FULL, NOT_STORED = range(5)
-# ring memory: a free list for each size, then the top
-RING_SIZES = 40
-RING_TOP = 40
-RING_FIELDS = 41
-
-LOW = np.int64(0xFFFFFFFF)
-SHIFT = np.int64(32)
-SIZE_BITS = np.int64(6)
-SIZE_MASK = np.int64(63)
-_SMALLEST_RING = np.int64(1)
+DONE, OUT_FULL, TABLE_FULL, RINGS_FULL, RING_FULL, NOT_STORED = range(6)
+# the word of a ring
+_PLACE = np.int64(32)
+_SIZE = np.int64(27)
+_SIZE_MASK = np.int64(31)
+_COUNT = (np.int64(1) << _SIZE) - 1
+_SMALLEST = np.int64(1)
+MOST_IN_RING = 1 << 26
+# cursor of the kernels that take in rows
+ROW, PHASE, DEPTH, OUT, AT, LOCATED, PROBES = range(7)
+LOCATED_ROWS = 128
+"""So many rows are located together."""
 
 AHEAD, _STORED_AHEAD = 10, 20
 """Rows between asking for an entry, or for the leaf that a row stands for, and using it."""
@@ -54,20 +55,64 @@ NEAR_CELLS = 1 << 18
 
 
 @jit_inline
+def ring_of(at, index, indexes):
+    """Where the word of an index stands in the entry `at`."""
+    return at + indexes[index * INDEX_FIELDS + MEMBER]
+
+
+@jit_inline
+def leaves_in(word):
+    """How many leaves a ring has."""
+    return word & _COUNT
+
+
+@jit_inline
+def oldest_in(word):
+    """Where the slot of a ring's oldest leaf stands in `rings`."""
+    return word >> _PLACE
+
+
+@jit_inline
+def open_ring(word):
+    """Where the slots of a ring stand in `rings`: the first place, a mask, the position of the oldest, and how many."""
+    mask = (np.int64(1) << (word >> _SIZE & _SIZE_MASK)) - 1
+    oldest = word >> _PLACE
+    return oldest & ~mask, mask, oldest & mask, word & _COUNT
+
+
+@jit_inline
+def expect_ring(word, rings):
+    """Have the oldest of a ring's slots come nearer."""
+    if word & _COUNT > 0:
+        prefetch(rings, word >> _PLACE)
+
+
+@jit_inline
+def word_of(place, size, count):
+    return place << _PLACE | size << _SIZE | count
+
+
+@jit_inline
 def find(tables, groups, group, key):
     """Where the entry of `key` starts in `tables`, or -1."""
-    mask = groups[group * GROUP_FIELDS + TABLE_MASK]
+    place = mix(key) & groups[group * GROUP_FIELDS + TABLE_MASK]
+    at = groups[group * GROUP_FIELDS + TABLE] + place * groups[group * GROUP_FIELDS + STRIDE]
+    return find_from(at, tables, groups, group, key)
+
+
+@jit_inline
+def find_from(at, tables, groups, group, key):
+    """The same, from the entry on where that of `key` would stand if no other were in its way."""
     base = groups[group * GROUP_FIELDS + TABLE]
     stride = groups[group * GROUP_FIELDS + STRIDE]
-    position = mix(key) & mask
-    while True:
-        at = base + position * stride
-        found = tables[at]
-        if found == key:
-            return at
-        if found == 0:
+    end = base + (groups[group * GROUP_FIELDS + TABLE_MASK] + 1) * stride
+    while tables[at] != key:
+        if tables[at] == 0:
             return np.int64(-1)
-        position = (position + 1) & mask
+        at += stride
+        if at == end:
+            at = base
+    return at
 
 
 @jit_inline
@@ -116,28 +161,6 @@ def expect_row(row, row_port, row_slot, ports, indexes, groups, key_columns, cel
 
 
 @jit_inline
-def allocate(rings, ring_meta, size):
-    """Offset of a run of 2**size places in an arena, or -1 if it has no room."""
-    offset = ring_meta[size]
-    if offset >= 0:
-        ring_meta[size] = rings[offset]
-        return offset
-    offset = ring_meta[RING_TOP]
-    capacity = np.int64(1) << size
-    if offset + capacity > len(rings):
-        return np.int64(-1)
-    ring_meta[RING_TOP] = offset + capacity
-    return offset
-
-
-@jit_inline
-def release(rings, ring_meta, offset, size):
-    """A run of 2**size places is free."""
-    rings[offset] = ring_meta[size]
-    ring_meta[size] = offset
-
-
-@jit_inline
 def create(group, groups, key, tables):
     """Start of a new, empty entry, or -1 if the table is too full."""
     mask = groups[group * GROUP_FIELDS + TABLE_MASK]
@@ -150,13 +173,67 @@ def create(group, groups, key, tables):
         position = (position + 1) & mask
     at = base + position * stride
     tables[at] = key
-    tables[at + LEAVES] = 0
-    for word in range(RINGS, stride, 2):
-        tables[at + word] = -1
-        tables[at + word + 1] = 0
     groups[group * GROUP_FIELDS + USED] += 1
     groups[group * GROUP_FIELDS + ZERO] += 1
     return at
+
+
+@jit_flat
+def locate(
+    first, last, row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables, located, cursor
+):
+    """Find where rows `first` to `last` - 1 have their key's entry in the group of their port's first index.
+
+    A mapping that comes gets an entry if its key has none; -1: one that goes has none. That of row r is located[r % LOCATED_ROWS];
+    there are no more rows than that. Returns up to which row there was room in the table.
+
+    A row with the key of the last one of its sign, as the triples of an observation that arrive, or leave, together, needs no
+    lookup.
+    """
+    for row in range(first, last):
+        port = np.int64(row_port[row]) * PORT_FIELDS
+        index = ports[port + FIRST_INDEX] * INDEX_FIELDS
+        group = indexes[index + GROUP] * GROUP_FIELDS
+        leaf = ports[port + BASE] + np.int64(row_slot[row]) * ports[port + WIDTH]
+        key = key_of_leaf(cells, leaf, key_columns, indexes[index + KEY_FIRST], indexes[index + KEY_WIDTH])
+        stride = groups[group + STRIDE]
+        at = groups[group + TABLE] + (mix(key) & groups[group + TABLE_MASK]) * stride
+        # The end of an entry may stand in another line of the cache than its start.
+        prefetch(tables, at)
+        prefetch(tables, at + stride - 1)
+        located[row % LOCATED_ROWS] = at
+    come_key, come_at, gone_key, gone_at = np.int64(0), np.int64(-1), np.int64(0), np.int64(-1)
+    for row in range(first, last):
+        port = np.int64(row_port[row]) * PORT_FIELDS
+        index = ports[port + FIRST_INDEX] * INDEX_FIELDS
+        group = indexes[index + GROUP]
+        leaf = ports[port + BASE] + np.int64(row_slot[row]) * ports[port + WIDTH]
+        key = key_of_leaf(cells, leaf, key_columns, indexes[index + KEY_FIRST], indexes[index + KEY_WIDTH])
+        sign = row_sign[row]
+        if key == (come_key if sign > 0 else gone_key):
+            located[row % LOCATED_ROWS] = come_at if sign > 0 else gone_at
+            continue
+        cursor[PROBES] += 1
+        at = find_from(located[row % LOCATED_ROWS], tables, groups, group, key)
+        if at < 0 and sign > 0:
+            at = create(group, groups, key, tables)
+            if at < 0:
+                return np.int64(row)
+        located[row % LOCATED_ROWS] = at
+        if sign > 0:
+            come_key, come_at = key, at
+        else:
+            gone_key, gone_at = key, at
+    return np.int64(last)
+
+
+@jit_inline
+def is_empty(at, group, groups, tables):
+    """Has no index a leaf in this entry?"""
+    words = np.int64(0)
+    for word in range(at + 1, at + groups[group * GROUP_FIELDS + STRIDE]):
+        words |= tables[word]
+    return words & _COUNT == 0
 
 
 @jit_inline
@@ -176,59 +253,60 @@ def insert(index, at, indexes, groups, key_columns, cells, leaf, slot, tables, r
             at = create(group, groups, key, tables)
             if at < 0:
                 return TABLE_FULL
-    ring = at + indexes[index * INDEX_FIELDS + MEMBER]
-    if tables[ring] < 0:
-        offset = allocate(rings, ring_meta, _SMALLEST_RING)
-        if offset < 0:
-            return RINGS_FULL
-        tables[ring] = offset << SIZE_BITS | _SMALLEST_RING
-        tables[ring + 1] = 0
-    size = tables[ring] & SIZE_MASK
-    offset = tables[ring] >> SIZE_BITS
-    count = tables[ring + 1] & LOW
-    head = tables[ring + 1] >> SHIFT
-    capacity = np.int64(1) << size
-    if count == capacity:
-        larger = allocate(rings, ring_meta, size + 1)
-        if larger < 0:
-            return RINGS_FULL
-        for i in range(count):
-            rings[larger + i] = rings[offset + ((head + i) & (capacity - 1))]
-        release(rings, ring_meta, offset, size)
-        head = np.int64(0)
-        capacity = capacity * 2
-        offset = larger
-        tables[ring] = offset << SIZE_BITS | (size + 1)
-    place = (head + count) & (capacity - 1)
-    rings[offset + place] = slot
-    tables[ring + 1] = head << SHIFT | (count + 1)
-    if tables[at + LEAVES] == 0:
-        groups[group * GROUP_FIELDS + ZERO] -= 1
-    tables[at + LEAVES] += 1
+    ring = ring_of(at, index, indexes)
+    first, mask, oldest, count = open_ring(tables[ring])
+    # Of a ring that never was the mask is 0.
+    if count > mask or mask == 0:
+        status = enlarge(ring, tables, rings, ring_meta)
+        if status != DONE:
+            return status
+        first, mask, oldest, count = open_ring(tables[ring])
+    groups[group * GROUP_FIELDS + ZERO] -= np.int64(is_empty(at, group, groups, tables))
+    place = (oldest + count) & mask
+    rings[first + place] = slot
+    tables[ring] += 1
     if indexes[index * INDEX_FIELDS + POSITIONS] >= 0:
         positions[indexes[index * INDEX_FIELDS + POSITIONS] + slot] = place
+    return DONE
+
+
+@jit_flat
+def enlarge(ring, tables, rings, ring_meta):
+    """The ring whose word stands at `ring` gets a run, one of twice the length if it has one. DONE, or what is short."""
+    word = tables[ring]
+    first, mask, oldest, count = open_ring(word)
+    size = word >> _SIZE & _SIZE_MASK
+    if mask + 1 == MOST_IN_RING:
+        return RING_FULL
+    larger = allocate_aligned(rings, ring_meta, size + 1 if size > 0 else _SMALLEST)
+    if larger < 0:
+        return RINGS_FULL
+    for i in range(count):
+        rings[larger + i] = rings[first + ((oldest + i) & mask)]
+    if size > 0:
+        release(rings, ring_meta, first, size)
+    tables[ring] = word_of(larger, size + 1 if size > 0 else _SMALLEST, count)
     return DONE
 
 
 @jit_inline
 def remove(index, at, indexes, groups, slot, tables, rings, positions):
     """Take a leaf out of a ring index, from the entry `at`: the oldest where leaves expire in order, else where it stands."""
-    ring = at + indexes[index * INDEX_FIELDS + MEMBER]
-    tables[at + LEAVES] -= 1
-    if tables[at + LEAVES] == 0:
-        groups[indexes[index * INDEX_FIELDS + GROUP] * GROUP_FIELDS + ZERO] += 1
-    count = (tables[ring + 1] & LOW) - 1
-    head = tables[ring + 1] >> SHIFT
+    ring = ring_of(at, index, indexes)
+    word = tables[ring]
+    first, mask, oldest, count = open_ring(word)
     if indexes[index * INDEX_FIELDS + POSITIONS] < 0:
-        head = (head + 1) & ((np.int64(1) << (tables[ring] & SIZE_MASK)) - 1)
+        step = (first | ((oldest + 1) & mask)) - (first | oldest)
+        tables[ring] = word + (step << _PLACE) - 1
     else:
         # Such a ring always starts at 0: its last slot takes the place that is free now.
-        offset = tables[ring] >> SIZE_BITS
         place = np.int64(positions[indexes[index * INDEX_FIELDS + POSITIONS] + slot])
-        last = rings[offset + count]
-        rings[offset + place] = last
+        last = rings[first + count - 1]
+        rings[first + place] = last
         positions[indexes[index * INDEX_FIELDS + POSITIONS] + last] = place
-    tables[ring + 1] = head << SHIFT | count
+        tables[ring] = word - 1
+    group = indexes[index * INDEX_FIELDS + GROUP]
+    groups[group * GROUP_FIELDS + ZERO] += np.int64(is_empty(at, group, groups, tables))
 
 
 @jit_inline
@@ -237,11 +315,10 @@ def equal_leaf(index, indexes, groups, key_columns, cells, base, leaf, width, ta
     at = find_leaf(index, indexes, groups, key_columns, cells, leaf, tables)
     if at < 0:
         return np.int64(-1)
-    ring = at + indexes[index * INDEX_FIELDS + MEMBER]
-    offset = tables[ring] >> SIZE_BITS
-    i = (tables[ring + 1] & LOW) - 1
+    first, _, _, count = open_ring(tables[ring_of(at, index, indexes)])
+    i = count - 1
     while i >= 0:
-        slot = np.int64(rings[offset + i])
+        slot = np.int64(rings[first + i])
         same = True
         for c in range(width):
             if cells[base + slot * width + c] != cells[leaf + c]:
@@ -264,12 +341,11 @@ def enter_tables(old_tables, groups, new_tables, new_base, new_mask, rings, ring
             at = base + position * stride
             if old_tables[at] == 0:
                 continue
-            if old_tables[at + LEAVES] == 0:
-                for word in range(RINGS, stride, 2):
-                    if old_tables[at + word] >= 0:
-                        size = old_tables[at + word] & SIZE_MASK
-                        offset = old_tables[at + word] >> SIZE_BITS
-                        release(rings, ring_meta, offset, size)
+            if is_empty(at, np.int64(group), groups, old_tables):
+                for ring in range(at + 1, at + stride):
+                    first, mask, _, _ = open_ring(old_tables[ring])
+                    if mask > 0:
+                        release(rings, ring_meta, first, old_tables[ring] >> _SIZE & _SIZE_MASK)
                 continue
             place = mix(old_tables[at]) & new_mask[group]
             while new_tables[new_base[group] + place * stride] != 0:
@@ -293,15 +369,11 @@ def renumber_slots(port, ports, indexes, groups, tables, rings, new_mask):
         stride = groups[group * GROUP_FIELDS + STRIDE]
         for position in range(groups[group * GROUP_FIELDS + TABLE_MASK] + 1):
             at = groups[group * GROUP_FIELDS + TABLE] + position * stride
-            ring = at + indexes[index * INDEX_FIELDS + MEMBER]
-            if tables[at] == 0 or tables[ring] < 0:
-                continue
-            capacity_mask = (np.int64(1) << (tables[ring] & SIZE_MASK)) - 1
-            first = tables[ring + 1] >> SHIFT
-            for i in range(tables[ring + 1] & LOW):
-                place = (tables[ring] >> SIZE_BITS) + ((first + i) & capacity_mask)
-                slot = np.int64(rings[place])
-                rings[place] = np.int32((head + ((slot - head) & old_mask)) & new_mask)
+            ring = ring_of(at, index, indexes)
+            first, mask, oldest, count = open_ring(tables[ring])
+            for i in range(count):
+                place = first + ((oldest + i) & mask)
+                rings[place] = (head + ((np.int64(rings[place]) - head) & old_mask)) & new_mask
 
 
 @jit

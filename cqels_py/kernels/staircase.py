@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from cqels_py.kernels.arena import allocate, release
 from cqels_py.kernels.heaps import before
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.prefetch import prefetch
-from cqels_py.kernels.ring_index import allocate, release
 
 _FIRST, _LOG, _SIZE, _START = range(4)
 _FIRST_LOG = 2

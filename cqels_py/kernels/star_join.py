@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.hashing import mix
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.join import (
-    DEPTH,
     INSERTING,
     L_COUNT,
     L_HEAD,
@@ -25,42 +23,35 @@ from cqels_py.kernels.join import (
     L_PORT,
     L_SET,
     NEW,
-    OUT,
-    PHASE,
-    PROBES,
     PROBING,
-    ROW,
     STACK_FIELDS,
     write_signs,
 )
 from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.ring_index import (
-    AHEAD,
     BASE,
+    DEPTH,
     DONE,
     FIRST_INDEX,
-    INDEX_FIELDS,
-    KEY_FIRST,
     LEAVES_AHEAD,
-    LOW,
-    MEMBER,
+    LOCATED,
+    LOCATED_ROWS,
     NEAR_CELLS,
+    OUT,
     OUT_FULL,
+    PHASE,
     PORT_FIELDS,
     RINGS_AHEAD,
-    SHIFT,
-    SIZE_BITS,
-    SIZE_MASK,
-    STRIDE,
-    TABLE,
+    ROW,
     TABLE_FULL,
-    TABLE_MASK,
     WIDTH,
-    create,
-    expect_entry,
-    find,
+    expect_ring,
     insert,
+    leaves_in,
+    locate,
+    open_ring,
     remove,
+    ring_of,
 )
 
 DELIVERED = DEPTH
@@ -70,41 +61,31 @@ _MOST_EXPECTED = 16
 
 
 @jit_inline
-def _key(p, slot, ports, indexes, key_columns, cells):
-    port = p * PORT_FIELDS
-    key_at = indexes[ports[port + FIRST_INDEX] * INDEX_FIELDS + KEY_FIRST]
-    return cells[ports[port + BASE] + slot * ports[port + WIDTH] + key_columns[key_at]]
-
-
-@jit_inline
 def _expect_partners(p, at, n, leaves, ports, indexes, cells, rings, tables):
     """Of a row further on have the rings of the other ports come nearer, or (`leaves`) the first leaves in them."""
     for q in range(n):
-        ring = at + indexes[ports[q * PORT_FIELDS + FIRST_INDEX] * INDEX_FIELDS + MEMBER]
-        count = tables[ring + 1] & LOW
-        if q == p or count == 0:
+        word = tables[ring_of(at, ports[q * PORT_FIELDS + FIRST_INDEX], indexes)]
+        if q == p or leaves_in(word) == 0:
             continue
-        offset, head = tables[ring] >> SIZE_BITS, tables[ring + 1] >> SHIFT
         if not leaves:
-            prefetch(rings, offset + head)
+            expect_ring(word, rings)
             continue
-        ring_mask = (np.int64(1) << (tables[ring] & SIZE_MASK)) - 1
+        first, ring_mask, head, count = open_ring(word)
         base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
         for i in range(min(count, _MOST_EXPECTED)):
-            prefetch(cells, base + np.int64(rings[offset + ((head + i) & ring_mask)]) * width)
+            prefetch(cells, base + np.int64(rings[first + ((head + i) & ring_mask)]) * width)
 
 
 @jit_inline
-def _expect_results(
-    row, leaves, row_port, row_slot, row_sign, n, ports, indexes, groups, key_columns, cells, rings, tables, retract
-):
-    """The same for whatever row this is, if it is one that yields results."""
-    if row < len(row_port) and (row_sign[row] > 0 or retract):
-        p = np.int64(row_port[row])
-        key = _key(p, np.int64(row_slot[row]), ports, indexes, key_columns, cells)
-        at = find(tables, groups, np.int64(0), key)
-        if at >= 0:
-            _expect_partners(p, at, n, leaves, ports, indexes, cells, rings, tables)
+def _expect_results(row, located_to, row_port, row_sign, n, located, ports, indexes, cells, rings, tables, retract):
+    """The same for rows further on that yield results: first the rings, then the leaves that these lead to."""
+    for ahead in (RINGS_AHEAD, LEAVES_AHEAD):
+        later = row + ahead
+        if later < located_to and (row_sign[later] > 0 or retract):
+            _expect_partners(
+                np.int64(row_port[later]), located[later % LOCATED_ROWS], n, ahead == LEAVES_AHEAD, ports, indexes, cells, rings,
+                tables,
+            )  # fmt: skip
 
 
 @jit_inline
@@ -117,8 +98,8 @@ def _fan_out(p, n, at, indexes, ports, tables, stack):
     for q in range(n):
         if q == p:
             continue
-        ring = at + indexes[ports[q * PORT_FIELDS + FIRST_INDEX] * INDEX_FIELDS + MEMBER]
-        count = tables[ring + 1] & LOW
+        word = tables[ring_of(at, ports[q * PORT_FIELDS + FIRST_INDEX], indexes)]
+        first, ring_mask, head, count = open_ring(word)
         if count == 0:
             return np.int64(0)
         to = levels * STACK_FIELDS
@@ -127,9 +108,9 @@ def _fan_out(p, n, at, indexes, ports, tables, stack):
                 stack[to + field] = stack[to - STACK_FIELDS + field]
             to -= STACK_FIELDS
         stack[to + L_PORT] = q
-        stack[to + L_OFFSET] = tables[ring] >> SIZE_BITS
-        stack[to + L_MASK] = (np.int64(1) << (tables[ring] & SIZE_MASK)) - 1
-        stack[to + L_HEAD] = tables[ring + 1] >> SHIFT
+        stack[to + L_OFFSET] = first
+        stack[to + L_MASK] = ring_mask
+        stack[to + L_HEAD] = head
         stack[to + L_COUNT] = count
         levels += 1
     each = np.int64(1)
@@ -201,20 +182,16 @@ def _write_product(
 
 @jit_flat
 def step(
-    row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, key_columns, cells, tables, rings, ring_meta, positions,
-    stack, out_ports, own, out_columns, out_tick, out_sign, retract,
+    row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, key_columns, cells, tables, located,
+    rings, ring_meta, positions, stack, out_ports, own, out_columns, out_tick, out_sign, retract,
 ):  # fmt: skip
     """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short."""
     n = np.int64(len(ports) // PORT_FIELDS)
     room = np.int64(len(out_tick))
-    mask = groups[TABLE_MASK]
-    table = groups[TABLE]
-    stride = groups[STRIDE]
     far = len(cells) > NEAR_CELLS
     phase = cursor[PHASE]
     made = cursor[OUT]
-    # Entries stay where they are until the kernel stops.
-    entered_key, entered_at, left_key, left_at = np.int64(0), np.int64(-1), np.int64(0), np.int64(-1)
+    located_to = max(cursor[LOCATED], cursor[ROW])
     for row in range(cursor[ROW], len(row_port)):
         p = np.int64(row_port[row])
         slot = np.int64(row_slot[row])
@@ -222,44 +199,23 @@ def step(
         sign = row_sign[row]
         leaf = ports[p * PORT_FIELDS + BASE] + slot * ports[p * PORT_FIELDS + WIDTH]
         index = ports[p * PORT_FIELDS + FIRST_INDEX]
-        at = np.int64(-1)
+        if row + RINGS_AHEAD >= located_to and located_to < len(row_port):
+            last = min(row + LOCATED_ROWS, len(row_port))
+            located_to = locate(
+                located_to, last, row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables, located,
+                cursor,
+            )  # fmt: skip
+            if located_to == row:
+                cursor[ROW], cursor[PHASE], cursor[OUT] = row, phase, made
+                return TABLE_FULL
+        at = located[row % LOCATED_ROWS]
         first = cursor[DELIVERED]
         results = np.int64(0)
         if phase == NEW:
-            if row + AHEAD < len(row_port):
-                later = row + AHEAD
-                later_key = _key(
-                    np.int64(row_port[later]), np.int64(row_slot[later]), ports, indexes, key_columns, cells
-                )
-                expect_entry(later_key, table, mask, stride, tables)
             if far:
                 _expect_results(
-                    row + RINGS_AHEAD, False, row_port, row_slot, row_sign, n, ports, indexes, groups, key_columns, cells,
-                    rings, tables, retract,
-                )  # fmt: skip
-                _expect_results(
-                    row + LEAVES_AHEAD, True, row_port, row_slot, row_sign, n, ports, indexes, groups, key_columns, cells,
-                    rings, tables, retract,
-                )  # fmt: skip
-            key = _key(p, slot, ports, indexes, key_columns, cells)
-            if key == (entered_key if sign > 0 else left_key):
-                at = entered_at if sign > 0 else left_at
-            else:
-                cursor[PROBES] += 1
-                position = mix(key) & mask
-                at = table + position * stride
-                while tables[at] != key and tables[at] != 0:
-                    position = (position + 1) & mask
-                    at = table + position * stride
-                if tables[at] == 0:
-                    at = create(np.int64(0), groups, key, tables)
-                    if at < 0:
-                        cursor[ROW], cursor[PHASE], cursor[OUT] = row, INSERTING, made
-                        return TABLE_FULL
-                if sign > 0:
-                    entered_key, entered_at = key, at
-                else:
-                    left_key, left_at = key, at
+                    row, located_to, row_port, row_sign, n, located, ports, indexes, cells, rings, tables, retract
+                )
             if sign < 0:
                 remove(index, at, indexes, groups, slot, tables, rings, positions)
             if sign > 0 or retract:
@@ -277,13 +233,14 @@ def step(
                 made += many
             if first + many < results:
                 cursor[ROW], cursor[PHASE], cursor[OUT], cursor[DELIVERED] = row, PROBING, made, first + many
+                cursor[LOCATED] = located_to
                 return OUT_FULL
         if sign > 0:
             status = insert(
                 index, at, indexes, groups, key_columns, cells, leaf, slot, tables, rings, ring_meta, positions
             )
             if status != DONE:
-                cursor[ROW], cursor[PHASE], cursor[OUT] = row, INSERTING, made
+                cursor[ROW], cursor[PHASE], cursor[OUT], cursor[LOCATED] = row, INSERTING, made, located_to
                 return status
         phase = np.int64(NEW)
     cursor[ROW], cursor[PHASE], cursor[OUT] = len(row_port), NEW, made

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from cqels_py.errors import RunError
+from cqels_py.kernels import arena
 from cqels_py.kernels import join as join_kernel
 from cqels_py.kernels import ring_index as kernel
 
@@ -22,6 +24,8 @@ _FIRST_TABLE = 64
 _FIRST_RINGS = 1024
 _RINGS_PART = 4
 """The memory of rings grows by one part in so many: it is the largest array of a join whose keys have many mappings each."""
+_MOST_PLACES = (1 << 31) - 1
+"""Where a ring is takes half a word."""
 _SMALLEST_PART = 16
 """How many times as large as one table all of a join's are at most, once they have grown."""
 _MOST_KEYS = 3
@@ -153,8 +157,9 @@ class JoinState:
         self.free: Int32 = np.zeros((n, 0), np.int32)
         self.free_meta = np.zeros(n, np.int64)
         self.rings: Int32 = np.zeros(_FIRST_RINGS, np.int32)
-        self.ring_meta = np.full(kernel.RING_FIELDS, -1, np.int64)
-        self.ring_meta[kernel.RING_TOP] = 0
+        self.ring_meta = np.full(arena.ARENA_FIELDS, -1, np.int64)
+        self.ring_meta[arena.TOP] = 0
+        self.located = np.zeros(kernel.LOCATED_ROWS, np.int64)
         self.cursor = np.zeros(join_kernel.CURSOR_FIELDS, np.int64)
         self.stack = np.zeros(n * join_kernel.STACK_FIELDS, np.int64)
         self.found = np.zeros(len(self.groups) * join_kernel.FOUND_FIELDS, np.int64)
@@ -181,7 +186,7 @@ class JoinState:
             members[key] = members.get(key, 0) + 1
             self.indexes[i, kernel.PORT] = index.port
             self.indexes[i, kernel.GROUP] = list(members).index(key)
-            self.indexes[i, kernel.MEMBER] = kernel.RINGS + 2 * (members[key] - 1)
+            self.indexes[i, kernel.MEMBER] = members[key]
             self.indexes[i, kernel.KEY_FIRST] = len(key_columns)
             self.indexes[i, kernel.KEY_WIDTH] = len(columns)
             self.indexes[i, kernel.POSITIONS] = -1
@@ -190,7 +195,7 @@ class JoinState:
         self.key_columns = np.array([*key_columns, 0], np.int64)
         self.key_variables = np.array([*key_variables, 0], np.int64)
         self.groups = np.zeros((len(members), kernel.GROUP_FIELDS), np.int64)
-        self.groups[:, kernel.STRIDE] = [kernel.RINGS + 2 * count for count in members.values()]
+        self.groups[:, kernel.STRIDE] = [1 + count for count in members.values()]
         self.groups[:, kernel.TABLE_MASK] = _FIRST_TABLE - 1
         sizes = _FIRST_TABLE * self.groups[:, kernel.STRIDE]
         self.groups[:, kernel.TABLE] = np.cumsum(sizes) - sizes
@@ -242,7 +247,13 @@ class JoinState:
                 head = int(old_ports[p, kernel.HEAD])
                 moved = (head + ((slots - head) & (old_capacity - 1))) & (capacity - 1)
                 kernel.renumber_slots(
-                    p, old_ports.reshape(-1), self.flat_indexes, self.flat_groups, self.tables, self.rings, capacity - 1
+                    p,
+                    old_ports.reshape(-1),
+                    self.flat_indexes,
+                    self.flat_groups,
+                    self.tables,
+                    self.rings,
+                    capacity - 1,
                 )
             old_base = int(old_ports[p, kernel.BASE])
             old_cells = self.cells[old_base : old_base + old_capacity * width].reshape(old_capacity, width)
@@ -288,9 +299,23 @@ class JoinState:
         if status == kernel.TABLE_FULL:
             self._grow_tables()
         elif status == kernel.RINGS_FULL:
-            self.rings = np.concatenate([self.rings, np.zeros(len(self.rings) // _RINGS_PART, np.int32)])
+            self._grow_rings()
+        elif status == kernel.RING_FULL:
+            raise RunError(
+                f"a join's input holds more than {kernel.MOST_IN_RING:,} mappings of one key, which a ring index has no room for;"
+                " a smaller window would have fewer"
+            )
         else:
             raise AssertionError(f"a retracted mapping was never inserted (status {status})")
+
+    def _grow_rings(self) -> None:
+        more = min(len(self.rings) // _RINGS_PART, _MOST_PLACES - len(self.rings))
+        if more == 0:
+            raise RunError(
+                f"a join's inputs hold more mappings than the {_MOST_PLACES:,} places of its ring indexes; smaller windows, or"
+                " a key that fewer of them share, would need less"
+            )
+        self.rings = np.concatenate([self.rings, np.zeros(more, np.int32)])
 
     def _grow_tables(self) -> None:
         """Purge entries with a zero counter, all at once (3.4), and enlarge the tables that are full without them.
@@ -313,6 +338,8 @@ class JoinState:
             self.tables, self.flat_groups, tables, np.cumsum(words) - words, size - 1, self.rings, self.ring_meta
         )
         self.tables = tables
+        # Entries have moved.
+        self.cursor[kernel.LOCATED] = 0
 
     def live_ids(self) -> Int64:
         """Ids that leaf mappings may refer to (a superset: cells not used now are included)."""

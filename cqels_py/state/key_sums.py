@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from cqels_py.batches.elements import Ids
 from cqels_py.kernels.aggregate import EXTREME_WORDS, MIN, SUM_WORDS
+from cqels_py.kernels.arena import ARENA_FIELDS, TOP
 from cqels_py.kernels.factorised import BOUND, COUNTERS, NUMBER, ROW_WORDS, TERM
 from cqels_py.kernels.heaps import BAG_WORDS
 from cqels_py.kernels.key_table import ZERO
-from cqels_py.kernels.ring_index import RING_FIELDS, RING_TOP
 from cqels_py.state.key_table import KeyTable
 
 _WORDS = {BOUND: 1, NUMBER: SUM_WORDS, TERM: BAG_WORDS}
@@ -49,8 +49,8 @@ class KeySums:
         self.fresh = np.zeros(self._aggregates, np.int64)
         self.joined = np.zeros(1, np.int64)
         self.heap = np.zeros(64, np.int64)
-        self.heap_meta = np.full(RING_FIELDS, -1, np.int64)
-        self.heap_meta[RING_TOP] = 0
+        self.heap_meta = np.full(ARENA_FIELDS, -1, np.int64)
+        self.heap_meta[TOP] = 0
         nothing, no_real, no_flag = np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.bool_)
         self.key_words = self.row_words = self.snap_key = self.snap_words = nothing
         self.words = self.live = self.last = self.touched = nothing

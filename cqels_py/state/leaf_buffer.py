@@ -48,8 +48,8 @@ class LeafBuffer:
             self._columns[:, place:end] = columns
 
     def _lay_out(self, needed: int) -> None:
-        """Room for so many, and a quarter more: moving costs no more than a constant for each mapping that arrived since."""
-        capacity = max(self._smallest, needed * 5 // 4)
+        """Room for so many, and an eighth more: moving costs no more than a constant for each mapping that arrived since."""
+        capacity = max(self._smallest, needed * 9 // 8)
         start, kept = self.start, len(self)
         points, (columns, first) = self.points(start, self.end), self.run(start, self.end)
         # The oldest stays where its number says.

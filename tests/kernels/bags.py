@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cqels_py.kernels import heaps
-from cqels_py.kernels.ring_index import RING_FIELDS, RING_TOP
+from cqels_py.kernels.arena import ARENA_FIELDS, TOP
 from tests.operators.plain_dictionary import inline_id
 
 Kernel = Callable[..., Any]
@@ -32,8 +32,8 @@ class Bags:
         self._put = put
         self.words = np.zeros(count * heaps.BAG_WORDS, np.int64)
         self.heap = np.zeros(arena, np.int64)
-        self.meta = np.full(RING_FIELDS, -1, np.int64)
-        self.meta[RING_TOP] = 0
+        self.meta = np.full(ARENA_FIELDS, -1, np.int64)
+        self.meta[TOP] = 0
 
     def put(self, bag: int, sign: int, value: int, *, largest: bool = False) -> None:
         self.put_id(bag, sign, number(value), largest=largest)

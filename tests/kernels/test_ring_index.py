@@ -5,8 +5,11 @@ from __future__ import annotations
 import random
 from collections import defaultdict, deque
 
+import numpy as np
 import pytest
 
+from cqels_py.errors import RunError
+from cqels_py.kernels import arena
 from cqels_py.kernels import ring_index as kernel
 from cqels_py.state.join_state import JoinLayout, JoinPort, JoinState
 
@@ -64,12 +67,10 @@ class Indexed:
         at, state = self.entry(port, leaf), self.state
         if at < 0:
             return []
-        ring = at + int(state.indexes[self.index[port], kernel.MEMBER])
-        count, head = int(state.tables[ring + 1] & kernel.LOW), int(state.tables[ring + 1] >> kernel.SHIFT)
-        if count == 0:
-            return []
-        offset, size = int(state.tables[ring] >> kernel.SIZE_BITS), 1 << int(state.tables[ring] & kernel.SIZE_MASK)
-        return [int(state.rings[offset + (head + i) % size]) for i in range(count)]
+        word = state.tables[kernel.ring_of(at, self.index[port], state.flat_indexes)]
+        first, mask, oldest, count = kernel.open_ring(word)
+        assert first % (mask + 1) == 0
+        return [int(state.rings[first + ((oldest + i) & mask)]) for i in range(count)]
 
 
 @pytest.mark.parametrize("keys", [1, 5, 40])
@@ -131,3 +132,19 @@ def test_entries_without_leaves_give_their_rings_back() -> None:
         indexed.remove(0, 0, leaf)
     assert len(indexed.state.tables) <= 64 * indexed.state.groups[0, kernel.STRIDE]
     assert len(indexed.state.rings) <= 1024
+
+
+def test_a_ring_that_its_word_cannot_count_is_refused() -> None:
+    state = Indexed(in_order=True).state
+    size = kernel.MOST_IN_RING.bit_length() - 1
+    state.tables[1] = kernel.word_of(0, size, kernel.MOST_IN_RING)
+    assert kernel.enlarge(1, state.tables, state.rings, state.ring_meta) == kernel.RING_FULL
+    with pytest.raises(RunError, match="67,108,864 mappings of one key"):
+        state.grow(kernel.RING_FULL)
+
+
+def test_what_is_left_out_before_a_run_is_used_for_shorter_ones() -> None:
+    places, meta = np.zeros(64, np.int32), np.full(arena.ARENA_FIELDS, -1, np.int64)
+    meta[arena.TOP] = 0
+    got = [arena.allocate_aligned(places, meta, size) for size in (1, 4, 1, 2, 3, 5, 5)]
+    assert got == [0, 16, 2, 4, 8, 32, -1]

@@ -9,7 +9,7 @@ import pytest
 
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.kernels import heaps, sorted_runs
-from cqels_py.kernels.ring_index import RING_FIELDS, RING_TOP
+from cqels_py.kernels.arena import ARENA_FIELDS, TOP
 from tests.naive_values import order_key
 from tests.operators.plain_dictionary import typed
 from tests.operators.test_aggregate import Terms
@@ -31,8 +31,8 @@ class Runs:
         self._dictionary = dictionary
         self.words = np.zeros(count * sorted_runs.RUN_WORDS, np.int64)
         self.heap = np.zeros(8, np.int64)
-        self.meta = np.full(RING_FIELDS, -1, np.int64)
-        self.meta[RING_TOP] = 0
+        self.meta = np.full(ARENA_FIELDS, -1, np.int64)
+        self.meta[TOP] = 0
 
     def put(self, run: int, sign: int, value: int) -> bool:
         at = np.int64(run * sorted_runs.RUN_WORDS)

@@ -8,9 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pytest
 
+from cqels_py.batches.delta import Delta
+from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import ring_index
 from cqels_py.operators.r2r.join import MultiwayJoin
+from cqels_py.state import join_state
 from cqels_py.state.join_state import OUT_ROWS
 from tests.operators.deltas import Event, Live, Port, Row, Seen, assert_follows, changes, delta, random_steps
 
@@ -265,3 +268,12 @@ def test_the_rarest_input_is_probed_first() -> None:
     before = join.probes
     changes(join.process(ANY_TICK, [[delta([(0, 1, (1, 1))], 2)], [], []]))
     assert join.probes - before <= 2
+
+
+def test_more_mappings_than_rings_have_places_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join_state, "_MOST_PLACES", 1_100)
+    join = MultiwayJoin([("k", "a"), ("k", "b")], [True] * 2, ["a", "b"])
+    rows = 2_000
+    many = Delta(np.arange(rows, dtype=np.int32), np.ones(rows, np.int8), np.ones((2, rows), np.int64))
+    with pytest.raises(RunError, match="1,100 places"):
+        list(join.process(Ticks(np.arange(rows), first=False), [[many], []]))

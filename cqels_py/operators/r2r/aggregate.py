@@ -17,7 +17,7 @@ from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import aggregate as kernel
 from cqels_py.kernels import grouping
 from cqels_py.kernels.accumulation import FIRST
-from cqels_py.kernels.ring_index import RING_FIELDS, RING_TOP
+from cqels_py.kernels.arena import ARENA_FIELDS, TOP
 from cqels_py.state.key_table import KeyTable
 
 FUNCTIONS = {
@@ -127,8 +127,8 @@ class GroupBy:
         self._distinct_values = KeyTable(3)
         self._scratch = np.zeros((3, 1), np.int64)
         self._heap = np.zeros(64, np.int64)
-        self._heap_meta = np.full(RING_FIELDS, -1, np.int64)
-        self._heap_meta[RING_TOP] = 0
+        self._heap_meta = np.full(ARENA_FIELDS, -1, np.int64)
+        self._heap_meta[TOP] = 0
         self._words = np.zeros(0, np.int64)
         self._apart = np.zeros(0, np.float64)
         self._last = np.zeros(0, np.int64)

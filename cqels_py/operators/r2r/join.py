@@ -123,19 +123,19 @@ class MultiwayJoin:
         state = self.state
         rows = merged_rows(state, deltas)
         cursor = state.cursor
-        cursor[: kernel.PROBES] = 0
+        cursor[: ring_index.PROBES] = 0
         status, room = ring_index.OUT_FULL, room_for(len(rows.tick))
         while status != ring_index.DONE:
             columns = np.empty((len(self._out_variable), room), np.int64)
             out_tick, out_sign = np.empty(room, np.int32), np.empty(room, np.int8)
             room = OUT_ROWS
-            cursor[kernel.OUT] = 0
+            cursor[ring_index.OUT] = 0
             while True:
                 status = self._step(rows, columns.reshape(-1), out_tick, out_sign)
                 if status in (ring_index.DONE, ring_index.OUT_FULL):
                     break
                 state.grow(status)
-            made = cursor.item(kernel.OUT)
+            made = cursor.item(ring_index.OUT)
             if made:
                 yield Delta(out_tick[:made], out_sign[:made], columns[:, :made])
         rows.release(state)
@@ -146,8 +146,8 @@ class MultiwayJoin:
         if layout.star:
             status = star_kernel.step(
                 rows.port, rows.slot, rows.tick, rows.sign, state.cursor, state.flat_ports, state.flat_indexes,
-                state.flat_groups, state.key_columns, state.cells, state.tables, state.rings, state.ring_meta,
-                state.positions, state.stack, self._out_ports, self._own, columns, tick, sign, self._retract,
+                state.flat_groups, state.key_columns, state.cells, state.tables, state.located, state.rings,
+                state.ring_meta, state.positions, state.stack, self._out_ports, self._own, columns, tick, sign, self._retract,
             )  # fmt: skip
         else:
             status = kernel.step(
@@ -162,7 +162,7 @@ class MultiwayJoin:
     @property
     def probes(self) -> int:
         """Ring indexes looked up so far: the work that regressions are counted in."""
-        return int(self.state.cursor[kernel.PROBES])
+        return int(self.state.cursor[ring_index.PROBES])
 
     def live_ids(self) -> Iterable[Ids]:
         return (self.state.live_ids(),)

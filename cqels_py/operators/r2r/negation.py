@@ -9,7 +9,6 @@ import numpy as np
 from cqels_py.batches.delta import Delta, concatenate
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels import join as join_kernel
 from cqels_py.kernels import negation as kernel
 from cqels_py.kernels import ring_index
 from cqels_py.operators.r2r.join import merged_rows, room_for
@@ -45,23 +44,24 @@ class Negation:
         state = self.state
         rows = merged_rows(state, deltas)
         cursor = state.cursor
-        cursor[: join_kernel.PROBES] = 0
+        cursor[: ring_index.PROBES] = 0
         status, room = ring_index.OUT_FULL, room_for(len(rows.tick))
         while status != ring_index.DONE:
             columns = np.empty((self._widths[LEFT], room), np.int64)
             out_tick, out_sign = np.empty(room, np.int32), np.empty(room, np.int8)
             room = OUT_ROWS
-            cursor[join_kernel.OUT] = 0
+            cursor[ring_index.OUT] = 0
             while True:
                 status = kernel.step(
                     rows.port, rows.slot, rows.tick, rows.sign, cursor, state.flat_ports, state.flat_indexes, state.flat_groups,
                     self.layout.first[LEFT], self.layout.first[RIGHT], state.key_columns, state.cells, state.tables,
-                    state.rings, state.ring_meta, state.positions, self._exists, columns.reshape(-1), out_tick, out_sign,
+                    state.located, state.rings, state.ring_meta, state.positions, self._exists, columns.reshape(-1),
+                    out_tick, out_sign,
                 )  # fmt: skip
                 if status in (ring_index.DONE, ring_index.OUT_FULL):
                     break
                 state.grow(status)
-            made = int(cursor[join_kernel.OUT])
+            made = int(cursor[ring_index.OUT])
             if made:
                 yield Delta(out_tick[:made], out_sign[:made], columns[:, :made])
         rows.release(state)
