@@ -21,7 +21,6 @@ from cqels_py.batches.rearrange import slice_elements, with_streams
 from cqels_py.connections import Connections
 from cqels_py.connectors.construction import Construction
 from cqels_py.connectors.sources import open_source
-from cqels_py.connectors.tabular import elements_from_arrow
 from cqels_py.connectors.triples import PushedElement, Triple, elements_of_pushed, triple_texts
 from cqels_py.dataflow import Dataflow
 from cqels_py.dictionary.dictionary import Dictionary
@@ -354,6 +353,8 @@ class Engine:
                 on_error=self._on_error, report=report,
             )  # fmt: skip
         if hasattr(source, "__arrow_c_stream__"):
+            from cqels_py.connectors.tabular import elements_from_arrow
+
             return elements_from_arrow(source, self.dictionary, number, time_predicate, report)
         if isinstance(source, Iterable):
             return _element_batches(source, number)

@@ -47,7 +47,7 @@ def within(path: Path, *folders: str) -> bool:
 
 
 def test_libraries_stay_where_they_belong() -> None:
-    homes = {"numba": "kernels", "pyspark": "runners/spark", "typer": "cli", "rich": "cli"}
+    homes = {"numba": "kernels", "pyspark": "runners/spark", "click": "cli", "rich": "cli"}
     strays = [
         f"{name(path)} imports {library}, which belongs to {home}/"
         for path in MODULES

@@ -6,169 +6,150 @@ import atexit
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Any, NoReturn, TypeVar
 
-import typer
+import click
 
 _NEW_OBJECTS = 200_000
 """When so many Python objects have come and stayed, those that only lead to each other are looked for."""
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_FILE = click.Path(path_type=Path)
+_COUNT = click.IntRange(min=1)
+_FORMATS = ("table", "json", "csv", "tsv", "nquads", "turtle", "trig")
+
+query_file = click.argument("query", required=False, type=_FILE)
+query_text = click.option("-q", "text", metavar="TEXT", help="The query itself, instead of a file.")
+streams = click.option(
+    "--stream",
+    "streams",
+    metavar="IRI=SOURCE",
+    multiple=True,
+    help="A stream's source: a file, or - for standard input.",
+)
+static = click.option("--static", metavar="FILE", type=_FILE, multiple=True, help="Static data for the default graph.")
+static_graph = click.option(
+    "--static-graph", "static_graphs", metavar="IRI=FILE", multiple=True, help="Static data for a named graph."
+)
+format_ = click.option(
+    "--format",
+    "format_",
+    type=click.Choice(_FORMATS),
+    help="Default: table on a terminal, else json; nquads for CONSTRUCT.",
+)
+output = click.option("-o", "--output", metavar="PATH", type=_FILE, help="Where results go instead of standard output.")
+changelog = click.option("--changelog", is_flag=True, help="Both what becomes true and what ceases to be.")
+limit = click.option("--limit", metavar="N", type=_COUNT, help="Stop after N results.")
+stats = click.option("--stats", is_flag=True, help="Statistics on standard error at the end.")
+runner = click.option("--runner", type=click.Choice(("local", "spark")), default="local", help="What drives the query.")
+partitions = click.option("--partitions", metavar="N", type=_COUNT, help="Parts of the state, for --runner spark.")
+entailment = click.option(
+    "--entailment",
+    type=click.Choice(("rdfs",)),
+    help="See also what follows by the classes and properties of the static data.",
+)
+service_timeout = click.option(
+    "--service-timeout", metavar="DURATION", default="30s", help="How long an endpoint of SERVICE may be silent."
+)
+batch = click.option("--batch", metavar="N", type=_COUNT, help="Elements taken at once; results do not depend on it.")
+threads = click.option(
+    "--threads",
+    metavar="N",
+    type=click.IntRange(1, 2),
+    help="2: a second thread parses files ahead; 1: none. Results are the same. Default: 2 for large files.",
 )
 
 
-class Format(StrEnum):
-    """How results are written."""
+def options(*them: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options, shown in the order given."""
 
-    table = "table"
-    json = "json"
-    csv = "csv"
-    tsv = "tsv"
-    nquads = "nquads"
-    turtle = "turtle"
-    trig = "trig"
+    def decorate(command: Command) -> Command:
+        for each in reversed(them):
+            command = each(command)
+        return command
 
-
-class Entailment(StrEnum):
-    """What follows from data that is not said in it."""
-
-    rdfs = "rdfs"
+    return decorate
 
 
-class Runner(StrEnum):
-    """What drives the query."""
-
-    local = "local"
-    spark = "spark"
-
-
-class Runners(StrEnum):
-    """What drives the queries of a suite."""
-
-    local = "local"
-    spark = "spark"
-    both = "both"
-
-
-class OnError(StrEnum):
-    """What happens at a line that cannot be read."""
-
-    stop = "stop"
-    skip = "skip"
-
-
-QueryFile = Annotated[Path | None, typer.Argument(metavar="QUERY", help="A file with the query.", show_default=False)]
-QueryText = Annotated[str | None, typer.Option("-q", metavar="TEXT", help="The query itself, instead of a file.")]
-Streams = Annotated[
-    list[str] | None,
-    typer.Option("--stream", metavar="IRI=SOURCE", help="A stream's source: a file, or - for standard input."),
-]
-Static = Annotated[
-    list[Path] | None, typer.Option("--static", metavar="FILE", help="Static data for the default graph.")
-]
-StaticGraphs = Annotated[
-    list[str] | None, typer.Option("--static-graph", metavar="IRI=FILE", help="Static data for a named graph.")
-]
-Formats = Annotated[
-    Format | None,
-    typer.Option("--format", help="Default: table on a terminal, else json; nquads for CONSTRUCT.", show_default=False),
-]
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="PATH", help="Where results go instead of standard output.")
-]
-Changelog = Annotated[bool, typer.Option("--changelog", help="Both what becomes true and what ceases to be.")]
-Limit = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Stop after N results.")]
-Stats = Annotated[bool, typer.Option("--stats", help="Statistics on standard error at the end.")]
-RunnerName = Annotated[Runner, typer.Option(help="What drives the query.")]
-Partitions = Annotated[int | None, typer.Option(min=1, metavar="N", help="Parts of the state, for --runner spark.")]
-Entailments = Annotated[
-    Entailment | None,
-    typer.Option("--entailment", help="See also what follows by the classes and properties of the static data."),
-]
-ServiceTimeout = Annotated[
-    str, typer.Option("--service-timeout", metavar="DURATION", help="How long an endpoint of SERVICE may be silent.")
-]
-Batch = Annotated[
-    int | None,
-    typer.Option("--batch", min=1, metavar="N", help="Elements taken at once; results do not depend on it."),
-]
-
-Threads = Annotated[
-    int | None,
-    typer.Option(
-        "--threads",
-        min=1,
-        max=2,
-        metavar="N",
-        help="2: a second thread parses files ahead; 1: none. Results are the same. Default: 2 for large files.",
-        show_default=False,
-    ),
-]
-
-
-def _show_version(asked: bool) -> None:
+def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> None:
     if asked:
         from cqels_py import __version__
 
-        print(f"cqels_py {__version__}")
-        raise typer.Exit
+        click.echo(f"cqels_py {__version__}")
+        context.exit()
 
 
-@app.callback()
-def cqels(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
+class InOrder(click.Group):
+    """Lists its commands as they stand here."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(cls=InOrder, context_settings={"show_default": True})
+@click.option(
+    "--version",
+    is_flag=True,
+    callback=_show_version,
+    is_eager=True,
+    expose_value=False,
+    help="Show the version and exit.",
+)
+def app() -> None:
     """Continuous SPARQL over RDF streams."""
 
 
 @app.command("run")
+@options(
+    query_file, query_text, streams, static, static_graph, format_, output, changelog, runner, partitions, entailment,
+    service_timeout,
+)  # fmt: skip
+@click.option("--time-predicate", metavar="IRI", help="The property with the event time, for .nt and .ttl streams.")
+@click.option("--lateness", metavar="DURATION", default="0s", help="How long late elements are waited for.")
+@options(limit, stats, batch, threads)
+@click.option("--on-error", type=click.Choice(("stop", "skip")), default="stop", help="At a line that cannot be read.")
 def run_command(
-    query: QueryFile = None,
-    text: QueryText = None,
-    stream: Streams = None,
-    static: Static = None,
-    static_graph: StaticGraphs = None,
-    format_: Formats = None,
-    output: Output = None,
-    changelog: Changelog = False,
-    runner: RunnerName = Runner.local,
-    partitions: Partitions = None,
-    entailment: Entailments = None,
-    service_timeout: ServiceTimeout = "30s",
-    time_predicate: Annotated[
-        str | None,
-        typer.Option(metavar="IRI", help="The property with the event time, for .nt and .ttl streams."),
-    ] = None,
-    lateness: Annotated[str, typer.Option(metavar="DURATION", help="How long late elements are waited for.")] = "0s",
-    limit: Limit = None,
-    stats: Stats = False,
-    batch: Batch = None,
-    threads: Threads = None,
-    on_error: Annotated[OnError, typer.Option(help="At a line that cannot be read.")] = OnError.stop,
+    *,
+    query: Path | None,
+    text: str | None,
+    streams: Sequence[str],
+    static: Sequence[Path],
+    static_graphs: Sequence[str],
+    format_: str | None,
+    output: Path | None,
+    changelog: bool,
+    runner: str,
+    partitions: int | None,
+    entailment: str | None,
+    service_timeout: str,
+    time_predicate: str | None,
+    lateness: str,
+    limit: int | None,
+    stats: bool,
+    batch: int | None,
+    threads: int | None,
+    on_error: str,
 ) -> None:
-    """Run a query over streams until they end."""
+    """Run a query over streams until they end.
+
+    QUERY is a file with the query.
+    """
     from cqels_py.cli import arguments, execution, failures
 
     with failures.reported():
-        execution.check_partitions(runner.value, partitions)
-        execution.check_threads(runner.value, threads)
+        execution.check_partitions(runner, partitions)
+        execution.check_threads(runner, threads)
         job = execution.Job(
             text=execution.query_text(query, text),
             source=None if query is None else str(query),
-            streams=dict(arguments.pairs("--stream", stream or ())),
-            static=list(static or ()),
-            static_graphs=arguments.pairs("--static-graph", static_graph or ()),
-            format=None if format_ is None else format_.value,
+            streams=dict(arguments.pairs("--stream", streams)),
+            static=list(static),
+            static_graphs=arguments.pairs("--static-graph", static_graphs),
+            format=format_,
             output=output,
             changelog=changelog,
             time_predicate=time_predicate,
@@ -177,10 +158,10 @@ def run_command(
             stats=stats,
             batch=batch,
             threads=threads,
-            on_error=on_error.value,
-            runner=runner.value,
+            on_error=on_error,
+            runner=runner,
             partitions=partitions,
-            entailment=None if entailment is None else entailment.value,
+            entailment=entailment,
             service_timeout=arguments.duration(service_timeout),
         )
         execution.check_files(job)
@@ -188,30 +169,35 @@ def run_command(
 
 
 @app.command("explain")
+@options(query_file, query_text, static, static_graph, runner, partitions, entailment, service_timeout)
 def explain_command(
-    query: QueryFile = None,
-    text: QueryText = None,
-    static: Static = None,
-    static_graph: StaticGraphs = None,
-    runner: RunnerName = Runner.local,
-    partitions: Partitions = None,
-    entailment: Entailments = None,
-    service_timeout: ServiceTimeout = "30s",
+    *,
+    query: Path | None,
+    text: str | None,
+    static: Sequence[Path],
+    static_graphs: Sequence[str],
+    runner: str,
+    partitions: int | None,
+    entailment: str | None,
+    service_timeout: str,
 ) -> None:
-    """Show a query's plan: windows, probing, indexes, partition keys, estimated state."""
+    """Show a query's plan: windows, probing, indexes, partition keys, estimated state.
+
+    QUERY is a file with the query.
+    """
     from cqels_py.cli import arguments, execution, failures
 
     with failures.reported():
-        execution.check_partitions(runner.value, partitions)
+        execution.check_partitions(runner, partitions)
         job = execution.Job(
             text=execution.query_text(query, text),
             source=None if query is None else str(query),
             streams={},
-            static=list(static or ()),
-            static_graphs=arguments.pairs("--static-graph", static_graph or ()),
-            runner=runner.value,
+            static=list(static),
+            static_graphs=arguments.pairs("--static-graph", static_graphs),
+            runner=runner,
             partitions=partitions,
-            entailment=None if entailment is None else entailment.value,
+            entailment=entailment,
             service_timeout=arguments.duration(service_timeout),
         )
         execution.check_files(job)
@@ -219,30 +205,35 @@ def explain_command(
 
 
 @app.command("demo")
+@click.argument("name", default="flights")
+@click.option("--query", metavar="NAME", help="Which of the scenario's queries.")
+@click.option("--days", metavar="N", type=_COUNT, default=3, help="How many days of the data.")
+@click.option(
+    "--speed",
+    metavar="FACTOR",
+    type=click.FloatRange(min=0),
+    help="Seconds of the data's time a second; 0: as fast as it goes. Default: 7200 on a terminal, else 0.",
+)
+@click.option("--list", "list_", is_flag=True, help="The scenarios and their queries.")
+@options(format_, output, changelog, limit, stats, batch)
 def demo_command(
-    name: Annotated[str, typer.Argument(help="flights or taxi.")] = "flights",
-    query: Annotated[
-        str | None, typer.Option("--query", metavar="NAME", help="Which of the scenario's queries.", show_default=False)
-    ] = None,
-    days: Annotated[int, typer.Option(min=1, metavar="N", help="How many days of the data.")] = 3,
-    speed: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            metavar="FACTOR",
-            help="Seconds of the data's time a second; 0: as fast as it goes. Default: 7200 on a terminal, else 0.",
-            show_default=False,
-        ),
-    ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="The scenarios and their queries.")] = False,
-    format_: Formats = None,
-    output: Output = None,
-    changelog: Changelog = False,
-    limit: Limit = None,
-    stats: Stats = False,
-    batch: Batch = None,
+    *,
+    name: str,
+    query: str | None,
+    days: int,
+    speed: float | None,
+    list_: bool,
+    format_: str | None,
+    output: Path | None,
+    changelog: bool,
+    limit: int | None,
+    stats: bool,
+    batch: int | None,
 ) -> None:
-    """Run a continuous query over real data, live in the terminal."""
+    """Run a continuous query over real data, live in the terminal.
+
+    NAME is flights or taxi; without one it is flights.
+    """
     from cqels_py.cli import demo, execution, failures
 
     with failures.reported():
@@ -255,7 +246,7 @@ def demo_command(
             days,
             speed,
             execution.Job(
-                format=None if format_ is None else format_.value,
+                format=format_,
                 output=output,
                 changelog=changelog,
                 limit=limit,
@@ -267,42 +258,55 @@ def demo_command(
 
 
 @app.command("bench")
+@click.argument("suite", required=False)
+@click.option("--queries", metavar="IDS", help="Which of its queries, like 1,4,5; default: all.")
+@click.option("--triples", metavar="N", type=_COUNT, default=1_000_000, help="Triples in all streams together.")
+@click.option(
+    "--data", metavar="DIR", type=_FILE, help="Where the streams' files are kept; default: among temporary files."
+)
+@click.option(
+    "--runner",
+    type=click.Choice(("local", "spark", "both")),
+    default="local",
+    help="What drives the queries; both: one after the other, side by side in one table.",
+)
+@options(partitions, threads)
+@click.option("--check", is_flag=True, help="Compare answers and rates with re-evaluation by pyoxigraph.")
+@click.option("--seed", metavar="N", type=click.IntRange(min=0), default=1, help="Another seed, other data.")
+@click.option("--window", metavar="N", help="Windows of the last N elements instead; several sizes like 1000,10000.")
+@click.option("--json", metavar="FILE", type=_FILE, help="Write everything measured.")
+@click.option("--csv", metavar="FILE", type=_FILE, help="Write a row for each query.")
+@click.option("--plots", metavar="DIR", type=_FILE, help="Draw throughput, latency and memory.")
+@click.option(
+    "--compare",
+    metavar="FILE",
+    type=_FILE,
+    multiple=True,
+    help="An earlier run's --json, to show ratios to it.",
+)
+@click.option("--list", "list_", is_flag=True, help="The suites and their queries.")
 def bench_command(
-    suite: Annotated[
-        str | None, typer.Argument(metavar="SUITE", help="srbench or lsbench.", show_default=False)
-    ] = None,
-    queries: Annotated[
-        str | None, typer.Option(metavar="IDS", help="Which of its queries, like 1,4,5; default: all.")
-    ] = None,
-    triples: Annotated[int, typer.Option(min=1, metavar="N", help="Triples in all streams together.")] = 1_000_000,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Where the streams' files are kept; default: among temporary files.", show_default=False
-        ),
-    ] = None,
-    runner: Annotated[
-        Runners, typer.Option(help="What drives the queries; both: one after the other, side by side in one table.")
-    ] = Runners.local,
-    partitions: Partitions = None,
-    threads: Threads = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Compare answers and rates with re-evaluation by pyoxigraph.")
-    ] = False,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed, other data.")] = 1,
-    window: Annotated[
-        str | None,
-        typer.Option(metavar="N", help="Windows of the last N elements instead; several sizes like 1000,10000."),
-    ] = None,
-    json_: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write everything measured.")] = None,
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a row for each query.")] = None,
-    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw throughput, latency and memory.")] = None,
-    compare: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="An earlier run's --json, to show ratios to it.")
-    ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="The suites and their queries.")] = False,
+    *,
+    suite: str | None,
+    queries: str | None,
+    triples: int,
+    data: Path | None,
+    runner: str,
+    partitions: int | None,
+    threads: int | None,
+    check: bool,
+    seed: int,
+    window: str | None,
+    json: Path | None,
+    csv: Path | None,
+    plots: Path | None,
+    compare: Sequence[Path],
+    list_: bool,
 ) -> None:
-    """Measure a suite's queries: throughput, latency, memory, and whether answers are right."""
+    """Measure a suite's queries: throughput, latency, memory, and whether answers are right.
+
+    SUITE is srbench or lsbench.
+    """
     from cqels_py.cli import bench, execution, failures
     from cqels_py.suites import report
     from cqels_py.suites.data import folder_for
@@ -311,8 +315,8 @@ def bench_command(
         if list_:
             bench.show_list()
             return
-        execution.check_partitions(runner.value, partitions)
-        execution.check_threads(runner.value, threads)
+        execution.check_partitions(runner, partitions)
+        execution.check_threads(runner, threads)
         chosen = bench.suite_of(suite)
         asked = bench.Asked(
             suite=chosen,
@@ -320,15 +324,15 @@ def bench_command(
             windows=bench.sizes(window),
             triples=triples,
             data=folder_for(data),
-            runners=("local", "spark") if runner is Runners.both else (runner.value,),
+            runners=("local", "spark") if runner == "both" else (runner,),
             partitions=partitions,
             threads=threads,
             check=check,
             seed=seed,
-            json=json_,
+            json=json,
             csv=csv,
             plots=plots,
-            earlier=tuple(map(report.read_report, compare or ())),
+            earlier=tuple(map(report.read_report, compare)),
         )
         bench.check_outputs(asked)
         bench.run(asked)
@@ -342,7 +346,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         with rehearsal.of(given):
-            app(args=given)
+            app(args=given, prog_name="cqels")
     except Exit as over:
         return over.status
     except SystemExit as over:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import codecs
 import io
 from collections.abc import Sequence
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.kernels import result_lines as kernel
 from cqels_py.kernels.rendering import LONGEST_INLINE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _ROOM = 1 << 18
 """Bytes that are written to the file together: small enough to stay in the processor's cache."""
@@ -94,6 +96,8 @@ def write_utf8(file: IO[str], data: npt.NDArray[np.uint8]) -> None:
 
 def render_terms(ids: Ids, dictionary: Dictionary) -> pa.Array:
     """The N-Triples texts of ids (n), null for unbound."""
+    import pyarrow as pa
+
     data, offsets = dictionary.decode_bytes(ids)
     bound = np.diff(offsets) > 0
     valid = None if bound.all() else pa.py_buffer(np.packbits(bound, bitorder="little"))

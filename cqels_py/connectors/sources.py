@@ -16,7 +16,6 @@ from cqels_py.connectors.formats import STREAMS, format_of
 from cqels_py.connectors.lines import Malformed, line_blocks
 from cqels_py.connectors.ndjson import json_elements
 from cqels_py.connectors.ntriples import ElementReader, Reading
-from cqels_py.connectors.tabular import delimited_elements, parquet_elements
 from cqels_py.connectors.turtle import nquads_blocks
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import DataError, UsageError
@@ -57,6 +56,8 @@ def open_source(
     predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
     reading = Reading(by, stream, predicate, source, numbered=lines_count)
     if form == "parquet":
+        from cqels_py.connectors.tabular import parquet_elements
+
         return parquet_elements(str(local_path(location)), dictionary, reading, malformed)
     chunks = read_chunks(location, chunk_bytes)
     return _elements(form, chunks, dictionary, reading, malformed)
@@ -70,6 +71,8 @@ def _elements(
         return ElementReader(dictionary, reading, malformed).read(((text, 0) for text in texts), line_step=0)
     blocks = line_blocks(chunks, reading.source, malformed)
     if form in _DELIMITERS:
+        from cqels_py.connectors.tabular import delimited_elements
+
         return delimited_elements(blocks, _DELIMITERS[form], dictionary, reading, malformed)
     if form == "ndjson":
         return json_elements(blocks, dictionary, reading, malformed)

@@ -230,3 +230,21 @@ def test_nobody_reads_the_results(stream: Path, tmp_path: Path) -> None:
     assert finished.returncode == 0
     assert len(finished.stdout.splitlines()) == 1
     assert finished.stderr == ""
+
+
+def test_what_a_small_query_does_not_need_is_not_imported(tmp_path: Path) -> None:
+    path = tmp_path / "stream.nq"
+    path.write_text(
+        "<http://ex.org/e> <http://www.w3.org/ns/prov#generatedAtTime>"
+        ' "2026-01-01T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .\n'
+        '<http://ex.org/a> <http://ex.org/v> "10" <http://ex.org/e> .\n'
+    )
+    code = (
+        "import sys; from cqels_py.cli.main import main; status = main(sys.argv[1:]);"
+        "print(status, [name for name in ('pyarrow', 'pyspark', 'rich') if name in sys.modules], file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", code, "run", "-q", QUERY, "--stream", f"{STREAM}={path}"]
+    finished = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert len(finished.stdout.splitlines()) == 1
+    # Above it may stand that kernels are compiled.
+    assert finished.stderr.splitlines()[-1] == "0 []"
