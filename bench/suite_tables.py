@@ -123,6 +123,28 @@ def of_latency(results: Mapping[str, Found]) -> Iterator[str]:
     yield table(["query, way in, results", "CPU", "p50", "p99", "elements/s"], rows)
 
 
+def of_startup(results: Mapping[str, Found]) -> Iterator[str]:
+    """How long a small job takes in all."""
+    if "startup" not in results:
+        return
+    rows = [
+        [
+            case["query"],
+            *(
+                text
+                for name in ("cold", "warm")
+                for text in (f"{median(case[name]):.2f}", f"{min(case[name]):.2f} … {max(case[name]):.2f}")
+            ),
+        ]
+        for case in results["startup"]["figures"]["cases"]
+    ]
+    yield (
+        "Seconds of `cqels run` over 200 elements a stream, from starting the process to its end, the first time ever (cold) and "
+        f"from then on (`python -m bench.suites.startup`, {origin(results['startup'])}):\n"
+    )
+    yield table(["query", "cold", "lowest … highest", "warm", "lowest … highest"], rows)
+
+
 def of_spark(results: Mapping[str, Found]) -> Iterator[str]:
     """Spark beside the local runner."""
     if "spark" not in results:

@@ -1,0 +1,118 @@
+"""How long does `cqels run` take over a small file: the first time ever, and from then on?
+
+    python -m bench.suites.startup [--quick] [--rounds N] [--output FOLDER]
+
+from the repository's root. Seconds of wall-clock time from starting the process to its end, with 200 elements a stream. Cold
+starts have an empty folder for what is compiled. Printed are medians, with the lowest and the highest beside them;
+bench/results/startup.json has all. `--quick` takes one warm start of each query.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.suites.outcome import folder_of, parser_of, taken_now
+
+_ELEMENTS = 200
+_QUERIES = {
+    "pattern with a filter": "SELECT ?k ?x WHERE { STREAM :a [RANGE 10s] { ?k :a ?x } FILTER(?x > 50) }",
+    "join of 3 windows, AVG of its results": """SELECT ?k (AVG(?x + ?y) AS ?mean) (COUNT(*) AS ?n) WHERE {
+        STREAM :a [RANGE 10s] { ?k :a ?x }
+        STREAM :b [RANGE 10s] { ?k :b ?y }
+        STREAM :c [RANGE 10s] { ?k :c ?z }
+    } GROUP BY ?k""",
+}
+
+
+@dataclass(slots=True)
+class Case:
+    """A query, and how many seconds each start took."""
+
+    query: str
+    streams: str
+    cold: list[float] = field(default_factory=list)
+    warm: list[float] = field(default_factory=list)
+
+
+def write_stream(path: Path, name: str) -> None:
+    """A reading a second, of ten sensors."""
+    with path.open("w", encoding="utf-8") as file:
+        for i in range(_ELEMENTS):
+            graph = f"<http://ex.org/{name}{i}>"
+            at = f'"2026-01-01T00:{i // 60:02}:{i % 60:02}Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
+            value = f'"{i * 37 % 100}"^^<http://www.w3.org/2001/XMLSchema#integer>'
+            file.write(f"{graph} <http://www.w3.org/ns/prov#generatedAtTime> {at} .\n")
+            file.write(f"<http://ex.org/k{i % 10}> <http://ex.org/{name}> {value} {graph} .\n")
+
+
+def seconds(case: Case, folder: Path, compiled: Path | None = None) -> float:
+    """One run over the streams in `folder`; `compiled`: the folder for what is compiled, if it is not the usual one."""
+    environment = dict(os.environ) if compiled is None else os.environ | {"NUMBA_CACHE_DIR": str(compiled)}
+    # Modules as installing them leaves them.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    command = [sys.executable, "-m", "cqels_py", "run", "-q", f"PREFIX : <http://ex.org/>\n{_QUERIES[case.query]}"]
+    for name in case.streams:
+        command += ["--stream", f"http://ex.org/{name}={folder / name}.nq"]
+    start = time.perf_counter()
+    finished = subprocess.run(command, env=environment, capture_output=True, text=True)
+    taken = time.perf_counter() - start
+    assert finished.returncode == 0 and finished.stdout, finished.stderr
+    return taken
+
+
+def measure(case: Case, folder: Path, *, cold: int, warm: int) -> None:
+    """Fill in the case's figures. The first run may still have to compile, and is not counted."""
+    seconds(case, folder)
+    case.warm += [seconds(case, folder) for _ in range(warm)]
+    case.cold += [seconds(case, folder, folder / f"cold-{case.streams}-{i}") for i in range(cold)]
+
+
+def table(measured: Sequence[Case]) -> Table:
+    made = Table("query", title="seconds of a start")
+    for heading in ("cold", "lowest … highest", "warm", "lowest … highest"):
+        made.add_column(heading, justify="right", no_wrap=True)
+    for case in measured:
+        shown = [
+            text
+            for each in (case.cold, case.warm)
+            for text in ((f"{median(each):.2f}", f"{min(each):.2f} … {max(each):.2f}") if each else ("", ""))
+        ]
+        made.add_row(case.query, *shown)
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = parser_of("startup", __doc__)
+    parser.add_argument(
+        "--rounds", type=int, default=5, metavar="N", help="so many cold starts, 4 N warm ones (default 5)"
+    )
+    given = parser.parse_args(arguments)
+    if given.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    measured = [Case(query, "abc" if "STREAM :b" in text else "a") for query, text in _QUERIES.items()]
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        for name in "abc":
+            write_stream(folder / f"{name}.nq", name)
+        for case in measured:
+            measure(case, folder, cold=0 if given.quick else given.rounds, warm=1 if given.quick else 4 * given.rounds)
+    Console().print(table(measured))
+    figures = {"cases": [asdict(case) for case in measured]}
+    found = taken_now("startup", (__doc__ or "").split("\n\n")[0], figures, quick=given.quick)
+    print(f"written to {found.write(folder_of(given))}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
