@@ -174,6 +174,8 @@ def take_extremes(
     largest, in_order, column, columns, cursor, rows, place, words, group_words, heap, heap_meta, texts, spans, fresh, shift
 ):  # fmt: skip
     """MIN and MAX, by bags or, where mappings leave in the order in which they came, by staircases."""
+    if heap is None:
+        return DONE
     first = np.uint64(cursor[FIRST])
     end = np.uint64(cursor[STOP]) - first
     for i in range(np.uint64(cursor[AT]), end):
@@ -203,6 +205,8 @@ def take_texts(
     joined, late, late_real,
 ):  # fmt: skip
     """GROUP_CONCAT: what is joined is written to `joined` once a note."""
+    if heap is None:
+        return DONE
     first = np.uint64(cursor[FIRST])
     for i in range(np.uint64(cursor[AT]), np.uint64(cursor[STOP]) - first):
         term, sign, at = columns[column, first + i], rows[SIGN, i], rows[GROUP, i] * group_words + place

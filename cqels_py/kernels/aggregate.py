@@ -316,6 +316,8 @@ def value_of(a, function, there, words, at, apart, apart_at, heap, cursor, joine
         return scaled_id(np.int64(TAG_INTEGER), words[np.uint64(at)], np.int64(0))
     if function == SUM:
         return _total(words, at, apart, apart_at, False, cursor, late, late_real)
+    if heap is None:
+        return np.int64(0)
     if function < CONCAT:
         return bag_first(words, at, heap)
     if words[at + CLEAN]:

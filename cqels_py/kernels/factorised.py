@@ -48,7 +48,7 @@ from cqels_py.kernels.aggregate import (
     finish_tick,
 )
 from cqels_py.kernels.decimals import exact_product, negate128, sum128
-from cqels_py.kernels.heaps import bag_first, bag_put, bag_room
+from cqels_py.kernels.heaps import bag_first, bag_put, bag_room, expect_first
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import FREE, USED, ZERO, add, find, hash_row
 from cqels_py.kernels.prefetch import prefetch
@@ -275,7 +275,7 @@ def _expect_group(row, row_words, row_size, words, group_words, places, kinds, h
         else:
             for a in range(len(kinds)):
                 if kinds[a] == TERM:
-                    prefetch(heap, words[group * group_words + places[a]])
+                    expect_first(words, group * group_words + places[a], heap)
 
 
 @jit_inline
@@ -289,7 +289,7 @@ def _expect_key(
     if not is_next:
         for a in range(len(kinds)):
             if kinds[a] == TERM and ports[a] == port:
-                prefetch(heap, key_words[key * key_size + local[a]])
+                expect_first(key_words, key * key_size + local[a], heap)
         if first >= 0:
             prefetch(row_words, first * row_size)
     elif first >= 0 and row_words[first * row_size + GROUP] > 0:

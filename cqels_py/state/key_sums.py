@@ -49,6 +49,7 @@ class KeySums:
         self.fresh = np.zeros(self._aggregates, np.int64)
         self.joined = np.zeros(1, np.int64)
         self.heap = np.zeros(64, np.int64)
+        self._keeps_terms = TERM in kinds
         self.heap_meta = np.full(ARENA_FIELDS, -1, np.int64)
         self.heap_meta[TOP] = 0
         nothing, no_real, no_flag = np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.bool_)
@@ -134,6 +135,11 @@ class KeySums:
         self.snap_key = _longer(self.snap_key, snaps)
         self.snap_words = _longer(self.snap_words, snaps * self.key_size)
         self.snap_apart = _longer(self.snap_apart, snaps * self.key_apart_size)
+
+    @property
+    def terms(self) -> Ids | None:
+        """What keeps terms, if any aggregate does: the kernel knows how to do without, and then needs less compiled."""
+        return self.heap if self._keeps_terms else None
 
     def grow_heap(self) -> None:
         self.heap = _longer(self.heap, 2 * len(self.heap))

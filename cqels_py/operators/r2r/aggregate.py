@@ -93,6 +93,7 @@ class TermValues(Protocol):
 
 
 _EXTREMES = ("MIN", "MAX", "SAMPLE")
+_WITHOUT_TERMS = (kernel.COUNT_ALL, kernel.COUNT, kernel.SUM, kernel.AVG)
 _CHUNK = 1000
 """So many rows pass through the kernels together, if no tick has more: what they write and read again stays near the processor."""
 _SMALLEST_CHUNK = 16
@@ -127,6 +128,7 @@ class GroupBy:
         self._distinct_values = KeyTable(3)
         self._scratch = np.zeros((3, 1), np.int64)
         self._heap = np.zeros(64, np.int64)
+        self._keeps_terms = bool((~np.isin(self._functions, _WITHOUT_TERMS)).any())
         self._heap_meta = np.full(ARENA_FIELDS, -1, np.int64)
         self._heap_meta[TOP] = 0
         self._words = np.zeros(0, np.int64)
@@ -206,6 +208,11 @@ class GroupBy:
         values[summed] = terms
         return values, numbers
 
+    @property
+    def _terms(self) -> Ids | None:
+        """What keeps terms, if any aggregate does: the kernels know how to do without, and then need less compiled."""
+        return self._heap if self._keeps_terms else None
+
     def live_ids(self) -> Iterable[Ids]:
         return (self.index.live_ids(), self._last, self._heap, self._distinct_values.live_ids())
 
@@ -237,7 +244,7 @@ class _Run:
         """The single group, before any mapping."""
         of = self._of
         grouping.open_group(
-            of._functions, of._places, of._words, of._group_words, of._apart, of.index.keys, of.index.counts, of._heap,
+            of._functions, of._places, of._words, of._group_words, of._apart, of.index.keys, of.index.counts, of._terms,
             self._cursor, of._notes, of._fresh, of._scales, of._divisors, of._quotients, of._last, of._shown, self._tick,
             self._sign, self._out, self._late, self._late_real, self._joined,
         )  # fmt: skip
@@ -249,7 +256,7 @@ class _Run:
             status = grouping.group(
                 delta.tick, delta.sign, keyed, delta.columns, values, of._functions, of._arguments, of._places, of._distinct,
                 len(of._keys), of._in_order, self._cursor, of._queue, index.table, index.keys, index.counts, index.free,
-                index.meta, of._rows, of._notes, of._stamps, of._words, of._group_words, of._apart, of._heap, of._heap_meta,
+                index.meta, of._rows, of._notes, of._stamps, of._words, of._group_words, of._apart, of._terms, of._heap_meta,
                 texts, spans, of._scratch, terms.table, terms.keys, terms.counts, terms.free, terms.meta, odd.kind, odd.words,
                 odd.real, of._fresh, of._scales, of._divisors, of._quotients, of._last, of._shown, self._tick, self._sign,
                 self._out, self._late, self._late_real, self._joined,

@@ -225,7 +225,7 @@ class _Run:
             rows.table, s.row_keys, rows.counts, rows.free, rows.meta, s.row_size, s.row_words, s.row_apart_size, s.row_apart,
             groups.table, groups.keys, groups.counts, groups.free, groups.meta, s.words, s.apart, s.live, s.last, s.shown,
             s.touched, s.in_touched,
-            s.snap_key, s.snap_words, s.snap_apart, s.change, s.change_apart, s.group_key, s.heap, s.heap_meta,
+            s.snap_key, s.snap_words, s.snap_apart, s.change, s.change_apart, s.group_key, s.terms, s.heap_meta,
             texts, spans, self._odd.kind, self._odd.words, self._odd.real, self._out_tick, self._out_sign, self._out,
             self._late, self._late_real, s.fresh, s.joined,
         )  # fmt: skip
