@@ -8,8 +8,8 @@ is gone, or few members are left, it is rebuilt, so that its size follows its co
 Runs stand in one arena, with 2**k places each, and free ones are linked by size (as rings are). A bag is six words: offset, log2 of
 the capacity and size of the run or the first heap, then of the second heap, whose size is one more, and 0 of a run.
 
-Where no aggregate keeps terms the arena is None: for such a caller nothing of this is compiled, which would be a fifth of what a
-query needs compiled in all.
+Where no aggregate keeps terms the arena is None: for such a caller nothing of this is compiled, which would be up to a third of
+what a query needs compiled in all.
 """
 
 from __future__ import annotations

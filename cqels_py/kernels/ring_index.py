@@ -93,16 +93,21 @@ def word_of(place, size, count):
 
 
 @jit_inline
+def home_of(key, groups, group):
+    """Where the entry of `key` starts in `tables` if no other is in its way."""
+    place = mix(key) & groups[group * GROUP_FIELDS + TABLE_MASK]
+    return groups[group * GROUP_FIELDS + TABLE] + place * groups[group * GROUP_FIELDS + STRIDE]
+
+
+@jit_inline
 def find(tables, groups, group, key):
     """Where the entry of `key` starts in `tables`, or -1."""
-    place = mix(key) & groups[group * GROUP_FIELDS + TABLE_MASK]
-    at = groups[group * GROUP_FIELDS + TABLE] + place * groups[group * GROUP_FIELDS + STRIDE]
-    return find_from(at, tables, groups, group, key)
+    return find_from(home_of(key, groups, group), tables, groups, group, key)
 
 
 @jit_inline
 def find_from(at, tables, groups, group, key):
-    """The same, from the entry on where that of `key` would stand if no other were in its way."""
+    """The same, from the home of `key` on."""
     base = groups[group * GROUP_FIELDS + TABLE]
     stride = groups[group * GROUP_FIELDS + STRIDE]
     end = base + (groups[group * GROUP_FIELDS + TABLE_MASK] + 1) * stride
@@ -127,18 +132,23 @@ def key_of_leaf(cells, leaf, key_columns, first, width):
 
 
 @jit_inline
-def find_leaf(index, indexes, groups, key_columns, cells, leaf, tables):
-    """The entry that the leaf's key has in the group of the index, or -1."""
-    key = key_of_leaf(
+def key_in(index, leaf, indexes, key_columns, cells):
+    """The key that a leaf has in an index."""
+    return key_of_leaf(
         cells, leaf, key_columns, indexes[index * INDEX_FIELDS + KEY_FIRST], indexes[index * INDEX_FIELDS + KEY_WIDTH]
     )
+
+
+@jit_inline
+def find_leaf(index, indexes, groups, key_columns, cells, leaf, tables):
+    """The entry that the leaf's key has in the group of the index, or -1."""
+    key = key_in(index, leaf, indexes, key_columns, cells)
     return find(tables, groups, indexes[index * INDEX_FIELDS + GROUP], key)
 
 
 @jit_inline
-def expect_entry(key, table, mask, stride, tables):
-    """Have a key's entry come nearer: its end may stand in another line of the cache than its start."""
-    at = table + (mix(key) & mask) * stride
+def expect_entry(at, stride, tables):
+    """Have an entry come nearer: its end may stand in another line of the cache than its start."""
     prefetch(tables, at)
     prefetch(tables, at + stride - 1)
 
@@ -153,11 +163,11 @@ def expect_row(row, row_port, row_slot, ports, indexes, groups, key_columns, cel
     row += AHEAD
     if row < len(row_port):
         port = np.int64(row_port[row]) * PORT_FIELDS
-        index = ports[port + FIRST_INDEX] * INDEX_FIELDS
+        index = ports[port + FIRST_INDEX]
         leaf = ports[port + BASE] + np.int64(row_slot[row]) * ports[port + WIDTH]
-        group = indexes[index + GROUP] * GROUP_FIELDS
-        key = key_of_leaf(cells, leaf, key_columns, indexes[index + KEY_FIRST], indexes[index + KEY_WIDTH])
-        expect_entry(key, groups[group + TABLE], groups[group + TABLE_MASK], groups[group + STRIDE], tables)
+        group = indexes[index * INDEX_FIELDS + GROUP]
+        home = home_of(key_in(index, leaf, indexes, key_columns, cells), groups, group)
+        expect_entry(home, groups[group * GROUP_FIELDS + STRIDE], tables)
 
 
 @jit_inline
@@ -192,23 +202,19 @@ def locate(
     """
     for row in range(first, last):
         port = np.int64(row_port[row]) * PORT_FIELDS
-        index = ports[port + FIRST_INDEX] * INDEX_FIELDS
-        group = indexes[index + GROUP] * GROUP_FIELDS
+        index = ports[port + FIRST_INDEX]
+        group = indexes[index * INDEX_FIELDS + GROUP]
         leaf = ports[port + BASE] + np.int64(row_slot[row]) * ports[port + WIDTH]
-        key = key_of_leaf(cells, leaf, key_columns, indexes[index + KEY_FIRST], indexes[index + KEY_WIDTH])
-        stride = groups[group + STRIDE]
-        at = groups[group + TABLE] + (mix(key) & groups[group + TABLE_MASK]) * stride
-        # The end of an entry may stand in another line of the cache than its start.
-        prefetch(tables, at)
-        prefetch(tables, at + stride - 1)
-        located[row % LOCATED_ROWS] = at
+        home = home_of(key_in(index, leaf, indexes, key_columns, cells), groups, group)
+        expect_entry(home, groups[group * GROUP_FIELDS + STRIDE], tables)
+        located[row % LOCATED_ROWS] = home
     come_key, come_at, gone_key, gone_at = np.int64(0), np.int64(-1), np.int64(0), np.int64(-1)
     for row in range(first, last):
         port = np.int64(row_port[row]) * PORT_FIELDS
-        index = ports[port + FIRST_INDEX] * INDEX_FIELDS
-        group = indexes[index + GROUP]
+        index = ports[port + FIRST_INDEX]
+        group = indexes[index * INDEX_FIELDS + GROUP]
         leaf = ports[port + BASE] + np.int64(row_slot[row]) * ports[port + WIDTH]
-        key = key_of_leaf(cells, leaf, key_columns, indexes[index + KEY_FIRST], indexes[index + KEY_WIDTH])
+        key = key_in(index, leaf, indexes, key_columns, cells)
         sign = row_sign[row]
         if key == (come_key if sign > 0 else gone_key):
             located[row % LOCATED_ROWS] = come_at if sign > 0 else gone_at
@@ -241,13 +247,7 @@ def insert(index, at, indexes, groups, key_columns, cells, leaf, slot, tables, r
     """Enter a leaf in a ring index; `at`: the entry of its key, or -1 if that is not known. DONE, or what is short."""
     group = indexes[index * INDEX_FIELDS + GROUP]
     if at < 0:
-        key = key_of_leaf(
-            cells,
-            leaf,
-            key_columns,
-            indexes[index * INDEX_FIELDS + KEY_FIRST],
-            indexes[index * INDEX_FIELDS + KEY_WIDTH],
-        )
+        key = key_in(index, leaf, indexes, key_columns, cells)
         at = find(tables, groups, group, key)
         if at < 0:
             at = create(group, groups, key, tables)

@@ -247,13 +247,7 @@ class JoinState:
                 head = int(old_ports[p, kernel.HEAD])
                 moved = (head + ((slots - head) & (old_capacity - 1))) & (capacity - 1)
                 kernel.renumber_slots(
-                    p,
-                    old_ports.reshape(-1),
-                    self.flat_indexes,
-                    self.flat_groups,
-                    self.tables,
-                    self.rings,
-                    capacity - 1,
+                    p, old_ports.reshape(-1), self.flat_indexes, self.flat_groups, self.tables, self.rings, capacity - 1
                 )
             old_base = int(old_ports[p, kernel.BASE])
             old_cells = self.cells[old_base : old_base + old_capacity * width].reshape(old_capacity, width)
