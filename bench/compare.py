@@ -25,6 +25,7 @@ from rich.console import Console
 from bench.kernels.cpp import library as cpp
 from bench.plots import draw
 from bench.report import Report, read_rates, table
+from bench.suites.outcome import add_rounds
 from cqels_py.suites.machine import machine, versions
 
 _BENCH = Path(__file__).parent
@@ -61,11 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--quick", action="store_true", help="tiny sizes: does everything run?")
     parser.add_argument("--only", action="append", choices=known, metavar="NAME", help=", ".join(known))
-    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="rounds of about a second (default 5)")
+    add_rounds(parser, "rounds of about a second")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="default: bench/results")
     given = parser.parse_args(arguments)
-    if given.rounds < 1:
-        parser.error("--rounds must be at least 1")
     if find_spec("pytest_benchmark") is None:
         parser.exit(2, "pytest-benchmark is not installed: pip install -e .[bench]\n")
     if cpp.compiler() is None:

@@ -9,6 +9,7 @@ from typing import Any
 from bench.contest import ENGINE
 from bench.markdown import Found, origin, table, times
 from bench.report import short
+from bench.suites.startup import shown_as
 
 _SUITES = {"srbench": "SRBench", "lsbench": "LSBench"}
 _GROWING = ("optional", "not_exists", "top", "group_concat", "partition", "closure", "now")
@@ -130,11 +131,8 @@ def of_startup(results: Mapping[str, Found]) -> Iterator[str]:
     rows = [
         [
             case["query"],
-            *(
-                text
-                for name in ("cold", "warm")
-                for text in (f"{median(case[name]):.2f}", f"{min(case[name]):.2f} … {max(case[name]):.2f}")
-            ),
+            *shown_as(case["cold"]),
+            *shown_as(case["warm"]),
         ]
         for case in results["startup"]["figures"]["cases"]
     ]

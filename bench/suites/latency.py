@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 import cqels_py as cqels
-from bench.suites.outcome import folder_of, parser_of, taken_now
+from bench.suites.outcome import add_rounds, folder_of, parser_of, taken_now
 
 _STREAM = "http://ex.org/{}"
 _APART = 10_000
@@ -151,10 +151,8 @@ def table(measured: Sequence[Case]) -> Table:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = parser_of("latency", __doc__)
-    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="rounds of 5,000 pushes (default 5)")
+    add_rounds(parser, "rounds of 5,000 pushes")
     given = parser.parse_args(arguments)
-    if given.rounds < 1:
-        parser.error("--rounds must be at least 1")
     measured = cases(20 if given.quick else 5_000)
     for case in measured:
         measure(case, rounds=1 if given.quick else given.rounds, warm=60 if given.quick else 5_000)

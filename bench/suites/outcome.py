@@ -64,6 +64,18 @@ def parser_of(module: str, doc: str | None) -> argparse.ArgumentParser:
     return parser
 
 
+def add_rounds(parser: argparse.ArgumentParser, what: str) -> None:
+    """`--rounds N`, at least one."""
+    parser.add_argument("--rounds", type=_at_least_one, default=5, metavar="N", help=f"{what} (default 5)")
+
+
+def _at_least_one(text: str) -> int:
+    rounds = int(text) if text.isdecimal() else 0
+    if rounds < 1:
+        raise argparse.ArgumentTypeError("must be a number, at least 1")
+    return rounds
+
+
 def folder_of(given: argparse.Namespace) -> Path:
     """Where the figures go: those of tiny sizes never beside the others."""
     return given.output or (RESULTS / "quick" if given.quick else RESULTS)

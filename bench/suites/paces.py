@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.report import short
-from bench.suites.outcome import Outcome, folder_of, parser_of, taken_now
+from bench.suites.outcome import Outcome, add_rounds, folder_of, parser_of, taken_now
 from bench.suites.stepping import Contender, Pace, Timing, compete
 
 Make = Callable[[int], Contender[Any]]
@@ -99,11 +99,11 @@ def main(
 ) -> int:
     """The command of a suite. `measure` gives the paces, and the settings that go into the file with them."""
     parser = parser_of(name, doc)
-    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="rounds of a median (default 5)")
+    add_rounds(parser, "rounds of a median")
     parser.add_argument("--seconds", type=float, default=1.0, metavar="S", help="a round's time at most (default 1)")
     given = parser.parse_args(arguments)
-    if given.rounds < 1 or given.seconds <= 0:
-        parser.error("--rounds must be at least 1, --seconds above 0")
+    if given.seconds <= 0:
+        parser.error("--seconds must be above 0")
     timing = Timing(1, 0.01, 100) if given.quick else Timing(given.rounds, given.seconds, 1_000_000)
     paces, settings = measure(given.quick, timing)
     figures = figures_of(paces, rounds=timing.rounds, seconds=timing.seconds, **settings)

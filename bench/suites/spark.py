@@ -26,7 +26,7 @@ from bench.suites.on_spark import rebuilding, replication, taking
 from bench.suites.on_spark.figures import LOCAL, Case, Figures
 from bench.suites.on_spark.picture import draw
 from bench.suites.on_spark.readings import Course, query, write
-from bench.suites.outcome import folder_of, parser_of, taken_now
+from bench.suites.outcome import add_rounds, folder_of, parser_of, taken_now
 from cqels_py.runners.spark.stage import Job
 
 if TYPE_CHECKING:
@@ -107,12 +107,8 @@ def _counted(scale: Scale, session: Session) -> Iterator[replication.Copies]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = parser_of("spark", __doc__)
-    parser.add_argument(
-        "--rounds", type=int, default=5, metavar="N", help="rounds that rates are medians of (default 5)"
-    )
+    add_rounds(parser, "rounds that rates are medians of")
     given = parser.parse_args(arguments)
-    if given.rounds < 1:
-        parser.error("--rounds must be at least 1")
     console = Console(stderr=True)
     quick: bool = given.quick
     figures = measure(QUICK if quick else FULL, given.rounds, console.print)

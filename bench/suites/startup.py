@@ -22,7 +22,7 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from bench.suites.outcome import folder_of, parser_of, taken_now
+from bench.suites.outcome import add_rounds, folder_of, parser_of, taken_now
 
 _ELEMENTS = 200
 _QUERIES = {
@@ -78,28 +78,25 @@ def measure(case: Case, folder: Path, *, cold: int, warm: int) -> None:
     case.cold += [seconds(case, folder, folder / f"cold-{case.streams}-{i}") for i in range(cold)]
 
 
+def shown_as(seconds: Sequence[float]) -> tuple[str, str]:
+    """The median, and the lowest and the highest beside it."""
+    return f"{median(seconds):.2f}", f"{min(seconds):.2f} … {max(seconds):.2f}"
+
+
 def table(measured: Sequence[Case]) -> Table:
     made = Table("query", title="seconds of a start")
     for heading in ("cold", "lowest … highest", "warm", "lowest … highest"):
         made.add_column(heading, justify="right", no_wrap=True)
     for case in measured:
-        shown = [
-            text
-            for each in (case.cold, case.warm)
-            for text in ((f"{median(each):.2f}", f"{min(each):.2f} … {max(each):.2f}") if each else ("", ""))
-        ]
-        made.add_row(case.query, *shown)
+        cells = [text for each in (case.cold, case.warm) for text in (shown_as(each) if each else ("", ""))]
+        made.add_row(case.query, *cells)
     return made
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = parser_of("startup", __doc__)
-    parser.add_argument(
-        "--rounds", type=int, default=5, metavar="N", help="so many cold starts, 4 N warm ones (default 5)"
-    )
+    add_rounds(parser, "so many cold starts, 4 N warm ones")
     given = parser.parse_args(arguments)
-    if given.rounds < 1:
-        parser.error("--rounds must be at least 1")
     measured = [Case(query, "abc" if "STREAM :b" in text else "a") for query, text in _QUERIES.items()]
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
