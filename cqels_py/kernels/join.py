@@ -54,7 +54,7 @@ from cqels_py.kernels.ring_index import (
 
 COLUMNS = 64
 """The most columns of a port: the stride of `variable_of`."""
-CURSOR_FIELDS = 9
+CURSOR_FIELDS = 10
 # phases
 NEW, PROBING, INSERTING = range(3)
 # stack
@@ -285,7 +285,7 @@ def step(
                     leaf = base + slot * width
                 for index in range(first_index, last_index):
                     at = find_leaf(index, indexes, groups, key_columns, cells, leaf, tables)
-                    remove(index, at, indexes, groups, slot, tables, rings, positions)
+                    remove(index, at, indexes, slot, tables, rings, positions)
                     group = indexes[index * INDEX_FIELDS + GROUP]
                     found[group * FOUND_FIELDS + F_AT] = at
                     found[group * FOUND_FIELDS + F_DEPTH] = -1

@@ -46,7 +46,7 @@ from cqels_py.kernels.ring_index import (
     ring_of,
 )
 
-FOUND, RING_AT = 7, 8
+FOUND, RING_AT = 8, 9
 assert CURSOR_FIELDS > RING_AT
 
 
@@ -175,7 +175,7 @@ def step(
                     entry = at
                     if index != mine:
                         entry = find_leaf(index, indexes, groups, key_columns, cells, leaf, tables)
-                    remove(index, entry, indexes, groups, slot, tables, rings, positions)
+                    remove(index, entry, indexes, slot, tables, rings, positions)
                     index += 1
             found = _any_right(at, mine, leaf, right_index, ports, indexes, key_columns, cells, tables, rings)
             ring_at = np.int64(0)

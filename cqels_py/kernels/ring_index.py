@@ -28,12 +28,13 @@ BASE, WIDTH, MASK, FIFO, HEAD, TAIL, FULL, FIRST_INDEX, LAST_INDEX, LOOSE = rang
 PORT_FIELDS = 10
 # indexes; MEMBER: which word of an entry is theirs
 PORT, GROUP, MEMBER, KEY_FIRST, KEY_WIDTH, POSITIONS = range(6)
+_KEY_FIRST, _KEY_WIDTH = np.uint64(KEY_FIRST), np.uint64(KEY_WIDTH)
 INDEX_FIELDS = 6
 # groups; STRIDE: words of an entry, the first of which is the key
-TABLE, TABLE_MASK, USED, ZERO, STRIDE = range(5)
-GROUP_FIELDS = 5
+TABLE, TABLE_MASK, USED, STRIDE = range(4)
+GROUP_FIELDS = 4
 # why a kernel stopped
-DONE, OUT_FULL, TABLE_FULL, RINGS_FULL, RING_FULL, NOT_STORED = range(6)
+DONE, OUT_FULL, TABLE_FULL, RINGS_FULL, RING_FULL, NOT_STORED, PARTNERS_FULL = range(7)
 # the word of a ring
 _PLACE = np.int64(32)
 _SIZE = np.int64(27)
@@ -42,9 +43,10 @@ _COUNT = (np.int64(1) << _SIZE) - 1
 _SMALLEST = np.int64(1)
 MOST_IN_RING = 1 << 26
 # cursor of the kernels that take in rows
-ROW, PHASE, DEPTH, OUT, AT, LOCATED, PROBES = range(7)
+ROW, PHASE, DEPTH, OUT, AT, LOCATED, NOTED, PROBES = range(8)
 LOCATED_ROWS = 128
 """So many rows are located together."""
+_LOCATED = np.uint64(LOCATED_ROWS)
 
 AHEAD, _STORED_AHEAD = 10, 20
 """Rows between asking for an entry, or for the leaf that a row stands for, and using it."""
@@ -111,19 +113,20 @@ def find_from(at, tables, groups, group, key):
     base = groups[group * GROUP_FIELDS + TABLE]
     stride = groups[group * GROUP_FIELDS + STRIDE]
     end = base + (groups[group * GROUP_FIELDS + TABLE_MASK] + 1) * stride
-    while tables[at] != key:
-        if tables[at] == 0:
+    there = tables[np.uint64(at)]
+    while there != key:
+        if there == 0:
             return np.int64(-1)
         at += stride
-        if at == end:
-            at = base
+        at = base if at == end else at
+        there = tables[np.uint64(at)]
     return at
 
 
 @jit_inline
 def key_of_leaf(cells, leaf, key_columns, first, width):
     if width == 1:
-        value = cells[leaf + key_columns[first]]
+        value = cells[np.uint64(leaf + key_columns[np.uint64(first)])]
         return value if value != 0 else np.int64(1)
     key = np.int64(width + 1)
     for k in range(first, first + width):
@@ -134,9 +137,8 @@ def key_of_leaf(cells, leaf, key_columns, first, width):
 @jit_inline
 def key_in(index, leaf, indexes, key_columns, cells):
     """The key that a leaf has in an index."""
-    return key_of_leaf(
-        cells, leaf, key_columns, indexes[index * INDEX_FIELDS + KEY_FIRST], indexes[index * INDEX_FIELDS + KEY_WIDTH]
-    )
+    at = np.uint64(index * INDEX_FIELDS)
+    return key_of_leaf(cells, leaf, key_columns, indexes[at + _KEY_FIRST], indexes[at + _KEY_WIDTH])
 
 
 @jit_inline
@@ -184,7 +186,6 @@ def create(group, groups, key, tables):
     at = base + position * stride
     tables[at] = key
     groups[group * GROUP_FIELDS + USED] += 1
-    groups[group * GROUP_FIELDS + ZERO] += 1
     return at
 
 
@@ -192,45 +193,50 @@ def create(group, groups, key, tables):
 def locate(
     first, last, row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables, located, cursor
 ):
-    """Find where rows `first` to `last` - 1 have their key's entry in the group of their port's first index.
+    """Find where rows `first` to `last` - 1 have their key's entry in the group of the ports' first indexes, which is one.
 
     A mapping that comes gets an entry if its key has none; -1: one that goes has none. That of row r is located[r % LOCATED_ROWS];
-    there are no more rows than that. Returns up to which row there was room in the table.
+    there are no more rows than that, and behind them as many places for their keys. Returns up to which row there was room in the
+    table.
 
     A row with the key of the last one of its sign, as the triples of an observation that arrive, or leave, together, needs no
     lookup.
     """
-    for row in range(first, last):
-        port = np.int64(row_port[row]) * PORT_FIELDS
-        index = ports[port + FIRST_INDEX]
-        group = indexes[index * INDEX_FIELDS + GROUP]
-        leaf = ports[port + BASE] + np.int64(row_slot[row]) * ports[port + WIDTH]
-        home = home_of(key_in(index, leaf, indexes, key_columns, cells), groups, group)
-        expect_entry(home, groups[group * GROUP_FIELDS + STRIDE], tables)
-        located[row % LOCATED_ROWS] = home
+    group = indexes[ports[FIRST_INDEX] * INDEX_FIELDS + GROUP]
+    stride = groups[group * GROUP_FIELDS + STRIDE]
+    # Unsigned positions: signed ones are tested for being negative.
+    start, rows = np.uint64(first), np.uint64(last - first)
+    for i in range(rows):
+        port = np.int64(row_port[start + i]) * PORT_FIELDS
+        leaf = ports[np.uint64(port + BASE)] + np.int64(row_slot[start + i]) * ports[np.uint64(port + WIDTH)]
+        key = key_in(ports[np.uint64(port + FIRST_INDEX)], leaf, indexes, key_columns, cells)
+        home = home_of(key, groups, group)
+        expect_entry(home, stride, tables)
+        place = (start + i) % _LOCATED
+        located[place] = home
+        located[_LOCATED + place] = key
     come_key, come_at, gone_key, gone_at = np.int64(0), np.int64(-1), np.int64(0), np.int64(-1)
-    for row in range(first, last):
-        port = np.int64(row_port[row]) * PORT_FIELDS
-        index = ports[port + FIRST_INDEX]
-        group = indexes[index * INDEX_FIELDS + GROUP]
-        leaf = ports[port + BASE] + np.int64(row_slot[row]) * ports[port + WIDTH]
-        key = key_in(index, leaf, indexes, key_columns, cells)
-        sign = row_sign[row]
+    probes = np.int64(0)
+    for i in range(rows):
+        place = (start + i) % _LOCATED
+        key, sign = located[_LOCATED + place], row_sign[start + i]
         if key == (come_key if sign > 0 else gone_key):
-            located[row % LOCATED_ROWS] = come_at if sign > 0 else gone_at
+            located[place] = come_at if sign > 0 else gone_at
             continue
-        cursor[PROBES] += 1
-        at = find_from(located[row % LOCATED_ROWS], tables, groups, group, key)
+        probes += 1
+        at = find_from(located[place], tables, groups, group, key)
         if at < 0 and sign > 0:
             at = create(group, groups, key, tables)
             if at < 0:
-                return np.int64(row)
-        located[row % LOCATED_ROWS] = at
+                rows = i
+                break
+        located[place] = at
         if sign > 0:
             come_key, come_at = key, at
         else:
             gone_key, gone_at = key, at
-    return np.int64(last)
+    cursor[PROBES] += probes
+    return np.int64(start + rows)
 
 
 @jit_inline
@@ -254,20 +260,35 @@ def insert(index, at, indexes, groups, key_columns, cells, leaf, slot, tables, r
             if at < 0:
                 return TABLE_FULL
     ring = ring_of(at, index, indexes)
-    first, mask, oldest, count = open_ring(tables[ring])
+    status = push(ring, slot, tables, rings, ring_meta)
+    if status == DONE and indexes[index * INDEX_FIELDS + POSITIONS] >= 0:
+        _, mask, oldest, count = open_ring(tables[ring])
+        positions[indexes[index * INDEX_FIELDS + POSITIONS] + slot] = (oldest + count - 1) & mask
+    return status
+
+
+@jit_inline
+def push(ring, slot, tables, rings, ring_meta):
+    """A slot becomes the newest of the ring whose word stands at `ring`. DONE, or what is short."""
+    first, mask, oldest, count = open_ring(tables[np.uint64(ring)])
     # Of a ring that never was the mask is 0.
     if count > mask or mask == 0:
         status = enlarge(ring, tables, rings, ring_meta)
         if status != DONE:
             return status
-        first, mask, oldest, count = open_ring(tables[ring])
-    groups[group * GROUP_FIELDS + ZERO] -= np.int64(is_empty(at, group, groups, tables))
-    place = (oldest + count) & mask
-    rings[first + place] = slot
-    tables[ring] += 1
-    if indexes[index * INDEX_FIELDS + POSITIONS] >= 0:
-        positions[indexes[index * INDEX_FIELDS + POSITIONS] + slot] = place
-    return DONE
+        first, mask, oldest, count = open_ring(tables[np.uint64(ring)])
+    rings[np.uint64(first + ((oldest + count) & mask))] = slot
+    tables[np.uint64(ring)] += 1
+    return np.int64(DONE)
+
+
+@jit_inline
+def pop(ring, tables):
+    """The oldest slot leaves the ring whose word stands at `ring`."""
+    word = tables[np.uint64(ring)]
+    first, mask, oldest, _ = open_ring(word)
+    step = (first | ((oldest + 1) & mask)) - (first | oldest)
+    tables[np.uint64(ring)] = word + (step << _PLACE) - 1
 
 
 @jit_flat
@@ -290,23 +311,19 @@ def enlarge(ring, tables, rings, ring_meta):
 
 
 @jit_inline
-def remove(index, at, indexes, groups, slot, tables, rings, positions):
+def remove(index, at, indexes, slot, tables, rings, positions):
     """Take a leaf out of a ring index, from the entry `at`: the oldest where leaves expire in order, else where it stands."""
     ring = ring_of(at, index, indexes)
-    word = tables[ring]
-    first, mask, oldest, count = open_ring(word)
     if indexes[index * INDEX_FIELDS + POSITIONS] < 0:
-        step = (first | ((oldest + 1) & mask)) - (first | oldest)
-        tables[ring] = word + (step << _PLACE) - 1
-    else:
-        # Such a ring always starts at 0: its last slot takes the place that is free now.
-        place = np.int64(positions[indexes[index * INDEX_FIELDS + POSITIONS] + slot])
-        last = rings[first + count - 1]
-        rings[first + place] = last
-        positions[indexes[index * INDEX_FIELDS + POSITIONS] + last] = place
-        tables[ring] = word - 1
-    group = indexes[index * INDEX_FIELDS + GROUP]
-    groups[group * GROUP_FIELDS + ZERO] += np.int64(is_empty(at, group, groups, tables))
+        pop(ring, tables)
+        return
+    # Such a ring always starts at 0: its last slot takes the place that is free now.
+    first, _, _, count = open_ring(tables[ring])
+    place = np.int64(positions[indexes[index * INDEX_FIELDS + POSITIONS] + slot])
+    last = rings[first + count - 1]
+    rings[first + place] = last
+    positions[indexes[index * INDEX_FIELDS + POSITIONS] + last] = place
+    tables[ring] -= 1
 
 
 @jit_inline
@@ -328,6 +345,15 @@ def equal_leaf(index, indexes, groups, key_columns, cells, base, leaf, width, ta
             return slot
         i -= 1
     return np.int64(-1)
+
+
+@jit_flat
+def count_live(groups, tables, live):
+    """Of each group how many entries have a leaf."""
+    for group in range(len(live)):
+        base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
+        for position in range(groups[group * GROUP_FIELDS + TABLE_MASK] + 1):
+            live[group] += np.int64(not is_empty(base + position * stride, np.int64(group), groups, tables))
 
 
 @jit_flat
@@ -356,7 +382,6 @@ def enter_tables(old_tables, groups, new_tables, new_base, new_mask, rings, ring
         groups[group * GROUP_FIELDS + TABLE] = new_base[group]
         groups[group * GROUP_FIELDS + TABLE_MASK] = new_mask[group]
         groups[group * GROUP_FIELDS + USED] = used
-        groups[group * GROUP_FIELDS + ZERO] = 0
 
 
 @jit_flat

@@ -3,10 +3,17 @@
 Every port is then probed by the same key, whose entry has the rings of all ports (kernels/ring_index.py): one lookup a row, and
 none for a row of the key that the last one of its sign had, as the triples of an observation that arrive, or leave, together.
 
-What a row yields is the product of the other ports' rings, so it is written column by column: a leaf's ids are repeated once for
-each combination of the leaves of the deeper levels, and what a level has written is copied for each combination of those outside.
-Ports expire in order. The state, and how the kernel goes on after it stopped, are those of `join.step`; of a row whose results
-did not fit, cursor[DELIVERED] have been written.
+Rows go through in chunks, and each chunk in passes, so that many lookups are under way at once: entries are located, rows taken in
+and the products noted that they make, and the products delivered. A product is that of the other ports' rings, whose slots are
+noted too, as later rows change the rings. Small ones are laid out together as leaves, port by port, and written by columns. Large
+ones are written one by one: a leaf's ids are repeated once for each combination of the leaves of the deeper levels, and what a
+level has written is copied for each combination of those outside.
+
+`products` (LOCATED_ROWS * (n + 2)): the row, the end of its slots in `partners`, and how many of these each port has; the row's own
+port has one, its own. `leaves` (n * LOCATED_ROWS * FEW), by port: where the leaves of small products' results stand in the cells.
+
+Ports expire in order. The state is that of `join.step`, and a chunk that was stopped goes on where it was when called again: taking
+in from cursor[ROW] on if cursor[NEXT] is 0, or delivering product cursor[NEXT] - 1 from result cursor[DELIVERED] on.
 """
 
 from __future__ import annotations
@@ -14,140 +21,205 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.join import (
-    INSERTING,
-    L_COUNT,
-    L_HEAD,
-    L_MASK,
-    L_OFFSET,
-    L_PORT,
-    L_SET,
-    NEW,
-    PROBING,
-    STACK_FIELDS,
-    write_signs,
-)
+from cqels_py.kernels.join import INSERTING, NEW, PROBING, write_signs
 from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.ring_index import (
+    AT,
     BASE,
     DEPTH,
     DONE,
-    FIRST_INDEX,
-    LEAVES_AHEAD,
     LOCATED,
     LOCATED_ROWS,
     NEAR_CELLS,
+    NOTED,
     OUT,
     OUT_FULL,
+    PARTNERS_FULL,
     PHASE,
     PORT_FIELDS,
-    RINGS_AHEAD,
     ROW,
     TABLE_FULL,
     WIDTH,
-    expect_ring,
-    insert,
     leaves_in,
     locate,
+    oldest_in,
     open_ring,
-    remove,
-    ring_of,
+    pop,
+    push,
 )
 
-DELIVERED = DEPTH
-# of a level of the stack: so many results have the same leaf, one after the other
-L_EACH = L_SET
-_MOST_EXPECTED = 16
+NEXT, DELIVERED = AT, DEPTH
+PRODUCT_ROW, PRODUCT_END, PRODUCT_COUNTS = range(3)
+FEW = 16
+"""A product of more results than these is written by itself."""
+# levels of a large product, outermost first: the port, where its slots are in `partners` and how many, how many results each has
+L_PORT, L_FIRST, L_COUNT, L_EACH = range(4)
+LEVEL_FIELDS = 4
+_LOCATED = np.uint64(LOCATED_ROWS)
 
 
 @jit_inline
-def _expect_partners(p, at, n, leaves, ports, indexes, cells, rings, tables):
-    """Of a row further on have the rings of the other ports come nearer, or (`leaves`) the first leaves in them."""
+def _ring(at, p):
+    """A star's ports have one index each, whose words stand in an entry in their order."""
+    return at + 1 + p
+
+
+@jit_flat
+def _expect_rings(first, last, n, row_sign, located, tables, rings, retract):
+    """Have the rings come nearer that rows are joined with, or enter: what only leaves needs none."""
+    for row in range(first, last):
+        if row_sign[row] > 0 or retract:
+            at = located[row % LOCATED_ROWS]
+            for p in range(n):
+                prefetch(rings, oldest_in(tables[_ring(at, p)]))
+
+
+@jit_inline
+def _note_product(row, p, slot, at, n, far, cursor, ports, cells, tables, rings, products, partners):
+    """Note the product that a row of port p makes, if any; False if there is no room for its slots."""
+    many, empty = np.int64(0), False
     for q in range(n):
-        word = tables[ring_of(at, ports[q * PORT_FIELDS + FIRST_INDEX], indexes)]
-        if q == p or leaves_in(word) == 0:
-            continue
-        if not leaves:
-            expect_ring(word, rings)
-            continue
-        first, ring_mask, head, count = open_ring(word)
+        count = leaves_in(tables[np.uint64(_ring(at, q))]) if q != p else np.int64(1)
+        empty |= count == 0
+        many += count
+    if empty:
+        return True
+    noted = cursor[NOTED]
+    record = noted * (n + PRODUCT_COUNTS)
+    to = products[record - (n + PRODUCT_COUNTS) + PRODUCT_END] if noted > 0 else np.int64(0)
+    if to + many > len(partners):
+        return False
+    for q in range(n):
         base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
-        for i in range(min(count, _MOST_EXPECTED)):
-            prefetch(cells, base + np.int64(rings[first + ((head + i) & ring_mask)]) * width)
-
-
-@jit_inline
-def _expect_results(row, located_to, row_port, row_sign, n, located, ports, indexes, cells, rings, tables, retract):
-    """The same for rows further on that yield results: first the rings, then the leaves that these lead to."""
-    for ahead in (RINGS_AHEAD, LEAVES_AHEAD):
-        later = row + ahead
-        if later < located_to and (row_sign[later] > 0 or retract):
-            _expect_partners(
-                np.int64(row_port[later]), located[later % LOCATED_ROWS], n, ahead == LEAVES_AHEAD, ports, indexes, cells, rings,
-                tables,
-            )  # fmt: skip
-
-
-@jit_inline
-def _fan_out(p, n, at, indexes, ports, tables, stack):
-    """Lays out the levels of the product of the other ports' rings, the shortest outside so that what is copied is long.
-
-    Returns how many results it has.
-    """
-    levels = np.int64(0)
-    for q in range(n):
+        first, mask, oldest, count = open_ring(tables[np.uint64(_ring(at, q))])
         if q == p:
-            continue
-        word = tables[ring_of(at, ports[q * PORT_FIELDS + FIRST_INDEX], indexes)]
-        first, ring_mask, head, count = open_ring(word)
-        if count == 0:
-            return np.int64(0)
-        to = levels * STACK_FIELDS
-        while to > 0 and stack[to - STACK_FIELDS + L_COUNT] > count:
-            for field in range(L_COUNT + 1):
-                stack[to + field] = stack[to - STACK_FIELDS + field]
-            to -= STACK_FIELDS
-        stack[to + L_PORT] = q
-        stack[to + L_OFFSET] = first
-        stack[to + L_MASK] = ring_mask
-        stack[to + L_HEAD] = head
-        stack[to + L_COUNT] = count
-        levels += 1
-    each = np.int64(1)
-    for level in range(levels - 1, -1, -1):
-        stack[level * STACK_FIELDS + L_EACH] = each
-        each *= stack[level * STACK_FIELDS + L_COUNT]
-    return each
+            partners[np.uint64(to)] = slot
+            count = np.int64(1)
+        else:
+            for i in range(count):
+                partner = rings[np.uint64(first + ((oldest + i) & mask))]
+                partners[np.uint64(to + i)] = partner
+                if far:
+                    prefetch(cells, base + np.int64(partner) * width)
+        products[record + PRODUCT_COUNTS + q] = count
+        to += count
+    products[record + PRODUCT_ROW] = row
+    products[record + PRODUCT_END] = to
+    cursor[NOTED] = noted + 1
+    return True
+
+
+@jit_flat
+def _take_in(
+    row_port, row_slot, row_sign, cursor, n, ports, cells, tables, located, rings, ring_meta, products, partners, retract
+):  # fmt: skip
+    """Take in located rows from cursor[ROW] on, and note their products. DONE, or what is short."""
+    far = len(cells) > NEAR_CELLS
+    phase = cursor[PHASE]
+    for row in range(cursor[ROW], cursor[LOCATED]):
+        here = np.uint64(row)
+        p, slot, sign, at = np.int64(row_port[here]), row_slot[here], row_sign[here], located[here % _LOCATED]
+        status = np.int64(DONE)
+        if sign < 0 and phase == NEW:
+            pop(_ring(at, p), tables)
+            phase = np.int64(PROBING)
+        if phase != INSERTING and (sign > 0 or retract):
+            if not _note_product(row, p, slot, at, n, far, cursor, ports, cells, tables, rings, products, partners):
+                status = np.int64(PARTNERS_FULL)
+        if sign > 0 and status == DONE:
+            phase = np.int64(INSERTING)
+            status = push(_ring(at, p), slot, tables, rings, ring_meta)
+        if status != DONE:
+            cursor[ROW], cursor[PHASE] = row, phase
+            return status
+        phase = np.int64(NEW)
+    cursor[ROW], cursor[PHASE] = cursor[LOCATED], NEW
+    return DONE
 
 
 @jit_inline
-def _write_level(to, first, many, cell, width, cells, rings, stack, out_columns, start):
+def _lay_out(record, results, done, n, ports, products, partners, leaves):
+    """The leaves of a small product, behind those of `done` results."""
+    end, each = products[record + PRODUCT_END], np.int64(1)
+    for q in range(n - 1, -1, -1):
+        base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
+        count = products[np.uint64(record + PRODUCT_COUNTS + q)]
+        first, to = end - count, q * FEW * LOCATED_ROWS + done
+        place, left = first, each
+        # Without a jump but the loop's: nobody can foresee how many partners a mapping has.
+        for i in range(results):
+            leaves[np.uint64(to + i)] = base + np.int64(partners[np.uint64(place)]) * width
+            left -= 1
+            turn = left == 0
+            place += np.int64(turn)
+            left = each if turn else left
+            place = first if place == end else place
+        end = first
+        each *= count
+
+
+@jit_inline
+def _write_columns(done, made, room, cells, leaves, out_ports, own, out_columns):
+    """The ids of the results laid out, from place `made` on."""
+    columns = len(out_ports)
+    for c in range(columns):
+        q = 0
+        while not out_ports[c] >> q & 1:
+            q += 1
+        column = np.uint64(own[q * columns + c])
+        of_port, to = np.uint64(q * FEW * LOCATED_ROWS), np.uint64(c * room + made)
+        for i in range(np.uint64(done)):
+            out_columns[to + i] = cells[np.uint64(leaves[of_port + i]) + column]
+
+
+@jit_inline
+def _lay_levels(record, n, products, levels):
+    """The levels of a large product, the shortest outside so that what is copied is long."""
+    first = products[record + PRODUCT_END]
+    for q in range(n):
+        first -= products[record + PRODUCT_COUNTS + q]
+    for q in range(n):
+        count = products[record + PRODUCT_COUNTS + q]
+        to = q * LEVEL_FIELDS
+        while to > 0 and levels[to - LEVEL_FIELDS + L_COUNT] > count:
+            for field in range(L_COUNT + 1):
+                levels[to + field] = levels[to - LEVEL_FIELDS + field]
+            to -= LEVEL_FIELDS
+        levels[to + L_PORT] = q
+        levels[to + L_FIRST] = first
+        levels[to + L_COUNT] = count
+        first += count
+    each = np.int64(1)
+    for level in range(n - 1, -1, -1):
+        levels[level * LEVEL_FIELDS + L_EACH] = each
+        each *= levels[level * LEVEL_FIELDS + L_COUNT]
+
+
+@jit_inline
+def _write_level(level, first, many, cell, width, cells, partners, levels, out_columns, start):
     """A column of a level's port: the ids of results `first` to `first` + `many` - 1 of a product; `cell`: that of slot 0."""
-    offset, ring_mask, head = stack[to + L_OFFSET], stack[to + L_MASK], stack[to + L_HEAD]
-    count, each = stack[to + L_COUNT], stack[to + L_EACH]
-    place, left = head, each
+    begin, count, each = levels[level + L_FIRST], levels[level + L_COUNT], levels[level + L_EACH]
+    place, left, end = begin, each, begin + count
     if first > 0:
-        place = head + first // each % count
+        place = begin + first // each % count
         left = each - first % each
-    end = head + count
     # Unsigned positions: signed ones are tested for being negative, which keeps the loops from being vectorised.
     have = min(many, count * each)
     if each == 1:
         for j in range(have):
-            slot = np.int64(rings[offset + (place & ring_mask)])
-            out_columns[np.uint64(start + j)] = cells[np.uint64(cell + slot * width)]
-            place = place + 1 if place + 1 < end else head
+            out_columns[np.uint64(start + j)] = cells[np.uint64(cell + np.int64(partners[place]) * width)]
+            place = place + 1 if place + 1 < end else begin
     else:
         done = np.int64(0)
         while done < have:
-            value = cells[np.uint64(cell + np.int64(rings[offset + (place & ring_mask)]) * width)]
+            value = cells[np.uint64(cell + np.int64(partners[place]) * width)]
             run = min(left, have - done)
             here = np.uint64(start + done)
             for j in range(np.uint64(run)):
                 out_columns[here + j] = value
             done += run
             left = each
-            place = place + 1 if place + 1 < end else head
+            place = place + 1 if place + 1 < end else begin
     while have < many:
         more = np.uint64(min(have, many - have))
         source, target = np.uint64(start), np.uint64(start + have)
@@ -157,91 +229,98 @@ def _write_level(to, first, many, cell, width, cells, rings, stack, out_columns,
 
 
 @jit_inline
-def _write_product(
-    p, leaf, n, first, many, ports, cells, rings, stack, out_ports, own, out_columns, made, room
-):  # fmt: skip
+def _write_product(p, n, first, many, ports, cells, partners, levels, out_ports, own, out_columns, made, room):
     """Results `first` to `first` + `many` - 1 of a row of port p, from place `made` on."""
     columns = len(out_ports)
-    for c in range(columns):
-        if out_ports[c] >> p & 1:
-            value = cells[leaf + np.int64(own[p * columns + c])]
-            to = np.uint64(c * room + made)
-            for j in range(np.uint64(many)):
-                out_columns[to + j] = value
-    for level in range(n - 1):
-        to_level = level * STACK_FIELDS
-        q = stack[to_level + L_PORT]
+    for level in range(n):
+        q = levels[level * LEVEL_FIELDS + L_PORT]
         base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
         for c in range(columns):
             column = np.int64(own[q * columns + c])
-            if column >= 0 and not out_ports[c] >> p & 1:
+            # What the row has itself is the same in all results.
+            if column >= 0 and (q == p or not out_ports[c] >> p & 1):
                 _write_level(
-                    to_level, first, many, base + column, width, cells, rings, stack, out_columns, c * room + made
-                )
+                    level * LEVEL_FIELDS, first, many, base + column, width, cells, partners, levels, out_columns,
+                    c * room + made,
+                )  # fmt: skip
+
+
+@jit_flat
+def _deliver(
+    row_port, row_tick, row_sign, cursor, n, ports, cells, products, partners, leaves, levels, out_ports, own, out_columns,
+    out_tick, out_sign,
+):  # fmt: skip
+    """Write the results of the noted products. DONE, or OUT_FULL."""
+    room, made, done = np.int64(len(out_tick)), cursor[OUT], np.int64(0)
+    product, noted, first = cursor[NEXT] - 1, cursor[NOTED], cursor[DELIVERED]
+    status = np.int64(DONE)
+    while product < noted and status == DONE:
+        record, results = product * (n + PRODUCT_COUNTS), np.int64(1)
+        for q in range(n):
+            results *= products[np.uint64(record + PRODUCT_COUNTS + q)]
+        row = products[record + PRODUCT_ROW]
+        if results <= FEW and first == 0 and made + done + results <= room:
+            for i in range(results):
+                out_tick[np.uint64(made + done + i)] = row_tick[row]
+                out_sign[np.uint64(made + done + i)] = row_sign[row]
+            _lay_out(record, results, done, n, ports, products, partners, leaves)
+            done += results
+            product += 1
+            continue
+        _write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
+        made += done
+        done = np.int64(0)
+        many = min(results - first, room - made)
+        if many > 0:
+            _lay_levels(record, n, products, levels)
+            _write_product(
+                np.int64(row_port[row]), n, first, many, ports, cells, partners, levels, out_ports, own, out_columns, made, room
+            )  # fmt: skip
+            write_signs(row_tick[row], row_sign[row], out_tick, out_sign, made, many)
+            made += many
+        if first + many < results:
+            first += many
+            status = np.int64(OUT_FULL)
+        else:
+            first = np.int64(0)
+            product += 1
+    _write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
+    cursor[OUT], cursor[NEXT], cursor[DELIVERED] = made + done, product + 1, first
+    return status
 
 
 @jit_flat
 def step(
-    row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, key_columns, cells, tables, located,
-    rings, ring_meta, positions, stack, out_ports, own, out_columns, out_tick, out_sign, retract,
+    row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, key_columns, cells, tables, located, rings, ring_meta,
+    products, partners, leaves, levels, out_ports, own, out_columns, out_tick, out_sign, retract,
 ):  # fmt: skip
     """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short."""
     n = np.int64(len(ports) // PORT_FIELDS)
-    room = np.int64(len(out_tick))
-    far = len(cells) > NEAR_CELLS
-    phase = cursor[PHASE]
-    made = cursor[OUT]
-    located_to = max(cursor[LOCATED], cursor[ROW])
-    for row in range(cursor[ROW], len(row_port)):
-        p = np.int64(row_port[row])
-        slot = np.int64(row_slot[row])
-        tick = row_tick[row]
-        sign = row_sign[row]
-        leaf = ports[p * PORT_FIELDS + BASE] + slot * ports[p * PORT_FIELDS + WIDTH]
-        index = ports[p * PORT_FIELDS + FIRST_INDEX]
-        if row + RINGS_AHEAD >= located_to and located_to < len(row_port):
-            last = min(row + LOCATED_ROWS, len(row_port))
-            located_to = locate(
-                located_to, last, row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables, located,
-                cursor,
+    rows = len(row_port)
+    while cursor[ROW] < rows or cursor[NOTED] > 0:
+        if cursor[NEXT] == 0:
+            row = cursor[ROW]
+            if row >= cursor[LOCATED] and row < rows:
+                cursor[LOCATED] = locate(
+                    row, min(row + LOCATED_ROWS, rows), row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells,
+                    tables, located, cursor,
+                )  # fmt: skip
+                if cursor[LOCATED] == row:
+                    return TABLE_FULL
+                if len(cells) > NEAR_CELLS:
+                    _expect_rings(row, cursor[LOCATED], n, row_sign, located, tables, rings, retract)
+            status = _take_in(
+                row_port, row_slot, row_sign, cursor, n, ports, cells, tables, located, rings, ring_meta, products, partners,
+                retract,
             )  # fmt: skip
-            if located_to == row:
-                cursor[ROW], cursor[PHASE], cursor[OUT] = row, phase, made
-                return TABLE_FULL
-        at = located[row % LOCATED_ROWS]
-        first = cursor[DELIVERED]
-        results = np.int64(0)
-        if phase == NEW:
-            if far:
-                _expect_results(
-                    row, located_to, row_port, row_sign, n, located, ports, indexes, cells, rings, tables, retract
-                )
-            if sign < 0:
-                remove(index, at, indexes, groups, slot, tables, rings, positions)
-            if sign > 0 or retract:
-                first = np.int64(0)
-                results = _fan_out(p, n, at, indexes, ports, tables, stack)
-        elif phase == PROBING:
-            results = stack[L_COUNT] * stack[L_EACH]
-        if results > 0:
-            many = min(results - first, room - made)
-            if many > 0:
-                _write_product(
-                    p, leaf, n, first, many, ports, cells, rings, stack, out_ports, own, out_columns, made, room
-                )
-                write_signs(tick, sign, out_tick, out_sign, made, many)
-                made += many
-            if first + many < results:
-                cursor[ROW], cursor[PHASE], cursor[OUT], cursor[DELIVERED] = row, PROBING, made, first + many
-                cursor[LOCATED] = located_to
-                return OUT_FULL
-        if sign > 0:
-            status = insert(
-                index, at, indexes, groups, key_columns, cells, leaf, slot, tables, rings, ring_meta, positions
-            )
-            if status != DONE:
-                cursor[ROW], cursor[PHASE], cursor[OUT], cursor[LOCATED] = row, INSERTING, made, located_to
+            if status != DONE and not (status == PARTNERS_FULL and cursor[NOTED] > 0):
                 return status
-        phase = np.int64(NEW)
-    cursor[ROW], cursor[PHASE], cursor[OUT] = len(row_port), NEW, made
+            cursor[NEXT] = 1
+        status = _deliver(
+            row_port, row_tick, row_sign, cursor, n, ports, cells, products, partners, leaves, levels, out_ports, own,
+            out_columns, out_tick, out_sign,
+        )  # fmt: skip
+        if status != DONE:
+            return status
+        cursor[NOTED], cursor[NEXT], cursor[DELIVERED] = 0, 0, 0
     return DONE

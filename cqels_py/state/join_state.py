@@ -15,6 +15,7 @@ from cqels_py.errors import RunError
 from cqels_py.kernels import arena
 from cqels_py.kernels import join as join_kernel
 from cqels_py.kernels import ring_index as kernel
+from cqels_py.kernels import star_join as star_kernel
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -22,6 +23,7 @@ Int32 = npt.NDArray[np.int32]
 _FIRST_CAPACITY = 64
 _FIRST_TABLE = 64
 _FIRST_RINGS = 1024
+_FIRST_PARTNERS = 1024
 _RINGS_PART = 4
 """The memory of rings grows by one part in so many: it is the largest array of a join whose keys have many mappings each."""
 _MOST_PLACES = (1 << 31) - 1
@@ -159,9 +161,14 @@ class JoinState:
         self.rings: Int32 = np.zeros(_FIRST_RINGS, np.int32)
         self.ring_meta = np.full(arena.ARENA_FIELDS, -1, np.int64)
         self.ring_meta[arena.TOP] = 0
-        self.located = np.zeros(kernel.LOCATED_ROWS, np.int64)
+        self.located = np.zeros(2 * kernel.LOCATED_ROWS, np.int64)
         self.cursor = np.zeros(join_kernel.CURSOR_FIELDS, np.int64)
         self.stack = np.zeros(n * join_kernel.STACK_FIELDS, np.int64)
+        chunk = kernel.LOCATED_ROWS if layout.star else 0
+        self.products = np.zeros(chunk * (n + star_kernel.PRODUCT_COUNTS), np.int64)
+        self.partners: Int32 = np.zeros(_FIRST_PARTNERS, np.int32)
+        self.leaf_places = np.zeros(chunk * n * star_kernel.FEW, np.int64)
+        self.levels = np.zeros(n * star_kernel.LEVEL_FIELDS, np.int64)
         self.found = np.zeros(len(self.groups) * join_kernel.FOUND_FIELDS, np.int64)
         self.bindings = np.zeros((n + 1) * max(self.n_variables, 1), np.int64)
         # Where a variable may be unbound, what is bound depends on the depth; else all depths share one row of bindings.
@@ -294,6 +301,8 @@ class JoinState:
             self._grow_tables()
         elif status == kernel.RINGS_FULL:
             self._grow_rings()
+        elif status == kernel.PARTNERS_FULL:
+            self.partners = np.zeros(2 * len(self.partners), np.int32)
         elif status == kernel.RING_FULL:
             raise RunError(
                 f"a join's input holds more than {kernel.MOST_IN_RING:,} mappings of one key, which a ring index has no room for;"
@@ -317,7 +326,7 @@ class JoinState:
         A small table whose keys come and go, beside a large one, has room for a part of the large one's size: as all tables
         are purged together, it would else cost each new key of the small one a part of the large one.
         """
-        live = self.groups[:, kernel.USED] - self.groups[:, kernel.ZERO]
+        live = self.live_keys()
         size = self.groups[:, kernel.TABLE_MASK] + 1
         for i in range(len(size)):
             while live[i] * 3 > size[i]:
@@ -335,11 +344,17 @@ class JoinState:
         # Entries have moved.
         self.cursor[kernel.LOCATED] = 0
 
+    def live_keys(self) -> Int64:
+        """By group of indexes, how many keys have leaves."""
+        live = np.zeros(len(self.groups), np.int64)
+        kernel.count_live(self.flat_groups, self.tables, live)
+        return live
+
     def live_ids(self) -> Int64:
         """Ids that leaf mappings may refer to (a superset: cells not used now are included)."""
         return self.cells
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.cells, self.positions, self.free, self.rings, self.tables)
+        arrays = (self.cells, self.positions, self.free, self.rings, self.tables, self.partners)
         return sum(array.nbytes for array in arrays)

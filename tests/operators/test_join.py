@@ -11,7 +11,7 @@ import pytest
 from cqels_py.batches.delta import Delta
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels import ring_index
+from cqels_py.operators.r2r import join as operators
 from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.state import join_state
 from cqels_py.state.join_state import OUT_ROWS
@@ -65,8 +65,7 @@ def check(join: MultiwayJoin, inputs: Inputs, ports: Sequence[Port], seed: int, 
 
 def assert_empty(join: MultiwayJoin) -> None:
     assert [join.state.leaves(p) for p in range(join.state.n)] == [0] * join.state.n
-    groups = join.state.groups
-    assert (groups[:, ring_index.USED] == groups[:, ring_index.ZERO]).all()
+    assert not join.state.live_keys().any()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -167,6 +166,38 @@ def test_more_results_than_a_chunk_holds(in_order: bool, retract: bool) -> None:
     withdrawn = changes(join.process(ANY_TICK, [[gone[0]], [gone[1]]]))
     assert sum(-count for bag in withdrawn.values() for count in bag.values()) == (side * side if retract else 0)
     assert_empty(join)
+
+
+@pytest.mark.parametrize("room", [5, 40, OUT_ROWS])
+@pytest.mark.parametrize("retract", [True, False])
+def test_a_star_goes_on_wherever_a_chunk_ends(retract: bool, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many rows a step, so that rows are located in several turns, and little room for results, so that products are cut."""
+    monkeypatch.setattr(operators, "OUT_ROWS", room)
+    monkeypatch.setattr(operators, "room_for", lambda rows: room)
+    inputs = SHAPES["star"]
+    joins = [MultiwayJoin(inputs, [True] * 3, variables(inputs), retract=retract) for _ in range(2)]
+    for step in random_steps(room, [Port(2, True, (1, 2, 3, 4))] * 3, 3, 150, 14):
+        deltas = [delta(events, 2) for events in step.inputs]
+        ticks = Ticks(np.arange(len(step.live)), first=True)
+        found = changes(joins[0].process(ticks, [[each] for each in deltas]))
+        wanted = {}
+        for tick in range(len(step.live)):
+            at_tick = [
+                [Delta(*(part[..., each.tick == tick] for part in (each.tick, each.sign, each.columns)))]
+                for each in deltas
+            ]
+            wanted |= changes(joins[1].process(ticks, at_tick))
+        assert found == wanted
+    assert_empty(joins[0])
+
+
+def test_a_product_of_more_partners_than_there_is_room_for() -> None:
+    join = MultiwayJoin(SHAPES["star"], [True] * 3, ["a", "b", "c", "d"])
+    side = 3 * len(join.state.partners)
+    sides = [delta([(0, 1, (1, 1 + i + shift)) for i in range(count)], 2) for count, shift in ((side, 0), (3, side))]
+    changes(join.process(ANY_TICK, [[sides[0]], [sides[1]], []]))
+    found = changes(join.process(ANY_TICK, [[], [], [delta([(0, 1, (1, 7)), (0, 1, (1, 8))], 2)]]))
+    assert found[0] == Counter((1, 1 + i, 1 + j + side, d) for i in range(side) for j in range(3) for d in (7, 8))
 
 
 @pytest.mark.parametrize("in_order", [True, False])

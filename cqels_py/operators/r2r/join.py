@@ -147,7 +147,8 @@ class MultiwayJoin:
             status = star_kernel.step(
                 rows.port, rows.slot, rows.tick, rows.sign, state.cursor, state.flat_ports, state.flat_indexes,
                 state.flat_groups, state.key_columns, state.cells, state.tables, state.located, state.rings,
-                state.ring_meta, state.positions, state.stack, self._out_ports, self._own, columns, tick, sign, self._retract,
+                state.ring_meta, state.products, state.partners, state.leaf_places, state.levels, self._out_ports, self._own,
+                columns, tick, sign, self._retract,
             )  # fmt: skip
         else:
             status = kernel.step(
