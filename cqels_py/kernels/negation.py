@@ -15,39 +15,36 @@ from cqels_py.kernels.ring_index import (
     AT,
     BASE,
     DONE,
-    FIRST_INDEX,
     FULL,
     INDEX_FIELDS,
     KEY_FIRST,
     KEY_WIDTH,
-    LAST_INDEX,
-    LEAVES_AHEAD,
     LOCATED,
     LOCATED_ROWS,
+    MEMBER,
     NEAR_CELLS,
     NOT_STORED,
     OUT,
     OUT_FULL,
     PHASE,
     PORT_FIELDS,
-    RINGS_AHEAD,
     ROW,
     TABLE_FULL,
     WIDTH,
     equal_leaf,
-    expect_ring,
     find_leaf,
     insert,
-    leaves_in,
     locate,
     oldest_in,
     open_ring,
+    pop,
+    push,
     remove,
-    ring_of,
 )
 
 FOUND, RING_AT = 8, 9
 assert CURSOR_FIELDS > RING_AT
+_LOCATED = np.uint64(LOCATED_ROWS)
 
 
 @jit_inline
@@ -64,9 +61,9 @@ def _same_key(index, leaf, other_index, other_leaf, indexes, key_columns, cells)
 
 
 @jit_inline
-def _any_right(at, index, leaf, right_index, ports, indexes, key_columns, cells, tables, rings):
-    """Is there a right mapping, in the entry `at`, with the key that `leaf` has by `index`?"""
-    first, mask, head, count = open_ring(tables[ring_of(at, right_index, indexes)])
+def _any_right(ring, index, leaf, right_index, ports, indexes, key_columns, cells, tables, rings):
+    """Is there a right mapping, in the ring of this word, with the key that `leaf` has by `index`?"""
+    first, mask, head, count = open_ring(tables[np.uint64(ring)])
     if count == 0 or indexes[index * INDEX_FIELDS + KEY_WIDTH] == 1:
         return count > 0
     for i in range(count):
@@ -77,149 +74,139 @@ def _any_right(at, index, leaf, right_index, ports, indexes, key_columns, cells,
     return False
 
 
-@jit_inline
-def _expect_left(row, located_to, row_port, left_index, located, ports, indexes, cells, tables, rings):
-    """Of right mappings further on have the ring of left ones come nearer, and of the next ones the first leaf in it.
-
-    One leads to the other, and both to memory that nothing else touches: asked for in turn, several are under way at once.
-    """
-    for ahead in (RINGS_AHEAD, LEAVES_AHEAD):
-        later = row + ahead
-        if later < located_to and row_port[later] == 1 and located[later % LOCATED_ROWS] >= 0:
-            word = tables[ring_of(located[later % LOCATED_ROWS], left_index, indexes)]
-            if ahead == RINGS_AHEAD:
-                expect_ring(word, rings)
-            elif leaves_in(word) > 0:
-                prefetch(cells, ports[BASE] + np.int64(rings[oldest_in(word)]) * ports[WIDTH])
-
-
-@jit_inline
-def _write_left(leaf, width, tick, sign, cells, out_columns, out_tick, out_sign, made, room):
-    """The ids of a left mapping as result `made`."""
-    for c in range(width):
-        out_columns[c * room + made] = cells[leaf + c]
-    out_tick[made] = tick
-    out_sign[made] = sign
+@jit_flat
+def _expect_rings(first, last, left, right, located, tables, rings):
+    """Have the rings of located rows come nearer."""
+    for row in range(first, last):
+        at = located[row % LOCATED_ROWS]
+        if at >= 0:
+            prefetch(rings, oldest_in(tables[at + left]))
+            prefetch(rings, oldest_in(tables[at + right]))
 
 
 @jit_flat
-def step(
-    row_port,
-    row_slot,
-    row_tick,
-    row_sign,
-    cursor,
-    ports,
-    indexes,
-    groups,
-    left_index,
-    right_index,
-    key_columns,
-    cells,
-    tables,
-    located,
-    rings,
-    ring_meta,
-    positions,
-    wanted,
-    out_columns,
-    out_tick,
-    out_sign,
-):
-    """Take in rows from cursor[ROW] on; `wanted`: keep left mappings with a partner (EXISTS), else those without.
-
-    Resumable as `join.step` is. Results are the ids of left leaves.
-    """
-    rows = len(row_port)
+def _take_in(
+    row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, left_index, right_index, key_columns, cells, tables,
+    located, rings, ring_meta, positions, wanted, leaves, out_tick, out_sign,
+):  # fmt: skip
+    """Take in located rows from cursor[ROW] on; of each result tick, sign, and where the leaf stands. DONE, or what is short."""
     room = np.int64(len(out_tick))
     far = len(cells) > NEAR_CELLS
-    phase, made = cursor[PHASE], cursor[OUT]
-    found, ring_at, index = cursor[FOUND] == 1, cursor[RING_AT], cursor[AT]
-    status = np.int64(DONE)
-    row = cursor[ROW]
-    located_to = max(cursor[LOCATED], row)
-    while row < rows:
-        p = np.int64(row_port[row])
-        slot = np.int64(row_slot[row])
-        sign = row_sign[row]
+    left, right = indexes[left_index * INDEX_FIELDS + MEMBER], indexes[right_index * INDEX_FIELDS + MEMBER]
+    left_base, left_width = ports[BASE], ports[WIDTH]
+    phase, made, ring_at, index = cursor[PHASE], cursor[OUT], cursor[RING_AT], cursor[AT]
+    found = cursor[FOUND] == 1
+    status, row = np.int64(DONE), cursor[ROW]
+    while row < cursor[LOCATED]:
+        here = np.uint64(row)
+        p, slot, sign, at = np.int64(row_port[here]), np.int64(row_slot[here]), row_sign[here], located[here % _LOCATED]
         port = p * PORT_FIELDS
-        base = ports[port + BASE]
-        width = ports[port + WIDTH]
+        base, width = ports[np.uint64(port + BASE)], ports[np.uint64(port + WIDTH)]
+        full = ports[np.uint64(port + FULL)]
         leaf = base + slot * width
-        last_index = ports[port + LAST_INDEX]
         mine = left_index if p == 0 else right_index
-        if row + RINGS_AHEAD >= located_to and located_to < rows:
-            last = min(row + LOCATED_ROWS, rows)
-            located_to = locate(
-                located_to, last, row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables, located,
-                cursor,
-            )  # fmt: skip
-            if located_to == row:
-                status = np.int64(TABLE_FULL)
-                break
-        at = located[row % LOCATED_ROWS]
+        ring = at + (left if p == 0 else right)
         if phase == NEW:
-            if far:
-                _expect_left(row, located_to, row_port, left_index, located, ports, indexes, cells, tables, rings)
-            index = ports[port + FIRST_INDEX]
-            if sign < 0:
-                full = ports[port + FULL]
-                if full >= 0:
-                    slot = equal_leaf(full, indexes, groups, key_columns, cells, base, leaf, width, tables, rings)
-                    if slot < 0:
-                        status = np.int64(NOT_STORED)
-                        break
-                    row_slot[row] = np.int32(slot)
-                    leaf = base + slot * width
-                while index < last_index:
-                    entry = at
-                    if index != mine:
-                        entry = find_leaf(index, indexes, groups, key_columns, cells, leaf, tables)
-                    remove(index, entry, indexes, slot, tables, rings, positions)
-                    index += 1
-            found = _any_right(at, mine, leaf, right_index, ports, indexes, key_columns, cells, tables, rings)
-            ring_at = np.int64(0)
+            if sign < 0 and full < 0:
+                pop(ring, tables)
+            elif sign < 0:
+                slot = equal_leaf(full, indexes, groups, key_columns, cells, base, leaf, width, tables, rings)
+                if slot < 0:
+                    status = np.int64(NOT_STORED)
+                    break
+                row_slot[here] = np.int32(slot)
+                leaf = base + slot * width
+                remove(mine, at, indexes, slot, tables, rings, positions)
+                entry = find_leaf(full, indexes, groups, key_columns, cells, leaf, tables)
+                remove(full, entry, indexes, slot, tables, rings, positions)
+            found = _any_right(at + right, mine, leaf, right_index, ports, indexes, key_columns, cells, tables, rings)
+            ring_at, index = np.int64(0), mine
             phase = np.int64(INSERTING)
-        while index < last_index:
-            known = at if index == mine else np.int64(-1)
-            status = np.int64(
-                insert(
-                    index, known, indexes, groups, key_columns, cells, leaf, slot, tables, rings, ring_meta, positions
-                )
-            )
+        if phase == INSERTING and sign > 0:
+            if full < 0:
+                status = push(ring, slot, tables, rings, ring_meta)
+            else:
+                while status == DONE and index <= full:
+                    known = at if index == mine else np.int64(-1)
+                    status = np.int64(
+                        insert(
+                            index, known, indexes, groups, key_columns, cells, leaf, slot, tables, rings, ring_meta, positions
+                        )
+                    )  # fmt: skip
+                    index += np.int64(status == DONE)
             if status != DONE:
                 break
-            index += 1
-        if status != DONE:
-            break
         phase = np.int64(PROBING)
         if p == 0:
-            if found == wanted:
-                if made == room:
-                    status = np.int64(OUT_FULL)
-                    break
-                _write_left(leaf, width, row_tick[row], sign, cells, out_columns, out_tick, out_sign, made, room)
-                made += 1
+            if made == room:
+                status = np.int64(OUT_FULL)
+                break
+            # Written in any case, and over again if it is no result.
+            leaves[np.uint64(made)] = leaf
+            out_tick[np.uint64(made)] = row_tick[here]
+            out_sign[np.uint64(made)] = sign
+            made += np.int64(found == wanted)
         elif not found:
             # The first right mapping of its key has come, or the last has gone.
-            first, mask, head, left = open_ring(tables[ring_of(at, left_index, indexes)])
-            while ring_at < left:
-                other = np.int64(rings[first + ((head + ring_at) & mask)])
-                other_leaf = ports[BASE] + other * ports[WIDTH]
-                if _same_key(right_index, leaf, left_index, other_leaf, indexes, key_columns, cells):
+            first, mask, head, partners = open_ring(tables[np.uint64(at + left)])
+            while ring_at < partners:
+                other = left_base + np.int64(rings[np.uint64(first + ((head + ring_at) & mask))]) * left_width
+                if _same_key(right_index, leaf, left_index, other, indexes, key_columns, cells):
                     if made == room:
                         break
-                    _write_left(
-                        other_leaf, ports[WIDTH], row_tick[row], sign if wanted else -sign, cells, out_columns, out_tick, out_sign,
-                        made, room,
-                    )  # fmt: skip
+                    if far:
+                        prefetch(cells, other)
+                    leaves[np.uint64(made)] = other
+                    out_tick[np.uint64(made)] = row_tick[here]
+                    out_sign[np.uint64(made)] = sign if wanted else -sign
                     made += 1
                 ring_at += 1
-            if ring_at < left:
+            if ring_at < partners:
                 status = np.int64(OUT_FULL)
                 break
         phase = np.int64(NEW)
         row += 1
-    cursor[ROW], cursor[PHASE], cursor[OUT], cursor[LOCATED] = row, phase, made, located_to
+    cursor[ROW], cursor[PHASE], cursor[OUT] = row, phase, made
     cursor[FOUND], cursor[RING_AT], cursor[AT] = np.int64(found), ring_at, index
+    return status
+
+
+@jit_flat
+def _write_columns(first, last, width, room, leaves, cells, out_columns):
+    """The ids of the leaves of results `first` to `last` - 1."""
+    start, end = np.uint64(first), np.uint64(last)
+    for c in range(np.uint64(width)):
+        to = c * np.uint64(room)
+        for i in range(start, end):
+            out_columns[to + i] = cells[np.uint64(leaves[i]) + c]
+
+
+@jit_flat
+def step(
+    row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, left_index, right_index, key_columns, cells, tables,
+    located, rings, ring_meta, positions, wanted, leaves, out_columns, out_tick, out_sign,
+):  # fmt: skip
+    """Take in rows from cursor[ROW] on; `wanted`: keep left mappings with a partner (EXISTS), else those without.
+
+    Results are the ids of left leaves; `leaves`, as long as there is room for results, is for where these stand. Resumable as
+    `join.step` is. Rows go through in chunks, and each chunk in passes: they are located, taken in, and results written.
+    """
+    left, right = indexes[left_index * INDEX_FIELDS + MEMBER], indexes[right_index * INDEX_FIELDS + MEMBER]
+    rows, status = len(row_port), np.int64(DONE)
+    while status == DONE and cursor[ROW] < rows:
+        row, made = cursor[ROW], cursor[OUT]
+        if row >= cursor[LOCATED]:
+            cursor[LOCATED] = locate(
+                row, min(row + LOCATED_ROWS, rows), row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells,
+                tables, located, cursor,
+            )  # fmt: skip
+            if cursor[LOCATED] == row:
+                return np.int64(TABLE_FULL)
+            if len(cells) > NEAR_CELLS:
+                _expect_rings(row, cursor[LOCATED], left, right, located, tables, rings)
+        status = _take_in(
+            row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, left_index, right_index, key_columns, cells,
+            tables, located, rings, ring_meta, positions, wanted, leaves, out_tick, out_sign,
+        )  # fmt: skip
+        _write_columns(made, cursor[OUT], ports[WIDTH], len(out_tick), leaves, cells, out_columns)
     return status

@@ -208,7 +208,10 @@ def locate(
     start, rows = np.uint64(first), np.uint64(last - first)
     for i in range(rows):
         port = np.int64(row_port[start + i]) * PORT_FIELDS
-        leaf = ports[np.uint64(port + BASE)] + np.int64(row_slot[start + i]) * ports[np.uint64(port + WIDTH)]
+        width = ports[np.uint64(port + WIDTH)]
+        leaf = ports[np.uint64(port + BASE)] + np.int64(row_slot[start + i]) * width
+        # Of a port in order the next leaves that come, or go, follow this one.
+        prefetch(cells, leaf + _STORED_AHEAD * width)
         key = key_in(ports[np.uint64(port + FIRST_INDEX)], leaf, indexes, key_columns, cells)
         home = home_of(key, groups, group)
         expect_entry(home, stride, tables)

@@ -48,15 +48,15 @@ class Negation:
         status, room = ring_index.OUT_FULL, room_for(len(rows.tick))
         while status != ring_index.DONE:
             columns = np.empty((self._widths[LEFT], room), np.int64)
-            out_tick, out_sign = np.empty(room, np.int32), np.empty(room, np.int8)
+            leaves, out_tick, out_sign = np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.int8)
             room = OUT_ROWS
             cursor[ring_index.OUT] = 0
             while True:
                 status = kernel.step(
                     rows.port, rows.slot, rows.tick, rows.sign, cursor, state.flat_ports, state.flat_indexes, state.flat_groups,
                     self.layout.first[LEFT], self.layout.first[RIGHT], state.key_columns, state.cells, state.tables,
-                    state.located, state.rings, state.ring_meta, state.positions, self._exists, columns.reshape(-1),
-                    out_tick, out_sign,
+                    state.located, state.rings, state.ring_meta, state.positions, self._exists, leaves,
+                    columns.reshape(-1), out_tick, out_sign,
                 )  # fmt: skip
                 if status in (ring_index.DONE, ring_index.OUT_FULL):
                     break
