@@ -57,7 +57,7 @@ class WindowedInputs:
             if len(mine) == n:
                 made.append(window.advance(arrivals, points, mine, ids))
             else:
-                made.append(window.advance(arrivals, points[mine], mine, ids[:, mine]))
+                made.append(window.advance(arrivals, points[mine], mine, np.take(ids, mine, axis=1)))
         return step.ticks, made
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from cqels_py.kernels.merge import merge_by_tick, merge_rows
 
-RUNS = st.lists(st.lists(st.integers(0, 9), max_size=6).map(sorted), min_size=1, max_size=4)
+TICKS = st.integers(0, 9) | st.integers(0, 1_000)
+RUNS = st.lists(st.lists(TICKS, max_size=6).map(sorted), min_size=1, max_size=4)
 
 
 def flat(runs: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]

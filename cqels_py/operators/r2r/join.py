@@ -70,7 +70,8 @@ def merged_rows(state: JoinState, deltas: Sequence[Delta]) -> LeafRows:
         signs = np.concatenate([delta.sign for delta in deltas])
         merged = (np.empty(rows, np.int32), np.empty(rows, np.int32), np.empty(rows, np.int32), np.empty(rows, np.int8))
         merge_rows(ticks, signs, slots, np.array(starts, np.int64), *merged)
-    return LeafRows(*merged, placed=merged[1].copy())
+    placed = merged[1] if all(port.in_order for port in state.layout.ports) else merged[1].copy()
+    return LeafRows(*merged, placed=placed)
 
 
 def room_for(rows: int) -> int:
