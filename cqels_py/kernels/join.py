@@ -50,6 +50,7 @@ from cqels_py.kernels.ring_index import (
     open_ring,
     remove,
     ring_of,
+    slot_in,
 )
 
 COLUMNS = 64
@@ -186,7 +187,7 @@ def write_run(
     if many < _SHORT_RUN:
         # Few: one loop, whose end the processor guesses once.
         for j in range(many):
-            leaf = base + np.int64(rings[offset + ((start + j) & ring_mask)]) * width
+            leaf = base + slot_in(offset, ring_mask, (start + j) & ring_mask, rings) * width
             _write_result(q, leaf, before, cells, bindings, row, out_variable, out_ports, own, out_columns, k + j, room)
         return
     # Unsigned positions: signed ones are tested for being negative, which keeps the loops from being vectorised.
@@ -337,7 +338,7 @@ def step(
                         return OUT_FULL
                     depth -= 1
                     continue
-                other = np.int64(rings[offset + start])
+                other = slot_in(offset, ring_mask, start, rings)
                 q_leaf = ports[q * PORT_FIELDS + BASE] + other * q_width
                 variables = q * COLUMNS
                 if check != 0 and not _compatible(

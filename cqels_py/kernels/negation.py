@@ -40,6 +40,7 @@ from cqels_py.kernels.ring_index import (
     pop,
     push,
     remove,
+    slot_in,
 )
 
 FOUND, RING_AT = 8, 9
@@ -67,7 +68,7 @@ def _any_right(ring, index, leaf, right_index, ports, indexes, key_columns, cell
     if count == 0 or indexes[index * INDEX_FIELDS + KEY_WIDTH] == 1:
         return count > 0
     for i in range(count):
-        slot = np.int64(rings[first + ((head + i) & mask)])
+        slot = slot_in(first, mask, (head + i) & mask, rings)
         other = ports[1 * PORT_FIELDS + BASE] + slot * ports[1 * PORT_FIELDS + WIDTH]
         if _same_key(index, leaf, right_index, other, indexes, key_columns, cells):
             return True
@@ -150,7 +151,7 @@ def _take_in(
             # The first right mapping of its key has come, or the last has gone.
             first, mask, head, partners = open_ring(tables[np.uint64(at + left)])
             while ring_at < partners:
-                other = left_base + np.int64(rings[np.uint64(first + ((head + ring_at) & mask))]) * left_width
+                other = left_base + slot_in(first, mask, (head + ring_at) & mask, rings) * left_width
                 if _same_key(right_index, leaf, left_index, other, indexes, key_columns, cells):
                     if made == room:
                         break

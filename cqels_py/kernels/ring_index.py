@@ -4,11 +4,11 @@ Indexes of different ports over the same variables form a group: one open-addres
 of them. What arrives in a star join so finds the partners of all inputs, and its own ring, by one lookup.
 
 `cells`   the ports' leaf mappings, row after row: port p, slot s, column c is at base[p] + s * width[p] + c.
-`tables`  an entry: its key, then a word for each index of the group that says where the key's ring is: the place of its oldest
-          leaf in `rings` << 32 | log2 of its capacity << 27 | counter, 0 if there was none yet. An entry without leaves awaits
-          deletion (3.4).
-`rings`   for each key a contiguous circular run of slots, oldest first; the counter is the stop. A run begins at a multiple of
-          its length (kernels/arena.py), so that a place in it says where.
+`tables`  an entry: its key, then a word for each index of the group, the key's ring: the place of its oldest leaf in `rings` << 32
+          | log2 of its capacity << 27 | counter. A ring that has had no two leaves needs no places: its word has the slot of its
+          leaf instead, and a capacity of 1. An entry without leaves awaits deletion (3.4).
+`rings`   for each other ring a contiguous circular run of slots, oldest first; the counter is the stop. A run begins at a multiple
+          of its length (kernels/arena.py), so that a place in it says where. Place 0 is in no run.
 `positions` for ports that retract in any order: where a slot stands in the ring of each of its indexes.
 
 `ports` (n, PORT_FIELDS), `indexes` (k, INDEX_FIELDS) and `groups` (g, GROUP_FIELDS) describe them, all flat.
@@ -40,7 +40,6 @@ _PLACE = np.int64(32)
 _SIZE = np.int64(27)
 _SIZE_MASK = np.int64(31)
 _COUNT = (np.int64(1) << _SIZE) - 1
-_SMALLEST = np.int64(1)
 MOST_IN_RING = 1 << 26
 # cursor of the kernels that take in rows
 ROW, PHASE, DEPTH, OUT, AT, LOCATED, NOTED, PROBES = range(8)
@@ -83,10 +82,10 @@ def open_ring(word):
 
 
 @jit_inline
-def expect_ring(word, rings):
-    """Have the oldest of a ring's slots come nearer."""
-    if word & _COUNT > 0:
-        prefetch(rings, word >> _PLACE)
+def slot_in(first, mask, position, rings):
+    """The slot at a position of an open ring. Without a jump: nobody can foresee which rings have a run of places."""
+    slot = np.int64(rings[np.uint64(first + position if mask > 0 else 0)])
+    return slot if mask > 0 else first
 
 
 @jit_inline
@@ -273,15 +272,16 @@ def insert(index, at, indexes, groups, key_columns, cells, leaf, slot, tables, r
 @jit_inline
 def push(ring, slot, tables, rings, ring_meta):
     """A slot becomes the newest of the ring whose word stands at `ring`. DONE, or what is short."""
-    first, mask, oldest, count = open_ring(tables[np.uint64(ring)])
-    # Of a ring that never was the mask is 0.
-    if count > mask or mask == 0:
+    word = tables[np.uint64(ring)]
+    first, mask, oldest, count = open_ring(word)
+    if count > mask:
         status = enlarge(ring, tables, rings, ring_meta)
         if status != DONE:
             return status
-        first, mask, oldest, count = open_ring(tables[np.uint64(ring)])
-    rings[np.uint64(first + ((oldest + count) & mask))] = slot
-    tables[np.uint64(ring)] += 1
+        word = tables[np.uint64(ring)]
+        first, mask, oldest, count = open_ring(word)
+    rings[np.uint64(first + ((oldest + count) & mask) if mask > 0 else 0)] = slot
+    tables[np.uint64(ring)] = word + 1 if mask > 0 else word_of(np.int64(slot), 0, 1)
     return np.int64(DONE)
 
 
@@ -296,20 +296,20 @@ def pop(ring, tables):
 
 @jit_flat
 def enlarge(ring, tables, rings, ring_meta):
-    """The ring whose word stands at `ring` gets a run, one of twice the length if it has one. DONE, or what is short."""
+    """The full ring whose word stands at `ring` gets a run of twice its capacity. DONE, or what is short."""
     word = tables[ring]
     first, mask, oldest, count = open_ring(word)
     size = word >> _SIZE & _SIZE_MASK
     if mask + 1 == MOST_IN_RING:
         return RING_FULL
-    larger = allocate_aligned(rings, ring_meta, size + 1 if size > 0 else _SMALLEST)
+    larger = allocate_aligned(rings, ring_meta, size + 1)
     if larger < 0:
         return RINGS_FULL
     for i in range(count):
-        rings[larger + i] = rings[first + ((oldest + i) & mask)]
+        rings[larger + i] = slot_in(first, mask, (oldest + i) & mask, rings)
     if size > 0:
         release(rings, ring_meta, first, size)
-    tables[ring] = word_of(larger, size + 1 if size > 0 else _SMALLEST, count)
+    tables[ring] = word_of(larger, size + 1, count)
     return DONE
 
 
@@ -321,10 +321,10 @@ def remove(index, at, indexes, slot, tables, rings, positions):
         pop(ring, tables)
         return
     # Such a ring always starts at 0: its last slot takes the place that is free now.
-    first, _, _, count = open_ring(tables[ring])
+    first, mask, _, count = open_ring(tables[ring])
     place = np.int64(positions[indexes[index * INDEX_FIELDS + POSITIONS] + slot])
-    last = rings[first + count - 1]
-    rings[first + place] = last
+    last = slot_in(first, mask, count - 1, rings)
+    rings[first + place if mask > 0 else 0] = last
     positions[indexes[index * INDEX_FIELDS + POSITIONS] + last] = place
     tables[ring] -= 1
 
@@ -335,10 +335,10 @@ def equal_leaf(index, indexes, groups, key_columns, cells, base, leaf, width, ta
     at = find_leaf(index, indexes, groups, key_columns, cells, leaf, tables)
     if at < 0:
         return np.int64(-1)
-    first, _, _, count = open_ring(tables[ring_of(at, index, indexes)])
+    first, mask, _, count = open_ring(tables[ring_of(at, index, indexes)])
     i = count - 1
     while i >= 0:
-        slot = np.int64(rings[first + i])
+        slot = slot_in(first, mask, i, rings)
         same = True
         for c in range(width):
             if cells[base + slot * width + c] != cells[leaf + c]:
@@ -400,8 +400,12 @@ def renumber_slots(port, ports, indexes, groups, tables, rings, new_mask):
             ring = ring_of(at, index, indexes)
             first, mask, oldest, count = open_ring(tables[ring])
             for i in range(count):
-                place = first + ((oldest + i) & mask)
-                rings[place] = (head + ((np.int64(rings[place]) - head) & old_mask)) & new_mask
+                place = (oldest + i) & mask
+                slot = (head + ((slot_in(first, mask, place, rings) - head) & old_mask)) & new_mask
+                if mask > 0:
+                    rings[first + place] = slot
+                else:
+                    tables[ring] = word_of(slot, 0, count)
 
 
 @jit

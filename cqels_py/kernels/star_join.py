@@ -46,6 +46,7 @@ from cqels_py.kernels.ring_index import (
     open_ring,
     pop,
     push,
+    slot_in,
 )
 
 NEXT, DELIVERED = AT, DEPTH
@@ -97,10 +98,10 @@ def _note_product(row, p, slot, at, n, far, cursor, ports, cells, tables, rings,
             count = np.int64(1)
         else:
             for i in range(count):
-                partner = rings[np.uint64(first + ((oldest + i) & mask))]
+                partner = slot_in(first, mask, (oldest + i) & mask, rings)
                 partners[np.uint64(to + i)] = partner
                 if far:
-                    prefetch(cells, base + np.int64(partner) * width)
+                    prefetch(cells, base + partner * width)
         products[record + PRODUCT_COUNTS + q] = count
         to += count
     products[record + PRODUCT_ROW] = row

@@ -160,7 +160,7 @@ class JoinState:
         self.free_meta = np.zeros(n, np.int64)
         self.rings: Int32 = np.zeros(_FIRST_RINGS, np.int32)
         self.ring_meta = np.full(arena.ARENA_FIELDS, -1, np.int64)
-        self.ring_meta[arena.TOP] = 0
+        self.ring_meta[arena.TOP] = 1
         self.located = np.zeros(2 * kernel.LOCATED_ROWS, np.int64)
         self.cursor = np.zeros(join_kernel.CURSOR_FIELDS, np.int64)
         self.stack = np.zeros(n * join_kernel.STACK_FIELDS, np.int64)

@@ -68,8 +68,8 @@ class Indexed:
             return []
         word = state.tables[kernel.ring_of(at, self.index[port], state.flat_indexes)]
         first, mask, oldest, count = kernel.open_ring(word)
-        assert first % (mask + 1) == 0
-        return [int(state.rings[first + ((oldest + i) & mask)]) for i in range(count)]
+        assert mask == 0 or first % (mask + 1) == 0
+        return [int(kernel.slot_in(first, mask, (oldest + i) & mask, state.rings)) for i in range(count)]
 
 
 @pytest.mark.parametrize("keys", [1, 5, 40])
