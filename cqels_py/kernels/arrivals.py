@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from cqels_py.kernels.jit import jit
+
+_ONE = np.uint64(1)
 
 
 @jit
@@ -14,26 +18,32 @@ def split_by_stream(first, stream, element_start, triple_start, elements, elemen
     triple_element (the element of each of its triples) likewise. `element` (m): the element of each triple of the batch,
     `numbers` (m): its number in its stream, from 1.
     """
-    streams = len(counts)
-    for i in range(len(stream)):
-        s = stream[i]
-        element_start[s + 1] += 1
-        triple_start[s + 1] += first[i + 1] - first[i]
+    streams, elements_in = np.uint64(len(counts)), np.uint64(len(stream))
+    for i in range(elements_in):
+        s = np.uint64(stream[i])
+        element_start[s + _ONE] += 1
+        triple_start[s + _ONE] += first[i + _ONE] - first[i]
     for s in range(streams):
-        element_start[s + 1] += element_start[s]
-        triple_start[s + 1] += triple_start[s]
-    for i in range(len(stream)):
-        s = stream[i]
-        elements[element_start[s]] = i
-        element_start[s] += 1
-        for t in range(first[i], first[i + 1]):
+        element_start[s + _ONE] += element_start[s]
+        triple_start[s + _ONE] += triple_start[s]
+        # From a place among the stream's triples to the number.
+        counts[s] -= triple_start[s]
+    for i in range(elements_in):
+        s = np.uint64(stream[i])
+        place = element_start[s]
+        elements[np.uint64(place)] = i
+        element_start[s] = place + 1
+        before, place = counts[s], triple_start[s]
+        for t in range(np.uint64(first[i]), np.uint64(first[i + _ONE])):
             element[t] = i
-            counts[s] += 1
-            numbers[t] = counts[s]
-            triple_element[triple_start[s]] = i
-            triple_start[s] += 1
+            triple_element[np.uint64(place)] = i
+            place += 1
+            numbers[t] = before + place
+        triple_start[s] = place
+    for s in range(streams):
+        counts[s] += triple_start[s]
     # Each start has moved to the next one's.
-    for s in range(streams, 0, -1):
+    for s in range(len(counts), 0, -1):
         element_start[s] = element_start[s - 1]
         triple_start[s] = triple_start[s - 1]
     element_start[0] = 0
@@ -43,8 +53,8 @@ def split_by_stream(first, stream, element_start, triple_start, elements, elemen
 @jit
 def elements_of_triples(first, element):
     """The element of each triple; `first` (n + 1): where each element's triples start."""
-    for i in range(len(first) - 1):
-        for t in range(first[i], first[i + 1]):
+    for i in range(np.uint64(len(first) - 1)):
+        for t in range(np.uint64(first[i]), np.uint64(first[i + _ONE])):
             element[t] = i
 
 
