@@ -418,18 +418,20 @@ def load(port, ports, cells, columns, sign, free, free_meta, row_slot):
     width = ports[port * PORT_FIELDS + WIDTH]
     mask = ports[port * PORT_FIELDS + MASK]
     fifo = ports[port * PORT_FIELDS + FIFO] != 0
-    for row in range(len(sign)):
+    head, tail, unused = ports[port * PORT_FIELDS + HEAD], ports[port * PORT_FIELDS + TAIL], free_meta[port]
+    for row in range(np.uint64(len(sign))):
+        if fifo and sign[row] < 0:
+            row_slot[row] = np.int32(head & mask)
+            head += 1
+            continue
         if fifo:
-            if sign[row] < 0:
-                row_slot[row] = np.int32(ports[port * PORT_FIELDS + HEAD] & mask)
-                ports[port * PORT_FIELDS + HEAD] += 1
-                continue
-            slot = ports[port * PORT_FIELDS + TAIL] & mask
-            ports[port * PORT_FIELDS + TAIL] += 1
+            slot = tail & mask
+            tail += 1
         else:
-            free_meta[port] -= 1
-            slot = np.int64(free[port, free_meta[port]])
+            unused -= 1
+            slot = np.int64(free[port, unused])
         row_slot[row] = np.int32(slot)
         at = base + slot * width
         for c in range(width):
-            cells[at + c] = columns[c, row]
+            cells[np.uint64(at + c)] = columns[np.uint64(c), row]
+    ports[port * PORT_FIELDS + HEAD], ports[port * PORT_FIELDS + TAIL], free_meta[port] = head, tail, unused
