@@ -91,27 +91,29 @@ def _promise(time, stream, of_stream, offset, q, queues, ends):
     head, tail = np.uint64(ends[q, HEAD]), np.uint64(ends[q, TAIL])
     latest = queues[q, tail - _ONE] if tail > head else _NEVER
     for i in range(np.uint64(len(time))):
+        # Without a jump, as nobody can foresee the streams: written in any case, and over again if it is no promise.
         instant = time[i] + offset
-        if np.int64(stream[i]) == of_stream and instant != latest:
-            queues[q, tail] = instant
-            latest = instant
-            tail += _ONE
+        queues[q, tail] = instant
+        new = (np.int64(stream[i]) == of_stream) & (instant != latest)
+        latest = instant if new else latest
+        tail += np.uint64(new)
     ends[q, TAIL] = np.int64(tail)
 
 
 @jit_inline
 def _earliest(queues, ends, number_of_queues):
-    earliest = _NEVER
+    earliest, last = _NEVER, np.uint64(queues.shape[1]) - _ONE
     for q in range(number_of_queues):
-        if ends[q, HEAD] < ends[q, TAIL]:
-            earliest = min(earliest, queues[q, np.uint64(ends[q, HEAD])])
+        head = np.uint64(ends[q, HEAD])
+        instant = queues[q, min(head, last)] if head < np.uint64(ends[q, TAIL]) else _NEVER
+        earliest = min(earliest, instant)
     return earliest
 
 
 @jit_inline
 def _in_order(time, boundary, through, promises, queues, ends, element_tick, instants):
     """The ticks that promises, arrivals and boundaries make; returns how many."""
-    n, boundaries = np.uint64(len(time)), np.uint64(len(boundary))
+    n, boundaries, last = np.uint64(len(time)), np.uint64(len(boundary)), np.uint64(queues.shape[1]) - _ONE
     a = b = ticks = np.uint64(0)
     kept = _earliest(queues, ends, promises)
     while True:
@@ -121,8 +123,8 @@ def _in_order(time, boundary, through, promises, queues, ends, element_tick, ins
         following = boundary[b] if b < boundaries else _NEVER
         if kept <= through and kept <= arrival and kept <= following:
             for q in range(promises):
-                if ends[q, HEAD] < ends[q, TAIL] and queues[q, np.uint64(ends[q, HEAD])] == kept:
-                    ends[q, HEAD] += 1
+                head = np.uint64(ends[q, HEAD])
+                ends[q, HEAD] += np.int64((head < np.uint64(ends[q, TAIL])) & (queues[q, min(head, last)] == kept))
             instants[ticks] = kept
             ticks += np.uint64(kept != arrival)
             kept = _earliest(queues, ends, promises)

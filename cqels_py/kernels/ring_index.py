@@ -417,21 +417,26 @@ def load(port, ports, cells, columns, sign, free, free_meta, row_slot):
     base = ports[port * PORT_FIELDS + BASE]
     width = ports[port * PORT_FIELDS + WIDTH]
     mask = ports[port * PORT_FIELDS + MASK]
-    fifo = ports[port * PORT_FIELDS + FIFO] != 0
-    head, tail, unused = ports[port * PORT_FIELDS + HEAD], ports[port * PORT_FIELDS + TAIL], free_meta[port]
+    if ports[port * PORT_FIELDS + FIFO] == 0:
+        for row in range(len(sign)):
+            free_meta[port] -= 1
+            slot = np.int64(free[port, free_meta[port]])
+            row_slot[row] = np.int32(slot)
+            for c in range(width):
+                cells[base + slot * width + c] = columns[c, row]
+        return
+    head, tail, come = ports[port * PORT_FIELDS + HEAD], ports[port * PORT_FIELDS + TAIL], np.int64(0)
+    coming = np.empty(len(sign), np.int32)
+    # Without a jump: nobody can foresee where time windows leave off and go on.
     for row in range(np.uint64(len(sign))):
-        if fifo and sign[row] < 0:
-            row_slot[row] = np.int32(head & mask)
-            head += 1
-            continue
-        if fifo:
-            slot = tail & mask
-            tail += 1
-        else:
-            unused -= 1
-            slot = np.int64(free[port, unused])
-        row_slot[row] = np.int32(slot)
-        at = base + slot * width
+        comes = sign[row] > 0
+        row_slot[row] = np.int32((tail + come if comes else head) & mask)
+        coming[np.uint64(come)] = row
+        come += np.int64(comes)
+        head += np.int64(not comes)
+    for i in range(np.uint64(come)):
+        row = np.uint64(coming[i])
+        at = base + ((tail + np.int64(i)) & mask) * width
         for c in range(width):
             cells[np.uint64(at + c)] = columns[np.uint64(c), row]
-    ports[port * PORT_FIELDS + HEAD], ports[port * PORT_FIELDS + TAIL], free_meta[port] = head, tail, unused
+    ports[port * PORT_FIELDS + HEAD], ports[port * PORT_FIELDS + TAIL] = head, tail + come

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.jit import jit, jit_flat, jit_inline
+from cqels_py.kernels.merge import places_by_tick
 
 FULL = -1
 """There is no room for the changes."""
@@ -61,13 +62,33 @@ def _drop(leave_tick, enter_tick, ahead):
     return rows
 
 
+@jit_inline
+def _write_in_places(ticks, leaving, place, ids, first, columns, tick, sign, changed):
+    """`ticks`: of the `leaving` mappings that leave, then of those that enter; `place`: of each among the changes."""
+    rows, left = np.uint64(len(ticks)), np.uint64(leaving)
+    for i in range(rows):
+        to = np.uint64(place[i])
+        tick[to] = ticks[i]
+        sign[to] = -1 if i < left else 1
+    start = np.uint64(first)
+    straight = min(left, np.uint64(ids.shape[1]) - start)
+    for c in range(len(columns)):
+        for i in range(rows - left):
+            changed[c, np.uint64(place[left + i])] = columns[c, i]
+        if len(ids):
+            for i in range(straight):
+                changed[c, np.uint64(place[i])] = ids[c, start + i]
+            for i in range(left - straight):
+                changed[c, np.uint64(place[straight + i])] = ids[c, i]
+        else:
+            for i in range(left):
+                changed[c, np.uint64(place[i])] = 0
+
+
 @jit_flat
-def _write(leave_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed):
-    """The changes by tick, as many as there is room for: all that are not dropped."""
+def _write_what_stays(leave_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed):
+    """The changes by tick where some are dropped."""
     leaving, entering, width, rows = len(leave_tick), len(enter_tick), len(columns), len(tick)
-    if rows == leaving + entering and _in_pairs(leave_tick, enter_tick):
-        _write_pairs(enter_tick, ids, first, columns, tick, sign, changed)
-        return
     room = ids.shape[1]
     i, j, k, place = 0, 0, 0, first
     while k < rows:
@@ -94,6 +115,19 @@ def _write(leave_tick, enter_tick, ahead, ids, first, columns, tick, sign, chang
 
 
 @jit
+def _write(ticks, leaving, ahead, ids, first, columns, tick, sign, changed):
+    """The changes by tick, as many as there is room for: all that are not dropped."""
+    leave_tick, enter_tick = ticks[:leaving], ticks[leaving:]
+    if len(tick) < len(ticks):
+        _write_what_stays(leave_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed)
+    elif _in_pairs(leave_tick, enter_tick):
+        _write_pairs(enter_tick, ids, first, columns, tick, sign, changed)
+    else:
+        place = places_by_tick(ticks, np.array([0, leaving, len(ticks)]))
+        _write_in_places(ticks, leaving, place, ids, first, columns, tick, sign, changed)
+
+
+@jit
 def merge(leave_tick, enter_tick, ahead, ids, first, columns):
     """The changes of a window, by tick; at one tick first what leaves. What leaves at the tick it entered was never there.
 
@@ -101,9 +135,10 @@ def merge(leave_tick, enter_tick, ahead, ids, first, columns):
     mappings after the first that leaves. `ids` (width, room; with no rows at all, ids of what leaves are 0): circular, of what
     leaves from place `first` on; `columns` (width, n) of what enters. Returns tick, sign and columns of the changes.
     """
-    rows = _drop(leave_tick, enter_tick, ahead)
+    ticks, leaving = np.concatenate((leave_tick, enter_tick)), len(leave_tick)
+    rows = _drop(ticks[:leaving], ticks[leaving:], ahead)
     tick, sign, changed = np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty((len(columns), rows), np.int64)
-    _write(leave_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed)
+    _write(ticks, leaving, ahead, ids, first, columns, tick, sign, changed)
     return tick, sign, changed
 
 
@@ -121,6 +156,21 @@ def _store(points, ids, first, come, columns):
             ids[c, place + i] = columns[c, i]
         for i in range(rows - straight):
             ids[c, i] = columns[c, straight + i]
+
+
+@jit_inline
+def _first_not_before(instants, points, first, size, tick):
+    """For each of the circular points from place `first` on the first of the instants that is not before it + size."""
+    room, place, at, i = np.uint64(len(points)), np.uint64(first), np.uint64(0), np.uint64(0)
+    instants_left = np.uint64(len(instants))
+    # Without a jump but the loop's: nobody can foresee how many instants are between two points.
+    while i < np.uint64(len(tick)):
+        tick[i] = np.int32(at)
+        before = (at < instants_left) & (instants[min(at, instants_left - _ONE)] < points[place] + size)
+        at += np.uint64(before)
+        i += np.uint64(not before)
+        following = place + np.uint64(not before)
+        place = following if following < room else np.uint64(0)
 
 
 @jit
@@ -145,25 +195,22 @@ def slide(
     while start + leaving < end and points[place] <= limit:
         leaving += 1
         place = place + 1 if place + 1 < room else 0
-    leave_tick = np.empty(leaving, np.int32)
-    at, place = 0, first
-    for i in range(leaving):
-        point = points[place] + size
-        place = place + 1 if place + 1 < room else 0
-        if timed:
-            while at < len(instants) and instants[at] < point:
-                at += 1
-            leave_tick[i] = at
-        else:
-            leave_tick[i] = element_tick[units[point - before - 1]]
-    enter_tick = np.empty(len(element), np.int32)
-    for j in range(len(element)):
-        enter_tick[j] = element_tick[element[j]]
+    ticks = np.empty(leaving + len(element), np.int32)
+    leave_tick, enter_tick = ticks[:leaving], ticks[leaving:]
+    if timed:
+        _first_not_before(instants, points, first, size, leave_tick)
+    else:
+        place = np.uint64(first)
+        for i in range(np.uint64(leaving)):
+            leave_tick[i] = element_tick[np.uint64(units[np.uint64(points[place] + size - before - 1)])]
+            place = place + _ONE if place + _ONE < np.uint64(room) else np.uint64(0)
+    for j in range(np.uint64(len(element))):
+        enter_tick[j] = element_tick[np.uint64(element[j])]
     rows, width = _drop(leave_tick, enter_tick, arrived - start), len(columns)
     if rows > len(tick):
         return leaving, FULL
     _write(
-        leave_tick, enter_tick, arrived - start, ids, first, columns, tick[:rows], sign[:rows],
+        ticks, leaving, arrived - start, ids, first, columns, tick[:rows], sign[:rows],
         changed[: width * rows].reshape((width, rows)),
     )  # fmt: skip
     return leaving, rows
