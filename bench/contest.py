@@ -21,7 +21,7 @@ from cqels_py.batches.delta import Delta
 _MOST_BATCHES = 1_000
 
 ENGINE, RETRACTING, BY_HAND = "engine", "engine, retracting", "numba by hand"
-IN_CPP = "C++ by hand"
+IN_CPP, SAME_WORK = "C++ by hand", "C++ by hand, same work"
 BELOW = "engine, aggregates below the join"
 PYTHON, AGAIN = "python dicts", "re-evaluation"
 
@@ -38,6 +38,13 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.tick)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes(Rows):
+    """Results that come and go: `sign` (n) is +1 or -1, as in Delta, but nothing is copied."""
+
+    sign: npt.NDArray[Any]
 
 
 Chunk = Delta | Rows | list[tuple[Any, ...]]
@@ -135,7 +142,7 @@ def _prepare(competitor: Competitor, arrivals: Arrivals, seconds: float) -> tupl
 
 def insertions(chunk: Chunk) -> int:
     """How many new results a chunk has."""
-    return int((chunk.sign > 0).sum()) if isinstance(chunk, Delta) else len(chunk)
+    return int((chunk.sign > 0).sum()) if isinstance(chunk, Delta | Changes) else len(chunk)
 
 
 @dataclass(frozen=True)

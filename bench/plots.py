@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.report import Report
 
-_MARKS = "oDs^vP"
+_MARKS = "oDs^vPX*"
 
 
 def draw(report: Report, path: Path) -> None:
@@ -37,5 +37,5 @@ def draw(report: Report, path: Path) -> None:
     )
     axes.grid(axis="x", which="both", alpha=0.3)
     axes.set_title(report.question, loc="left", fontsize="medium", wrap=True)
-    figure.legend(loc="outside lower center", ncols=len(competitors))
+    figure.legend(loc="outside lower center", ncols=min(len(competitors), 4))
     figure.savefig(path, dpi=150)

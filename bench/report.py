@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.table import Table
 
-from bench.contest import BY_HAND, ENGINE, IN_CPP
+from bench.contest import BY_HAND, ENGINE, IN_CPP, SAME_WORK
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ class Report:
             setting: {
                 "engine_to_by_hand": self.ratio(setting, ENGINE),
                 "engine_to_cpp": self.ratio(setting, ENGINE, to=IN_CPP),
+                "engine_to_same_work": self.ratio(setting, ENGINE, to=SAME_WORK),
                 "arrivals_per_second": {
                     name: {"median": rate.median, "slowest": rate.slowest, "fastest": rate.fastest}
                     for name, rate in self.at(setting).items()
@@ -86,15 +87,15 @@ def read_rates(path: Path) -> list[Rate]:
 
 
 def table(reports: Iterable[Report]) -> Table:
-    made = Table("competitor", title="arrivals a second, and results an arrival")
-    for heading in ("median", "slowest … fastest", "/ by hand", "/ C++", "results"):
+    made = Table("competitor", title="arrivals a second, and results an arrival", collapse_padding=True)
+    for heading in ("median", "slowest … fastest", "/ numba", "/ C++", "/ same", "results"):
         made.add_column(heading, justify="right", no_wrap=True)
     for report in reports:
         for setting in report.settings:
             made.add_section()
             made.add_row(f"{report.name}, {setting}", style="bold")
             for name, rate in report.at(setting).items():
-                ratios = [report.ratio(setting, name, to=yardstick) for yardstick in (BY_HAND, IN_CPP)]
+                ratios = [report.ratio(setting, name, to=yardstick) for yardstick in (BY_HAND, IN_CPP, SAME_WORK)]
                 made.add_row(
                     f"  {name}",
                     short(rate.median),

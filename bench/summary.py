@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bench.contest import AGAIN, BY_HAND, ENGINE, IN_CPP, PYTHON
+from bench.contest import AGAIN, BY_HAND, ENGINE, IN_CPP, PYTHON, SAME_WORK
 from bench.markdown import Found, origin, table, times
 from bench.report import short
 from bench.suite_tables import of_growing_windows, of_latency, of_spark, of_startup, of_suites
@@ -34,7 +34,7 @@ _OPERATORS = {
     "negation": None,
 }
 """Benchmarks in the order of the table, and which of their settings are shown; None is all."""
-_BESIDE = (IN_CPP, BY_HAND, PYTHON, AGAIN)
+_BESIDE = (SAME_WORK, IN_CPP, BY_HAND, PYTHON, AGAIN)
 
 
 class NoMarks(Exception):
@@ -66,6 +66,7 @@ def replaced(text: str, tables: str) -> str:
 
 def _operators(results: Mapping[str, Found]) -> Iterator[str]:
     rows, origins = [], dict[str, None]()
+    shown_beside = _beside(results)
     for name, shown in _OPERATORS.items():
         if name not in results:
             continue
@@ -77,14 +78,20 @@ def _operators(results: Mapping[str, Found]) -> Iterator[str]:
             for engine in medians:
                 if engine.startswith(ENGINE):
                     rate, how = medians[engine], engine.removeprefix(ENGINE)
-                    beside = [times(rate, medians[who]) if who in medians else "" for who in _BESIDE]
+                    beside = [times(rate, medians[who]) if who in medians else "" for who in shown_beside]
                     rows.append([f"{name.replace('_', ' ')}, {setting}{how}", short(rate), *beside])
     if rows:
         yield (
             "Single operators (`python -m bench.compare`): arrivals a second, every result delivered, and how many times the rate "
             f"of others that is ({'; '.join(origins)}):\n"
         )
-        yield table(["operator", "engine", *(f"/ {who}" for who in _BESIDE)], rows)
+        yield table(["operator", "engine", *(f"/ {who}" for who in shown_beside)], rows)
+
+
+def _beside(results: Mapping[str, Found]) -> list[str]:
+    """Whom any of the files knows: they may be older than a competitor."""
+    found = {rate["competitor"] for name in _OPERATORS if name in results for rate in results[name]["rates"]}
+    return [who for who in _BESIDE if who in found]
 
 
 def _steps(results: Mapping[str, Found]) -> Iterator[str]:

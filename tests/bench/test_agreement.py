@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench.arrivals import Batch, Setting
-from bench.contest import Chunk, Competitor, Contest
+from bench.contest import Changes, Chunk, Competitor, Contest
 from bench.kernels import bench_ring_index
 from bench.operators import (
     bench_average,
@@ -45,7 +45,7 @@ def signed_rows(chunk: Chunk) -> list[tuple[int, int, tuple[Any, ...]]]:
     """Tick, sign, result."""
     if isinstance(chunk, list):
         return [(tick, 1, tuple(row)) for tick, *row in chunk]
-    signs = chunk.sign.tolist() if isinstance(chunk, Delta) else [1] * len(chunk)
+    signs = chunk.sign.tolist() if isinstance(chunk, Delta | Changes) else [1] * len(chunk)
     rows = zip(*(column.tolist() for column in chunk.columns), strict=True)
     return list(zip(chunk.tick.tolist(), signs, rows, strict=True))
 

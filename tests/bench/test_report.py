@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from bench import compare
-from bench.contest import BY_HAND, ENGINE, IN_CPP, PYTHON
+from bench.contest import BY_HAND, ENGINE, IN_CPP, PYTHON, SAME_WORK
 from bench.operators.bench_negation import CONTEST
 from bench.plots import draw
 from bench.report import Rate, Report, table
@@ -19,6 +19,7 @@ RATES = [
     Rate("window 10", ENGINE, [2e6, 1e6, 4e6], 1.5),
     Rate("window 10", BY_HAND, [8e6, 8e6, 9e6], 1.5),
     Rate("window 10", IN_CPP, [4e6, 4e6, 5e6], 1.5),
+    Rate("window 10", SAME_WORK, [8e6, 8e6, 8e6], 1.5),
     Rate("window 20", ENGINE, [500.0, 400.0, 300.0], 12.0),
 ]
 
@@ -46,6 +47,7 @@ def test_the_table_has_medians_and_spread(report: Report) -> None:
         "1.00 M … 4.00 M",
         "0.25",
         "0.5",
+        "0.25",
         "1.5",
     ]
 

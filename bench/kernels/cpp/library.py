@@ -69,6 +69,6 @@ def _folder() -> Path:
 
 def _fingerprint(name: str) -> str:
     """Of all that decides what the library is: texts, flags, compiler, processor."""
-    texts = [path.read_bytes() for path in (_SOURCES / f"{name}.cpp", *sorted(_SOURCES.glob("*.hpp")))]
+    texts = [path.read_bytes() for path in (_SOURCES / f"{name}.cpp", *sorted(_SOURCES.rglob("*.hpp")))]
     place = [" ".join(FLAGS), version(), str(machine()["cpu"]), platform.machine()]
     return hashlib.blake2b(b"\0".join([*texts, *(text.encode() for text in place)]), digest_size=8).hexdigest()

@@ -36,13 +36,14 @@ struct Batch {
     std::int64_t before;  // arrivals before this batch
 };
 
-// A buffer of results by columns: the arrival that made each, and its cells.
+// A buffer of results by columns: the arrival that made each, its cells, and, where results are withdrawn too, its sign.
 template <class Cell>
 struct Results {
     std::int32_t* tick;
     Cell* cells;
     std::int64_t room;
     std::int64_t made;
+    std::int8_t* sign;
 
     bool has_room(std::int64_t more) const { return made + more <= room; }
     Cell* column(std::int64_t number) const { return cells + number * room; }
@@ -53,6 +54,11 @@ struct Results {
         Cell* cell = cells + made;
         ((*cell = values, cell += room), ...);
         ++made;
+    }
+    template <class... Values>
+    void change(std::int64_t row, int by, Values... values) {
+        sign[made] = static_cast<std::int8_t>(by);
+        add(row, values...);
     }
 };
 

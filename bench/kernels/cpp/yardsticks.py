@@ -1,17 +1,21 @@
-"""The yardsticks in C++ as competitors: the work of `by_hand`, on state of their own; numpy's arrays go in and out."""
+"""The yardsticks in C++ as competitors, each with state of its own; numpy's arrays go in and out.
+
+One kind does the work of `by_hand` and knows its keys beforehand; the other (`same_work`) does what the engine does.
+"""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bench.arrivals import Batch, Setting
-from bench.contest import IN_CPP, Competitor, Entry, Rows
+from bench.contest import IN_CPP, SAME_WORK, Changes, Competitor, Entry, Rows
 from bench.kernels.by_hand.average import rounded
 from bench.kernels.cpp.library import compiler, library
+from cqels_py.dictionary.dictionary import Dictionary
 
 _FIRST_ROOM = 8192
 
@@ -31,11 +35,15 @@ class _Results(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("tick", "cells")),
         *((name, ctypes.c_int64) for name in ("room", "made")),
+        ("sign", ctypes.c_void_p),
     ]
 
 
 class InCpp(Competitor):
     """Calls the library of NAME.cpp until it has taken in a batch, and hands out its buffer whenever that is full."""
+
+    beyond: ClassVar[str] = "C++ has met more mappings of one key than it has room for"
+    """Why it stops where it cannot go on."""
 
     def __init__(self, name: str, setting: Setting, width: int, dtype: type[np.generic] = np.int64) -> None:
         self.library = library(name)
@@ -59,7 +67,11 @@ class InCpp(Competitor):
     def _make_room(self, room: int) -> None:
         self._tick = np.empty(room, np.int32)
         self._out = np.empty((self._width, room), self._dtype)
-        self._results = _Results(self._tick.ctypes.data, self._out.ctypes.data, room, 0)
+        self._sign = np.empty(room, np.int8)
+        self._results = _Results(self._tick.ctypes.data, self._out.ctypes.data, room, 0, self._sign.ctypes.data)
+
+    def _chunk(self, made: int) -> Rows:
+        return Rows(self._tick[:made], self._out[:, :made])
 
     def take(self, batch: Batch) -> Iterator[Rows]:
         key, value = batch.columns
@@ -69,10 +81,10 @@ class InCpp(Competitor):
             self._results.made = 0
             reached = self.library.take(self.state, ctypes.byref(given), row, ctypes.byref(self._results))
             if reached < 0:
-                raise RuntimeError("C++ has met more mappings of one key than it has room for")
+                raise RuntimeError(self.beyond)
             made = int(self._results.made)
             if made:
-                yield Rows(self._tick[:made], self._out[:, :made])
+                yield self._chunk(made)
             elif reached == row:
                 self._make_room(2 * len(self._tick))
             row = reached
@@ -101,12 +113,63 @@ class AverageInCpp(InCpp):
         return row[0], rounded(float(np.int64(row[1]).view(np.float64)))
 
 
+class SameWork(InCpp):
+    """Knows nothing beforehand but the windows, forgets what is gone, and withdraws what it has delivered."""
+
+    beyond = "C++ has met a value that is no integer, or a result without an id of its own"
+
+    def __init__(self, name: str, setting: Setting, width: int) -> None:
+        super().__init__(f"same_work/{name}", setting, width)
+        self.library.bytes.argtypes = [ctypes.c_void_p]
+        self.library.bytes.restype = ctypes.c_int64
+
+    def _chunk(self, made: int) -> Rows:
+        return Changes(self._tick[:made], self._out[:, :made], self._sign[:made])
+
+    @property
+    def nbytes(self) -> int:
+        """All that is kept."""
+        return int(self.library.bytes(self.state))
+
+
+class SameStar(SameWork):
+    """Insertions alone, as the engine's join where the consumer knows how long results live."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__("star", setting, 4)
+
+    def _chunk(self, made: int) -> Rows:
+        return Rows(self._tick[:made], self._out[:, :made])
+
+
+class SameAverage(SameWork):
+    """Averages are the ids of exact decimals."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__("average", setting, 2)
+        self._dictionary = Dictionary()
+
+    def plain(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        (text,) = self._dictionary.decode(np.array(row[1:]))
+        assert text is not None
+        return row[0], rounded(float(text.split('"')[1]))
+
+
+_WIDTHS = {"negation": 2, "minimum": 2, "distinct": 2}
+_ENTRIES: dict[str, list[Entry]] = {
+    "ring": [Entry(IN_CPP, RingInCpp)],
+    "star": [Entry(IN_CPP, lambda setting: InCpp("star", setting, 4)), Entry(SAME_WORK, SameStar)],
+    "average": [Entry(IN_CPP, AverageInCpp), Entry(SAME_WORK, SameAverage)],
+}
+
+
 def in_cpp(name: str) -> list[Entry]:
-    """The entry of NAME.cpp; none where it cannot be built."""
+    """The entries of NAME.cpp, and of what does the same work as the engine where there is one; none where there is no g++."""
     if compiler() is None:
         return []
-    widths = {"star": 4, "negation": 2, "minimum": 2, "distinct": 2}
-    special = {"ring": RingInCpp, "average": AverageInCpp}
-    if name in special:
-        return [Entry(IN_CPP, special[name])]
-    return [Entry(IN_CPP, lambda setting: InCpp(name, setting, widths[name]))]
+    if name in _ENTRIES:
+        return _ENTRIES[name]
+    return [
+        Entry(IN_CPP, lambda setting: InCpp(name, setting, _WIDTHS[name])),
+        Entry(SAME_WORK, lambda setting: SameWork(name, setting, _WIDTHS[name])),
+    ]

@@ -1,0 +1,106 @@
+"""C++ that does the engine's work: the same changes of both signs, and state that ever-new keys do not grow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from bench.arrivals import Batch, Setting, integers, iris
+from bench.contest import SAME_WORK, Competitor, Contest
+from bench.kernels.cpp import library
+from bench.kernels.cpp.yardsticks import SameAverage, SameWork
+from bench.operators import bench_average, bench_distinct, bench_minimum, bench_negation, bench_star_join
+from tests.bench.test_agreement import Bags, batches, signed_rows
+
+pytestmark = pytest.mark.skipif(library.compiler() is None, reason=f"there is no {library.COMPILER}")
+
+CONTESTS = [
+    module.CONTEST for module in (bench_average, bench_minimum, bench_distinct, bench_negation, bench_star_join)
+]
+
+
+def net(competitor: Competitor, batch: Batch) -> Bags:
+    """What each tick brings and takes, by the ids themselves."""
+    found: Bags = {}
+    for chunk in competitor.take(batch):
+        for tick, sign, row in signed_rows(chunk):
+            found.setdefault(tick, Counter())[row] += sign
+    cleaned = {tick: Counter({row: n for row, n in bag.items() if n}) for tick, bag in found.items()}
+    return {tick: bag for tick, bag in cleaned.items() if bag}
+
+
+def engine_and_same(contest: Contest, setting: Setting) -> tuple[Competitor, SameWork]:
+    """The first one listed is the engine."""
+    (same,) = [entry.make(setting) for entry in contest.entries if entry.name == SAME_WORK]
+    assert isinstance(same, SameWork)
+    return contest.entries[0].make(setting), same
+
+
+@pytest.mark.parametrize("contest", CONTESTS, ids=lambda contest: contest.name)
+def test_withdrawals_are_those_of_the_engine(contest: Contest) -> None:
+    for setting in contest.quick:
+        engine, same = engine_and_same(contest, setting)
+        for batch in batches(setting, seed=3):
+            assert net(same, batch) == net(engine, batch)
+
+
+def ever_new(setting: Setting) -> Iterator[Batch]:
+    """Six arrivals in a row share a key, and the next six have another."""
+    random = np.random.default_rng(7)
+    made = 1
+    while True:
+        number = made + np.arange(setting.batch)
+        made += setting.batch
+        port = (number % setting.inputs).astype(np.int32)
+        values = np.where(port == 0, number, random.integers(1, 1000, setting.batch))
+        yield Batch(port, np.stack([iris(number // 6), integers(values)]))
+
+
+@pytest.mark.parametrize("contest", CONTESTS, ids=lambda contest: contest.name)
+def test_ever_new_keys_do_not_grow_its_state(contest: Contest) -> None:
+    inputs = contest.quick[0].values
+    setting = Setting("ever new", 200, 1, inputs, batch=1000)
+    engine, same = engine_and_same(contest, setting)
+    kept = []
+    for _, batch in zip(range(30), ever_new(setting), strict=False):
+        assert net(same, batch) == net(engine, batch)
+        kept.append(same.nbytes)
+    assert kept[5] == kept[-1]
+    assert kept[-1] < 400 * setting.window * setting.inputs
+
+
+@pytest.mark.parametrize("contest", [bench_star_join.CONTEST, bench_negation.CONTEST], ids=lambda contest: contest.name)
+def test_rings_grow_and_shrink_with_their_keys(contest: Contest) -> None:
+    """Blocks of arrivals of one key each: every ring at some time holds all of its window."""
+    setting = Setting("one key", 60, 1, contest.quick[0].values, batch=50)
+    engine, same = engine_and_same(contest, setting)
+    kept = []
+    for number, batch in zip(range(60), setting.arrivals(seed=4).filling(), strict=False):
+        batch.columns[0] = iris(np.int64(1 + number % 20))
+        assert net(same, batch) == net(engine, batch)
+        kept.append(same.nbytes)
+    assert kept[-1] == kept[len(kept) // 2]
+
+
+@pytest.mark.parametrize("size", [10, 1000, 10**9, 2**55])
+def test_averages_are_the_engines_to_the_last_digit(size: int) -> None:
+    """Positive and negative sums over counts up to 40, by ids; none comes near to 0."""
+    setting = Setting("averages", 40, 1, (1,), batch=400)
+    engine, same = engine_and_same(bench_average.CONTEST, setting)
+    random = np.random.default_rng(8)
+    for most in (1, 5, 40):
+        key = random.integers(1, most + 1, setting.batch)
+        values = np.where(key % 2, 1, -1) * random.integers(size // 2, size, setting.batch)
+        ids = integers(values & ((1 << 56) - 1))
+        batch = Batch(np.zeros(setting.batch, np.int32), np.stack([iris(key), ids]))
+        assert net(same, batch) == net(engine, batch)
+
+
+def test_what_it_cannot_average_is_an_error() -> None:
+    setting = Setting("texts", 40, 1, (1,), batch=1)
+    batch = Batch(np.zeros(1, np.int32), iris(np.array([[1], [2]])))
+    with pytest.raises(RuntimeError, match="no integer"):
+        list(SameAverage(setting).take(batch))
