@@ -49,7 +49,7 @@ private:
             for (std::uint32_t i = 0; i < n; ++i) {
                 const std::int64_t other = join_.rings().at(partners, done + i);
                 keys[i] = port == 0 ? Key{value, other} : Key{other, value};
-                hashes[i] = hash_of(static_cast<std::int64_t>(mix(keys[i].left)) + keys[i].right);
+                hashes[i] = hash_of(static_cast<std::int64_t>(mix(keys[i].left) + static_cast<std::uint64_t>(keys[i].right)));
                 pairs_.expect(hashes[i]);
             }
             for (std::uint32_t i = 0; i < n; ++i)

@@ -86,6 +86,9 @@ void trim(std::uint64_t& unscaled, std::int64_t& scale) {
     scale -= exact ? zeros : 0;
 }
 
+// Of what is not used it may be too large.
+inline std::uint64_t product(std::int64_t a, std::int64_t b) { return static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b); }
+
 // The same without jumps, so that several are made at once: floating numbers come near, integers say how near. 0 where that does
 // not lead there.
 inline std::int64_t average_id(std::int64_t total, std::int64_t count) {
@@ -98,7 +101,7 @@ inline std::int64_t average_id(std::int64_t total, std::int64_t count) {
     // As many more digits as make sixteen: by powers of two, and one less from the next power of ten on.
     std::int64_t scale = quotient_digits - 1 - (std::clamp(magnitude, std::int64_t{0}, most_magnitude - 1) * 1233 >> 12);
     std::int64_t power = powers[scale];
-    const bool fewer = whole * power >= powers[quotient_digits];
+    const bool fewer = product(whole, power) >= static_cast<std::uint64_t>(powers[quotient_digits]);
     power = fewer ? static_cast<std::int64_t>(divided<1>(static_cast<std::uint64_t>(power))) : power;
     scale -= fewer;
     std::int64_t rest = size - whole * count;
@@ -110,7 +113,7 @@ inline std::int64_t average_id(std::int64_t total, std::int64_t count) {
     // Halves between two results are left to the long way.
     ok &= (twice != count) & (twice != -count);
     more += static_cast<std::int64_t>(twice > count) - static_cast<std::int64_t>(twice < -count);
-    std::uint64_t unscaled = static_cast<std::uint64_t>(whole * power + more);
+    std::uint64_t unscaled = product(whole, power) + static_cast<std::uint64_t>(more);
     trim<8>(unscaled, scale);
     trim<4>(unscaled, scale);
     trim<2>(unscaled, scale);
