@@ -14,37 +14,38 @@ _GONE = -2
 
 
 @jit_flat
-def distinct(sign, columns, width, table, mask, keys, counts, free, meta, hashes, out_row, out_sign):
+def distinct(tick, sign, columns, width, table, mask, keys, counts, free, meta, hashes, out_tick, out_sign, out):
     """Rows whose key appears (counter 0 to 1) or vanishes (1 to 0). Returns how many; -1: a row was withdrawn that was not there.
 
-    `hashes`: room for one number a row.
+    `hashes`: room for one number a row. Writes ticks, signs and columns (width, n) of these rows, and their numbers over `hashes`.
     """
-    made = 0
-    for row in range(len(sign)):
+    rows, made, zero = np.uint64(len(sign)), np.uint64(0), np.int64(0)
+    for row in range(rows):
         hashes[row] = hash_row(columns, row, width)
-    for row in range(len(sign)):
+    for row in range(rows):
         expect(row, hashes, table, mask, keys, width, counts)
-        hashed = hashes[row]
+        hashed, way = hashes[row], np.int64(sign[row])
         entry = find(table, mask, keys, width, columns, row, hashed)
-        if sign[row] > 0:
-            if entry < 0:
-                entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
-            counts[entry] += 1
-            if counts[entry] == 1:
-                meta[ZERO] -= 1
-                out_row[made] = row
-                out_sign[made] = 1
-                made += 1
-        else:
-            if entry < 0 or counts[entry] == 0:
-                return -1
-            counts[entry] -= 1
-            if counts[entry] == 0:
-                meta[ZERO] += 1
-                out_row[made] = row
-                out_sign[made] = -1
-                made += 1
-    return made
+        if entry < 0 and way > 0:
+            entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
+        before = counts[np.uint64(entry)] if entry >= 0 else np.int64(0)
+        after = before + way
+        if after < 0:
+            return np.int64(-1)
+        counts[np.uint64(entry)] = after
+        zero += np.int64(after == 0) - np.int64(before == 0)
+        # Written in any case, and over again if nothing appears or vanishes: nobody can foresee that.
+        hashes[made] = np.int64(row)
+        made += np.uint64((before == 0) | (after == 0))
+    meta[ZERO] += zero
+    for i in range(made):
+        row = np.uint64(hashes[i])
+        out_tick[i] = tick[row]
+        out_sign[i] = sign[row]
+    for c in range(width):
+        for i in range(made):
+            out[c, i] = columns[c, np.uint64(hashes[i])]
+    return np.int64(made)
 
 
 @jit_inline

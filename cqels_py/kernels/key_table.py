@@ -38,14 +38,14 @@ def find(table, mask, keys, width, columns, row, hashed):
     position = hashed & mask
     upper = hashed & _UPPER
     while True:
-        word = table[position]
+        word = table[np.uint64(position)]
         if word == 0:
             return np.int64(-1)
         if word & _UPPER == upper:
             entry = (word & _LOWER) - 1
             same = True
             for c in range(width):
-                if keys[entry * width + c] != columns[c, row]:
+                if keys[np.uint64(entry * width + c)] != columns[np.uint64(c), np.uint64(row)]:
                     same = False
                     break
             if same:

@@ -83,20 +83,22 @@ def test_only_first_and_last_of_a_row_are_told(events: list[tuple[int, bool]], w
         values.append(value)
     index = KeyTable(width)
     index.ensure(len(signs))
-    row, sign_out = np.empty(len(signs), np.int64), np.empty(len(signs), np.int8)
+    rows = np.arange(len(signs), dtype=np.int32)
+    tick, sign_out, out = np.empty_like(rows), np.empty(len(signs), np.int8), np.empty((width, len(signs)), np.int64)
     columns = np.array([values] * width, np.int64)
     made = kernel.distinct(
-        np.array(signs, np.int8), columns, width, index.table, index.mask, index.keys, index.counts, index.free,
-        index.meta, np.empty(len(signs), np.int64), row, sign_out,
+        rows, np.array(signs, np.int8), columns, width, index.table, index.mask, index.keys, index.counts, index.free,
+        index.meta, np.empty(len(signs), np.int64), tick, sign_out, out,
     )  # fmt: skip
-    assert list(zip(row[:made].tolist(), sign_out[:made].tolist(), strict=True)) == told
+    assert list(zip(tick[:made].tolist(), sign_out[:made].tolist(), strict=True)) == told
+    assert out[:, :made].tolist() == columns[:, tick[:made]].tolist()
 
 
 def test_a_row_that_was_never_there() -> None:
     index = KeyTable(1)
     made = kernel.distinct(
-        np.array([-1], np.int8), np.array([[5]]), 1, index.table, index.mask, index.keys, index.counts, index.free,
-        index.meta, np.empty(1, np.int64), np.empty(1, np.int64), np.empty(1, np.int8),
+        np.zeros(1, np.int32), np.array([-1], np.int8), np.array([[5]]), 1, index.table, index.mask, index.keys, index.counts,
+        index.free, index.meta, np.empty(1, np.int64), np.empty(1, np.int32), np.empty(1, np.int8), np.empty((1, 1), np.int64),
     )  # fmt: skip
     assert made == -1
 

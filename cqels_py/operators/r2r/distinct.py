@@ -25,17 +25,15 @@ class DistinctRows:
             yield self._chunk(delta)
 
     def _chunk(self, delta: Delta) -> Delta:
-        index = self.index
-        index.ensure(len(delta))
-        row = np.empty(len(delta), np.int64)
-        sign = np.empty(len(delta), np.int8)
+        index, rows = self.index, len(delta)
+        index.ensure(rows)
+        tick, sign, columns = np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty((self._width, rows), np.int64)
         made = kernel.distinct(
-            delta.sign, delta.columns, self._width, index.table, index.mask, index.keys, index.counts, index.free,
-            index.meta, np.empty(len(delta), np.int64), row, sign,
+            delta.tick, delta.sign, delta.columns, self._width, index.table, index.mask, index.keys, index.counts, index.free,
+            index.meta, np.empty(rows, np.int64), tick, sign, columns,
         )  # fmt: skip
         assert made >= 0, "a withdrawn mapping was never there"
-        row = row[:made]
-        return Delta(delta.tick[row], sign[:made], delta.columns[:, row])
+        return Delta(tick[:made], sign[:made], columns[:, :made])
 
     def live_ids(self) -> Iterable[Ids]:
         return (self.index.live_ids(),)
