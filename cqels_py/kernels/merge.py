@@ -30,12 +30,16 @@ def _count_places(ticks, first, behind, place):
         behind[tick] += 1
 
 
-@jit_inline
-def _compare_heads(ticks, starts, at, head, place):
-    """`at`: where each run goes on; `head`: the tick that comes next there."""
+@jit
+def _compare_heads(ticks, starts, place):
+    runs = len(starts) - 1
+    at, head = starts[:-1].copy(), np.full(runs, _END, np.int64)
+    for r in range(runs):
+        if starts[r] < starts[r + 1]:
+            head[r] = ticks[starts[r]]
     for k in range(len(ticks)):
         best = 0
-        for r in range(1, len(at)):
+        for r in range(1, runs):
             if head[r] < head[best]:
                 best = r
         i = at[best]
@@ -47,17 +51,15 @@ def _compare_heads(ticks, starts, at, head, place):
 @jit
 def places_by_tick(ticks, starts):
     """For each row its place in the order of ticks; run r is ticks[starts[r]:starts[r+1]]."""
-    runs = len(starts) - 1
-    at, head, first, last = starts[:-1].copy(), np.full(runs, _END, np.int64), _END, np.int64(0)
-    for r in range(runs):
+    first, last = _END, np.int64(0)
+    for r in range(len(starts) - 1):
         if starts[r] < starts[r + 1]:
-            head[r] = ticks[starts[r]]
-            first, last = min(first, head[r]), max(last, np.int64(ticks[starts[r + 1] - 1]))
+            first, last = min(first, np.int64(ticks[starts[r]])), max(last, np.int64(ticks[starts[r + 1] - 1]))
     place = np.empty(len(ticks), np.int32)
     if first <= last < first + _DENSE * len(ticks):
         _count_places(ticks, first, np.zeros(last - first + 2, np.int32), place)
     else:
-        _compare_heads(ticks, starts, at, head, place)
+        _compare_heads(ticks, starts, place)
     return place
 
 

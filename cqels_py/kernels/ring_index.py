@@ -20,7 +20,7 @@ import numpy as np
 
 from cqels_py.kernels.arena import allocate_aligned, release
 from cqels_py.kernels.hashing import combine, mix
-from cqels_py.kernels.jit import jit, jit_flat, jit_inline
+from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.prefetch import prefetch
 
 # ports
@@ -46,6 +46,7 @@ ROW, PHASE, DEPTH, OUT, AT, LOCATED, NOTED, PROBES = range(8)
 LOCATED_ROWS = 128
 """So many rows are located together."""
 _LOCATED = np.uint64(LOCATED_ROWS)
+_ONE = np.uint64(1)
 
 AHEAD, _STORED_AHEAD = 10, 20
 """Rows between asking for an entry, or for the leaf that a row stands for, and using it."""
@@ -408,7 +409,7 @@ def renumber_slots(port, ports, indexes, groups, tables, rings, new_mask):
                     tables[ring] = word_of(slot, 0, count)
 
 
-@jit
+@jit_flat
 def load(port, ports, cells, columns, sign, free, free_meta, row_slot):
     """Write a port's input rows (width, n) to its leaf cells and note their slots.
 
@@ -425,18 +426,21 @@ def load(port, ports, cells, columns, sign, free, free_meta, row_slot):
             for c in range(width):
                 cells[base + slot * width + c] = columns[c, row]
         return
-    head, tail, come = ports[port * PORT_FIELDS + HEAD], ports[port * PORT_FIELDS + TAIL], np.int64(0)
-    coming = np.empty(len(sign), np.int32)
-    # Without a jump: nobody can foresee where time windows leave off and go on.
-    for row in range(np.uint64(len(sign))):
-        comes = sign[row] > 0
-        row_slot[row] = np.int32((tail + come if comes else head) & mask)
-        coming[np.uint64(come)] = row
-        come += np.int64(comes)
-        head += np.int64(not comes)
-    for i in range(np.uint64(come)):
-        row = np.uint64(coming[i])
-        at = base + ((tail + np.int64(i)) & mask) * width
+    head, tail = ports[port * PORT_FIELDS + HEAD], ports[port * PORT_FIELDS + TAIL]
+    last = np.uint64(len(sign))
+    while last > 0 and sign[last - _ONE] < 0:
+        last -= _ONE
+    # Without a jump: nobody can foresee where time windows leave off and go on. What stands beside a negative row goes where the
+    # next leaf will be, which is free as long as one more comes.
+    for row in range(last):
+        comes, free_slot = sign[row] > 0, tail & mask
+        row_slot[row] = np.int32(free_slot if comes else head & mask)
+        at = base + free_slot * width
         for c in range(width):
             cells[np.uint64(at + c)] = columns[np.uint64(c), row]
-    ports[port * PORT_FIELDS + HEAD], ports[port * PORT_FIELDS + TAIL] = head, tail + come
+        tail += np.int64(comes)
+        head += np.int64(not comes)
+    for row in range(last, np.uint64(len(sign))):
+        row_slot[row] = np.int32(head & mask)
+        head += 1
+    ports[port * PORT_FIELDS + HEAD], ports[port * PORT_FIELDS + TAIL] = head, tail

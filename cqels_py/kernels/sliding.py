@@ -62,27 +62,39 @@ def _drop(leave_tick, enter_tick, ahead):
     return rows
 
 
-@jit_inline
-def _write_in_places(ticks, leaving, place, ids, first, columns, tick, sign, changed):
-    """`ticks`: of the `leaving` mappings that leave, then of those that enter; `place`: of each among the changes."""
-    rows, left = np.uint64(len(ticks)), np.uint64(leaving)
-    for i in range(rows):
+@jit
+def _write_in_places(leave_tick, enter_tick, ids, first, columns, tick, sign, changed):
+    """Where they leave and enter at all kinds of ticks: each mapping's place among the changes is found, then it is written."""
+    leaving, entering = np.uint64(len(leave_tick)), np.uint64(len(enter_tick))
+    ticks = np.concatenate((leave_tick, enter_tick))
+    place = places_by_tick(ticks, np.array([0, len(leave_tick), len(ticks)]))
+    for i in range(leaving + entering):
         to = np.uint64(place[i])
         tick[to] = ticks[i]
-        sign[to] = -1 if i < left else 1
+        sign[to] = -1 if i < leaving else 1
     start = np.uint64(first)
-    straight = min(left, np.uint64(ids.shape[1]) - start)
+    straight = min(leaving, np.uint64(ids.shape[1]) - start)
     for c in range(len(columns)):
-        for i in range(rows - left):
-            changed[c, np.uint64(place[left + i])] = columns[c, i]
+        for i in range(entering):
+            changed[c, np.uint64(place[leaving + i])] = columns[c, i]
         if len(ids):
             for i in range(straight):
                 changed[c, np.uint64(place[i])] = ids[c, start + i]
-            for i in range(left - straight):
+            for i in range(leaving - straight):
                 changed[c, np.uint64(place[straight + i])] = ids[c, i]
         else:
-            for i in range(left):
+            for i in range(leaving):
                 changed[c, np.uint64(place[i])] = 0
+
+
+@jit_inline
+def _write_entering(ticks, columns, tick, sign, changed):
+    for i in range(np.uint64(len(ticks))):
+        tick[i] = ticks[i]
+        sign[i] = 1
+    for c in range(len(columns)):
+        for i in range(np.uint64(len(ticks))):
+            changed[c, i] = columns[c, i]
 
 
 @jit_flat
@@ -114,17 +126,18 @@ def _write_what_stays(leave_tick, enter_tick, ahead, ids, first, columns, tick, 
             k += 1
 
 
-@jit
-def _write(ticks, leaving, ahead, ids, first, columns, tick, sign, changed):
-    """The changes by tick, as many as there is room for: all that are not dropped."""
-    leave_tick, enter_tick = ticks[:leaving], ticks[leaving:]
-    if len(tick) < len(ticks):
+@jit_flat
+def _write_plainly(leave_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed):
+    """The changes by tick, as many as there is room for, where that takes no looking for places; False where it does."""
+    if len(tick) < len(leave_tick) + len(enter_tick):
         _write_what_stays(leave_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed)
+    elif len(leave_tick) == 0:
+        _write_entering(enter_tick, columns, tick, sign, changed)
     elif _in_pairs(leave_tick, enter_tick):
         _write_pairs(enter_tick, ids, first, columns, tick, sign, changed)
     else:
-        place = places_by_tick(ticks, np.array([0, leaving, len(ticks)]))
-        _write_in_places(ticks, leaving, place, ids, first, columns, tick, sign, changed)
+        return False
+    return True
 
 
 @jit
@@ -135,10 +148,10 @@ def merge(leave_tick, enter_tick, ahead, ids, first, columns):
     mappings after the first that leaves. `ids` (width, room; with no rows at all, ids of what leaves are 0): circular, of what
     leaves from place `first` on; `columns` (width, n) of what enters. Returns tick, sign and columns of the changes.
     """
-    ticks, leaving = np.concatenate((leave_tick, enter_tick)), len(leave_tick)
-    rows = _drop(ticks[:leaving], ticks[leaving:], ahead)
+    rows = _drop(leave_tick, enter_tick, ahead)
     tick, sign, changed = np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty((len(columns), rows), np.int64)
-    _write(ticks, leaving, ahead, ids, first, columns, tick, sign, changed)
+    if not _write_plainly(leave_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed):
+        _write_in_places(leave_tick, enter_tick, ids, first, columns, tick, sign, changed)
     return tick, sign, changed
 
 
@@ -195,8 +208,7 @@ def slide(
     while start + leaving < end and points[place] <= limit:
         leaving += 1
         place = place + 1 if place + 1 < room else 0
-    ticks = np.empty(leaving + len(element), np.int32)
-    leave_tick, enter_tick = ticks[:leaving], ticks[leaving:]
+    leave_tick, enter_tick = np.empty(leaving, np.int32), np.empty(len(element), np.int32)
     if timed:
         _first_not_before(instants, points, first, size, leave_tick)
     else:
@@ -209,8 +221,7 @@ def slide(
     rows, width = _drop(leave_tick, enter_tick, arrived - start), len(columns)
     if rows > len(tick):
         return leaving, FULL
-    _write(
-        ticks, leaving, arrived - start, ids, first, columns, tick[:rows], sign[:rows],
-        changed[: width * rows].reshape((width, rows)),
-    )  # fmt: skip
+    tick, sign, changed = tick[:rows], sign[:rows], changed[: width * rows].reshape((width, rows))
+    if not _write_plainly(leave_tick, enter_tick, arrived - start, ids, first, columns, tick, sign, changed):
+        _write_in_places(leave_tick, enter_tick, ids, first, columns, tick, sign, changed)
     return leaving, rows
