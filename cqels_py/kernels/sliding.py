@@ -66,8 +66,13 @@ def _drop(leave_tick, enter_tick, ahead):
 def _write_in_places(leave_tick, enter_tick, ids, first, columns, tick, sign, changed):
     """Where they leave and enter at all kinds of ticks: each mapping's place among the changes is found, then it is written."""
     leaving, entering = np.uint64(len(leave_tick)), np.uint64(len(enter_tick))
-    ticks = np.concatenate((leave_tick, enter_tick))
-    place = places_by_tick(ticks, np.array([0, len(leave_tick), len(ticks)]))
+    ticks, starts = np.empty(len(leave_tick) + len(enter_tick), np.int32), np.zeros(3, np.int64)
+    for i in range(leaving):
+        ticks[i] = leave_tick[i]
+    for i in range(entering):
+        ticks[leaving + i] = enter_tick[i]
+    starts[1], starts[2] = len(leave_tick), len(ticks)
+    place = places_by_tick(ticks, starts)
     for i in range(leaving + entering):
         to = np.uint64(place[i])
         tick[to] = ticks[i]
