@@ -10,7 +10,7 @@ ones are written one by one: a leaf's ids are repeated once for each combination
 level has written is copied for each combination of those outside.
 
 `products` (LOCATED_ROWS * (n + 2)): the row, the end of its slots in `partners`, and how many of these each port has; the row's own
-port has one, its own. `leaves` (n * LOCATED_ROWS * FEW), by port: where the leaves of small products' results stand in the cells.
+port has one, its own. `leaves` (n * LAID_OUT), by port: where the leaves of small products' results stand in the cells.
 
 Ports expire in order. The state is that of `join.step`, and a chunk that was stopped goes on where it was when called again: taking
 in from cursor[ROW] on if cursor[NEXT] is 0, or delivering product cursor[NEXT] - 1 from result cursor[DELIVERED] on.
@@ -51,8 +51,8 @@ from cqels_py.kernels.ring_index import (
 
 NEXT, DELIVERED = AT, DEPTH
 PRODUCT_ROW, PRODUCT_END, PRODUCT_COUNTS = range(3)
-FEW = 16
-"""A product of more results than these is written by itself."""
+FEW, LAID_OUT = 16, 256
+"""A product of more results than these is written by itself; of small ones so many results are laid out together."""
 # levels of a large product, outermost first: the port, where its slots are in `partners` and how many, how many results each has
 L_PORT, L_FIRST, L_COUNT, L_EACH = range(4)
 LEVEL_FIELDS = 4
@@ -145,7 +145,7 @@ def _lay_out(record, results, done, n, ports, products, partners, leaves):
     for q in range(n - 1, -1, -1):
         base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
         count = products[np.uint64(record + PRODUCT_COUNTS + q)]
-        first, to = end - count, q * FEW * LOCATED_ROWS + done
+        first, to = end - count, q * LAID_OUT + done
         place, left = first, each
         # Without a jump but the loop's: nobody can foresee how many partners a mapping has.
         for i in range(results):
@@ -168,7 +168,7 @@ def _write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
         while not out_ports[c] >> q & 1:
             q += 1
         column = np.uint64(own[q * columns + c])
-        of_port, to = np.uint64(q * FEW * LOCATED_ROWS), np.uint64(c * room + made)
+        of_port, to = np.uint64(q * LAID_OUT), np.uint64(c * room + made)
         for i in range(np.uint64(done)):
             out_columns[to + i] = cells[np.uint64(leaves[of_port + i]) + column]
 
@@ -260,7 +260,12 @@ def _deliver(
         for q in range(n):
             results *= products[np.uint64(record + PRODUCT_COUNTS + q)]
         row = products[record + PRODUCT_ROW]
-        if results <= FEW and first == 0 and made + done + results <= room:
+        small = results <= FEW and first == 0 and made + done + results <= room
+        if not small or done + results > LAID_OUT:
+            _write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
+            made += done
+            done = np.int64(0)
+        if small:
             for i in range(results):
                 out_tick[np.uint64(made + done + i)] = row_tick[row]
                 out_sign[np.uint64(made + done + i)] = row_sign[row]
@@ -268,9 +273,6 @@ def _deliver(
             done += results
             product += 1
             continue
-        _write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
-        made += done
-        done = np.int64(0)
         many = min(results - first, room - made)
         if many > 0:
             _lay_levels(record, n, products, levels)

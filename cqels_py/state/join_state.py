@@ -164,10 +164,9 @@ class JoinState:
         self.located = np.zeros(2 * kernel.LOCATED_ROWS, np.int64)
         self.cursor = np.zeros(join_kernel.CURSOR_FIELDS, np.int64)
         self.stack = np.zeros(n * join_kernel.STACK_FIELDS, np.int64)
-        chunk = kernel.LOCATED_ROWS if layout.star else 0
-        self.products = np.zeros(chunk * (n + star_kernel.PRODUCT_COUNTS), np.int64)
+        self.products = np.zeros(kernel.LOCATED_ROWS * (n + star_kernel.PRODUCT_COUNTS) if layout.star else 0, np.int64)
         self.partners: Int32 = np.zeros(_FIRST_PARTNERS, np.int32)
-        self.leaf_places = np.zeros(chunk * n * star_kernel.FEW, np.int64)
+        self.leaf_places = np.zeros(n * star_kernel.LAID_OUT if layout.star else 0, np.int64)
         self.levels = np.zeros(n * star_kernel.LEVEL_FIELDS, np.int64)
         self.found = np.zeros(len(self.groups) * join_kernel.FOUND_FIELDS, np.int64)
         self.bindings = np.zeros((n + 1) * max(self.n_variables, 1), np.int64)
