@@ -12,13 +12,14 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.hashing import combine, mix
-from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.prefetch import prefetch
 
 USED, FREE, ZERO = 0, 1, 2
 
 _UPPER = np.int64(-(1 << 32))
 _LOWER = np.int64((1 << 32) - 1)
+_SEED = 0x5851F42D
 _TABLE_AHEAD, _ENTRY_AHEAD = 12, 6
 
 
@@ -26,7 +27,7 @@ _TABLE_AHEAD, _ENTRY_AHEAD = 12, 6
 def hash_row(columns, row, width):
     if width == 1:
         return mix(columns[0, row])
-    hashed = np.int64(0x5851F42D)
+    hashed = np.int64(_SEED)
     for c in range(width):
         hashed = combine(hashed, columns[c, row])
     return hashed
@@ -85,30 +86,26 @@ def add(table, mask, keys, width, columns, row, hashed, counts, free, meta):
     return entry
 
 
-@jit
-def rebuild(table, old_table, keys, width, counts, free, meta):
-    """Enter the entries of `old_table` in `table` (all zero) anew; those with a zero counter become free.
+@jit_flat
+def rebuild(table, keys, width, counts, free, meta):
+    """Enter the entries in `table`, whatever it has, anew; those with a zero counter become free.
 
-    Returns nothing; `meta` is brought up to date.
+    Entries come in the order of their numbers, as their counters and keys stand in memory. `meta` is brought up to date.
     """
-    mask = np.int64(len(table) - 1)
-    for old_position in range(len(old_table)):
-        word = old_table[old_position]
-        if word == 0:
+    mask, unused = np.int64(len(table) - 1), np.int64(0)
+    for position in range(np.uint64(len(table))):
+        table[position] = 0
+    for entry in range(meta[USED]):
+        if counts[np.uint64(entry)] == 0:
+            free[np.uint64(unused)] = entry
+            unused += 1
             continue
-        entry = (word & _LOWER) - 1
-        if counts[entry] == 0:
-            free[meta[FREE]] = entry
-            meta[FREE] += 1
-            meta[ZERO] -= 1
-            continue
-        if width == 1:
-            hashed = mix(keys[entry])
-        else:
-            hashed = np.int64(0x5851F42D)
+        hashed = mix(keys[np.uint64(entry)]) if width == 1 else np.int64(_SEED)
+        if width != 1:
             for c in range(width):
-                hashed = combine(hashed, keys[entry * width + c])
+                hashed = combine(hashed, keys[np.uint64(entry * width + c)])
         position = hashed & mask
-        while table[position] != 0:
+        while table[np.uint64(position)] != 0:
             position = (position + 1) & mask
-        table[position] = word
+        table[np.uint64(position)] = (hashed & _UPPER) | (entry + 1)
+    meta[FREE], meta[ZERO] = unused, 0

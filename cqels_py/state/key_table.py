@@ -60,9 +60,8 @@ class KeyTable:
         grown = needed > self.capacity
         if grown:
             self._grow(needed)
-        table = np.zeros(2 * self.capacity, np.int64)
-        kernel.rebuild(table, self.table, self.keys, self.width, self.counts, self.free, self.meta)
-        self.table = table
+            self.table = np.zeros(2 * self.capacity, np.int64)
+        kernel.rebuild(self.table, self.keys, self.width, self.counts, self.free, self.meta)
         return grown
 
     def _grow(self, capacity: int) -> None:

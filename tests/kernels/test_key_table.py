@@ -42,9 +42,7 @@ class Table:
         )
 
     def rebuild(self) -> None:
-        table = np.zeros_like(self.table)
-        kernel.rebuild(table, self.table, self.keys, self.width, self.counts, self.free, self.meta)
-        self.table = table
+        kernel.rebuild(self.table, self.keys, self.width, self.counts, self.free, self.meta)
 
     def _hashed(self, key: Key) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.int64]], np.int64]:
         column = np.array(key, np.int64).reshape(-1, 1)
