@@ -61,8 +61,10 @@ DONE, HEAP_FULL, OVERFLOW, NOT_THERE, SNAPS_FULL, OUT_FULL, TOO_MANY, GROUPS_FUL
 
 # cursor, after the fields of kernels/aggregate.py; VISITED counts the rows whose groups a change was added to.
 SNAPS = CURSOR_FIELDS
-FLUSHED, NEXT_ROW, VISITED = SNAPS + 1, SNAPS + 2, SNAPS + 3
-FIELDS = SNAPS + 4
+FLUSHED, NEXT_ROW, LOCATED, VISITED = range(SNAPS + 1, SNAPS + 5)
+FIELDS = SNAPS + 5
+LOCATED_ROWS = 128
+"""So many rows are located together."""
 
 # Records: of a key, before its counters; of a row, before its accumulators.
 HEAD, SNAP, COUNTERS = range(3)
@@ -78,9 +80,7 @@ _MOST_AVERAGED = 1 << 53
 _SAFE_PRODUCT = 4.0e18
 _LARGEST_SPLIT = 1e290
 _LOWER = np.int64((1 << 32) - 1)
-_TABLE_AHEAD, _ENTRY_AHEAD, _LINE = 12, 6, 8
-_GROUP_AHEAD, _HEAP_AHEAD = 3, 1
-_FEW_ROWS = 64
+_ENTRY_AHEAD, _LINE, _FEW_ROWS = 6, 8, 64
 
 
 @jit_flat
@@ -234,26 +234,12 @@ def _others(words, at, n_ports, carrier):
 
 
 @jit_inline
-def _nearby(hashed, table, mask):
-    """The entry that most likely has the key of that hash, or -1."""
-    return (table[hashed & mask] & _LOWER) - 1
-
-
-@jit_inline
-def _expect(order, position, hashes, table, mask, keys, width, counts, words, size):
-    """Have the entries of rows further on come nearer: first the table's word, then the entry to which it leads."""
-    ahead = position + _TABLE_AHEAD
-    if ahead < len(order):
-        prefetch(table, hashes[order[ahead]] & mask)
-    ahead = position + _ENTRY_AHEAD
-    if ahead < len(order):
-        entry = _nearby(hashes[order[ahead]], table, mask)
-        if entry >= 0:
-            prefetch(keys, entry * width)
-            prefetch(counts, entry)
-            prefetch(words, entry * size)
-            if size > _LINE:
-                prefetch(words, entry * size + _LINE)
+def _expect_record(entry, words, size, counts):
+    """Have an entry's record and counter come nearer."""
+    prefetch(counts, entry)
+    prefetch(words, entry * size)
+    if size > _LINE:
+        prefetch(words, entry * size + _LINE)
 
 
 @jit_inline
@@ -294,6 +280,77 @@ def _expect_key(
             prefetch(row_words, first * row_size)
     elif first >= 0 and row_words[first * row_size + GROUP] > 0:
         prefetch(words, (row_words[first * row_size + GROUP] - 1) * group_words)
+
+
+@jit_inline
+def _find_or_add(columns, row, hashed, way, width, table, mask, keys, counts, free, meta):
+    """The entry of a row's key; of one that goes -1 if there is none."""
+    entry = find(table, mask, keys, width, columns, row, hashed)
+    if entry < 0 and way > 0:
+        entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
+    return entry
+
+
+@jit_flat
+def _locate(
+    rows, first, last, carrier, key_width, row_width, of_aggregates, located,
+    k_table, k_keys, k_counts, k_free, k_meta, key_size, key_words, r_table, r_keys, r_counts, r_free, r_meta, row_size, row_words,
+    group_words, words, heap,
+):  # fmt: skip
+    """Find where the rows `first` to `last` - 1 in order have their key's record and, those of the carrier, their own.
+
+    What comes gets one if it has none; -1: what goes has none. Those of the row at position i are at i % LOCATED_ROWS, and
+    LOCATED_ROWS further on. What the records lead to is asked for in turn, so that much is under way at once.
+    """
+    order, sign, row_port = rows[ORDER], rows[ROW_SIGN], rows[ROW_PORT]
+    key_hashes, row_hashes, columns = rows[KEY_HASH], rows[ROW_HASH], rows[FIRST : FIRST + row_width]
+    kinds, ports, local, places = (
+        of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[PLACES],
+    )  # fmt: skip
+    k_mask, r_mask = np.int64(len(k_table) - 1), np.int64(len(r_table) - 1)
+    apart = row_width > key_width
+    for position in range(first, last):
+        prefetch(k_table, key_hashes[order[position]] & k_mask)
+        if apart and row_port[order[position]] == carrier:
+            prefetch(r_table, row_hashes[order[position]] & r_mask)
+    for position in range(first, last):
+        row = order[position]
+        key = _find_or_add(
+            columns, row, key_hashes[row], sign[row], key_width, k_table, k_mask, k_keys, k_counts, k_free, k_meta
+        )
+        located[position % LOCATED_ROWS] = key
+        _expect_record(key, key_words, key_size, k_counts)
+        if row_port[row] == carrier:
+            entry = key
+            if apart:
+                if sign[row] > 0:
+                    _expect_new(row_words, row_size, r_keys, row_width, r_free, r_meta)
+                entry = _find_or_add(
+                    columns,
+                    row,
+                    row_hashes[row],
+                    sign[row],
+                    row_width,
+                    r_table,
+                    r_mask,
+                    r_keys,
+                    r_counts,
+                    r_free,
+                    r_meta,
+                )
+                _expect_record(entry, row_words, row_size, r_counts)
+            located[LOCATED_ROWS + position % LOCATED_ROWS] = entry
+    for is_next in range(2):
+        for position in range(first, last):
+            port = row_port[order[position]]
+            if port == carrier:
+                entry = located[LOCATED_ROWS + position % LOCATED_ROWS]
+                _expect_group(entry, row_words, row_size, words, group_words, places, kinds, heap, is_next == 1)
+            else:
+                _expect_key(
+                    located[position % LOCATED_ROWS], port, key_words, key_size, row_words, row_size, words, group_words, kinds,
+                    ports, local, heap, is_next == 1,
+                )  # fmt: skip
 
 
 @jit_inline
@@ -500,7 +557,7 @@ def _deliver(
 
 @jit_flat
 def step(
-    rows, cursor, n_ports, carrier, key_width, row_width, group_columns, of_aggregates, group_words,
+    rows, cursor, located, n_ports, carrier, key_width, row_width, group_columns, of_aggregates, group_words,
     k_table, k_keys, k_counts, k_free, k_meta, key_size, key_words, key_apart_n, key_apart,
     r_table, r_keys, r_counts, r_free, r_meta, row_size, row_words, row_apart_n, row_apart,
     g_table, g_keys, g_counts, g_free, g_meta, words, apart, live, last, shown, touched, in_touched,
@@ -512,15 +569,13 @@ def step(
     Arguments with tag 15 refer to `odd_*`. Resumable, whatever it stopped for.
     """
     order, tick, sign, row_port = rows[ORDER], rows[ROW_TICK], rows[ROW_SIGN], rows[ROW_PORT]
-    key_hashes, row_hashes = rows[KEY_HASH], rows[ROW_HASH]
-    columns, arguments = rows[FIRST : FIRST + row_width], rows[FIRST + row_width :]
+    arguments = rows[FIRST + row_width :]
     kinds, ports, local, local_apart = (
         of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[LOCAL_APART],
     )  # fmt: skip
     functions, places = of_aggregates[FUNCTIONS], of_aggregates[PLACES]
     aggregates = len(functions)
     n_keys = len(group_columns)
-    k_mask, r_mask = np.int64(len(k_table) - 1), np.int64(len(r_table) - 1)
     while True:
         position = cursor[ROW]
         ended = position == len(order)
@@ -560,29 +615,16 @@ def step(
         row = order[position]
         port = row_port[row]
         way = sign[row]
-        _expect(order, position, key_hashes, k_table, k_mask, k_keys, key_width, k_counts, key_words, key_size)
-        if row_width > key_width:
-            _expect(order, position, row_hashes, r_table, r_mask, r_keys, row_width, r_counts, row_words, row_size)
-            if port == carrier and way > 0:
-                _expect_new(row_words, row_size, r_keys, row_width, r_free, r_meta)
-        for distance in (_GROUP_AHEAD, _HEAP_AHEAD):
-            if position + distance < len(order):
-                later, is_next = order[position + distance], distance == _HEAP_AHEAD
-                key = _nearby(key_hashes[later], k_table, k_mask)
-                if row_port[later] != carrier:
-                    _expect_key(
-                        key, row_port[later], key_words, key_size, row_words, row_size, words, group_words, kinds, ports, local,
-                        heap, is_next,
-                    )  # fmt: skip
-                else:
-                    entry = _nearby(row_hashes[later], r_table, r_mask) if row_width > key_width else key
-                    _expect_group(entry, row_words, row_size, words, group_words, places, kinds, heap, is_next)
-        hashed = key_hashes[row]
-        key = find(k_table, k_mask, k_keys, key_width, columns, row, hashed)
+        if position == cursor[LOCATED]:
+            cursor[LOCATED] = min(position + LOCATED_ROWS, len(order))
+            _locate(
+                rows, position, cursor[LOCATED], carrier, key_width, row_width, of_aggregates, located,
+                k_table, k_keys, k_counts, k_free, k_meta, key_size, key_words, r_table, r_keys, r_counts, r_free, r_meta, row_size,
+                row_words, group_words, words, heap,
+            )  # fmt: skip
+        key = located[position % LOCATED_ROWS]
         if key < 0:
-            if way < 0:
-                return NOT_THERE
-            key = add(k_table, k_mask, k_keys, key_width, columns, row, hashed, k_counts, k_free, k_meta)
+            return NOT_THERE
         key_at = key * key_size
         if port != carrier:
             # Without rows there is nothing to be changed: the carrier's come first.
@@ -626,14 +668,9 @@ def step(
             cursor[ROW] = position + 1
             continue
 
-        entry = key
-        if row_width > key_width:
-            hashed = row_hashes[row]
-            entry = find(r_table, r_mask, r_keys, row_width, columns, row, hashed)
-            if entry < 0:
-                if way < 0:
-                    return NOT_THERE
-                entry = add(r_table, r_mask, r_keys, row_width, columns, row, hashed, r_counts, r_free, r_meta)
+        entry = located[LOCATED_ROWS + position % LOCATED_ROWS]
+        if entry < 0:
+            return NOT_THERE
         row_at = entry * row_size
         born = row_words[row_at + COUNTER] == 0
         if born and way < 0:

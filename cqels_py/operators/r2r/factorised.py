@@ -97,6 +97,7 @@ class FactorisedGroupBy:
             [self._kinds, self._ports, self.state.local, self.state.local_apart, self._functions, self.state.places]
         )
         self._cursor = np.zeros(kernel.FIELDS, np.int64)
+        self._located = np.zeros(2 * kernel.LOCATED_ROWS, np.int64)
         self._starts = np.zeros(len(inputs) + 1, np.int64)
         # Of a few rows, as they come on a live stream; more have room of their own.
         self._late = np.zeros((2 * _FEWEST_OUT_ROWS * len(aggregates), 4), np.int64)
@@ -219,8 +220,8 @@ class _Run:
         texts, spans = of._values.texts()
         keys, rows, groups = s.keys, s.rows, s.groups
         status: int = kernel.step(
-            self._rows, self.cursor, len(of._inputs), of._carrier, keys.width, rows.width, of._groups, of._of_aggregates,
-            s.group_words,
+            self._rows, self.cursor, of._located, len(of._inputs), of._carrier, keys.width, rows.width, of._groups,
+            of._of_aggregates, s.group_words,
             keys.table, keys.keys, keys.counts, keys.free, keys.meta, s.key_size, s.key_words, s.key_apart_size, s.key_apart,
             rows.table, s.row_keys, rows.counts, rows.free, rows.meta, s.row_size, s.row_words, s.row_apart_size, s.row_apart,
             groups.table, groups.keys, groups.counts, groups.free, groups.meta, s.words, s.apart, s.live, s.last, s.shown,
