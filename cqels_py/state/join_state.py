@@ -31,8 +31,8 @@ _MOST_PLACES = (1 << 31) - 1
 _SMALLEST_PART = 16
 """How many times as large as one table all of a join's are at most, once they have grown."""
 _MOST_KEYS = 3
-OUT_ROWS = 8192
-"""Results a chunk: small enough that a chunk's columns stay in the processor's cache."""
+OUT_ROWS = 16384
+"""Results a chunk: enough that what is done once for each does not count, few enough to stay in the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)

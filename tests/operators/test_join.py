@@ -154,7 +154,7 @@ def _apply(rows: list[Row], event: Event) -> None:
 @pytest.mark.parametrize("retract", [True, False])
 @pytest.mark.parametrize("in_order", [True, False])
 def test_more_results_than_a_chunk_holds(in_order: bool, retract: bool) -> None:
-    side = 120
+    side = 150
     assert side * side > OUT_ROWS
     join = MultiwayJoin((("a",), ("b",)), [in_order] * 2, ["a", "b"], retract=retract)
     left = [(0, 1, (i + 1,)) for i in range(side)]
