@@ -50,8 +50,6 @@ _ONE = np.uint64(1)
 
 AHEAD, _STORED_AHEAD = 10, 20
 """Rows between asking for an entry, or for the leaf that a row stands for, and using it."""
-RINGS_AHEAD, LEAVES_AHEAD = 5, 2
-"""The same for a ring that an entry leads to, and for the leaves that this leads to."""
 NEAR_CELLS = 1 << 18
 """With no more cells than these, what an entry leads to is near in any case."""
 
