@@ -18,17 +18,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
-from hypothesis import settings
+from hypothesis import reject, settings
 from hypothesis import strategies as st
 from rdflib import XSD, URIRef
 
 from cqels_py.algebra.nodes import Dialect
+from cqels_py.errors import UnsupportedQuery
 from tests import traces
 from tests.clauses import CLAUSES
 from tests.drawn_modifiers import MODIFIERS, any_slice, sampled, timed
 from tests.drawn_windows import C_SPARQL_WINDOWS, RSP_QL_WINDOWS, TIME, WINDOWS, WindowUse, draw_use
 from tests.naive import Element, Static
-from tests.naive_algebra import Triple
+from tests.naive_algebra import TooManyPairs, Triple
 from tests.naive_values import Term, date_time_literal, typed
 from tests.traces import EX, STREAMS
 
@@ -48,6 +49,16 @@ FEATURES = frozenset(
 SOAKING = settings().max_examples > 100
 FEW = settings() if SOAKING else settings(max_examples=15)
 """For a test that runs once for each of many parameters."""
+
+
+@contextmanager
+def answerable(*refusals: type[Exception]) -> Iterator[None]:
+    """A drawn query that the engine refuses, or whose answer the oracle cannot enumerate, shows nothing: another is drawn."""
+    try:
+        yield
+    except (UnsupportedQuery, TooManyPairs, *refusals):
+        reject()
+
 
 NODES = ("a", "b", "c")
 LINK = "link"

@@ -24,6 +24,12 @@ Triple: TypeAlias = tuple[Term, Term, Term]
 Solution: TypeAlias = dict[Variable, Term]
 Pairs: TypeAlias = list[tuple[Term, Term]]
 
+MOST_PAIRS = 2_000_000
+
+
+class TooManyPairs(Exception):
+    """A join would compare more than MOST_PAIRS solutions: a drawn query can be a product of products."""
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -280,6 +286,8 @@ def compatible(one: Solution, other: Solution) -> bool:
 
 
 def join(left: list[Solution], right: list[Solution]) -> list[Solution]:
+    if len(left) * len(right) > MOST_PAIRS:
+        raise TooManyPairs(f"a join of {len(left)} with {len(right)} solutions")
     return [one | other for one in left for other in right if compatible(one, other)]
 
 

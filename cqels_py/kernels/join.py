@@ -1,15 +1,28 @@
-"""The n-ary join with dynamic probing (Algorithms 4 and 5) over ring indexes (kernels/ring_index.py).
+"""The n-ary join with dynamic probing (Algorithms 4 and 5) over ring indexes (kernels/ring_index.py), many mappings at a time.
 
-`choices[set * n + q]`: the index by which port q is probed once the ports in the bit set are bound (-1: not connected yet);
-`checks[set * n + q]`: a bit mask of q's columns to compare then; `binds[set * n + q]`: does q bind what a later port needs?
-`variable_of` (n, COLUMNS) numbers the columns' variables.
+Rows go through in chunks, and each chunk in passes, so that many lookups are under way at once: the entries of its rows' keys are
+located, what comes is entered, results are found, and what goes is removed. A row's results are of the other inputs' mappings as
+they were at that row: a leaf of an input that expires in order counts if it is one of those that the input had then, which follow
+each other. `sight` has for each input the slot of the oldest one and how many there are, `seen` the same at each row. Of an input
+without order nothing says so; its rows have chunks of their own.
 
-Results are written out as ids, column by column: `out_variable[c]` is column c's variable, `out_ports[c]` a bit mask of the ports
-that have it, `own[q * columns + c]` its column in port q, or -1.
+Results are found depth first, a block of partial results at a time. A partial result is a record of what it has so far: its row,
+the leaves of the ports that are bound, and the entries that are known, as a key that is looked up once serves all ports that it
+probes. A block is probed in passes too: keys are looked up, the port with the fewest matches is chosen for each record
+(Algorithm 5), and each of those matches makes a record of the block below. The last ones are results: they are laid out as leaves
+and written by columns, or, where many stand side by side in a ring, in runs.
 
-A leaf that goes finds what it produced by the indexes too: its key's rings hold the partners side by side, so that results are
-written out in runs. Chains of results from each leaf (Algorithm 3) were measured beside it and lost at every size: they cost
-two words of memory for each result and input, and a cache miss for each where this costs one for a run.
+`options` ((set * n + k) * 2): port and index of the k-th choice once the ports in the bit set are bound; port -1: no more. For port
+q, probed with that set bound, `sources` from source_first[set * n + q] on are the bound columns that make its key, and `checks` from
+check_first[set * n + q] on, up to the next, are pairs of one of its columns and a bound one that must agree. A column of port p is
+its number + p * COLUMNS. An unbound one (id 0) agrees with anything.
+
+Results are written out as ids, column by column: `out_ports[c]` is a bit mask of the ports that column c is taken from, the first
+of which says what it is unless it is unbound there; `own[q * columns + c]` is its column in port q, or -1.
+
+A leaf that goes finds what it produced by the indexes too: its key's rings hold the partners side by side. Chains of results from
+each leaf (Algorithm 3) were measured beside it and lost at every size: they cost two words of memory for each result and input, and
+a cache miss for each where this costs one for a run.
 
 `step` is resumable: it returns why it stopped, and goes on from `cursor` when called again.
 """
@@ -20,33 +33,43 @@ import numpy as np
 
 from cqels_py.kernels.hashing import combine
 from cqels_py.kernels.jit import jit_flat, jit_inline
+from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.ring_index import (
     AT,
     BASE,
     DEPTH,
     DONE,
+    FIFO,
     FIRST_INDEX,
     FULL,
     GROUP,
+    GROUP_FIELDS,
     INDEX_FIELDS,
-    KEY_FIRST,
     KEY_WIDTH,
     LAST_INDEX,
-    LOOSE,
+    LOCATED,
+    LOCATED_ROWS,
+    MASK,
     NOT_STORED,
+    NOTED,
     OUT,
     OUT_FULL,
     PHASE,
     PORT_FIELDS,
     PROBES,
     ROW,
+    STRIDE,
+    TABLE_FULL,
     WIDTH,
+    create,
     equal_leaf,
-    expect_row,
-    find,
-    find_leaf,
+    expect_entry,
+    find_from,
+    home_of,
     insert,
+    key_in,
     leaves_in,
+    oldest_in,
     open_ring,
     remove,
     ring_of,
@@ -54,160 +77,290 @@ from cqels_py.kernels.ring_index import (
 )
 
 COLUMNS = 64
-"""The most columns of a port: the stride of `variable_of`."""
-CURSOR_FIELDS = 10
-# phases
-NEW, PROBING, INSERTING = range(3)
-# stack
-L_PORT, L_OFFSET, L_MASK, L_HEAD, L_COUNT, L_AT, L_SET, L_CHECK = range(8)
-STACK_FIELDS = 8
-# found: for each group the entry of the bound key, and from which depth on it is known
-F_AT, F_DEPTH = range(2)
-FOUND_FIELDS = 2
-_UNKNOWN = np.int64(1 << 20)
-_SHORT_RUN = 4
+"""The most columns of a port."""
+BLOCK = 256
+"""Records of a block."""
+LAID_OUT = 256
+"""So many results are laid out together."""
+# phases of a chunk
+LOCATING, ENTERING, PROBING = range(3)
+# a record: its row in the chunk, the ports that are bound, the port that is probed next and the word of the ring there; then the
+# places of each port's leaf, and of each group's entry
+R_ROW, R_BOUND, R_PORT, R_WORD, R_LEAVES = range(5)
+# levels: how many records a block has, the one that is being extended, and the match that comes next
+L_RECORDS, L_RECORD, L_MATCH = range(3)
+LEVEL_FIELDS = 3
+_NO_ENTRY, _UNKNOWN = np.int64(-1), np.int64(-2)
+_RUN = 32
+"""With no more matches than these results are laid out, not written in runs."""
+_LEAVING_AHEAD = 20
+ANY = np.int64(1) << 62
+"""As many leaves as this are seen of an input without order: all."""
 
 
 @jit_inline
-def _key_of_binding(bindings, row, key_variables, first, width):
+def _end_of_chunk(first, row_port, ports):
+    """Up to which row a chunk goes that starts with row `first`: the rows of an input without order stay among themselves."""
+    port = np.int64(row_port[first])
+    alone = ports[port * PORT_FIELDS + FIFO] == 0
+    last = first + 1
+    end = min(first + LOCATED_ROWS, len(row_port))
+    while last < end:
+        p = np.int64(row_port[last])
+        if p != port and (alone or ports[p * PORT_FIELDS + FIFO] == 0):
+            break
+        last += 1
+    return last
+
+
+@jit_flat
+def _locate(
+    first, last, row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables, located, most, cursor
+):  # fmt: skip
+    """Find the entries of the rows' keys, those of row `first` + i from located[i * most] on, in the order of its port's indexes.
+
+    A mapping that comes gets an entry where its key has none. Behind the entries there is room for as many keys. Returns up to
+    which row there was room in the tables.
+    """
+    keys = LOCATED_ROWS * most
+    # Unsigned positions, here and below: signed ones are tested for being negative.
+    for row in range(first, last):
+        port = np.int64(row_port[np.uint64(row)]) * PORT_FIELDS
+        width = ports[np.uint64(port + WIDTH)]
+        leaf = ports[np.uint64(port + BASE)] + np.int64(row_slot[np.uint64(row)]) * width
+        # In a port that expires in order the next leaves that come, or go, follow this one.
+        prefetch(cells, leaf + _LEAVING_AHEAD * width)
+        place = (row - first) * most
+        for index in range(ports[np.uint64(port + FIRST_INDEX)], ports[np.uint64(port + LAST_INDEX)]):
+            group = indexes[np.uint64(index * INDEX_FIELDS + GROUP)]
+            key = key_in(index, leaf, indexes, key_columns, cells)
+            home = home_of(key, groups, group)
+            expect_entry(home, groups[np.uint64(group * GROUP_FIELDS + STRIDE)], tables)
+            located[np.uint64(place)] = home
+            located[np.uint64(keys + place)] = key
+            place += 1
+    probes = np.int64(0)
+    for row in range(first, last):
+        port = np.int64(row_port[np.uint64(row)]) * PORT_FIELDS
+        comes = row_sign[np.uint64(row)] > 0
+        place = (row - first) * most
+        for index in range(ports[np.uint64(port + FIRST_INDEX)], ports[np.uint64(port + LAST_INDEX)]):
+            group = indexes[np.uint64(index * INDEX_FIELDS + GROUP)]
+            key = located[np.uint64(keys + place)]
+            probes += 1
+            at = find_from(located[np.uint64(place)], tables, groups, group, key)
+            if at < 0 and comes:
+                at = create(group, groups, key, tables)
+                if at < 0:
+                    cursor[PROBES] += probes
+                    return row
+            located[np.uint64(place)] = at
+            place += 1
+    cursor[PROBES] += probes
+    return last
+
+
+@jit_flat
+def _enter(
+    row_port, row_slot, row_sign, cursor, n, n_groups, ports, indexes, groups, key_columns, cells, tables, located, most, rings,
+    ring_meta, positions, sight, seen, blocks, levels, retract,
+):  # fmt: skip
+    """Enter what comes from row cursor[AT] on. Each row that has results gets a record in the first block, and a note of what it
+    sees of the other inputs. DONE, or what is short."""
+    first, fields, records = cursor[ROW], R_LEAVES + n + n_groups, levels[L_RECORDS]
+    for row in range(cursor[AT], cursor[LOCATED]):
+        here = np.uint64(row)
+        p, slot, comes = np.int64(row_port[here]), np.int64(row_slot[here]), row_sign[here] > 0
+        port, place = p * PORT_FIELDS, (row - first) * most
+        leaf = ports[np.uint64(port + BASE)] + slot * ports[np.uint64(port + WIDTH)]
+        first_index = ports[np.uint64(port + FIRST_INDEX)]
+        many = ports[np.uint64(port + LAST_INDEX)] - first_index
+        if comes:
+            for k in range(cursor[NOTED], many):
+                status = insert(
+                    first_index + k, located[np.uint64(place + k)], indexes, groups, key_columns, cells, leaf, slot, tables,
+                    rings, ring_meta, positions,
+                )  # fmt: skip
+                if status != DONE:
+                    cursor[AT], cursor[NOTED], levels[L_RECORDS] = row, k, records
+                    return status
+            cursor[NOTED] = 0
+        if comes or retract:
+            to = (row - first) * n * 2
+            for q in range(2 * n):
+                seen[np.uint64(to + q)] = sight[np.uint64(q)]
+            record = records * fields
+            blocks[np.uint64(record + R_ROW)] = row - first
+            blocks[np.uint64(record + R_BOUND)] = np.int64(1) << p
+            blocks[np.uint64(record + R_LEAVES + p)] = leaf
+            entries = record + R_LEAVES + n
+            for group in range(n_groups):
+                blocks[np.uint64(entries + group)] = _UNKNOWN
+            for k in range(many):
+                group = indexes[np.uint64((first_index + k) * INDEX_FIELDS + GROUP)]
+                blocks[np.uint64(entries + group)] = located[np.uint64(place + k)]
+            records += 1
+        ordered = ports[np.uint64(port + FIFO)]
+        sight[np.uint64(2 * p)] += np.int64(not comes) & ordered
+        sight[np.uint64(2 * p + 1)] += ordered if comes else -ordered
+    levels[L_RECORDS] = records
+    return DONE
+
+
+@jit_inline
+def _bound_id(source, leaves, cells, blocks):
+    return cells[np.uint64(blocks[np.uint64(leaves + source // COLUMNS)] + source % COLUMNS)]
+
+
+@jit_inline
+def _key_of_record(leaves, width, source, sources, cells, blocks):
+    """The key that what is bound has in an index of so many columns."""
     if width == 1:
-        value = bindings[row + key_variables[first]]
+        value = _bound_id(sources[np.uint64(source)], leaves, cells, blocks)
         return value if value != 0 else np.int64(1)
     key = np.int64(width + 1)
-    for k in range(first, first + width):
-        key = combine(key, bindings[row + key_variables[k]])
+    for k in range(source, source + width):
+        key = combine(key, _bound_id(sources[k], leaves, cells, blocks))
     return key | np.int64(1)
 
 
 @jit_inline
-def _compatible(check, loose, cells, leaf, variables, variable_of, bindings, row):
-    """Do the checked columns of a leaf agree with the bindings? An unbound one (id 0) agrees with anything."""
-    column = 0
-    while check != 0:
-        if check & 1:
-            here = cells[leaf + column]
-            there = bindings[row + variable_of[variables + column]]
-            if here != there and not (loose >> column & 1 and (here == 0 or there == 0)):
-                return False
-        check >>= 1
-        column += 1
+def _choose(record, n, indexes, options, tables, rings, blocks):
+    """Algorithm 5: of the ports that a record leads to, the one with the fewest matches is bound next."""
+    entries, option = record + R_LEAVES + n, blocks[np.uint64(record + R_BOUND)] * n * 2
+    best, best_word, fewest = np.int64(0), np.int64(0), ANY
+    q = options[np.uint64(option)]
+    while q >= 0:
+        index = options[np.uint64(option + 1)]
+        at = blocks[np.uint64(entries + indexes[np.uint64(index * INDEX_FIELDS + GROUP)])]
+        word = tables[np.uint64(ring_of(at, index, indexes))] if at >= 0 else np.int64(0)
+        count = leaves_in(word)
+        best = q if count < fewest else best
+        best_word = word if count < fewest else best_word
+        fewest = min(count, fewest)
+        option += 2
+        q = options[np.uint64(option)]
+    blocks[np.uint64(record + R_PORT)] = best
+    blocks[np.uint64(record + R_WORD)] = best_word
+    prefetch(rings, oldest_in(best_word))
+
+
+@jit_flat
+def _probe(
+    begin, records, n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, blocks, pending, cursor
+):  # fmt: skip
+    """Look up what is not known yet for the records of the block that begins at `begin`, and choose what each is extended by."""
+    fields, asked, waiting = R_LEAVES + n + n_groups, np.int64(0), np.int64(0)
+    keys = BLOCK
+    for i in range(records):
+        record = begin + i * fields
+        leaves, entries = record + R_LEAVES, record + R_LEAVES + n
+        bound, before = blocks[np.uint64(record + R_BOUND)], asked
+        option = bound * n * 2
+        q = options[np.uint64(option)]
+        while q >= 0:
+            index = options[np.uint64(option + 1)]
+            group = indexes[np.uint64(index * INDEX_FIELDS + GROUP)]
+            if blocks[np.uint64(entries + group)] == _UNKNOWN:
+                width = indexes[np.uint64(index * INDEX_FIELDS + KEY_WIDTH)]
+                key = _key_of_record(leaves, width, source_first[np.uint64(bound * n + q)], sources, cells, blocks)
+                home = home_of(key, groups, group)
+                expect_entry(home, groups[np.uint64(group * GROUP_FIELDS + STRIDE)], tables)
+                blocks[np.uint64(entries + group)] = home
+                pending[np.uint64(keys + 3 * asked)] = entries + group
+                pending[np.uint64(keys + 3 * asked + 1)] = group
+                pending[np.uint64(keys + 3 * asked + 2)] = key
+                asked += 1
+            option += 2
+            q = options[np.uint64(option)]
+        if asked == before:
+            _choose(record, n, indexes, options, tables, rings, blocks)
+        else:
+            pending[np.uint64(waiting)] = record
+            waiting += 1
+    for i in range(asked):
+        place = keys + 3 * i
+        entry, group, key = pending[np.uint64(place)], pending[np.uint64(place + 1)], pending[np.uint64(place + 2)]
+        blocks[np.uint64(entry)] = find_from(blocks[np.uint64(entry)], tables, groups, group, key)
+    for i in range(waiting):
+        _choose(pending[np.uint64(i)], n, indexes, options, tables, rings, blocks)
+    cursor[PROBES] += asked
+
+
+@jit_inline
+def _agrees(check, end, leaf, leaves, checks, cells, blocks):
+    """Do the compared columns of a leaf agree with what is bound?"""
+    while check < end:
+        here = cells[leaf + checks[2 * check]]
+        there = _bound_id(checks[2 * check + 1], leaves, cells, blocks)
+        if here != there and here != 0 and there != 0:
+            return False
+        check += 1
     return True
 
 
-@jit_inline
-def bind(cells, leaf, width, variables, variable_of, bindings, row, stride):
-    """The bindings of the next depth: those at `row` and the leaf's. With a stride of 0 all depths share one row."""
-    for v in range(stride):
-        bindings[row + stride + v] = bindings[row + v]
-    for c in range(width):
-        value = cells[leaf + c]
-        # Unbound here: another port may have bound it. In a shared row what stands there is of another leaf.
-        if value != 0 or stride == 0:
-            bindings[row + stride + variable_of[variables + c]] = value
+@jit_flat
+def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, seen, blocks, levels):
+    """Fill the block below a level with what its records become with their matches, as far as there is room."""
+    fields = R_LEAVES + n + n_groups
+    begin, end = level * BLOCK * fields, (level + 1) * BLOCK * fields
+    here = level * LEVEL_FIELDS
+    i, match, made = levels[here + L_RECORD], levels[here + L_MATCH], np.int64(0)
+    while i < levels[here + L_RECORDS] and made < BLOCK:
+        record = begin + i * fields
+        leaves = record + R_LEAVES
+        bound, q = blocks[np.uint64(record + R_BOUND)], blocks[np.uint64(record + R_PORT)]
+        first, ring_mask, oldest, count = open_ring(blocks[np.uint64(record + R_WORD)])
+        port = q * PORT_FIELDS
+        base, width, mask = ports[np.uint64(port + BASE)], ports[np.uint64(port + WIDTH)], ports[np.uint64(port + MASK)]
+        sight = (blocks[np.uint64(record + R_ROW)] * n + q) * 2
+        seen_from, seen_many = seen[np.uint64(sight)], seen[np.uint64(sight + 1)]
+        check, check_end = check_first[np.uint64(bound * n + q)], check_first[np.uint64(bound * n + q + 1)]
+        stop = min(count, match + BLOCK - made)
+        while match < stop:
+            slot = slot_in(first, ring_mask, (oldest + match) & ring_mask, rings)
+            leaf = base + slot * width
+            prefetch(cells, leaf)
+            to = end + made * fields
+            for field in range(fields):
+                blocks[np.uint64(to + field)] = blocks[np.uint64(record + field)]
+            blocks[np.uint64(to + R_BOUND)] = bound | np.int64(1) << q
+            blocks[np.uint64(to + R_LEAVES + q)] = leaf
+            counts = ((slot - seen_from) & mask) < seen_many
+            if check < check_end:
+                counts = counts and _agrees(check, check_end, leaf, leaves, checks, cells, blocks)
+            made += np.int64(counts)
+            match += 1
+        if match == count:
+            i += 1
+            match = np.int64(0)
+    levels[here + L_RECORD], levels[here + L_MATCH] = i, match
+    levels[here + LEVEL_FIELDS + L_RECORDS] = made
+    levels[here + LEVEL_FIELDS + L_RECORD], levels[here + LEVEL_FIELDS + L_MATCH] = 0, 0
 
 
 @jit_inline
-def _choose(
-    depth, bound, n, bindings, row, choices, checks, indexes, groups, key_variables, tables, found, stack, cursor
-):
-    """Algorithm 5: of the ports that the bound ones reach, probe the one with the fewest matches. Writes the stack level."""
-    for group in range(len(found) // FOUND_FIELDS):
-        # Known below this depth for another mapping than the one that is bound here now.
-        if found[group * FOUND_FIELDS + F_DEPTH] >= depth:
-            found[group * FOUND_FIELDS + F_DEPTH] = _UNKNOWN
-    best = np.int64(-1)
-    best_count = np.int64(0)
-    best_word = np.int64(0)
-    for q in range(n):
-        if bound >> q & 1:
-            continue
-        index = choices[bound * n + q]
-        if index < 0:
-            continue
-        group = indexes[index * INDEX_FIELDS + GROUP]
-        if found[group * FOUND_FIELDS + F_DEPTH] == _UNKNOWN:
-            key = _key_of_binding(
-                bindings,
-                row,
-                key_variables,
-                indexes[index * INDEX_FIELDS + KEY_FIRST],
-                indexes[index * INDEX_FIELDS + KEY_WIDTH],
-            )
-            cursor[PROBES] += 1
-            found[group * FOUND_FIELDS + F_AT] = find(tables, groups, group, key)
-            found[group * FOUND_FIELDS + F_DEPTH] = depth
-        at = found[group * FOUND_FIELDS + F_AT]
-        word = tables[ring_of(at, index, indexes)] if at >= 0 else np.int64(0)
-        count = leaves_in(word)
-        if best < 0 or count < best_count:
-            best = np.int64(q)
-            best_count = count
-            best_word = word
-        if count == 0:
-            break
-    level = depth * STACK_FIELDS
-    stack[level + L_COUNT] = best_count
-    stack[level + L_AT] = 0
-    stack[level + L_SET] = bound
-    stack[level + L_PORT] = best
-    if best_count > 0:
-        first, ring_mask, head, _ = open_ring(best_word)
-        stack[level + L_OFFSET] = first
-        stack[level + L_MASK] = ring_mask
-        stack[level + L_HEAD] = head
-        stack[level + L_CHECK] = checks[bound * n + best]
-
-
-@jit_inline
-def _known(c, before, bindings, row, out_variable, out_ports):
-    """What the bound ports say of output column c; 0: nothing."""
-    if out_ports[c] & before:
-        return bindings[row + out_variable[c]]
-    return np.int64(0)
-
-
-@jit_inline
-def _write_result(q, leaf, before, cells, bindings, row, out_variable, out_ports, own, out_columns, k, room):
-    """The ids of one result, whose last leaf is that of port q."""
-    columns = len(out_variable)
+def write_columns(done, made, room, cells, leaves, out_ports, own, out_columns):
+    """The ids of results laid out as leaves, those of port q from `leaves[q * LAID_OUT]` on, from place `made` on."""
+    columns = len(out_ports)
     for c in range(columns):
-        value = _known(c, before, bindings, row, out_variable, out_ports)
-        column = np.int64(own[q * columns + c])
-        if value == 0 and column >= 0:
-            value = cells[leaf + column]
-        out_columns[c * room + k] = value
-
-
-@jit_inline
-def write_run(
-    rings, start, ring_mask, offset, many, q, base, width, before, cells, bindings, row, out_variable, out_ports, own,
-    out_columns, k, room
-):  # fmt: skip
-    """The ids of `many` results, whose last leaves, all of port q, stand side by side in a ring."""
-    if many < _SHORT_RUN:
-        # Few: one loop, whose end the processor guesses once.
-        for j in range(many):
-            leaf = base + slot_in(offset, ring_mask, (start + j) & ring_mask, rings) * width
-            _write_result(q, leaf, before, cells, bindings, row, out_variable, out_ports, own, out_columns, k + j, room)
-        return
-    # Unsigned positions: signed ones are tested for being negative, which keeps the loops from being vectorised.
-    columns = len(out_variable)
-    straight = min(many, ring_mask + 1 - start)
-    for c in range(columns):
-        value = _known(c, before, bindings, row, out_variable, out_ports)
-        column = np.int64(own[q * columns + c])
-        to = np.uint64(c * room + k)
-        if value == 0 and column >= 0:
-            first = np.uint64(offset + start)
-            for j in range(np.uint64(straight)):
-                out_columns[to + j] = cells[np.uint64(base + column + np.int64(rings[first + j]) * width)]
-            to = np.uint64(c * room + k + straight)
-            first = np.uint64(offset)
-            for j in range(np.uint64(many - straight)):
-                out_columns[to + j] = cells[np.uint64(base + column + np.int64(rings[first + j]) * width)]
-        else:
-            for j in range(np.uint64(many)):
-                out_columns[to + j] = value
+        q, of_ports = np.int64(0), out_ports[c]
+        to = np.uint64(c * room + made)
+        while not of_ports >> q & 1:
+            q += 1
+        column, of_port = np.uint64(own[q * columns + c]), np.uint64(q * LAID_OUT)
+        for i in range(np.uint64(done)):
+            out_columns[to + i] = cells[np.uint64(leaves[of_port + i]) + column]
+        of_ports >>= q + 1
+        # What is unbound in one may be bound in another.
+        while of_ports != 0:
+            q += 1
+            if of_ports & 1:
+                column, of_port = np.uint64(own[q * columns + c]), np.uint64(q * LAID_OUT)
+                for i in range(np.uint64(done)):
+                    if out_columns[to + i] == 0:
+                        out_columns[to + i] = cells[np.uint64(leaves[of_port + i]) + column]
+            of_ports >>= 1
 
 
 @jit_inline
@@ -219,168 +372,208 @@ def write_signs(tick, sign, out_tick, out_sign, k, many):
         out_sign[to + j] = sign
 
 
+@jit_inline
+def _known(c, before, leaves, columns, out_ports, own, cells, blocks):
+    """What the bound ports say of output column c; 0: nothing."""
+    of_ports, q, value = out_ports[c] & before, np.int64(0), np.int64(0)
+    while of_ports != 0 and value == 0:
+        if of_ports & 1:
+            value = cells[blocks[leaves + q] + own[q * columns + c]]
+        of_ports >>= 1
+        q += 1
+    return value
+
+
+@jit_inline
+def _write_run(
+    start, many, first, ring_mask, q, base, width, before, leaves, cells, rings, blocks, out_ports, own, out_columns, made, room
+):  # fmt: skip
+    """The ids of `many` results of one record, whose last leaves, of port q, stand side by side in a ring from `start` on."""
+    # Unsigned positions: signed ones are tested for being negative, which keeps the loops from being vectorised.
+    columns = len(out_ports)
+    straight = min(many, ring_mask + 1 - start)
+    for c in range(columns):
+        value = _known(c, before, leaves, columns, out_ports, own, cells, blocks)
+        column = own[q * columns + c]
+        to = np.uint64(c * room + made)
+        if value == 0 and column >= 0:
+            here = np.uint64(first + start)
+            for j in range(np.uint64(straight)):
+                out_columns[to + j] = cells[np.uint64(base + column + np.int64(rings[here + j]) * width)]
+            to = np.uint64(c * room + made + straight)
+            here = np.uint64(first)
+            for j in range(np.uint64(many - straight)):
+                out_columns[to + j] = cells[np.uint64(base + column + np.int64(rings[here + j]) * width)]
+        else:
+            for j in range(np.uint64(many)):
+                out_columns[to + j] = value
+
+
+@jit_flat
+def _write(
+    row_tick, row_sign, cursor, level, n, n_groups, ports, check_first, checks, cells, rings, seen, blocks, levels, leaves,
+    out_ports, own, out_columns, out_tick, out_sign,
+):  # fmt: skip
+    """Write the results that the records of the lowest block become with their matches. DONE, or OUT_FULL."""
+    fields = R_LEAVES + n + n_groups
+    begin, here = level * BLOCK * fields, level * LEVEL_FIELDS
+    i, match, records = levels[here + L_RECORD], levels[here + L_MATCH], levels[here + L_RECORDS]
+    room, made, done = np.int64(len(out_tick)), cursor[OUT], np.int64(0)
+    while i < records and made < room:
+        record = begin + i * fields
+        of_ports = record + R_LEAVES
+        bound, q = blocks[np.uint64(record + R_BOUND)], blocks[np.uint64(record + R_PORT)]
+        first, ring_mask, oldest, count = open_ring(blocks[np.uint64(record + R_WORD)])
+        port = q * PORT_FIELDS
+        base, width, mask = ports[np.uint64(port + BASE)], ports[np.uint64(port + WIDTH)], ports[np.uint64(port + MASK)]
+        row = blocks[np.uint64(record + R_ROW)]
+        sight = (row * n + q) * 2
+        seen_from, seen_many = seen[np.uint64(sight)], seen[np.uint64(sight + 1)]
+        check, check_end = check_first[np.uint64(bound * n + q)], check_first[np.uint64(bound * n + q + 1)]
+        row += cursor[ROW]
+        tick, sign = row_tick[np.uint64(row)], row_sign[np.uint64(row)]
+        if count - match > _RUN and check == check_end:
+            write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
+            made += done
+            done = np.int64(0)
+            while match < count and not _sees(match, first, ring_mask, oldest, rings, seen_from, seen_many, mask):
+                match += 1
+            last = count
+            while last > match and not _sees(last - 1, first, ring_mask, oldest, rings, seen_from, seen_many, mask):
+                last -= 1
+            many = min(last - match, room - made)
+            _write_run(
+                (oldest + match) & ring_mask, many, first, ring_mask, q, base, width, bound, of_ports, cells, rings, blocks,
+                out_ports, own, out_columns, made, room,
+            )  # fmt: skip
+            write_signs(tick, sign, out_tick, out_sign, made, many)
+            made += many
+            match += many
+            if match == last:
+                i += 1
+                match = np.int64(0)
+            continue
+        stop = min(count, match + min(np.int64(LAID_OUT), room - made) - done)
+        while match < stop:
+            slot = slot_in(first, ring_mask, (oldest + match) & ring_mask, rings)
+            leaf = base + slot * width
+            prefetch(cells, leaf)
+            for p in range(n):
+                leaves[np.uint64(p * LAID_OUT + done)] = blocks[np.uint64(of_ports + p)]
+            leaves[np.uint64(q * LAID_OUT + done)] = leaf
+            out_tick[np.uint64(made + done)] = tick
+            out_sign[np.uint64(made + done)] = sign
+            counts = ((slot - seen_from) & mask) < seen_many
+            if check < check_end:
+                counts = counts and _agrees(check, check_end, leaf, of_ports, checks, cells, blocks)
+            done += np.int64(counts)
+            match += 1
+        if match == count:
+            i += 1
+            match = np.int64(0)
+        if done == min(np.int64(LAID_OUT), room - made):
+            write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
+            made += done
+            done = np.int64(0)
+    write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
+    cursor[OUT] = made + done
+    levels[here + L_RECORD], levels[here + L_MATCH] = i, match
+    return OUT_FULL if i < records else DONE
+
+
+@jit_inline
+def _sees(match, first, ring_mask, oldest, rings, seen_from, seen_many, mask):
+    slot = slot_in(first, ring_mask, (oldest + match) & ring_mask, rings)
+    return ((slot - seen_from) & mask) < seen_many
+
+
+@jit_flat
+def _remove(
+    row_port, row_slot, row_sign, cursor, ports, indexes, groups, key_columns, cells, tables, located, most, rings, positions
+):  # fmt: skip
+    """What goes leaves the indexes. DONE, or NOT_STORED."""
+    first = cursor[ROW]
+    for row in range(first, cursor[LOCATED]):
+        if row_sign[row] > 0:
+            continue
+        port = np.int64(row_port[row]) * PORT_FIELDS
+        slot, full = np.int64(row_slot[row]), ports[port + FULL]
+        if full >= 0:
+            base, width = ports[port + BASE], ports[port + WIDTH]
+            leaf = base + slot * width
+            slot = equal_leaf(full, indexes, groups, key_columns, cells, base, leaf, width, tables, rings)
+            if slot < 0:
+                return NOT_STORED
+            # The temporary slot of the negative mapping gives way to that of the leaf it takes back.
+            row_slot[row] = np.int32(slot)
+        first_index = ports[port + FIRST_INDEX]
+        for k in range(ports[port + LAST_INDEX] - first_index):
+            at = located[np.uint64((row - first) * most + k)]
+            remove(first_index + k, at, indexes, slot, tables, rings, positions)
+    return DONE
+
+
 @jit_flat
 def step(
-    row_port,
-    row_slot,
-    row_tick,
-    row_sign,
-    cursor,
-    ports,
-    indexes,
-    groups,
-    key_columns,
-    key_variables,
-    variable_of,
-    choices,
-    checks,
-    binds,
-    cells,
-    tables,
-    rings,
-    ring_meta,
-    positions,
-    found,
-    stack,
-    bindings,
-    binding_stride,
-    out_variable,
-    out_ports,
-    own,
-    out_columns,
-    out_tick,
-    out_sign,
-    retract,
-):
+    row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, key_columns, options, source_first, sources,
+    check_first, checks, cells, tables, located, rings, ring_meta, positions, sight, seen, blocks, pending, levels, leaves,
+    out_ports, own, out_columns, out_tick, out_sign, retract,
+):  # fmt: skip
     """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short."""
     n = np.int64(len(ports) // PORT_FIELDS)
-    everything = (np.int64(1) << n) - 1
-    room = np.int64(len(out_tick))
+    n_groups = np.int64(len(groups) // GROUP_FIELDS)
+    most = np.int64(len(located) // (2 * LOCATED_ROWS))
+    fields = R_LEAVES + n + n_groups
     rows = len(row_port)
-    for group in range(len(found) // FOUND_FIELDS):
-        found[group * FOUND_FIELDS + F_DEPTH] = _UNKNOWN
+    all_in_order = True
+    for p in range(n):
+        all_in_order &= ports[p * PORT_FIELDS + FIFO] == 1
     while cursor[ROW] < rows:
-        row = cursor[ROW]
-        p = np.int64(row_port[row])
-        slot = np.int64(row_slot[row])
-        width = ports[p * PORT_FIELDS + WIDTH]
-        base = ports[p * PORT_FIELDS + BASE]
-        leaf = base + slot * width
-        tick = row_tick[row]
-        sign = row_sign[row]
-        first_index = ports[p * PORT_FIELDS + FIRST_INDEX]
-        last_index = ports[p * PORT_FIELDS + LAST_INDEX]
-        if cursor[PHASE] == NEW:
-            expect_row(row, row_port, row_slot, ports, indexes, groups, key_columns, cells, tables)
-            for group in range(len(found) // FOUND_FIELDS):
-                found[group * FOUND_FIELDS + F_DEPTH] = _UNKNOWN
-            cursor[AT] = first_index
-            if sign < 0:
-                full = ports[p * PORT_FIELDS + FULL]
-                if full >= 0:
-                    slot = equal_leaf(full, indexes, groups, key_columns, cells, base, leaf, width, tables, rings)
-                    if slot < 0:
-                        return NOT_STORED
-                    # The temporary slot of the negative mapping gives way to that of the leaf it takes back.
-                    row_slot[row] = np.int32(slot)
-                    leaf = base + slot * width
-                for index in range(first_index, last_index):
-                    at = find_leaf(index, indexes, groups, key_columns, cells, leaf, tables)
-                    remove(index, at, indexes, slot, tables, rings, positions)
-                    group = indexes[index * INDEX_FIELDS + GROUP]
-                    found[group * FOUND_FIELDS + F_AT] = at
-                    found[group * FOUND_FIELDS + F_DEPTH] = -1
-                cursor[AT] = last_index
-            if sign > 0 or retract:
-                for v in range(binding_stride):
-                    bindings[v] = 0
-                variables = p * COLUMNS
-                for c in range(width):
-                    bindings[variable_of[variables + c]] = cells[leaf + c]
-                cursor[DEPTH] = 0
-                _choose(
-                    np.int64(0), np.int64(1) << p, n, bindings, np.int64(0), choices, checks, indexes, groups, key_variables,
-                    tables, found, stack, cursor,
-                )  # fmt: skip
-                cursor[PHASE] = PROBING
-            else:
-                cursor[PHASE] = INSERTING
-        if cursor[PHASE] == PROBING:
-            depth = cursor[DEPTH]
-            while depth >= 0:
-                level = depth * STACK_FIELDS
-                at = stack[level + L_AT]
-                count = stack[level + L_COUNT]
-                if at >= count:
-                    depth -= 1
-                    continue
-                q = stack[level + L_PORT]
-                offset = stack[level + L_OFFSET]
-                ring_mask = stack[level + L_MASK]
-                start = (stack[level + L_HEAD] + at) & ring_mask
-                check = stack[level + L_CHECK]
-                before = stack[level + L_SET]
-                bound = before | (np.int64(1) << q)
-                k = cursor[OUT]
-                q_width = ports[q * PORT_FIELDS + WIDTH]
-                here = depth * binding_stride
-                if bound == everything and check == 0:
-                    many = min(count - at, room - k)
-                    write_run(
-                        rings, start, ring_mask, offset, many, q, ports[q * PORT_FIELDS + BASE], q_width, before, cells,
-                        bindings, here, out_variable, out_ports, own, out_columns, k, room,
-                    )  # fmt: skip
-                    write_signs(tick, sign, out_tick, out_sign, k, many)
-                    cursor[OUT] = k + many
-                    stack[level + L_AT] = at + many
-                    if at + many < count:
-                        cursor[DEPTH] = depth
-                        return OUT_FULL
-                    depth -= 1
-                    continue
-                other = slot_in(offset, ring_mask, start, rings)
-                q_leaf = ports[q * PORT_FIELDS + BASE] + other * q_width
-                variables = q * COLUMNS
-                if check != 0 and not _compatible(
-                    check, ports[q * PORT_FIELDS + LOOSE], cells, q_leaf, variables, variable_of, bindings, here
-                ):
-                    stack[level + L_AT] = at + 1
-                    continue
-                if bound == everything:
-                    if k == room:
-                        cursor[DEPTH] = depth
-                        return OUT_FULL
-                    _write_result(
-                        q, q_leaf, before, cells, bindings, here, out_variable, out_ports, own, out_columns, k, room
-                    )
-                    out_tick[k] = tick
-                    out_sign[k] = sign
-                    cursor[OUT] = k + 1
-                    stack[level + L_AT] = at + 1
-                    continue
-                stack[level + L_AT] = at + 1
-                bind(cells, q_leaf, q_width, variables, variable_of, bindings, here, binding_stride)
-                depth += 1
-                if at > 0 and check == 0 and not binds[before * n + q]:
-                    # Nothing that follows depends on this leaf: the level above it is as it was for the one before.
-                    stack[depth * STACK_FIELDS + L_AT] = 0
-                    continue
-                _choose(
-                    depth, bound, n, bindings, here + binding_stride, choices, checks, indexes, groups, key_variables,
-                    tables, found, stack, cursor,
-                )  # fmt: skip
-            cursor[PHASE] = INSERTING
-        while cursor[AT] < last_index:
-            group = indexes[cursor[AT] * INDEX_FIELDS + GROUP]
-            at = np.int64(-1)
-            if found[group * FOUND_FIELDS + F_DEPTH] != _UNKNOWN:
-                at = found[group * FOUND_FIELDS + F_AT]
-            status = insert(
-                cursor[AT], at, indexes, groups, key_columns, cells, leaf, slot, tables, rings, ring_meta, positions
-            )
+        if cursor[PHASE] == LOCATING:
+            row = cursor[ROW]
+            last = min(row + LOCATED_ROWS, rows) if all_in_order else _end_of_chunk(row, row_port, ports)
+            cursor[LOCATED] = _locate(
+                row, last, row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables, located, most, cursor
+            )  # fmt: skip
+            if cursor[LOCATED] == row:
+                return TABLE_FULL
+            cursor[AT], cursor[NOTED], cursor[PHASE] = row, 0, ENTERING
+            levels[L_RECORDS], levels[L_RECORD], levels[L_MATCH] = 0, 0, 0
+        if cursor[PHASE] == ENTERING:
+            status = _enter(
+                row_port, row_slot, row_sign, cursor, n, n_groups, ports, indexes, groups, key_columns, cells, tables, located,
+                most, rings, ring_meta, positions, sight, seen, blocks, levels, retract,
+            )  # fmt: skip
             if status != DONE:
                 return status
-            cursor[AT] += 1
-        cursor[PHASE] = NEW
-        cursor[ROW] = row + 1
+            _probe(
+                np.int64(0), levels[L_RECORDS], n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings,
+                blocks, pending, cursor,
+            )  # fmt: skip
+            cursor[DEPTH], cursor[PHASE] = 0, PROBING
+        while cursor[DEPTH] >= 0:
+            depth = cursor[DEPTH]
+            if depth == n - 2:
+                status = _write(
+                    row_tick, row_sign, cursor, depth, n, n_groups, ports, check_first, checks, cells, rings, seen, blocks, levels,
+                    leaves, out_ports, own, out_columns, out_tick, out_sign,
+                )  # fmt: skip
+                if status != DONE:
+                    return status
+                cursor[DEPTH] = depth - 1
+            elif levels[depth * LEVEL_FIELDS + L_RECORD] == levels[depth * LEVEL_FIELDS + L_RECORDS]:
+                cursor[DEPTH] = depth - 1
+            else:
+                _extend(depth, n, n_groups, ports, check_first, checks, cells, rings, seen, blocks, levels)
+                cursor[DEPTH] = depth + 1
+                _probe(
+                    (depth + 1) * BLOCK * fields, levels[(depth + 1) * LEVEL_FIELDS + L_RECORDS], n, n_groups, indexes, groups,
+                    options, source_first, sources, cells, tables, rings, blocks, pending, cursor,
+                )  # fmt: skip
+        status = _remove(
+            row_port, row_slot, row_sign, cursor, ports, indexes, groups, key_columns, cells, tables, located, most, rings, positions
+        )  # fmt: skip
+        if status != DONE:
+            return status
+        cursor[ROW], cursor[PHASE] = cursor[LOCATED], LOCATING
     return DONE

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.join import CURSOR_FIELDS, INSERTING, NEW, PROBING
 from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.ring_index import (
     AT,
     BASE,
+    CURSOR_FIELDS,
     DONE,
     FULL,
     INDEX_FIELDS,
@@ -45,6 +45,8 @@ from cqels_py.kernels.ring_index import (
 
 FOUND, RING_AT = 8, 9
 assert CURSOR_FIELDS > RING_AT
+# phases of a row
+NEW, ENTERING, DELIVERING = range(3)
 _LOCATED = np.uint64(LOCATED_ROWS)
 
 
@@ -122,8 +124,8 @@ def _take_in(
                 remove(full, entry, indexes, slot, tables, rings, positions)
             found = _any_right(at + right, mine, leaf, right_index, ports, indexes, key_columns, cells, tables, rings)
             ring_at, index = np.int64(0), mine
-            phase = np.int64(INSERTING)
-        if phase == INSERTING and sign > 0:
+            phase = np.int64(ENTERING)
+        if phase == ENTERING and sign > 0:
             if full < 0:
                 status = push(ring, slot, tables, rings, ring_meta)
             else:
@@ -137,7 +139,7 @@ def _take_in(
                     index += np.int64(status == DONE)
             if status != DONE:
                 break
-        phase = np.int64(PROBING)
+        phase = np.int64(DELIVERING)
         if p == 0:
             if made == room:
                 status = np.int64(OUT_FULL)

@@ -24,8 +24,8 @@ from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.prefetch import prefetch
 
 # ports
-BASE, WIDTH, MASK, FIFO, HEAD, TAIL, FULL, FIRST_INDEX, LAST_INDEX, LOOSE = range(10)
-PORT_FIELDS = 10
+BASE, WIDTH, MASK, FIFO, HEAD, TAIL, FULL, FIRST_INDEX, LAST_INDEX = range(9)
+PORT_FIELDS = 9
 # indexes; MEMBER: which word of an entry is theirs
 PORT, GROUP, MEMBER, KEY_FIRST, KEY_WIDTH, POSITIONS = range(6)
 _KEY_FIRST, _KEY_WIDTH = np.uint64(KEY_FIRST), np.uint64(KEY_WIDTH)
@@ -43,6 +43,7 @@ _COUNT = (np.int64(1) << _SIZE) - 1
 MOST_IN_RING = 1 << 26
 # cursor of the kernels that take in rows
 ROW, PHASE, DEPTH, OUT, AT, LOCATED, NOTED, PROBES = range(8)
+CURSOR_FIELDS = 10
 LOCATED_ROWS = 128
 """So many rows are located together."""
 _LOCATED = np.uint64(LOCATED_ROWS)
@@ -57,7 +58,7 @@ NEAR_CELLS = 1 << 18
 @jit_inline
 def ring_of(at, index, indexes):
     """Where the word of an index stands in the entry `at`."""
-    return at + indexes[index * INDEX_FIELDS + MEMBER]
+    return at + indexes[np.uint64(index * INDEX_FIELDS + MEMBER)]
 
 
 @jit_inline
@@ -95,8 +96,8 @@ def word_of(place, size, count):
 @jit_inline
 def home_of(key, groups, group):
     """Where the entry of `key` starts in `tables` if no other is in its way."""
-    place = mix(key) & groups[group * GROUP_FIELDS + TABLE_MASK]
-    return groups[group * GROUP_FIELDS + TABLE] + place * groups[group * GROUP_FIELDS + STRIDE]
+    place = mix(key) & groups[np.uint64(group * GROUP_FIELDS + TABLE_MASK)]
+    return groups[np.uint64(group * GROUP_FIELDS + TABLE)] + place * groups[np.uint64(group * GROUP_FIELDS + STRIDE)]
 
 
 @jit_inline
@@ -108,9 +109,9 @@ def find(tables, groups, group, key):
 @jit_inline
 def find_from(at, tables, groups, group, key):
     """The same, from the home of `key` on."""
-    base = groups[group * GROUP_FIELDS + TABLE]
-    stride = groups[group * GROUP_FIELDS + STRIDE]
-    end = base + (groups[group * GROUP_FIELDS + TABLE_MASK] + 1) * stride
+    base = groups[np.uint64(group * GROUP_FIELDS + TABLE)]
+    stride = groups[np.uint64(group * GROUP_FIELDS + STRIDE)]
+    end = base + (groups[np.uint64(group * GROUP_FIELDS + TABLE_MASK)] + 1) * stride
     there = tables[np.uint64(at)]
     while there != key:
         if there == 0:
@@ -252,8 +253,8 @@ def is_empty(at, group, groups, tables):
 @jit_inline
 def insert(index, at, indexes, groups, key_columns, cells, leaf, slot, tables, rings, ring_meta, positions):
     """Enter a leaf in a ring index; `at`: the entry of its key, or -1 if that is not known. DONE, or what is short."""
-    group = indexes[index * INDEX_FIELDS + GROUP]
     if at < 0:
+        group = indexes[index * INDEX_FIELDS + GROUP]
         key = key_in(index, leaf, indexes, key_columns, cells)
         at = find(tables, groups, group, key)
         if at < 0:
@@ -262,9 +263,10 @@ def insert(index, at, indexes, groups, key_columns, cells, leaf, slot, tables, r
                 return TABLE_FULL
     ring = ring_of(at, index, indexes)
     status = push(ring, slot, tables, rings, ring_meta)
-    if status == DONE and indexes[index * INDEX_FIELDS + POSITIONS] >= 0:
+    place = indexes[np.uint64(index * INDEX_FIELDS + POSITIONS)]
+    if status == DONE and place >= 0:
         _, mask, oldest, count = open_ring(tables[ring])
-        positions[indexes[index * INDEX_FIELDS + POSITIONS] + slot] = (oldest + count - 1) & mask
+        positions[place + slot] = (oldest + count - 1) & mask
     return status
 
 
@@ -316,7 +318,7 @@ def enlarge(ring, tables, rings, ring_meta):
 def remove(index, at, indexes, slot, tables, rings, positions):
     """Take a leaf out of a ring index, from the entry `at`: the oldest where leaves expire in order, else where it stands."""
     ring = ring_of(at, index, indexes)
-    if indexes[index * INDEX_FIELDS + POSITIONS] < 0:
+    if indexes[np.uint64(index * INDEX_FIELDS + POSITIONS)] < 0:
         pop(ring, tables)
         return
     # Such a ring always starts at 0: its last slot takes the place that is free now.

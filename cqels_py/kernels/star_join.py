@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.join import INSERTING, NEW, PROBING, write_signs
+from cqels_py.kernels.join import LAID_OUT, write_columns, write_signs
 from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.ring_index import (
     AT,
@@ -51,8 +51,10 @@ from cqels_py.kernels.ring_index import (
 
 NEXT, DELIVERED = AT, DEPTH
 PRODUCT_ROW, PRODUCT_END, PRODUCT_COUNTS = range(3)
-FEW, LAID_OUT = 16, 256
-"""A product of more results than these is written by itself; of small ones so many results are laid out together."""
+FEW = 16
+"""A product of more results than these is written by itself."""
+# phases of a row
+NEW, JOINING, ENTERING = range(3)
 # levels of a large product, outermost first: the port, where its slots are in `partners` and how many, how many results each has
 L_PORT, L_FIRST, L_COUNT, L_EACH = range(4)
 LEVEL_FIELDS = 4
@@ -123,12 +125,12 @@ def _take_in(
         status = np.int64(DONE)
         if sign < 0 and phase == NEW:
             pop(_ring(at, p), tables)
-            phase = np.int64(PROBING)
-        if phase != INSERTING and (sign > 0 or retract):
+            phase = np.int64(JOINING)
+        if phase != ENTERING and (sign > 0 or retract):
             if not _note_product(row, p, slot, at, n, far, cursor, ports, cells, tables, rings, products, partners):
                 status = np.int64(PARTNERS_FULL)
         if sign > 0 and status == DONE:
-            phase = np.int64(INSERTING)
+            phase = np.int64(ENTERING)
             status = push(_ring(at, p), slot, tables, rings, ring_meta)
         if status != DONE:
             cursor[ROW], cursor[PHASE] = row, phase
@@ -157,20 +159,6 @@ def _lay_out(record, results, done, n, ports, products, partners, leaves):
             place = first if place == end else place
         end = first
         each *= count
-
-
-@jit_inline
-def _write_columns(done, made, room, cells, leaves, out_ports, own, out_columns):
-    """The ids of the results laid out, from place `made` on."""
-    columns = len(out_ports)
-    for c in range(columns):
-        q = 0
-        while not out_ports[c] >> q & 1:
-            q += 1
-        column = np.uint64(own[q * columns + c])
-        of_port, to = np.uint64(q * LAID_OUT), np.uint64(c * room + made)
-        for i in range(np.uint64(done)):
-            out_columns[to + i] = cells[np.uint64(leaves[of_port + i]) + column]
 
 
 @jit_inline
@@ -239,7 +227,7 @@ def _write_product(p, n, first, many, ports, cells, partners, levels, out_ports,
         for c in range(columns):
             column = np.int64(own[q * columns + c])
             # What the row has itself is the same in all results.
-            if column >= 0 and (q == p or not out_ports[c] >> p & 1):
+            if column >= 0 and (q == p or own[p * columns + c] < 0):
                 _write_level(
                     level * LEVEL_FIELDS, first, many, base + column, width, cells, partners, levels, out_columns,
                     c * room + made,
@@ -262,7 +250,7 @@ def _deliver(
         row = products[record + PRODUCT_ROW]
         small = results <= FEW and first == 0 and made + done + results <= room
         if not small or done + results > LAID_OUT:
-            _write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
+            write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
             made += done
             done = np.int64(0)
         if small:
@@ -287,7 +275,7 @@ def _deliver(
         else:
             first = np.int64(0)
             product += 1
-    _write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
+    write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
     cursor[OUT], cursor[NEXT], cursor[DELIVERED] = made + done, product + 1, first
     return status
 

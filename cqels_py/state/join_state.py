@@ -61,34 +61,81 @@ class JoinLayout:
         self.ports = tuple(ports)
         self.loose = loose
         n = len(self.ports)
-        self.choices = np.full((1 << n) * n, -1, np.int64)
-        self.checks = np.zeros((1 << n) * n, np.int64)
-        self.binds = np.array([self._binds(bound, q) for bound in range(1 << n) for q in range(n)], np.bool_)
         self._columns: list[list[tuple[int, ...]]] = [[] for _ in range(n)]
-        keys = {(bound, q): self._key(bound, q) for bound in range(1, 1 << n) for q in range(n) if not bound >> q & 1}
+        keys = self._keys()
         self._simplify(keys)
-        for (bound, q), columns in keys.items():
-            alone = not any(keys[bound, x] for x in range(n) if not bound >> x & 1)
-            if (columns or alone) and columns not in self._columns[q]:
+        for (_, q), columns in keys.items():
+            if columns not in self._columns[q]:
                 self._columns[q].append(columns)
         for q, port in enumerate(self.ports):
             if not port.in_order:
                 self._columns[q].append(tuple(range(len(port.variables))))
         self.indexes = tuple(RingIndex(q, columns) for q in range(n) for columns in self._columns[q])
         self.first = [sum(len(self._columns[x]) for x in range(q)) for q in range(n + 1)]
-        for (bound, q), columns in keys.items():
-            alone = not any(keys[bound, x] for x in range(n) if not bound >> x & 1)
-            if columns or alone:
-                self.choices[bound * n + q] = self.first[q] + self._columns[q].index(columns)
-                self.checks[bound * n + q] = self._check(bound, q, columns)
         self.star = self._is_star(keys)
+        self._lay_options(keys)
+
+    def _lay_options(self, keys: dict[tuple[int, int], tuple[int, ...]]) -> None:
+        """The arrays that `kernels.join` describes. A star's kernel needs none of them."""
+        n = len(self.ports)
+        sets = 0 if self.star else 1 << n
+        self.options = np.full((sets * n + 1) * 2, -1, np.int64)
+        self.source_first, self.check_first = (np.zeros(sets * n + 1, np.int64) for _ in range(2))
+        sources: list[int] = []
+        checks: list[int] = []
+        for place in range(sets * n):
+            bound, q = divmod(place, n)
+            self.source_first[place], self.check_first[place] = len(sources), len(checks) // 2
+            if (bound, q) in keys:
+                columns = keys[bound, q]
+                self._add_option(bound, q, columns)
+                sources += [self._sources(bound, variable)[0] for variable in self.index_key(RingIndex(q, columns))[1]]
+                checks += self._checks(bound, q, columns)
+        self.source_first[-1], self.check_first[-1] = len(sources), len(checks) // 2
+        self.sources, self.checks = np.array([*sources, 0], np.int64), np.array([*checks, 0, 0], np.int64)
+
+    def _add_option(self, bound: int, q: int, columns: tuple[int, ...]) -> None:
+        place = bound * len(self.ports) * 2
+        while self.options[place] >= 0:
+            place += 2
+        self.options[place : place + 2] = q, self.first[q] + self._columns[q].index(columns)
+
+    def _sources(self, bound: int, variable: int) -> list[int]:
+        """The bound columns that have a variable."""
+        return [
+            p * join_kernel.COLUMNS + port.variables.index(variable)
+            for p, port in enumerate(self.ports)
+            if bound >> p & 1 and variable in port.variables
+        ]
+
+    def _checks(self, bound: int, q: int, columns: tuple[int, ...]) -> list[int]:
+        """Which columns of port q are compared, each with which: one that may be unbound with all there are, others with one."""
+        pairs: list[int] = []
+        for c, variable in enumerate(self.ports[q].variables):
+            # Keys of several ids are told apart by their ids.
+            if columns != (c,):
+                sources = self._sources(bound, variable)
+                for source in sources if variable in self.loose else sources[:1]:
+                    pairs += [c, source]
+        return pairs
+
+    def index_key(self, index: RingIndex) -> tuple[list[int], tuple[int, ...]]:
+        """The columns of an index, and their variables, in the order in which they make its keys."""
+        variables = self.ports[index.port].variables
+        columns = sorted(index.columns, key=lambda c: variables[c])
+        return columns, tuple(variables[c] for c in columns)
 
     def _is_star(self, keys: dict[tuple[int, int], tuple[int, ...]]) -> bool:
         """Is every port probed by one variable, the same for all, whatever is bound, nothing compared, and all in order?"""
         if not all(port.in_order for port in self.ports):
             return False
         probed = {tuple(self.ports[q].variables[c] for c in columns) for (_, q), columns in keys.items()}
-        return len(probed) == 1 and all(len(columns) == 1 for columns in keys.values()) and not self.checks.any()
+        one = len(probed) == 1 and all(len(columns) == 1 for columns in keys.values())
+        return one and not any(self._checks(bound, q, columns) for (bound, q), columns in keys.items())
+
+    def columns_of(self, port: int) -> list[tuple[int, ...]]:
+        """The column sets of a port's indexes."""
+        return self._columns[port]
 
     def probed(self, port: int) -> list[tuple[int, ...]]:
         """The column sets by which a port is probed."""
@@ -100,6 +147,23 @@ class JoinLayout:
 
     def _bound_variables(self, bound: int) -> set[int]:
         return {v for p, port in enumerate(self.ports) if bound >> p & 1 for v in port.variables}
+
+    def _keys(self) -> dict[tuple[int, int], tuple[int, ...]]:
+        """By which columns each port is probed, for every set of ports that are ever bound together."""
+        n = len(self.ports)
+        keys: dict[tuple[int, int], tuple[int, ...]] = {}
+        reached = {1 << p for p in range(n)}
+        for bound in range(1, (1 << n) - 1):
+            if bound not in reached:
+                continue
+            mine = {q: self._key(bound, q) for q in range(n) if not bound >> q & 1}
+            # A port that nothing leads to is only probed where that is so of all of them: a product.
+            alone = not any(mine.values())
+            for q, columns in mine.items():
+                if columns or alone:
+                    keys[bound, q] = columns
+                    reached.add(bound | 1 << q)
+        return keys
 
     def _key(self, bound: int, q: int) -> tuple[int, ...]:
         known = self._bound_variables(bound) - self.loose
@@ -114,25 +178,6 @@ class JoinLayout:
                     if port == q:
                         keys[bound, q] = keys[bound, q][:1]
 
-    def _check(self, bound: int, q: int, columns: tuple[int, ...]) -> int:
-        known = self._bound_variables(bound)
-        mask = 0
-        for c, v in enumerate(self.ports[q].variables):
-            exact = columns == (c,)
-            if v in known and not exact:
-                mask |= 1 << c
-        return mask
-
-    def _binds(self, bound: int, q: int) -> bool:
-        """Does port q, joined to the bound ones, bind a variable that a later port is compared by?"""
-        if self.loose:
-            return True
-        later = self._bound_variables(~(bound | 1 << q) & (1 << len(self.ports)) - 1)
-        return bool((set(self.ports[q].variables) - self._bound_variables(bound)) & later)
-
-    def loose_mask(self, q: int) -> int:
-        return sum(1 << c for c, v in enumerate(self.ports[q].variables) if v in self.loose)
-
 
 class JoinState:
     """Arrays of one join."""
@@ -141,18 +186,14 @@ class JoinState:
         self.layout = layout
         n = len(layout.ports)
         self.n = n
-        self.n_variables = 1 + max((v for port in layout.ports for v in port.variables), default=-1)
-        self.variable_of = np.zeros((n, join_kernel.COLUMNS), np.int64)
         self.ports = np.zeros((n, kernel.PORT_FIELDS), np.int64)
         for p, port in enumerate(layout.ports):
-            self.variable_of[p, : len(port.variables)] = port.variables
             self.ports[p, kernel.WIDTH] = len(port.variables)
             self.ports[p, kernel.MASK] = -1
             self.ports[p, kernel.FIFO] = port.in_order
             self.ports[p, kernel.FIRST_INDEX] = layout.first[p]
             self.ports[p, kernel.LAST_INDEX] = layout.first[p + 1]
             self.ports[p, kernel.FULL] = -1 if port.in_order else layout.first[p + 1] - 1
-            self.ports[p, kernel.LOOSE] = layout.loose_mask(p)
         self._init_indexes(layout)
         self.cells: Int64 = np.zeros(0, np.int64)
         self.positions: Int32 = np.zeros(1, np.int32)
@@ -161,34 +202,39 @@ class JoinState:
         self.rings: Int32 = np.zeros(_FIRST_RINGS, np.int32)
         self.ring_meta = np.full(arena.ARENA_FIELDS, -1, np.int64)
         self.ring_meta[arena.TOP] = 1
-        self.located = np.zeros(2 * kernel.LOCATED_ROWS, np.int64)
-        self.cursor = np.zeros(join_kernel.CURSOR_FIELDS, np.int64)
-        self.stack = np.zeros(n * join_kernel.STACK_FIELDS, np.int64)
-        self.products = np.zeros(kernel.LOCATED_ROWS * (n + star_kernel.PRODUCT_COUNTS) if layout.star else 0, np.int64)
-        self.partners: Int32 = np.zeros(_FIRST_PARTNERS, np.int32)
-        self.leaf_places = np.zeros(n * star_kernel.LAID_OUT if layout.star else 0, np.int64)
-        self.levels = np.zeros(n * star_kernel.LEVEL_FIELDS, np.int64)
-        self.found = np.zeros(len(self.groups) * join_kernel.FOUND_FIELDS, np.int64)
-        self.bindings = np.zeros((n + 1) * max(self.n_variables, 1), np.int64)
-        # Where a variable may be unbound, what is bound depends on the depth; else all depths share one row of bindings.
-        self.binding_stride = self.n_variables if layout.loose else 0
+        self.cursor = np.zeros(kernel.CURSOR_FIELDS, np.int64)
+        self.sight = np.array(
+            [(0, 0 if port.in_order else join_kernel.ANY) for port in layout.ports], np.int64
+        ).reshape(-1)
+        self._make_scratch()
         # Kernels index flat views: two-dimensional access costs them a multiplication and two loads each.
         self.flat_ports = self.ports.reshape(-1)
         self.flat_indexes = self.indexes.reshape(-1)
         self.flat_groups = self.groups.reshape(-1)
-        self.flat_variables = self.variable_of.reshape(-1)
         self._lay_out([_FIRST_CAPACITY] * n)
+
+    def _make_scratch(self) -> None:
+        """What the kernels have no use for between two steps."""
+        n, star = self.n, self.layout.star
+        most = 1 if star else max(len(self.layout.columns_of(p)) for p in range(n))
+        self.located = np.zeros(2 * kernel.LOCATED_ROWS * most, np.int64)
+        self.leaf_places = np.zeros(n * join_kernel.LAID_OUT, np.int64)
+        self.products = np.zeros(kernel.LOCATED_ROWS * (n + star_kernel.PRODUCT_COUNTS) if star else 0, np.int64)
+        self.partners: Int32 = np.zeros(_FIRST_PARTNERS if star else 0, np.int32)
+        self.levels = np.zeros(n * max(star_kernel.LEVEL_FIELDS, join_kernel.LEVEL_FIELDS), np.int64)
+        block = 0 if star else join_kernel.BLOCK
+        fields = join_kernel.R_LEAVES + n + len(self.groups)
+        self.blocks = np.zeros((n - 1) * block * fields, np.int64)
+        self.pending = np.zeros(block * (1 + 3 * len(self.groups)), np.int64)
+        self.seen = np.zeros(0 if star else 2 * n * kernel.LOCATED_ROWS, np.int64)
 
     def _init_indexes(self, layout: JoinLayout) -> None:
         """Indexes of several ports over the same variables share a table."""
         self.indexes = np.zeros((len(layout.indexes), kernel.INDEX_FIELDS), np.int64)
         members: dict[tuple[int, ...], int] = {}
         key_columns: list[int] = []
-        key_variables: list[int] = []
         for i, index in enumerate(layout.indexes):
-            variables = layout.ports[index.port].variables
-            columns = sorted(index.columns, key=lambda c: variables[c])
-            key = tuple(variables[c] for c in columns)
+            columns, key = layout.index_key(index)
             members[key] = members.get(key, 0) + 1
             self.indexes[i, kernel.PORT] = index.port
             self.indexes[i, kernel.GROUP] = list(members).index(key)
@@ -197,9 +243,7 @@ class JoinState:
             self.indexes[i, kernel.KEY_WIDTH] = len(columns)
             self.indexes[i, kernel.POSITIONS] = -1
             key_columns += columns
-            key_variables += key
         self.key_columns = np.array([*key_columns, 0], np.int64)
-        self.key_variables = np.array([*key_variables, 0], np.int64)
         self.groups = np.zeros((len(members), kernel.GROUP_FIELDS), np.int64)
         self.groups[:, kernel.STRIDE] = [1 + count for count in members.values()]
         self.groups[:, kernel.TABLE_MASK] = _FIRST_TABLE - 1

@@ -106,13 +106,17 @@ class MultiwayJoin:
         self.state = JoinState(self.layout)
         self._retract = retract
         self._widths = [len(variables) for variables in inputs]
-        self._locate(inputs, output, number)
+        self._locate(inputs, output, loose)
 
-    def _locate(self, inputs: Sequence[Sequence[str]], output: Sequence[str], number: dict[str, int]) -> None:
-        """Where the columns of a result come from."""
-        self._out_variable = np.array([number[name] for name in output], np.int64)
+    def _locate(self, inputs: Sequence[Sequence[str]], output: Sequence[str], loose: frozenset[str]) -> None:
+        """Where the columns of a result come from: any input that has them, but that one may be unbound there."""
+        having = [[p for p, variables in enumerate(inputs) if name in variables] for name in output]
         self._out_ports = np.array(
-            [sum(1 << p for p, v in enumerate(inputs) if name in v) for name in output], np.int64
+            [
+                sum(1 << p for p in (ports if name in loose else ports[:1]))
+                for name, ports in zip(output, having, strict=True)
+            ],
+            np.int64,
         )
         own = [list(v).index(name) if name in v else -1 for v in inputs for name in output]
         self._own = np.array(own, np.int64)
@@ -127,7 +131,7 @@ class MultiwayJoin:
         cursor[: ring_index.PROBES] = 0
         status, room = ring_index.OUT_FULL, room_for(len(rows.tick))
         while status != ring_index.DONE:
-            columns = np.empty((len(self._out_variable), room), np.int64)
+            columns = np.empty((len(self._out_ports), room), np.int64)
             out_tick, out_sign = np.empty(room, np.int32), np.empty(room, np.int8)
             room = OUT_ROWS
             cursor[ring_index.OUT] = 0
@@ -154,10 +158,10 @@ class MultiwayJoin:
         else:
             status = kernel.step(
                 rows.port, rows.slot, rows.tick, rows.sign, state.cursor, state.flat_ports, state.flat_indexes,
-                state.flat_groups, state.key_columns, state.key_variables, state.flat_variables, layout.choices,
-                layout.checks, layout.binds, state.cells, state.tables, state.rings, state.ring_meta, state.positions,
-                state.found, state.stack, state.bindings, state.binding_stride, self._out_variable, self._out_ports,
-                self._own, columns, tick, sign, self._retract,
+                state.flat_groups, state.key_columns, layout.options, layout.source_first, layout.sources,
+                layout.check_first, layout.checks, state.cells, state.tables, state.located, state.rings, state.ring_meta,
+                state.positions, state.sight, state.seen, state.blocks, state.pending, state.levels, state.leaf_places,
+                self._out_ports, self._own, columns, tick, sign, self._retract,
             )  # fmt: skip
         return status
 
