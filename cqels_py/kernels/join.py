@@ -2,9 +2,10 @@
 
 Rows go through in chunks, and each chunk in passes, so that many lookups are under way at once: the entries of its rows' keys are
 located, what comes is entered, results are found, and what goes is removed. A row's results are of the other inputs' mappings as
-they were at that row: a leaf of an input that expires in order counts if it is one of those that the input had then, which follow
-each other. `sight` has for each input the slot of the oldest one and how many there are, `seen` the same at each row. Of an input
-without order nothing says so; its rows have chunks of their own.
+they were at that row. A leaf of an input that expires in order counts if it is one of those that the input had then, which follow
+each other: `sight` has for each input the slot of the oldest one and how many there are, `seen` the same at each row. Of a leaf
+of an input without order `since` has, while a chunk lasts, the number in it (from 1 on) of the row that it came by, and that of
+the row that it went by, times GONE; 0 is of another chunk.
 
 Results are found depth first, a block of partial results at a time. A partial result is a record of what it has so far: its row,
 the leaves of the ports that are bound, and the entries that are known, as a key that is looked up once serves all ports that it
@@ -39,9 +40,9 @@ from cqels_py.kernels.ring_index import (
     BASE,
     DEPTH,
     DONE,
-    FIFO,
     FIRST_INDEX,
     FULL,
+    GONE,
     GROUP,
     GROUP_FIELDS,
     INDEX_FIELDS,
@@ -58,6 +59,7 @@ from cqels_py.kernels.ring_index import (
     PORT_FIELDS,
     PROBES,
     ROW,
+    SINCE,
     STRIDE,
     TABLE_FULL,
     WIDTH,
@@ -90,27 +92,11 @@ R_ROW, R_BOUND, R_PORT, R_WORD, R_LEAVES = range(5)
 # levels: how many records a block has, the one that is being extended, and the match that comes next
 L_RECORDS, L_RECORD, L_MATCH = range(3)
 LEVEL_FIELDS = 3
-_NO_ENTRY, _UNKNOWN = np.int64(-1), np.int64(-2)
+_UNKNOWN = np.int64(-2)
 _RUN = 32
 """With no more matches than these results are laid out, not written in runs."""
 _LEAVING_AHEAD = 20
-ANY = np.int64(1) << 62
-"""As many leaves as this are seen of an input without order: all."""
-
-
-@jit_inline
-def _end_of_chunk(first, row_port, ports):
-    """Up to which row a chunk goes that starts with row `first`: the rows of an input without order stay among themselves."""
-    port = np.int64(row_port[first])
-    alone = ports[port * PORT_FIELDS + FIFO] == 0
-    last = first + 1
-    end = min(first + LOCATED_ROWS, len(row_port))
-    while last < end:
-        p = np.int64(row_port[last])
-        if p != port and (alone or ports[p * PORT_FIELDS + FIFO] == 0):
-            break
-        last += 1
-    return last
+_MOST = np.int64(1) << 62
 
 
 @jit_flat
@@ -163,7 +149,7 @@ def _locate(
 @jit_flat
 def _enter(
     row_port, row_slot, row_sign, cursor, n, n_groups, ports, indexes, groups, key_columns, cells, tables, located, most, rings,
-    ring_meta, positions, sight, seen, blocks, levels, retract,
+    ring_meta, positions, since, sight, seen, blocks, levels, retract,
 ):  # fmt: skip
     """Enter what comes from row cursor[AT] on. Each row that has results gets a record in the first block, and a note of what it
     sees of the other inputs. DONE, or what is short."""
@@ -185,6 +171,18 @@ def _enter(
                     cursor[AT], cursor[NOTED], levels[L_RECORDS] = row, k, records
                     return status
             cursor[NOTED] = 0
+        since_first = ports[np.uint64(port + SINCE)]
+        if since_first >= 0:
+            if not comes:
+                base, width = ports[port + BASE], ports[port + WIDTH]
+                slot = equal_leaf(
+                    ports[port + FULL], indexes, groups, key_columns, cells, base, leaf, width, tables, rings, since, since_first
+                )  # fmt: skip
+                if slot < 0:
+                    return NOT_STORED
+                # The temporary slot of the negative mapping gives way to that of the leaf it takes back.
+                row_slot[here] = np.int32(slot)
+            since[since_first + slot] += (row - first + 1) * (1 if comes else GONE)
         if comes or retract:
             to = (row - first) * n * 2
             for q in range(2 * n):
@@ -200,9 +198,9 @@ def _enter(
                 group = indexes[np.uint64((first_index + k) * INDEX_FIELDS + GROUP)]
                 blocks[np.uint64(entries + group)] = located[np.uint64(place + k)]
             records += 1
-        ordered = ports[np.uint64(port + FIFO)]
-        sight[np.uint64(2 * p)] += np.int64(not comes) & ordered
-        sight[np.uint64(2 * p + 1)] += ordered if comes else -ordered
+        if since_first < 0:
+            sight[np.uint64(2 * p)] += np.int64(not comes)
+            sight[np.uint64(2 * p + 1)] += 1 if comes else -1
     levels[L_RECORDS] = records
     return DONE
 
@@ -228,7 +226,7 @@ def _key_of_record(leaves, width, source, sources, cells, blocks):
 def _choose(record, n, indexes, options, tables, rings, blocks):
     """Algorithm 5: of the ports that a record leads to, the one with the fewest matches is bound next."""
     entries, option = record + R_LEAVES + n, blocks[np.uint64(record + R_BOUND)] * n * 2
-    best, best_word, fewest = np.int64(0), np.int64(0), ANY
+    best, best_word, fewest = np.int64(0), np.int64(0), _MOST
     q = options[np.uint64(option)]
     while q >= 0:
         index = options[np.uint64(option + 1)]
@@ -288,6 +286,13 @@ def _probe(
 
 
 @jit_inline
+def _there(slot, row, since, first):
+    """Was the leaf in this slot, of an input without order, there at a row of the chunk?"""
+    word = np.int64(since[first + slot])
+    return word % GONE <= row and (word < GONE or word // GONE > row + 1)
+
+
+@jit_inline
 def _agrees(check, end, leaf, leaves, checks, cells, blocks):
     """Do the compared columns of a leaf agree with what is bound?"""
     while check < end:
@@ -300,7 +305,7 @@ def _agrees(check, end, leaf, leaves, checks, cells, blocks):
 
 
 @jit_flat
-def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, seen, blocks, levels):
+def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, since, seen, blocks, levels):
     """Fill the block below a level with what its records become with their matches, as far as there is room."""
     fields = R_LEAVES + n + n_groups
     begin, end = level * BLOCK * fields, (level + 1) * BLOCK * fields
@@ -313,9 +318,11 @@ def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, seen, 
         first, ring_mask, oldest, count = open_ring(blocks[np.uint64(record + R_WORD)])
         port = q * PORT_FIELDS
         base, width, mask = ports[np.uint64(port + BASE)], ports[np.uint64(port + WIDTH)], ports[np.uint64(port + MASK)]
-        sight = (blocks[np.uint64(record + R_ROW)] * n + q) * 2
+        row, since_first = blocks[np.uint64(record + R_ROW)], ports[np.uint64(port + SINCE)]
+        sight = (row * n + q) * 2
         seen_from, seen_many = seen[np.uint64(sight)], seen[np.uint64(sight + 1)]
         check, check_end = check_first[np.uint64(bound * n + q)], check_first[np.uint64(bound * n + q + 1)]
+        special = check < check_end or since_first >= 0
         stop = min(count, match + BLOCK - made)
         while match < stop:
             slot = slot_in(first, ring_mask, (oldest + match) & ring_mask, rings)
@@ -327,7 +334,8 @@ def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, seen, 
             blocks[np.uint64(to + R_BOUND)] = bound | np.int64(1) << q
             blocks[np.uint64(to + R_LEAVES + q)] = leaf
             counts = ((slot - seen_from) & mask) < seen_many
-            if check < check_end:
+            if special:
+                counts = _there(slot, row, since, since_first) if since_first >= 0 else counts
                 counts = counts and _agrees(check, check_end, leaf, leaves, checks, cells, blocks)
             made += np.int64(counts)
             match += 1
@@ -411,7 +419,7 @@ def _write_run(
 
 @jit_flat
 def _write(
-    row_tick, row_sign, cursor, level, n, n_groups, ports, check_first, checks, cells, rings, seen, blocks, levels, leaves,
+    row_tick, row_sign, cursor, level, n, n_groups, ports, check_first, checks, cells, rings, since, seen, blocks, levels, leaves,
     out_ports, own, out_columns, out_tick, out_sign,
 ):  # fmt: skip
     """Write the results that the records of the lowest block become with their matches. DONE, or OUT_FULL."""
@@ -426,13 +434,13 @@ def _write(
         first, ring_mask, oldest, count = open_ring(blocks[np.uint64(record + R_WORD)])
         port = q * PORT_FIELDS
         base, width, mask = ports[np.uint64(port + BASE)], ports[np.uint64(port + WIDTH)], ports[np.uint64(port + MASK)]
-        row = blocks[np.uint64(record + R_ROW)]
+        row, since_first = blocks[np.uint64(record + R_ROW)], ports[np.uint64(port + SINCE)]
         sight = (row * n + q) * 2
         seen_from, seen_many = seen[np.uint64(sight)], seen[np.uint64(sight + 1)]
         check, check_end = check_first[np.uint64(bound * n + q)], check_first[np.uint64(bound * n + q + 1)]
-        row += cursor[ROW]
-        tick, sign = row_tick[np.uint64(row)], row_sign[np.uint64(row)]
-        if count - match > _RUN and check == check_end:
+        special = check < check_end or since_first >= 0
+        tick, sign = row_tick[np.uint64(cursor[ROW] + row)], row_sign[np.uint64(cursor[ROW] + row)]
+        if count - match > _RUN and not special:
             write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
             made += done
             done = np.int64(0)
@@ -464,7 +472,8 @@ def _write(
             out_tick[np.uint64(made + done)] = tick
             out_sign[np.uint64(made + done)] = sign
             counts = ((slot - seen_from) & mask) < seen_many
-            if check < check_end:
+            if special:
+                counts = _there(slot, row, since, since_first) if since_first >= 0 else counts
                 counts = counts and _agrees(check, check_end, leaf, of_ports, checks, cells, blocks)
             done += np.int64(counts)
             match += 1
@@ -489,34 +498,26 @@ def _sees(match, first, ring_mask, oldest, rings, seen_from, seen_many, mask):
 
 @jit_flat
 def _remove(
-    row_port, row_slot, row_sign, cursor, ports, indexes, groups, key_columns, cells, tables, located, most, rings, positions
+    row_port, row_slot, row_sign, cursor, ports, indexes, tables, located, most, rings, positions, since
 ):  # fmt: skip
-    """What goes leaves the indexes. DONE, or NOT_STORED."""
+    """What goes leaves the indexes, and the chunk ends."""
     first = cursor[ROW]
     for row in range(first, cursor[LOCATED]):
+        port, slot = np.int64(row_port[row]) * PORT_FIELDS, np.int64(row_slot[row])
+        if ports[port + SINCE] >= 0:
+            since[ports[port + SINCE] + slot] = 0
         if row_sign[row] > 0:
             continue
-        port = np.int64(row_port[row]) * PORT_FIELDS
-        slot, full = np.int64(row_slot[row]), ports[port + FULL]
-        if full >= 0:
-            base, width = ports[port + BASE], ports[port + WIDTH]
-            leaf = base + slot * width
-            slot = equal_leaf(full, indexes, groups, key_columns, cells, base, leaf, width, tables, rings)
-            if slot < 0:
-                return NOT_STORED
-            # The temporary slot of the negative mapping gives way to that of the leaf it takes back.
-            row_slot[row] = np.int32(slot)
         first_index = ports[port + FIRST_INDEX]
         for k in range(ports[port + LAST_INDEX] - first_index):
             at = located[np.uint64((row - first) * most + k)]
             remove(first_index + k, at, indexes, slot, tables, rings, positions)
-    return DONE
 
 
 @jit_flat
 def step(
     row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, key_columns, options, source_first, sources,
-    check_first, checks, cells, tables, located, rings, ring_meta, positions, sight, seen, blocks, pending, levels, leaves,
+    check_first, checks, cells, tables, located, rings, ring_meta, positions, since, sight, seen, blocks, pending, levels, leaves,
     out_ports, own, out_columns, out_tick, out_sign, retract,
 ):  # fmt: skip
     """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short."""
@@ -525,13 +526,10 @@ def step(
     most = np.int64(len(located) // (2 * LOCATED_ROWS))
     fields = R_LEAVES + n + n_groups
     rows = len(row_port)
-    all_in_order = True
-    for p in range(n):
-        all_in_order &= ports[p * PORT_FIELDS + FIFO] == 1
     while cursor[ROW] < rows:
         if cursor[PHASE] == LOCATING:
             row = cursor[ROW]
-            last = min(row + LOCATED_ROWS, rows) if all_in_order else _end_of_chunk(row, row_port, ports)
+            last = min(row + LOCATED_ROWS, rows)
             cursor[LOCATED] = _locate(
                 row, last, row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables, located, most, cursor
             )  # fmt: skip
@@ -542,7 +540,7 @@ def step(
         if cursor[PHASE] == ENTERING:
             status = _enter(
                 row_port, row_slot, row_sign, cursor, n, n_groups, ports, indexes, groups, key_columns, cells, tables, located,
-                most, rings, ring_meta, positions, sight, seen, blocks, levels, retract,
+                most, rings, ring_meta, positions, since, sight, seen, blocks, levels, retract,
             )  # fmt: skip
             if status != DONE:
                 return status
@@ -555,8 +553,8 @@ def step(
             depth = cursor[DEPTH]
             if depth == n - 2:
                 status = _write(
-                    row_tick, row_sign, cursor, depth, n, n_groups, ports, check_first, checks, cells, rings, seen, blocks, levels,
-                    leaves, out_ports, own, out_columns, out_tick, out_sign,
+                    row_tick, row_sign, cursor, depth, n, n_groups, ports, check_first, checks, cells, rings, since, seen, blocks,
+                    levels, leaves, out_ports, own, out_columns, out_tick, out_sign,
                 )  # fmt: skip
                 if status != DONE:
                     return status
@@ -564,16 +562,12 @@ def step(
             elif levels[depth * LEVEL_FIELDS + L_RECORD] == levels[depth * LEVEL_FIELDS + L_RECORDS]:
                 cursor[DEPTH] = depth - 1
             else:
-                _extend(depth, n, n_groups, ports, check_first, checks, cells, rings, seen, blocks, levels)
+                _extend(depth, n, n_groups, ports, check_first, checks, cells, rings, since, seen, blocks, levels)
                 cursor[DEPTH] = depth + 1
                 _probe(
                     (depth + 1) * BLOCK * fields, levels[(depth + 1) * LEVEL_FIELDS + L_RECORDS], n, n_groups, indexes, groups,
                     options, source_first, sources, cells, tables, rings, blocks, pending, cursor,
                 )  # fmt: skip
-        status = _remove(
-            row_port, row_slot, row_sign, cursor, ports, indexes, groups, key_columns, cells, tables, located, most, rings, positions
-        )  # fmt: skip
-        if status != DONE:
-            return status
+        _remove(row_port, row_slot, row_sign, cursor, ports, indexes, tables, located, most, rings, positions, since)
         cursor[ROW], cursor[PHASE] = cursor[LOCATED], LOCATING
     return DONE

@@ -113,7 +113,9 @@ def _take_in(
             if sign < 0 and full < 0:
                 pop(ring, tables)
             elif sign < 0:
-                slot = equal_leaf(full, indexes, groups, key_columns, cells, base, leaf, width, tables, rings)
+                slot = equal_leaf(
+                    full, indexes, groups, key_columns, cells, base, leaf, width, tables, rings, row_slot, np.int64(-1)
+                )  # fmt: skip
                 if slot < 0:
                     status = np.int64(NOT_STORED)
                     break

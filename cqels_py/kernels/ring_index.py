@@ -24,8 +24,10 @@ from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.prefetch import prefetch
 
 # ports
-BASE, WIDTH, MASK, FIFO, HEAD, TAIL, FULL, FIRST_INDEX, LAST_INDEX = range(9)
-PORT_FIELDS = 9
+# SINCE: of a port without order, where `since` begins that kernels/join.py describes, else -1
+BASE, WIDTH, MASK, FIFO, HEAD, TAIL, FULL, FIRST_INDEX, LAST_INDEX, SINCE = range(10)
+PORT_FIELDS = 10
+GONE = 1 << 16
 # indexes; MEMBER: which word of an entry is theirs
 PORT, GROUP, MEMBER, KEY_FIRST, KEY_WIDTH, POSITIONS = range(6)
 _KEY_FIRST, _KEY_WIDTH = np.uint64(KEY_FIRST), np.uint64(KEY_WIDTH)
@@ -331,8 +333,11 @@ def remove(index, at, indexes, slot, tables, rings, positions):
 
 
 @jit_inline
-def equal_leaf(index, indexes, groups, key_columns, cells, base, leaf, width, tables, rings):
-    """The slot of a stored leaf with the same ids as the cells at `leaf`, through the index over all columns, or -1."""
+def equal_leaf(index, indexes, groups, key_columns, cells, base, leaf, width, tables, rings, since, since_first):
+    """The slot of a stored leaf with the same ids as the cells at `leaf`, through the index over all columns, or -1.
+
+    `since` from `since_first` on: for each slot a word that is above GONE if its leaf does not count any more; -1: all count.
+    """
     at = find_leaf(index, indexes, groups, key_columns, cells, leaf, tables)
     if at < 0:
         return np.int64(-1)
@@ -340,11 +345,9 @@ def equal_leaf(index, indexes, groups, key_columns, cells, base, leaf, width, ta
     i = count - 1
     while i >= 0:
         slot = slot_in(first, mask, i, rings)
-        same = True
+        same = since_first < 0 or since[since_first + slot] < GONE
         for c in range(width):
-            if cells[base + slot * width + c] != cells[leaf + c]:
-                same = False
-                break
+            same = same and cells[base + slot * width + c] == cells[leaf + c]
         if same:
             return slot
         i -= 1

@@ -203,9 +203,7 @@ class JoinState:
         self.ring_meta = np.full(arena.ARENA_FIELDS, -1, np.int64)
         self.ring_meta[arena.TOP] = 1
         self.cursor = np.zeros(kernel.CURSOR_FIELDS, np.int64)
-        self.sight = np.array(
-            [(0, 0 if port.in_order else join_kernel.ANY) for port in layout.ports], np.int64
-        ).reshape(-1)
+        self.sight = np.zeros(2 * n, np.int64)
         self._make_scratch()
         # Kernels index flat views: two-dimensional access costs them a multiplication and two loads each.
         self.flat_ports = self.ports.reshape(-1)
@@ -329,6 +327,15 @@ class JoinState:
             top += len(block)
             blocks.append(block)
         self.positions = np.concatenate(blocks) if blocks else np.zeros(1, np.int32)
+        self._lay_out_since()
+
+    def _lay_out_since(self) -> None:
+        """Nothing is kept there from step to step."""
+        top = 0
+        for p, port in enumerate(self.layout.ports):
+            self.ports[p, kernel.SINCE] = -1 if port.in_order else top
+            top += 0 if port.in_order else self.capacity(p)
+        self.since: Int32 = np.zeros(top, np.int32)
 
     def release(self, port: int, slots: Int32) -> None:
         """Slots of a port without order that are not referred to any more."""
@@ -399,5 +406,5 @@ class JoinState:
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.cells, self.positions, self.free, self.rings, self.tables, self.partners)
+        arrays = (self.cells, self.positions, self.since, self.free, self.rings, self.tables, self.partners)
         return sum(array.nbytes for array in arrays)

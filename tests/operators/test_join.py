@@ -170,14 +170,20 @@ def test_more_results_than_a_chunk_holds(in_order: bool, retract: bool) -> None:
 
 @pytest.mark.parametrize("room", [5, 40, OUT_ROWS])
 @pytest.mark.parametrize("retract", [True, False])
-def test_a_star_goes_on_wherever_a_chunk_ends(retract: bool, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many rows a step, so that rows are located in several turns, and little room for results, so that products are cut."""
+@pytest.mark.parametrize("order", ["in order", "any order", "mixed"])
+@pytest.mark.parametrize("shape", ["star", "chain", "triangle", "an input apart"])
+def test_many_rows_a_step_make_what_they_make_one_by_one(
+    shape: str, order: str, retract: bool, room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So many that several chunks and blocks of them are under way, and little room, so that all stop somewhere."""
     monkeypatch.setattr(operators, "OUT_ROWS", room)
     monkeypatch.setattr(operators, "room_for", lambda rows: room)
-    inputs = SHAPES["star"]
-    joins = [MultiwayJoin(inputs, [True] * 3, variables(inputs), retract=retract) for _ in range(2)]
-    for step in random_steps(room, [Port(2, True, (1, 2, 3, 4))] * 3, 3, 150, 14):
-        deltas = [delta(events, 2) for events in step.inputs]
+    inputs = SHAPES[shape]
+    orders = [order == "in order" or (order == "mixed" and p != 1) for p in range(3)]
+    joins = [MultiwayJoin(inputs, orders, variables(inputs), retract=retract) for _ in range(2)]
+    ports = [Port(len(each), in_order, (1, 2, 3, 4)) for each, in_order in zip(inputs, orders, strict=True)]
+    for step in random_steps(room, ports, 3, 150, 14):
+        deltas = [delta(events, len(each)) for events, each in zip(step.inputs, inputs, strict=True)]
         ticks = Ticks(np.arange(len(step.live)), first=True)
         found = changes(joins[0].process(ticks, [[each] for each in deltas]))
         wanted = {}
