@@ -461,22 +461,26 @@ def _write(
                 i += 1
                 match = np.int64(0)
             continue
-        stop = min(count, match + min(np.int64(LAID_OUT), room - made) - done)
+        stop, before = min(count, match + min(np.int64(LAID_OUT), room - made) - done), np.uint64(done)
         while match < stop:
             slot = slot_in(first, ring_mask, (oldest + match) & ring_mask, rings)
             leaf = base + slot * width
             prefetch(cells, leaf)
-            for p in range(n):
-                leaves[np.uint64(p * LAID_OUT + done)] = blocks[np.uint64(of_ports + p)]
             leaves[np.uint64(q * LAID_OUT + done)] = leaf
-            out_tick[np.uint64(made + done)] = tick
-            out_sign[np.uint64(made + done)] = sign
             counts = ((slot - seen_from) & mask) < seen_many
             if special:
                 counts = _there(slot, row, since, since_first) if since_first >= 0 else counts
                 counts = counts and _agrees(check, check_end, leaf, of_ports, checks, cells, blocks)
             done += np.int64(counts)
             match += 1
+        # The others are the same in all.
+        many = np.uint64(done) - before
+        for p in range(n):
+            if p != q:
+                other, to = blocks[np.uint64(of_ports + p)], np.uint64(p * LAID_OUT) + before
+                for k in range(many):
+                    leaves[to + k] = other
+        write_signs(tick, sign, out_tick, out_sign, np.uint64(made) + before, many)
         if match == count:
             i += 1
             match = np.int64(0)

@@ -31,8 +31,16 @@ _MOST_PLACES = (1 << 31) - 1
 _SMALLEST_PART = 16
 """How many times as large as one table all of a join's are at most, once they have grown."""
 _MOST_KEYS = 3
+_LINE = 64
 OUT_ROWS = 16384
 """Results a chunk: enough that what is done once for each does not count, few enough to stay in the processor's cache."""
+
+
+def aligned(places: int) -> Int32:
+    """Zeros that begin with a line of the processor's cache, so that no run of up to 16 places is in more lines than it need be."""
+    each = np.dtype(np.int32).itemsize
+    zeros = np.zeros(places + _LINE // each, np.int32)
+    return zeros[-zeros.ctypes.data % _LINE // each :][:places]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +207,7 @@ class JoinState:
         self.positions: Int32 = np.zeros(1, np.int32)
         self.free: Int32 = np.zeros((n, 0), np.int32)
         self.free_meta = np.zeros(n, np.int64)
-        self.rings: Int32 = np.zeros(_FIRST_RINGS, np.int32)
+        self.rings = aligned(_FIRST_RINGS)
         self.ring_meta = np.full(arena.ARENA_FIELDS, -1, np.int64)
         self.ring_meta[arena.TOP] = 1
         self.cursor = np.zeros(kernel.CURSOR_FIELDS, np.int64)
@@ -368,7 +376,9 @@ class JoinState:
                 f"a join's inputs hold more mappings than the {_MOST_PLACES:,} places of its ring indexes; smaller windows, or"
                 " a key that fewer of them share, would need less"
             )
-        self.rings = np.concatenate([self.rings, np.zeros(more, np.int32)])
+        larger = aligned(len(self.rings) + more)
+        larger[: len(self.rings)] = self.rings
+        self.rings = larger
 
     def _grow_tables(self) -> None:
         """Purge entries with a zero counter, all at once (3.4), and enlarge the tables that are full without them.
