@@ -15,6 +15,7 @@ from bench.arrivals import Batch, Int64, Setting
 from bench.contest import AGAIN, BY_HAND, ENGINE, PYTHON, RETRACTING, Competitor, Contest, Entry, Meeting, Timing
 from bench.engine import Engine, WindowedInputs
 from bench.kernels.by_hand.chain import ChainByHand
+from bench.kernels.cpp.yardsticks import in_cpp
 from bench.reevaluation import Reevaluation, joined
 from cqels_py.operators.r2r.join import MultiwayJoin
 
@@ -89,6 +90,7 @@ CONTEST = Contest(
         Entry(ENGINE, engine),
         Entry(RETRACTING, retracting),
         Entry(BY_HAND, ChainByHand),
+        *in_cpp("chain"),
         Entry(PYTHON, Python),
         Entry(AGAIN, lambda setting: Again(setting.window, 3)),
     ],

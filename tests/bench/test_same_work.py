@@ -12,13 +12,21 @@ from bench.arrivals import Batch, Setting, integers, iris
 from bench.contest import SAME_WORK, Competitor, Contest
 from bench.kernels.cpp import library
 from bench.kernels.cpp.yardsticks import SameAverage, SameWork
-from bench.operators import bench_average, bench_distinct, bench_minimum, bench_negation, bench_star_join
+from bench.operators import (
+    bench_average,
+    bench_chain_join,
+    bench_distinct,
+    bench_minimum,
+    bench_negation,
+    bench_star_join,
+)
 from tests.bench.test_agreement import Bags, batches, signed_rows
 
 pytestmark = pytest.mark.skipif(library.compiler() is None, reason=f"there is no {library.COMPILER}")
 
 CONTESTS = [
-    module.CONTEST for module in (bench_average, bench_minimum, bench_distinct, bench_negation, bench_star_join)
+    module.CONTEST
+    for module in (bench_average, bench_minimum, bench_distinct, bench_negation, bench_star_join, bench_chain_join)
 ]
 
 
@@ -48,15 +56,16 @@ def test_withdrawals_are_those_of_the_engine(contest: Contest) -> None:
 
 
 def ever_new(setting: Setting) -> Iterator[Batch]:
-    """Six arrivals in a row share a key, and the next six have another."""
+    """Six arrivals in a row share a key, and the next six have another. The middle one of three inputs leads from key to key."""
     random = np.random.default_rng(7)
     made = 1
     while True:
         number = made + np.arange(setting.batch)
         made += setting.batch
         port = (number % setting.inputs).astype(np.int32)
-        values = np.where(port == 0, number, random.integers(1, 1000, setting.batch))
-        yield Batch(port, np.stack([iris(number // 6), integers(values)]))
+        keys = iris(number // 6)
+        values = integers(np.where(port == 0, number, random.integers(1, 1000, setting.batch)))
+        yield Batch(port, np.stack([keys, np.where((port == 1) & (setting.inputs == 3), keys, values)]))
 
 
 @pytest.mark.parametrize("contest", CONTESTS, ids=lambda contest: contest.name)
@@ -72,13 +81,19 @@ def test_ever_new_keys_do_not_grow_its_state(contest: Contest) -> None:
     assert kept[-1] < 400 * setting.window * setting.inputs
 
 
-@pytest.mark.parametrize("contest", [bench_star_join.CONTEST, bench_negation.CONTEST], ids=lambda contest: contest.name)
+@pytest.mark.parametrize(
+    "contest",
+    [module.CONTEST for module in (bench_star_join, bench_chain_join, bench_negation)],
+    ids=lambda contest: contest.name,
+)
 def test_rings_grow_and_shrink_with_their_keys(contest: Contest) -> None:
     """Blocks of arrivals of one key each: every ring at some time holds all of its window."""
     setting = Setting("one key", 60, 1, contest.quick[0].values, batch=50)
     engine, same = engine_and_same(contest, setting)
+    arrivals = setting.arrivals(seed=4)
     kept = []
-    for number, batch in zip(range(60), setting.arrivals(seed=4).filling(), strict=False):
+    for number in range(60):
+        batch = arrivals.batch()
         batch.columns[0] = iris(np.int64(1 + number % 20))
         assert net(same, batch) == net(engine, batch)
         kept.append(same.nbytes)

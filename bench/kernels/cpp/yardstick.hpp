@@ -1,5 +1,5 @@
 // What the yardsticks in C++ share: arrivals, results, an open-addressing table, rings of fixed size, and how Python
-// calls them. Each .cpp beside this header has one class and becomes one shared library (compiled.py).
+// calls them. Each .cpp beside this header has one class and becomes one shared library (library.py).
 #pragma once
 
 #include <algorithm>
@@ -82,7 +82,10 @@ public:
 
     std::int64_t size() const { return static_cast<std::int64_t>(lines_.size()); }
     Line& operator[](std::int64_t place) { return lines_[place]; }
+    const Line& operator[](std::int64_t place) const { return lines_[place]; }
 
+    // Have a key's line come nearer.
+    void expect(std::int64_t key) const { __builtin_prefetch(&lines_[mix(key) & mask_]); }
     std::int64_t place_of(std::int64_t key) {
         std::uint64_t place = mix(key) & mask_;
         while (lines_[place].key != key && lines_[place].key != 0) place = (place + 1) & mask_;
@@ -118,6 +121,12 @@ public:
     void pop(Ring& ring) const {
         ring.head = (ring.head + 1) & (most_ - 1);
         --ring.count;
+    }
+    // Have the oldest cells of a ring come nearer.
+    void expect(std::int64_t run, const Ring& ring) const {
+        const Cell* oldest = cells_.data() + run * most_ + ring.head;
+        __builtin_prefetch(oldest);
+        __builtin_prefetch(oldest + 8);
     }
     // All cells of a ring in two straight runs.
     void copy(std::int64_t run, const Ring& ring, Cell* to) const {

@@ -132,11 +132,8 @@ class SameWork(InCpp):
         return int(self.library.bytes(self.state))
 
 
-class SameStar(SameWork):
+class SameJoin(SameWork):
     """Insertions alone, as the engine's join where the consumer knows how long results live."""
-
-    def __init__(self, setting: Setting) -> None:
-        super().__init__("star", setting, 4)
 
     def _chunk(self, made: int) -> Rows:
         return Rows(self._tick[:made], self._out[:, :made])
@@ -155,10 +152,18 @@ class SameAverage(SameWork):
         return row[0], rounded(float(text.split('"')[1]))
 
 
+def _joins(name: str) -> list[Entry]:
+    return [
+        Entry(IN_CPP, lambda setting: InCpp(name, setting, 4)),
+        Entry(SAME_WORK, lambda setting: SameJoin(name, setting, 4)),
+    ]
+
+
 _WIDTHS = {"negation": 2, "minimum": 2, "distinct": 2}
 _ENTRIES: dict[str, list[Entry]] = {
     "ring": [Entry(IN_CPP, RingInCpp)],
-    "star": [Entry(IN_CPP, lambda setting: InCpp("star", setting, 4)), Entry(SAME_WORK, SameStar)],
+    "star": _joins("star"),
+    "chain": _joins("chain"),
     "average": [Entry(IN_CPP, AverageInCpp), Entry(SAME_WORK, SameAverage)],
 }
 

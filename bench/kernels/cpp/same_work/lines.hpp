@@ -15,6 +15,7 @@ public:
     Lines() { make_index(0); }
 
     Line& operator[](std::uint32_t number) { return lines_[number]; }
+    const Line& operator[](std::uint32_t number) const { return lines_[number]; }
     // Lines in use or free.
     std::int64_t size() const { return static_cast<std::int64_t>(lines_.size()); }
     std::int64_t bytes() const { return bytes_of(slots_) + bytes_of(lines_) + bytes_of(free_); }

@@ -18,6 +18,13 @@ public:
         return arena_[ring.first][(ring.head + i) & (ring.capacity - 1)];
     }
 
+    // Have the oldest cells come nearer.
+    void expect(const GrowingRing& ring) const {
+        const Cell* oldest = arena_[ring.first] + ring.head;
+        __builtin_prefetch(oldest);
+        __builtin_prefetch(oldest + 8);
+    }
+
     void push(GrowingRing& ring, const Cell& cell) {
         if (ring.count == ring.capacity) resize(ring, std::max(smallest, 2 * ring.capacity));
         arena_[ring.first][(ring.head + ring.count) & (ring.capacity - 1)] = cell;
@@ -35,6 +42,11 @@ public:
         const Cell* first = arena_[ring.first];
         const std::uint32_t straight = std::min(ring.count, ring.capacity - ring.head);
         std::copy_n(first, ring.count - straight, std::copy_n(first + ring.head, straight, to));
+    }
+    // The same one by one, which is sooner done where there are a few.
+    void copy_few(const GrowingRing& ring, Cell* to) const {
+        const Cell* first = arena_[ring.first];
+        for (std::uint32_t i = 0; i < ring.count; ++i) to[i] = first[(ring.head + i) & (ring.capacity - 1)];
     }
 
 private:
