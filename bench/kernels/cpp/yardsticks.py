@@ -161,7 +161,7 @@ def _joins(name: str) -> list[Entry]:
 
 _WIDTHS = {"negation": 2, "minimum": 2, "distinct": 2}
 _ENTRIES: dict[str, list[Entry]] = {
-    "ring": [Entry(IN_CPP, RingInCpp)],
+    "ring": [Entry(IN_CPP, RingInCpp), Entry(SAME_WORK, lambda setting: SameJoin("ring", setting, 1))],
     "star": _joins("star"),
     "chain": _joins("chain"),
     "average": [Entry(IN_CPP, AverageInCpp), Entry(SAME_WORK, SameAverage)],
@@ -169,7 +169,7 @@ _ENTRIES: dict[str, list[Entry]] = {
 
 
 def in_cpp(name: str) -> list[Entry]:
-    """The entries of NAME.cpp, and of what does the same work as the engine where there is one; none where there is no g++."""
+    """The entries of NAME.cpp and of same_work/NAME.cpp; none where there is no g++."""
     if compiler() is None:
         return []
     if name in _ENTRIES:

@@ -25,13 +25,19 @@ public:
         if (2 * (used_ + more) > static_cast<std::int64_t>(slots_.size())) rebuild(more);
     }
 
+    // Have a key's place in the index come nearer.
+    void expect(std::int64_t key) const { __builtin_prefetch(&slots_[hash_of(key) & mask_]); }
+
     // The line of a key, a new one if it has none. It may be gone at the next call if it is empty then.
     std::uint32_t number_of(std::int64_t key) {
-        const std::uint32_t hash = hash_of(key);
-        std::uint32_t at = hash & mask_;
-        for (; slots_[at].number != none; at = (at + 1) & mask_)
-            if (slots_[at].hash == hash && lines_[slots_[at].number].key == key) return slots_[at].number;
-        return add(key, hash, at);
+        const std::uint32_t hash = hash_of(key), at = slot_of(key, hash);
+        return slots_[at].number != none ? slots_[at].number : add(key, hash, at);
+    }
+
+    // The line of a key, or null.
+    const Line* find(std::int64_t key) const {
+        const std::uint32_t number = slots_[slot_of(key, hash_of(key))].number;
+        return number != none ? &lines_[number] : nullptr;
     }
 
 private:
@@ -41,6 +47,13 @@ private:
     struct Slot {
         std::uint32_t hash = 0, number = none;
     };
+
+    // Where a key's line stands in the index, or will stand.
+    std::uint32_t slot_of(std::int64_t key, std::uint32_t hash) const {
+        std::uint32_t at = hash & mask_;
+        while (slots_[at].number != none && (slots_[at].hash != hash || lines_[slots_[at].number].key != key)) at = (at + 1) & mask_;
+        return at;
+    }
 
     [[gnu::noinline]] std::uint32_t add(std::int64_t key, std::uint32_t hash, std::uint32_t at) {
         if (2 * (used_ + 1) > static_cast<std::int64_t>(slots_.size())) {
