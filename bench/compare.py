@@ -3,7 +3,7 @@
     python -m bench.compare [--quick] [--only NAME]… [--rounds N] [--output FOLDER]
 
 from the repository's root, with `pip install -e .[bench]`. NAME is a benchmark's file without `bench_`: star_join. Each runs in
-a process of its own, all its competitors one after the other. `--quick` uses tiny sizes, to see that everything runs; its
+a process of its own, where all competitors of a setting take turns. `--quick` uses tiny sizes, to see that everything runs; its
 rates mean nothing and go to bench/results/quick.
 """
 

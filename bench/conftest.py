@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, cast
+
 import pytest
+from pytest_benchmark.stats import Stats
 
 from bench.contest import Timing
 
@@ -26,3 +30,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def timing(request: pytest.FixtureRequest) -> Timing:
     return Timing(request.config.getoption("rounds"), 0.05 if request.config.getoption("quick") else 1.0)
+
+
+def pytest_benchmark_group_stats(benchmarks: Sequence[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """pytest-benchmark's tables: one a setting, a row for each competitor, times of one arrival, and arrivals a second."""
+    now = [bench for bench in benchmarks if bench["path"] is None]  # files to compare with have rounds of all in one
+    return [(bench["group"], [bench | _row(rates) for rates in bench["extra_info"]["rates"]]) for bench in now]
+
+
+def _row(rates: dict[str, Any]) -> dict[str, Any]:
+    times: Any = cast(Any, Stats)()  # it has no types
+    for rate in rates["rates"]:
+        times.update(1 / rate)
+    return {"name": rates["competitor"], **times.as_dict()}

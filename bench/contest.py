@@ -3,6 +3,10 @@
 A rate is arrivals a second from full windows on, every new result delivered: its tick and its ids, or its values, written out
 where a consumer can read them. Each round runs the same batches again (state goes on from where it was); rates are medians of
 rounds with the slowest and the fastest beside them.
+
+All competitors of a setting take turns, a round each, and another one begins each turn: a machine that changes its speed does so
+for all of them. pytest-benchmark times the rounds alone, each after a batch that is not timed. In its file a setting is one
+benchmark: the rates of each competitor are its extra_info, and its own figures are of all rounds, whosesoever they are.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, ClassVar
 
 import numpy.typing as npt
@@ -88,56 +93,109 @@ class Timing:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Meeting:
-    """One competitor at one setting."""
+class Runner:
+    """A competitor at a setting: rounds of the same batches, from full windows on."""
 
-    setting: Setting
-    entry: Entry
+    def __init__(self, entry: Entry, setting: Setting) -> None:
+        self.competitor = entry.make(setting)
+        self._name = entry.name
+        self._setting = setting
+        self._ahead: list[Batch] = []
+        self._batches: list[Batch] = []
+        self._results = 0
+        self._seconds: list[float] = []
 
-    def __str__(self) -> str:
-        return f"{self.setting.name}-{self.entry.name}"
+    def prepare(self, batches: Iterator[Batch], seconds: float) -> None:
+        """Choose how many batches a round takes, and count their results; one more before them loads all kernels."""
+        self._ahead = [next(batches)]
+        self._take(self._ahead)
+        spent = 0.0
+        while spent < seconds and len(self._batches) < _MOST_BATCHES:
+            batch = next(batches)
+            started = time.perf_counter()
+            found = sum(insertions(chunk) for chunk in self.competitor.take(batch))
+            spent += time.perf_counter() - started
+            self._batches.append(batch)
+            self._results += found
 
-    def measure(self, benchmark: BenchmarkFixture, timing: Timing) -> None:
-        """Fill the windows, choose how many batches a round takes, and time the rounds."""
-        competitor = self.entry.make(self.setting)
-        arrivals = self.setting.arrivals(seed=1)
-        for batch in arrivals.filling():
-            competitor.fill(batch)
-        prepared, results = _prepare(competitor, arrivals, timing.seconds)
+    def warm_up(self) -> None:
+        """After the others' rounds a first batch takes up to seven times as long as the next. One as long as a round may do so."""
+        if len(self._batches) > 1:
+            self._take(self._ahead)
 
-        def round_of_batches() -> None:
-            for batch in prepared:
-                for _ in competitor.take(batch):
-                    pass
+    def round(self) -> None:
+        """What is timed."""
+        self._take(self._batches)
 
-        timed: Any = benchmark  # its methods have no types
-        timed.pedantic(round_of_batches, rounds=timing.rounds)
-        made = sum(map(len, prepared))
-        stats = timed.stats.stats
-        benchmark.group = self.setting.name
-        benchmark.extra_info |= {
-            "setting": self.setting.name,
-            "competitor": self.entry.name,
-            "results_per_arrival": results / made,
-            "rates": [made / seconds for seconds in stats.data],
+    def _take(self, batches: Sequence[Batch]) -> None:
+        for batch in batches:
+            for _ in self.competitor.take(batch):
+                pass
+
+    def lasted(self, seconds: float) -> None:
+        """A round did."""
+        self._seconds.append(seconds)
+
+    def rates(self) -> dict[str, Any]:
+        """As bench.report has them."""
+        made = sum(map(len, self._batches))
+        return {
+            "setting": self._setting.name,
+            "competitor": self._name,
+            "results_per_arrival": self._results / made,
+            "rates": [made / seconds for seconds in self._seconds],
         }
 
 
-def _prepare(competitor: Competitor, arrivals: Arrivals, seconds: float) -> tuple[list[Batch], int]:
-    """As many batches as fill a round, and how many new results they have; one more before them loads all kernels."""
-    for _ in competitor.take(arrivals.batch()):
-        pass
-    prepared: list[Batch] = []
-    results, spent = 0, 0.0
-    while spent < seconds and len(prepared) < _MOST_BATCHES:
-        batch = arrivals.batch()
-        started = time.perf_counter()
-        found = sum(insertions(chunk) for chunk in competitor.take(batch))
-        spent += time.perf_counter() - started
-        prepared.append(batch)
-        results += found
-    return prepared, results
+@dataclass(frozen=True)
+class Meeting:
+    """All competitors at one setting."""
+
+    setting: Setting
+    entries: Sequence[Entry]
+
+    def __str__(self) -> str:
+        return self.setting.name
+
+    def measure(self, benchmark: BenchmarkFixture, timing: Timing) -> None:
+        """Fill all windows, choose how many batches a round of each takes, and time rounds in turn."""
+        arrivals = self.setting.arrivals(seed=1)
+        runners = [Runner(entry, self.setting) for entry in self.entries]
+        for batch in arrivals.filling():
+            for runner in runners:
+                runner.competitor.fill(batch)
+        # All take the same batches: the fastest one most of them.
+        drawn: list[Batch] = []
+        for runner in runners:
+            runner.prepare(_drawn(arrivals, drawn), timing.seconds)
+        order = in_turn(runners, timing.rounds)
+        waiting = iter(order)
+
+        def next_one() -> tuple[tuple[Runner], dict[str, Any]]:
+            runner = next(waiting)
+            runner.warm_up()
+            return (runner,), {}
+
+        benchmark.group = self.setting.name
+        timed: Any = benchmark  # its methods have no types
+        timed.pedantic(Runner.round, setup=next_one, rounds=len(order))
+        for runner, seconds in zip(order, timed.stats.stats.data, strict=True):
+            runner.lasted(seconds)
+        benchmark.extra_info["rates"] = [runner.rates() for runner in runners]
+
+
+def in_turn(runners: Sequence[Runner], turns: int) -> list[Runner]:
+    """Each turn begins with another one: who follows whom stays, who is first does not."""
+    starts = [turn % len(runners) for turn in range(turns)]
+    return [runner for start in starts for runner in (*runners[start:], *runners[:start])]
+
+
+def _drawn(arrivals: Arrivals, drawn: list[Batch]) -> Iterator[Batch]:
+    """The batches drawn so far, then others."""
+    for number in count():
+        if number == len(drawn):
+            drawn.append(arrivals.batch())
+        yield drawn[number]
 
 
 def insertions(chunk: Chunk) -> int:
@@ -162,6 +220,5 @@ class Contest:
 
     def meetings(self, *, quick: bool = False) -> Iterator[Meeting]:
         for setting in self.quick if quick else self.settings:
-            for entry in self.entries:
-                if entry.largest is None or setting.window <= entry.largest:
-                    yield Meeting(setting, entry)
+            waited_for = [each for each in self.entries if each.largest is None or setting.window <= each.largest]
+            yield Meeting(setting, waited_for)

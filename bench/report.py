@@ -82,8 +82,8 @@ class Report:
 
 def read_rates(path: Path) -> list[Rate]:
     """The rates in a file that pytest-benchmark wrote with `--benchmark-json`."""
-    found = [entry["extra_info"] for entry in json.loads(path.read_text())["benchmarks"]]
-    return [Rate(**info) for info in found]
+    settings = json.loads(path.read_text())["benchmarks"]
+    return [Rate(**rates) for setting in settings for rates in setting["extra_info"]["rates"]]
 
 
 def table(reports: Iterable[Report]) -> Table:
