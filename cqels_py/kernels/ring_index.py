@@ -46,7 +46,7 @@ MOST_IN_RING = 1 << 26
 # cursor of the kernels that take in rows
 ROW, PHASE, DEPTH, OUT, AT, LOCATED, NOTED, PROBES = range(8)
 CURSOR_FIELDS = 10
-LOCATED_ROWS = 128
+LOCATED_ROWS = 256
 """So many rows are located together."""
 _LOCATED = np.uint64(LOCATED_ROWS)
 _ONE = np.uint64(1)

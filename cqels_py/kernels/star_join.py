@@ -9,8 +9,9 @@ noted too, as later rows change the rings. Small ones are laid out together as l
 ones are written one by one: a leaf's ids are repeated once for each combination of the leaves of the deeper levels, and what a
 level has written is copied for each combination of those outside.
 
-`products` (LOCATED_ROWS * (n + 2)): the row, the end of its slots in `partners`, and how many of these each port has; the row's own
-port has one, its own. `leaves` (n * LAID_OUT), by port: where the leaves of small products' results stand in the cells.
+`products` (LOCATED_ROWS * (n + 3)): the row, the end of its slots in `partners`, the number of its results, and how many slots
+each port has; the row's own port has one, its own. `leaves` (n * LAID_OUT), by port: where the leaves of small products' results
+stand in the cells.
 
 Ports expire in order. The state is that of `join.step`, and a chunk that was stopped goes on where it was when called again: taking
 in from cursor[ROW] on if cursor[NEXT] is 0, or delivering product cursor[NEXT] - 1 from result cursor[DELIVERED] on.
@@ -42,7 +43,6 @@ from cqels_py.kernels.ring_index import (
     WIDTH,
     leaves_in,
     locate,
-    oldest_in,
     open_ring,
     pop,
     push,
@@ -50,7 +50,7 @@ from cqels_py.kernels.ring_index import (
 )
 
 NEXT, DELIVERED = AT, DEPTH
-PRODUCT_ROW, PRODUCT_END, PRODUCT_COUNTS = range(3)
+PRODUCT_ROW, PRODUCT_END, PRODUCT_RESULTS, PRODUCT_COUNTS = range(4)
 FEW = 16
 """A product of more results than these is written by itself."""
 # phases of a row
@@ -59,6 +59,7 @@ NEW, JOINING, ENTERING = range(3)
 L_PORT, L_FIRST, L_COUNT, L_EACH = range(4)
 LEVEL_FIELDS = 4
 _LOCATED = np.uint64(LOCATED_ROWS)
+_IN_A_LINE, _MOST_EXPECTED = 16, 128
 
 
 @jit_inline
@@ -74,19 +75,23 @@ def _expect_rings(first, last, n, row_sign, located, tables, rings, retract):
         if row_sign[row] > 0 or retract:
             at = located[row % LOCATED_ROWS]
             for p in range(n):
-                prefetch(rings, oldest_in(tables[_ring(at, p)]))
+                first, mask, oldest, count = open_ring(tables[_ring(at, p)])
+                for i in range(0, min(count, _MOST_EXPECTED), _IN_A_LINE):
+                    prefetch(rings, first + ((oldest + i) & mask))
 
 
 @jit_inline
 def _note_product(row, p, slot, at, n, far, cursor, ports, cells, tables, rings, products, partners):
     """Note the product that a row of port p makes, if any; False if there is no room for its slots."""
-    many, empty = np.int64(0), False
+    many, results = np.int64(0), np.int64(1)
     for q in range(n):
         count = leaves_in(tables[np.uint64(_ring(at, q))]) if q != p else np.int64(1)
-        empty |= count == 0
+        results *= count
         many += count
-    if empty:
+    if results == 0:
         return True
+    # Of many partners the last would be forgotten before they are written.
+    soon = far and results <= FEW
     noted = cursor[NOTED]
     record = noted * (n + PRODUCT_COUNTS)
     to = products[record - (n + PRODUCT_COUNTS) + PRODUCT_END] if noted > 0 else np.int64(0)
@@ -102,12 +107,13 @@ def _note_product(row, p, slot, at, n, far, cursor, ports, cells, tables, rings,
             for i in range(count):
                 partner = slot_in(first, mask, (oldest + i) & mask, rings)
                 partners[np.uint64(to + i)] = partner
-                if far:
+                if soon:
                     prefetch(cells, base + partner * width)
         products[record + PRODUCT_COUNTS + q] = count
         to += count
     products[record + PRODUCT_ROW] = row
     products[record + PRODUCT_END] = to
+    products[record + PRODUCT_RESULTS] = results
     cursor[NOTED] = noted + 1
     return True
 
@@ -195,9 +201,14 @@ def _write_level(level, first, many, cell, width, cells, partners, levels, out_c
     # Unsigned positions: signed ones are tested for being negative, which keeps the loops from being vectorised.
     have = min(many, count * each)
     if each == 1:
-        for j in range(have):
-            out_columns[np.uint64(start + j)] = cells[np.uint64(cell + np.int64(partners[place]) * width)]
-            place = place + 1 if place + 1 < end else begin
+        done = np.int64(0)
+        while done < have:
+            run = min(end - place, have - done)
+            here, slots = np.uint64(start + done), np.uint64(place)
+            for j in range(np.uint64(run)):
+                out_columns[here + j] = cells[np.uint64(cell + np.int64(partners[slots + j]) * width)]
+            done += run
+            place = begin
     else:
         done = np.int64(0)
         while done < have:
@@ -234,6 +245,17 @@ def _write_product(p, n, first, many, ports, cells, partners, levels, out_ports,
                 )  # fmt: skip
 
 
+@jit_inline
+def _expect_partners(record, n, ports, cells, products, partners):
+    """Have the leaves of a large product come nearer."""
+    place = products[np.uint64(record + PRODUCT_END)]
+    for q in range(n - 1, -1, -1):
+        base, width = ports[np.uint64(q * PORT_FIELDS + BASE)], ports[np.uint64(q * PORT_FIELDS + WIDTH)]
+        for _ in range(products[np.uint64(record + PRODUCT_COUNTS + q)]):
+            place -= 1
+            prefetch(cells, base + np.int64(partners[np.uint64(place)]) * width)
+
+
 @jit_flat
 def _deliver(
     row_port, row_tick, row_sign, cursor, n, ports, cells, products, partners, leaves, levels, out_ports, own, out_columns,
@@ -241,13 +263,12 @@ def _deliver(
 ):  # fmt: skip
     """Write the results of the noted products. DONE, or OUT_FULL."""
     room, made, done = np.int64(len(out_tick)), cursor[OUT], np.int64(0)
+    far = len(cells) > NEAR_CELLS
     product, noted, first = cursor[NEXT] - 1, cursor[NOTED], cursor[DELIVERED]
     status = np.int64(DONE)
     while product < noted and status == DONE:
-        record, results = product * (n + PRODUCT_COUNTS), np.int64(1)
-        for q in range(n):
-            results *= products[np.uint64(record + PRODUCT_COUNTS + q)]
-        row = products[record + PRODUCT_ROW]
+        record = product * (n + PRODUCT_COUNTS)
+        row, results = products[np.uint64(record + PRODUCT_ROW)], products[np.uint64(record + PRODUCT_RESULTS)]
         small = results <= FEW and first == 0 and made + done + results <= room
         if not small or done + results > LAID_OUT:
             write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
@@ -262,6 +283,8 @@ def _deliver(
             product += 1
             continue
         many = min(results - first, room - made)
+        if far and first == 0 and product + 1 < noted:
+            _expect_partners(record + n + PRODUCT_COUNTS, n, ports, cells, products, partners)
         if many > 0:
             _lay_levels(record, n, products, levels)
             _write_product(
