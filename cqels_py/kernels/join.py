@@ -86,9 +86,9 @@ LAID_OUT = 256
 """So many results are laid out together."""
 # phases of a chunk
 LOCATING, ENTERING, PROBING = range(3)
-# a record: its row in the chunk, the ports that are bound, the port that is probed next and the word of the ring there; then the
+# a record: the port that is probed next and the word of the ring there, its row in the chunk, the ports that are bound; then the
 # places of each port's leaf, and of each group's entry
-R_ROW, R_BOUND, R_PORT, R_WORD, R_LEAVES = range(5)
+R_PORT, R_WORD, R_ROW, R_BOUND, R_LEAVES = range(5)
 # levels: how many records a block has, the one that is being extended, and the match that comes next
 L_RECORDS, L_RECORD, L_MATCH = range(3)
 LEVEL_FIELDS = 3
@@ -100,13 +100,10 @@ _MOST = np.int64(1) << 62
 
 
 @jit_flat
-def _locate(
-    first, last, row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables, located, most, cursor
-):  # fmt: skip
-    """Find the entries of the rows' keys, those of row `first` + i from located[i * most] on, in the order of its port's indexes.
+def _expect(first, last, row_port, row_slot, ports, indexes, groups, key_columns, cells, tables, located, most):
+    """Have the entries of the rows' keys come nearer.
 
-    A mapping that comes gets an entry where its key has none. Behind the entries there is room for as many keys. Returns up to
-    which row there was room in the tables.
+    Those of row `first` + i are at home in located[i * most] and behind, in the order of its port's indexes; the keys follow.
     """
     keys = LOCATED_ROWS * most
     # Unsigned positions, here and below: signed ones are tested for being negative.
@@ -125,25 +122,21 @@ def _locate(
             located[np.uint64(place)] = home
             located[np.uint64(keys + place)] = key
             place += 1
-    probes = np.int64(0)
-    for row in range(first, last):
-        port = np.int64(row_port[np.uint64(row)]) * PORT_FIELDS
-        comes = row_sign[np.uint64(row)] > 0
-        place = (row - first) * most
-        for index in range(ports[np.uint64(port + FIRST_INDEX)], ports[np.uint64(port + LAST_INDEX)]):
-            group = indexes[np.uint64(index * INDEX_FIELDS + GROUP)]
-            key = located[np.uint64(keys + place)]
-            probes += 1
-            at = find_from(located[np.uint64(place)], tables, groups, group, key)
-            if at < 0 and comes:
-                at = create(group, groups, key, tables)
-                if at < 0:
-                    cursor[PROBES] += probes
-                    return row
-            located[np.uint64(place)] = at
-            place += 1
-    cursor[PROBES] += probes
-    return last
+
+
+@jit_inline
+def _locate(place, first_index, many, comes, keys, indexes, groups, tables, located):
+    """The entries of a row's keys, from their homes on. What comes gets one where its key has none; False: there is no room."""
+    for k in range(many):
+        group = indexes[np.uint64((first_index + k) * INDEX_FIELDS + GROUP)]
+        key = located[np.uint64(keys + place + k)]
+        at = find_from(located[np.uint64(place + k)], tables, groups, group, key)
+        if at < 0 and comes:
+            at = create(group, groups, key, tables)
+            if at < 0:
+                return False
+        located[np.uint64(place + k)] = at
+    return True
 
 
 @jit_flat
@@ -151,9 +144,10 @@ def _enter(
     row_port, row_slot, row_sign, cursor, n, n_groups, ports, indexes, groups, key_columns, cells, tables, located, most, rings,
     ring_meta, positions, since, sight, seen, blocks, levels, retract,
 ):  # fmt: skip
-    """Enter what comes from row cursor[AT] on. Each row that has results gets a record in the first block, and a note of what it
-    sees of the other inputs. DONE, or what is short."""
+    """Find the entries of the rows from cursor[AT] on, and enter what comes. Each row that has results gets a record in the first
+    block, and a note of what it sees of the other inputs. DONE, or what is short."""
     first, fields, records = cursor[ROW], R_LEAVES + n + n_groups, levels[L_RECORDS]
+    keys = LOCATED_ROWS * most
     for row in range(cursor[AT], cursor[LOCATED]):
         here = np.uint64(row)
         p, slot, comes = np.int64(row_port[here]), np.int64(row_slot[here]), row_sign[here] > 0
@@ -161,6 +155,10 @@ def _enter(
         leaf = ports[np.uint64(port + BASE)] + slot * ports[np.uint64(port + WIDTH)]
         first_index = ports[np.uint64(port + FIRST_INDEX)]
         many = ports[np.uint64(port + LAST_INDEX)] - first_index
+        if not _locate(place, first_index, many, comes, keys, indexes, groups, tables, located):
+            cursor[AT], levels[L_RECORDS] = row, records
+            return TABLE_FULL
+        cursor[PROBES] += many
         if comes:
             for k in range(cursor[NOTED], many):
                 status = insert(
@@ -245,10 +243,15 @@ def _choose(record, n, indexes, options, tables, rings, blocks):
 
 @jit_flat
 def _probe(
-    begin, records, n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, blocks, pending, cursor
+    level, n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, blocks, pending, matched, levels,
+    cursor,
 ):  # fmt: skip
-    """Look up what is not known yet for the records of the block that begins at `begin`, and choose what each is extended by."""
+    """Look up what is not known yet for the records of a level's block, and choose what each is extended by.
+
+    Those with matches stay, as `matched` from level * BLOCK on.
+    """
     fields, asked, waiting = R_LEAVES + n + n_groups, np.int64(0), np.int64(0)
+    begin, records = level * BLOCK * fields, levels[level * LEVEL_FIELDS + L_RECORDS]
     keys = BLOCK
     for i in range(records):
         record = begin + i * fields
@@ -283,6 +286,13 @@ def _probe(
     for i in range(waiting):
         _choose(pending[np.uint64(i)], n, indexes, options, tables, rings, blocks)
     cursor[PROBES] += asked
+    first, stay = np.uint64(level * BLOCK), np.uint64(0)
+    for i in range(records):
+        record = begin + i * fields
+        # Written in any case, and over again if it has none: nobody can foresee that.
+        matched[first + stay] = record
+        stay += np.uint64(leaves_in(blocks[np.uint64(record + R_WORD)]) > 0)
+    levels[level * LEVEL_FIELDS + L_RECORDS] = np.int64(stay)
 
 
 @jit_inline
@@ -305,14 +315,14 @@ def _agrees(check, end, leaf, leaves, checks, cells, blocks):
 
 
 @jit_flat
-def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, since, seen, blocks, levels):
+def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, since, seen, blocks, matched, levels):
     """Fill the block below a level with what its records become with their matches, as far as there is room."""
     fields = R_LEAVES + n + n_groups
-    begin, end = level * BLOCK * fields, (level + 1) * BLOCK * fields
+    end, first_matched = (level + 1) * BLOCK * fields, level * BLOCK
     here = level * LEVEL_FIELDS
     i, match, made = levels[here + L_RECORD], levels[here + L_MATCH], np.int64(0)
     while i < levels[here + L_RECORDS] and made < BLOCK:
-        record = begin + i * fields
+        record = matched[np.uint64(first_matched + i)]
         leaves = record + R_LEAVES
         bound, q = blocks[np.uint64(record + R_BOUND)], blocks[np.uint64(record + R_PORT)]
         first, ring_mask, oldest, count = open_ring(blocks[np.uint64(record + R_WORD)])
@@ -329,7 +339,7 @@ def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, since,
             leaf = base + slot * width
             prefetch(cells, leaf)
             to = end + made * fields
-            for field in range(fields):
+            for field in range(R_ROW, fields):
                 blocks[np.uint64(to + field)] = blocks[np.uint64(record + field)]
             blocks[np.uint64(to + R_BOUND)] = bound | np.int64(1) << q
             blocks[np.uint64(to + R_LEAVES + q)] = leaf
@@ -419,16 +429,15 @@ def _write_run(
 
 @jit_flat
 def _write(
-    row_tick, row_sign, cursor, level, n, n_groups, ports, check_first, checks, cells, rings, since, seen, blocks, levels, leaves,
+    row_tick, row_sign, cursor, level, n, ports, check_first, checks, cells, rings, since, seen, blocks, matched, levels, leaves,
     out_ports, own, out_columns, out_tick, out_sign,
 ):  # fmt: skip
     """Write the results that the records of the lowest block become with their matches. DONE, or OUT_FULL."""
-    fields = R_LEAVES + n + n_groups
-    begin, here = level * BLOCK * fields, level * LEVEL_FIELDS
+    first_matched, here = level * BLOCK, level * LEVEL_FIELDS
     i, match, records = levels[here + L_RECORD], levels[here + L_MATCH], levels[here + L_RECORDS]
     room, made, done = np.int64(len(out_tick)), cursor[OUT], np.int64(0)
     while i < records and made < room:
-        record = begin + i * fields
+        record = matched[np.uint64(first_matched + i)]
         of_ports = record + R_LEAVES
         bound, q = blocks[np.uint64(record + R_BOUND)], blocks[np.uint64(record + R_PORT)]
         first, ring_mask, oldest, count = open_ring(blocks[np.uint64(record + R_WORD)])
@@ -521,24 +530,20 @@ def _remove(
 @jit_flat
 def step(
     row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, key_columns, options, source_first, sources,
-    check_first, checks, cells, tables, located, rings, ring_meta, positions, since, sight, seen, blocks, pending, levels, leaves,
-    out_ports, own, out_columns, out_tick, out_sign, retract,
+    check_first, checks, cells, tables, located, rings, ring_meta, positions, since, sight, seen, blocks, pending, matched, levels,
+    leaves, out_ports, own, out_columns, out_tick, out_sign, retract,
 ):  # fmt: skip
     """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short."""
     n = np.int64(len(ports) // PORT_FIELDS)
     n_groups = np.int64(len(groups) // GROUP_FIELDS)
     most = np.int64(len(located) // (2 * LOCATED_ROWS))
-    fields = R_LEAVES + n + n_groups
     rows = len(row_port)
     while cursor[ROW] < rows:
         if cursor[PHASE] == LOCATING:
             row = cursor[ROW]
             last = min(row + LOCATED_ROWS, rows)
-            cursor[LOCATED] = _locate(
-                row, last, row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables, located, most, cursor
-            )  # fmt: skip
-            if cursor[LOCATED] == row:
-                return TABLE_FULL
+            _expect(row, last, row_port, row_slot, ports, indexes, groups, key_columns, cells, tables, located, most)
+            cursor[LOCATED] = last
             cursor[AT], cursor[NOTED], cursor[PHASE] = row, 0, ENTERING
             levels[L_RECORDS], levels[L_RECORD], levels[L_MATCH] = 0, 0, 0
         if cursor[PHASE] == ENTERING:
@@ -546,18 +551,23 @@ def step(
                 row_port, row_slot, row_sign, cursor, n, n_groups, ports, indexes, groups, key_columns, cells, tables, located,
                 most, rings, ring_meta, positions, since, sight, seen, blocks, levels, retract,
             )  # fmt: skip
+            if status == TABLE_FULL and cursor[AT] == cursor[ROW]:
+                cursor[PHASE] = LOCATING
+            elif status == TABLE_FULL:
+                # The chunk ends here; the next one will find the table full.
+                cursor[LOCATED], status = cursor[AT], np.int64(DONE)
             if status != DONE:
                 return status
             _probe(
-                np.int64(0), levels[L_RECORDS], n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings,
-                blocks, pending, cursor,
+                np.int64(0), n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, blocks, pending,
+                matched, levels, cursor,
             )  # fmt: skip
             cursor[DEPTH], cursor[PHASE] = 0, PROBING
         while cursor[DEPTH] >= 0:
             depth = cursor[DEPTH]
             if depth == n - 2:
                 status = _write(
-                    row_tick, row_sign, cursor, depth, n, n_groups, ports, check_first, checks, cells, rings, since, seen, blocks,
+                    row_tick, row_sign, cursor, depth, n, ports, check_first, checks, cells, rings, since, seen, blocks, matched,
                     levels, leaves, out_ports, own, out_columns, out_tick, out_sign,
                 )  # fmt: skip
                 if status != DONE:
@@ -566,11 +576,13 @@ def step(
             elif levels[depth * LEVEL_FIELDS + L_RECORD] == levels[depth * LEVEL_FIELDS + L_RECORDS]:
                 cursor[DEPTH] = depth - 1
             else:
-                _extend(depth, n, n_groups, ports, check_first, checks, cells, rings, since, seen, blocks, levels)
+                _extend(
+                    depth, n, n_groups, ports, check_first, checks, cells, rings, since, seen, blocks, matched, levels
+                )
                 cursor[DEPTH] = depth + 1
                 _probe(
-                    (depth + 1) * BLOCK * fields, levels[(depth + 1) * LEVEL_FIELDS + L_RECORDS], n, n_groups, indexes, groups,
-                    options, source_first, sources, cells, tables, rings, blocks, pending, cursor,
+                    depth + 1, n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, blocks, pending,
+                    matched, levels, cursor,
                 )  # fmt: skip
         _remove(row_port, row_slot, row_sign, cursor, ports, indexes, tables, located, most, rings, positions, since)
         cursor[ROW], cursor[PHASE] = cursor[LOCATED], LOCATING

@@ -232,6 +232,7 @@ class JoinState:
         fields = join_kernel.R_LEAVES + n + len(self.groups)
         self.blocks = np.zeros((n - 1) * block * fields, np.int64)
         self.pending = np.zeros(block * (1 + 3 * len(self.groups)), np.int64)
+        self.matched = np.zeros((n - 1) * block, np.int64)
         self.seen = np.zeros(0 if star else 2 * n * kernel.LOCATED_ROWS, np.int64)
 
     def _init_indexes(self, layout: JoinLayout) -> None:

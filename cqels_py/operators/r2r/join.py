@@ -160,8 +160,8 @@ class MultiwayJoin:
                 rows.port, rows.slot, rows.tick, rows.sign, state.cursor, state.flat_ports, state.flat_indexes,
                 state.flat_groups, state.key_columns, layout.options, layout.source_first, layout.sources,
                 layout.check_first, layout.checks, state.cells, state.tables, state.located, state.rings, state.ring_meta,
-                state.positions, state.since, state.sight, state.seen, state.blocks, state.pending, state.levels, state.leaf_places,
-                self._out_ports, self._own, columns, tick, sign, self._retract,
+                state.positions, state.since, state.sight, state.seen, state.blocks, state.pending, state.matched,
+                state.levels, state.leaf_places, self._out_ports, self._own, columns, tick, sign, self._retract,
             )  # fmt: skip
         return status
 
