@@ -187,6 +187,22 @@ class JoinLayout:
                         keys[bound, q] = keys[bound, q][:1]
 
 
+class Blocks:
+    """What `kernels.join` works on during a step. Joins of the same shape use the same ones in turn: with a thousand queries they
+    would be most of what these take."""
+
+    def __init__(self, n: int, groups: int) -> None:
+        size = join_kernel.BLOCK
+        self.records = np.zeros((n - 1) * size * (join_kernel.R_LEAVES + n + groups), np.int64)
+        self.pending = np.zeros(size * (1 + 3 * groups), np.int64)
+        self.matched = np.zeros((n - 1) * size, np.int64)
+        self.seen = np.zeros(2 * n * kernel.LOCATED_ROWS, np.int64)
+
+
+_unused_blocks: dict[tuple[int, int], list[Blocks]] = {}
+"""By how many inputs and groups of indexes they are for."""
+
+
 class JoinState:
     """Arrays of one join."""
 
@@ -228,12 +244,14 @@ class JoinState:
         self.products = np.zeros(kernel.LOCATED_ROWS * (n + star_kernel.PRODUCT_COUNTS) if star else 0, np.int64)
         self.partners: Int32 = np.zeros(_FIRST_PARTNERS if star else 0, np.int32)
         self.levels = np.zeros(n * max(star_kernel.LEVEL_FIELDS, join_kernel.LEVEL_FIELDS), np.int64)
-        block = 0 if star else join_kernel.BLOCK
-        fields = join_kernel.R_LEAVES + n + len(self.groups)
-        self.blocks = np.zeros((n - 1) * block * fields, np.int64)
-        self.pending = np.zeros(block * (1 + 3 * len(self.groups)), np.int64)
-        self.matched = np.zeros((n - 1) * block, np.int64)
-        self.seen = np.zeros(0 if star else 2 * n * kernel.LOCATED_ROWS, np.int64)
+
+    def borrow_blocks(self) -> Blocks:
+        """For one step; to be given back."""
+        mine = _unused_blocks.setdefault((self.n, len(self.groups)), [])
+        return mine.pop() if mine else Blocks(self.n, len(self.groups))
+
+    def give_back(self, blocks: Blocks) -> None:
+        _unused_blocks[self.n, len(self.groups)].append(blocks)
 
     def _init_indexes(self, layout: JoinLayout) -> None:
         """Indexes of several ports over the same variables share a table."""

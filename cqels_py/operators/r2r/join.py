@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from cqels_py.kernels import join as kernel
 from cqels_py.kernels import ring_index
 from cqels_py.kernels import star_join as star_kernel
 from cqels_py.kernels.merge import merge_rows
-from cqels_py.state.join_state import OUT_ROWS, JoinLayout, JoinPort, JoinState
+from cqels_py.state.join_state import OUT_ROWS, Blocks, JoinLayout, JoinPort, JoinState
 
 _FEWEST_OUT_ROWS, _OUT_ROWS_EACH = 64, 8
 
@@ -127,6 +128,18 @@ class MultiwayJoin:
             return
         state = self.state
         rows = merged_rows(state, deltas)
+        if state.layout.star:
+            yield from self._chunks(rows, partial(self._step_of_star, rows))
+            return
+        blocks = state.borrow_blocks()
+        try:
+            yield from self._chunks(rows, partial(self._step, rows, blocks))
+        finally:
+            state.give_back(blocks)
+
+    def _chunks(self, rows: LeafRows, step: Callable[[Ids, TickColumn, SignColumn], int]) -> Iterator[Delta]:
+        """`step` takes in rows until a chunk of results is full, or something is short; it returns what."""
+        state = self.state
         cursor = state.cursor
         cursor[: ring_index.PROBES] = 0
         status, room = ring_index.OUT_FULL, room_for(len(rows.tick))
@@ -136,7 +149,7 @@ class MultiwayJoin:
             room = OUT_ROWS
             cursor[ring_index.OUT] = 0
             while True:
-                status = self._step(rows, columns.reshape(-1), out_tick, out_sign)
+                status = step(columns.reshape(-1), out_tick, out_sign)
                 if status in (ring_index.DONE, ring_index.OUT_FULL):
                     break
                 state.grow(status)
@@ -145,25 +158,24 @@ class MultiwayJoin:
                 yield Delta(out_tick[:made], out_sign[:made], columns[:, :made])
         rows.release(state)
 
-    def _step(self, rows: LeafRows, columns: Ids, tick: TickColumn, sign: SignColumn) -> int:
+    def _step_of_star(self, rows: LeafRows, columns: Ids, tick: TickColumn, sign: SignColumn) -> int:
+        state = self.state
+        return star_kernel.step(  # type: ignore[no-any-return]
+            rows.port, rows.slot, rows.tick, rows.sign, state.cursor, state.flat_ports, state.flat_indexes,
+            state.flat_groups, state.key_columns, state.cells, state.tables, state.located, state.rings,
+            state.ring_meta, state.products, state.partners, state.leaf_places, state.levels, self._out_ports, self._own,
+            columns, tick, sign, self._retract,
+        )  # fmt: skip
+
+    def _step(self, rows: LeafRows, blocks: Blocks, columns: Ids, tick: TickColumn, sign: SignColumn) -> int:
         state, layout = self.state, self.layout
-        status: int
-        if layout.star:
-            status = star_kernel.step(
-                rows.port, rows.slot, rows.tick, rows.sign, state.cursor, state.flat_ports, state.flat_indexes,
-                state.flat_groups, state.key_columns, state.cells, state.tables, state.located, state.rings,
-                state.ring_meta, state.products, state.partners, state.leaf_places, state.levels, self._out_ports, self._own,
-                columns, tick, sign, self._retract,
-            )  # fmt: skip
-        else:
-            status = kernel.step(
-                rows.port, rows.slot, rows.tick, rows.sign, state.cursor, state.flat_ports, state.flat_indexes,
-                state.flat_groups, state.key_columns, layout.options, layout.source_first, layout.sources,
-                layout.check_first, layout.checks, state.cells, state.tables, state.located, state.rings, state.ring_meta,
-                state.positions, state.since, state.sight, state.seen, state.blocks, state.pending, state.matched,
-                state.levels, state.leaf_places, self._out_ports, self._own, columns, tick, sign, self._retract,
-            )  # fmt: skip
-        return status
+        return kernel.step(  # type: ignore[no-any-return]
+            rows.port, rows.slot, rows.tick, rows.sign, state.cursor, state.flat_ports, state.flat_indexes,
+            state.flat_groups, state.key_columns, layout.options, layout.source_first, layout.sources,
+            layout.check_first, layout.checks, state.cells, state.tables, state.located, state.rings, state.ring_meta,
+            state.positions, state.since, state.sight, blocks.seen, blocks.records, blocks.pending, blocks.matched,
+            state.levels, state.leaf_places, self._out_ports, self._own, columns, tick, sign, self._retract,
+        )  # fmt: skip
 
     @property
     def probes(self) -> int:
