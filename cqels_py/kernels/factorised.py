@@ -205,7 +205,7 @@ def _countable(words, at, function):
 
 @jit_inline
 def _touch(group, cursor, touched, in_touched):
-    cursor[VISITED] += 1
+    """Have a group's row made anew at the end of the tick."""
     if not in_touched[group]:
         in_touched[group] = True
         touched[cursor[TOUCHED]] = group
@@ -501,8 +501,11 @@ def _flush_key(
                 if not _swap_room(words, base + places[a], old, new, heap, heap_meta):
                     cursor[NEXT_ROW] = following
                     return HEAP_FULL
-        _touch(group, cursor, touched, in_touched)
+        cursor[VISITED] += 1
+        results = live[group]
         live[group] += np.int64(after > 0) - np.int64(before > 0)
+        # A group whose extremes stay as they are has the same row; that is most of the changes where there are no other aggregates.
+        moves = (results > 0) != (live[group] > 0)
         for a in range(aggregates):
             kind, at = kinds[a], base + places[a]
             of_group = (group * aggregates + a) * 2
@@ -513,7 +516,9 @@ def _flush_key(
                     old, new = extreme if before > 0 else np.int64(0), extreme if after > 0 else np.int64(0)
                 else:
                     old, new = change[2 * a], change[2 * a + 1]
+                first = bag_first(words, at, heap)
                 _swap(words, at, old, new, heap, functions[a] == MAX, texts, spans)
+                moves = moves or bag_first(words, at, heap) != first
             elif kind == ROWS:
                 ok = _add_count(words, at, n, after - before)
             elif ports[a] == carrier:
@@ -537,6 +542,9 @@ def _flush_key(
                 _settle(words, at, apart, of_group)
                 if not _countable(words, at, functions[a]):
                     return TOO_MANY
+            moves = moves or kind != TERM
+        if moves:
+            _touch(group, cursor, touched, in_touched)
         following = row_words[row_at + NEXT]
     cursor[NEXT_ROW] = 0
     return DONE
@@ -715,11 +723,15 @@ def step(
             if first > 0:
                 row_words[(first - 1) * row_size + PREVIOUS] = entry + 1
             key_words[key_at + HEAD] = entry + 1
+        moves = False
         if others > 0:
-            _touch(group, cursor, touched, in_touched)
+            cursor[VISITED] += 1
+            results = live[group]
             live[group] += np.int64(born) - np.int64(dies)
+            moves = (results > 0) != (live[group] > 0)
         for a in range(aggregates):
             kind, at = kinds[a], base + places[a]
+            extreme_before = bag_first(words, at, heap) if others > 0 and kind == TERM else np.int64(0)
             of_group = (group * aggregates + a) * 2
             ok = True
             if kind == ROWS:
@@ -776,6 +788,10 @@ def step(
                 _settle(words, at, apart, of_group)
                 if not _countable(words, at, functions[a]):
                     return TOO_MANY
+            if others > 0:
+                moves = moves or kind != TERM or bag_first(words, at, heap) != extreme_before
+        if moves:
+            _touch(group, cursor, touched, in_touched)
         if dies:
             if group >= 0:
                 _count(g_counts, group, np.int64(-1), g_meta)
