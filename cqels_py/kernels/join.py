@@ -48,6 +48,7 @@ from cqels_py.kernels.ring_index import (
     INDEX_FIELDS,
     KEY_WIDTH,
     LAST_INDEX,
+    LEAVES_AHEAD,
     LOCATED,
     LOCATED_ROWS,
     MASK,
@@ -95,7 +96,6 @@ LEVEL_FIELDS = 3
 _UNKNOWN = np.int64(-2)
 _RUN = 32
 """With no more matches than these results are laid out, not written in runs."""
-_LEAVING_AHEAD = 20
 _MOST = np.int64(1) << 62
 
 
@@ -112,7 +112,7 @@ def _expect(first, last, row_port, row_slot, ports, indexes, groups, key_columns
         width = ports[np.uint64(port + WIDTH)]
         leaf = ports[np.uint64(port + BASE)] + np.int64(row_slot[np.uint64(row)]) * width
         # In a port that expires in order the next leaves that come, or go, follow this one.
-        prefetch(cells, leaf + _LEAVING_AHEAD * width)
+        prefetch(cells, leaf + LEAVES_AHEAD * width)
         place = (row - first) * most
         for index in range(ports[np.uint64(port + FIRST_INDEX)], ports[np.uint64(port + LAST_INDEX)]):
             group = indexes[np.uint64(index * INDEX_FIELDS + GROUP)]

@@ -51,8 +51,8 @@ LOCATED_ROWS = 256
 _LOCATED = np.uint64(LOCATED_ROWS)
 _ONE = np.uint64(1)
 
-AHEAD, _STORED_AHEAD = 10, 20
-"""Rows between asking for an entry, or for the leaf that a row stands for, and using it."""
+LEAVES_AHEAD = 20
+"""Leaves between asking for one and reading it."""
 NEAR_CELLS = 1 << 18
 """With no more cells than these, what an entry leads to is near in any case."""
 
@@ -157,23 +157,6 @@ def expect_entry(at, stride, tables):
 
 
 @jit_inline
-def expect_row(row, row_port, row_slot, ports, indexes, groups, key_columns, cells, tables):
-    """Have the entry that a row further on starts from come nearer, where there is such a row."""
-    leaving = row + _STORED_AHEAD
-    if leaving < len(row_port):
-        port = np.int64(row_port[leaving]) * PORT_FIELDS
-        prefetch(cells, ports[port + BASE] + np.int64(row_slot[leaving]) * ports[port + WIDTH])
-    row += AHEAD
-    if row < len(row_port):
-        port = np.int64(row_port[row]) * PORT_FIELDS
-        index = ports[port + FIRST_INDEX]
-        leaf = ports[port + BASE] + np.int64(row_slot[row]) * ports[port + WIDTH]
-        group = indexes[index * INDEX_FIELDS + GROUP]
-        home = home_of(key_in(index, leaf, indexes, key_columns, cells), groups, group)
-        expect_entry(home, groups[group * GROUP_FIELDS + STRIDE], tables)
-
-
-@jit_inline
 def create(group, groups, key, tables):
     """Start of a new, empty entry, or -1 if the table is too full."""
     mask = groups[group * GROUP_FIELDS + TABLE_MASK]
@@ -212,7 +195,7 @@ def locate(
         width = ports[np.uint64(port + WIDTH)]
         leaf = ports[np.uint64(port + BASE)] + np.int64(row_slot[start + i]) * width
         # Of a port in order the next leaves that come, or go, follow this one.
-        prefetch(cells, leaf + _STORED_AHEAD * width)
+        prefetch(cells, leaf + LEAVES_AHEAD * width)
         key = key_in(ports[np.uint64(port + FIRST_INDEX)], leaf, indexes, key_columns, cells)
         home = home_of(key, groups, group)
         expect_entry(home, stride, tables)
