@@ -103,6 +103,8 @@ def test_answers_are_those_of_an_independent_store(feature: str) -> None:
         text = scenario.texts[Dialect.RSP_QL]
         assume("GROUP_CONCAT" not in text)  # its order is free
         assume("|:other" not in text and "|^:other" not in text)  # the store forgets duplicates, 18.4 keeps them
+        # The store has no path of length 0 to a constant that its graph has not; 18.4 has one.
+        assume(not re.search(r"[*?] :\w+ \.", text))
         query = harness.parse(text)
         assert not query.bag_windows
         assume(not _minus_inside_of_exists(query.pattern))
