@@ -296,6 +296,14 @@ def _probe(
 
 
 @jit_inline
+def _view(row, q, n, ports, seen):
+    """Of port q: base, width and mask of its leaves, where `since` begins, and what the row of the chunk sees of it."""
+    port, sight = q * PORT_FIELDS, (row * n + q) * 2
+    base, width, mask = ports[np.uint64(port + BASE)], ports[np.uint64(port + WIDTH)], ports[np.uint64(port + MASK)]
+    return base, width, mask, ports[np.uint64(port + SINCE)], seen[np.uint64(sight)], seen[np.uint64(sight + 1)]
+
+
+@jit_inline
 def _there(slot, row, since, first):
     """Was the leaf in this slot, of an input without order, there at a row of the chunk?"""
     word = np.int64(since[first + slot])
@@ -324,13 +332,13 @@ def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, since,
     while i < levels[here + L_RECORDS] and made < BLOCK:
         record = matched[np.uint64(first_matched + i)]
         leaves = record + R_LEAVES
-        bound, q = blocks[np.uint64(record + R_BOUND)], blocks[np.uint64(record + R_PORT)]
+        bound, q, row = (
+            blocks[np.uint64(record + R_BOUND)],
+            blocks[np.uint64(record + R_PORT)],
+            blocks[np.uint64(record + R_ROW)],
+        )
         first, ring_mask, oldest, count = open_ring(blocks[np.uint64(record + R_WORD)])
-        port = q * PORT_FIELDS
-        base, width, mask = ports[np.uint64(port + BASE)], ports[np.uint64(port + WIDTH)], ports[np.uint64(port + MASK)]
-        row, since_first = blocks[np.uint64(record + R_ROW)], ports[np.uint64(port + SINCE)]
-        sight = (row * n + q) * 2
-        seen_from, seen_many = seen[np.uint64(sight)], seen[np.uint64(sight + 1)]
+        base, width, mask, since_first, seen_from, seen_many = _view(row, q, n, ports, seen)
         check, check_end = check_first[np.uint64(bound * n + q)], check_first[np.uint64(bound * n + q + 1)]
         special = check < check_end or since_first >= 0
         stop = min(count, match + BLOCK - made)
@@ -345,8 +353,8 @@ def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, since,
             blocks[np.uint64(to + R_LEAVES + q)] = leaf
             counts = ((slot - seen_from) & mask) < seen_many
             if special:
-                counts = _there(slot, row, since, since_first) if since_first >= 0 else counts
-                counts = counts and _agrees(check, check_end, leaf, leaves, checks, cells, blocks)
+                there = counts if since_first < 0 else _there(slot, row, since, since_first)
+                counts = there and _agrees(check, check_end, leaf, leaves, checks, cells, blocks)
             made += np.int64(counts)
             match += 1
         if match == count:
@@ -439,13 +447,13 @@ def _write(
     while i < records and made < room:
         record = matched[np.uint64(first_matched + i)]
         of_ports = record + R_LEAVES
-        bound, q = blocks[np.uint64(record + R_BOUND)], blocks[np.uint64(record + R_PORT)]
+        bound, q, row = (
+            blocks[np.uint64(record + R_BOUND)],
+            blocks[np.uint64(record + R_PORT)],
+            blocks[np.uint64(record + R_ROW)],
+        )
         first, ring_mask, oldest, count = open_ring(blocks[np.uint64(record + R_WORD)])
-        port = q * PORT_FIELDS
-        base, width, mask = ports[np.uint64(port + BASE)], ports[np.uint64(port + WIDTH)], ports[np.uint64(port + MASK)]
-        row, since_first = blocks[np.uint64(record + R_ROW)], ports[np.uint64(port + SINCE)]
-        sight = (row * n + q) * 2
-        seen_from, seen_many = seen[np.uint64(sight)], seen[np.uint64(sight + 1)]
+        base, width, mask, since_first, seen_from, seen_many = _view(row, q, n, ports, seen)
         check, check_end = check_first[np.uint64(bound * n + q)], check_first[np.uint64(bound * n + q + 1)]
         special = check < check_end or since_first >= 0
         tick, sign = row_tick[np.uint64(cursor[ROW] + row)], row_sign[np.uint64(cursor[ROW] + row)]
@@ -478,8 +486,8 @@ def _write(
             leaves[np.uint64(q * LAID_OUT + done)] = leaf
             counts = ((slot - seen_from) & mask) < seen_many
             if special:
-                counts = _there(slot, row, since, since_first) if since_first >= 0 else counts
-                counts = counts and _agrees(check, check_end, leaf, of_ports, checks, cells, blocks)
+                there = counts if since_first < 0 else _there(slot, row, since, since_first)
+                counts = there and _agrees(check, check_end, leaf, of_ports, checks, cells, blocks)
             done += np.int64(counts)
             match += 1
         # The others are the same in all.
