@@ -3,9 +3,9 @@
     python -m bench.suites.memory [--quick]
 
 Windows of 1,000,000 mappings each; joins of 2 to 8 patterns (the paper's Table 2) on one variable, with as many keys as mappings
-(about one partner in each other window), and a join of 2 with a hundredth of that. Counted are the arrays that the query's
-operators hold, with all room that they keep free; beside it stands how much the process has grown. Terms are ids of no
-dictionary. Every case runs in a process of its own. Writes bench/results/memory.json.
+(about one partner in each other window), a join of 2 with a hundredth of that, and two with larger windows. Counted are the arrays
+that the query's operators hold, with all room that they keep free; beside it stands how much the process has grown. Terms are ids
+of no dictionary. Every case runs in a process of its own. Writes bench/results/memory.json.
 """
 
 from __future__ import annotations
@@ -96,6 +96,8 @@ def cases(window: int) -> list[Case]:
         Case("window alone", alone, 1, window, window),
         star(2, window, window // 100),
         *(star(n, window, window) for n in range(2, 9)),
+        # How much room is free depends on how a window's size stands to those at which arrays grow.
+        *(star(2, larger, larger) for larger in (window * 23 // 20, window * 13 // 10)),
     ]
 
 

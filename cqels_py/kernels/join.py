@@ -38,6 +38,7 @@ from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.ring_index import (
     AT,
     BASE,
+    CAPACITY,
     DEPTH,
     DONE,
     FIRST_INDEX,
@@ -51,7 +52,6 @@ from cqels_py.kernels.ring_index import (
     LEAVES_AHEAD,
     LOCATED,
     LOCATED_ROWS,
-    MASK,
     NOT_STORED,
     NOTED,
     OUT,
@@ -64,7 +64,7 @@ from cqels_py.kernels.ring_index import (
     STRIDE,
     TABLE_FULL,
     WIDTH,
-    create,
+    age_of,
     equal_leaf,
     expect_entry,
     find_from,
@@ -72,10 +72,12 @@ from cqels_py.kernels.ring_index import (
     insert,
     key_in,
     leaves_in,
+    occupy,
     oldest_in,
     open_ring,
     remove,
     ring_of,
+    seek,
     slot_in,
 )
 
@@ -130,10 +132,10 @@ def _locate(place, first_index, many, comes, keys, indexes, groups, tables, loca
     for k in range(many):
         group = indexes[np.uint64((first_index + k) * INDEX_FIELDS + GROUP)]
         key = located[np.uint64(keys + place + k)]
-        at = find_from(located[np.uint64(place + k)], tables, groups, group, key)
-        if at < 0 and comes:
-            at = create(group, groups, key, tables)
-            if at < 0:
+        at = seek(located[np.uint64(place + k)], tables, groups, group, key)
+        if tables[np.uint64(at)] == 0:
+            at = occupy(at, tables, groups, group, key) if comes else np.int64(-1)
+            if at < 0 and comes:
                 return False
         located[np.uint64(place + k)] = at
     return True
@@ -197,7 +199,8 @@ def _enter(
                 blocks[np.uint64(entries + group)] = located[np.uint64(place + k)]
             records += 1
         if since_first < 0:
-            sight[np.uint64(2 * p)] += np.int64(not comes)
+            oldest = sight[np.uint64(2 * p)] + np.int64(not comes)
+            sight[np.uint64(2 * p)] = np.int64(0) if oldest == ports[np.uint64(port + CAPACITY)] else oldest
             sight[np.uint64(2 * p + 1)] += 1 if comes else -1
     levels[L_RECORDS] = records
     return DONE
@@ -297,10 +300,15 @@ def _probe(
 
 @jit_inline
 def _view(row, q, n, ports, seen):
-    """Of port q: base, width and mask of its leaves, where `since` begins, and what the row of the chunk sees of it."""
+    """Of port q: base, width and capacity of its leaves, where `since` begins, and what the row of the chunk sees of it."""
     port, sight = q * PORT_FIELDS, (row * n + q) * 2
-    base, width, mask = ports[np.uint64(port + BASE)], ports[np.uint64(port + WIDTH)], ports[np.uint64(port + MASK)]
-    return base, width, mask, ports[np.uint64(port + SINCE)], seen[np.uint64(sight)], seen[np.uint64(sight + 1)]
+    base, width, capacity = (
+        ports[np.uint64(port + BASE)],
+        ports[np.uint64(port + WIDTH)],
+        ports[np.uint64(port + CAPACITY)],
+    )
+    since_first = ports[np.uint64(port + SINCE)]
+    return base, width, capacity, since_first, seen[np.uint64(sight)], seen[np.uint64(sight + 1)]
 
 
 @jit_inline
@@ -338,7 +346,7 @@ def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, since,
             blocks[np.uint64(record + R_ROW)],
         )
         first, ring_mask, oldest, count = open_ring(blocks[np.uint64(record + R_WORD)])
-        base, width, mask, since_first, seen_from, seen_many = _view(row, q, n, ports, seen)
+        base, width, capacity, since_first, seen_from, seen_many = _view(row, q, n, ports, seen)
         check, check_end = check_first[np.uint64(bound * n + q)], check_first[np.uint64(bound * n + q + 1)]
         special = check < check_end or since_first >= 0
         stop = min(count, match + BLOCK - made)
@@ -351,7 +359,7 @@ def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, since,
                 blocks[np.uint64(to + field)] = blocks[np.uint64(record + field)]
             blocks[np.uint64(to + R_BOUND)] = bound | np.int64(1) << q
             blocks[np.uint64(to + R_LEAVES + q)] = leaf
-            counts = ((slot - seen_from) & mask) < seen_many
+            counts = age_of(slot, seen_from, capacity) < seen_many
             if special:
                 there = counts if since_first < 0 else _there(slot, row, since, since_first)
                 counts = there and _agrees(check, check_end, leaf, leaves, checks, cells, blocks)
@@ -453,7 +461,7 @@ def _write(
             blocks[np.uint64(record + R_ROW)],
         )
         first, ring_mask, oldest, count = open_ring(blocks[np.uint64(record + R_WORD)])
-        base, width, mask, since_first, seen_from, seen_many = _view(row, q, n, ports, seen)
+        base, width, capacity, since_first, seen_from, seen_many = _view(row, q, n, ports, seen)
         check, check_end = check_first[np.uint64(bound * n + q)], check_first[np.uint64(bound * n + q + 1)]
         special = check < check_end or since_first >= 0
         tick, sign = row_tick[np.uint64(cursor[ROW] + row)], row_sign[np.uint64(cursor[ROW] + row)]
@@ -461,10 +469,10 @@ def _write(
             write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
             made += done
             done = np.int64(0)
-            while match < count and not _sees(match, first, ring_mask, oldest, rings, seen_from, seen_many, mask):
+            while match < count and not _sees(match, first, ring_mask, oldest, rings, seen_from, seen_many, capacity):
                 match += 1
             last = count
-            while last > match and not _sees(last - 1, first, ring_mask, oldest, rings, seen_from, seen_many, mask):
+            while last > match and not _sees(last - 1, first, ring_mask, oldest, rings, seen_from, seen_many, capacity):
                 last -= 1
             many = min(last - match, room - made)
             _write_run(
@@ -484,7 +492,7 @@ def _write(
             leaf = base + slot * width
             prefetch(cells, leaf)
             leaves[np.uint64(q * LAID_OUT + done)] = leaf
-            counts = ((slot - seen_from) & mask) < seen_many
+            counts = age_of(slot, seen_from, capacity) < seen_many
             if special:
                 there = counts if since_first < 0 else _there(slot, row, since, since_first)
                 counts = there and _agrees(check, check_end, leaf, of_ports, checks, cells, blocks)
@@ -512,9 +520,9 @@ def _write(
 
 
 @jit_inline
-def _sees(match, first, ring_mask, oldest, rings, seen_from, seen_many, mask):
+def _sees(match, first, ring_mask, oldest, rings, seen_from, seen_many, capacity):
     slot = slot_in(first, ring_mask, (oldest + match) & ring_mask, rings)
-    return ((slot - seen_from) & mask) < seen_many
+    return age_of(slot, seen_from, capacity) < seen_many
 
 
 @jit_flat

@@ -24,19 +24,25 @@ from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.prefetch import prefetch
 
 # ports
-# SINCE: of a port without order, where `since` begins that kernels/join.py describes, else -1
-BASE, WIDTH, MASK, FIFO, HEAD, TAIL, FULL, FIRST_INDEX, LAST_INDEX, SINCE = range(10)
+# HEAD, LEAVES: of a port in order, the slot of the oldest leaf, and how many follow each other from there on, round the end;
+# SINCE: of one without order, where `since` begins that kernels/join.py describes, else -1
+BASE, WIDTH, CAPACITY, FIFO, HEAD, LEAVES, FULL, FIRST_INDEX, LAST_INDEX, SINCE = range(10)
 PORT_FIELDS = 10
 GONE = 1 << 16
 # indexes; MEMBER: which word of an entry is theirs
 PORT, GROUP, MEMBER, KEY_FIRST, KEY_WIDTH, POSITIONS = range(6)
 _KEY_FIRST, _KEY_WIDTH = np.uint64(KEY_FIRST), np.uint64(KEY_WIDTH)
 INDEX_FIELDS = 6
-# groups; STRIDE: words of an entry, the first of which is the key
-TABLE, TABLE_MASK, USED, STRIDE = range(4)
+# groups; SIZE: entries of the table, less than 2**31; STRIDE: words of an entry, the first of which is the key
+TABLE, SIZE, USED, STRIDE = range(4)
 GROUP_FIELDS = 4
 # why a kernel stopped
 DONE, OUT_FULL, TABLE_FULL, RINGS_FULL, RING_FULL, NOT_STORED, PARTNERS_FULL = range(7)
+# of a hash of 63 bits the upper ones are a part of one
+_PART_BITS = np.int64(31)
+_TO_PART = np.int64(63) - _PART_BITS
+_FULL, _OF = 13, 20
+"""No larger part of a table than this is used: with more, keys are often far from home."""
 # the word of a ring
 _PLACE = np.int64(32)
 _SIZE = np.int64(27)
@@ -96,9 +102,15 @@ def word_of(place, size, count):
 
 
 @jit_inline
+def home_in(key, size):
+    """The home of a key in a table of any size: its hash as a part of one, of the size."""
+    return (mix(key) >> _TO_PART) * size >> _PART_BITS
+
+
+@jit_inline
 def home_of(key, groups, group):
     """Where the entry of `key` starts in `tables` if no other is in its way."""
-    place = mix(key) & groups[np.uint64(group * GROUP_FIELDS + TABLE_MASK)]
+    place = home_in(key, groups[np.uint64(group * GROUP_FIELDS + SIZE)])
     return groups[np.uint64(group * GROUP_FIELDS + TABLE)] + place * groups[np.uint64(group * GROUP_FIELDS + STRIDE)]
 
 
@@ -111,16 +123,32 @@ def find(tables, groups, group, key):
 @jit_inline
 def find_from(at, tables, groups, group, key):
     """The same, from the home of `key` on."""
+    at = seek(at, tables, groups, group, key)
+    return at if tables[np.uint64(at)] != 0 else np.int64(-1)
+
+
+@jit_inline
+def seek(at, tables, groups, group, key):
+    """Where the entry of `key` starts, or the free one that it would have; from the home of `key` on."""
     base = groups[np.uint64(group * GROUP_FIELDS + TABLE)]
     stride = groups[np.uint64(group * GROUP_FIELDS + STRIDE)]
-    end = base + (groups[np.uint64(group * GROUP_FIELDS + TABLE_MASK)] + 1) * stride
+    end = base + groups[np.uint64(group * GROUP_FIELDS + SIZE)] * stride
     there = tables[np.uint64(at)]
-    while there != key:
-        if there == 0:
-            return np.int64(-1)
+    while there != key and there != 0:
         at += stride
         at = base if at == end else at
         there = tables[np.uint64(at)]
+    return at
+
+
+@jit_inline
+def occupy(at, tables, groups, group, key):
+    """A free entry becomes that of `key`; returns its start, or -1 if the table is too full."""
+    used = groups[np.uint64(group * GROUP_FIELDS + USED)] + 1
+    if used * _OF > groups[np.uint64(group * GROUP_FIELDS + SIZE)] * _FULL:
+        return np.int64(-1)
+    tables[np.uint64(at)] = key
+    groups[np.uint64(group * GROUP_FIELDS + USED)] = used
     return at
 
 
@@ -154,23 +182,6 @@ def expect_entry(at, stride, tables):
     """Have an entry come nearer: its end may stand in another line of the cache than its start."""
     prefetch(tables, at)
     prefetch(tables, at + stride - 1)
-
-
-@jit_inline
-def create(group, groups, key, tables):
-    """Start of a new, empty entry, or -1 if the table is too full."""
-    mask = groups[group * GROUP_FIELDS + TABLE_MASK]
-    if (groups[group * GROUP_FIELDS + USED] + 1) * 5 > (mask + 1) * 3:
-        return np.int64(-1)
-    base = groups[group * GROUP_FIELDS + TABLE]
-    stride = groups[group * GROUP_FIELDS + STRIDE]
-    position = mix(key) & mask
-    while tables[base + position * stride] != 0:
-        position = (position + 1) & mask
-    at = base + position * stride
-    tables[at] = key
-    groups[group * GROUP_FIELDS + USED] += 1
-    return at
 
 
 @jit_flat
@@ -211,10 +222,10 @@ def locate(
             located[place] = come_at if sign > 0 else gone_at
             continue
         probes += 1
-        at = find_from(located[place], tables, groups, group, key)
-        if at < 0 and sign > 0:
-            at = create(group, groups, key, tables)
-            if at < 0:
+        at = seek(located[place], tables, groups, group, key)
+        if tables[np.uint64(at)] == 0:
+            at = occupy(at, tables, groups, group, key) if sign > 0 else np.int64(-1)
+            if at < 0 and sign > 0:
                 rows = i
                 break
         located[place] = at
@@ -241,9 +252,9 @@ def insert(index, at, indexes, groups, key_columns, cells, leaf, slot, tables, r
     if at < 0:
         group = indexes[index * INDEX_FIELDS + GROUP]
         key = key_in(index, leaf, indexes, key_columns, cells)
-        at = find(tables, groups, group, key)
-        if at < 0:
-            at = create(group, groups, key, tables)
+        at = seek(home_of(key, groups, group), tables, groups, group, key)
+        if tables[np.uint64(at)] == 0:
+            at = occupy(at, tables, groups, group, key)
             if at < 0:
                 return TABLE_FULL
     ring = ring_of(at, index, indexes)
@@ -342,18 +353,18 @@ def count_live(groups, tables, live):
     """Of each group how many entries have a leaf."""
     for group in range(len(live)):
         base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
-        for position in range(groups[group * GROUP_FIELDS + TABLE_MASK] + 1):
+        for position in range(groups[group * GROUP_FIELDS + SIZE]):
             live[group] += np.int64(not is_empty(base + position * stride, np.int64(group), groups, tables))
 
 
 @jit_flat
-def enter_tables(old_tables, groups, new_tables, new_base, new_mask, rings, ring_meta):
+def enter_tables(old_tables, groups, new_tables, new_base, new_size, rings, ring_meta):
     """Enter all live entries in larger (or purged) tables; rings of entries without leaves become free (3.4)."""
     for group in range(len(new_base)):
         used = np.int64(0)
         base = groups[group * GROUP_FIELDS + TABLE]
         stride = groups[group * GROUP_FIELDS + STRIDE]
-        for position in range(groups[group * GROUP_FIELDS + TABLE_MASK] + 1):
+        for position in range(groups[group * GROUP_FIELDS + SIZE]):
             at = base + position * stride
             if old_tables[at] == 0:
                 continue
@@ -363,32 +374,38 @@ def enter_tables(old_tables, groups, new_tables, new_base, new_mask, rings, ring
                     if mask > 0:
                         release(rings, ring_meta, first, old_tables[ring] >> _SIZE & _SIZE_MASK)
                 continue
-            place = mix(old_tables[at]) & new_mask[group]
+            place = home_in(old_tables[at], new_size[group])
             while new_tables[new_base[group] + place * stride] != 0:
-                place = (place + 1) & new_mask[group]
+                place = place + 1 if place + 1 < new_size[group] else np.int64(0)
             for word in range(stride):
                 new_tables[new_base[group] + place * stride + word] = old_tables[at + word]
             used += 1
         groups[group * GROUP_FIELDS + TABLE] = new_base[group]
-        groups[group * GROUP_FIELDS + TABLE_MASK] = new_mask[group]
+        groups[group * GROUP_FIELDS + SIZE] = new_size[group]
         groups[group * GROUP_FIELDS + USED] = used
 
 
+@jit_inline
+def age_of(slot, head, capacity):
+    """How many leaves of a circular buffer came since the one in slot `head`, up to that in another."""
+    age = slot - head
+    return age + capacity if age < 0 else age
+
+
 @jit_flat
-def renumber_slots(port, ports, indexes, groups, tables, rings, new_mask):
-    """A circular buffer has grown: the slot of a leaf in rings follows its place in the larger buffer."""
-    old_mask = ports[port * PORT_FIELDS + MASK]
-    head = ports[port * PORT_FIELDS + HEAD]
+def renumber_slots(port, ports, indexes, groups, tables, rings, new_capacity):
+    """A circular buffer has grown whose leaves went round its end: those at its start now follow the others further than before."""
+    capacity, head = ports[port * PORT_FIELDS + CAPACITY], ports[port * PORT_FIELDS + HEAD]
     for index in range(ports[port * PORT_FIELDS + FIRST_INDEX], ports[port * PORT_FIELDS + LAST_INDEX]):
         group = indexes[index * INDEX_FIELDS + GROUP]
         stride = groups[group * GROUP_FIELDS + STRIDE]
-        for position in range(groups[group * GROUP_FIELDS + TABLE_MASK] + 1):
+        for position in range(groups[group * GROUP_FIELDS + SIZE]):
             at = groups[group * GROUP_FIELDS + TABLE] + position * stride
             ring = ring_of(at, index, indexes)
             first, mask, oldest, count = open_ring(tables[ring])
             for i in range(count):
                 place = (oldest + i) & mask
-                slot = (head + ((slot_in(first, mask, place, rings) - head) & old_mask)) & new_mask
+                slot = (head + age_of(slot_in(first, mask, place, rings), head, capacity)) % new_capacity
                 if mask > 0:
                     rings[first + place] = slot
                 else:
@@ -403,7 +420,6 @@ def load(port, ports, cells, columns, sign, free, free_meta, row_slot):
     """
     base = ports[port * PORT_FIELDS + BASE]
     width = ports[port * PORT_FIELDS + WIDTH]
-    mask = ports[port * PORT_FIELDS + MASK]
     if ports[port * PORT_FIELDS + FIFO] == 0:
         for row in range(len(sign)):
             free_meta[port] -= 1
@@ -412,21 +428,27 @@ def load(port, ports, cells, columns, sign, free, free_meta, row_slot):
             for c in range(width):
                 cells[base + slot * width + c] = columns[c, row]
         return
-    head, tail = ports[port * PORT_FIELDS + HEAD], ports[port * PORT_FIELDS + TAIL]
+    capacity, head = ports[port * PORT_FIELDS + CAPACITY], ports[port * PORT_FIELDS + HEAD]
+    leaves = ports[port * PORT_FIELDS + LEAVES]
+    tail = head + leaves
+    tail -= capacity if tail >= capacity else np.int64(0)
     last = np.uint64(len(sign))
     while last > 0 and sign[last - _ONE] < 0:
         last -= _ONE
     # Without a jump: nobody can foresee where time windows leave off and go on. What stands beside a negative row goes where the
     # next leaf will be, which is free as long as one more comes.
     for row in range(last):
-        comes, free_slot = sign[row] > 0, tail & mask
-        row_slot[row] = np.int32(free_slot if comes else head & mask)
-        at = base + free_slot * width
+        comes = sign[row] > 0
+        row_slot[row] = np.int32(tail if comes else head)
+        at = base + tail * width
         for c in range(width):
             cells[np.uint64(at + c)] = columns[np.uint64(c), row]
-        tail += np.int64(comes)
-        head += np.int64(not comes)
+        tail, head = tail + np.int64(comes), head + np.int64(not comes)
+        tail = np.int64(0) if tail == capacity else tail
+        head = np.int64(0) if head == capacity else head
+        leaves += np.int64(1) if comes else np.int64(-1)
     for row in range(last, np.uint64(len(sign))):
-        row_slot[row] = np.int32(head & mask)
-        head += 1
-    ports[port * PORT_FIELDS + HEAD], ports[port * PORT_FIELDS + TAIL] = head, tail
+        row_slot[row] = np.int32(head)
+        head = np.int64(0) if head + 1 == capacity else head + 1
+        leaves -= 1
+    ports[port * PORT_FIELDS + HEAD], ports[port * PORT_FIELDS + LEAVES] = head, leaves

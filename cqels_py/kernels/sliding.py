@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cqels_py.kernels.gaps import LEAVING, append, read_through
 from cqels_py.kernels.jit import jit, jit_flat, jit_inline
 from cqels_py.kernels.merge import places_by_tick
 
@@ -161,14 +162,12 @@ def merge(leave_tick, enter_tick, ahead, ids, first, columns):
 
 
 @jit_inline
-def _store(points, ids, first, come, columns):
-    """Points and ids of what comes, from place `first` on and then from the start."""
-    place, rows = np.uint64(first), np.uint64(len(come))
-    straight = min(rows, np.uint64(len(points)) - place)
-    for i in range(straight):
-        points[place + i] = come[i]
-    for i in range(rows - straight):
-        points[i] = come[straight + i]
+def _store(ids, arrived, columns):
+    """Ids of what comes, from the place of mapping number `arrived` on and then from the start."""
+    if len(ids) == 0:
+        return
+    place, rows = np.uint64(arrived % ids.shape[1]), np.uint64(columns.shape[1])
+    straight = min(rows, np.uint64(ids.shape[1]) - place)
     for c in range(len(ids)):
         for i in range(straight):
             ids[c, place + i] = columns[c, i]
@@ -177,55 +176,56 @@ def _store(points, ids, first, come, columns):
 
 
 @jit_inline
-def _first_not_before(instants, points, first, size, tick):
-    """For each of the circular points from place `first` on the first of the instants that is not before it + size."""
-    room, place, at, i = np.uint64(len(points)), np.uint64(first), np.uint64(0), np.uint64(0)
+def _first_not_before(instants, points, size, tick):
+    """For each of the points the first of the instants that is not before it + size."""
+    at, i = np.uint64(0), np.uint64(0)
     instants_left = np.uint64(len(instants))
     # Without a jump but the loop's: nobody can foresee how many instants are between two points.
     while i < np.uint64(len(tick)):
         tick[i] = np.int32(at)
-        before = (at < instants_left) & (instants[min(at, instants_left - _ONE)] < points[place] + size)
+        before = (at < instants_left) & (instants[min(at, instants_left - _ONE)] < points[i] + size)
         at += np.uint64(before)
         i += np.uint64(not before)
-        following = place + np.uint64(not before)
-        place = following if following < room else np.uint64(0)
 
 
 @jit
 def slide(
-    points, ids, start, arrived, come, limit, size, timed, instants, units, before, element, element_tick, columns, tick, sign,
+    gaps, ends, ids, start, arrived, come, limit, size, timed, instants, units, before, element, element_tick, columns, tick, sign,
     changed,
 ):  # fmt: skip
     """The changes of a window into which everything enters at its own arrival, as `merge` has them.
 
-    `points` (room), `ids` (width, room; or no rows): circular, of the mappings with numbers from `start` on. Those from `arrived`
-    on are new, and written there: their points are `come` (n), their elements `element` (n), their ids `columns` (width, n). What
-    arrived at or before the point `limit` leaves, at its point + `size`: `timed`, at the first of `instants` (the ticks') that is
-    not before it; else with the arrival of that number, units[number - before - 1] being its element.
+    `gaps`, `ends` (kernels/gaps.py), `ids` (width, room; or no rows): circular, of the mappings with numbers from `start` on. Those
+    from `arrived` on are new, and written there: their points are `come` (n), their elements `element` (n), their ids `columns`
+    (width, n). What arrived at or before the point `limit` leaves, at its point + `size`: `timed`, at the first of `instants` (the
+    ticks') that is not before it; else with the arrival of that number, units[number - before - 1] being its element.
 
     Writes `tick`, `sign` and, column after column, `changed`: as many rows as there are, which may be fewer than there is room
-    for. Returns how many mappings leave, and how many changes there are; FULL where there is no room for them.
+    for. Returns how many mappings leave, and how many changes there are; FULL where there is no room for them, and then all is as
+    it was.
     """
-    room, end = len(points), arrived + len(come)
-    _store(points, ids, arrived % room, come, columns)
-    first = start % room
-    leaving, place = 0, first
-    while start + leaving < end and points[place] <= limit:
-        leaving += 1
-        place = place + 1 if place + 1 < room else 0
+    before_all = ends.copy()
+    append(come, gaps, ends)
+    there = arrived + len(come) - start
+    points = np.empty(min(there, len(tick)), np.int64)
+    leaving, width = read_through(limit, LEAVING, there, gaps, ends, points), len(columns)
+    if leaving > len(points):
+        ends[:] = before_all
+        return leaving, FULL
     leave_tick, enter_tick = np.empty(leaving, np.int32), np.empty(len(element), np.int32)
     if timed:
-        _first_not_before(instants, points, first, size, leave_tick)
+        _first_not_before(instants, points, size, leave_tick)
     else:
-        place = np.uint64(first)
         for i in range(np.uint64(leaving)):
-            leave_tick[i] = element_tick[np.uint64(units[np.uint64(points[place] + size - before - 1)])]
-            place = place + _ONE if place + _ONE < np.uint64(room) else np.uint64(0)
+            leave_tick[i] = element_tick[np.uint64(units[np.uint64(points[i] + size - before - 1)])]
     for j in range(np.uint64(len(element))):
         enter_tick[j] = element_tick[np.uint64(element[j])]
-    rows, width = _drop(leave_tick, enter_tick, arrived - start), len(columns)
+    rows = _drop(leave_tick, enter_tick, arrived - start)
     if rows > len(tick):
+        ends[:] = before_all
         return leaving, FULL
+    _store(ids, arrived, columns)
+    first = start % max(ids.shape[1], 1)
     tick, sign, changed = tick[:rows], sign[:rows], changed[: width * rows].reshape((width, rows))
     if not _write_plainly(leave_tick, enter_tick, arrived - start, ids, first, columns, tick, sign, changed):
         _write_in_places(leave_tick, enter_tick, ids, first, columns, tick, sign, changed)

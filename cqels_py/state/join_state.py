@@ -24,7 +24,12 @@ _FIRST_CAPACITY = 64
 _FIRST_TABLE = 64
 _FIRST_RINGS = 1024
 _FIRST_PARTNERS = 1024
-_RINGS_PART = 4
+_ROOM = 9 / 8
+"""Leaves have room for so many times those that are there when it is short. Moving what is there then costs no more than a constant
+for each leaf that came since, and how much is free does not hang on the window's size, as with powers of two."""
+_KEYS_ROOM = 1.9
+"""The same for a table's entries, a part of which always stays free (kernels/ring_index.py)."""
+_RINGS_PART = 8
 """The memory of rings grows by one part in so many: it is the largest array of a join whose keys have many mappings each."""
 _MOST_PLACES = (1 << 31) - 1
 """Where a ring is takes half a word."""
@@ -213,7 +218,6 @@ class JoinState:
         self.ports = np.zeros((n, kernel.PORT_FIELDS), np.int64)
         for p, port in enumerate(layout.ports):
             self.ports[p, kernel.WIDTH] = len(port.variables)
-            self.ports[p, kernel.MASK] = -1
             self.ports[p, kernel.FIFO] = port.in_order
             self.ports[p, kernel.FIRST_INDEX] = layout.first[p]
             self.ports[p, kernel.LAST_INDEX] = layout.first[p + 1]
@@ -271,7 +275,7 @@ class JoinState:
         self.key_columns = np.array([*key_columns, 0], np.int64)
         self.groups = np.zeros((len(members), kernel.GROUP_FIELDS), np.int64)
         self.groups[:, kernel.STRIDE] = [1 + count for count in members.values()]
-        self.groups[:, kernel.TABLE_MASK] = _FIRST_TABLE - 1
+        self.groups[:, kernel.SIZE] = _FIRST_TABLE
         sizes = _FIRST_TABLE * self.groups[:, kernel.STRIDE]
         self.groups[:, kernel.TABLE] = np.cumsum(sizes) - sizes
         self.tables: Int64 = np.zeros(int(sizes.sum()), np.int64)
@@ -279,12 +283,12 @@ class JoinState:
     # --- leaves ---------------------------------------------------------------------------------------------------
 
     def capacity(self, port: int) -> int:
-        return self.ports.item(port, kernel.MASK) + 1
+        return self.ports.item(port, kernel.CAPACITY)
 
     def leaves(self, port: int) -> int:
         """Live leaf mappings of a port."""
         if self.layout.ports[port].in_order:
-            return self.ports.item(port, kernel.TAIL) - self.ports.item(port, kernel.HEAD)
+            return self.ports.item(port, kernel.LEAVES)
         return self.capacity(port) - int(self.free_meta[port])
 
     def has_room(self, new: Sequence[int]) -> bool:
@@ -295,15 +299,11 @@ class JoinState:
         """Room for `new[p]` more rows in each port; those that leave in the same step still keep theirs."""
         if self.has_room(new):
             return
-        wanted = [self.capacity(p) for p in range(self.n)]
-        for p in range(self.n):
-            while self.leaves(p) + new[p] > wanted[p]:
-                wanted[p] *= 2
-        if wanted != [self.capacity(p) for p in range(self.n)]:
-            self._lay_out(wanted)
+        # All that are nearly full grow at once: each time all of them are moved.
+        self._lay_out([max(self.capacity(p), int((self.leaves(p) + new[p]) * _ROOM)) for p in range(self.n)])
 
     def _lay_out(self, capacities: Sequence[int]) -> None:
-        """Move every port to a buffer of the given capacity (a power of two, never smaller)."""
+        """Move every port to a buffer of the given capacity, never smaller."""
         old_ports = self.ports.copy()
         widths = old_ports[:, kernel.WIDTH]
         cells = np.zeros(int(sum(w * c for w, c in zip(widths, capacities, strict=True))), np.int64)
@@ -314,19 +314,18 @@ class JoinState:
         free = np.zeros((self.n, most_free), np.int32)
         base = 0
         for p, capacity in enumerate(capacities):
-            old_capacity, width = self.capacity(p), int(widths[p])
+            old_capacity, width, head = self.capacity(p), int(widths[p]), int(old_ports[p, kernel.HEAD])
             in_order = self.layout.ports[p].in_order
-            slots = np.arange(old_capacity)
-            moved = slots
-            if in_order and old_capacity and capacity != old_capacity:
-                head = int(old_ports[p, kernel.HEAD])
-                moved = (head + ((slots - head) & (old_capacity - 1))) & (capacity - 1)
-                kernel.renumber_slots(
-                    p, old_ports.reshape(-1), self.flat_indexes, self.flat_groups, self.tables, self.rings, capacity - 1
-                )
             old_base = int(old_ports[p, kernel.BASE])
-            old_cells = self.cells[old_base : old_base + old_capacity * width].reshape(old_capacity, width)
-            cells[base : base + capacity * width].reshape(capacity, width)[moved] = old_cells
+            old = self.cells[old_base : old_base + old_capacity * width].reshape(old_capacity, width)
+            new = cells[base : base + capacity * width].reshape(capacity, width)
+            if in_order and capacity != old_capacity and head + self.leaves(p) > old_capacity:
+                new[(head + (np.arange(old_capacity) - head) % old_capacity) % capacity] = old
+                kernel.renumber_slots(
+                    p, old_ports.reshape(-1), self.flat_indexes, self.flat_groups, self.tables, self.rings, capacity
+                )
+            else:
+                new[:old_capacity] = old
             if not in_order:
                 kept = int(self.free_meta[p])
                 added = np.arange(old_capacity, capacity, dtype=np.int32)
@@ -334,7 +333,7 @@ class JoinState:
                 free[p, kept : kept + len(added)] = added
                 self.free_meta[p] = kept + len(added)
             self.ports[p, kernel.BASE] = base
-            self.ports[p, kernel.MASK] = capacity - 1
+            self.ports[p, kernel.CAPACITY] = capacity
             base += capacity * width
         self.cells, self.free = cells, free
         self._lay_out_positions(old_ports)
@@ -348,7 +347,7 @@ class JoinState:
             block = np.zeros(self.capacity(index.port), np.int32)
             before = int(self.indexes[i, kernel.POSITIONS])
             if before >= 0:
-                length = int(old_ports[index.port, kernel.MASK]) + 1
+                length = int(old_ports[index.port, kernel.CAPACITY])
                 block[:length] = old[before : before + length]
             self.indexes[i, kernel.POSITIONS] = top
             top += len(block)
@@ -405,19 +404,17 @@ class JoinState:
         A small table whose keys come and go, beside a large one, has room for a part of the large one's size: as all tables
         are purged together, it would else cost each new key of the small one a part of the large one.
         """
+        # Where keys come and go, the more there is room for, the less often this is done.
         live = self.live_keys()
-        size = self.groups[:, kernel.TABLE_MASK] + 1
-        for i in range(len(size)):
-            while live[i] * 3 > size[i]:
-                size[i] *= 2
-        least = size @ self.groups[:, kernel.STRIDE] // _SMALLEST_PART
-        for i in range(len(size)):
-            while size[i] * self.groups[i, kernel.STRIDE] < least:
-                size[i] *= 2
-        words = size * self.groups[:, kernel.STRIDE]
+        gone = self.groups[:, kernel.USED] - live
+        size = np.maximum(self.groups[:, kernel.SIZE], (_KEYS_ROOM * live).astype(np.int64) + gone)
+        stride = self.groups[:, kernel.STRIDE]
+        least = size @ stride // _SMALLEST_PART
+        size = np.maximum(size, -(-least // stride))
+        words = size * stride
         tables = np.zeros(int(words.sum()), np.int64)
         kernel.enter_tables(
-            self.tables, self.flat_groups, tables, np.cumsum(words) - words, size - 1, self.rings, self.ring_meta
+            self.tables, self.flat_groups, tables, np.cumsum(words) - words, size, self.rings, self.ring_meta
         )
         self.tables = tables
         # Entries have moved.

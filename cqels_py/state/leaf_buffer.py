@@ -2,100 +2,147 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
+from cqels_py.kernels import gaps as kernel
+
 Int64 = npt.NDArray[np.int64]
+_NOTHING = np.empty(0, np.int64)
+
+
+def _roomy(needed: int, smallest: int) -> int:
+    """Room for so many, and an eighth more: moving costs no more than a constant for each mapping that arrived since."""
+    return max(smallest, needed * 9 // 8)
+
+
+def _short_or_far_too_large(needed: int, room: int, smallest: int) -> bool:
+    return needed > room or needed < room >> 2 > smallest
+
+
+def _most_bytes(points: Int64) -> int:
+    """The gaps of points need no more than if, but for the first, they were all the same."""
+    count, far = len(points), int(points[-1]) - int(points[0])
+    return kernel.MOST_BYTES + count + math.ceil(count * math.log2(1 + far / count) / 7)
 
 
 class LeafBuffer:
     """A queue of leaf mappings in circular columns: the point at which each arrived, and its ids (`width` columns, or none).
 
-    Mappings have numbers in their order of arrival: `start` is that of the oldest kept, `end` that of the next to come.
+    Mappings have numbers in their order of arrival: `start` is that of the oldest kept, `entered` that of the oldest which still
+    waits for its time, `end` that of the next to come. Points are read in order only, by what leaves and by what enters.
     """
 
     def __init__(self, width: int, capacity: int = 256) -> None:
-        self._points: Int64 = np.zeros(capacity, np.int64)
-        self._columns: Int64 = np.zeros((width, capacity), np.int64)
-        self._capacity = self._smallest = capacity
-        self.start = 0
-        self.end = 0
+        self._gaps = np.zeros(capacity, np.uint8)
+        self._ends: Int64 = np.zeros(kernel.FIELDS, np.int64)
+        self._columns: Int64 = np.zeros((width, capacity if width else 0), np.int64)
+        self._smallest = capacity
+        self.start = self.entered = self.end = 0
 
     def __len__(self) -> int:
         return self.end - self.start
 
     def append(self, points: Int64, columns: Int64) -> None:
-        """Add mappings."""
-        count = len(points)
-        self.reserve(count)
-        place = self.end % self._capacity
-        straight = min(count, self._capacity - place)
-        self._put(place, points[:straight], columns[:, :straight])
-        if straight < count:
-            self._put(0, points[straight:], columns[:, straight:])
-        self.end += count
-
-    def reserve(self, count: int) -> None:
-        """Have room for so many more."""
-        needed = self.end - self.start + count
-        if needed > self._capacity or needed < self._capacity >> 2 > self._smallest:
-            self._lay_out(needed)
-
-    def _put(self, place: int, points: Int64, columns: Int64) -> None:
-        end = place + len(points)
-        self._points[place:end] = points
+        """Add mappings; points never fall."""
+        self.reserve(points)
+        kernel.append(points, self._gaps, self._ends)
         if len(self._columns):
-            self._columns[:, place:end] = columns
+            self._put(self.end, columns)
+        self.end += len(points)
 
-    def _lay_out(self, needed: int) -> None:
-        """Room for so many, and an eighth more: moving costs no more than a constant for each mapping that arrived since."""
-        capacity = max(self._smallest, needed * 9 // 8)
-        start, kept = self.start, len(self)
-        points, (columns, first) = self.points(start, self.end), self.run(start, self.end)
-        # The oldest stays where its number says.
-        place = start % capacity
-        straight = min(kept, capacity - place)
-        self._points = np.empty(capacity, np.int64)
-        self._columns = np.empty((len(columns), capacity), np.int64)
-        self._capacity = capacity
-        self._put(place, points[:straight], columns[:, first : first + straight])
-        self._put(0, points[straight:], columns[:, first + straight : first + kept])
+    def leave(self, limit: int) -> Int64:
+        """All that arrived at or before a point leave: their points."""
+        points = self._read(limit, kernel.LEAVING, self.start)
+        self.start += len(points)
+        return points
 
-    def circular(self) -> tuple[Int64, Int64]:
-        """Points and ids as they stand, that of number n at n modulo their length."""
-        return self._points, self._columns
+    def enter(self, limit: int) -> Int64:
+        """All that arrived at or before a point wait no more: their points."""
+        points = self._read(limit, kernel.ENTERING, self.entered)
+        self.entered += len(points)
+        return points
 
-    def point(self, number: int) -> int:
-        """The point of one mapping."""
-        return self._points.item(number % self._capacity)
+    def _read(self, limit: int, reader: int, first: int) -> Int64:
+        unread = self.end - first
+        points = _NOTHING
+        while (read := kernel.read_through(limit, reader, unread, self._gaps, self._ends, points)) != len(points):
+            points = np.empty(read, np.int64)
+        return points
 
-    def points(self, first: int, last: int) -> Int64:
-        """The points of mappings first to last - 1."""
-        place = first % self._capacity
-        over = place + last - first - self._capacity
+    @property
+    def oldest(self) -> int:
+        """The point of the oldest mapping, once it has been asked what leaves."""
+        return self._ends.item(kernel.LEAVING + kernel.NEXT)
+
+    @property
+    def first_to_enter(self) -> int:
+        """The same of those that wait."""
+        return self._ends.item(kernel.ENTERING + kernel.NEXT)
+
+    def reserve(self, points: Int64) -> None:
+        """Have room for these."""
+        if len(points) == 0:
+            return
+        needed = self.end - self.start + len(points)
+        if len(self._columns) and _short_or_far_too_large(needed, self._columns.shape[1], self._smallest):
+            self._lay_out(_roomy(needed, self._smallest))
+        room = len(self._gaps)
+        used = (self._ends.item(kernel.END) - self._ends.item(kernel.LEAVING + kernel.AT)) % room
+        if used + kernel.MOST_BYTES * len(points) >= room or used < room >> 3 > self._smallest:
+            needed = used + _most_bytes(points) + 1
+            if _short_or_far_too_large(needed, room, self._smallest):
+                self._lay_out_gaps(used, _roomy(needed, self._smallest))
+
+    def _lay_out_gaps(self, used: int, room: int) -> None:
+        first = self._ends.item(kernel.LEAVING + kernel.AT)
+        straight = min(used, len(self._gaps) - first)
+        gaps = np.empty(room, np.uint8)
+        gaps[:straight] = self._gaps[first : first + straight]
+        gaps[straight:used] = self._gaps[: used - straight]
+        for end in (kernel.END, kernel.ENTERING + kernel.AT, kernel.LEAVING + kernel.AT):
+            self._ends[end] = (self._ends[end] - first) % len(self._gaps)
+        self._gaps = gaps
+
+    def _lay_out(self, capacity: int) -> None:
+        kept = self.live_ids()
+        self._columns = np.empty((len(kept), capacity), np.int64)
+        self._put(self.start, kept)
+
+    def _put(self, number: int, columns: Int64) -> None:
+        """Write the ids of mappings from a number on."""
+        room, count = self._columns.shape[1], columns.shape[1]
+        place = number % room
+        straight = min(count, room - place)
+        self._columns[:, place : place + straight] = columns[:, :straight]
+        self._columns[:, : count - straight] = columns[:, straight:]
+
+    def coded(self) -> tuple[npt.NDArray[np.uint8], Int64]:
+        """Points as they stand (kernels/gaps.py)."""
+        return self._gaps, self._ends
+
+    def circular(self) -> Int64:
+        """Ids as they stand, those of number n at n modulo their length."""
+        return self._columns
+
+    def ids(self, first: int, last: int) -> Int64:
+        """The ids of mappings first to last - 1."""
+        if not len(self._columns):
+            return np.empty((0, last - first), np.int64)
+        place = first % self._columns.shape[1]
+        over = place + last - first - self._columns.shape[1]
         if over <= 0:
-            return self._points[place : place + last - first]
-        return np.concatenate([self._points[place:], self._points[:over]])
-
-    def run(self, first: int, last: int) -> tuple[Int64, int]:
-        """Columns with the ids of mappings first to last - 1, and at which place they begin there."""
-        place = first % self._capacity
-        over = place + last - first - self._capacity
-        if over <= 0:
-            return self._columns, place
-        return np.concatenate([self._columns[:, place:], self._columns[:, :over]], axis=1), 0
-
-    def cut(self, point: int, first: int) -> int:
-        """The first mapping from `first` on that arrived after a point; points never fall."""
-        return first + int(np.searchsorted(self.points(first, self.end), point, side="right"))
+            return self._columns[:, place : place + last - first]
+        return np.concatenate([self._columns[:, place:], self._columns[:, :over]], axis=1)
 
     def live_ids(self) -> Int64:
-        columns, place = self.run(self.start, self.end)
-        return columns[:, place : place + len(self)]
+        return self.ids(self.start, self.end)
 
     @property
     def nbytes(self) -> int:
-        return self._points.nbytes + self._columns.nbytes
+        return self._gaps.nbytes + self._columns.nbytes
 
 
 class SparseLeafBuffer:

@@ -7,18 +7,19 @@ import random
 import numpy as np
 import pytest
 
+from cqels_py.kernels import gaps
 from cqels_py.kernels.sliding import FULL, slide
 
 ROOM = 16
 
 
-def window(numbers: range, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Circular columns in which the mapping of each number has its number as point, and as ids multiples of it."""
-    points, ids = np.full(ROOM, -1), np.full((width, ROOM), -1)
+def window(numbers: range, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A window in which the mapping of each number has its number as point, and as ids multiples of it."""
+    coded, ends, ids = np.zeros(2 * ROOM, np.uint8), np.zeros(gaps.FIELDS, np.int64), np.full((width, ROOM), -1)
+    gaps.append(np.arange(numbers.start, numbers.stop), coded, ends)
     for number in numbers:
-        points[number % ROOM] = number
         ids[:, number % ROOM] = [10 * number + c for c in range(width)]
-    return points, ids
+    return coded, ends, ids
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -30,7 +31,7 @@ def test_changes_of_a_counting_window(pairs: bool, with_ids: bool, seed: int) ->
     size, came = (6, rng.randint(1, 5)) if pairs else (rng.randint(1, 5), rng.randint(0, 8))
     arrived = start + (size if pairs else rng.randint(0, size))
     end = arrived + came
-    points, ids = window(range(start, arrived), width)
+    coded, ends, ids = window(range(start, arrived), width)
     # Elements of one mapping each: the first at tick 0 or, several at a tick, at any.
     ticks = list(range(came)) if pairs else sorted(rng.choices(range(3), k=came))
     entering = {number: ticks[number - arrived] for number in range(arrived, end)}
@@ -39,7 +40,7 @@ def test_changes_of_a_counting_window(pairs: bool, with_ids: bool, seed: int) ->
     while made == FULL:
         tick, sign, changed = np.empty(room, np.int32), np.empty(room, np.int8), np.empty(width * room, np.int64)
         left, made = slide(
-            points, ids if with_ids else ids[:0], start, arrived, np.arange(arrived, end), end - 1 - size, size, False,
+            coded, ends, ids if with_ids else ids[:0], start, arrived, np.arange(arrived, end), end - 1 - size, size, False,
             np.empty(0, np.int64), np.arange(came), arrived - 1, np.arange(came), np.array(ticks, np.int32), columns, tick, sign,
             changed,
         )  # fmt: skip

@@ -7,74 +7,94 @@ import random
 import numpy as np
 import pytest
 
+from cqels_py.kernels import gaps as kernel
 from cqels_py.state.leaf_buffer import LeafBuffer, SparseLeafBuffer
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("width", [0, 1, 3])
-def test_what_is_kept_is_one_run_in_order(width: int, seed: int) -> None:
+def test_mappings_enter_and_leave_by_their_points(width: int, seed: int) -> None:
     rng = random.Random(seed)
     buffer = LeafBuffer(width, capacity=4)
+    waiting: list[tuple[int, ...]] = []
     model: list[tuple[int, ...]] = []
-    number = 0
+    # Gaps of one byte, of some, and of all that a point can have.
+    farthest = rng.choice((2, 300, 2**40))
+    point = rng.choice((0, -(2**50), 2**62))
     for _ in range(200):
-        count = rng.choice((0, 1, 2, 9))
-        rows = [tuple(100 * number + 10 * i + c for c in range(3)) for i in range(count)]
-        number += count
-        points = np.array([row[0] for row in rows], np.int64)
-        buffer.append(points, np.array(rows, np.int64).reshape(count, 3).T[:width])
+        rows = []
+        for _ in range(rng.choice((0, 1, 2, 9))):
+            point += rng.randrange(farthest) * rng.randrange(2)
+            rows.append((point, rng.randrange(100), rng.randrange(100)))
+        buffer.append(np.array([row[0] for row in rows], np.int64), columns_of(rows, width))
         model += rows
-        gone = rng.randrange(len(model) + 1)
-        buffer.start += gone
-        del model[:gone]
+        waiting += rows
+        entering = rng.choice([point - rng.randrange(2 * farthest), *(row[0] for row in waiting[:3])])
+        enter = [row for row in waiting if row[0] <= entering]
+        first = buffer.entered
+        assert buffer.enter(entering).tolist() == [row[0] for row in enter]
+        assert buffer.ids(first, buffer.entered).tolist() == columns_of(enter, width).tolist()
+        del waiting[: len(enter)]
+        assert not waiting or buffer.first_to_enter == waiting[0][0]
+        leaving = rng.choice([entering - 4 * farthest, *(row[0] - 1 for row in waiting[:1])])
+        leave = [row for row in model if row[0] <= leaving]
+        assert buffer.leave(leaving).tolist() == [row[0] for row in leave]
+        del model[: len(leave)]
+        assert not model or buffer.oldest == model[0][0]
         assert len(buffer) == len(model)
-        assert buffer.points(buffer.start, buffer.end).tolist() == [row[0] for row in model]
-        if model:
-            chosen = rng.randrange(len(model))
-            assert buffer.point(buffer.start + chosen) == model[chosen][0]
-            assert buffer.cut(model[chosen][0], buffer.start) == buffer.start + chosen + 1
-        assert buffer.live_ids().T.tolist() == [list(row[:width]) for row in model]
+        assert buffer.live_ids().tolist() == columns_of(model, width).tolist()
+
+
+def columns_of(rows: list[tuple[int, ...]], width: int) -> np.ndarray:
+    return np.array(rows, np.int64).reshape(len(rows), 3).T[:width]
+
+
+def no_ids(points: int) -> np.ndarray:
+    return np.zeros((2, points), np.int64)
 
 
 def test_a_number_stays_that_of_its_mapping() -> None:
     buffer = LeafBuffer(1, capacity=8)
     buffer.append(np.arange(6), np.arange(6)[np.newaxis])
-    buffer.start = 4
+    buffer.leave(3)
     for first in (6, 12, 24):
         buffer.append(np.arange(first, 2 * first), np.arange(first, 2 * first)[np.newaxis])
-        columns, place = buffer.run(5, 2 * first)
-        assert columns[0, place : place + 2 * first - 5].tolist() == list(range(5, 2 * first))
+        assert buffer.ids(5, 2 * first)[0].tolist() == list(range(5, 2 * first))
 
 
 def test_a_full_window_needs_no_more_room() -> None:
+    """Of points that follow each other each takes a byte beside its ids."""
     buffer = LeafBuffer(2, capacity=16)
     for start in range(0, 10_000, 10):
-        buffer.append(np.arange(start, start + 10), np.zeros((2, 10), np.int64))
-        buffer.start = max(buffer.start, buffer.end - 20)
-    assert buffer.nbytes <= 30 * 9 // 8 * 3 * 8
+        buffer.append(np.arange(start, start + 10), no_ids(10))
+        buffer.leave(start + 9 - 20)
+    assert buffer.nbytes <= 30 * 9 // 8 * 2 * 8 + (30 + kernel.MOST_BYTES * 10) * 9 // 8
 
 
 def test_a_burst_is_forgotten() -> None:
     buffer = LeafBuffer(2, capacity=16)
-    buffer.append(np.arange(10_000), np.zeros((2, 10_000), np.int64))
-    assert buffer.nbytes == 11_250 * 3 * 8
-    buffer.start = buffer.end - 1_500
-    buffer.append(np.arange(10_000, 11_000), np.zeros((2, 1_000), np.int64))
-    assert buffer.nbytes == 2_812 * 3 * 8
-    assert len(buffer) == 2_500
-    assert buffer.point(buffer.start) == 8_500
+    buffer.append(np.arange(10_000), no_ids(10_000))
+    assert 10_000 * 17 < buffer.nbytes < 11_250 * 2 * 8 + 12_900
+    buffer.leave(8_499)
+    buffer.append(np.arange(10_000, 11_000), no_ids(1_000))
+    assert buffer.nbytes < 2_812 * 2 * 8 + 12_900
+    buffer.leave(10_899)
+    buffer.append(np.arange(11_000, 11_001), no_ids(1))
+    assert buffer.nbytes < 150 * 2 * 8 + 150
+    assert len(buffer) == 101
+    assert buffer.oldest == 10_900
 
 
 def test_rows_are_moved_a_constant_number_of_times() -> None:
     """Growing to 10,000 rows, one at a time, lays out as often as an eighth more each time says, and a full window never."""
-    buffer = LeafBuffer(0, capacity=16)
+    buffer = LeafBuffer(1, capacity=16)
     sizes = []
     for point in range(40_000):
-        buffer.append(np.array([point]), np.empty((0, 1), np.int64))
-        buffer.start = max(buffer.start, buffer.end - 10_000)
+        buffer.append(np.array([point]), np.zeros((1, 1), np.int64))
+        buffer.leave(point - 10_000)
         sizes.append(buffer.nbytes)
     changes = np.flatnonzero(np.diff(sizes))
-    assert len(changes) < 60
+    assert len(changes) < 120
     assert changes.max() < 10_000
 
 

@@ -39,7 +39,6 @@ class Window:
         # Mappings that wait for a boundary or for their time must be kept with their ids in any case.
         self._waiting = not bounds.eager or bounds.delay > 0
         self._buffer = LeafBuffer(width if keep_ids or self._waiting else 0)
-        self._entered = 0
         self._changes = 1
         # Then it only has to be known what leaves.
         self._slides = not self._waiting and bounds.measure is not Measure.SESSION and bounds.size is not None
@@ -50,14 +49,13 @@ class Window:
         bounds, buffer = self._bounds, self._buffer
         if bounds.size is None or buffer.start == buffer.end:
             return True
-        oldest = buffer.point(buffer.start)
         if self._slides:
             reached = arrivals.step.expired_through if self._timed else self._counted(arrivals)
-            return oldest > reached - bounds.size
+            return buffer.oldest > reached - bounds.size
         through = self._passed(arrivals) - bounds.delay
-        if self._entered < buffer.end and buffer.point(self._entered) <= through:
+        if self._waiting and buffer.entered < buffer.end and buffer.first_to_enter <= through:
             return False
-        return oldest > self._left_through(arrivals, through)
+        return buffer.oldest > self._left_through(arrivals, through)
 
     def advance(self, arrivals: Arrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
         """One step. `points` (n) in the window's measure, not falling; `element` (n): positions of the elements in the batch."""
@@ -71,21 +69,16 @@ class Window:
         if len(points):
             buffer.append(points, columns)
         through = self._passed(arrivals) - bounds.delay
-        leave_end = buffer.cut(self._left_through(arrivals, through), buffer.start)
-        leaving = buffer.points(buffer.start, leave_end)
+        start, entered = buffer.start, buffer.entered if self._waiting else buffer.end - len(points)
+        leave_tick = self._leave_ticks(arrivals, buffer.leave(self._left_through(arrivals, through)))
         if self._waiting:
-            enter_end = buffer.cut(through, self._entered)
-            enter_tick = self._ticks(arrivals, bounds.entry(buffer.points(self._entered, enter_end)))
+            enter_tick = self._ticks(arrivals, bounds.entry(buffer.enter(through)))
+            entering = buffer.ids(entered, buffer.entered).copy()
         else:
-            enter_end, enter_tick = buffer.end, step.element_tick[element]
-        entering = self._ids(enter_end, columns)
-        ids = buffer.circular()[1] if self._keep_ids else _NO_IDS
-        first = buffer.start % max(ids.shape[1], 1)
-        tick, sign, changed = sliding.merge(
-            self._leave_ticks(arrivals, leaving), enter_tick, self._entered - buffer.start, ids, first, entering
-        )
-        self._entered = enter_end
-        buffer.start = leave_end
+            enter_tick, entering = step.element_tick[element], columns
+        ids = buffer.circular() if self._keep_ids else _NO_IDS
+        first = start % max(ids.shape[1], 1)
+        tick, sign, changed = sliding.merge(leave_tick, enter_tick, entered - start, ids, first, entering)
         return Delta(tick, sign, changed)
 
     def _counted(self, arrivals: Arrivals) -> int:
@@ -96,8 +89,7 @@ class Window:
         """The step of a window into which everything enters at once."""
         buffer, step, size, arrived = self._buffer, arrivals.step, self._bounds.size, len(points)
         assert size is not None
-        if arrived:
-            buffer.reserve(arrived)
+        buffer.reserve(points)
         if self._timed:
             units, before, reached = _NONE, 0, step.expired_through
         else:
@@ -109,8 +101,8 @@ class Window:
             tick, sign = np.empty(room, np.int32), np.empty(room, np.int8)
             changed = np.empty(width * room, np.int64)
             left, made = sliding.slide(
-                *buffer.circular(), buffer.start, buffer.end, points, reached - size, size, self._timed, step.ticks.time, units,
-                before, element, step.element_tick, columns, tick, sign, changed,
+                *buffer.coded(), buffer.circular(), buffer.start, buffer.end, points, reached - size, size, self._timed,
+                step.ticks.time, units, before, element, step.element_tick, columns, tick, sign, changed,
             )  # fmt: skip
             if made != sliding.FULL:
                 break
@@ -158,13 +150,6 @@ class Window:
         at_end = time[np.maximum(following - 1, 0)] == mine
         ticks: TickColumn = (following - at_end).astype(np.int32)
         return ticks
-
-    def _ids(self, end: int, arrived: Ids) -> Ids:
-        """Of what enters now."""
-        if not self._waiting:
-            return arrived
-        columns, place = self._buffer.run(self._entered, end)
-        return columns[:, place : place + end - self._entered].copy()
 
     def live_ids(self) -> Iterable[Ids]:
         return (self._buffer.live_ids(),)

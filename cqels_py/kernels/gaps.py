@@ -1,0 +1,79 @@
+"""A queue of points that never fall, as the gaps between them: a window's points are mostly close to each other.
+
+`gaps`  circular bytes: seven bits each, a gap's lowest first; the eighth bit says that more follow. One byte is always free.
+`ends`  END: the place of the next byte to be written; NEWEST: the last point. Then for each of the queue's readers, LEAVING and
+        ENTERING: AT, the place of the gap that it reads next; PASSED, the last point that it has read; NEXT, the one after that, if
+        there was one when it last read.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.jit import jit_flat, jit_inline
+
+END, NEWEST, LEAVING, ENTERING = 0, 1, 2, 5
+AT, PASSED, NEXT = range(3)
+FIELDS = 8
+MOST_BYTES = 10
+"""A gap has no more bytes."""
+_BITS = np.uint64(7)
+_LOW, _MORE = np.uint64(127), np.uint64(128)
+_ONE = np.uint64(1)
+
+
+@jit_inline
+def _after(place, gaps):
+    return place + _ONE if place + _ONE < np.uint64(len(gaps)) else np.uint64(0)
+
+
+@jit_flat
+def append(points, gaps, ends):
+    """Add points; there is room for them."""
+    place, newest = np.uint64(ends[END]), ends[NEWEST]
+    for i in range(np.uint64(len(points))):
+        # The first one of all may be before 0, and further from it than a signed number says.
+        gap = np.uint64(points[i] - newest)
+        newest = points[i]
+        while gap > _LOW:
+            gaps[place] = np.uint8(gap & _LOW | _MORE)
+            gap >>= _BITS
+            place = _after(place, gaps)
+        gaps[place] = np.uint8(gap)
+        place = _after(place, gaps)
+    ends[END], ends[NEWEST] = np.int64(place), newest
+
+
+@jit_inline
+def _take(place, gaps):
+    """The gap at a place, and the place of the one behind it."""
+    byte = np.uint64(gaps[place])
+    gap, shift = byte & _LOW, _BITS
+    place = _after(place, gaps)
+    while byte > _LOW:
+        byte = np.uint64(gaps[place])
+        gap |= (byte & _LOW) << shift
+        shift += _BITS
+        place = _after(place, gaps)
+    return np.int64(gap), place
+
+
+@jit_flat
+def read_through(limit, reader, unread, gaps, ends, points):
+    """The next points at or before the limit, of so many unread ones, go to `points`; returns how many they are.
+
+    If there are more than `points` has room for, none of them is read.
+    """
+    place, passed, following, read = np.uint64(ends[reader + AT]), ends[reader + PASSED], np.int64(0), 0
+    while read < unread:
+        gap, behind = _take(place, gaps)
+        following = passed + gap
+        if following > limit:
+            break
+        if read < len(points):
+            points[np.uint64(read)] = following
+        passed, place = following, behind
+        read += 1
+    if read <= len(points):
+        ends[reader + AT], ends[reader + PASSED], ends[reader + NEXT] = np.int64(place), passed, following
+    return read
