@@ -27,8 +27,14 @@ _MOST_BATCHES = 1_000
 
 ENGINE, RETRACTING, BY_HAND = "engine", "engine, retracting", "numba by hand"
 IN_CPP, SAME_WORK = "C++ by hand", "C++ by hand, same work"
+SAME_RETRACTING = f"{SAME_WORK}, retracting"
 BELOW = "engine, aggregates below the join"
 PYTHON, AGAIN = "python dicts", "re-evaluation"
+
+
+def same_work_as(competitor: str) -> str:
+    """The yardstick in C++ that does what a competitor does."""
+    return SAME_RETRACTING if competitor == RETRACTING else SAME_WORK
 
 
 @dataclass(frozen=True, slots=True)

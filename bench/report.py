@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.table import Table
 
-from bench.contest import BY_HAND, ENGINE, IN_CPP, SAME_WORK
+from bench.contest import BY_HAND, ENGINE, IN_CPP, SAME_WORK, same_work_as
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,8 @@ def table(reports: Iterable[Report]) -> Table:
             made.add_section()
             made.add_row(f"{report.name}, {setting}", style="bold")
             for name, rate in report.at(setting).items():
-                ratios = [report.ratio(setting, name, to=yardstick) for yardstick in (BY_HAND, IN_CPP, SAME_WORK)]
+                yardsticks = (BY_HAND, IN_CPP, same_work_as(name))
+                ratios = [report.ratio(setting, name, to=yardstick) for yardstick in yardsticks]
                 made.add_row(
                     f"  {name}",
                     short(rate.median),

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bench.contest import AGAIN, BY_HAND, ENGINE, IN_CPP, PYTHON, SAME_WORK
+from bench.contest import AGAIN, BY_HAND, ENGINE, IN_CPP, PYTHON, SAME_WORK, same_work_as
 from bench.markdown import Found, origin, table, times
 from bench.report import short
 from bench.suite_tables import of_growing_windows, of_latency, of_spark, of_startup, of_suites
@@ -78,7 +78,8 @@ def _operators(results: Mapping[str, Found]) -> Iterator[str]:
             for engine in medians:
                 if engine.startswith(ENGINE):
                     rate, how = medians[engine], engine.removeprefix(ENGINE)
-                    beside = [times(rate, medians[who]) if who in medians else "" for who in shown_beside]
+                    others = [same_work_as(engine) if who == SAME_WORK else who for who in shown_beside]
+                    beside = [times(rate, medians[who]) if who in medians else "" for who in others]
                     rows.append([f"{name.replace('_', ' ')}, {setting}{how}", short(rate), *beside])
     if rows:
         yield (
@@ -129,8 +130,8 @@ def _memory(results: Mapping[str, Found]) -> Iterator[str]:
         for case in results["memory"]["figures"]["cases"]
     ]
     yield (
-        "Bytes kept for each leaf mapping of two ids, windows of 1,000,000 each (`python -m bench.suites.memory`, "
-        f"{origin(results['memory'])}):\n"
+        "Bytes kept for each leaf mapping of two ids, windows of 1,000,000 each, in the end of more "
+        f"(`python -m bench.suites.memory`, {origin(results['memory'])}):\n"
     )
     yield table(["query", "leaf mappings", "bytes in arrays", "resident memory"], rows)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bench.arrivals import Batch, Setting, integers, iris
-from bench.contest import SAME_WORK, Competitor, Contest
+from bench.contest import ENGINE, RETRACTING, Competitor, Contest, same_work_as
 from bench.kernels import bench_ring_index
 from bench.kernels.cpp import library
 from bench.kernels.cpp.yardsticks import SameAverage, SameWork
@@ -26,15 +26,17 @@ from tests.bench.test_agreement import Bags, batches, signed_rows
 pytestmark = pytest.mark.skipif(library.compiler() is None, reason=f"there is no {library.COMPILER}")
 
 CONTESTS = [
-    module.CONTEST
-    for module in (
-        bench_ring_index,
-        bench_average,
-        bench_minimum,
-        bench_distinct,
-        bench_negation,
-        bench_star_join,
-        bench_chain_join,
+    pytest.param(module.CONTEST, engine, id=f"{module.CONTEST.name}-{engine}")
+    for module, engine in (
+        (bench_ring_index, ENGINE),
+        (bench_average, ENGINE),
+        (bench_minimum, ENGINE),
+        (bench_distinct, ENGINE),
+        (bench_negation, ENGINE),
+        (bench_star_join, ENGINE),
+        (bench_star_join, RETRACTING),
+        (bench_chain_join, ENGINE),
+        (bench_chain_join, RETRACTING),
     )
 ]
 
@@ -57,17 +59,19 @@ def parts(batch: Batch, contest: Contest) -> list[Batch]:
     return [Batch(batch.port[mine], np.take(batch.columns, mine, axis=1)) for mine in each]
 
 
-def engine_and_same(contest: Contest, setting: Setting) -> tuple[Competitor, SameWork]:
-    """The first one listed is the engine."""
-    (same,) = [entry.make(setting) for entry in contest.entries if entry.name == SAME_WORK]
+def engine_and_same(contest: Contest, setting: Setting, engine: str = ENGINE) -> tuple[Competitor, SameWork]:
+    made = {
+        entry.name: entry.make(setting) for entry in contest.entries if entry.name in (engine, same_work_as(engine))
+    }
+    same = made[same_work_as(engine)]
     assert isinstance(same, SameWork)
-    return contest.entries[0].make(setting), same
+    return made[engine], same
 
 
-@pytest.mark.parametrize("contest", CONTESTS, ids=lambda contest: contest.name)
-def test_withdrawals_are_those_of_the_engine(contest: Contest) -> None:
+@pytest.mark.parametrize(("contest", "kind"), CONTESTS)
+def test_withdrawals_are_those_of_the_engine(contest: Contest, kind: str) -> None:
     for setting in contest.quick:
-        engine, same = engine_and_same(contest, setting)
+        engine, same = engine_and_same(contest, setting, kind)
         for batch in batches(setting, seed=3):
             assert net(same, batch) == net(engine, batch)
 
@@ -85,11 +89,11 @@ def ever_new(setting: Setting) -> Iterator[Batch]:
         yield Batch(port, np.stack([keys, np.where((port == 1) & (setting.inputs == 3), keys, values)]))
 
 
-@pytest.mark.parametrize("contest", CONTESTS, ids=lambda contest: contest.name)
-def test_ever_new_keys_do_not_grow_its_state(contest: Contest) -> None:
+@pytest.mark.parametrize(("contest", "kind"), CONTESTS)
+def test_ever_new_keys_do_not_grow_its_state(contest: Contest, kind: str) -> None:
     inputs = contest.quick[0].values
     setting = Setting("ever new", 200, 1, inputs, batch=1000)
-    engine, same = engine_and_same(contest, setting)
+    engine, same = engine_and_same(contest, setting, kind)
     kept = []
     for _, batch in zip(range(30), ever_new(setting), strict=False):
         for part in parts(batch, contest):
@@ -100,14 +104,13 @@ def test_ever_new_keys_do_not_grow_its_state(contest: Contest) -> None:
 
 
 @pytest.mark.parametrize(
-    "contest",
-    [module.CONTEST for module in (bench_ring_index, bench_star_join, bench_chain_join, bench_negation)],
-    ids=lambda contest: contest.name,
+    ("contest", "kind"),
+    [case for case in CONTESTS if case.values[0].name in ("ring_index", "star_join", "chain_join", "negation")],
 )
-def test_rings_grow_and_shrink_with_their_keys(contest: Contest) -> None:
+def test_rings_grow_and_shrink_with_their_keys(contest: Contest, kind: str) -> None:
     """Blocks of arrivals of one key each: every ring at some time holds all of its window."""
     setting = Setting("one key", 60, 1, contest.quick[0].values, batch=50)
-    engine, same = engine_and_same(contest, setting)
+    engine, same = engine_and_same(contest, setting, kind)
     arrivals = setting.arrivals(seed=4)
     kept = []
     for number in range(60):

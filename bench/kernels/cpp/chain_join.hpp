@@ -7,7 +7,8 @@ namespace yardstick {
 
 // The halves of a chain mirror each other. One has a line for each b, the other for each c; at a line stand its ends (a's or
 // d's) and its partners: lines of the other half, one for each mapping (b, c), which so stands in both.
-template <class Half>
+// `withdraws`: the results of a mapping that leaves are delivered once more, with the other sign.
+template <class Half, bool withdraws = false>
 class ChainJoin {
 public:
     using Cell = std::int64_t;
@@ -27,17 +28,18 @@ public:
 
 private:
     bool take_end(std::int64_t row, int side, Cell key, Cell end, Results<Cell>& out) {
-        Half &near = halves_[side], &far = halves_[1 - side];
+        Half& near = halves_[side];
         const Line line = near.line_of(key);
-        const std::int64_t partners = near.partners(line);
-        std::int64_t results = 0;
-        for (std::int64_t i = 0; i < partners; ++i) {
-            const Line partner = near.partner(line, i);
-            results += far.ends(partner);
-            far.expect_ends(partner);
-        }
+        std::int64_t results = of_end(side, line);
+        if constexpr (withdraws)
+            if (near.has_oldest_end()) results += of_end(side, near.oldest_end());
         if (!out.has_room(results)) return false;
-        for (std::int64_t i = 0; i < partners; ++i) deliver(row, side, end, key, near.partner(line, i), out);
+        if constexpr (withdraws)
+            if (near.has_oldest_end()) {
+                const Line oldest = near.oldest_end();
+                deliver_end(row, -1, side, near.end(oldest, 0), near.key(oldest), oldest, out);
+            }
+        deliver_end(row, 1, side, end, key, line, out);
         near.enter_end(line, end);
         return true;
     }
@@ -45,20 +47,50 @@ private:
     bool take_middle(std::int64_t row, Cell b, Cell c, Results<Cell>& out) {
         Half &by_b = halves_[0], &by_c = halves_[1];
         const Line b_line = by_b.line_of(b), c_line = by_c.line_of(c);
-        const std::int64_t ends = by_b.ends(b_line);
-        if (!out.has_room(ends * by_c.ends(c_line))) return false;
-        for (std::int64_t i = 0; i < ends; ++i) deliver(row, 0, by_b.end(b_line, i), b, c_line, out);
+        std::int64_t results = by_b.ends(b_line) * by_c.ends(c_line);
+        if constexpr (withdraws)
+            if (by_b.has_oldest_partner()) results += by_b.ends(by_b.oldest_partner()) * by_c.ends(by_c.oldest_partner());
+        if (!out.has_room(results)) return false;
+        if constexpr (withdraws)
+            if (by_b.has_oldest_partner()) deliver_middle(row, -1, by_b.oldest_partner(), by_c.oldest_partner(), out);
+        deliver_middle(row, 1, b_line, c_line, out);
         by_b.enter_partner(b_line, c_line);
         by_c.enter_partner(c_line, b_line);
         return true;
     }
 
+    // How many results an end at a line has.
+    std::int64_t of_end(int side, Line line) const {
+        const Half &near = halves_[side], &far = halves_[1 - side];
+        const std::int64_t partners = near.partners(line);
+        std::int64_t results = 0;
+        for (std::int64_t i = 0; i < partners; ++i) {
+            const Line partner = near.partner(line, i);
+            results += far.ends(partner);
+            far.expect_ends(partner);
+        }
+        return results;
+    }
+
+    void deliver_end(std::int64_t row, int sign, int side, Cell end, Cell key, Line line, Results<Cell>& out) const {
+        const Half& near = halves_[side];
+        const std::int64_t partners = near.partners(line);
+        for (std::int64_t i = 0; i < partners; ++i) deliver(row, sign, side, end, key, near.partner(line, i), out);
+    }
+
+    void deliver_middle(std::int64_t row, int sign, Line b_line, Line c_line, Results<Cell>& out) const {
+        const Half& by_b = halves_[0];
+        const std::int64_t ends = by_b.ends(b_line);
+        for (std::int64_t i = 0; i < ends; ++i) deliver(row, sign, 0, by_b.end(b_line, i), by_b.key(b_line), c_line, out);
+    }
+
     // An end and its key, with all ends at a line of the other half.
-    void deliver(std::int64_t row, int side, Cell end, Cell key, Line line, Results<Cell>& out) const {
+    void deliver(std::int64_t row, int sign, int side, Cell end, Cell key, Line line, Results<Cell>& out) const {
         const Half& far = halves_[1 - side];
         const std::int64_t count = far.ends(line);
         const Cell far_key = far.key(line);
         std::int32_t* to_tick = out.tick + out.made;
+        std::int8_t* to_sign = out.sign + out.made;
         Cell* to_end = out.column(side == 0 ? 0 : 3) + out.made;
         Cell* to_key = out.column(side == 0 ? 1 : 2) + out.made;
         Cell* to_far_key = out.column(side == 0 ? 2 : 1) + out.made;
@@ -66,6 +98,7 @@ private:
         out.made += count;
         if (count >= few) {
             std::fill_n(to_tick, count, static_cast<std::int32_t>(row));
+            if (withdraws) std::fill_n(to_sign, count, static_cast<std::int8_t>(sign));
             std::fill_n(to_end, count, end);
             std::fill_n(to_key, count, key);
             std::fill_n(to_far_key, count, far_key);
@@ -74,6 +107,7 @@ private:
         }
         for (std::int64_t i = 0; i < count; ++i) {
             to_tick[i] = static_cast<std::int32_t>(row);
+            if (withdraws) to_sign[i] = static_cast<std::int8_t>(sign);
             to_end[i] = end;
             to_key[i] = key;
             to_far_key[i] = far_key;

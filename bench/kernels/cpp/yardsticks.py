@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bench.arrivals import Batch, Setting
-from bench.contest import IN_CPP, SAME_WORK, Changes, Competitor, Entry, Rows
+from bench.contest import IN_CPP, SAME_RETRACTING, SAME_WORK, Changes, Competitor, Entry, Rows
 from bench.kernels.by_hand.average import rounded
 from bench.kernels.cpp.library import compiler, library
 from cqels_py.dictionary.dictionary import Dictionary
@@ -156,6 +156,7 @@ def _joins(name: str) -> list[Entry]:
     return [
         Entry(IN_CPP, lambda setting: InCpp(name, setting, 4)),
         Entry(SAME_WORK, lambda setting: SameJoin(name, setting, 4)),
+        Entry(SAME_RETRACTING, lambda setting: SameWork(f"{name}_withdrawing", setting, 4)),
     ]
 
 
