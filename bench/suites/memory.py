@@ -3,9 +3,9 @@
     python -m bench.suites.memory [--quick]
 
 Windows of 1,000,000 mappings each; joins of 2 to 8 patterns (the paper's Table 2) on one variable, with as many keys as mappings
-(about one partner in each other window), a join of 2 with a hundredth of that, and two with larger windows. Counted are the arrays
-that the query's operators hold, with all room that they keep free; beside it stands how much the process has grown. Terms are ids
-of no dictionary. Every case runs in a process of its own. Writes bench/results/memory.json.
+(about one partner in each other window), a join of 2 with a hundredth of that, one over a window of time, and two with larger
+windows. Counted are the arrays that the query's operators hold, with all room that they keep free; beside it stands how much the
+process has grown. Terms are ids of no dictionary. Every case runs in a process of its own. Writes bench/results/memory.json.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import multiprocessing
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -32,6 +33,7 @@ from cqels_py.suites import memory
 
 WINDOW = 1_000_000
 INTEGER = 8
+_WINDOW = re.compile(r"\[.*?\]")
 BAR_FACTOR, BAR_BYTES = 1.5, 24
 """At most so many times a mapping's own integers (its ids), and so many bytes on top, for a leaf with one ring index."""
 
@@ -83,11 +85,13 @@ class Kept:
         return BAR_FACTOR * 2 * INTEGER + BAR_BYTES if self.rings == 1 else None
 
 
-def star(n: int, window: int, keys: int) -> Case:
-    """n patterns that share ?k."""
+def star(n: int, window: int, keys: int, *, timed: bool = False) -> Case:
+    """n patterns that share ?k, over a window of so many elements for each, or of as many microseconds, one element in each."""
     patterns = " . ".join(f"?k :p{i} ?v{i}" for i in range(n))
-    text = f"SELECT * WHERE {{ STREAM <http://ex.org/s> [COUNT {n * window}] {{ {patterns} }} }}"
-    return Case(f"{n}-way join, {keys:,} keys", text, n, window, keys, rings=1)
+    size = f"RANGE PT{n * window / 1e6:.6f}S" if timed else f"COUNT {n * window}"
+    text = f"SELECT * WHERE {{ STREAM <http://ex.org/s> [{size}] {{ {patterns} }} }}"
+    name = f"{n}-way join, {keys:,} keys{', of time' if timed else ''}"
+    return Case(name, text, n, window, keys, rings=1)
 
 
 def cases(window: int) -> list[Case]:
@@ -96,6 +100,7 @@ def cases(window: int) -> list[Case]:
         Case("window alone", alone, 1, window, window),
         star(2, window, window // 100),
         *(star(n, window, window) for n in range(2, 9)),
+        star(2, window, window, timed=True),
         # How much room is free depends on how a window's size stands to those at which arrays grow.
         *(star(2, larger, larger) for larger in (window * 23 // 20, window * 13 // 10)),
     ]
@@ -103,7 +108,7 @@ def cases(window: int) -> list[Case]:
 
 def measure(case: Case) -> Kept:
     """Fill the windows and let them turn over once; then count."""
-    _run(case, RunningQuery(case.text.replace(str(case.inputs * case.window), "100"), case.setting), batches=2)
+    _run(case, RunningQuery(_WINDOW.sub("[COUNT 100]", case.text), case.setting), batches=2)
     before = _resident()
     query = RunningQuery(case.text, case.setting)
     results = _run(case, query, batches=2 * case.inputs * case.window // case.setting.batch)

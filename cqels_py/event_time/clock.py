@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from cqels_py.event_time.windows import Bounds, Measure, Points
 from cqels_py.kernels import clock as kernel
+from cqels_py.kernels import gaps
 
 _BEFORE_ALL = np.iinfo(np.int64).min // 2
 
@@ -30,6 +31,8 @@ _NONE = np.empty(0, np.int64)
 _NO_STREAMS = np.empty(0, np.int32)
 _NO_TRIPLES = np.zeros(1, np.int64)
 _FIRST_ROOM = 256
+_MOST_KEPT = 1 << 16
+"""Room for more ticks than these is given back at the end of a step."""
 
 
 @dataclass(slots=True)
@@ -196,9 +199,11 @@ class TickClock:
         self._plain = not self._sessions and not any(map(self._timed_step, self._windows))
         self._no_ends = (_NONE,) * len(self._windows)
         self._promised = np.array(_promises(self._windows), np.int64).reshape(-1, 2)
-        self._ends = np.zeros((len(self._promised), 2), np.int64)
-        self._queues = np.zeros((len(self._promised), _FIRST_ROOM), np.int64)
-        self._instants = np.zeros(self._queues.size + _FIRST_ROOM, np.int64)
+        self._gaps = np.zeros((len(self._promised), _FIRST_ROOM), np.uint8)
+        self._ends = np.zeros((len(self._promised), 2 * gaps.FIELDS), np.int64)
+        self._ends[:, [gaps.NEWEST, gaps.LEAVING + gaps.PASSED]] = _BEFORE_ALL
+        self._heads = np.zeros(len(self._promised), np.int64)
+        self._make_place(_FIRST_ROOM, _FIRST_ROOM)
 
     @property
     def now(self) -> int | None:
@@ -296,12 +301,18 @@ class TickClock:
         while True:
             count, through = kernel.step(
                 time, stream, first, boundary, expired_through, self._eager, self._steps, self._counts, self._promised,
-                self._queues, self._ends, number, element_tick, self._instants,
+                self._gaps, self._ends, self._due, self._heads, number, element_tick, self._instants,
             )  # fmt: skip
-            if count != kernel.FULL:
+            if count >= 0:
                 break
-            self._make_room(len(time), len(boundary))
+            if count == kernel.GAPS_FULL:
+                self._make_room(len(time))
+            else:
+                # Mostly as many promises are kept as elements come.
+                self._make_place(max(2 * self._due.shape[1], len(time) + 1), len(time) + len(boundary))
         ticks = Ticks(self._instants[:count].copy(), not self._ticked and count > 0)
+        if len(self._instants) > _MOST_KEPT:
+            self._make_place(_FIRST_ROOM, _FIRST_ROOM)
         self._ticked = self._ticked or count > 0
         return Step(ticks, element_tick, number, through if last is None else last, limits, ended, ended_through)
 
@@ -318,17 +329,22 @@ class TickClock:
             boundaries += [np.array([limits[i]]) for i, window in enumerate(self._windows) if self._timed_step(window)]
         return _merged(boundaries), ended
 
-    def _make_room(self, elements: int, boundaries: int) -> None:
-        """Larger queues for what so many elements promise, and a larger place for the ticks."""
-        queues, room = self._queues, self._queues.shape[1]
-        live = int(np.diff(self._ends).max(initial=0))
-        while 2 * (live + elements) > room:
-            room *= 2
-        self._queues = np.zeros((len(queues), room), np.int64)
-        for q, (head, tail) in enumerate(self._ends.tolist()):
-            self._queues[q, : tail - head] = queues[q, head:tail]
-            self._ends[q] = 0, tail - head
-        self._instants = np.empty(self._queues.size + 2 * (elements + boundaries), np.int64)
+    def _make_room(self, elements: int) -> None:
+        """Larger queues, for what so many elements promise."""
+        room = self._gaps.shape[1]
+        first = self._ends[:, gaps.LEAVING + gaps.AT].copy()
+        used = (self._ends[:, gaps.END] - first) % room
+        larger = (int(used.max()) + gaps.MOST_BYTES * elements + 1) * 9 // 8
+        queues = np.zeros((len(used), larger), np.uint8)
+        for q, (start, size) in enumerate(zip(first.tolist(), used.tolist(), strict=True)):
+            queues[q, :size] = np.roll(self._gaps[q], -start)[:size]
+        self._gaps = queues
+        self._ends[:, gaps.END], self._ends[:, gaps.LEAVING + gaps.AT] = used, 0
+
+    def _make_place(self, due: int, others: int) -> None:
+        """For the ticks of a step: so many promises of each kind that are kept, and so many other ticks."""
+        self._due = np.empty((len(self._promised), due), np.int64)
+        self._instants = np.empty(self._due.size + others, np.int64)
 
 
 def _promises(windows: Sequence[ClockedWindow]) -> list[tuple[int, int]]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from cqels_py.kernels.gaps import AT, END, FIELDS, LEAVING, MOST_BYTES, NEWEST, put, read_through
 from cqels_py.kernels.jit import jit_flat, jit_inline
 
-FULL = -1
-"""There is no room: nothing has been changed."""
+GAPS_FULL, TICKS_FULL = -1, -2
+"""There is no room in `gaps`, or for the ticks: nothing has been changed."""
 STREAM, OFFSET = 0, 1
 """What a queue of promises has: at so many microseconds after each element of a stream something happens."""
-HEAD, TAIL = 0, 1
 ELEMENTS, TRIPLES = 0, 1
 _ONE = np.uint64(1)
 _NEVER = np.int64(np.iinfo(np.int64).max)
@@ -18,38 +18,63 @@ _NEVER = np.int64(np.iinfo(np.int64).max)
 
 @jit_flat
 def step(
-    time, stream, first, boundary, through, eager, steps, counts, promised, queues, ends, number, element_tick, instants
+    time,
+    stream,
+    first,
+    boundary,
+    through,
+    eager,
+    steps,
+    counts,
+    promised,
+    gaps,
+    ends,
+    due,
+    heads,
+    number,
+    element_tick,
+    instants,
 ):
     """Number elements (n), and put together the ticks of a step.
 
     `time` (n) not falling, `stream` (n), `first` (n + 1): where each element's triples start. `boundary`: instants in order, each
     once. `eager` (streams): every arrival is a tick. `steps` (k, 3): of that stream the element that brings the count of elements
     (or TRIPLES) to a multiple of that size, or past it, is one. `counts` (2, streams): how many came before; updated.
-    `promised` (q, 2): see STREAM; `queues` (q, room): instants in order, queue j from ends[j, HEAD] to ends[j, TAIL].
+    `promised` (q, 2): see STREAM; `gaps` (q, room), `ends` (q, 2 * FIELDS, the latter half for what stood there before): the
+    instants of each (kernels/gaps.py). `due` (q, m) and `heads` (q) have those that are kept now.
 
     Promises through `through`, or the last arrival that is a tick, are kept: at one instant they are a tick ahead of all (none
     if an arrival is), then come the arrivals, then a boundary. Writes `number` (n), from 1 per stream, `element_tick` (n), -1
-    for an arrival that is none, and `instants`. Returns how many ticks there are (or FULL), and through when promises were kept.
+    for an arrival that is none, and `instants`. Returns how many ticks there are (or what is full), and through when promises
+    were kept.
     """
-    n, room = len(time), queues.shape[1]
-    if len(instants) < len(promised) * room + n + len(boundary):
-        return FULL, through
-    for q in range(len(promised)):
-        if ends[q, TAIL] + n > room:
-            live = ends[q, TAIL] - ends[q, HEAD]
-            # Moving must cost no more than a constant for each instant that was promised since the last move.
-            if 2 * (live + n) > room:
-                return FULL, through
-            for i in range(live):
-                queues[q, i] = queues[q, ends[q, HEAD] + i]
-            ends[q, HEAD] = 0
-            ends[q, TAIL] = live
+    n, promises, limit = len(time), np.uint64(len(promised)), through
+    if len(instants) < n + len(boundary):
+        return TICKS_FULL, limit
+    for q in range(promises):
+        if (ends[q, END] - ends[q, LEAVING + AT]) % gaps.shape[1] + MOST_BYTES * n >= gaps.shape[1]:
+            return GAPS_FULL, limit
+        for field in range(FIELDS):
+            ends[q, FIELDS + field] = ends[q, field]
     through = _number(time, stream, first, through, eager, steps, counts, number, element_tick)
     if len(promised) == 0 and len(boundary) == 0:
         return _arrivals_alone(time, element_tick, instants), through
-    for q in range(np.uint64(len(promised))):
-        _promise(time, stream, promised[q, STREAM], promised[q, OFFSET], q, queues, ends)
-    return _in_order(time, boundary, through, np.uint64(len(promised)), queues, ends, element_tick, instants), through
+    ticks, has_room = n + len(boundary), True
+    for q in range(promises):
+        _promise(time, stream, promised[q, STREAM], promised[q, OFFSET], gaps[q], ends[q])
+        kept = read_through(through, LEAVING, gaps[q], ends[q], due[q])
+        ticks += kept
+        has_room = has_room and kept < due.shape[1] and ticks <= len(instants)
+        if has_room:
+            due[q, np.uint64(kept)] = _NEVER
+            heads[q] = 0
+    if not has_room:
+        for q in range(promises):
+            for field in range(FIELDS):
+                ends[q, field] = ends[q, FIELDS + field]
+        _forget_numbers(stream, first, counts)
+        return TICKS_FULL, limit
+    return _in_order(time, boundary, promises, due, heads, element_tick, instants), through
 
 
 @jit_inline
@@ -86,48 +111,53 @@ def _arrivals_alone(time, element_tick, instants):
 
 
 @jit_inline
-def _promise(time, stream, of_stream, offset, q, queues, ends):
-    """What the elements of a stream promise, to the end of a queue."""
-    head, tail = np.uint64(ends[q, HEAD]), np.uint64(ends[q, TAIL])
-    latest = queues[q, tail - _ONE] if tail > head else _NEVER
-    for i in range(np.uint64(len(time))):
-        # Without a jump, as nobody can foresee the streams: written in any case, and over again if it is no promise.
-        instant = time[i] + offset
-        queues[q, tail] = instant
-        new = (np.int64(stream[i]) == of_stream) & (instant != latest)
-        latest = instant if new else latest
-        tail += np.uint64(new)
-    ends[q, TAIL] = np.int64(tail)
+def _forget_numbers(stream, first, counts):
+    """The elements are to be numbered again."""
+    for i in range(np.uint64(len(stream))):
+        s = np.uint64(stream[i])
+        counts[ELEMENTS, s] -= 1
+        counts[TRIPLES, s] -= np.int64(first[i + _ONE]) - np.int64(first[i])
 
 
 @jit_inline
-def _earliest(queues, ends, number_of_queues):
-    earliest, last = _NEVER, np.uint64(queues.shape[1]) - _ONE
-    for q in range(number_of_queues):
-        head = np.uint64(ends[q, HEAD])
-        instant = queues[q, min(head, last)] if head < np.uint64(ends[q, TAIL]) else _NEVER
-        earliest = min(earliest, instant)
+def _promise(time, stream, of_stream, offset, gaps, ends):
+    """What the elements of a stream promise, each instant once, to the end of a queue."""
+    place, newest = np.uint64(ends[END]), ends[NEWEST]
+    for i in range(np.uint64(len(time))):
+        # Without a jump, as nobody can foresee the streams: written in any case, and over again if it is no promise.
+        instant = time[i] + offset
+        new = (np.int64(stream[i]) == of_stream) & (instant != newest)
+        behind = put(np.uint64(instant - newest), place, gaps)
+        place = behind if new else place
+        newest = instant if new else newest
+    ends[END], ends[NEWEST] = np.int64(place), newest
+
+
+@jit_inline
+def _earliest(due, heads, promises):
+    earliest = _NEVER
+    for q in range(promises):
+        earliest = min(earliest, due[q, np.uint64(heads[q])])
     return earliest
 
 
 @jit_inline
-def _in_order(time, boundary, through, promises, queues, ends, element_tick, instants):
+def _in_order(time, boundary, promises, due, heads, element_tick, instants):
     """The ticks that promises, arrivals and boundaries make; returns how many."""
-    n, boundaries, last = np.uint64(len(time)), np.uint64(len(boundary)), np.uint64(queues.shape[1]) - _ONE
+    n, boundaries = np.uint64(len(time)), np.uint64(len(boundary))
     a = b = ticks = np.uint64(0)
-    kept = _earliest(queues, ends, promises)
+    kept = _earliest(due, heads, promises)
     while True:
         while a < n and element_tick[a] < 0:
             a += _ONE
         arrival = time[a] if a < n else _NEVER
         following = boundary[b] if b < boundaries else _NEVER
-        if kept <= through and kept <= arrival and kept <= following:
+        if kept < _NEVER and kept <= arrival and kept <= following:
             for q in range(promises):
-                head = np.uint64(ends[q, HEAD])
-                ends[q, HEAD] += np.int64((head < np.uint64(ends[q, TAIL])) & (queues[q, min(head, last)] == kept))
+                heads[q] += np.int64(due[q, np.uint64(heads[q])] == kept)
             instants[ticks] = kept
             ticks += np.uint64(kept != arrival)
-            kept = _earliest(queues, ends, promises)
+            kept = _earliest(due, heads, promises)
         elif a < n and arrival <= following:
             instants[ticks] = arrival
             element_tick[a] = np.int32(ticks)

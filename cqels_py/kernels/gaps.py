@@ -27,20 +27,25 @@ def _after(place, gaps):
     return place + _ONE if place + _ONE < np.uint64(len(gaps)) else np.uint64(0)
 
 
+@jit_inline
+def put(gap, place, gaps):
+    """Write an unsigned gap at a place, and return the place behind it."""
+    while gap > _LOW:
+        gaps[place] = np.uint8(gap & _LOW | _MORE)
+        gap >>= _BITS
+        place = _after(place, gaps)
+    gaps[place] = np.uint8(gap)
+    return _after(place, gaps)
+
+
 @jit_flat
 def append(points, gaps, ends):
     """Add points; there is room for them."""
     place, newest = np.uint64(ends[END]), ends[NEWEST]
     for i in range(np.uint64(len(points))):
         # The first one of all may be before 0, and further from it than a signed number says.
-        gap = np.uint64(points[i] - newest)
+        place = put(np.uint64(points[i] - newest), place, gaps)
         newest = points[i]
-        while gap > _LOW:
-            gaps[place] = np.uint8(gap & _LOW | _MORE)
-            gap >>= _BITS
-            place = _after(place, gaps)
-        gaps[place] = np.uint8(gap)
-        place = _after(place, gaps)
     ends[END], ends[NEWEST] = np.int64(place), newest
 
 
@@ -59,13 +64,13 @@ def _take(place, gaps):
 
 
 @jit_flat
-def read_through(limit, reader, unread, gaps, ends, points):
-    """The next points at or before the limit, of so many unread ones, go to `points`; returns how many they are.
+def read_through(limit, reader, gaps, ends, points):
+    """The next points at or before the limit go to `points`; returns how many they are.
 
     If there are more than `points` has room for, none of them is read.
     """
     place, passed, following, read = np.uint64(ends[reader + AT]), ends[reader + PASSED], np.int64(0), 0
-    while read < unread:
+    while place != np.uint64(ends[END]):
         gap, behind = _take(place, gaps)
         following = passed + gap
         if following > limit:

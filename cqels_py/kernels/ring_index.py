@@ -357,9 +357,76 @@ def count_live(groups, tables, live):
             live[group] += np.int64(not is_empty(base + position * stride, np.int64(group), groups, tables))
 
 
+@jit_inline
+def _free_rings(at, stride, tables, rings, ring_meta):
+    """The rings of an entry without leaves become free."""
+    for ring in range(at + 1, at + stride):
+        first, mask, _, _ = open_ring(tables[ring])
+        if mask > 0:
+            release(rings, ring_meta, first, tables[ring] >> _SIZE & _SIZE_MASK)
+
+
+@jit_inline
+def _clear_gone(first, many, base, stride, tables, rings, ring_meta, live):
+    """Of `many` entries from position `first` on, those without leaves become free; where the others start is written to `live`,
+    and returned how many they are."""
+    start, step, entries = np.uint64(base + first * stride), np.uint64(stride), np.uint64(many)
+    # Word by word, without a jump in it: nobody can foresee which keys have gone.
+    for i in range(entries):
+        live[i] = 0
+    for word in range(np.uint64(1), step):
+        for i in range(entries):
+            live[i] |= tables[start + i * step + word]
+    for i in range(entries):
+        if live[i] & _COUNT == 0 and live[i] >> _SIZE & _SIZE_MASK != 0:
+            _free_rings(np.int64(start + i * step), stride, tables, rings, ring_meta)
+    for word in range(step):
+        for i in range(entries):
+            tables[start + i * step + word] &= -np.int64(live[i] & _COUNT != 0)
+    found = np.uint64(0)
+    for i in range(entries):
+        is_live = live[i] & _COUNT != 0
+        live[found] = np.int64(start + i * step)
+        found += np.uint64(is_live)
+    return found
+
+
+@jit_flat
+def purge(groups, tables, rings, ring_meta, live):
+    """Entries without leaves go, all at once (3.4), and the others move up to where a search now ends.
+
+    `live`: room for some of them at a time.
+    """
+    for group in range(len(groups) // GROUP_FIELDS):
+        base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
+        size, used, start = groups[group * GROUP_FIELDS + SIZE], np.uint64(0), np.int64(0)
+        # Behind a free place, of which there always is one, no entry belongs in front of the first.
+        while tables[base + start * stride] != 0:
+            start += 1
+        first, end = start + 1, start + size
+        while first < end:
+            # Round the end.
+            here, stop = (first, size) if first < size else (first - size, end - size)
+            many = min(len(live), stop - here)
+            found = _clear_gone(here, many, base, stride, tables, rings, ring_meta, live)
+            for i in range(found):
+                at = np.uint64(live[i])
+                to = np.uint64(base + home_in(tables[at], size) * stride)
+                while to != at and tables[to] != 0:
+                    to += np.uint64(stride)
+                    to = np.uint64(base) if to == np.uint64(base + size * stride) else to
+                if to != at:
+                    for word in range(np.uint64(stride)):
+                        tables[to + word] = tables[at + word]
+                        tables[at + word] = 0
+            used += found
+            first += many
+        groups[group * GROUP_FIELDS + USED] = np.int64(used)
+
+
 @jit_flat
 def enter_tables(old_tables, groups, new_tables, new_base, new_size, rings, ring_meta):
-    """Enter all live entries in larger (or purged) tables; rings of entries without leaves become free (3.4)."""
+    """Enter all live entries in larger tables; rings of entries without leaves become free."""
     for group in range(len(new_base)):
         used = np.int64(0)
         base = groups[group * GROUP_FIELDS + TABLE]
@@ -369,10 +436,7 @@ def enter_tables(old_tables, groups, new_tables, new_base, new_size, rings, ring
             if old_tables[at] == 0:
                 continue
             if is_empty(at, np.int64(group), groups, old_tables):
-                for ring in range(at + 1, at + stride):
-                    first, mask, _, _ = open_ring(old_tables[ring])
-                    if mask > 0:
-                        release(rings, ring_meta, first, old_tables[ring] >> _SIZE & _SIZE_MASK)
+                _free_rings(at, stride, old_tables, rings, ring_meta)
                 continue
             place = home_in(old_tables[at], new_size[group])
             while new_tables[new_base[group] + place * stride] != 0:

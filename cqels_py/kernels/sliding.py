@@ -206,9 +206,8 @@ def slide(
     """
     before_all = ends.copy()
     append(come, gaps, ends)
-    there = arrived + len(come) - start
-    points = np.empty(min(there, len(tick)), np.int64)
-    leaving, width = read_through(limit, LEAVING, there, gaps, ends, points), len(columns)
+    points = np.empty(min(arrived + len(come) - start, len(tick)), np.int64)
+    leaving, width = read_through(limit, LEAVING, gaps, ends, points), len(columns)
     if leaving > len(points):
         ends[:] = before_all
         return leaving, FULL

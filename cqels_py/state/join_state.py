@@ -27,8 +27,10 @@ _FIRST_PARTNERS = 1024
 _ROOM = 9 / 8
 """Leaves have room for so many times those that are there when it is short. Moving what is there then costs no more than a constant
 for each leaf that came since, and how much is free does not hang on the window's size, as with powers of two."""
-_KEYS_ROOM = 1.9
+_KEYS_ROOM = 1.8
 """The same for a table's entries, a part of which always stays free (kernels/ring_index.py)."""
+_TURNOVER_ROOM = 1.25
+"""Room for so many times the keys that have gone since a table was last purged: the faster keys come and go, the more it has."""
 _RINGS_PART = 8
 """The memory of rings grows by one part in so many: it is the largest array of a join whose keys have many mappings each."""
 _MOST_PLACES = (1 << 31) - 1
@@ -404,21 +406,23 @@ class JoinState:
         A small table whose keys come and go, beside a large one, has room for a part of the large one's size: as all tables
         are purged together, it would else cost each new key of the small one a part of the large one.
         """
-        # Where keys come and go, the more there is room for, the less often this is done.
         live = self.live_keys()
-        gone = self.groups[:, kernel.USED] - live
-        size = np.maximum(self.groups[:, kernel.SIZE], (_KEYS_ROOM * live).astype(np.int64) + gone)
+        wanted = _KEYS_ROOM * live + _TURNOVER_ROOM * (self.groups[:, kernel.USED] - live)
+        size = np.maximum(self.groups[:, kernel.SIZE], wanted.astype(np.int64))
         stride = self.groups[:, kernel.STRIDE]
         least = size @ stride // _SMALLEST_PART
         size = np.maximum(size, -(-least // stride))
+        # Entries move: what was located is to be located again.
+        self.cursor[kernel.LOCATED] = 0
+        if np.array_equal(size, self.groups[:, kernel.SIZE]):
+            kernel.purge(self.flat_groups, self.tables, self.rings, self.ring_meta, self.located)
+            return
         words = size * stride
         tables = np.zeros(int(words.sum()), np.int64)
         kernel.enter_tables(
             self.tables, self.flat_groups, tables, np.cumsum(words) - words, size, self.rings, self.ring_meta
         )
         self.tables = tables
-        # Entries have moved.
-        self.cursor[kernel.LOCATED] = 0
 
     def live_keys(self) -> Int64:
         """By group of indexes, how many keys have leaves."""

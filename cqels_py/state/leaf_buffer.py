@@ -55,20 +55,19 @@ class LeafBuffer:
 
     def leave(self, limit: int) -> Int64:
         """All that arrived at or before a point leave: their points."""
-        points = self._read(limit, kernel.LEAVING, self.start)
+        points = self._read(limit, kernel.LEAVING)
         self.start += len(points)
         return points
 
     def enter(self, limit: int) -> Int64:
         """All that arrived at or before a point wait no more: their points."""
-        points = self._read(limit, kernel.ENTERING, self.entered)
+        points = self._read(limit, kernel.ENTERING)
         self.entered += len(points)
         return points
 
-    def _read(self, limit: int, reader: int, first: int) -> Int64:
-        unread = self.end - first
+    def _read(self, limit: int, reader: int) -> Int64:
         points = _NOTHING
-        while (read := kernel.read_through(limit, reader, unread, self._gaps, self._ends, points)) != len(points):
+        while (read := kernel.read_through(limit, reader, self._gaps, self._ends, points)) != len(points):
             points = np.empty(read, np.int64)
         return points
 

@@ -24,9 +24,10 @@ def test_an_array_counts_once_and_whole() -> None:
 @pytest.mark.parametrize(
     ("window", "keys"), [(62_500, 625), (62_500, 62_500), (70_000, 70_000), (80_000, 80_000), (80_000, 800)]
 )
-def test_a_leaf_with_one_ring_index_is_within_the_bar(window: int, keys: int) -> None:
+@pytest.mark.parametrize("timed", [False, True])
+def test_a_leaf_with_one_ring_index_is_within_the_bar(timed: bool, window: int, keys: int) -> None:
     """One mapping a key as with the windows of 1,000,000, and many; at whatever size the arrays have grown last."""
-    kept = memory.measure(memory.star(2, window, keys))
+    kept = memory.measure(memory.star(2, window, keys, timed=timed))
     assert kept.bar is not None
     assert kept.a_leaf < kept.bar
     assert kept.total == pytest.approx(kept.reported, rel=0.1)

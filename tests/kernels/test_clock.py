@@ -6,10 +6,33 @@ import numpy as np
 import pytest
 
 from cqels_py.kernels import clock as kernel
+from cqels_py.kernels import gaps
 
 NO_STEPS = np.empty((0, 3), np.int64)
 NO_PROMISES = np.empty((0, 2), np.int64)
 BEFORE_ALL = -(1 << 62)
+
+
+class Promises:
+    """What the kernel works on: one queue of instants for each list."""
+
+    def __init__(self, *queues: list[int], room: int = 400, due: int = 40) -> None:
+        self.gaps, self.ends = (
+            np.zeros((len(queues), room), np.uint8),
+            np.zeros((len(queues), 2 * gaps.FIELDS), np.int64),
+        )
+        for q, instants in enumerate(queues):
+            gaps.append(np.array(instants, np.int64), self.gaps[q], self.ends[q])
+        self.due, self.heads = np.empty((len(queues), due), np.int64), np.zeros(len(queues), np.int64)
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        return self.gaps, self.ends, self.due, self.heads
+
+    def left(self, q: int) -> list[int]:
+        points = np.empty(99, np.int64)
+        read = gaps.read_through(1 << 62, gaps.LEAVING, self.gaps[q], self.ends[q], points)
+        return points[:read].tolist()
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -17,15 +40,12 @@ def test_instants_are_merged_by_phase(seed: int) -> None:
     rng = np.random.default_rng(seed)
     expiry, boundary = (np.unique(rng.integers(0, 30, 12)) for _ in range(2))
     time = np.sort(rng.integers(0, 30, 15))
-    queues, ends = np.zeros((2, 40), np.int64), np.zeros((2, 2), np.int64)
-    for q in range(2):
-        promised = expiry[q::2]
-        queues[q, : len(promised)], ends[q] = promised, (0, len(promised))
+    promises = Promises(expiry[0::2].tolist(), expiry[1::2].tolist())
     instants = np.empty(2 * 40 + 15 + len(boundary), np.int64)
     element_tick, number = np.empty(15, np.int32), np.empty(15, np.int64)
     count, through = kernel.step(
         time, np.zeros(15, np.int32), np.arange(16), boundary, 29, np.array([True]), NO_STEPS, np.zeros((2, 1), np.int64),
-        np.array([[0, 1_000], [0, 1_000]]), queues, ends, number, element_tick, instants,
+        np.array([[0, 1_000], [0, 1_000]]), *promises.arrays, number, element_tick, instants,
     )  # fmt: skip
     expected = sorted(
         [(int(t), 0) for t in expiry if t not in time] + [(int(t), 1) for t in time] + [(int(t), 2) for t in boundary]
@@ -34,7 +54,7 @@ def test_instants_are_merged_by_phase(seed: int) -> None:
     assert instants[:count].tolist() == [t for t, _ in expected]
     assert element_tick.tolist() == [k for k, (_, phase) in enumerate(expected) if phase == 1]
     each_once = (1_000 + np.unique(time)).tolist()
-    assert [queues[q, ends[q, 0] : ends[q, 1]].tolist() for q in range(2)] == [each_once] * 2
+    assert [promises.left(q) for q in range(2)] == [each_once] * 2
 
 
 @pytest.mark.parametrize(("counted", "ticks"), [(kernel.ELEMENTS, [0, 1, -1, -1, 2, 3, -1]), (kernel.TRIPLES, None)])
@@ -43,8 +63,8 @@ def test_every_third_element_or_triple_is_a_tick(counted: int, ticks: list[int] 
     counts, number, element_tick = np.array([[2, 0], [5, 0]]), np.empty(7, np.int64), np.empty(7, np.int32)
     count, through = kernel.step(
         np.arange(7), stream, np.concatenate([[0], np.cumsum(sizes)]), np.empty(0, np.int64), BEFORE_ALL,
-        np.array([False, True]), np.array([[0, 3, counted]]), counts, NO_PROMISES, np.empty((0, 8), np.int64),
-        np.zeros((0, 2), np.int64), number, element_tick, np.empty(7, np.int64),
+        np.array([False, True]), np.array([[0, 3, counted]]), counts, NO_PROMISES, *Promises().arrays, number,
+        element_tick, np.empty(7, np.int64),
     )  # fmt: skip
     # Triples of stream 0 so far: 5, then 7, 7, 8, 11, 12: the multiples 6, 9 and 12 are reached.
     expected = [0, 1, -1, -1, 2, 3, 4] if ticks is None else ticks
@@ -55,13 +75,18 @@ def test_every_third_element_or_triple_is_a_tick(counted: int, ticks: list[int] 
     assert counts.tolist() == [[7, 2], [12, 2]]
 
 
-def test_full_queues_change_nothing() -> None:
-    counts, ends = np.zeros((2, 1), np.int64), np.array([[1, 4]])
-    queues = np.array([[1, 2, 3, 4]])
+@pytest.mark.parametrize(
+    ("room", "due", "ticks", "full"),
+    [(13, 9, 9, kernel.GAPS_FULL), (99, 2, 9, kernel.TICKS_FULL), (99, 9, 2, kernel.TICKS_FULL), (99, 9, 9, 3)],
+)
+def test_what_is_full_changes_nothing(room: int, due: int, ticks: int, full: int) -> None:
+    """At 5 an element comes; before that instants 2 and 3 were promised, and 20."""
+    promises = Promises([2, 3, 20], room=room, due=due)
+    counts = np.array([[7], [9]])
     count, _ = kernel.step(
-        np.array([5]), np.zeros(1, np.int32), np.arange(2), np.empty(0, np.int64), 0, np.array([True]), NO_STEPS, counts,
-        np.array([[0, 10]]), queues, ends, np.empty(1, np.int64), np.empty(1, np.int32), np.empty(9, np.int64),
+        np.array([5]), np.zeros(1, np.int32), np.array([0, 4]), np.empty(0, np.int64), 0, np.array([True]), NO_STEPS, counts,
+        np.array([[0, 30]]), *promises.arrays, np.empty(1, np.int64), np.empty(1, np.int32), np.empty(ticks, np.int64),
     )  # fmt: skip
-    assert count == kernel.FULL
-    assert not counts.any()
-    assert ends.tolist() == [[1, 4]]
+    assert count == full
+    assert counts.ravel().tolist() == ([8, 13] if full == 3 else [7, 9])
+    assert promises.left(0) == ([20, 35] if full == 3 else [2, 3, 20])

@@ -13,25 +13,19 @@ LEAST, MOST = -(2**63), 2**63 - 1
 
 
 class Queue:
-    """The bytes of a queue, round whose end its points go, and how many of them a reader has not read yet."""
+    """The bytes of a queue, round whose end its points go."""
 
     def __init__(self, room: int) -> None:
         self.gaps = np.zeros(room, np.uint8)
         self.ends = np.zeros(kernel.FIELDS, np.int64)
-        self.unread = {kernel.LEAVING: 0, kernel.ENTERING: 0}
 
     def append(self, points: list[int]) -> None:
         kernel.append(np.array(points, np.int64), self.gaps, self.ends)
-        for reader in self.unread:
-            self.unread[reader] += len(points)
 
     def read(self, limit: int, reader: int, room: int = 99) -> list[int] | None:
         points = np.empty(room, np.int64)
-        read = kernel.read_through(limit, reader, self.unread[reader], self.gaps, self.ends, points)
-        if read > room:
-            return None
-        self.unread[reader] -= read
-        return points[:read].tolist()
+        read = kernel.read_through(limit, reader, self.gaps, self.ends, points)
+        return points[:read].tolist() if read <= room else None
 
     def bytes_used(self) -> int:
         return int(self.ends[kernel.END] - self.ends[kernel.LEAVING + kernel.AT]) % len(self.gaps)

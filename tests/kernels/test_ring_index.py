@@ -132,6 +132,36 @@ def test_entries_without_leaves_give_their_rings_back() -> None:
     assert len(indexed.state.rings) <= 1024
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_purge_leaves_what_has_leaves(seed: int) -> None:
+    """Keys that stand far from home, and round the table's end, are found again; those without leaves are not."""
+    chance = random.Random(seed)
+    indexed = Indexed(in_order=True)
+    state = indexed.state
+    rings: dict[tuple[int, int], deque[tuple[int, int]]] = defaultdict(deque)
+    for slot in range(60):
+        port, key = chance.randrange(2), chance.randrange(1, 30)
+        leaf = indexed.write(port, slot, key, slot)
+        indexed.insert(port, slot, leaf)
+        rings[port, key].append((slot, leaf))
+    for _ in range(4):
+        for (port, _), mine in rings.items():
+            if chance.random() < 0.4:
+                while mine:
+                    slot, leaf = mine.popleft()
+                    indexed.remove(port, slot, leaf)
+        for leaves_at_a_time in (3, len(state.located)):
+            kernel.purge(
+                state.flat_groups, state.tables, state.rings, state.ring_meta, state.located[:leaves_at_a_time]
+            )
+            live = {key for (_, key), mine in rings.items() if mine}
+            assert state.groups[0, kernel.USED] == state.live_keys()[0] == len(live)
+            assert {int(key) for key in state.tables[:: int(state.groups[0, kernel.STRIDE])] if key} == live
+            for (port, key), mine in rings.items():
+                leaf = indexed.write(port, 63, key, 0)
+                assert indexed.ring(port, leaf) == [slot for slot, _ in mine]
+
+
 def test_a_ring_that_its_word_cannot_count_is_refused() -> None:
     state = Indexed(in_order=True).state
     size = kernel.MOST_IN_RING.bit_length() - 1
