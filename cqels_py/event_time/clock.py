@@ -200,9 +200,8 @@ class TickClock:
         self._no_ends = (_NONE,) * len(self._windows)
         self._promised = np.array(_promises(self._windows), np.int64).reshape(-1, 2)
         self._gaps = np.zeros((len(self._promised), _FIRST_ROOM), np.uint8)
-        self._ends = np.zeros((len(self._promised), 2 * gaps.FIELDS), np.int64)
+        self._ends = np.zeros((len(self._promised), kernel.ENDS), np.int64)
         self._ends[:, [gaps.NEWEST, gaps.LEAVING + gaps.PASSED]] = _BEFORE_ALL
-        self._heads = np.zeros(len(self._promised), np.int64)
         self._make_place(_FIRST_ROOM, _FIRST_ROOM)
 
     @property
@@ -301,7 +300,7 @@ class TickClock:
         while True:
             count, through = kernel.step(
                 time, stream, first, boundary, expired_through, self._eager, self._steps, self._counts, self._promised,
-                self._gaps, self._ends, self._due, self._heads, number, element_tick, self._instants,
+                self._gaps, self._ends, self._due, number, element_tick, self._instants,
             )  # fmt: skip
             if count >= 0:
                 break

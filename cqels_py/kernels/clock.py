@@ -12,6 +12,8 @@ GAPS_FULL, TICKS_FULL = -1, -2
 STREAM, OFFSET = 0, 1
 """What a queue of promises has: at so many microseconds after each element of a stream something happens."""
 ELEMENTS, TRIPLES = 0, 1
+HEAD, ENDS = 2 * FIELDS, 2 * FIELDS + 1
+"""In `ends`, behind those of the queue and what they were before the step: the first of what is due that has not been kept."""
 _ONE = np.uint64(1)
 _NEVER = np.int64(np.iinfo(np.int64).max)
 
@@ -30,7 +32,6 @@ def step(
     gaps,
     ends,
     due,
-    heads,
     number,
     element_tick,
     instants,
@@ -40,8 +41,8 @@ def step(
     `time` (n) not falling, `stream` (n), `first` (n + 1): where each element's triples start. `boundary`: instants in order, each
     once. `eager` (streams): every arrival is a tick. `steps` (k, 3): of that stream the element that brings the count of elements
     (or TRIPLES) to a multiple of that size, or past it, is one. `counts` (2, streams): how many came before; updated.
-    `promised` (q, 2): see STREAM; `gaps` (q, room), `ends` (q, 2 * FIELDS, the latter half for what stood there before): the
-    instants of each (kernels/gaps.py). `due` (q, m) and `heads` (q) have those that are kept now.
+    `promised` (q, 2): see STREAM; `gaps` (q, room), `ends` (q, ENDS): the instants of each (kernels/gaps.py). `due` (q, m): room
+    for those that are kept now.
 
     Promises through `through`, or the last arrival that is a tick, are kept: at one instant they are a tick ahead of all (none
     if an arrival is), then come the arrivals, then a boundary. Writes `number` (n), from 1 per stream, `element_tick` (n), -1
@@ -67,14 +68,14 @@ def step(
         has_room = has_room and kept < due.shape[1] and ticks <= len(instants)
         if has_room:
             due[q, np.uint64(kept)] = _NEVER
-            heads[q] = 0
+            ends[q, HEAD] = 0
     if not has_room:
         for q in range(promises):
             for field in range(FIELDS):
                 ends[q, field] = ends[q, FIELDS + field]
         _forget_numbers(stream, first, counts)
         return TICKS_FULL, limit
-    return _in_order(time, boundary, promises, due, heads, element_tick, instants), through
+    return _in_order(time, boundary, promises, due, ends, element_tick, instants), through
 
 
 @jit_inline
@@ -134,19 +135,19 @@ def _promise(time, stream, of_stream, offset, gaps, ends):
 
 
 @jit_inline
-def _earliest(due, heads, promises):
+def _earliest(due, ends, promises):
     earliest = _NEVER
     for q in range(promises):
-        earliest = min(earliest, due[q, np.uint64(heads[q])])
+        earliest = min(earliest, due[q, np.uint64(ends[q, HEAD])])
     return earliest
 
 
 @jit_inline
-def _in_order(time, boundary, promises, due, heads, element_tick, instants):
+def _in_order(time, boundary, promises, due, ends, element_tick, instants):
     """The ticks that promises, arrivals and boundaries make; returns how many."""
     n, boundaries = np.uint64(len(time)), np.uint64(len(boundary))
     a = b = ticks = np.uint64(0)
-    kept = _earliest(due, heads, promises)
+    kept = _earliest(due, ends, promises)
     while True:
         while a < n and element_tick[a] < 0:
             a += _ONE
@@ -154,10 +155,10 @@ def _in_order(time, boundary, promises, due, heads, element_tick, instants):
         following = boundary[b] if b < boundaries else _NEVER
         if kept < _NEVER and kept <= arrival and kept <= following:
             for q in range(promises):
-                heads[q] += np.int64(due[q, np.uint64(heads[q])] == kept)
+                ends[q, HEAD] += np.int64(due[q, np.uint64(ends[q, HEAD])] == kept)
             instants[ticks] = kept
             ticks += np.uint64(kept != arrival)
-            kept = _earliest(due, heads, promises)
+            kept = _earliest(due, ends, promises)
         elif a < n and arrival <= following:
             instants[ticks] = arrival
             element_tick[a] = np.int32(ticks)

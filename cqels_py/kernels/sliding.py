@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.gaps import LEAVING, append, read_through
+from cqels_py.kernels.gaps import AT, END, LEAVING, NEWEST, PASSED, append, read_through
 from cqels_py.kernels.jit import jit, jit_flat, jit_inline
 from cqels_py.kernels.merge import places_by_tick
 
@@ -204,12 +204,12 @@ def slide(
     for. Returns how many mappings leave, and how many changes there are; FULL where there is no room for them, and then all is as
     it was.
     """
-    before_all = ends.copy()
+    end, newest, at, passed = ends[END], ends[NEWEST], ends[LEAVING + AT], ends[LEAVING + PASSED]
     append(come, gaps, ends)
     points = np.empty(min(arrived + len(come) - start, len(tick)), np.int64)
     leaving, width = read_through(limit, LEAVING, gaps, ends, points), len(columns)
     if leaving > len(points):
-        ends[:] = before_all
+        ends[END], ends[NEWEST], ends[LEAVING + AT], ends[LEAVING + PASSED] = end, newest, at, passed
         return leaving, FULL
     leave_tick, enter_tick = np.empty(leaving, np.int32), np.empty(len(element), np.int32)
     if timed:
@@ -221,7 +221,7 @@ def slide(
         enter_tick[j] = element_tick[np.uint64(element[j])]
     rows = _drop(leave_tick, enter_tick, arrived - start)
     if rows > len(tick):
-        ends[:] = before_all
+        ends[END], ends[NEWEST], ends[LEAVING + AT], ends[LEAVING + PASSED] = end, newest, at, passed
         return leaving, FULL
     _store(ids, arrived, columns)
     first = start % max(ids.shape[1], 1)

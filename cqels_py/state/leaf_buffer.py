@@ -40,6 +40,7 @@ class LeafBuffer:
         self._ends: Int64 = np.zeros(kernel.FIELDS, np.int64)
         self._columns: Int64 = np.zeros((width, capacity if width else 0), np.int64)
         self._smallest = capacity
+        self._spare = 0
         self.start = self.entered = self.end = 0
 
     def __len__(self) -> int:
@@ -83,17 +84,24 @@ class LeafBuffer:
 
     def reserve(self, points: Int64) -> None:
         """Have room for these."""
-        if len(points) == 0:
+        count = len(points)
+        if count == 0:
             return
-        needed = self.end - self.start + len(points)
-        if len(self._columns) and _short_or_far_too_large(needed, self._columns.shape[1], self._smallest):
-            self._lay_out(_roomy(needed, self._smallest))
-        room = len(self._gaps)
-        used = (self._ends.item(kernel.END) - self._ends.item(kernel.LEAVING + kernel.AT)) % room
-        if used + kernel.MOST_BYTES * len(points) >= room or used < room >> 3 > self._smallest:
-            needed = used + _most_bytes(points) + 1
-            if _short_or_far_too_large(needed, room, self._smallest):
-                self._lay_out_gaps(used, _roomy(needed, self._smallest))
+        if len(self._columns):
+            needed = len(self) + count
+            if _short_or_far_too_large(needed, self._columns.shape[1], self._smallest):
+                self._lay_out(_roomy(needed, self._smallest))
+        # How much is free is only looked at when it may be short.
+        self._spare -= kernel.MOST_BYTES * count
+        if self._spare < 0:
+            self._reserve_gaps(points)
+
+    def _reserve_gaps(self, points: Int64) -> None:
+        used = (self._ends.item(kernel.END) - self._ends.item(kernel.LEAVING + kernel.AT)) % len(self._gaps)
+        needed = used + _most_bytes(points) + 1
+        if _short_or_far_too_large(needed, len(self._gaps), self._smallest):
+            self._lay_out_gaps(used, _roomy(needed, self._smallest))
+        self._spare = len(self._gaps) - needed
 
     def _lay_out_gaps(self, used: int, room: int) -> None:
         first = self._ends.item(kernel.LEAVING + kernel.AT)

@@ -19,15 +19,15 @@ class Promises:
     def __init__(self, *queues: list[int], room: int = 400, due: int = 40) -> None:
         self.gaps, self.ends = (
             np.zeros((len(queues), room), np.uint8),
-            np.zeros((len(queues), 2 * gaps.FIELDS), np.int64),
+            np.zeros((len(queues), kernel.ENDS), np.int64),
         )
         for q, instants in enumerate(queues):
             gaps.append(np.array(instants, np.int64), self.gaps[q], self.ends[q])
-        self.due, self.heads = np.empty((len(queues), due), np.int64), np.zeros(len(queues), np.int64)
+        self.due = np.empty((len(queues), due), np.int64)
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
-        return self.gaps, self.ends, self.due, self.heads
+        return self.gaps, self.ends, self.due
 
     def left(self, q: int) -> list[int]:
         points = np.empty(99, np.int64)

@@ -78,11 +78,13 @@ def test_a_burst_is_forgotten() -> None:
     buffer.leave(8_499)
     buffer.append(np.arange(10_000, 11_000), no_ids(1_000))
     assert buffer.nbytes < 2_812 * 2 * 8 + 12_900
-    buffer.leave(10_899)
-    buffer.append(np.arange(11_000, 11_001), no_ids(1))
+    for point in range(11_000, 13_000):
+        buffer.leave(point - 101)
+        buffer.append(np.array([point]), no_ids(1))
     assert buffer.nbytes < 150 * 2 * 8 + 150
     assert len(buffer) == 101
-    assert buffer.oldest == 10_900
+    assert buffer.leave(12_898).tolist() == []
+    assert buffer.oldest == 12_899
 
 
 def test_rows_are_moved_a_constant_number_of_times() -> None:
