@@ -10,51 +10,57 @@ At each tick the carrier's changes come first, against the other inputs as they 
 inputs' changes are taken in by key, with what stood there before them in a snapshot; the difference that they make together is
 added to the groups of the key's rows, and nothing is done where there is none.
 
-By key:   `key_words`: HEAD its first row + 1, SNAP its snapshot + 1, a counter for each input, accumulators; `key_apart`
-By row:   `row_words`: GROUP + 1, 0 until it first has results, NEXT and PREVIOUS of its key's rows, + 1, COUNTER, accumulators;
-          `row_apart`
+Records by key and by row, and the rows of a step, are those of kernels/joined_records.py.
+
 By group: as in kernels/aggregate.py; a COUNT is a sum of ones. `live`: the group's rows that have results
 `kinds`, `ports`, `local`, `local_apart`: by aggregate, what it needs, the input of its argument, and where its accumulator is there
-Rows:     the columns of a step's rows of all inputs: ROW_TICK, ROW_SIGN, ROW_PORT; ORDER, the rows by tick, the carrier's first; the
-          hashes of the key and of all of (key, the carrier's own variables of the group), these themselves from FIRST on, and then
-          the aggregates' arguments
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.aggregate import (
-    APART,
-    AVG,
-    CURSOR_FIELDS,
-    DECIMALS,
-    ERRORS,
-    HI,
-    LATE,
-    LO,
-    MAX,
-    OUT,
-    ROW,
-    SCALE,
-    SUM_WORDS,
-    TICK,
-    TOUCHED,
-    N,
-    _add_apart,
-    _add_scaled,
-    _take_number,
-    _take_odd,
-    finish_tick,
-)
-from cqels_py.kernels.decimals import exact_product, negate128, sum128
-from cqels_py.kernels.heaps import bag_first, bag_put, bag_room, expect_first
+from cqels_py.kernels.aggregate import CURSOR_FIELDS, LATE, MAX, OUT, ROW, SCALE, SUM_WORDS, TICK, TOUCHED, finish_tick
+from cqels_py.kernels.heaps import bag_first, bag_put, bag_room
 from cqels_py.kernels.jit import jit_flat, jit_inline
+from cqels_py.kernels.joined_records import (
+    BOUND,
+    COUNTER,
+    COUNTERS,
+    FIRST,
+    FUNCTIONS,
+    GROUP,
+    HEAD,
+    KINDS,
+    LOCAL,
+    LOCAL_APART,
+    LOCATED_ROWS,
+    NEXT,
+    NUMBER,
+    ORDER,
+    PLACES,
+    PORTS,
+    PREVIOUS,
+    ROW_PORT,
+    ROW_SIGN,
+    ROW_TICK,
+    ROWS,
+    SNAP,
+    TERM,
+    expect_rows,
+    locate,
+)
 from cqels_py.kernels.key_table import FREE, USED, ZERO, add, find, hash_row
-from cqels_py.kernels.prefetch import prefetch
-
-# What an aggregate needs of its argument: nothing, whether it is bound, its number, the term.
-ROWS, BOUND, NUMBER, TERM = range(4)
+from cqels_py.kernels.weighted_sums import (
+    add_count,
+    add_times,
+    clear_sum,
+    is_countable,
+    is_nothing,
+    settle,
+    take_argument,
+    times,
+)
 
 # Why a run stopped.
 DONE, HEAP_FULL, OVERFLOW, NOT_THERE, SNAPS_FULL, OUT_FULL, TOO_MANY, GROUPS_FULL = range(8)
@@ -63,144 +69,6 @@ DONE, HEAP_FULL, OVERFLOW, NOT_THERE, SNAPS_FULL, OUT_FULL, TOO_MANY, GROUPS_FUL
 SNAPS = CURSOR_FIELDS
 FLUSHED, NEXT_ROW, LOCATED, VISITED = range(SNAPS + 1, SNAPS + 5)
 FIELDS = SNAPS + 5
-LOCATED_ROWS = 128
-"""So many rows are located together."""
-
-# Records: of a key, before its counters; of a row, before its accumulators.
-HEAD, SNAP, COUNTERS = range(3)
-GROUP, NEXT, PREVIOUS, COUNTER, ROW_WORDS = range(5)
-ROW_TICK, ROW_SIGN, ROW_PORT, ORDER, KEY_HASH, ROW_HASH, FIRST = range(7)
-
-# What is known by aggregate, as rows of one array.
-KINDS, PORTS, LOCAL, LOCAL_APART, FUNCTIONS, PLACES = range(6)
-
-_PROVISIONAL_INDEX = np.int64((1 << 60) - 1)
-_MOST_RESULTS = 2.0**61
-_MOST_AVERAGED = 1 << 53
-_SAFE_PRODUCT = 4.0e18
-_LARGEST_SPLIT = 1e290
-_ENTRY_AHEAD, _LINE, _FEW_ROWS = 6, 8, 64
-
-
-@jit_flat
-def times128(hi, lo, factor):
-    """(hi, lo) * factor -> (hi, lo, ok); ok is False where 128 bits do not hold it."""
-    value = np.int64(lo)
-    if (value >> 63) == hi and abs(np.float64(value) * np.float64(factor)) < _SAFE_PRODUCT:
-        product = value * factor
-        return product >> 63, np.uint64(product), True
-    negative = factor < 0
-    if negative:
-        factor = -factor
-    total_hi, total_lo = np.int64(0), np.uint64(0)
-    ok = True
-    while factor > 0 and ok:
-        if factor & 1:
-            new_hi, new_lo = sum128(total_hi, total_lo, hi, lo)
-            ok = (total_hi ^ hi) < 0 or (total_hi ^ new_hi) >= 0
-            total_hi, total_lo = new_hi, new_lo
-        factor = factor >> 1
-        if factor > 0:
-            new_hi, new_lo = sum128(hi, lo, hi, lo)
-            ok = ok and (hi ^ new_hi) >= 0
-            hi, lo = new_hi, new_lo
-    if negative:
-        total_hi, total_lo = negate128(total_hi, total_lo)
-    return total_hi, total_lo, ok
-
-
-@jit_inline
-def _times(count, other):
-    """Of counters; -1 where there are too many results to be counted, which stays so."""
-    if count < 0 or np.float64(count) * np.float64(other) >= _MOST_RESULTS:
-        return np.int64(-1)
-    return count * other
-
-
-@jit_flat
-def _add_apart_times(apart, at, value, weight):
-    """Compensated addition of value * weight, whose own rounding is added too."""
-    factor = np.float64(weight)
-    if abs(value) > _LARGEST_SPLIT:
-        _add_apart(apart, at, value * factor, 1)
-        return
-    product, error = exact_product(value, factor)
-    _add_apart(apart, at, product, 1)
-    _add_apart(apart, at, error, 1)
-
-
-@jit_inline
-def _settle(words, at, apart, apart_at):
-    """A sum of no doubles leaves no rounding behind."""
-    if words[at + APART] == 0:
-        apart[apart_at] = 0.0
-        apart[apart_at + 1] = 0.0
-
-
-@jit_flat
-def _add_wide(words, at, hi, lo, scale, weight):
-    """Add (hi, lo) / 10**scale times the weight. False on overflow of 128 bits."""
-    hi, lo, ok = times128(hi, lo, weight)
-    return ok and _add_scaled(words, at, hi, lo, scale, 1)
-
-
-@jit_inline
-def _add_times(words, at, apart, apart_at, other, place, other_apart, apart_place, weight):
-    """Add another accumulator, times the weight. False on overflow of 128 bits.
-
-    All words of an accumulator are sums over its members, but for the scale of HI and LO.
-    """
-    words[at + N] += other[place + N] * weight
-    words[at + ERRORS] += other[place + ERRORS] * weight
-    for w in range(DECIMALS, SUM_WORDS):
-        words[at + w] += other[place + w] * weight
-    hi, lo = other[place + HI], np.uint64(other[place + LO])
-    if (hi != 0 or lo != 0) and not _add_wide(words, at, hi, lo, other[place + SCALE], weight):
-        return False
-    if other_apart[apart_place] != 0.0:
-        _add_apart_times(apart, apart_at, other_apart[apart_place], weight)
-    if other_apart[apart_place + 1] != 0.0:
-        _add_apart_times(apart, apart_at, other_apart[apart_place + 1], weight)
-    return True
-
-
-@jit_inline
-def _add_count(words, at, count, weight):
-    """Add count * weight ones to a sum. False on overflow of 128 bits."""
-    words[at + N] = 1
-    return _add_wide(words, at, count >> 63, np.uint64(count), np.int64(0), weight)
-
-
-@jit_inline
-def _take(words, at, apart, apart_at, identifier, sign, odd_kind, odd_words, odd_real):
-    """An argument of SUM or AVG comes or goes. False on overflow of 128 bits."""
-    if (identifier >> 60) == -1:
-        return _take_odd(
-            words, at, apart, apart_at, identifier & _PROVISIONAL_INDEX, sign, odd_kind, odd_words, odd_real
-        )  # fmt: skip
-    return _take_number(words, at, identifier, sign)
-
-
-@jit_inline
-def _clear(words, at, apart, apart_at):
-    for w in range(SUM_WORDS):
-        words[at + w] = 0
-    apart[apart_at] = 0.0
-    apart[apart_at + 1] = 0.0
-
-
-@jit_inline
-def _is_nothing(words, at, apart, apart_at):
-    for w in range(SUM_WORDS):
-        if w != SCALE and words[at + w] != 0:
-            return False
-    return apart[apart_at] == 0.0 and apart[apart_at + 1] == 0.0
-
-
-@jit_inline
-def _countable(words, at, function):
-    """Few enough results for what is counted beside a sum."""
-    return words[at + N] < (_MOST_AVERAGED if function == AVG else np.int64(_MOST_RESULTS))
 
 
 @jit_inline
@@ -228,140 +96,8 @@ def _others(words, at, n_ports, carrier):
     product = np.int64(1)
     for p in range(n_ports):
         if p != carrier:
-            product = _times(product, words[at + COUNTERS + p])
+            product = times(product, words[at + COUNTERS + p])
     return product
-
-
-@jit_inline
-def _expect_record(entry, words, size, counts):
-    """Have an entry's record and counter come nearer."""
-    prefetch(counts, entry)
-    prefetch(words, entry * size)
-    if size > _LINE:
-        prefetch(words, entry * size + _LINE)
-
-
-@jit_inline
-def _expect_new(row_words, row_size, row_keys, row_width, free, meta):
-    """The same for the places of rows that are not there yet: those that were left last are taken first."""
-    following = meta[FREE] - _ENTRY_AHEAD // 2
-    if following >= 0:
-        prefetch(row_words, free[following] * row_size)
-        prefetch(row_keys, free[following] * row_width)
-
-
-@jit_inline
-def _expect_group(row, row_words, row_size, words, group_words, places, kinds, heap, is_next):
-    """Have the group of a row (-1: none) come nearer, then what keeps its extremes."""
-    group = row_words[row * row_size + GROUP] - 1 if row >= 0 else np.int64(-1)
-    if group >= 0:
-        if not is_next:
-            prefetch(words, group * group_words)
-        else:
-            for a in range(len(kinds)):
-                if kinds[a] == TERM:
-                    expect_first(words, group * group_words + places[a], heap)
-
-
-@jit_inline
-def _expect_key(
-    key, port, key_words, key_size, row_words, row_size, words, group_words, kinds, ports, local, heap, is_next
-):  # fmt: skip
-    """The same for a key (-1: none) of an input beside the carrier: its bags and its first row, then the row's group."""
-    if key < 0:
-        return
-    first = key_words[key * key_size + HEAD] - 1
-    if not is_next:
-        for a in range(len(kinds)):
-            if kinds[a] == TERM and ports[a] == port:
-                expect_first(key_words, key * key_size + local[a], heap)
-        if first >= 0:
-            prefetch(row_words, first * row_size)
-    elif first >= 0 and row_words[first * row_size + GROUP] > 0:
-        prefetch(words, (row_words[first * row_size + GROUP] - 1) * group_words)
-
-
-@jit_inline
-def _find_or_add(columns, row, hashed, way, width, table, mask, keys, counts, free, meta):
-    """The entry of a row's key; of one that goes -1 if there is none."""
-    entry = find(table, mask, keys, width, columns, row, hashed)
-    if entry < 0 and way > 0:
-        entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
-    return entry
-
-
-@jit_flat
-def _locate(
-    rows, first, last, carrier, key_width, row_width, of_aggregates, located,
-    k_table, k_keys, k_counts, k_free, k_meta, key_size, key_words, r_table, r_keys, r_counts, r_free, r_meta, row_size, row_words,
-    group_words, words, heap,
-):  # fmt: skip
-    """Find where the rows `first` to `last` - 1 in order have their key's record and, those of the carrier, their own.
-
-    What comes gets one if it has none; -1: what goes has none. Those of the row at position i are at i % LOCATED_ROWS, and
-    LOCATED_ROWS further on. What the records lead to is asked for in turn, so that much is under way at once.
-    """
-    order, sign, row_port = rows[ORDER], rows[ROW_SIGN], rows[ROW_PORT]
-    key_hashes, row_hashes, columns = rows[KEY_HASH], rows[ROW_HASH], rows[FIRST : FIRST + row_width]
-    kinds, ports, local, places = (
-        of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[PLACES],
-    )  # fmt: skip
-    k_mask, r_mask = np.int64(len(k_table) - 1), np.int64(len(r_table) - 1)
-    apart = row_width > key_width
-    for position in range(first, last):
-        prefetch(k_table, key_hashes[order[position]] & k_mask)
-        if apart and row_port[order[position]] == carrier:
-            prefetch(r_table, row_hashes[order[position]] & r_mask)
-    for position in range(first, last):
-        row = order[position]
-        key = _find_or_add(
-            columns, row, key_hashes[row], sign[row], key_width, k_table, k_mask, k_keys, k_counts, k_free, k_meta
-        )
-        located[position % LOCATED_ROWS] = key
-        _expect_record(key, key_words, key_size, k_counts)
-        if row_port[row] == carrier:
-            entry = key
-            if apart:
-                if sign[row] > 0:
-                    _expect_new(row_words, row_size, r_keys, row_width, r_free, r_meta)
-                entry = _find_or_add(
-                    columns,
-                    row,
-                    row_hashes[row],
-                    sign[row],
-                    row_width,
-                    r_table,
-                    r_mask,
-                    r_keys,
-                    r_counts,
-                    r_free,
-                    r_meta,
-                )
-                _expect_record(entry, row_words, row_size, r_counts)
-            located[LOCATED_ROWS + position % LOCATED_ROWS] = entry
-    for is_next in range(2):
-        for position in range(first, last):
-            port = row_port[order[position]]
-            if port == carrier:
-                entry = located[LOCATED_ROWS + position % LOCATED_ROWS]
-                _expect_group(entry, row_words, row_size, words, group_words, places, kinds, heap, is_next == 1)
-            else:
-                _expect_key(
-                    located[position % LOCATED_ROWS], port, key_words, key_size, row_words, row_size, words, group_words, kinds,
-                    ports, local, heap, is_next == 1,
-                )  # fmt: skip
-
-
-@jit_inline
-def _expect_rows(head, row_words, row_size, words, group_words, places, kinds, heap):
-    """The same for the first rows of a key, where there are several."""
-    for is_next in range(2):
-        following = head
-        rows = 0
-        while following > 0 and rows < _FEW_ROWS:
-            _expect_group(following - 1, row_words, row_size, words, group_words, places, kinds, heap, is_next == 1)
-            following = row_words[(following - 1) * row_size + NEXT]
-            rows += 1
 
 
 @jit_flat
@@ -460,21 +196,21 @@ def _flush_key(
             change[at] = key_words[new] * new_weight - snap_words[old] * old_weight
             differs = differs or change[at] != 0
             continue
-        _clear(change, at, change_apart, 2 * a)
-        ok = _add_times(
+        clear_sum(change, at, change_apart, 2 * a)
+        ok = add_times(
             change, at, change_apart, 2 * a, key_words, new, key_apart, key * key_apart_n + local_apart[a], new_weight
         )
-        ok = ok and _add_times(
+        ok = ok and add_times(
             change, at, change_apart, 2 * a, snap_words, old, snap_apart, snap * key_apart_n + local_apart[a], -old_weight
         )  # fmt: skip
         if not ok:
             return OVERFLOW
-        differs = differs or not _is_nothing(change, at, change_apart, 2 * a)
+        differs = differs or not is_nothing(change, at, change_apart, 2 * a)
     if not differs:
         return DONE
     following = cursor[NEXT_ROW] if cursor[NEXT_ROW] > 0 else key_words[key_at + HEAD]
     if following > 0 and row_words[(following - 1) * row_size + NEXT] > 0:
-        _expect_rows(following, row_words, row_size, words, group_words, places, kinds, heap)
+        expect_rows(following, row_words, row_size, words, group_words, places, kinds, heap)
     while following > 0:
         row = following - 1
         row_at = row * row_size
@@ -489,7 +225,7 @@ def _flush_key(
             return GROUPS_FULL
         base = group * group_words
         n = row_words[row_at + COUNTER]
-        if _times(max(after, before), n) < 0:
+        if times(max(after, before), n) < 0:
             return TOO_MANY
         for a in range(aggregates):
             if kinds[a] == TERM:
@@ -520,27 +256,27 @@ def _flush_key(
                 _swap(words, at, old, new, heap, functions[a] == MAX, texts, spans)
                 moves = moves or bag_first(words, at, heap) != first
             elif kind == ROWS:
-                ok = _add_count(words, at, n, after - before)
+                ok = add_count(words, at, n, after - before)
             elif ports[a] == carrier:
                 mine = row_at + local[a]
                 if kind == BOUND:
-                    ok = _add_count(words, at, row_words[mine], after - before)
+                    ok = add_count(words, at, row_words[mine], after - before)
                 else:
-                    ok = _add_times(
+                    ok = add_times(
                         words, at, apart, of_group, row_words, mine, row_apart, row * row_apart_n + local_apart[a],
                         after - before,
                     )  # fmt: skip
             elif kind == BOUND:
-                ok = _add_count(words, at, change[2 * aggregates + a * SUM_WORDS], n)
+                ok = add_count(words, at, change[2 * aggregates + a * SUM_WORDS], n)
             else:
-                ok = _add_times(
+                ok = add_times(
                     words, at, apart, of_group, change, 2 * aggregates + a * SUM_WORDS, change_apart, 2 * a, n
                 )  # fmt: skip
             if not ok:
                 return OVERFLOW
             if kind == NUMBER:
-                _settle(words, at, apart, of_group)
-                if not _countable(words, at, functions[a]):
+                settle(words, at, apart, of_group)
+                if not is_countable(words, at, functions[a]):
                     return TOO_MANY
             moves = moves or kind != TERM
         if moves:
@@ -624,7 +360,7 @@ def step(
         way = sign[row]
         if position == cursor[LOCATED]:
             cursor[LOCATED] = min(position + LOCATED_ROWS, len(order))
-            _locate(
+            locate(
                 rows, position, cursor[LOCATED], carrier, key_width, row_width, of_aggregates, located,
                 k_table, k_keys, k_counts, k_free, k_meta, key_size, key_words, r_table, r_keys, r_counts, r_free, r_meta, row_size,
                 row_words, group_words, words, heap,
@@ -660,7 +396,7 @@ def step(
                     continue
                 at = key_at + local[a]
                 if kinds[a] == NUMBER:
-                    if not _take(
+                    if not take_argument(
                         key_words, at, key_apart, key * key_apart_n + local_apart[a], arguments[a, row], way, odd_kind,
                         odd_words, odd_real,
                     ):  # fmt: skip
@@ -683,7 +419,7 @@ def step(
         if born and way < 0:
             return NOT_THERE
         others = _others(key_words, key_at, n_ports, carrier)
-        if others < 0 or _times(others, row_words[row_at + COUNTER] + 1) < 0:
+        if others < 0 or times(others, row_words[row_at + COUNTER] + 1) < 0:
             return TOO_MANY
         group = row_words[row_at + GROUP] - 1
         if others > 0 and group < 0:
@@ -736,28 +472,28 @@ def step(
             ok = True
             if kind == ROWS:
                 if others > 0:
-                    ok = _add_count(words, at, way, others)
+                    ok = add_count(words, at, way, others)
             elif ports[a] == carrier:
                 mine = row_at + local[a]
                 if kind == NUMBER:
                     place = 2 * aggregates + a * SUM_WORDS
-                    _clear(change, place, change_apart, 2 * a)
+                    clear_sum(change, place, change_apart, 2 * a)
                     of_row = entry * row_apart_n + local_apart[a]
-                    ok = _take(
+                    ok = take_argument(
                         change, place, change_apart, 2 * a, arguments[a, row], way, odd_kind, odd_words, odd_real
-                    ) and _add_times(
+                    ) and add_times(
                         row_words, mine, row_apart, of_row, change, place, change_apart, 2 * a, np.int64(1)
                     )  # fmt: skip
-                    _settle(row_words, mine, row_apart, of_row)
+                    settle(row_words, mine, row_apart, of_row)
                     if dies:
                         row_words[mine + SCALE] = 0
                     if ok and others > 0:
-                        ok = _add_times(words, at, apart, of_group, change, place, change_apart, 2 * a, others)
+                        ok = add_times(words, at, apart, of_group, change, place, change_apart, 2 * a, others)
                 elif arguments[a, row] != 0:
                     if kind == BOUND:
                         row_words[mine] += way
                         if others > 0:
-                            ok = _add_count(words, at, way, others)
+                            ok = add_count(words, at, way, others)
                     else:
                         before = bag_first(row_words, mine, heap)
                         largest = functions[a] == MAX
@@ -776,17 +512,17 @@ def step(
                 else:
                     weight = others // key_words[key_at + COUNTERS + ports[a]] * way
                     if kind == BOUND:
-                        ok = _add_count(words, at, key_words[theirs], weight)
+                        ok = add_count(words, at, key_words[theirs], weight)
                     else:
-                        ok = _add_times(
+                        ok = add_times(
                             words, at, apart, of_group, key_words, theirs, key_apart, key * key_apart_n + local_apart[a],
                             weight,
                         )  # fmt: skip
             if not ok:
                 return OVERFLOW
             if kind == NUMBER:
-                _settle(words, at, apart, of_group)
-                if not _countable(words, at, functions[a]):
+                settle(words, at, apart, of_group)
+                if not is_countable(words, at, functions[a]):
                     return TOO_MANY
             if others > 0:
                 moves = moves or kind != TERM or bag_first(words, at, heap) != extreme_before

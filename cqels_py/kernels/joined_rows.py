@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cqels_py.kernels.aggregate import TICK
-from cqels_py.kernels.factorised import FIRST, KEY_HASH, ORDER, ROW_HASH, ROW_PORT, ROW_SIGN, ROW_TICK
 from cqels_py.kernels.grouping import holds_hashed
 from cqels_py.kernels.jit import jit, jit_flat
+from cqels_py.kernels.joined_records import FIRST, KEY_HASH, ORDER, ROW_HASH, ROW_PORT, ROW_SIGN, ROW_TICK
 from cqels_py.kernels.key_table import hash_row
 from cqels_py.kernels.merge import merge_by_tick
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from cqels_py.batches.elements import Ids
 from cqels_py.kernels.aggregate import EXTREME_WORDS, MIN, SUM_WORDS
 from cqels_py.kernels.arena import ARENA_FIELDS, TOP
-from cqels_py.kernels.factorised import BOUND, COUNTERS, NUMBER, ROW_WORDS, TERM
 from cqels_py.kernels.heaps import BAG_WORDS
+from cqels_py.kernels.joined_records import BOUND, COUNTERS, NUMBER, ROW_WORDS, TERM
 from cqels_py.kernels.key_table import ZERO
 from cqels_py.state.key_table import KeyTable
 

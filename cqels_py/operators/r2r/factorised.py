@@ -13,6 +13,7 @@ from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import aggregate
 from cqels_py.kernels import factorised as kernel
+from cqels_py.kernels import joined_records as records
 from cqels_py.kernels.joined_rows import lay_rows, order_rows
 from cqels_py.operators.r2r.aggregate import OddNumbers, TermValues
 from cqels_py.state.key_sums import KeySums
@@ -24,13 +25,13 @@ _HASHED = (2, 4)
 """Tags of literals without an inline form."""
 
 FUNCTIONS = {
-    "COUNT(*)": (aggregate.SUM, kernel.ROWS),
-    "COUNT": (aggregate.SUM, kernel.BOUND),
-    "SUM": (aggregate.SUM, kernel.NUMBER),
-    "AVG": (aggregate.AVG, kernel.NUMBER),
-    "MIN": (aggregate.MIN, kernel.TERM),
-    "SAMPLE": (aggregate.MIN, kernel.TERM),
-    "MAX": (aggregate.MAX, kernel.TERM),
+    "COUNT(*)": (aggregate.SUM, records.ROWS),
+    "COUNT": (aggregate.SUM, records.BOUND),
+    "SUM": (aggregate.SUM, records.NUMBER),
+    "AVG": (aggregate.AVG, records.NUMBER),
+    "MIN": (aggregate.MIN, records.TERM),
+    "SAMPLE": (aggregate.MIN, records.TERM),
+    "MAX": (aggregate.MAX, records.TERM),
 }
 """What is kept of a group, a COUNT being a sum of ones; and what is asked of the argument."""
 
@@ -82,7 +83,7 @@ class FactorisedGroupBy:
         self._kinds = np.array([kind for _, kind in functions], np.int64)
         # Of the aggregates, by number, which add numbers up: their functions, else one that does not.
         self._each = np.arange(len(functions))
-        self._summed = np.where(self._kinds == kernel.NUMBER, self._functions, aggregate.MIN)
+        self._summed = np.where(self._kinds == records.NUMBER, self._functions, aggregate.MIN)
         self._ports = np.array([carrier if a.argument is None else a.input for a in aggregates], np.int64)
         self.state = KeySums(
             len(inputs),
@@ -97,7 +98,7 @@ class FactorisedGroupBy:
             [self._kinds, self._ports, self.state.local, self.state.local_apart, self._functions, self.state.places]
         )
         self._cursor = np.zeros(kernel.FIELDS, np.int64)
-        self._located = np.zeros(2 * kernel.LOCATED_ROWS, np.int64)
+        self._located = np.zeros(2 * records.LOCATED_ROWS, np.int64)
         self._starts = np.zeros(len(inputs) + 1, np.int64)
         # Of a few rows, as they come on a live stream; more have room of their own.
         self._late = np.zeros((2 * _FEWEST_OUT_ROWS * len(aggregates), 4), np.int64)
@@ -143,10 +144,10 @@ class _Run:
         self.cursor = of._cursor
         self.cursor[: kernel.VISITED] = 0
         width = of.state.rows.width
-        self._rows = np.empty((kernel.FIRST + width + len(of._aggregates), rows), np.int64)
+        self._rows = np.empty((records.FIRST + width + len(of._aggregates), rows), np.int64)
         self._lay_rows(deltas, width)
         hashed = order_rows(self._rows, of._starts, of.state.keys.width, width, of._each, of._summed, self.cursor)
-        self._odd = self._odd_numbers(self._rows[kernel.FIRST + width :]) if hashed else _NO_ODD
+        self._odd = self._odd_numbers(self._rows[records.FIRST + width :]) if hashed else _NO_ODD
         # Every row changes a group in most queries, which is withdrawn and delivered anew.
         self._make_room(min(_OUT_ROWS, _FEWEST_OUT_ROWS + 2 * rows))
 
@@ -164,7 +165,7 @@ class _Run:
 
     def _odd_numbers(self, arguments: Ids) -> OddNumbers:
         """What hashed literals are to SUM and AVG, put in their places among the arguments."""
-        numbers = self._of._kinds == kernel.NUMBER
+        numbers = self._of._kinds == records.NUMBER
         hashed = np.isin((arguments >> 60) & 15, _HASHED) & numbers[:, None]
         different, place = np.unique(arguments[hashed], return_inverse=True)
         known = self._of._values.numbers(different)
