@@ -33,16 +33,15 @@ GONE = 1 << 16
 PORT, GROUP, MEMBER, KEY_FIRST, KEY_WIDTH, POSITIONS = range(6)
 _KEY_FIRST, _KEY_WIDTH = np.uint64(KEY_FIRST), np.uint64(KEY_WIDTH)
 INDEX_FIELDS = 6
-# groups; SIZE: entries of the table, less than 2**31; STRIDE: words of an entry, the first of which is the key
-TABLE, SIZE, USED, STRIDE = range(4)
-GROUP_FIELDS = 4
+# groups; SIZE: entries of the table, less than 2**31; LIMIT: so many of them may be used; STRIDE: words of an entry, the first of
+# which is the key
+TABLE, SIZE, USED, STRIDE, LIMIT = range(5)
+GROUP_FIELDS = 5
 # why a kernel stopped
 DONE, OUT_FULL, TABLE_FULL, RINGS_FULL, RING_FULL, NOT_STORED, PARTNERS_FULL = range(7)
 # of a hash of 63 bits the upper ones are a part of one
 _PART_BITS = np.int64(31)
 _TO_PART = np.int64(63) - _PART_BITS
-_FULL, _OF = 13, 20
-"""No larger part of a table than this is used: with more, keys are often far from home."""
 # the word of a ring
 _PLACE = np.int64(32)
 _SIZE = np.int64(27)
@@ -145,7 +144,7 @@ def seek(at, tables, groups, group, key):
 def occupy(at, tables, groups, group, key):
     """A free entry becomes that of `key`; returns its start, or -1 if the table is too full."""
     used = groups[np.uint64(group * GROUP_FIELDS + USED)] + 1
-    if used * _OF > groups[np.uint64(group * GROUP_FIELDS + SIZE)] * _FULL:
+    if used > groups[np.uint64(group * GROUP_FIELDS + LIMIT)]:
         return np.int64(-1)
     tables[np.uint64(at)] = key
     groups[np.uint64(group * GROUP_FIELDS + USED)] = used

@@ -27,8 +27,10 @@ _FIRST_PARTNERS = 1024
 _ROOM = 9 / 8
 """Leaves have room for so many times those that are there when it is short. Moving what is there then costs no more than a constant
 for each leaf that came since, and how much is free does not hang on the window's size, as with powers of two."""
-_KEYS_ROOM = 1.8
-"""The same for a table's entries, a part of which always stays free (kernels/ring_index.py)."""
+_KEYS_ROOM, _USED_PART = 1.8, 0.65
+"""The same for a table's entries, and the part of them that may be used: with more, keys are often far from home."""
+_SMALL_TABLE, _SMALL_KEYS_ROOM, _SMALL_USED_PART = 1 << 16, 4, 0.4
+"""A table of no more entries than these takes so little memory that it has more room, and keys are nearer to home."""
 _TURNOVER_ROOM = 1.25
 """Room for so many times the keys that have gone since a table was last purged: the faster keys come and go, the more it has."""
 _RINGS_PART = 8
@@ -278,6 +280,7 @@ class JoinState:
         self.groups = np.zeros((len(members), kernel.GROUP_FIELDS), np.int64)
         self.groups[:, kernel.STRIDE] = [1 + count for count in members.values()]
         self.groups[:, kernel.SIZE] = _FIRST_TABLE
+        self.groups[:, kernel.LIMIT] = int(_SMALL_USED_PART * _FIRST_TABLE)
         sizes = _FIRST_TABLE * self.groups[:, kernel.STRIDE]
         self.groups[:, kernel.TABLE] = np.cumsum(sizes) - sizes
         self.tables: Int64 = np.zeros(int(sizes.sum()), np.int64)
@@ -406,10 +409,7 @@ class JoinState:
         A small table whose keys come and go, beside a large one, has room for a part of the large one's size: as all tables
         are purged together, it would else cost each new key of the small one a part of the large one.
         """
-        live = self.live_keys()
-        wanted = _KEYS_ROOM * live + _TURNOVER_ROOM * (self.groups[:, kernel.USED] - live)
-        size = np.maximum(self.groups[:, kernel.SIZE], wanted.astype(np.int64))
-        stride = self.groups[:, kernel.STRIDE]
+        size, stride = self._sizes_of_tables(), self.groups[:, kernel.STRIDE]
         least = size @ stride // _SMALLEST_PART
         size = np.maximum(size, -(-least // stride))
         # Entries move: what was located is to be located again.
@@ -423,6 +423,17 @@ class JoinState:
             self.tables, self.flat_groups, tables, np.cumsum(words) - words, size, self.rings, self.ring_meta
         )
         self.tables = tables
+
+    def _sizes_of_tables(self) -> Int64:
+        """What tables of which one is full need, never less than they have; how many entries of each may be used is noted."""
+        live, now = self.live_keys(), self.groups[:, kernel.SIZE]
+        turnover = _TURNOVER_ROOM * (self.groups[:, kernel.USED] - live)
+        small = np.maximum(now, (_SMALL_KEYS_ROOM * live + turnover).astype(np.int64))
+        large = np.maximum(now, (_KEYS_ROOM * live + turnover).astype(np.int64))
+        is_small = small <= _SMALL_TABLE
+        size = np.where(is_small, small, np.maximum(large, _SMALL_TABLE))
+        self.groups[:, kernel.LIMIT] = np.where(is_small, _SMALL_USED_PART, _USED_PART) * size
+        return size
 
     def live_keys(self) -> Int64:
         """By group of indexes, how many keys have leaves."""
