@@ -20,22 +20,8 @@ _NEVER = np.int64(np.iinfo(np.int64).max)
 
 @jit_flat
 def step(
-    time,
-    stream,
-    first,
-    boundary,
-    through,
-    eager,
-    steps,
-    counts,
-    promised,
-    gaps,
-    ends,
-    due,
-    number,
-    element_tick,
-    instants,
-):
+    time, stream, first, boundary, through, eager, steps, counts, promised, gaps, ends, due, number, element_tick, instants,
+):  # fmt: skip
     """Number elements (n), and put together the ticks of a step.
 
     `time` (n) not falling, `stream` (n), `first` (n + 1): where each element's triples start. `boundary`: instants in order, each

@@ -404,20 +404,14 @@ class JoinState:
         self.rings = larger
 
     def _grow_tables(self) -> None:
-        """Purge entries with a zero counter, all at once (3.4), and enlarge the tables that are full without them.
-
-        A small table whose keys come and go, beside a large one, has room for a part of the large one's size: as all tables
-        are purged together, it would else cost each new key of the small one a part of the large one.
-        """
-        size, stride = self._sizes_of_tables(), self.groups[:, kernel.STRIDE]
-        least = size @ stride // _SMALLEST_PART
-        size = np.maximum(size, -(-least // stride))
+        """Purge entries with a zero counter, all at once (3.4), and enlarge the tables that are full without them."""
+        size = self._sizes_of_tables()
         # Entries move: what was located is to be located again.
         self.cursor[kernel.LOCATED] = 0
         if np.array_equal(size, self.groups[:, kernel.SIZE]):
             kernel.purge(self.flat_groups, self.tables, self.rings, self.ring_meta, self.located)
             return
-        words = size * stride
+        words = size * self.groups[:, kernel.STRIDE]
         tables = np.zeros(int(words.sum()), np.int64)
         kernel.enter_tables(
             self.tables, self.flat_groups, tables, np.cumsum(words) - words, size, self.rings, self.ring_meta
@@ -425,15 +419,21 @@ class JoinState:
         self.tables = tables
 
     def _sizes_of_tables(self) -> Int64:
-        """What tables of which one is full need, never less than they have; how many entries of each may be used is noted."""
-        live, now = self.live_keys(), self.groups[:, kernel.SIZE]
+        """What tables of which one is full need, never less than they have; how many entries of each may be used is noted.
+
+        A small table whose keys come and go, beside a large one, has room for a part of the large one's size: as all tables
+        are purged together, it would else cost each new key of the small one a part of the large one.
+        """
+        live, now, stride = self.live_keys(), self.groups[:, kernel.SIZE], self.groups[:, kernel.STRIDE]
         turnover = _TURNOVER_ROOM * (self.groups[:, kernel.USED] - live)
         small = np.maximum(now, (_SMALL_KEYS_ROOM * live + turnover).astype(np.int64))
         large = np.maximum(now, (_KEYS_ROOM * live + turnover).astype(np.int64))
         is_small = small <= _SMALL_TABLE
         size = np.where(is_small, small, np.maximum(large, _SMALL_TABLE))
-        self.groups[:, kernel.LIMIT] = np.where(is_small, _SMALL_USED_PART, _USED_PART) * size
-        return size
+        least = size @ stride // _SMALLEST_PART
+        enough: Int64 = np.maximum(size, -(-least // stride))
+        self.groups[:, kernel.LIMIT] = np.where(is_small, _SMALL_USED_PART, _USED_PART) * enough
+        return enough
 
     def live_keys(self) -> Int64:
         """By group of indexes, how many keys have leaves."""

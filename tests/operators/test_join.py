@@ -240,7 +240,7 @@ def test_state_does_not_grow_with_the_number_of_keys_seen() -> None:
         old = [(0, -1, (0, 0))] * (50 if turn else 0)
         changes(join.process(ANY_TICK, [[delta([*old, *new], 2)], [delta([*old, *new], 2)]]))
         sizes.append(join.nbytes)
-    assert sizes[-1] == sizes[19]
+    assert sizes[-1] == sizes[9]
 
 
 def test_keys_that_come_and_go_do_not_make_a_large_table_beside_them_anew(monkeypatch: pytest.MonkeyPatch) -> None:
