@@ -130,17 +130,17 @@ def of_startup(results: Mapping[str, Found]) -> Iterator[str]:
         return
     rows = [
         [
-            case["query"],
+            f"{case['query']}, {case['runner']}",
             *shown_as(case["cold"]),
             *shown_as(case["warm"]),
         ]
         for case in results["startup"]["figures"]["cases"]
     ]
     yield (
-        "Seconds of `cqels run` over 200 elements a stream, from starting the process to its end, the first time ever (cold) and "
+        "Seconds of a small job, 200 elements a stream, from starting the process to its end, the first time ever (cold) and "
         f"from then on (`python -m bench.suites.startup`, {origin(results['startup'])}):\n"
     )
-    yield table(["query", "cold", "lowest … highest", "warm", "lowest … highest"], rows)
+    yield table(["query, run by", "cold", "lowest … highest", "warm", "lowest … highest"], rows)
 
 
 def of_spark(results: Mapping[str, Found]) -> Iterator[str]:

@@ -26,6 +26,7 @@ from cqels_py.dataflow import Dataflow
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import CqelsError, DataError, RunError, UnsupportedQuery, UsageError
 from cqels_py.federation import TIMEOUT, answer_services
+from cqels_py.kernels.building import ahead
 from cqels_py.optimizer import optimize
 from cqels_py.optimizer.entailment import Ontology, entail
 from cqels_py.parser import parse
@@ -36,6 +37,7 @@ from cqels_py.runners.ahead import ReadAhead, pays, regular_files
 from cqels_py.runners.chaining import NOTHING, Feed
 from cqels_py.runners.local import LocalRunner, RunningQuery, Statistics
 from cqels_py.runners.merge import TimeMerge
+from cqels_py.script import Script, Sources, Table
 from cqels_py.static_sources import StaticSource, load_static_data, ontology_of
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ ArrowStream: TypeAlias = "pa.Table | pa.RecordBatchReader | Any"
 StreamSource: TypeAlias = "str | Path | ArrowStream | Iterable[ElementBatch]"
 
 _LOG = logging.getLogger("cqels_py")
+_UNSAID = ["compiling for this machine; this happens once and takes up to a minute"]
+_REHEARSAL = ("cqels_py.rehearsal",)
 _MOST = 1 << 62
 """Event times stay well within 64 bits, whatever is added to them."""
 
@@ -100,6 +104,7 @@ class Engine:
         self._elements = 0
         self._closed: CqelsError | None = None
         self._busy = False
+        self._script = Script({"lateness": lateness, "batch": batch, "service_timeout": service_timeout})
 
     @property
     def statistics(self) -> Statistics:
@@ -144,6 +149,10 @@ class Engine:
         if query.form == "CONSTRUCT":
             running.feed = Feed(Construction(query.template, self.dictionary))
         self._queries_changed()
+        self._script.registered(
+            query, text, static, static_graphs, source=source, changelog=changelog, entailment=entailment
+        )
+        ahead.expect(_REHEARSAL, self._script.as_bytes, _announce)
         return query
 
     def connect(self, query: Query, stream: str) -> None:
@@ -199,6 +208,7 @@ class Engine:
         self._queries.pop(query).dataflow.leave()
         self._ontologies.pop(query, None)
         self._connections.forget(query)
+        self._script.queries.pop(query)
         self._queries_changed()
 
     def _queries_changed(self) -> None:
@@ -263,14 +273,16 @@ class Engine:
                 f"push_batch takes an Arrow table or reader, not {type(table).__name__}; push takes triples"
             )
         self.flush()
-        for batch in self._open(str(stream), table, self._time_predicates.get(str(stream)), self._malformed):
-            self._process(batch)
-            self.flush()
+        with self._script.working_on(Table(str(stream), table)):
+            for batch in self._open(str(stream), table, self._time_predicates.get(str(stream)), self._malformed):
+                self._process(batch)
+                self.flush()
 
     def flush(self) -> None:
         """Process what was pushed so far."""
         while self._pushed and not self._busy:
             pushed, self._pushed = self._pushed, []
+            self._script.input = pushed
             batch, wrong = elements_of_pushed(pushed, self.dictionary, self._elements + 1)
             self._elements += len(pushed)
             self._process(batch)
@@ -310,8 +322,8 @@ class Engine:
         self._check_open("run")
         self.flush()
         given = {**self._time_predicates, **(time_predicates or {})}
-        ahead = self._reader_ahead(list(sources.values()), threads)
-        report = self._malformed if ahead is None else ahead.report
+        second = self._reader_ahead(list(sources.values()), threads)
+        report = self._malformed if second is None else second.report
         readers = [self._open(str(iri), source, given.get(str(iri)), report) for iri, source in sources.items()]
         if missing := [iri for iri in self._streams if iri not in map(str, sources) and iri not in self._fed]:
             raise UsageError(f"no source was given for <{'>, <'.join(missing)}>, which a query reads")
@@ -320,11 +332,12 @@ class Engine:
         def live() -> Iterator[Ids]:
             yield from (batch.subject, batch.predicate, batch.object)
             yield from merged.live_ids()
-            if ahead is not None:
-                yield from ahead.live_ids()
+            if second is not None:
+                yield from second.live_ids()
 
-        with self.dictionary.holding(live), nullcontext() if ahead is None else closing(ahead):
-            for batch in merged if ahead is None else ahead.read(merged):
+        reading = nullcontext() if second is None else closing(second)
+        with self._script.working_on(Sources(sources, given)), self.dictionary.holding(live), reading:
+            for batch in merged if second is None else second.read(merged):
                 for start in range(0, len(batch), self._batch or len(batch)):
                     end = min(len(batch), start + (self._batch or len(batch)))
                     self._process(slice_elements(batch, start, end))
@@ -420,6 +433,12 @@ class Engine:
     def _check_idle(self, method: str) -> None:
         if self._busy:
             raise UsageError(f"{method}() cannot be called by a subscriber, in the middle of results; push() can")
+
+
+def _announce() -> None:
+    """Somebody waits for the first results."""
+    if _UNSAID:
+        _LOG.warning(_UNSAID.pop())
 
 
 _SOURCE_IS = 'a file, "-", an Arrow table or reader, or batches of elements'

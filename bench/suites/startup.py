@@ -1,10 +1,11 @@
-"""How long does `cqels run` take over a small file: the first time ever, and from then on?
+"""How long does a small job take: the first time ever, and from then on?
 
     python -m bench.suites.startup [--quick] [--rounds N] [--output FOLDER]
 
-from the repository's root. Seconds of wall-clock time from starting the process to its end, with 200 elements a stream. Cold
-starts have an empty folder for what is compiled. Printed are medians, with the lowest and the highest beside them;
-bench/results/startup.json has all. `--quick` takes one warm start of each query.
+from the repository's root. Seconds of wall-clock time from starting the process to its end, with 200 elements a stream, by
+`cqels run` over files and by a program that pushes one element after the other. Cold starts have an empty folder for what is
+compiled. Printed are medians, with the lowest and the highest beside them; bench/results/startup.json has all. `--quick` takes
+one warm start of each query.
 """
 
 from __future__ import annotations
@@ -35,11 +36,28 @@ _QUERIES = {
 }
 
 
+COMMAND, PROGRAM = "cqels run", "a program that pushes"
+_PUSHING = """
+import sys
+import cqels_py
+engine = cqels_py.Engine()
+query = engine.register(sys.argv[1])
+for i in range(int(sys.argv[2])):
+    for name in sys.argv[3]:
+        value = f'"{i * 37 % 100}"^^<http://www.w3.org/2001/XMLSchema#integer>'
+        triple = (f"<http://ex.org/k{i % 10}>", f"<http://ex.org/{name}>", value)
+        engine.push(f"http://ex.org/{name}", [triple], time=i * 1_000_000)
+engine.finish()
+print(sum(1 for _ in query.results()))
+"""
+
+
 @dataclass(slots=True)
 class Case:
-    """A query, and how many seconds each start took."""
+    """A query, what runs it, and how many seconds each start took."""
 
     query: str
+    runner: str
     streams: str
     cold: list[float] = field(default_factory=list)
     warm: list[float] = field(default_factory=list)
@@ -61,9 +79,13 @@ def seconds(case: Case, folder: Path, compiled: Path | None = None) -> float:
     environment = dict(os.environ) if compiled is None else os.environ | {"NUMBA_CACHE_DIR": str(compiled)}
     # Modules as installing them leaves them.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    command = [sys.executable, "-m", "cqels_py", "run", "-q", f"PREFIX : <http://ex.org/>\n{_QUERIES[case.query]}"]
-    for name in case.streams:
-        command += ["--stream", f"http://ex.org/{name}={folder / name}.nq"]
+    text = f"PREFIX : <http://ex.org/>\n{_QUERIES[case.query]}"
+    if case.runner == PROGRAM:
+        command = [sys.executable, "-c", _PUSHING, text, str(_ELEMENTS), case.streams]
+    else:
+        command = [sys.executable, "-m", "cqels_py", "run", "-q", text]
+        for name in case.streams:
+            command += ["--stream", f"http://ex.org/{name}={folder / name}.nq"]
     start = time.perf_counter()
     finished = subprocess.run(command, env=environment, capture_output=True, text=True)
     taken = time.perf_counter() - start
@@ -75,7 +97,9 @@ def measure(case: Case, folder: Path, *, cold: int, warm: int) -> None:
     """Fill in the case's figures. The first run may still have to compile, and is not counted."""
     seconds(case, folder)
     case.warm += [seconds(case, folder) for _ in range(warm)]
-    case.cold += [seconds(case, folder, folder / f"cold-{case.streams}-{i}") for i in range(cold)]
+    for _ in range(cold):
+        with tempfile.TemporaryDirectory() as compiled:
+            case.cold.append(seconds(case, folder, Path(compiled)))
 
 
 def shown_as(seconds: Sequence[float]) -> tuple[str, str]:
@@ -84,12 +108,12 @@ def shown_as(seconds: Sequence[float]) -> tuple[str, str]:
 
 
 def table(measured: Sequence[Case]) -> Table:
-    made = Table("query", title="seconds of a start")
+    made = Table("query", "run by", title="seconds of a start")
     for heading in ("cold", "lowest … highest", "warm", "lowest … highest"):
         made.add_column(heading, justify="right", no_wrap=True)
     for case in measured:
         cells = [text for each in (case.cold, case.warm) for text in (shown_as(each) if each else ("", ""))]
-        made.add_row(case.query, *cells)
+        made.add_row(case.query, case.runner, *cells)
     return made
 
 
@@ -97,7 +121,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = parser_of("startup", __doc__)
     add_rounds(parser, "so many cold starts, 4 N warm ones")
     given = parser.parse_args(arguments)
-    measured = [Case(query, "abc" if "STREAM :b" in text else "a") for query, text in _QUERIES.items()]
+    measured = [
+        Case(query, runner, "abc" if "STREAM :b" in text else "a")
+        for query, text in _QUERIES.items()
+        for runner in (COMMAND, PROGRAM)
+    ]
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         for name in "abc":

@@ -125,8 +125,7 @@ def execute(job: Job) -> None:
     """Run the job to its end; raises `failures.Exit` when that is not a good one."""
     with failures.reported(job.text), ExitStack() as cleanup:
         job = cleanup.enter_context(rehearsal.shortened(job))
-        if command := rehearsal.command(job):
-            cleanup.enter_context(ahead.rehearsing(command, lambda: rehearsal.first_input(job)))
+        cleanup.enter_context(ahead.rehearsing(rehearsal.command(job), lambda: rehearsal.first_input(job)))
         if job.announce or sys.stderr.isatty():
             from cqels_py.kernels.compilation import announced
 

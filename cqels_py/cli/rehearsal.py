@@ -6,35 +6,21 @@ its query says.
 
 from __future__ import annotations
 
-import os
-import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from shutil import rmtree
 from tempfile import TemporaryDirectory, gettempdir
-from threading import Thread
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from cqels_py.kernels.building.ahead import FOLDER, INPUT
+from cqels_py.rehearsal import first_lines, hide, lines_about, terms
+from cqels_py.script import FIRST_ROWS
 
 if TYPE_CHECKING:
     from cqels_py.cli.execution import Job
-
-FIRST_BYTES: Final = 1 << 15
-"""So much of each file is looked at: kernels are slow as plain Python."""
-
-FIRST_ROWS: Final = 200
-"""So many rows of each Arrow stream."""
-
-_LOOKED_THROUGH = 1 << 22
-"""So many bytes of static data are searched for what is known of a stream's terms."""
-
-_IRI = re.compile(rb"<[^>]*>")
-_LINES = ("nt", "nq", "csv", "tsv", "ndjson")
 
 _ARGUMENTS: ContextVar[Sequence[str] | None] = ContextVar("arguments", default=None)
 _FORMAT: ContextVar[str | None] = ContextVar("format", default=None)
@@ -77,68 +63,30 @@ def shortened(job: Job) -> Iterator[Job]:
         return
     with TemporaryDirectory(prefix=FOLDER) as folder:
         streams = {iri: _piece(source, folder, f"stream{i}") for i, (iri, source) in enumerate(job.streams.items())}
-        known = _terms(streams.values())
+        known = terms(streams.values())
         yield replace(
             job,
             format=job.format if format_ == "-" else format_,
             streams=streams,
-            static=[_static(source, folder, f"static{i}", known) for i, source in enumerate(job.static)],
+            static=[lines_about(known, source, folder, f"static{i}") for i, source in enumerate(job.static)],
             static_graphs={
-                iri: str(_static(Path(path), folder, f"graph{i}", known))
+                iri: str(lines_about(known, Path(path), folder, f"graph{i}"))
                 for i, (iri, path) in enumerate(job.static_graphs.items())
             },
             output=None, limit=None, stats=False, threads=1, announce=False, speed=None,
         )  # fmt: skip
 
 
-def _terms(streams: Iterable[Any]) -> set[bytes]:
-    """The IRIs in pieces of streams."""
-    found: set[bytes] = set()
-    for stream in streams:
-        if isinstance(stream, str):
-            found.update(_IRI.findall(Path(stream).read_bytes()))
-        else:
-            for batch in stream:
-                for column in ("subject", "object"):
-                    found.update(str(term).encode() for term in batch.column(column).to_pylist())
-    return found
+def _piece(source: Any, folder: str, name: str) -> Any:
+    """The first of a stream."""
+    from cqels_py.connectors.compression import STANDARD_INPUT
 
-
-def _static(source: Path | bytes, folder: str, name: str, known: set[bytes]) -> Path | bytes:
-    """Of N-Triples, the lines about terms of the streams, for joins to find something."""
-    if isinstance(source, bytes):
-        return _about(source[:_LOOKED_THROUGH], known)
-    piece = Path(_piece(str(source), folder, name, _LOOKED_THROUGH))
-    piece.write_bytes(_about(piece.read_bytes(), known))
-    return piece
-
-
-def _about(text: bytes, known: set[bytes]) -> bytes:
-    subjects = ((line, _IRI.match(line)) for line in text.splitlines(keepends=True))
-    found = b"".join(line for line, subject in subjects if subject and subject[0] in known)
-    return _lines(found or text, FIRST_BYTES)
-
-
-def _piece(source: Any, folder: str, name: str, most: int = FIRST_BYTES) -> Any:
-    """The first lines of a file of lines or of standard input, as a file; of other files, an empty one."""
     if not isinstance(source, str):
         return _first_rows(source)
-    from cqels_py.connectors.compression import STANDARD_INPUT, local_path, read_chunks
-    from cqels_py.connectors.formats import STREAMS, format_of
-
-    kind, text = "nq", b""
-    if source == STANDARD_INPUT:
-        with suppress(FileNotFoundError):
-            text = Path(gettempdir(), INPUT).read_bytes()
-    elif format_of(source, STREAMS) in _LINES and local_path(source).is_file():
-        kind, text = format_of(source, STREAMS), next(iter(read_chunks(source, most)), b"")
-    piece = Path(folder) / f"{name}.{kind}"
-    piece.write_bytes(_lines(text, most))
-    return str(piece)
-
-
-def _lines(text: bytes, most: int) -> bytes:
-    return text[: text.rfind(b"\n", 0, most) + 1]
+    if source != STANDARD_INPUT:
+        return first_lines(source, folder, name)
+    given = Path(gettempdir(), INPUT)
+    return first_lines(given.read_bytes() if given.exists() else b"", folder, name)
 
 
 def _first_rows(source: Any) -> list[Any]:
@@ -146,24 +94,11 @@ def _first_rows(source: Any) -> list[Any]:
     return [batch.slice(0, FIRST_ROWS) for batch in [next(iter(source), None)] if batch is not None]
 
 
-def _end_with_the_starter(standard_input: int) -> None:
-    """However the process has ended that started this one, its end of the pipe is closed: leave nothing behind, and end."""
-    while os.read(standard_input, 1):
-        pass
-    folder = Path(gettempdir())
-    if folder.name.startswith(FOLDER):
-        rmtree(folder, ignore_errors=True)
-    os._exit(1)
-
-
 def main(format_: str, *arguments: str) -> None:
     """Run the command as if somebody looked on who sees nothing."""
     from cqels_py.cli.main import main as run
 
-    Thread(target=_end_with_the_starter, args=(os.dup(0),), daemon=True).start()
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for stream in range(3):
-        os.dup2(nowhere, stream)
+    hide()
     _FORMAT.set(format_)
     with suppress(KeyboardInterrupt):
         run(arguments)

@@ -142,7 +142,13 @@ def test_latencies_starts_and_spark_have_their_rows(tmp_path: Path) -> None:
     times = {"cpu": [70.0, 71.4, 90.0], "p50": [61.0, 60.0, 99.0], "p99": [150.0, 140.0, 151.0]}
     case = {"query": "join", "way": "push", "subscriber": "ids", **times, "pushes_per_second": 12_345.0}
     suite("latency", {"cases": [case]}).write(tmp_path)
-    start = {"query": "filter", "streams": "a", "cold": [14.0, 15.5, 19.0], "warm": [0.9, 0.81, 0.84]}
+    start = {
+        "query": "filter",
+        "runner": "cqels run",
+        "streams": "a",
+        "cold": [14.0, 15.5, 19.0],
+        "warm": [0.9, 0.81, 0.84],
+    }
     suite("startup", {"cases": [start]}).write(tmp_path)
     spark = {
         "rows": 10_000,
@@ -154,5 +160,5 @@ def test_latencies_starts_and_spark_have_their_rows(tmp_path: Path) -> None:
     suite("spark", {"cases": [spark]}).write(tmp_path)
     text = summary.rendered(summary.results_in(tmp_path))
     assert "| join, push, ids | 71 | 61 | 150 | 12.3 k |" in text
-    assert "| filter | 15.50 | 14.00 … 19.00 | 0.84 | 0.81 … 0.90 |" in text
+    assert "| filter, cqels run | 15.50 | 14.00 … 19.00 | 0.84 | 0.81 … 0.90 |" in text
     assert "| 10,000 rows, spark, 2 cores | 38.2 k | 272 | 450 | 0.07 |" in text

@@ -46,11 +46,12 @@ def _no_input() -> bytes:
 
 
 class _Expected:
-    """What to do when the first kernel is missing."""
+    """What to do when the first kernel is missing. `settled`: there was a rehearsal, or a command has said which one."""
 
     def __init__(self) -> None:
         self.rehearsal: Sequence[str] | None = None
         self.first_input: Input = _no_input
+        self.settled = False
         self.on_start: Callable[[], None] = lambda: None
         self.on_end: Done = lambda kernels, seconds: None
 
@@ -64,11 +65,20 @@ def rehearsing(rehearsal: Sequence[str] | None, first_input: Input = _no_input) 
 
     The first one, that is, since when there is some of standard input, for the rehearsal has that.
     """
-    _EXPECTED.rehearsal, _EXPECTED.first_input = rehearsal, first_input
+    _EXPECTED.rehearsal, _EXPECTED.first_input, _EXPECTED.settled = rehearsal, first_input, True
     try:
         yield
     finally:
         _EXPECTED.rehearsal = None
+
+
+def expect(rehearsal: Sequence[str], first_input: Input, on_start: Callable[[], None]) -> None:
+    """The same from now on, once in this process and only where no command says what is rehearsed: for programs.
+
+    `on_start` hears of it when a kernel is missing, also where all are compiled by this process.
+    """
+    if not _EXPECTED.settled:
+        _EXPECTED.rehearsal, _EXPECTED.first_input, _EXPECTED.on_start = rehearsal, first_input, on_start
 
 
 @contextmanager
@@ -85,10 +95,12 @@ def told(on_start: Callable[[], None], on_end: Done) -> Iterator[None]:
 def something_is_missing() -> bool:
     """A kernel is in no file. Is it worth looking again, because kernels have been compiled in the meantime?"""
     rehearsal, cores = _EXPECTED.rehearsal, _cores()
-    if rehearsal is None or cores == 1 or (first_input := _EXPECTED.first_input()) is None:
+    if rehearsal is None:
         return False
-    _EXPECTED.rehearsal = None
     _EXPECTED.on_start()
+    if cores == 1 or not _is_python() or (first_input := _EXPECTED.first_input()) is None:
+        return False
+    _EXPECTED.rehearsal, _EXPECTED.settled = None, True
     started = time.perf_counter()
     compiled: set[str] = set()
     try:
@@ -96,6 +108,11 @@ def something_is_missing() -> bool:
     finally:
         _EXPECTED.on_end(len(compiled), time.perf_counter() - started)
     return True
+
+
+def _is_python() -> bool:
+    """Can this program be asked to run a module? One that holds Python within it, or that was frozen, would start itself."""
+    return not getattr(sys, "frozen", False) and Path(sys.executable or "").name.startswith("py")
 
 
 def _cores() -> int:

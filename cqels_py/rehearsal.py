@@ -1,0 +1,232 @@
+"""A program's queries, run over the first of its data and seen by nobody: `python -m cqels_py.rehearsal`.
+
+`kernels.building.ahead` starts it to learn which kernels the program will call; what the program has told its engine
+(`cqels_py.script`) lies in the folder for its temporary files. Here is also what this shares with the rehearsal of a command.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryDirectory, gettempdir
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final
+
+from cqels_py.kernels.building.ahead import FOLDER, INPUT
+
+if TYPE_CHECKING:
+    from cqels_py.connectors.triples import Triple
+    from cqels_py.engine import Engine
+    from cqels_py.plan.nodes import Plan
+    from cqels_py.script import Pushed, Told
+
+FIRST_BYTES: Final = 1 << 15
+"""So much of each file is looked at: kernels are slow as plain Python."""
+
+_LOOKED_THROUGH = 1 << 22
+"""So many bytes of static data are searched for what is known of a stream's terms."""
+
+_IRI = re.compile(rb"<[^>]*>")
+_LINES = ("nt", "nq", "csv", "tsv", "ndjson")
+_ANYTHING = "<http://example.org/>"
+_VALUES = tuple(f'"{value}"^^<http://www.w3.org/2001/XMLSchema#integer>' for value in (1_000_000, 0, -1_000_000))
+"""Mostly one of them passes a filter."""
+_LATER = (1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000)
+"""Microseconds after the last element: what leaves a window by then calls kernels too."""
+
+
+# --- pieces of data -------------------------------------------------------------------------------------------------
+
+
+def first_lines(source: str | bytes, folder: str, name: str, most: int = FIRST_BYTES) -> str:
+    """The first lines of a file of lines, or of N-Quads as bytes, as a file; of other files, an empty one."""
+    from cqels_py.connectors.compression import local_path, read_chunks
+    from cqels_py.connectors.formats import STREAMS, format_of
+
+    kind, text = "nq", b""
+    if isinstance(source, bytes):
+        text = source
+    elif format_of(source, STREAMS) in _LINES and local_path(source).is_file():
+        kind, text = format_of(source, STREAMS), next(iter(read_chunks(source, most)), b"")
+    piece = Path(folder) / f"{name}.{kind}"
+    piece.write_bytes(_lines(text, most))
+    return str(piece)
+
+
+def lines_about(known: set[bytes], source: Path | bytes, folder: str, name: str) -> Path | bytes:
+    """Of static data in N-Triples, the lines about these terms, for joins to find something."""
+    if isinstance(source, bytes):
+        return _about(source[:_LOOKED_THROUGH], known)
+    piece = Path(first_lines(str(source), folder, name, _LOOKED_THROUGH))
+    piece.write_bytes(_about(piece.read_bytes(), known))
+    return piece
+
+
+def terms(streams: Iterable[Any]) -> set[bytes]:
+    """The IRIs in pieces of streams: files, or Arrow batches."""
+    found: set[bytes] = set()
+    for stream in streams:
+        if isinstance(stream, str):
+            found.update(_IRI.findall(Path(stream).read_bytes()))
+        else:
+            for batch in stream:
+                for column in ("subject", "object"):
+                    found.update(str(term).encode() for term in batch.column(column).to_pylist())
+    return found
+
+
+def _about(text: bytes, known: set[bytes]) -> bytes:
+    subjects = ((line, _IRI.match(line)) for line in text.splitlines(keepends=True))
+    found = b"".join(line for line, subject in subjects if subject and subject[0] in known)
+    return _lines(found or text, FIRST_BYTES)
+
+
+def _lines(text: bytes, most: int) -> bytes:
+    return text[: text.rfind(b"\n", 0, most) + 1]
+
+
+# --- seen by nobody -------------------------------------------------------------------------------------------------
+
+
+def hide() -> None:
+    """From now on this process reads nothing, prints nothing, and ends with the one that started it."""
+    Thread(target=_end_with_the_starter, args=(os.dup(0),), daemon=True).start()
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nowhere, stream)
+
+
+def _end_with_the_starter(standard_input: int) -> None:
+    """However the process has ended that started this one, its end of the pipe is closed: leave nothing behind, and end."""
+    while os.read(standard_input, 1):
+        pass
+    folder = Path(gettempdir())
+    if folder.name.startswith(FOLDER):
+        rmtree(folder, ignore_errors=True)
+    os._exit(1)
+
+
+# --- a program's engine ---------------------------------------------------------------------------------------------
+
+
+def rehearse(told: Told) -> None:
+    """Do what the program does, as far as it has told."""
+    from cqels_py.engine import Engine
+    from cqels_py.errors import CqelsError
+    from cqels_py.script import Pushed, Sources
+
+    def ignore(error: Exception) -> None:
+        """Who runs the program hears of it there."""
+
+    engine = Engine(**told.options, on_error="skip", report=ignore)
+    plans: list[Plan] = []
+    with TemporaryDirectory(prefix=FOLDER) as folder:
+        known = _terms_of(told)
+        for i, query in enumerate(told.queries):
+            # One that asks for data that is not told of is left out.
+            with suppress(CqelsError):
+                plans.append(engine.register(**_with_pieces(query, known, folder, f"static{i}")).plan)
+        with suppress(CqelsError):
+            if isinstance(told.input, Sources):
+                engine.run(_pieces(told.input.sources, folder), time_predicates=told.input.time_predicates, threads=1)
+            elif isinstance(told.input, Pushed):
+                _push(engine, told.input, plans)
+            else:
+                engine.push_batch(told.input.stream, told.input.rows)
+                _wait(engine)
+
+
+def _with_pieces(query: Mapping[str, Any], known: set[bytes], folder: str, name: str) -> dict[str, Any]:
+    """The arguments of `register` with pieces of static data."""
+
+    def piece(data: str | bytes, number: int) -> Path | bytes:
+        return lines_about(known, Path(data) if isinstance(data, str) else data, folder, f"{name}-{number}")
+
+    static = [piece(data, i) for i, data in enumerate(query["static"])]
+    graphs = {iri: piece(data, -1 - i) for i, (iri, data) in enumerate(query["static_graphs"].items())}
+    return {**query, "static": static, "static_graphs": graphs}
+
+
+def _terms_of(told: Told) -> set[bytes]:
+    from cqels_py.script import Pushed, Sources, Table
+
+    if isinstance(told.input, Pushed):
+        return {text for _, texts, _ in told.input.elements for text in texts}
+    if isinstance(told.input, Table):
+        return terms([told.input.rows.to_batches()])
+    assert isinstance(told.input, Sources)
+    with TemporaryDirectory(prefix=FOLDER) as folder:
+        pieces = _pieces(told.input.sources, folder).values()
+        return terms(piece if isinstance(piece, str) else piece.to_batches() for piece in pieces)
+
+
+def _pieces(sources: Mapping[str, Any], folder: str) -> dict[str, Any]:
+    return {
+        iri: first_lines(source, folder, f"stream{i}") if isinstance(source, str | bytes) else source
+        for i, (iri, source) in enumerate(sources.items())
+    }
+
+
+def _push(engine: Engine, given: Pushed, plans: Sequence[Plan]) -> None:
+    """What came first is often one element alone: then come some that match."""
+    for stream, texts, time in given.elements:
+        terms_of = iter(map(bytes.decode, texts))
+        engine.push(stream, zip(terms_of, terms_of, terms_of, strict=True), time=time)
+    now = engine.statistics.event_time or 0
+    for plan in plans:
+        for value in _VALUES:
+            for stream, predicate, triples in _matching(plan, value):
+                if predicate is None:
+                    engine.push(stream, triples, time=now)
+                else:
+                    engine.push(stream, [*triples, (_ANYTHING, f"<{predicate}>", _date_of(now))])
+    _wait(engine)
+
+
+def _matching(plan: Plan, value: str) -> Iterator[tuple[str, str | None, list[Triple]]]:
+    """Triples that the patterns of each stream match, and each other: stream, predicate of its times, triples.
+
+    What is only an object is the value; what is more is one and the same thing.
+    """
+    from cqels_py.plan.nodes import Scan, is_variable
+    from cqels_py.planner.partitioning import nodes_of
+
+    scans = [node for node in nodes_of(plan.root) if isinstance(node, Scan)]
+    things = {position for scan in scans for position in scan.pattern[:2]}
+
+    def term(position: str) -> str:
+        return position if not is_variable(position) else _ANYTHING if position in things else value
+
+    for number, (stream, predicate) in enumerate(zip(plan.streams, plan.time_predicates, strict=True)):
+        patterns = [scan.pattern for scan in scans if plan.windows[scan.window].stream == number]
+        yield stream, predicate, [(term(s), term(p), term(o)) for s, p, o in patterns]
+
+
+def _date_of(now: int) -> str:
+    return f'"{datetime.fromtimestamp(now // 1_000_000, UTC).isoformat()}"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
+
+
+def _wait(engine: Engine) -> None:
+    """Until what was pushed has left the windows."""
+    now = engine.statistics.event_time
+    if now is not None:
+        for later in _LATER:
+            engine.advance(now + later)
+
+
+def main() -> None:
+    """Rehearse what lies in the folder."""
+    from cqels_py.script import told
+
+    text = Path(gettempdir(), INPUT).read_bytes()
+    hide()
+    rehearse(told(text))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,264 @@
+"""A program's first use: what it has told its engine is enough for another process to call the same kernels."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from cqels_py import engine as engine_module
+from cqels_py import rehearsal
+from cqels_py.connectors.triples import PushedElement
+from cqels_py.engine import Engine
+from cqels_py.kernels.building import ahead
+from cqels_py.query import Query
+from cqels_py.script import FIRST_ROWS, MOST_QUERIES, Pushed, Script, Sources, Table, told
+
+EX = "http://ex.org/"
+STREAM = EX + "s"
+DECIMAL = "http://www.w3.org/2001/XMLSchema#decimal"
+QUERY = (
+    "PREFIX : <http://ex.org/> SELECT ?room (AVG(?v) AS ?mean) (COUNT(*) AS ?n) WHERE "
+    "{ STREAM :s [RANGE 1m] { ?k :v ?v ; :in ?room } FILTER(?v > 20) } GROUP BY ?room"
+)
+TIMED = "PREFIX : <http://ex.org/> SELECT ?v WHERE { STREAM :s [RANGE 1m] @ :at { ?k :v ?v } }"
+STATIC = "PREFIX : <http://ex.org/> SELECT ?k ?of WHERE { STREAM :s [RANGE 1m] { ?k :v ?v } ?k :of ?of }"
+
+
+def element(i: int) -> list[tuple[str, str, str]]:
+    subject = f"<{EX}s{i % 20}>"
+    return [(subject, f"<{EX}v>", f'"{i % 40}.5"^^<{DECIMAL}>'), (subject, f"<{EX}in>", f"<{EX}r{i % 7}>")]
+
+
+def table(rows: int) -> pa.Table:
+    columns: dict[str, list[Any]] = {"time": [], "subject": [], "predicate": [], "object": []}
+    for i in range(rows):
+        for triple in element(i):
+            for name, value in zip(columns, (i * 1_000_000, *triple), strict=True):
+                columns[name].append(value)
+    return pa.table(columns)
+
+
+@pytest.fixture
+def readings(tmp_path: Path) -> Path:
+    path = tmp_path / "readings.csv"
+    lines = ["time,graph,subject,predicate,object"]
+    for i in range(3_000):
+        for s, p, o in element(i):
+            term = o.replace('"', '""')
+            lines.append(f'{i * 1_000_000},<{EX}g{i}>,{s},{p},"{term}"')
+    path.write_text("\n".join(lines) + "\n")
+    assert path.stat().st_size > 2 * rehearsal.FIRST_BYTES
+    return path
+
+
+def push(engine: Engine, readings: str) -> None:
+    for i in range(300):
+        engine.push(STREAM, element(i), time=i * 1_000_000)
+
+
+def push_batch(engine: Engine, readings: str) -> None:
+    engine.push_batch(STREAM, table(2_000))
+
+
+def run(engine: Engine, readings: str) -> None:
+    engine.run({STREAM: readings})
+
+
+def beyond_the_rehearsal(program: Callable[[Engine, str], None], readings: str) -> list[str]:
+    """Run a program after all that its rehearsal calls has been compiled or loaded: what it still had to load."""
+    import json
+
+    from cqels_py.kernels.building import worker
+    from tests.cli.test_rehearsal import _listen_only
+    from tests.test_compilation import _kernels
+
+    calls: list[dict[str, Any]] = []
+    _listen_only(ahead, calls)
+    loaded: list[str] = []
+
+    def missing() -> bool:
+        """As if the first kernel were in no file."""
+        text = engine._script.as_bytes()
+        if not calls and text is not None:
+            loaded.extend(f"{name}{signature}" for name, kernel in _kernels() for signature in kernel.signatures)  # type: ignore[attr-defined]
+            ahead.compile_all((rehearsal.__name__,), 1, text)
+            for call in calls:
+                worker.compile_call(json.dumps(call))
+            loaded.extend(f"{name}{signature}" for name, kernel in _kernels() for signature in kernel.signatures)  # type: ignore[attr-defined]
+        return False
+
+    from cqels_py.kernels.building.files import KernelFiles
+
+    load = KernelFiles.load
+    KernelFiles.load = lambda self, key: (missing(), load(self, key))[1]  # type: ignore[method-assign]
+    engine = Engine()
+    query = engine.register(QUERY)
+    program(engine, readings)
+    assert len(list(query.results())) > 100
+    assert len(calls) > 5
+    return [f"{n}{s}" for n, k in _kernels() for s in k.signatures if f"{n}{s}" not in loaded]  # type: ignore[attr-defined]
+
+
+@pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
+@pytest.mark.parametrize("program", ["push", "push_batch", "run"])
+def test_a_rehearsal_foretells_all_kernels_of_a_program(program: str, readings: Path) -> None:
+    # In a process of its own, where nothing has been loaded.
+    code = f"from tests import test_rehearsal as t; print(t.beyond_the_rehearsal(t.{program}, {str(readings)!r}))"
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert finished.stdout.strip() == "[]", finished.stdout + finished.stderr
+
+
+@pytest.fixture
+def expected(monkeypatch: pytest.MonkeyPatch) -> ahead._Expected:
+    """As in a new process with four cores."""
+    fresh = ahead._Expected()
+    monkeypatch.setattr(ahead, "_EXPECTED", fresh)
+    monkeypatch.setattr(ahead, "_cores", lambda: 4)
+    monkeypatch.setattr(engine_module, "_UNSAID", list(engine_module._UNSAID) or ["compiling"])
+    return fresh
+
+
+@pytest.fixture
+def compiled(expected: ahead._Expected, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, bytes]]:
+    asked: list[tuple[Any, bytes]] = []
+
+    def compile_all(rehearsal: Any, workers: int, first_input: bytes) -> set[str]:
+        asked.append((rehearsal, first_input))
+        return set()
+
+    monkeypatch.setattr(ahead, "compile_all", compile_all)
+    return asked
+
+
+def test_the_first_missing_kernel_of_a_program_starts_one_rehearsal(
+    compiled: list[tuple[Any, bytes]], caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = Engine(lateness=5)
+    engine.register(QUERY)
+    with caplog.at_level(logging.WARNING, "cqels_py"):
+        assert not ahead.something_is_missing()
+        assert compiled == []
+        engine.push(STREAM, element(0), time=7)
+        assert [ahead.something_is_missing() for _ in range(3)] == [True, False, False]
+        # Another engine of the same process compiles what it needs by itself.
+        Engine().register(QUERY)
+        assert not ahead.something_is_missing()
+    assert [record.message for record in caplog.records if "compiling" in record.message] == [caplog.records[0].message]
+    ((module, text),) = compiled
+    assert module == ("cqels_py.rehearsal",)
+    found = told(text)
+    assert found.options["lateness"] == 5
+    assert [query["text"] for query in found.queries] == [QUERY]
+    assert found.input == Pushed([(STREAM, [part.encode() for triple in element(0) for part in triple], 7)])
+
+
+def test_a_command_says_what_is_rehearsed_and_no_engine(compiled: list[tuple[Any, bytes]]) -> None:
+    with ahead.rehearsing(None):
+        engine = Engine()
+        engine.register(QUERY)
+        engine.push(STREAM, element(0), time=7)
+        assert not ahead.something_is_missing()
+    assert not ahead.something_is_missing()
+    assert compiled == []
+
+
+@pytest.mark.parametrize("executable", ["", "/usr/bin/uwsgi"])
+def test_a_program_that_is_no_python_is_not_started_again(
+    executable: str, compiled: list[tuple[Any, bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", executable)
+    engine = Engine()
+    engine.register(QUERY)
+    engine.push(STREAM, element(0), time=7)
+    assert not ahead.something_is_missing()
+    assert compiled == []
+
+
+def script(**more: Any) -> Script:
+    made = Script({})
+    made.registered("q", QUERY, (), None, source=None, changelog=False, entailment=None)
+    for name, value in more.items():
+        setattr(made, name, value)
+    return made
+
+
+def test_without_input_or_a_query_that_may_run_twice_there_is_nothing_to_rehearse() -> None:
+    assert script().as_bytes() is None
+    assert Script({}, input=Table(STREAM, table(1))).as_bytes() is None
+    asking = Script({}, input=Table(STREAM, table(1)))
+    asking.registered("q", "SELECT * { SERVICE <http://ex.org/sparql> { ?a ?b ?c } }", (), None)
+    assert asking.as_bytes() is None
+
+
+def test_what_cannot_be_shown_to_another_process_is_not_rehearsed() -> None:
+    assert script(options={"report": lambda error: None}, input=Table(STREAM, table(1))).as_bytes() is None
+
+
+def test_of_tables_and_queries_only_the_first_are_rehearsed() -> None:
+    many = script(input=Table(STREAM, table(1_000)))
+    for i in range(100):
+        many.registered(i, QUERY, (), None)
+    text = many.as_bytes()
+    assert text is not None
+    found = told(text)
+    assert isinstance(found.input, Table)
+    assert found.input.rows == table(1_000).slice(0, FIRST_ROWS)
+    assert len(found.queries) == MOST_QUERIES
+
+
+def test_a_reader_is_left_to_the_program() -> None:
+    reader = table(10).to_reader()
+    assert script(input=Table(STREAM, reader)).as_bytes() is None
+    text = script(input=Sources({STREAM: reader, EX + "t": table(3), EX + "u": Path("/a.nq")}, {})).as_bytes()
+    assert text is not None
+    found = told(text).input
+    assert isinstance(found, Sources)
+    assert found.sources == {STREAM: b"", EX + "t": table(3), EX + "u": "/a.nq"}
+    assert reader.read_all() == table(10)
+
+
+def test_an_engine_keeps_no_input_longer_than_it_works_on_it(readings: Path) -> None:
+    engine = Engine()
+    query = engine.register(QUERY)
+    engine.push_batch(STREAM, table(10))
+    assert engine._script.input is None
+    engine.unregister(query)
+    assert engine._script.queries == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "time", "results"),
+    [(QUERY, 5, 3), (TIMED, None, 4), (STATIC, 5, 1), (QUERY.replace("WHERE", f"FROM <{EX}g> WHERE"), 5, 0)],
+    ids=["times", "time predicate", "static", "data missing"],
+)
+def test_what_was_told_is_done_again_and_more(
+    text: str, time: int | None, results: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The room of what was pushed is not warm; that of what is made up is, and so are two more while others come to it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    file = tmp_path / "static.nt"
+    file.write_text(f"<{EX}s0> <{EX}of> <{EX}maker> .\n")
+    made = script(input=[PushedElement(STREAM, 0, time, None, texts_of(0))])
+    made.queries.clear()
+    made.registered("q", text, [file] if text == STATIC else (), None)
+    delivered: list[int] = []
+    monkeypatch.setattr(Query, "deliver", lambda self, batch: delivered.append(len(batch)))
+    text_told = made.as_bytes()
+    assert text_told is not None
+    rehearsal.rehearse(told(text_told))
+    assert sum(delivered) == results
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def texts_of(i: int) -> list[bytes]:
+    date = '"2026-01-01T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
+    return [part.encode() for triple in [*element(i), (f"<{EX}s{i % 20}>", f"<{EX}at>", date)] for part in triple]
