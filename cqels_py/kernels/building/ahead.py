@@ -18,6 +18,8 @@ from tempfile import TemporaryDirectory
 from threading import Lock, Thread, Timer
 from typing import IO, Any, Final
 
+from cqels_py.kernels.building import memory
+
 REHEARSAL: Final = "CQELS_REHEARSAL"
 """In the environment of a process that rehearses: the number of an open file that takes what it calls."""
 
@@ -33,6 +35,8 @@ REHEARSAL_SECONDS: Final = 10.0
 _ROOT = Path(__file__).resolve().parents[3]
 _WORKER = "cqels_py.kernels.building.worker"
 _MOST_WORKERS = 8
+_WORKER_BYTES = 600 << 20
+"""So much memory is left for each worker; one takes half a gigabyte."""
 
 Input = Callable[[], bytes | None]
 """Standard input's first bytes; None while there are none, but may be."""
@@ -94,20 +98,29 @@ def told(on_start: Callable[[], None], on_end: Done) -> Iterator[None]:
 
 def something_is_missing() -> bool:
     """A kernel is in no file. Is it worth looking again, because kernels have been compiled in the meantime?"""
-    rehearsal, cores = _EXPECTED.rehearsal, _cores()
+    rehearsal = _EXPECTED.rehearsal
     if rehearsal is None:
         return False
     _EXPECTED.on_start()
-    if cores == 1 or not _is_python() or (first_input := _EXPECTED.first_input()) is None:
+    workers = _workers()
+    if workers < 2 or (first_input := _EXPECTED.first_input()) is None:
         return False
     _EXPECTED.rehearsal, _EXPECTED.settled = None, True
     started = time.perf_counter()
     compiled: set[str] = set()
     try:
-        compiled = compile_all(rehearsal, min(cores, _MOST_WORKERS), first_input)
+        compiled = compile_all(rehearsal, workers, first_input)
     finally:
         _EXPECTED.on_end(len(compiled), time.perf_counter() - started)
     return True
+
+
+def _workers() -> int:
+    """How many processes can compile at once; one alone is no faster than this one."""
+    if not _is_python() or os.name != "posix":
+        return 0
+    room = memory.available()
+    return min(_cores(), _MOST_WORKERS, _MOST_WORKERS if room is None else room // _WORKER_BYTES)
 
 
 def _is_python() -> bool:
