@@ -286,6 +286,7 @@ class Engine:
             batch, wrong = elements_of_pushed(pushed, self.dictionary, self._elements + 1)
             self._elements += len(pushed)
             self._process(batch)
+            self._script.input = None
             if wrong:
                 self._malformed(*wrong)
 

@@ -10,7 +10,8 @@ _CONTAINERS = (
     ("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
     ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
-"""Control groups of either version: their folder; what says the limit, what is taken, and how much of that is only files' contents."""
+"""Control groups of either version: their folder; what says the limit, what is taken, and how much of that is files that were read
+once."""
 
 
 def available(root: Path = Path("/")) -> int | None:
