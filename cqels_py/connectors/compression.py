@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 from collections.abc import Iterator
 from functools import partial
@@ -18,6 +19,7 @@ CHUNK_BYTES = 1 << 22
 
 _COMPRESSED_BYTES = 1 << 16
 _PIPE_BYTES = 1 << 20
+_NEAR = 1 << 12
 
 
 def local_path(location: str) -> Path:
@@ -55,10 +57,24 @@ def read_chunks(location: str, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes
                 yield from _gzip(file, location, chunk_bytes)
             elif compression == "zstd":
                 yield from _zstd(file, location)
+            elif path.is_file() and hasattr(os, "pread"):
+                yield from _whole_lines(file, chunk_bytes)
             else:
                 yield from iter(partial(file.read1, chunk_bytes), b"")
     except OSError as error:
         raise DataError(f"cannot read {location}: {error.strerror or error}") from None
+
+
+def _whole_lines(file: IO[bytes], chunk_bytes: int) -> Iterator[bytes]:
+    """Chunks that end where a line does, if one does near their end: nobody has to put lines together then, by copying all."""
+    near, at = min(_NEAR, chunk_bytes), 0
+    while True:
+        cut = os.pread(file.fileno(), near, at + chunk_bytes - near).rfind(b"\n") + 1
+        chunk = file.read(chunk_bytes - near + cut if cut else chunk_bytes)
+        if not chunk:
+            return
+        yield chunk
+        at += len(chunk)
 
 
 def _widen(pipe: Any) -> None:

@@ -72,7 +72,8 @@ def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes | None]:
                 yield None
                 parts, start = [], end
             if start < cut:
-                yield b"".join([*parts, memoryview(chunk)[start:cut]])
+                whole = not parts and start == 0 and cut == len(chunk)
+                yield chunk if whole else b"".join([*parts, memoryview(chunk)[start:cut]])
             parts, size, chunk = [], 0, chunk[cut:]
         if skipping or not chunk:
             continue

@@ -7,10 +7,15 @@ import io
 import re
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import pytest
 import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
 
+from cqels_py.connectors import compression
 from cqels_py.connectors.compression import read_chunks
 from cqels_py.errors import DataError, MissingExtra, UsageError
 from tests.connectors.reading import TIME, Source, ahead, instant, iri, read_source
@@ -55,6 +60,25 @@ def test_what_is_not_what_its_ending_says(source: Source, name: str) -> None:
     read = source(name, b"plain text, and rather more than a header of it " * 10, time_predicate=TIME)
     assert name in str(read.error)
     assert re.search(r"not (a )?sound", str(read.error))
+
+
+@given(
+    st.lists(st.text("ab", max_size=9).map(str.encode), max_size=30).map(b"\n".join),
+    st.integers(1, 60),
+    st.integers(1, 20),
+)
+def test_chunks_of_a_file_end_with_lines_where_these_are_short(text: bytes, chunk_bytes: int, near: int) -> None:
+    with TemporaryDirectory() as folder, patch.object(compression, "_NEAR", near):
+        path = Path(folder) / "s.nt"
+        path.write_bytes(text)
+        chunks = list(read_chunks(str(path), chunk_bytes))
+    assert b"".join(chunks) == text
+    assert all(0 < len(chunk) <= chunk_bytes for chunk in chunks)
+    for i, chunk in enumerate(chunks[:-1]):
+        following = b"".join(chunks[i + 1 :])
+        # None ends within a line whose end could have been seen.
+        seen = (chunk + following)[max(0, chunk_bytes - near) : chunk_bytes]
+        assert chunk.endswith(b"\n") or b"\n" not in seen
 
 
 def test_empty_files_hold_no_elements(source: Source) -> None:
