@@ -44,17 +44,18 @@ def word(data, at):
 
 @jit_inline
 def same(data, start, other, other_start, length):
-    """Are `length` bytes of the two arrays equal? Eight at a time."""
-    i = np.int64(0)
-    while i + 8 <= length:
-        if word(data, start + i) != word(other, other_start + i):
+    """Are `length` bytes of the two arrays equal? Eight at a time; the last eight may be some of those before again."""
+    if length < 8:
+        for k in range(np.uint64(length)):
+            if data[np.uint64(start) + k] != other[np.uint64(other_start) + k]:
+                return False
+        return True
+    i = np.int64(8)
+    while i < length:
+        if word(data, start + i - 8) != word(other, other_start + i - 8):
             return False
         i += 8
-    while i < length:
-        if data[start + i] != other[other_start + i]:
-            return False
-        i += 1
-    return True
+    return word(data, start + length - 8) == word(other, other_start + length - 8)
 
 
 @jit_inline
@@ -63,6 +64,19 @@ def mix64(k):
     k = (k ^ (k >> _S33)) * _F1
     k = (k ^ (k >> _S33)) * _F2
     return k ^ (k >> _S33)
+
+
+@jit_inline
+def _last(data, at, end):
+    """The bytes from `at` to `end`, fewer than eight, as a word: from those before them too, where there are some."""
+    if at == end:
+        return np.uint64(0)
+    if end >= 8:
+        return word(data, end - 8) >> np.uint64(8 * (at + 8 - end))
+    x = np.uint64(0)
+    for i in range(at, end):
+        x |= np.uint64(data[i]) << np.uint64(8 * (i - at))
+    return x
 
 
 @jit_flat
@@ -80,13 +94,9 @@ def murmur64(data, start, end):
         h2 ^= _rotate(k2 * _C2, _S33) * _C1
         h2 = (_rotate(h2, _S31) + h1) * _FIVE + _N2
         at += 16
-    k1 = np.uint64(0)
-    k2 = np.uint64(0)
-    for i in range(at, end):
-        if i - at < 8:
-            k1 |= np.uint64(data[i]) << np.uint64(8 * (i - at))
-        else:
-            k2 |= np.uint64(data[i]) << np.uint64(8 * (i - at - 8))
+    left = end - at
+    k1 = word(data, at) if left >= 8 else _last(data, at, end)
+    k2 = _last(data, at + 8, end) if left > 8 else np.uint64(0)
     h2 ^= _rotate(k2 * _C2, _S33) * _C1
     h1 ^= _rotate(k1 * _C1, _S31) * _C2
     h1 ^= np.uint64(length)
