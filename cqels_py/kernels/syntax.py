@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cqels_py.kernels.bits import first_byte
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.murmur import word
 
@@ -40,6 +41,10 @@ _SLOPES = np.uint64(0x5C5C5C5C5C5C5C5C)
 _BACKQUOTES = np.uint64(0x6060606060606060)
 _FIRSTS = np.uint64(0x2323232323232323)
 _LASTS = np.uint64(0x0505050505050505)
+_QUOTES = np.uint64(0x2222222222222222)
+_NEWLINES = np.uint64(0x0A0A0A0A0A0A0A0A)
+_RETURNS = np.uint64(0x0D0D0D0D0D0D0D0D)
+_HTTP, _HTTPS = (np.frombuffer(text, np.uint64)[0] for text in (b"<http://", b"<https:/"))
 
 
 @jit_inline
@@ -64,10 +69,12 @@ def _iri(data, at, end):
     written = CANONICAL
     at += 1
     while at < end:
-        while at + 8 <= end and _suspicious(word(data, at)) == _NONE:
-            at += 8
-        if at >= end:
-            break
+        if at + 8 <= end:
+            suspicious = _suspicious(word(data, at))
+            if suspicious == _NONE:
+                at += 8
+                continue
+            at += first_byte(suspicious)
         c = data[at]
         if _CLASS[c] & _NOT_IN_IRI:
             if c == _GREATER:
@@ -99,12 +106,29 @@ def _language(data, at, end):
     return at, MALFORMED if at == part else written
 
 
+@jit_inline
+def _has_end(x):
+    """Not 0 if one of the eight bytes of `x` ends or escapes a text: a quote, a backslash, a newline or a return."""
+    quote, slope, newline, back = x ^ _QUOTES, x ^ _SLOPES, x ^ _NEWLINES, x ^ _RETURNS
+    found = (quote - _ONES) & ~quote
+    found |= (slope - _ONES) & ~slope
+    found |= (newline - _ONES) & ~newline
+    found |= (back - _ONES) & ~back
+    return found & _EIGHTS
+
+
 @jit_flat
 def _literal(data, at, end):
     """The literal whose opening quote is at `at` -> (place after it or of the trouble, closing quote, how it is written)."""
     written = CANONICAL
     at += 1
     while at < end:
+        if at + 8 <= end:
+            ends = _has_end(word(data, at))
+            if ends == _NONE:
+                at += 8
+                continue
+            at += first_byte(ends)
         c = data[at]
         if _CLASS[c] & _NOT_IN_TEXT:
             if c == QUOTE:
@@ -165,6 +189,10 @@ def term_end(data, at, end):
 @jit_flat
 def has_scheme(data, at, end):
     """Is the IRI data[at:end], in angle brackets, an absolute one?"""
+    if at + 8 <= end:
+        first = word(data, at)
+        if first == _HTTP or first == _HTTPS:
+            return True
     for i in range(at + 1, end):
         kind = _CLASS[data[i]]
         if data[i] == _COLON:

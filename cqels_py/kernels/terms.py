@@ -25,6 +25,10 @@ _TYPED = np.frombuffer(b'"^^<' + XSD.encode(), np.uint8).copy()
 DATATYPES = [*INTEGER_DATATYPES, "decimal", "double", "float", "boolean", "dateTime", "date"]
 _NAMES = np.frombuffer("".join(DATATYPES).encode(), np.uint8).copy()
 _NAME_FIRST = np.cumsum([0, *(len(name) for name in DATATYPES)]).astype(np.int64)
+_BY_LENGTH = np.array(sorted(range(len(DATATYPES)), key=lambda k: len(DATATYPES[k])), np.int64)
+_LONGEST = max(map(len, DATATYPES))
+_OF_LENGTH = np.array([sum(len(name) < length for name in DATATYPES) for length in range(_LONGEST + 2)], np.int64)
+"""Where the datatypes with names of a length begin in _BY_LENGTH."""
 _INTEGERS = len(INTEGER_DATATYPES)
 _DECIMAL, _DOUBLE, _FLOAT, _BOOLEAN, _DATETIME, _DATE = range(_INTEGERS, _INTEGERS + 6)
 
@@ -285,13 +289,12 @@ def datatype_number(data, quote, end):
     prefix = len(_TYPED)
     name = quote + prefix
     length = end - 1 - name
-    if length < 3 or data[end - 1] != 62 or not same(data, quote, _TYPED, 0, prefix):
+    if length < 3 or length > _LONGEST or data[end - 1] != 62 or not same(data, quote, _TYPED, 0, prefix):
         return -1
-    for k in range(len(_NAME_FIRST) - 1):
-        first = _NAME_FIRST[k]
-        if _NAME_FIRST[k + 1] - first == length and data[name] == _NAMES[first]:
-            if same(data, name, _NAMES, first, length):
-                return k
+    for i in range(_OF_LENGTH[length], _OF_LENGTH[length + 1]):
+        k = _BY_LENGTH[i]
+        if same(data, name, _NAMES, _NAME_FIRST[k], length):
+            return k
     return -1
 
 
