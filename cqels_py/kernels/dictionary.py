@@ -10,9 +10,10 @@ import numpy as np
 
 from cqels_py.dictionary.layout import TAG_BLANK, TAG_IRI, TAG_LITERAL, TAG_OVERFLOW
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.murmur import mix64, murmur64, same
+from cqels_py.kernels.murmur import mix64, murmur64
 from cqels_py.kernels.syntax import CANONICAL, LESS, NO_QUOTE, term_end
 from cqels_py.kernels.terms import inline_id, tag_of, tagged, write_inline
+from cqels_py.kernels.words import copy, same
 
 ENTRIES, TOP = 0, 1
 WORDS = 3
@@ -68,9 +69,7 @@ def intern(data, start, end, tag, shift, table, arena, meta):
     table[at] = identifier
     table[at + 1] = meta[TOP]
     table[at + 2] = length
-    for i in range(length):
-        arena[meta[TOP] + i] = data[start + i]
-    meta[TOP] += length
+    meta[TOP] = copy(data, start, end, arena, meta[TOP])
     meta[ENTRIES] += 1
     return identifier, DONE
 
@@ -121,9 +120,7 @@ def enter(identifier, data, table, arena, meta):
     table[at] = identifier
     table[at + 1] = meta[TOP]
     table[at + 2] = len(data)
-    for i in range(len(data)):
-        arena[meta[TOP] + i] = data[i]
-    meta[TOP] += len(data)
+    meta[TOP] = copy(data, 0, len(data), arena, meta[TOP])
     meta[ENTRIES] += 1
     return DONE
 
@@ -155,9 +152,7 @@ def keep(ids, old, old_arena, table, arena, meta):
         table[place] = identifier
         table[place + 1] = meta[TOP]
         table[place + 2] = old[at + 2]
-        for k in range(old[at + 2]):
-            arena[meta[TOP] + k] = old_arena[old[at + 1] + k]
-        meta[TOP] += old[at + 2]
+        meta[TOP] = copy(old_arena, old[at + 1], old[at + 1] + old[at + 2], arena, meta[TOP])
         meta[ENTRIES] += 1
 
 
@@ -198,9 +193,7 @@ def decode(ids, table, arena, out, offsets):
         identifier = ids[i]
         if is_hashed(identifier):
             at = place_of(table, identifier)
-            for k in range(table[at + 2]):
-                out[top + k] = arena[table[at + 1] + k]
-            top += table[at + 2]
+            top = copy(arena, table[at + 1], table[at + 1] + table[at + 2], out, top)
         elif tag_of(identifier) == TAG_BLANK:
             top = write_blank(identifier, out, top)
         elif identifier != 0:

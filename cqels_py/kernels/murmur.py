@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.jit import jit_flat, jit_inline
+from cqels_py.kernels.words import word
 
 _C1 = np.uint64(0x87C37B91114253D5)
 _C2 = np.uint64(0x4CF5AD432745937F)
@@ -18,44 +19,11 @@ _F2 = np.uint64(0xC4CEB9FE1A85EC53)
 _FIVE = np.uint64(5)
 _S27, _S31, _S33 = np.uint64(27), np.uint64(31), np.uint64(33)
 _S64 = np.uint64(64)
-_I1, _I2, _I3, _I4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-_I5, _I6, _I7 = np.uint64(5), np.uint64(6), np.uint64(7)
 
 
 @jit_inline
 def _rotate(x, left):
     return (x << left) | (x >> (_S64 - left))
-
-
-@jit_inline
-def word(data, at):
-    """Eight bytes, little-endian. Unsigned indices: what cannot be negative becomes one load."""
-    at = np.uint64(at)
-    x = np.uint64(data[at])
-    x |= np.uint64(data[at + _I1]) << np.uint64(8)
-    x |= np.uint64(data[at + _I2]) << np.uint64(16)
-    x |= np.uint64(data[at + _I3]) << np.uint64(24)
-    x |= np.uint64(data[at + _I4]) << np.uint64(32)
-    x |= np.uint64(data[at + _I5]) << np.uint64(40)
-    x |= np.uint64(data[at + _I6]) << np.uint64(48)
-    x |= np.uint64(data[at + _I7]) << np.uint64(56)
-    return x
-
-
-@jit_inline
-def same(data, start, other, other_start, length):
-    """Are `length` bytes of the two arrays equal? Eight at a time; the last eight may be some of those before again."""
-    if length < 8:
-        for k in range(np.uint64(length)):
-            if data[np.uint64(start) + k] != other[np.uint64(other_start) + k]:
-                return False
-        return True
-    i = np.int64(8)
-    while i < length:
-        if word(data, start + i - 8) != word(other, other_start + i - 8):
-            return False
-        i += 8
-    return word(data, start + length - 8) == word(other, other_start + length - 8)
 
 
 @jit_inline

@@ -12,9 +12,9 @@ import numpy as np
 from cqels_py.dictionary.layout import TAG_BLANK
 from cqels_py.kernels.dictionary import is_hashed, place_of, write_blank
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.murmur import word
 from cqels_py.kernels.terms import tag_of, write_inline
 from cqels_py.kernels.values import civil
+from cqels_py.kernels.words import copy
 
 JSON_OBJECT, CSV_VALUE, TSV_TERM, NTRIPLES_TERM = range(4)
 """What a term is rendered as."""
@@ -60,36 +60,7 @@ _SHORT = np.zeros(32, np.uint8)
 for _code, _letter in zip(b"\b\t\n\f\r", b"btnfr", strict=True):
     _SHORT[_code] = _letter
 
-_BYTE = np.uint64(255)
 _SECOND, _DAY = np.int64(1_000_000), np.int64(86_400_000_000)
-
-
-@jit_inline
-def _put_word(x, out, at):
-    """Eight bytes, little-endian: one store."""
-    at = np.uint64(at)
-    out[at] = x & _BYTE
-    out[at + np.uint64(1)] = (x >> np.uint64(8)) & _BYTE
-    out[at + np.uint64(2)] = (x >> np.uint64(16)) & _BYTE
-    out[at + np.uint64(3)] = (x >> np.uint64(24)) & _BYTE
-    out[at + np.uint64(4)] = (x >> np.uint64(32)) & _BYTE
-    out[at + np.uint64(5)] = (x >> np.uint64(40)) & _BYTE
-    out[at + np.uint64(6)] = (x >> np.uint64(48)) & _BYTE
-    out[at + np.uint64(7)] = x >> np.uint64(56)
-
-
-@jit_inline
-def copy(data, start, end, out, at):
-    """data[start:end] to `at` on; returns the place after it."""
-    length = end - start
-    if length >= 8:
-        for k in range(0, length - 8, 8):
-            _put_word(word(data, start + k), out, at + k)
-        _put_word(word(data, end - 8), out, at + length - 8)
-    else:
-        for k in range(length):
-            out[at + k] = data[start + k]
-    return at + length
 
 
 @jit_inline

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.rendering import FULL, JSON_OBJECT, LONGEST_TIME, NTRIPLES_TERM, copy, put_time, write_id
+from cqels_py.kernels.rendering import FULL, JSON_OBJECT, LONGEST_TIME, NTRIPLES_TERM, put_time, write_id
+from cqels_py.kernels.words import copy
 
 OPENING, BEFORE_SIGN, BEFORE_TERMS, CLOSING, FIRST_COLUMN = range(5)
 """The fixed texts of a result's line; from FIRST_COLUMN on, what stands before the term of each column."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from cqels_py.kernels.dictionary import DONE, NOT_WRITTEN_SO, blank_id, encode_term
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.murmur import murmur64, same
+from cqels_py.kernels.murmur import murmur64
 from cqels_py.kernels.syntax import (
     HASH,
     LESS,
@@ -26,6 +26,7 @@ from cqels_py.kernels.syntax import (
     has_scheme,
     term_end,
 )
+from cqels_py.kernels.words import same
 
 # Why `scan` stopped, beside the statuses of the dictionary's kernels (0 to 4).
 ROWS_FULL, DECLARED_FULL, BAD_LINE = 5, 6, 7

@@ -6,7 +6,7 @@ import numpy as np
 
 from cqels_py.kernels.bits import first_byte
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.murmur import word
+from cqels_py.kernels.words import word
 
 CANONICAL, NOT_CANONICAL, MALFORMED = 0, 1, 2
 """How a term is written: as it is kept, in another way (escapes, a language tag with capitals), wrongly."""

@@ -18,14 +18,14 @@ from cqels_py.dictionary.layout import (
     XSD,
 )
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.murmur import same
 from cqels_py.kernels.values import civil
+from cqels_py.kernels.words import same
 
 _TYPED = np.frombuffer(b'"^^<' + XSD.encode(), np.uint8).copy()
 DATATYPES = [*INTEGER_DATATYPES, "decimal", "double", "float", "boolean", "dateTime", "date"]
 _NAMES = np.frombuffer("".join(DATATYPES).encode(), np.uint8).copy()
 _NAME_FIRST = np.cumsum([0, *(len(name) for name in DATATYPES)]).astype(np.int64)
-_BY_LENGTH = np.array(sorted(range(len(DATATYPES)), key=lambda k: len(DATATYPES[k])), np.int64)
+_BY_LENGTH = np.argsort([len(name) for name in DATATYPES], kind="stable").astype(np.int64)
 _LONGEST = max(map(len, DATATYPES))
 _OF_LENGTH = np.array([sum(len(name) < length for name in DATATYPES) for length in range(_LONGEST + 2)], np.int64)
 """Where the datatypes with names of a length begin in _BY_LENGTH."""

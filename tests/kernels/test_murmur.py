@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cqels_py.kernels.jit import jit
-from cqels_py.kernels.murmur import murmur64, same
+from cqels_py.kernels.murmur import murmur64
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 
@@ -17,11 +17,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarn
 @jit
 def hash_of(data, start, end):  # type: ignore[no-untyped-def]
     return murmur64(data, start, end)
-
-
-@jit
-def equal(data, start, other, other_start, length):  # type: ignore[no-untyped-def]
-    return same(data, start, other, other_start, length)
 
 
 def expected(data: bytes) -> int:
@@ -39,12 +34,3 @@ def test_every_length_of_the_last_block(length: int) -> None:
 def test_a_slice_hashes_like_its_bytes_alone(data: bytes, before: bytes, after: bytes) -> None:
     buffer = np.frombuffer(before + data + after + b"!", np.uint8)
     assert int(hash_of(buffer, len(before), len(before) + len(data))) == expected(data)
-
-
-@given(st.binary(min_size=1, max_size=40), st.integers(0, 39), st.integers(1, 255))
-def test_same_sees_every_byte(data: bytes, place: int, difference: int) -> None:
-    changed = bytearray(data)
-    changed[place % len(data)] ^= difference
-    here = np.frombuffer(b"ab" + data, np.uint8)
-    assert equal(here, 2, np.frombuffer(data, np.uint8), 0, len(data))
-    assert not equal(here, 2, np.frombuffer(bytes(changed), np.uint8), 0, len(data))
