@@ -48,7 +48,8 @@ ArrowStream: TypeAlias = "pa.Table | pa.RecordBatchReader | Any"
 StreamSource: TypeAlias = "str | Path | ArrowStream | Iterable[ElementBatch]"
 
 _LOG = logging.getLogger("cqels_py")
-_UNSAID = ["compiling for this machine; this happens once and takes up to a minute"]
+_COMPILING = "compiling for this machine; this happens once and takes up to a minute"
+_UNSAID = [_COMPILING]
 _REHEARSAL = ("cqels_py.rehearsal",)
 _MOST = 1 << 62
 """Event times stay well within 64 bits, whatever is added to them."""
@@ -135,6 +136,8 @@ class Engine:
         asked = _read(text, source, changelog, self._service_timeout)
         plan = plan_query(optimize(asked))
         self._check_time_predicates(plan)
+        self._script.registering(text, static, static_graphs, source=source, changelog=changelog, entailment=entailment)
+        ahead.expect(_REHEARSAL, self._script.as_bytes, _announce)
         data = load_static_data(plan, static, static_graphs or {}, self.dictionary)
         ontology = None if entailment is None else ontology_of(data, self.dictionary)
         if ontology is not None:
@@ -149,10 +152,7 @@ class Engine:
         if query.form == "CONSTRUCT":
             running.feed = Feed(Construction(query.template, self.dictionary))
         self._queries_changed()
-        self._script.registered(
-            query, text, static, static_graphs, source=source, changelog=changelog, entailment=entailment
-        )
-        ahead.expect(_REHEARSAL, self._script.as_bytes, _announce)
+        self._script.registered(query)
         return query
 
     def connect(self, query: Query, stream: str) -> None:

@@ -15,18 +15,18 @@ from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory, gettempdir
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from cqels_py.kernels.building.ahead import FOLDER, INPUT
+from cqels_py.script import MOST_BYTES
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from cqels_py.connectors.triples import Triple
     from cqels_py.engine import Engine
     from cqels_py.plan.nodes import Plan
     from cqels_py.script import Pushed, Told
-
-FIRST_BYTES: Final = 1 << 15
-"""So much of each file is looked at: kernels are slow as plain Python."""
 
 _LOOKED_THROUGH = 1 << 22
 """So many bytes of static data are searched for what is known of a stream's terms."""
@@ -34,7 +34,8 @@ _LOOKED_THROUGH = 1 << 22
 _IRI = re.compile(rb"<[^>]*>")
 _LINES = ("nt", "nq", "csv", "tsv", "ndjson")
 _ANYTHING = "<http://example.org/>"
-_VALUES = tuple(f'"{value}"^^<http://www.w3.org/2001/XMLSchema#integer>' for value in (1_000_000, 0, -1_000_000))
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+_VALUES = tuple(f'"{value}"^^<{_XSD}integer>' for value in (1_000_000, 0, -1_000_000))
 """Mostly one of them passes a filter."""
 _LATER = (1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000)
 """Microseconds after the last element: what leaves a window by then calls kernels too."""
@@ -43,7 +44,7 @@ _LATER = (1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000)
 # --- pieces of data -------------------------------------------------------------------------------------------------
 
 
-def first_lines(source: str | bytes, folder: str, name: str, most: int = FIRST_BYTES) -> str:
+def first_lines(source: str | bytes, folder: str, name: str, most: int = MOST_BYTES) -> str:
     """The first lines of a file of lines, or of N-Quads as bytes, as a file; of other files, an empty one."""
     from cqels_py.connectors.compression import local_path, read_chunks
     from cqels_py.connectors.formats import STREAMS, format_of
@@ -83,7 +84,7 @@ def terms(streams: Iterable[Any]) -> set[bytes]:
 def _about(text: bytes, known: set[bytes]) -> bytes:
     subjects = ((line, _IRI.match(line)) for line in text.splitlines(keepends=True))
     found = b"".join(line for line, subject in subjects if subject and subject[0] in known)
-    return _lines(found or text, FIRST_BYTES)
+    return _lines(found or text, MOST_BYTES)
 
 
 def _lines(text: bytes, most: int) -> bytes:
@@ -133,11 +134,14 @@ def rehearse(told: Told) -> None:
                 plans.append(engine.register(**_with_pieces(query, known, folder, f"static{i}")).plan)
         with suppress(CqelsError):
             if isinstance(told.input, Sources):
-                engine.run(_pieces(told.input.sources, folder), time_predicates=told.input.time_predicates, threads=1)
+                pieces = _pieces(told.input.sources, folder)
+                sources = {iri: _table(plans, iri) if piece is None else piece for iri, piece in pieces.items()}
+                engine.run(sources, time_predicates=told.input.time_predicates, threads=1)
             elif isinstance(told.input, Pushed):
                 _push(engine, told.input, plans)
             else:
-                engine.push_batch(told.input.stream, told.input.rows)
+                rows = told.input.rows
+                engine.push_batch(told.input.stream, _table(plans, told.input.stream) if rows is None else rows)
                 _wait(engine)
 
 
@@ -158,11 +162,11 @@ def _terms_of(told: Told) -> set[bytes]:
     if isinstance(told.input, Pushed):
         return {text for _, texts, _ in told.input.elements for text in texts}
     if isinstance(told.input, Table):
-        return terms([told.input.rows.to_batches()])
+        return set() if told.input.rows is None else terms([told.input.rows.to_batches()])
     assert isinstance(told.input, Sources)
     with TemporaryDirectory(prefix=FOLDER) as folder:
         pieces = _pieces(told.input.sources, folder).values()
-        return terms(piece if isinstance(piece, str) else piece.to_batches() for piece in pieces)
+        return terms(piece if isinstance(piece, str) else piece.to_batches() for piece in pieces if piece is not None)
 
 
 def _pieces(sources: Mapping[str, Any], folder: str) -> dict[str, Any]:
@@ -173,42 +177,54 @@ def _pieces(sources: Mapping[str, Any], folder: str) -> dict[str, Any]:
 
 
 def _push(engine: Engine, given: Pushed, plans: Sequence[Plan]) -> None:
-    """What came first is often one element alone: then come some that match."""
+    """What came first is often one element alone, or nothing yet: then come some that match."""
     for stream, texts, time in given.elements:
         terms_of = iter(map(bytes.decode, texts))
         engine.push(stream, zip(terms_of, terms_of, terms_of, strict=True), time=time)
     now = engine.statistics.event_time or 0
     for plan in plans:
         for value in _VALUES:
-            for stream, predicate, triples in _matching(plan, value):
-                if predicate is None:
-                    engine.push(stream, triples, time=now)
-                else:
-                    engine.push(stream, [*triples, (_ANYTHING, f"<{predicate}>", _date_of(now))])
+            for stream, predicate, triples in _matching(plan, value, now):
+                engine.push(stream, triples, time=now if predicate is None else None)
     _wait(engine)
 
 
-def _matching(plan: Plan, value: str) -> Iterator[tuple[str, str | None, list[Triple]]]:
+def _table(plans: Sequence[Plan], iri: str) -> pa.Table:
+    """The same for one stream, as a table."""
+    import pyarrow as pa
+
+    rows = [
+        (time * 1_000_000, *triple)
+        for plan in plans
+        for time, value in enumerate(_VALUES)
+        for stream, _, triples in _matching(plan, value, time * 1_000_000)
+        if stream == iri
+        for triple in triples
+    ]
+    return pa.table([list(column) for column in zip(*rows, strict=True)], ["time", "subject", "predicate", "object"])
+
+
+def _matching(plan: Plan, value: str, now: int) -> Iterator[tuple[str, str | None, list[Triple]]]:
     """Triples that the patterns of each stream match, and each other: stream, predicate of its times, triples.
 
-    What is only an object is the value; what is more is one and the same thing.
+    What is only an object is the value; what is more is one and the same thing. Times are `now`.
     """
     from cqels_py.plan.nodes import Scan, is_variable
     from cqels_py.planner.partitioning import nodes_of
 
     scans = [node for node in nodes_of(plan.root) if isinstance(node, Scan)]
     things = {position for scan in scans for position in scan.pattern[:2]}
+    date = datetime.fromtimestamp(now // 1_000_000, UTC).isoformat()
 
     def term(position: str) -> str:
         return position if not is_variable(position) else _ANYTHING if position in things else value
 
     for number, (stream, predicate) in enumerate(zip(plan.streams, plan.time_predicates, strict=True)):
         patterns = [scan.pattern for scan in scans if plan.windows[scan.window].stream == number]
-        yield stream, predicate, [(term(s), term(p), term(o)) for s, p, o in patterns]
-
-
-def _date_of(now: int) -> str:
-    return f'"{datetime.fromtimestamp(now // 1_000_000, UTC).isoformat()}"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
+        triples: list[Triple] = [(term(s), term(p), term(o)) for s, p, o in patterns]
+        if predicate is not None:
+            triples.append((_ANYTHING, f"<{predicate}>", f'"{date}"^^<{_XSD}dateTime>'))
+        yield stream, predicate, triples
 
 
 def _wait(engine: Engine) -> None:

@@ -15,6 +15,9 @@ FIRST_ROWS: Final = 200
 MOST_QUERIES: Final = 20
 """So many queries: those that follow mostly need nothing more."""
 
+MOST_BYTES: Final = 1 << 15
+"""So much of each file, and of static data in memory: more would be kept alive."""
+
 _NO_DATA = b""
 _STANDARD_INPUT = "-"
 
@@ -28,7 +31,7 @@ class Pushed:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The first rows of what `Engine.push_batch` takes."""
+    """The first rows of what `Engine.push_batch` takes; None of a reader, which can be read but once."""
 
     stream: str
     rows: Any
@@ -36,7 +39,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What `Engine.run` reads, by stream: files, bytes of N-Quads, or the first rows of tables."""
+    """What `Engine.run` reads, by stream: files, bytes of N-Quads, the first rows of tables; None of what can be read but once."""
 
     sources: Mapping[str, Any]
     time_predicates: Mapping[str, str]
@@ -56,22 +59,22 @@ class Told:
 
 @dataclass(slots=True)
 class Script:
-    """Told along by an engine. `input` is what it is working on, as it got it."""
+    """Told along by an engine. `asked` is the query that is being registered, `input` what is being worked on, as it was given."""
 
     options: Mapping[str, Any]
     queries: dict[Any, Mapping[str, Any]] = field(default_factory=dict)
+    asked: Mapping[str, Any] | None = None
     input: Any = None
 
-    def registered(
-        self, query: Any, text: str, static: Any, static_graphs: Mapping[str, Any] | None, **others: Any
-    ) -> None:
-        """A query. Of static data only files are noted: other data would be kept alive."""
-        self.queries[query] = {
-            "text": text,
-            "static": _files(static),
-            "static_graphs": {iri: _file(data) or _NO_DATA for iri, data in (static_graphs or {}).items()},
-            **others,
-        }
+    def registering(self, text: str, static: Any, static_graphs: Mapping[str, Any] | None, **others: Any) -> None:
+        """The arguments of a query. Static data is noted as files, or the first of it as bytes."""
+        graphs = {iri: _static(data) for iri, data in (static_graphs or {}).items()}
+        self.asked = {"text": text, "static": _several(static), "static_graphs": graphs, **others}
+
+    def registered(self, query: Any) -> None:
+        """The query that this has become."""
+        assert self.asked is not None
+        self.queries[query], self.asked = self.asked, None
 
     @contextmanager
     def working_on(self, given: Table | Sources) -> Iterator[None]:
@@ -84,12 +87,13 @@ class Script:
 
     def as_bytes(self) -> bytes | None:
         """What there is to be rehearsed, as `told` reads it; None if there is nothing, or nothing yet."""
+        asked = [*self.queries.values(), *([self.asked] if self.asked is not None else [])]
         # Endpoints would be asked twice.
-        queries = [each for each in self.queries.values() if "service" not in each["text"].lower()]
+        queries = [each for each in asked if "service" not in each["text"].lower()]
         # What cannot be shown to another process is not rehearsed.
         with suppress(Exception):
             if queries and (given := _input(self.input)) is not None:
-                return pickle.dumps(Told(self.options, queries[:MOST_QUERIES], given))
+                return pickle.dumps(Told(self.options, queries[-MOST_QUERIES:], given))
         return None
 
 
@@ -99,37 +103,46 @@ def told(text: bytes) -> Told:
     return read
 
 
+def _several(static: Any) -> list[str | bytes]:
+    """One source or several; what can be read but once is left alone."""
+    return [_static(each) for each in (static if isinstance(static, list | tuple) else [static])]
+
+
+def _static(data: Any) -> str | bytes:
+    if isinstance(data, bytes):
+        return data[: data.rfind(b"\n", 0, MOST_BYTES) + 1]
+    return _file(data) or _NO_DATA
+
+
 def _file(data: Any) -> str | None:
     return str(data) if isinstance(data, str | Path) else None
 
 
-def _files(static: Any) -> list[str]:
-    single = isinstance(static, str | Path | bytes) or not isinstance(static, list | tuple)
-    return [file for each in ([static] if single else static) if (file := _file(each)) is not None]
-
-
 def _input(given: Any) -> Input | None:
-    if isinstance(given, list):
-        return Pushed([(each.iri, each.texts, each.time) for each in given[:FIRST_ROWS]])
+    """None while nothing has come on standard input."""
     if isinstance(given, Table):
-        rows = _first_rows(given.rows)
-        return None if rows is None else Table(given.stream, rows)
+        return Table(given.stream, _first_rows(given.rows))
     if isinstance(given, Sources):
-        found = {iri: _source(source) for iri, source in given.sources.items()}
-        return None if None in found.values() else Sources(found, given.time_predicates)
-    return None
+        found: dict[str, Any] = {}
+        for iri, source in given.sources.items():
+            if _file(source) == _STANDARD_INPUT:
+                found[iri] = _first_of_standard_input()
+                if found[iri] is None:
+                    return None
+            else:
+                found[iri] = _file(source) or _first_rows(source)
+        return Sources(found, given.time_predicates)
+    return Pushed([(each.iri, each.texts, each.time) for each in (given or [])[:FIRST_ROWS]])
 
 
-def _source(source: Any) -> Any:
+def _first_of_standard_input() -> bytes | None:
     from cqels_py.connectors.standard_input import standard_input
 
-    if str(source) == _STANDARD_INPUT:
-        return standard_input().first()
-    return _file(source) or _first_rows(source) or _NO_DATA
+    return standard_input().first()
 
 
 def _first_rows(table: Any) -> Any:
-    """As an Arrow table; None of a reader, which can be read but once."""
+    """As an Arrow table."""
     import pyarrow as pa
 
     for method, arguments in (("head", (FIRST_ROWS,)), ("limit", (FIRST_ROWS,)), ("slice", (0, FIRST_ROWS))):

@@ -15,7 +15,7 @@ import pytest
 from cqels_py.cli import rehearsal
 from cqels_py.cli.execution import Job
 from cqels_py.kernels.building import ahead
-from cqels_py.rehearsal import FIRST_BYTES
+from cqels_py.script import MOST_BYTES
 from tests.cli.conftest import QUERY, STREAM, Cqels
 
 FILTERED = "PREFIX : <http://ex.org/> SELECT ?s ?v WHERE { STREAM :s [TRIPLES 40] { ?s :v ?v } FILTER(?v > 25) }"
@@ -38,7 +38,7 @@ def readings(tmp_path: Path) -> Path:
         for predicate, value in (("v", decimal), ("in", f"<http://ex.org/r{i % 7}>"), ("at", f'"{i}"')):
             lines.append(f"<http://ex.org/s{i % 20}> <http://ex.org/{predicate}> {value} {graph} .\n")
     path.write_text("".join(lines))
-    assert path.stat().st_size > 2 * FIRST_BYTES
+    assert path.stat().st_size > 2 * MOST_BYTES
     return path
 
 
@@ -105,10 +105,10 @@ def test_the_job_of_a_rehearsal_is_short_and_leaves_nothing_behind(readings: Pat
         with rehearsal.shortened(job) as short:
             first = Path(short.streams[STREAM]).read_bytes()
             assert readings.read_bytes().startswith(first)
-            assert 0 < len(first) <= FIRST_BYTES
+            assert 0 < len(first) <= MOST_BYTES
             assert first.endswith(b" .\n")
             assert Path(short.streams["http://ex.org/t"]).read_bytes() == b""
-            assert 0 < len(short.static[0]) <= FIRST_BYTES  # type: ignore[arg-type]
+            assert 0 < len(short.static[0]) <= MOST_BYTES  # type: ignore[arg-type]
             assert (short.format, short.output, short.limit, short.speed) == ("table", None, None, None)
             assert not short.stats
             assert not short.announce
@@ -120,7 +120,7 @@ def test_the_job_of_a_rehearsal_is_short_and_leaves_nothing_behind(readings: Pat
 def test_the_first_of_standard_input_is_rehearsed_with(
     cqels: Cqels, readings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / ahead.INPUT).write_bytes(readings.read_bytes()[:FIRST_BYTES])
+    (tmp_path / ahead.INPUT).write_bytes(readings.read_bytes()[:MOST_BYTES])
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     token = rehearsal._FORMAT.set("-")
     try:
@@ -129,7 +129,7 @@ def test_the_first_of_standard_input_is_rehearsed_with(
     finally:
         rehearsal._FORMAT.reset(token)
     assert readings.read_bytes().startswith(first)
-    assert len(first) > FIRST_BYTES - 500
+    assert len(first) > MOST_BYTES - 500
     assert first.endswith(b" .\n")
 
 
@@ -156,7 +156,7 @@ def test_static_data_about_what_streams_name_comes_first(readings: Path, tmp_pat
             assert Path(path).read_text() == wanted  # type: ignore[arg-type]
             assert data == wanted.encode()
             assert others.encode().startswith(unknown)  # type: ignore[arg-type]
-            assert 0 < len(unknown) <= FIRST_BYTES  # type: ignore[arg-type]
+            assert 0 < len(unknown) <= MOST_BYTES  # type: ignore[arg-type]
     finally:
         rehearsal._FORMAT.reset(token)
 

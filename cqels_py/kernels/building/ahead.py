@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from threading import Lock, Thread, Timer
 from typing import IO, Any, Final
@@ -50,12 +51,13 @@ def _no_input() -> bytes:
 
 
 class _Expected:
-    """What to do when the first kernel is missing. `settled`: there was a rehearsal, or a command has said which one."""
+    """What to do when a kernel is missing, and how often: a program has two occasions, when queries and when data come."""
 
     def __init__(self) -> None:
         self.rehearsal: Sequence[str] | None = None
         self.first_input: Input = _no_input
-        self.settled = False
+        self.left = 2
+        self.by_command = False
         self.on_start: Callable[[], None] = lambda: None
         self.on_end: Done = lambda kernels, seconds: None
 
@@ -69,7 +71,7 @@ def rehearsing(rehearsal: Sequence[str] | None, first_input: Input = _no_input) 
 
     The first one, that is, since when there is some of standard input, for the rehearsal has that.
     """
-    _EXPECTED.rehearsal, _EXPECTED.first_input, _EXPECTED.settled = rehearsal, first_input, True
+    _EXPECTED.rehearsal, _EXPECTED.first_input, _EXPECTED.left, _EXPECTED.by_command = rehearsal, first_input, 1, True
     try:
         yield
     finally:
@@ -77,11 +79,11 @@ def rehearsing(rehearsal: Sequence[str] | None, first_input: Input = _no_input) 
 
 
 def expect(rehearsal: Sequence[str], first_input: Input, on_start: Callable[[], None]) -> None:
-    """The same from now on, once in this process and only where no command says what is rehearsed: for programs.
+    """The same from now on, twice in this process and only where no command says what is rehearsed: for programs.
 
     `on_start` hears of it when a kernel is missing, also where all are compiled by this process.
     """
-    if not _EXPECTED.settled:
+    if not _EXPECTED.by_command:
         _EXPECTED.rehearsal, _EXPECTED.first_input, _EXPECTED.on_start = rehearsal, first_input, on_start
 
 
@@ -99,13 +101,13 @@ def told(on_start: Callable[[], None], on_end: Done) -> Iterator[None]:
 def something_is_missing() -> bool:
     """A kernel is in no file. Is it worth looking again, because kernels have been compiled in the meantime?"""
     rehearsal = _EXPECTED.rehearsal
-    if rehearsal is None:
+    if rehearsal is None or _EXPECTED.left == 0:
         return False
     _EXPECTED.on_start()
     workers = _workers()
     if workers < 2 or (first_input := _EXPECTED.first_input()) is None:
         return False
-    _EXPECTED.rehearsal, _EXPECTED.settled = None, True
+    _EXPECTED.left -= 1
     started = time.perf_counter()
     compiled: set[str] = set()
     try:
@@ -194,6 +196,10 @@ class _Team:
             # They import what they need while the rehearsal goes on.
             team = [self._start((_WORKER,), {}, ()) for _ in range(workers)]
             calls = Calls(_heard(told, rehearsal))
+        # Nobody else would do that if this process were ended now.
+        rehearsal.kill()
+        rehearsal.wait()
+        rmtree(self._folder, ignore_errors=True)
         threads = [Thread(target=self._order, args=(process, calls), daemon=True) for process in team]
         for thread in threads:
             thread.start()
