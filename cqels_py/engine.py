@@ -152,7 +152,7 @@ class Engine:
         if query.form == "CONSTRUCT":
             running.feed = Feed(Construction(query.template, self.dictionary))
         self._queries_changed()
-        self._script.registered(query)
+        self._script.registered(id(query))
         return query
 
     def connect(self, query: Query, stream: str) -> None:
@@ -208,7 +208,7 @@ class Engine:
         self._queries.pop(query).dataflow.leave()
         self._ontologies.pop(query, None)
         self._connections.forget(query)
-        self._script.queries.pop(query)
+        del self._script.queries[id(query)]
         self._queries_changed()
 
     def _queries_changed(self) -> None:

@@ -59,10 +59,13 @@ class Told:
 
 @dataclass(slots=True)
 class Script:
-    """Told along by an engine. `asked` is the query that is being registered, `input` what is being worked on, as it was given."""
+    """Told along by an engine. `asked` is the query that is being registered, `input` what is being worked on, as it was given.
+
+    It outlives the engine, and knows nothing of it that would do so too: registered queries are numbers here.
+    """
 
     options: Mapping[str, Any]
-    queries: dict[Any, Mapping[str, Any]] = field(default_factory=dict)
+    queries: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     asked: Mapping[str, Any] | None = None
     input: Any = None
 
@@ -71,8 +74,8 @@ class Script:
         graphs = {iri: _static(data) for iri, data in (static_graphs or {}).items()}
         self.asked = {"text": text, "static": _several(static), "static_graphs": graphs, **others}
 
-    def registered(self, query: Any) -> None:
-        """The query that this has become."""
+    def registered(self, query: int) -> None:
+        """The number of the query that this has become."""
         assert self.asked is not None
         self.queries[query], self.asked = self.asked, None
 

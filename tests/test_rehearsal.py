@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import subprocess
 import sys
 import tempfile
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -222,7 +224,7 @@ def test_a_program_that_is_no_python_is_not_started_again(
 def script(text: str = QUERY, static: Any = (), **more: Any) -> Script:
     made = Script({})
     made.registering(text, static, None, source=None, changelog=False, entailment=None)
-    made.registered("q")
+    made.registered(1)
     for name, value in more.items():
         setattr(made, name, value)
     return made
@@ -292,6 +294,17 @@ def test_an_engine_keeps_no_input_longer_than_it_works_on_it(readings: Path) -> 
     assert engine._script.input is None
     engine.unregister(query)
     assert engine._script.queries == {}
+
+
+def test_an_engine_that_is_given_up_is_gone(expected: ahead._Expected) -> None:
+    engine = Engine()
+    engine.register(QUERY)
+    engine.push(STREAM, element(0), time=7)
+    assert expected.rehearsal is not None
+    gone = weakref.ref(engine), weakref.ref(next(iter(engine._queries)))
+    del engine
+    gc.collect()
+    assert [each() for each in gone] == [None, None]
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def expect(rehearsal: Sequence[str], first_input: Input, on_start: Callable[[], 
 
     `on_start` hears of it when a kernel is missing, also where all are compiled by this process.
     """
-    if not _EXPECTED.by_command:
+    if not _EXPECTED.by_command and _EXPECTED.left > 0:
         _EXPECTED.rehearsal, _EXPECTED.first_input, _EXPECTED.on_start = rehearsal, first_input, on_start
 
 
