@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from rdflib import Literal, Variable
 
+from tests import harness, traces
 from tests.harness import Result, check_equal
 from tests.naive import Change, Mapping
 from tests.traces import term
@@ -72,3 +73,12 @@ def test_what_counts_as_equal(one: str, other: str, same: bool) -> None:
 def test_plain_and_xsd_strings_are_one_term() -> None:
     typed = Literal("x", datatype="http://www.w3.org/2001/XMLSchema#string")
     check_equal([Change(1, 0, 1, mapping("v='x'"))], [Result(1, 1, frozenset({(Variable("v"), typed)}))])
+
+
+def test_more_results_than_can_be_compared_are_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "PREFIX : <http://ex.org/> SELECT * WHERE { STREAM <http://ex.org/stream/s> [RANGE 3s] { ?a :p ?b } }"
+    elements = traces.elements("0 s a p b\n1 s a p c\n2 s a p a")
+    harness.assert_engine_right(text, elements)
+    monkeypatch.setattr(harness, "MOST_RESULTS", 2)
+    with pytest.raises(harness.TooManyResults, match="3"):
+        harness.assert_engine_right(text, elements)
