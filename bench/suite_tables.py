@@ -124,6 +124,27 @@ def of_latency(results: Mapping[str, Found]) -> Iterator[str]:
     yield table(["query, way in, results", "CPU", "p50", "p99", "elements/s"], rows)
 
 
+def of_ingest(results: Mapping[str, Found]) -> Iterator[str]:
+    """How fast files are read, and run over."""
+    if "ingest" not in results:
+        return
+    rows = [
+        [
+            f"{case['what']}, {case['how']}",
+            short(median(case["rates"])),
+            f"{short(min(case['rates']))} … {short(max(case['rates']))}",
+            times(median(case["rates"]), median(case["rates"]) / case["to_parser"]),
+        ]
+        for case in results["ingest"]["figures"]["cases"]
+    ]
+    yield (
+        "From a file of observations, of five triples each, to columns of ids, and through a join of five patterns over the last "
+        "10,000 and an AVG by sensor to lines of JSON: triples a second, by one thread where no other is named, and how many times "
+        f"the rate of pyoxigraph's parser alone (`python -m bench.suites.ingest`, {origin(results['ingest'])}):\n"
+    )
+    yield table(["from, to, by", "triples/s", "lowest … highest", "/ pyoxigraph's parser"], rows)
+
+
 def of_startup(results: Mapping[str, Found]) -> Iterator[str]:
     """How long a small job takes in all."""
     if "startup" not in results:

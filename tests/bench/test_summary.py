@@ -150,6 +150,8 @@ def test_latencies_starts_and_spark_have_their_rows(tmp_path: Path) -> None:
         "warm": [0.9, 0.81, 0.84],
     }
     suite("startup", {"cases": [start]}).write(tmp_path)
+    reading = {"what": ".nt to batches", "how": "engine", "rates": [5e6, 4e6, 6e6], "to_parser": 6.25}
+    suite("ingest", {"cases": [reading]}).write(tmp_path)
     spark = {
         "rows": 10_000,
         "competitor": "spark, 2 cores",
@@ -160,5 +162,6 @@ def test_latencies_starts_and_spark_have_their_rows(tmp_path: Path) -> None:
     suite("spark", {"cases": [spark]}).write(tmp_path)
     text = summary.rendered(summary.results_in(tmp_path))
     assert "| join, push, ids | 71 | 61 | 150 | 12.3 k |" in text
+    assert "| .nt to batches, engine | 5.00 M | 4.00 M … 6.00 M | 6.2 |" in text
     assert "| filter, cqels run | 15.50 | 14.00 … 19.00 | 0.84 | 0.81 … 0.90 |" in text
     assert "| 10,000 rows, spark, 2 cores | 38.2 k | 272 | 450 | 0.07 |" in text
