@@ -7,6 +7,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -137,19 +138,19 @@ class ByteStream:
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
-        self._rest = b""
+        self._chunk = BytesIO()
         self.error: DataError | None = None
 
     def read(self, size: int = -1) -> bytes:
         """At most `size` bytes (all of a chunk if negative); none at the end."""
-        while not self._rest:
+        found = self._chunk.read(size)
+        while not found and size != 0:
             try:
-                self._rest = next(self._chunks)
+                self._chunk = BytesIO(next(self._chunks))
             except StopIteration:
-                return b""
+                break
             except DataError as error:
                 self.error = error
-                return b""
-        size = len(self._rest) if size < 0 else size
-        found, self._rest = self._rest[:size], self._rest[size:]
+                break
+            found = self._chunk.read(size)
         return found

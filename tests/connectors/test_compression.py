@@ -6,6 +6,7 @@ import gzip
 import io
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
@@ -79,6 +80,27 @@ def test_chunks_of_a_file_end_with_lines_where_these_are_short(text: bytes, chun
         # None ends within a line whose end could have been seen.
         seen = (chunk + following)[max(0, chunk_bytes - near) : chunk_bytes]
         assert chunk.endswith(b"\n") or b"\n" not in seen
+
+
+@given(st.lists(st.binary(max_size=9), max_size=9), st.lists(st.integers(-1, 5), max_size=40))
+def test_chunks_are_read_like_a_file(chunks: list[bytes], sizes: list[int]) -> None:
+    stream, all_of_it = compression.ByteStream(iter(chunks)), b"".join(chunks)
+    read = [(size, stream.read(size)) for size in sizes]
+    assert all(len(found) <= size for size, found in read if size >= 0)
+    got = b"".join(found for _, found in read)
+    assert all_of_it.startswith(got)
+    if any(size != 0 and not found for size, found in read):
+        assert got == all_of_it
+
+
+def test_what_is_wrong_with_chunks_ends_them_and_waits() -> None:
+    def chunks() -> Iterator[bytes]:
+        yield b"abc"
+        raise DataError("broken")
+
+    stream = compression.ByteStream(chunks())
+    assert [stream.read(2) for _ in range(4)] == [b"ab", b"c", b"", b""]
+    assert "broken" in str(stream.error)
 
 
 def test_empty_files_hold_no_elements(source: Source) -> None:
