@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -49,7 +50,6 @@ StreamSource: TypeAlias = "str | Path | ArrowStream | Iterable[ElementBatch]"
 
 _LOG = logging.getLogger("cqels_py")
 _COMPILING = "compiling for this machine; this happens once and takes up to a minute"
-_UNSAID = [_COMPILING]
 _REHEARSAL = ("cqels_py.rehearsal",)
 _MOST = 1 << 62
 """Event times stay well within 64 bits, whatever is added to them."""
@@ -436,10 +436,10 @@ class Engine:
             raise UsageError(f"{method}() cannot be called by a subscriber, in the middle of results; push() can")
 
 
+@cache
 def _announce() -> None:
-    """Somebody waits for the first results."""
-    if _UNSAID:
-        _LOG.warning(_UNSAID.pop())
+    """Said once: somebody waits for the first results."""
+    _LOG.warning(_COMPILING)
 
 
 _SOURCE_IS = 'a file, "-", an Arrow table or reader, or batches of elements'

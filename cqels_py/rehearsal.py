@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cqels_py.connectors.triples import Triple
     from cqels_py.engine import Engine
     from cqels_py.plan.nodes import Plan
-    from cqels_py.script import Pushed, Told
+    from cqels_py.script import Input, Pushed, Told
 
 _LOOKED_THROUGH = 1 << 22
 """So many bytes of static data are searched for what is known of a stream's terms."""
@@ -127,22 +127,34 @@ def rehearse(told: Told) -> None:
     engine = Engine(**told.options, on_error="skip", report=ignore)
     plans: list[Plan] = []
     with TemporaryDirectory(prefix=FOLDER) as folder:
-        known = _terms_of(told)
+        given = _with_pieces_of(told.input, folder)
+        known = _terms_of(given)
         for i, query in enumerate(told.queries):
             # One that asks for data that is not told of is left out.
             with suppress(CqelsError):
                 plans.append(engine.register(**_with_pieces(query, known, folder, f"static{i}")).plan)
         with suppress(CqelsError):
-            if isinstance(told.input, Sources):
-                pieces = _pieces(told.input.sources, folder)
-                sources = {iri: _table(plans, iri) if piece is None else piece for iri, piece in pieces.items()}
-                engine.run(sources, time_predicates=told.input.time_predicates, threads=1)
-            elif isinstance(told.input, Pushed):
-                _push(engine, told.input, plans)
+            if isinstance(given, Sources):
+                sources = {iri: _table(plans, iri) if piece is None else piece for iri, piece in given.sources.items()}
+                engine.run(sources, time_predicates=given.time_predicates, threads=1)
+            elif isinstance(given, Pushed):
+                _push(engine, given, plans)
             else:
-                rows = told.input.rows
-                engine.push_batch(told.input.stream, _table(plans, told.input.stream) if rows is None else rows)
+                engine.push_batch(given.stream, _table(plans, given.stream) if given.rows is None else given.rows)
                 _wait(engine)
+
+
+def _with_pieces_of(given: Input, folder: str) -> Input:
+    """The input, with files of its first lines in the place of files and bytes."""
+    from cqels_py.script import Sources
+
+    if not isinstance(given, Sources):
+        return given
+    pieces = {
+        iri: first_lines(source, folder, f"stream{i}") if isinstance(source, str | bytes) else source
+        for i, (iri, source) in enumerate(given.sources.items())
+    }
+    return Sources(pieces, given.time_predicates)
 
 
 def _with_pieces(query: Mapping[str, Any], known: set[bytes], folder: str, name: str) -> dict[str, Any]:
@@ -156,24 +168,13 @@ def _with_pieces(query: Mapping[str, Any], known: set[bytes], folder: str, name:
     return {**query, "static": static, "static_graphs": graphs}
 
 
-def _terms_of(told: Told) -> set[bytes]:
-    from cqels_py.script import Pushed, Sources, Table
+def _terms_of(given: Input) -> set[bytes]:
+    from cqels_py.script import Pushed, Table
 
-    if isinstance(told.input, Pushed):
-        return {text for _, texts, _ in told.input.elements for text in texts}
-    if isinstance(told.input, Table):
-        return set() if told.input.rows is None else terms([told.input.rows.to_batches()])
-    assert isinstance(told.input, Sources)
-    with TemporaryDirectory(prefix=FOLDER) as folder:
-        pieces = _pieces(told.input.sources, folder).values()
-        return terms(piece if isinstance(piece, str) else piece.to_batches() for piece in pieces if piece is not None)
-
-
-def _pieces(sources: Mapping[str, Any], folder: str) -> dict[str, Any]:
-    return {
-        iri: first_lines(source, folder, f"stream{i}") if isinstance(source, str | bytes) else source
-        for i, (iri, source) in enumerate(sources.items())
-    }
+    if isinstance(given, Pushed):
+        return {text for _, texts, _ in given.elements for text in texts}
+    pieces = [given.rows] if isinstance(given, Table) else given.sources.values()
+    return terms(piece if isinstance(piece, str) else piece.to_batches() for piece in pieces if piece is not None)
 
 
 def _push(engine: Engine, given: Pushed, plans: Sequence[Plan]) -> None:

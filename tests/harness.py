@@ -25,15 +25,12 @@ BATCH_SIZES: tuple[int | None, ...] = (1, 2, 3, 7, None)
 TOLERANCE = {XSD.double: 1e-9, XSD.float: 2.0**-22}
 """Relative; for xsd:float two units of the last place, as a sum may be rounded before it is divided, or only the quotient."""
 
-MOST_RESULTS = 100_000
+MANY_RESULTS = 100_000
+"""Comparing more, of which each is an object here, takes a minute and more: that is done at one batch size."""
 
 Update: TypeAlias = tuple[int, Static]
 """After how many elements, and the static data from then on."""
 Key: TypeAlias = frozenset[tuple[Variable, tuple[object, ...]]]
-
-
-class TooManyResults(Exception):
-    """A drawn query multiplies what few elements say: comparing all of it would take minutes, and shows what a part of it does."""
 
 
 @dataclass(frozen=True)
@@ -123,14 +120,10 @@ def assert_engine_right(
     batches: Iterable[int | None] = BATCH_SIZES,
     updates: Sequence[Update] = (),
 ) -> None:
-    """The engine says what the oracle says, at each batch size. `updates` are those of naive_updates.
-
-    TooManyResults if there are more than MOST_RESULTS.
-    """
+    """The engine says what the oracle says, at each batch size. `updates` are those of naive_updates."""
     expected = expected_changes(parse(text), elements, static, output, updates)
-    if len(expected) > MOST_RESULTS:
-        raise TooManyResults(f"{len(expected):,}")
-    for batch in batches:
+    sizes = list(batches)
+    for batch in sizes if len(expected) <= MANY_RESULTS else sizes[-1:]:
         results = run_engine(text, elements, static, batch, output, updates)
         check_equal(expected, results, f"batch {batch or 'of everything'}")
 

@@ -145,7 +145,7 @@ def expected(monkeypatch: pytest.MonkeyPatch) -> ahead._Expected:
     fresh = ahead._Expected()
     monkeypatch.setattr(ahead, "_EXPECTED", fresh)
     monkeypatch.setattr(ahead, "_cores", lambda: 4)
-    monkeypatch.setattr(engine_module, "_UNSAID", [engine_module._COMPILING])
+    engine_module._announce.cache_clear()
     return fresh
 
 

@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -63,6 +64,9 @@ _XSD = "http://www.w3.org/2001/XMLSchema#"
 PARSER, RDFLIB = "pyoxigraph, parser alone", "rdflib, parser alone"
 
 
+_AROUND = ('"', f'Z"^^<{_XSD}dateTime>')
+
+
 def _instants(numbers: Int64) -> Terms:
     microseconds = (numbers + 1) * MICROSECONDS
     dates = np.datetime_as_string(microseconds.astype("datetime64[us]"), unit="ms").astype("S23")
@@ -70,7 +74,6 @@ def _instants(numbers: Int64) -> Terms:
     return np.concatenate([made[0], dates.view(np.uint8).reshape(-1, 23), made[1]], axis=1)
 
 
-_AROUND = ('"', f'Z"^^<{_XSD}dateTime>')
 PROPERTIES = (
     Property("sensor", lambda numbers: scattered(numbers, SENSORS), sensor_iris),
     Property("result", two_digits, integers),
@@ -159,16 +162,13 @@ def works(files: Mapping[str, Path], part: Path, observations: int) -> Iterator[
     triples = observations * len(PROPERTIES)
     few = observations // _PART * len(PROPERTIES)
     for ending, path in files.items():
-        yield Case(f".{ending} to batches", "engine", triples), lambda path=path: read(path, triples)  # type: ignore[misc]
+        yield Case(f".{ending} to batches", "engine", triples), partial(read, path, triples)
         if ending == "nt":
-            yield Case(".nt to terms", PARSER, triples), lambda: parse(files["nt"], triples)
-    yield Case(".nt to terms", RDFLIB, few), lambda: parse_with_rdflib(part, few)
+            yield Case(".nt to terms", PARSER, triples), partial(parse, path, triples)
+    yield Case(".nt to terms", RDFLIB, few), partial(parse_with_rdflib, part, few)
     for threads in (1, 2):
         how = "engine, 1 thread" if threads == 1 else "engine, 2 threads"
-        yield (
-            Case(".nt to JSON, join of 5 and AVG", how, triples),
-            lambda threads=threads: run(files["nt"], triples, threads),  # type: ignore[misc]
-        )
+        yield Case(".nt to JSON, join of 5 and AVG", how, triples), partial(run, files["nt"], triples, threads)
 
 
 def measure(observations: int, rounds: int) -> list[Case]:

@@ -59,14 +59,14 @@ def read_chunks(location: str, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes
             elif compression == "zstd":
                 yield from _zstd(file, location)
             elif path.is_file() and hasattr(os, "pread"):
-                yield from _whole_lines(file, chunk_bytes)
+                yield from _cut_at_lines(file, chunk_bytes)
             else:
                 yield from iter(partial(file.read1, chunk_bytes), b"")
     except OSError as error:
         raise DataError(f"cannot read {location}: {error.strerror or error}") from None
 
 
-def _whole_lines(file: IO[bytes], chunk_bytes: int) -> Iterator[bytes]:
+def _cut_at_lines(file: IO[bytes], chunk_bytes: int) -> Iterator[bytes]:
     """Chunks that end where a line does, if one does near their end: nobody has to put lines together then, by copying all."""
     near, at = min(_NEAR, chunk_bytes), 0
     while True:
