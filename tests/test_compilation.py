@@ -54,9 +54,16 @@ def _run(text: str, batch: int) -> None:
 
 
 def _layouts(kernel: object) -> set[tuple[str, ...]]:
-    """The types of the arrays that a kernel was compiled for; numbers are typed by the kernels that call it."""
-    signatures = kernel.signatures  # type: ignore[attr-defined]
-    return {tuple(str(kind) for kind in signature if str(kind).startswith("array")) for signature in signatures}
+    """The types of the arrays that a kernel was compiled for; numbers are typed by the kernels that call it.
+
+    Of one that can do without some of them: all the types where there are several for the same ones.
+    """
+    by_given: dict[tuple[bool, ...], set[tuple[str, ...]]] = {}
+    for signature in kernel.signatures:  # type: ignore[attr-defined]
+        kinds = [str(kind) for kind in signature]
+        arrays = tuple(kind for kind in kinds if kind.startswith("array"))
+        by_given.setdefault(tuple(kind == "none" for kind in kinds), set()).add(arrays)
+    return max(by_given.values(), key=len, default=set())
 
 
 def _kernels_with_several_layouts() -> dict[str, set[tuple[str, ...]]]:

@@ -32,7 +32,7 @@ def engine(setting: Setting) -> Engine:
 
 
 def below(setting: Setting) -> Engine:
-    inputs, least = [JoinedInput(2, (0,))] * 2, JoinedAggregate("MIN", 1, 1)
+    inputs, least = [JoinedInput(2, (0,), in_order=True)] * 2, JoinedAggregate("MIN", 1, 1)
     operator = FactorisedGroupBy(inputs, 0, [1], [1], [least], DictionaryValues(Dictionary()))
     return Engine(join_of_two.inputs(setting, keep_ids=True), operator)
 

@@ -47,7 +47,7 @@ def engine(setting: Setting) -> Engine:
 
 def below(setting: Setting) -> Engine:
     aggregates = [JoinedAggregate("COUNT(*)"), JoinedAggregate("SUM", 1, 1)]
-    inputs = [JoinedInput(2, (0,))] * 2
+    inputs = [JoinedInput(2, (0,), in_order=True)] * 2
     return Summing(
         setting, FactorisedGroupBy(inputs, 0, [], [0], aggregates, DictionaryValues(Dictionary())), keep_ids=True
     )

@@ -53,6 +53,9 @@ def concatenate(parts: Iterable[Delta], width: int) -> Delta:
     """Chunks of one operator's output, in their order, as one batch."""
     if parts == ():
         return empty(width)
+    if isinstance(parts, list) and len(parts) == 1:
+        alone: Delta = parts[0]
+        return alone
     chunks: Sequence[Delta] = [part for part in parts if len(part.tick)]
     if len(chunks) == 1:
         return chunks[0]

@@ -285,7 +285,10 @@ class Dataflow:
                 raise AssertionError(node)
 
     def _factorised(self, node: plan.FactorisedGroups) -> Operator:
-        inputs = [JoinedInput(len(each.variables), tuple(_places(each, node.key))) for each in node.inputs]
+        inputs = [
+            JoinedInput(len(each.variables), tuple(_places(each, node.key)), expires_in_order(each))
+            for each in node.inputs
+        ]
         aggregates = []
         for a in node.aggregates:
             source = node.source(a)

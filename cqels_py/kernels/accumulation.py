@@ -33,15 +33,15 @@ from cqels_py.kernels.aggregate import (
     _joined_text,
     _take_number,
     _take_odd,
-    _total,
+    total_of,
 )
 from cqels_py.kernels.decimals import LIMIT, scaled_id
-from cqels_py.kernels.heaps import bag_first, bag_put, bag_room, expect_bag, make_room
+from cqels_py.kernels.heaps import bag_first, expect_bag, make_room
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import ZERO, add, find, hash_row
 from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.sorted_runs import run_put
-from cqels_py.kernels.staircase import expect_stairs, stairs_put, stairs_room
+from cqels_py.kernels.staircase import extreme_put, extreme_room
 
 # cursor, after the fields of kernels/aggregate.py: the chunk's first row, that after its last, the row at hand, how many notes.
 FIRST, STOP, AT, NOTED = range(CURSOR_FIELDS, CURSOR_FIELDS + 4)
@@ -60,7 +60,7 @@ _RUN_SIZE = 2
 
 
 @jit_inline
-def _expect(i, end, rows, words, group_words, place):
+def expect(i, end, rows, words, group_words, place):
     """Have an accumulator come nearer that will be needed some rows later."""
     if i + _AHEAD < end:
         ahead = rows[GROUP, i + _AHEAD] * group_words + place
@@ -69,7 +69,7 @@ def _expect(i, end, rows, words, group_words, place):
 
 
 @jit_inline
-def _is_last(notes, note, i, always):
+def is_last(notes, note, i, always):
     """Is row i the last of its note, and is there a value to be found?"""
     return notes[LAST_ROW, note] == np.int64(i) and (notes[THERE, note] > 0 or always)
 
@@ -105,7 +105,7 @@ def take_counts(column, values, cursor, rows, notes, place, words, group_words, 
     first = np.uint64(cursor[FIRST])
     end = np.uint64(cursor[STOP]) - first
     for i in range(end):
-        _expect(i, end, rows, words, group_words, place)
+        expect(i, end, rows, words, group_words, place)
         at = np.uint64(rows[GROUP, i] * group_words + place)
         count = words[at] + (rows[SIGN, i] if values[column, first + i] != 0 else np.int64(0))
         words[at] = count
@@ -122,7 +122,7 @@ def take_sums(
     first = np.uint64(cursor[FIRST])
     end = np.uint64(cursor[STOP]) - first
     for i in range(end):
-        _expect(i, end, rows, words, group_words, place)
+        expect(i, end, rows, words, group_words, place)
         identifier, sign, group = values[column, first + i], rows[SIGN, i], rows[GROUP, i]
         at = np.uint64(group * group_words + place)
         note = np.uint64(rows[NOTE, i])
@@ -156,17 +156,10 @@ def take_sums(
                 return OVERFLOW
         if average:
             divisors[here] = 0
-        if _is_last(notes, note, i, always):
+        if is_last(notes, note, i, always):
             of_group = (group * aggregates + aggregate) * 2
-            fresh[here] = _total(words, np.int64(at), apart, of_group, average, cursor, late, late_real)
+            fresh[here] = total_of(words, np.int64(at), apart, of_group, average, cursor, late, late_real)
     return DONE
-
-
-@jit_inline
-def _room_for_term(in_order, words, at, sign, heap, heap_meta):
-    if in_order:
-        return stairs_room(words, at, sign, heap, heap_meta)
-    return bag_room(words, at, sign, heap, heap_meta)
 
 
 @jit_flat
@@ -179,21 +172,15 @@ def take_extremes(
     first = np.uint64(cursor[FIRST])
     end = np.uint64(cursor[STOP]) - first
     for i in range(np.uint64(cursor[AT]), end):
-        _expect(i, end, rows, words, group_words, place)
+        expect(i, end, rows, words, group_words, place)
         if i + _NEAR < end:
-            nearer = rows[GROUP, i + _NEAR] * group_words + place
-            if in_order:
-                expect_stairs(words, nearer, heap)
-            else:
-                expect_bag(words, nearer, heap)
+            expect_bag(words, rows[GROUP, i + _NEAR] * group_words + place, heap)
         term, sign, at = columns[column, first + i], rows[SIGN, i], rows[GROUP, i] * group_words + place
         if term != 0:
-            if not _room_for_term(in_order, words, at, sign, heap, heap_meta):
+            if not extreme_room(in_order, words, at, sign, heap, heap_meta):
                 cursor[AT] = np.int64(i)
                 return HEAP_FULL
-            if in_order:
-                stairs_put(words, at, sign, term, heap, largest, texts, spans)
-            elif not bag_put(words, at, sign, term, heap, largest, texts, spans):
+            if not extreme_put(in_order, words, at, sign, term, heap, largest, texts, spans):
                 return NOT_THERE
         fresh[shift + np.uint64(rows[NOTE, i])] = bag_first(words, at, heap)
     return DONE
@@ -211,7 +198,7 @@ def take_texts(
     for i in range(np.uint64(cursor[AT]), np.uint64(cursor[STOP]) - first):
         term, sign, at = columns[column, first + i], rows[SIGN, i], rows[GROUP, i] * group_words + place
         note = np.uint64(rows[NOTE, i])
-        last = _is_last(notes, note, i, always)
+        last = is_last(notes, note, i, always)
         if last and cursor[JOINED] + words[at + _RUN_SIZE] + 1 > len(joined):
             cursor[AT] = np.int64(i)
             return JOINED_FULL

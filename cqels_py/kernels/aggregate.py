@@ -11,7 +11,7 @@ apart, in two doubles (compensated). MIN and MAX keep a bag (kernels/heaps.py), 
     MIN, MAX   a bag or a staircase, n
     CONCAT     a sorted run, whether `last` is what it joins to
 `keys`' counter is the number of mappings in the group. `last` are the ids that were last delivered for the group and
-`shown` whether it is in the answer; `touched` lists the groups changed at the tick at hand.
+`shown` whether it is in the answer.
 
 A computed number that has no inline id is delivered as a provisional id, tag 15, with the number of its place in `late`:
 (tag, hi, lo, scale) and `late_real`; the caller gives it its text and its id. So is a joined text: (LATE_TEXT, start, length,
@@ -55,13 +55,12 @@ _RUN_SIZE, CLEAN = 2, RUN_WORDS
 ODD_ERROR, ODD_INTEGER, ODD_DECIMAL, ODD_FLOAT, ODD_DOUBLE = range(5)
 
 # Why a run stopped.
-DONE, HEAP_FULL, OVERFLOW, NOT_THERE, JOINED_FULL = range(5)
+DONE, HEAP_FULL, OVERFLOW, NOT_THERE, JOINED_FULL, TOO_MANY = range(6)
 # cursor
-ROW, OUT, TOUCHED, LATE, TICK, JOINED = range(6)
-CURSOR_FIELDS = 6
+OUT, LATE, JOINED = range(3)
+CURSOR_FIELDS = 3
 
 PROVISIONAL = -(1 << 60)
-_ONE = np.uint64(1)
 AS_BEFORE = -1
 """Instead of an id: that which was delivered last."""
 LATE_TEXT = -1
@@ -197,7 +196,7 @@ def is_short(words, at):
 
 
 @jit_inline
-def _total(words, at, apart, apart_at, average, cursor, late, late_real):
+def total_of(words, at, apart, apart_at, average, cursor, late, late_real):
     """The id of a SUM or AVG; 0 if a member is no number."""
     if is_short(words, at):
         place = np.uint64(at)
@@ -283,19 +282,6 @@ def any_total(words, at, apart, apart_at, average, cursor, late, late_real):
     return _defer(tag, np.int64(0), np.uint64(0), np.int64(0), value, cursor, late, late_real)
 
 
-@jit_inline
-def joined_room(cursor, functions, places, words, group_words, touched, joined):
-    """Is there room for the values of all texts that the groups touched will need?"""
-    needed = cursor[JOINED]
-    for a in range(len(functions)):
-        if functions[a] == CONCAT:
-            for i in range(cursor[TOUCHED]):
-                at = np.int64(touched[i]) * group_words + places[a]
-                if not words[at + CLEAN]:
-                    needed += words[at + _RUN_SIZE]
-    return needed <= len(joined)
-
-
 @jit_flat
 def _joined_text(words, at, heap, aggregate, cursor, joined, late, late_real):
     start = cursor[JOINED]
@@ -315,7 +301,7 @@ def value_of(a, function, there, words, at, apart, apart_at, heap, cursor, joine
     if function == COUNT:
         return scaled_id(np.int64(TAG_INTEGER), words[np.uint64(at)], np.int64(0))
     if function == SUM:
-        return _total(words, at, apart, apart_at, False, cursor, late, late_real)
+        return total_of(words, at, apart, apart_at, False, cursor, late, late_real)
     if heap is None:
         return np.int64(0)
     if function < CONCAT:
@@ -323,80 +309,6 @@ def value_of(a, function, there, words, at, apart, apart_at, heap, cursor, joine
     if words[at + CLEAN]:
         return np.int64(AS_BEFORE)
     return _joined_text(words, at, heap, a, cursor, joined, late, late_real)
-
-
-@jit_inline
-def _deliver(
-    tick, group, exists, fresh, aggregates, n_keys, keys, last, shown, cursor, out_tick, out_sign, out
-):  # fmt: skip
-    """A group's row is now that of its values, `fresh`, or none: what changes goes out."""
-    first = group * np.uint64(aggregates)
-    before = shown[group]
-    changed = not before
-    if exists:
-        for a in range(aggregates):
-            value = fresh[a]
-            changed = changed or (value != last[first + np.uint64(a)] and value != AS_BEFORE)
-    k = np.uint64(cursor[OUT])
-    if before and (changed or not exists):
-        out_tick[k] = tick
-        out_sign[k] = -1
-        for c in range(n_keys):
-            out[np.uint64(c), k] = keys[group * np.uint64(n_keys) + np.uint64(c)]
-        for a in range(aggregates):
-            out[np.uint64(n_keys + a), k] = last[first + np.uint64(a)]
-        k += _ONE
-    if exists and changed:
-        out_tick[k] = tick
-        out_sign[k] = 1
-        for c in range(n_keys):
-            out[np.uint64(c), k] = keys[group * np.uint64(n_keys) + np.uint64(c)]
-        for a in range(aggregates):
-            value = fresh[a]
-            if value == AS_BEFORE:
-                value = last[first + np.uint64(a)]
-            out[np.uint64(n_keys + a), k] = value
-            last[first + np.uint64(a)] = value
-        k += _ONE
-    cursor[OUT] = np.int64(k)
-    shown[group] = exists
-
-
-@jit_inline
-def finish_tick(
-    cursor, n_keys, keys, counts, meta, functions, places, words, group_words, apart, heap, last, shown, touched, in_touched,
-    out_tick, out_sign, out, late, late_real, fresh, joined,
-):  # fmt: skip
-    """Deliver the changed rows of the groups touched at cursor[TICK]. Without keys there is one group, and always.
-
-    False: `joined` has no room for the values of texts; nothing was done.
-    """
-    aggregates = len(functions)
-    if not joined_room(cursor, functions, places, words, group_words, touched, joined):
-        return False
-    for i in range(cursor[TOUCHED]):
-        group = np.int64(touched[i])
-        in_touched[group] = 0
-        base = group * group_words
-        there = counts[group]
-        exists = there > 0 or n_keys == 0
-        if exists:
-            for a in range(aggregates):
-                at, of_group = base + places[a], (group * aggregates + a) * 2
-                if functions[a] == AVG:
-                    fresh[a] = _total(words, at, apart, of_group, True, cursor, late, late_real)
-                else:
-                    fresh[a] = value_of(
-                        a, functions[a], there, words, at, apart, of_group, heap, cursor, joined, late, late_real
-                    )  # fmt: skip
-        _deliver(
-            cursor[TICK], np.uint64(group), exists, fresh, aggregates, n_keys, keys, last, shown, cursor,
-            out_tick, out_sign, out,
-        )  # fmt: skip
-        if there == 0:
-            forget(functions, places, words, base)
-    cursor[TOUCHED] = 0
-    return True
 
 
 @jit_flat

@@ -7,9 +7,10 @@ many rows: it has no jumps that could not be foreseen, and many lookups are unde
 
 `rows` (4, size), by row of the chunk: its hash, group, note and sign. `notes` (6, size): group, tick, how many mappings the group
 has then, the row of the chunk that is its last, and the places in the output of what it takes back and of what it delivers.
-`stamps`: the number of each group's last note, counted from the first of all on. `fresh`, `scales`, `divisors`, `quotients`
-(aggregates * size, by aggregate): what an aggregate comes to; of an average the sum, its scale, by how much it is to be divided, 0
-where it is known, and what comes of it. When the averages are found, `quotients` holds the values delivered before.
+`stamps`: the number of each group's last note, counted from the first of all on. `results` (4, aggregates * size, by aggregate):
+what an aggregate comes to, `fresh`; of an average the sum, its scale, by how much it is to be divided, 0 where it is known, and
+what comes of it. When the averages are found, that place holds the values delivered before.
+`of_aggregates` (4, aggregates): function, column of the argument, place of the accumulator, and whether a term counts once.
 
 `queue`: circular, 2**n; where mappings leave in the order in which they came, the groups of those that are there, in that order.
 """
@@ -60,12 +61,17 @@ from cqels_py.kernels.decimals import average_ids, scaled_id
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import FREE, USED, ZERO, add, find, hash_row
 from cqels_py.kernels.prefetch import prefetch
+from cqels_py.kernels.weighted_sums import take_differences
 
 # cursor, after the fields of kernels/accumulation.py: which pass comes next; those from SEEN on stay from one delta to the next:
 # the notes of all time, mappings that have left the queue, and those that have entered it.
 PASS, SEEN, HEAD, TAIL = range(NOTED + 1, NOTED + 5)
 FIELDS = TAIL + 1
 LOCATE = 0
+
+# of_aggregates, results
+FUNCTIONS, ARGUMENTS, PLACES, DISTINCT = range(4)
+FRESH, SCALES, DIVISORS, QUOTIENTS = range(4)
 
 # Why a run stopped, beside the reasons of kernels/aggregate.py.
 INDEX_FULL, QUEUE_FULL, CHUNK_SMALL = range(8, 11)
@@ -326,10 +332,12 @@ def _end_chunk(
 
 @jit_flat
 def open_group(
-    functions, places, words, group_words, apart, keys, counts, heap, cursor, notes, fresh, scales, divisors, quotients, last,
-    shown, out_tick, out_sign, out, late, late_real, joined,
+    of_aggregates, words, group_words, apart, keys, counts, heap, cursor, notes, results, last, shown, out_tick, out_sign, out, late,
+    late_real, joined,
 ):  # fmt: skip
     """The row of the one group of an aggregation without keys, entry 0 of its index, before there is any mapping."""
+    functions, places = of_aggregates[FUNCTIONS], of_aggregates[PLACES]
+    fresh, scales, divisors, quotients = results[FRESH], results[SCALES], results[DIVISORS], results[QUOTIENTS]
     size = np.int64(notes.shape[1])
     for field in range(4):
         notes[np.uint64(field), 0] = 0
@@ -351,19 +359,23 @@ def open_group(
 
 @jit_flat
 def group(
-    tick, sign, keyed, columns, values, functions, arguments, places, distinct, n_keys, in_order, cursor, queue, table, keys,
-    counts, free, meta, rows, notes, stamps, words, group_words, apart, heap, heap_meta, texts, spans, scratch, d_table, d_keys,
-    d_counts, d_free, d_meta, odd_kind, odd_words, odd_real, fresh, scales, divisors, quotients, last, shown, out_tick, out_sign,
-    out, late, late_real, joined,
+    tick, sign, keyed, columns, values, n_keys, in_order, texts, spans, odd_kind, odd_words, odd_real, wide, wide_apart,
+    of_aggregates, cursor, queue, table, keys, counts, free, meta, rows, notes, stamps, words, group_words, apart, heap, heap_meta,
+    scratch, d_table, d_keys, d_counts, d_free, d_meta, results, last, shown, out_tick, out_sign, out, late, late_real, joined,
 ):  # fmt: skip
     """All rows of a delta, from cursor[FIRST] and the pass cursor[PASS] on, into their groups; what changes at each tick goes out.
 
-    `keyed`: the columns with the keys first. `arguments` (aggregates): the columns that aggregates take, in `columns` as the terms
-    they are, in `values` with tag 15 for what `odd_*` tells the numbers of. `distinct` (aggregates): a term counts once; the d_*
-    arrays are a one-way index (aggregate, group, term) -> counter. `in_order`: rows leave in the order in which they came.
+    `keyed`: the columns with the keys first. Aggregates take their arguments from `columns` as the terms
+    they are, from `values` with tag 15 for what `odd_*` tells the numbers of. Where a term counts once, the d_*
+    arrays are a one-way index (aggregate, group, term) -> counter. `in_order`: rows leave in the order in which they came. If
+    `wide` and `wide_apart`, and not `odd_*`, are given, SUM and AVG take differences (kernels/weighted_sums.py) instead of terms.
 
     Returns DONE, or for want of what it stopped: there it goes on when it is called again.
     """
+    functions, arguments, places, distinct = (
+        of_aggregates[FUNCTIONS], of_aggregates[ARGUMENTS], of_aggregates[PLACES], of_aggregates[DISTINCT],
+    )  # fmt: skip
+    fresh, scales, divisors, quotients = results[FRESH], results[SCALES], results[DIVISORS], results[QUOTIENTS]
     aggregates, size, always = len(functions), np.int64(notes.shape[1]), n_keys == 0
     while True:
         if cursor[PASS] == LOCATE:
@@ -400,10 +412,17 @@ def group(
             if function == COUNT:
                 status = take_counts(column, values, cursor, rows, notes, place, words, group_words, fresh, shift)
             elif function == SUM or function == AVG:
-                status = take_sums(
-                    function == AVG, a, aggregates, column, values, cursor, rows, notes, always, place, words, group_words, apart,
-                    odd_kind, odd_words, odd_real, fresh, scales, divisors, shift, late, late_real,
-                )  # fmt: skip
+                # Of each two, what is None is not compiled.
+                if odd_kind is not None:
+                    status = take_sums(
+                        function == AVG, a, aggregates, column, values, cursor, rows, notes, always, place, words, group_words,
+                        apart, odd_kind, odd_words, odd_real, fresh, scales, divisors, shift, late, late_real,
+                    )  # fmt: skip
+                if wide is not None:
+                    status = take_differences(
+                        function == AVG, a, aggregates, column, values, cursor, rows, notes, always, place, words, group_words,
+                        apart, wide, wide_apart, fresh, scales, divisors, shift, late, late_real,
+                    )  # fmt: skip
             elif function == CONCAT:
                 status = take_texts(
                     a, column, columns, cursor, rows, notes, always, place, words, group_words, heap, heap_meta, texts, spans,

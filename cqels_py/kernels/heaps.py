@@ -225,8 +225,9 @@ def expect_first(words, at, heap):
 @jit_inline
 def expect_bag(words, at, heap):
     """Have the first member come nearer, and the place of the next one."""
-    prefetch(heap, words[at + _OFFSET])
-    prefetch(heap, words[at + _OFFSET] + words[at + _SIZE])
+    if heap is not None:
+        prefetch(heap, words[at + _OFFSET])
+        prefetch(heap, words[at + _OFFSET] + words[at + _SIZE])
 
 
 @jit_inline

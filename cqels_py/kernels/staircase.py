@@ -4,7 +4,7 @@ A member that a later one comes before will never be the first again: it is forg
 a staircase: each member that comes takes away the steps above it, and one that goes is the lowest step, or was forgotten.
 
 Steps stand side by side in a run of 2**k places in the arena of `kernels.heaps`, and in as many words as a bag: where the first
-step is, log2 of the run's capacity, how many steps there are, and where the run starts.
+step is, log2 of the run's capacity, how many steps there are, and where the run starts. So `bag_first` and `expect_bag` do for both.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.arena import allocate, release
-from cqels_py.kernels.heaps import before
+from cqels_py.kernels.heaps import bag_put, bag_room, before
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.prefetch import prefetch
 
 _FIRST, _LOG, _SIZE, _START = range(4)
 _FIRST_LOG = 2
 
 
 @jit_inline
-def stairs_room(words, at, sign, heap, heap_meta):
+def _stairs_room(words, at, sign, heap, heap_meta):
     """Room for one more step, if a member comes; False if the arena has none (nothing is changed)."""
     end = words[at + _START] + (np.int64(1) << words[at + _LOG])
     there = words[at + _LOG] > 0 and words[at + _FIRST] + words[at + _SIZE] < end
@@ -48,16 +47,9 @@ def _move(words, at, heap, heap_meta):
     return True
 
 
-@jit_inline
-def expect_stairs(words, at, heap):
-    """Have the first step come nearer, and the last."""
-    prefetch(heap, words[at + _FIRST])
-    prefetch(heap, words[at + _FIRST] + words[at + _SIZE])
-
-
 @jit_flat
-def stairs_put(words, at, sign, value, heap, largest, texts, spans):
-    """A member comes, or the oldest goes; `stairs_room` has said that there is room."""
+def _stairs_put(words, at, sign, value, heap, largest, texts, spans):
+    """A member comes, or the oldest goes; `_stairs_room` has said that there is room."""
     first, size = words[at + _FIRST], words[at + _SIZE]
     if sign < 0:
         if size > 0 and heap[first] == value:
@@ -68,3 +60,24 @@ def stairs_put(words, at, sign, value, heap, largest, texts, spans):
         size -= 1
     heap[first + size] = value
     words[at + _SIZE] = size + 1
+
+
+@jit_inline
+def extreme_room(in_order, words, at, sign, heap, heap_meta):
+    """Room for a member that comes or goes, in a staircase (`in_order`) or a bag."""
+    if heap is None:
+        return True
+    if in_order:
+        return _stairs_room(words, at, sign, heap, heap_meta)
+    return bag_room(words, at, sign, heap, heap_meta)
+
+
+@jit_inline
+def extreme_put(in_order, words, at, sign, value, heap, largest, texts, spans):
+    """A member comes or goes; `extreme_room` has said that there is room. False: it was seen that it was not there."""
+    if heap is None:
+        return False
+    if in_order:
+        _stairs_put(words, at, sign, value, heap, largest, texts, spans)
+        return True
+    return bag_put(words, at, sign, value, heap, largest, texts, spans)

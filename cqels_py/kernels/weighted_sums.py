@@ -2,28 +2,43 @@
 
 The accumulators are those of kernels/aggregate.py. All of their words are sums over the members, so a sum of several equal ones is
 each word times a counter, and so is the difference that a change makes.
+
+Such a difference is put down as three words, the unscaled value, how many members there are more, and their form: the digits after
+the point and the kind of number that they all are, 0 for integers, else DECIMALS + kind - 1 is where their kind is counted. Where
+three words do not hold it, the form is -1 - the number of an accumulator in `wide`, which does.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_FLOAT, TAG_INTEGER
+from cqels_py.kernels.accumulation import FIRST, GROUP, NOTE, STOP, expect, is_last
 from cqels_py.kernels.aggregate import (
     APART,
-    AVG,
     DECIMALS,
+    DONE,
+    DOUBLES,
     ERRORS,
+    FLOATS,
     HI,
     LO,
+    MINUS_INF,
+    NANS,
+    OVERFLOW,
+    PLUS_INF,
     SCALE,
     SUM_WORDS,
+    TOO_MANY,
     N,
     _add_apart,
     _add_scaled,
     _take_number,
     _take_odd,
+    is_short,
+    total_of,
 )
-from cqels_py.kernels.decimals import exact_product, negate128, sum128
+from cqels_py.kernels.decimals import LIMIT, exact_product, negate128, sum128
 from cqels_py.kernels.jit import jit_flat, jit_inline
 
 _PROVISIONAL_INDEX = np.int64((1 << 60) - 1)
@@ -31,6 +46,10 @@ _MOST_RESULTS = 2.0**61
 _MOST_AVERAGED = 1 << 53
 _SAFE_PRODUCT = 4.0e18
 _LARGEST_SPLIT = 1e290
+_KIND, _DIGITS = 5, 31
+DIFFERENCE_WORDS = 3 + SUM_WORDS
+"""Room for a difference, behind its three words for an accumulator."""
+_ONE, _TWO = np.uint64(1), np.uint64(2)
 
 
 @jit_flat
@@ -116,13 +135,6 @@ def add_times(words, at, apart, apart_at, other, place, other_apart, apart_place
 
 
 @jit_inline
-def add_count(words, at, count, weight):
-    """Add count * weight ones to a sum. False on overflow of 128 bits."""
-    words[at + N] = 1
-    return _add_wide(words, at, count >> 63, np.uint64(count), np.int64(0), weight)
-
-
-@jit_inline
 def take_argument(words, at, apart, apart_at, identifier, sign, odd_kind, odd_words, odd_real):
     """An argument of SUM or AVG comes or goes. False on overflow of 128 bits."""
     if (identifier >> 60) == -1:
@@ -141,7 +153,7 @@ def clear_sum(words, at, apart, apart_at):
 
 
 @jit_inline
-def is_nothing(words, at, apart, apart_at):
+def _is_nothing(words, at, apart, apart_at):
     for w in range(SUM_WORDS):
         if w != SCALE and words[at + w] != 0:
             return False
@@ -149,6 +161,180 @@ def is_nothing(words, at, apart, apart_at):
 
 
 @jit_inline
-def is_countable(words, at, function):
-    """Few enough results for what is counted beside a sum."""
-    return words[at + N] < (_MOST_AVERAGED if function == AVG else np.int64(_MOST_RESULTS))
+def form_of(words, at):
+    """The form of an accumulator's members; -1 where they are of several, or their sum is not one of 64 bits."""
+    total, n = words[at + LO], words[at + N]
+    decimals, floats, doubles = words[at + DECIMALS], words[at + FLOATS], words[at + DOUBLES]
+    odd = words[at + ERRORS] | words[at + APART] | words[at + PLUS_INF] | words[at + MINUS_INF] | words[at + NANS]
+    kind = np.int64(0)
+    if decimals | floats | doubles != 0:
+        kind = np.int64(1 if decimals == n else 2 if floats == n else 3 if doubles == n else -1)
+    narrow = (words[at + HI] == total >> 63) & (total > -LIMIT) & (total < LIMIT)
+    return words[at + SCALE] | kind << _KIND if narrow and odd == 0 and kind >= 0 else np.int64(-1)
+
+
+@jit_inline
+def form_of_number(identifier):
+    """The form of one number with an inline id; -1 of what is none."""
+    tag = (identifier >> 60) & 15
+    if tag == TAG_INTEGER:
+        return np.int64(0)
+    if tag < TAG_INTEGER or tag > TAG_FLOAT:
+        return np.int64(-1)
+    kind = np.int64(1 if tag == TAG_DECIMAL else 2 if tag == TAG_FLOAT else 3)
+    return ((identifier >> 56) & 15) | kind << _KIND
+
+
+@jit_flat
+def _widen(value, count, form, weight, wide, wide_apart, slot):
+    """What three words would have held, but for its size, times the weight, into a new accumulator. False on overflow."""
+    at = slot * SUM_WORDS
+    clear_sum(wide, at, wide_apart, 2 * slot)
+    wide[at + N] = count * weight
+    if form >> _KIND > 0:
+        wide[at + DECIMALS - 1 + (form >> _KIND)] = count * weight
+    return _add_wide(wide, at, value >> 63, np.uint64(value), form & _DIGITS, weight)
+
+
+@jit_inline
+def put_product(value, count, form, weight, column, k, out, slots, wide, wide_apart):
+    """Put down `value`, of `count` members of one form, times the weight, in three columns. False on overflow of 128 bits.
+
+    `slots`: one word, how many accumulators of `wide` are taken.
+    """
+    if abs(np.float64(value) * np.float64(weight)) < _SAFE_PRODUCT:
+        out[column, k] = value * weight
+        out[column + 1, k] = count * weight
+        out[column + 2, k] = form
+        return True
+    out[column + 2, k] = -1 - slots[0]
+    slots[0] += 1
+    return _widen(value, count, form, weight, wide, wide_apart, slots[0] - 1)
+
+
+@jit_flat
+def _put_wide(other, place, other_apart, apart_place, weight, column, k, out, slots, wide, wide_apart):
+    slot = slots[0]
+    out[column + 2, k] = -1 - slot
+    slots[0] = slot + 1
+    clear_sum(wide, slot * SUM_WORDS, wide_apart, 2 * slot)
+    return add_times(wide, slot * SUM_WORDS, wide_apart, 2 * slot, other, place, other_apart, apart_place, weight)
+
+
+@jit_inline
+def put_times(other, place, other_apart, apart_place, weight, column, k, out, slots, wide, wide_apart):
+    """Put down an accumulator times the weight. False on overflow of 128 bits."""
+    form = form_of(other, place)
+    if form >= 0:
+        return put_product(
+            other[place + LO], other[place + N], form, weight, column, k, out, slots, wide, wide_apart
+        )  # fmt: skip
+    return _put_wide(other, place, other_apart, apart_place, weight, column, k, out, slots, wide, wide_apart)
+
+
+@jit_flat
+def put_argument(
+    identifier, way, weight, column, k, out, slots, wide, wide_apart, change, at, change_apart, apart_at, odd_kind, odd_words,
+    odd_real
+):  # fmt: skip
+    """Put down an argument that comes or goes, times the weight. The accumulator at `at` of `change` is for passing use."""
+    form = form_of_number(identifier)
+    if form >= 0:
+        return put_product(
+            ((identifier << 8) >> 8) * way, way, form, weight, column, k, out, slots, wide, wide_apart
+        )  # fmt: skip
+    clear_sum(change, at, change_apart, apart_at)
+    ok = take_argument(change, at, change_apart, apart_at, identifier, way, odd_kind, odd_words, odd_real)
+    return ok and _put_wide(change, at, change_apart, apart_at, weight, column, k, out, slots, wide, wide_apart)
+
+
+@jit_inline
+def find_difference(
+    change, at, change_apart, apart_at, new, new_at, new_apart, new_apart_at, weight, old, old_at, old_apart, old_apart_at,
+    old_weight
+):  # fmt: skip
+    """The difference between an accumulator times a weight and what it was, in the three words of `change` from `at` on.
+
+    Behind them is room for an accumulator, which holds it where the form is negative. False on overflow of 128 bits.
+    """
+    form, old_form = form_of(new, new_at), form_of(old, old_at)
+    value, old_value = new[new_at + LO], old[old_at + LO]
+    form = old_form if weight == 0 else form
+    size = abs(np.float64(value) * np.float64(weight)) + abs(np.float64(old_value) * np.float64(old_weight))
+    if form >= 0 and (form == old_form or old_weight == 0) and size < _SAFE_PRODUCT:
+        change[at] = value * weight - old_value * old_weight
+        change[at + 1] = new[new_at + N] * weight - old[old_at + N] * old_weight
+        change[at + 2] = form
+        return True
+    change[at + 2] = -1
+    clear_sum(change, at + 3, change_apart, apart_at)
+    ok = add_times(change, at + 3, change_apart, apart_at, new, new_at, new_apart, new_apart_at, weight)
+    return ok and add_times(change, at + 3, change_apart, apart_at, old, old_at, old_apart, old_apart_at, -old_weight)
+
+
+@jit_inline
+def is_no_difference(change, at, change_apart, apart_at):
+    if change[at + 2] >= 0:
+        return change[at] == 0 and change[at + 1] == 0
+    return _is_nothing(change, at + 3, change_apart, apart_at)
+
+
+@jit_inline
+def put_difference(change, at, change_apart, apart_at, weight, column, k, out, slots, wide, wide_apart):
+    """Put down a difference times the weight. False on overflow of 128 bits."""
+    if change[at + 2] >= 0:
+        return put_product(
+            change[at], change[at + 1], change[at + 2], weight, column, k, out, slots, wide, wide_apart
+        )  # fmt: skip
+    return _put_wide(change, at + 3, change_apart, apart_at, weight, column, k, out, slots, wide, wide_apart)
+
+
+@jit_inline
+def _add_difference(value, count, form, words, at):
+    """Add what three words say to an accumulator. False on overflow of 128 bits."""
+    words[at + N] += count
+    if form >> _KIND > 0:
+        words[at + DECIMALS - 1 + (form >> _KIND)] += count
+    total = words[at + LO]
+    if form & _DIGITS == words[at + SCALE] and words[at + HI] == total >> 63 and total > -LIMIT and total < LIMIT:
+        total += value
+        words[at + LO] = total
+        words[at + HI] = total >> 63
+        return True
+    return value == 0 or _add_scaled(words, at, value >> 63, np.uint64(value), form & _DIGITS, 1)
+
+
+@jit_flat
+def take_differences(
+    average, aggregate, aggregates, column, values, cursor, rows, notes, always, place, words, group_words, apart, wide, wide_apart,
+    fresh, scales, divisors, shift, late, late_real,
+):  # fmt: skip
+    """SUM and AVG of which each row tells the difference; a pass of GROUP BY as those of kernels/accumulation.py.
+
+    Of an average of exact numbers the note gets sum, scale and count; any other value is found here.
+    """
+    first = np.uint64(cursor[FIRST])
+    end = np.uint64(cursor[STOP]) - first
+    for i in range(end):
+        expect(i, end, rows, words, group_words, place)
+        group, note = rows[GROUP, i], np.uint64(rows[NOTE, i])
+        at, here, of_group = group * group_words + place, shift + note, (group * aggregates + aggregate) * 2
+        form = values[column + _TWO, first + i]
+        if form >= 0:
+            ok = _add_difference(values[column, first + i], values[column + _ONE, first + i], form, words, at)
+        else:
+            slot = -1 - form
+            ok = add_times(words, at, apart, of_group, wide, slot * SUM_WORDS, wide_apart, 2 * slot, np.int64(1))
+            settle(words, at, apart, of_group)
+        if not ok:
+            return OVERFLOW
+        if words[at + N] >= (_MOST_AVERAGED if average else np.int64(_MOST_RESULTS)):
+            return TOO_MANY
+        if average and is_short(words, at):
+            fresh[here], scales[here], divisors[here] = words[at + LO], words[at + SCALE], words[at + N]
+            continue
+        if average:
+            divisors[here] = 0
+        if is_last(notes, note, i, always):
+            fresh[here] = total_of(words, at, apart, of_group, average, cursor, late, late_real)
+    return DONE

@@ -41,6 +41,7 @@ class LeafBuffer:
         self._columns: Int64 = np.zeros((width, capacity if width else 0), np.int64)
         self._smallest = capacity
         self._spare = 0
+        self._room_through: float = 0 if width else math.inf
         self.start = self.entered = self.end = 0
 
     def __len__(self) -> int:
@@ -87,14 +88,19 @@ class LeafBuffer:
         count = len(points)
         if count == 0:
             return
-        if len(self._columns):
-            needed = len(self) + count
-            if _short_or_far_too_large(needed, self._columns.shape[1], self._smallest):
-                self._lay_out(_roomy(needed, self._smallest))
         # How much is free is only looked at when it may be short.
+        if self.end + count > self._room_through:
+            self._reserve_columns(count)
         self._spare -= kernel.MOST_BYTES * count
         if self._spare < 0:
             self._reserve_gaps(points)
+
+    def _reserve_columns(self, count: int) -> None:
+        needed = len(self) + count
+        if _short_or_far_too_large(needed, self._columns.shape[1], self._smallest):
+            self._lay_out(_roomy(needed, self._smallest))
+        # Before that many more have come it cannot be short, and is not looked at; nor is it far too large for long.
+        self._room_through = min(self.start + self._columns.shape[1], self.end + max(needed, self._smallest))
 
     def _reserve_gaps(self, points: Int64) -> None:
         used = (self._ends.item(kernel.END) - self._ends.item(kernel.LEAVING + kernel.AT)) % len(self._gaps)
@@ -126,9 +132,9 @@ class LeafBuffer:
         self._columns[:, place : place + straight] = columns[:, :straight]
         self._columns[:, : count - straight] = columns[:, straight:]
 
-    def coded(self) -> tuple[npt.NDArray[np.uint8], Int64]:
-        """Points as they stand (kernels/gaps.py)."""
-        return self._gaps, self._ends
+    def arrays(self) -> tuple[npt.NDArray[np.uint8], Int64, Int64]:
+        """Points as they stand (kernels/gaps.py), and ids as `circular` has them."""
+        return self._gaps, self._ends, self._columns
 
     def circular(self) -> Int64:
         """Ids as they stand, those of number n at n modulo their length."""

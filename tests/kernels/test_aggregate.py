@@ -44,7 +44,7 @@ class Sum:
     def total(self, *, average: bool = False) -> int:
         """An id; 0 on error, or a provisional one whose number stands in `late`."""
         self.cursor[kernel.LATE] = 0
-        return int(kernel._total(self.words, 0, self.apart, 0, average, self.cursor, self.late, self.late_real))
+        return int(kernel.total_of(self.words, 0, self.apart, 0, average, self.cursor, self.late, self.late_real))
 
     def late_value(self) -> tuple[int, Decimal]:
         tag, hi, lo, scale = (int(x) for x in self.late[0])

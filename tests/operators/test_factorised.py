@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -12,9 +12,10 @@ import pytest
 from cqels_py.algebra.nodes import AggregateCall, VariableRef
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
+from cqels_py.operators.r2r import factorised as operators
 from cqels_py.operators.r2r.factorised import FactorisedGroupBy, JoinedAggregate, JoinedInput
 from tests import naive_aggregates
-from tests.operators.deltas import Live, Port, Row, assert_follows, changes, delta, random_steps
+from tests.operators.deltas import Event, Live, Port, Row, assert_follows, changes, delta, random_steps
 from tests.operators.plain_dictionary import typed
 from tests.operators.test_aggregate import ANY_TICK, POOLS, Terms, V, bound_value, seen
 
@@ -33,13 +34,14 @@ class Case:
     own: int
     groups: tuple[int, ...]
     carrier: int = 0
+    in_order: bool = False
 
     def width(self, port: int) -> int:
         return self.key + (self.own if port == self.carrier else 0) + 1
 
     def operator(self, aggregates: Sequence[JoinedAggregate], terms: Terms) -> FactorisedGroupBy:
         key = tuple(range(self.key))
-        inputs = [JoinedInput(self.width(port), key) for port in range(self.inputs)]
+        inputs = [JoinedInput(self.width(port), key, self.in_order) for port in range(self.inputs)]
         own = range(self.key, self.key + self.own)
         return FactorisedGroupBy(inputs, self.carrier, own, self.groups, aggregates, terms.values)
 
@@ -77,10 +79,11 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize("in_order", [False, True])
 @pytest.mark.parametrize("pool", POOLS)
 @pytest.mark.parametrize("name", CASES)
-def test_every_tick_has_the_groups_difference(name: str, pool: str) -> None:
-    case, terms = CASES[name], Terms()
+def test_every_tick_has_the_groups_difference(name: str, pool: str, in_order: bool) -> None:
+    case, terms = replace(CASES[name], in_order=in_order), Terms()
     arguments, nodes = terms.ids(POOLS[pool]), terms.ids(["<urn:g>", "<urn:h>"])
     aggregates = case.aggregates()
     operator = case.operator(aggregates, terms)
@@ -93,7 +96,7 @@ def test_every_tick_has_the_groups_difference(name: str, pool: str) -> None:
         return (*(nodes[x % 2] for x in row[:-1]), arguments[row[-1] % len(arguments)])
 
     seed = sum(map(ord, name + pool))
-    steps = list(random_steps(seed, [Port(case.width(p), False, range(60)) for p in range(case.inputs)], 10, 6, 5))
+    steps = list(random_steps(seed, [Port(case.width(p), in_order, range(60)) for p in range(case.inputs)], 10, 6, 5))
     for step in steps:
         for events in step.inputs:
             events[:] = [(tick, sign, placed(row)) for tick, sign, row in events]
@@ -112,6 +115,38 @@ BY_VARIABLE = CASES["by a variable of one input"]
 
 def numbers(terms: Terms, *values: int) -> list[int]:
     return terms.ids([typed(str(value), INTEGER) for value in values])
+
+
+@pytest.mark.parametrize("name", ["by a variable of one input", "by two variables of one input", "without a key"])
+def test_room_for_one_tick_is_enough(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operators, "_FEWEST", 1)
+    monkeypatch.setattr(operators, "_SHARES", 2)
+    for pool in ("integers", "anything"):
+        test_every_tick_has_the_groups_difference(name, pool, False)
+
+
+@pytest.mark.parametrize("in_order", [False, True])
+def test_many_ticks_at_once_are_as_many_steps(in_order: bool) -> None:
+    """More changes of shares than go into their groups together; keys and groups are purged in between or are not."""
+    case, terms = replace(BY_VARIABLE, in_order=in_order), Terms()
+    aggregates = [JoinedAggregate("COUNT(*)"), JoinedAggregate("AVG", 1, 1), JoinedAggregate("MIN", 1, 1)]
+    aggregates += [JoinedAggregate("MAX", 0, 2), JoinedAggregate("SUM", 0, 2)]
+    known = numbers(terms, *range(100))
+    ports = [Port(3, in_order, range(12)), Port(2, in_order, range(12))]
+    events: list[list[Event]] = [[], []]
+    for n, step in enumerate(random_steps(7, ports, 600, 6, 60)):
+        for mine, found in zip(events, step.inputs, strict=True):
+            mine += [(6 * n + tick, sign, (*row[:-1], known[row[-1]])) for tick, sign, row in found]
+    answers = []
+    for size in (4_000, 150, 7):
+        operator, answer = case.operator(aggregates, terms), {}
+        for start in range(0, 4_000, size):
+            parts = [[each for each in mine if start <= each[0] < start + size] for mine in events]
+            inputs = [[delta(part, width)] for part, width in zip(parts, (3, 2), strict=True)]
+            answer.update(changes(operator.process(ANY_TICK, inputs)))
+        assert operator.visited > 3 * 3_900
+        answers.append(answer)
+    assert answers[0] == answers[1] == answers[2]
 
 
 def value(terms: Terms, identifier: int) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta
+from cqels_py.batches.delta import Delta, SignColumn, TickColumn
 from cqels_py.batches.elements import Ids
 from cqels_py.dictionary.layout import TAG_LITERAL, TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.errors import RunError
@@ -96,7 +96,7 @@ _EXTREMES = ("MIN", "MAX", "SAMPLE")
 _WITHOUT_TERMS = (kernel.COUNT_ALL, kernel.COUNT, kernel.SUM, kernel.AVG)
 _CHUNK = 1000
 """So many rows pass through the kernels together, if no tick has more: what they write and read again stays near the processor."""
-_SMALLEST_CHUNK = 16
+_SMALLEST_CHUNK, _FEW = 16, 65
 _SMALLEST_QUEUE = 64
 _NO_ODD = OddNumbers(np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1, np.float64))
 
@@ -120,11 +120,12 @@ class GroupBy:
         self._functions = np.array([FUNCTIONS[a.function] for a in aggregates], np.int64)
         self._arguments = np.array([a.argument or 0 for a in aggregates], np.int64)
         # The first of different values is the first of all.
-        self._distinct = np.array([a.distinct and a.function not in _EXTREMES for a in aggregates], np.bool_)
-        self._any_distinct = bool(self._distinct.any())
+        distinct = [a.distinct and a.function not in _EXTREMES for a in aggregates]
+        self._any_distinct = any(distinct)
         sizes = [_WORDS[FUNCTIONS[a.function]] for a in aggregates]
-        self._places = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64) if sizes else np.zeros(0, np.int64)
+        places = [sum(sizes[:a]) for a in range(len(sizes))]
         self._group_words = sum(sizes)
+        self._of_aggregates = np.array([self._functions, self._arguments, places, distinct], np.int64)
         self._distinct_values = KeyTable(3)
         self._scratch = np.zeros((3, 1), np.int64)
         self._heap = np.zeros(64, np.int64)
@@ -138,8 +139,20 @@ class GroupBy:
         self._stamps = np.zeros(0, np.int64)
         self._queue = np.zeros(_SMALLEST_QUEUE if in_order else 1, np.int32)
         self._cursor = np.zeros(grouping.FIELDS, np.int64)
+        # Of a few rows, as they come on a live stream; more have room of their own.
+        self._for_few = _room_for_late(_FEW, len(aggregates))
         self._make_notes(_SMALLEST_CHUNK)
         self._grow_groups()
+        self._gather()
+
+    def _gather(self) -> None:
+        """The arrays as `kernels.grouping.group` takes them, from `functions` to `shown`: once, as they stay for long."""
+        index, terms = self.index, self._distinct_values
+        self.arrays: tuple[Any, ...] = (
+            self._of_aggregates, self._cursor, self._queue, index.table, index.keys, index.counts, index.free, index.meta,
+            self._rows, self._notes, self._stamps, self._words, self._group_words, self._apart, self._terms, self._heap_meta,
+            self._scratch, terms.table, terms.keys, terms.counts, terms.free, terms.meta, self._results, self._last, self._shown,
+        )  # fmt: skip
 
     def _grow_groups(self) -> None:
         """Bring the arrays by group to the index's capacity."""
@@ -151,10 +164,9 @@ class GroupBy:
         self._stamps = np.concatenate([self._stamps, np.full(groups - len(self._stamps), -1, np.int64)])
 
     def _make_notes(self, rows: int) -> None:
-        """Room for chunks of so many rows."""
         self._rows, self._notes = np.zeros((4, rows), np.int64), np.zeros((6, rows), np.int64)
         values = len(self._aggregates) * rows
-        self._fresh, self._scales, self._divisors, self._quotients = np.zeros((4, values), np.int64)
+        self._results = np.zeros((4, values), np.int64)
 
     def _grow_queue(self) -> None:
         """Twice the room for mappings that leave in order."""
@@ -163,34 +175,50 @@ class GroupBy:
         grown = np.zeros(2 * len(self._queue), np.int32)
         grown[there & (len(grown) - 1)] = self._queue[there & mask]
         self._queue = grown
+        self._gather()
 
     def make_room(self, groups: int) -> None:
         """Room for so many new groups; no group may wait for delivery."""
         if self.index.ensure(groups):
             self._grow_groups()
+            self._gather()
+
+    def expect_rows(self, rows: int) -> None:
+        """Notes for chunks as large as so many rows give rise to."""
+        if self._notes.shape[1] < min(rows, _CHUNK):
+            self.make_notes(min(2 * rows, _CHUNK))
+
+    def grow_heap(self) -> None:
+        self._heap = np.concatenate([self._heap, np.zeros_like(self._heap)])
+        self._gather()
+
+    def make_notes(self, rows: int) -> None:
+        """Room for chunks of so many rows."""
+        self._make_notes(rows)
+        self._gather()
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         if ticks.first and len(self._keys) == 0:
-            yield self._open_single_group()
+            yield self.open_single_group()
         for delta in inputs[0]:
             if len(delta):
                 yield self._chunk(delta)
 
-    def _open_single_group(self) -> Delta:
+    def open_single_group(self) -> Delta:
+        """Without keys there is one group, and this is its row before there is any mapping."""
         index = self.index
         kernel.open_group(index.table, index.counts, index.meta, self._scratch, index.free)
-        run = _Run(self, 0)
+        run = GroupRun(self, 0)
         run.open()
         return run.output()
 
     def _chunk(self, delta: Delta) -> Delta:
         columns = delta.columns
-        if self._notes.shape[1] < min(len(delta), _CHUNK):
-            self._make_notes(min(2 * len(delta), _CHUNK))
-        if self._any_distinct:
-            self._distinct_values.ensure(len(delta) * len(self._aggregates))
+        self.expect_rows(len(delta))
+        if self._any_distinct and self._distinct_values.ensure(len(delta) * len(self._aggregates)):
+            self._gather()
         values, odd = self._values_of(columns)
-        run = _Run(self, len(delta))
+        run = GroupRun(self, len(delta))
         run.take(delta, columns if self._keys_first else np.ascontiguousarray(columns[self._keys]), values, odd)
         return run.output()
 
@@ -224,8 +252,23 @@ class GroupBy:
         )  # fmt: skip
 
 
-class _Run:
-    """One delta on its way through the kernel, and the output."""
+def stopped(status: int) -> Exception:
+    """Why a kernel cannot go on."""
+    if status == kernel.OVERFLOW:
+        return RunError("a sum does not fit 128 bits: the numbers are too large to be added exactly")
+    if status == kernel.TOO_MANY:
+        return RunError("the join has more results than an aggregate can count: 2**61 of one key, for AVG 2**53")
+    return AssertionError("a mapping was withdrawn that was never there")
+
+
+def _room_for_late(rows: int, aggregates: int) -> tuple[Ids, npt.NDArray[np.float64], Ids]:
+    """For what is to be computed of so many rows, and for the values of joined texts."""
+    late = (rows + 1) * aggregates
+    return np.empty((late, 4), np.int64), np.empty(late, np.float64), np.empty(max(64, rows), np.int64)
+
+
+class GroupRun:
+    """Rows on their way through the kernel, and the output."""
 
     def __init__(self, group_by: GroupBy, rows: int) -> None:
         self._of = group_by
@@ -236,56 +279,64 @@ class _Run:
         self._tick = np.empty(room, np.int32)
         self._sign = np.empty(room, np.int8)
         self._out = np.empty((n_keys + n, room), np.int64)
-        self._late = np.empty(((rows + 1) * n, 4), np.int64)
-        self._late_real = np.empty((rows + 1) * n, np.float64)
-        self._joined = np.empty(max(64, rows), np.int64)
+        if rows < _FEW:
+            self._late, self._late_real, self._joined = group_by._for_few
+        else:
+            self._late, self._late_real, self._joined = _room_for_late(rows, n)
 
     def open(self) -> None:
         """The single group, before any mapping."""
         of = self._of
         grouping.open_group(
-            of._functions, of._places, of._words, of._group_words, of._apart, of.index.keys, of.index.counts, of._terms,
-            self._cursor, of._notes, of._fresh, of._scales, of._divisors, of._quotients, of._last, of._shown, self._tick,
-            self._sign, self._out, self._late, self._late_real, self._joined,
+            of._of_aggregates, of._words, of._group_words, of._apart, of.index.keys, of.index.counts, of._terms, self._cursor,
+            of._notes, of._results, of._last, of._shown, self._tick, self._sign, self._out, self._late, self._late_real,
+            self._joined,
         )  # fmt: skip
 
     def take(self, delta: Delta, keyed: Ids, values: Ids, odd: OddNumbers) -> None:
-        of, index, terms = self._of, self._of.index, self._of._distinct_values
+        """All rows; `keyed` and `values` as `grouping.group` has them."""
+        self._take(delta.tick, delta.sign, keyed, delta.columns, values, odd.kind, odd.words, odd.real, None, None)
+
+    def take_differences(
+        self, tick: TickColumn, sign: SignColumn, columns: Ids, wide: Ids, wide_apart: npt.NDArray[np.float64]
+    ) -> None:
+        """Rows of which SUM and AVG take differences (see kernels/weighted_sums.py)."""
+        self._take(tick, sign, columns, columns, columns, None, None, None, wide, wide_apart)
+
+    def _take(
+        self, tick: TickColumn, sign: SignColumn, keyed: Ids, columns: Ids, values: Ids, *numbers: object
+    ) -> None:
+        of = self._of
         texts, spans = of._values.texts()
         while True:
+            output = (self._tick, self._sign, self._out, self._late, self._late_real, self._joined)
+            arrays = (*numbers, *of.arrays, *output)
             status = grouping.group(
-                delta.tick, delta.sign, keyed, delta.columns, values, of._functions, of._arguments, of._places, of._distinct,
-                len(of._keys), of._in_order, self._cursor, of._queue, index.table, index.keys, index.counts, index.free,
-                index.meta, of._rows, of._notes, of._stamps, of._words, of._group_words, of._apart, of._terms, of._heap_meta,
-                texts, spans, of._scratch, terms.table, terms.keys, terms.counts, terms.free, terms.meta, odd.kind, odd.words,
-                odd.real, of._fresh, of._scales, of._divisors, of._quotients, of._last, of._shown, self._tick, self._sign,
-                self._out, self._late, self._late_real, self._joined,
+                tick, sign, keyed, columns, values, len(of._keys), of._in_order, texts, spans, *arrays
             )  # fmt: skip
             if status == kernel.DONE:
                 return
-            self._make_room(status, delta)
+            self._make_room(status, tick)
 
-    def _make_room(self, status: int, delta: Delta) -> None:
-        """For that for want of which the kernel stopped."""
+    def _make_room(self, status: int, tick: TickColumn) -> None:
+        """For that for want of which the kernel stopped on its way through rows of these ticks."""
         of = self._of
         if status == kernel.HEAP_FULL:
-            of._heap = np.concatenate([of._heap, np.zeros_like(of._heap)])
+            of.grow_heap()
         elif status == kernel.JOINED_FULL:
             self._joined = np.concatenate([self._joined, np.empty_like(self._joined)])
-        elif status == kernel.OVERFLOW:
-            raise RunError("a sum does not fit 128 bits: the numbers are too large to be added exactly")
         elif status == grouping.INDEX_FULL:
-            of.make_room(self._rows_of_tick(delta))
+            of.make_room(self._rows_of_tick(tick))
         elif status == grouping.QUEUE_FULL:
             of._grow_queue()
         elif status == grouping.CHUNK_SMALL:
-            of._make_notes(1 << self._rows_of_tick(delta).bit_length())
+            of.make_notes(1 << self._rows_of_tick(tick).bit_length())
         else:
-            raise AssertionError("a mapping was withdrawn that was never there")
+            raise stopped(status)
 
-    def _rows_of_tick(self, delta: Delta) -> int:
+    def _rows_of_tick(self, tick: TickColumn) -> int:
         first = self._cursor[FIRST]
-        return int(np.searchsorted(delta.tick, delta.tick[first], side="right") - first)
+        return int(np.searchsorted(tick, tick[first], side="right") - first)
 
     def output(self) -> Delta:
         made = self._cursor.item(kernel.OUT)

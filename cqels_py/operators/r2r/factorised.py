@@ -4,44 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta, concatenate
+from cqels_py.batches.delta import Delta, TickColumn, concatenate
 from cqels_py.batches.elements import Ids
-from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import aggregate
 from cqels_py.kernels import factorised as kernel
 from cqels_py.kernels import joined_records as records
-from cqels_py.kernels.joined_rows import lay_rows, order_rows
-from cqels_py.operators.r2r.aggregate import OddNumbers, TermValues
+from cqels_py.kernels.joined_rows import HASHED, lay_rows
+from cqels_py.kernels.merge import places_by_tick
+from cqels_py.operators.r2r.aggregate import FUNCTIONS as GROUP_FUNCTIONS
+from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy, GroupRun, OddNumbers, TermValues, stopped
 from cqels_py.state.key_sums import KeySums
 
-_OUT_ROWS = 4_096
-_FEWEST_OUT_ROWS = 64
+_SHARES = 4_096
+_FEWEST = 32
 _NO_ODD = OddNumbers(np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1, np.float64))
-_HASHED = (2, 4)
-"""Tags of literals without an inline form."""
+_HASHED_TAGS = (2, 4)
+"""Of literals without an inline form."""
 
 FUNCTIONS = {
-    "COUNT(*)": (aggregate.SUM, records.ROWS),
-    "COUNT": (aggregate.SUM, records.BOUND),
-    "SUM": (aggregate.SUM, records.NUMBER),
-    "AVG": (aggregate.AVG, records.NUMBER),
-    "MIN": (aggregate.MIN, records.TERM),
-    "SAMPLE": (aggregate.MIN, records.TERM),
-    "MAX": (aggregate.MAX, records.TERM),
+    "COUNT(*)": ("SUM", records.ROWS),
+    "COUNT": ("SUM", records.BOUND),
+    "SUM": ("SUM", records.NUMBER),
+    "AVG": ("AVG", records.NUMBER),
+    "MIN": ("MIN", records.TERM),
+    "SAMPLE": ("MIN", records.TERM),
+    "MAX": ("MAX", records.TERM),
 }
 """What is kept of a group, a COUNT being a sum of ones; and what is asked of the argument."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedInput:
-    """An input of the join: how many columns it has, and which are the key, in the same order in all inputs."""
+    """An input of the join: how many columns it has, and which are the key, in the same order in all inputs.
+
+    `in_order`: its mappings leave in the order in which they came, as from a window, so that MIN and MAX need no bags of them.
+    """
 
     width: int
     key: tuple[int, ...]
+    in_order: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,30 +86,26 @@ class FactorisedGroupBy:
         self._in_order = [carrier, *(p for p in range(len(inputs)) if p != carrier)]
         self._read = [self._columns_of(p) for p in self._in_order]
         functions = [FUNCTIONS[a.function] for a in aggregates]
-        self._functions = np.array([function for function, _ in functions], np.int64)
         self._kinds = np.array([kind for _, kind in functions], np.int64)
-        # Of the aggregates, by number, which add numbers up: their functions, else one that does not.
-        self._each = np.arange(len(functions))
-        self._summed = np.where(self._kinds == records.NUMBER, self._functions, aggregate.MIN)
         self._ports = np.array([carrier if a.argument is None else a.input for a in aggregates], np.int64)
         self.state = KeySums(
-            len(inputs),
-            len(inputs[carrier].key),
-            len(own),
-            len(groups),
-            self._functions,
-            self._kinds,
-            self._ports == carrier,
-        )
-        self._of_aggregates = np.stack(
-            [self._kinds, self._ports, self.state.local, self.state.local_apart, self._functions, self.state.places]
+            len(inputs), len(inputs[carrier].key), len(own), self._kinds, self._ports == carrier
+        )  # fmt: skip
+        # A share's columns: of an extreme one, of a sum three.
+        widths = [1 if kind == records.TERM else 3 for _, kind in functions]
+        columns = [len(groups) + sum(widths[:a]) for a in range(len(widths))]
+        self._share_width = len(groups) + sum(widths)
+        made = [Aggregate(function, column) for (function, _), column in zip(functions, columns, strict=True)]
+        self._group_by = GroupBy(range(len(groups)), made, values)
+        # Of a few rows, as they come on a live stream; more have room of their own.
+        self._few_shares = _Shares(self._share_width, _FEWEST, _FEWEST)
+        numbers = np.array([GROUP_FUNCTIONS[function] for function, _ in functions], np.int64)
+        in_order = [inputs[port].in_order for port in self._ports]
+        self._of_aggregates = np.array(
+            [self._kinds, self._ports, self.state.local, self.state.local_apart, numbers, columns, in_order], np.int64
         )
         self._cursor = np.zeros(kernel.FIELDS, np.int64)
         self._located = np.zeros(2 * records.LOCATED_ROWS, np.int64)
-        self._starts = np.zeros(len(inputs) + 1, np.int64)
-        # Of a few rows, as they come on a live stream; more have room of their own.
-        self._late = np.zeros((2 * _FEWEST_OUT_ROWS * len(aggregates), 4), np.int64)
-        self._late_real = np.zeros(len(self._late), np.float64)
 
     def _columns_of(self, port: int) -> tuple[Ids, Ids]:
         """Which columns of an input are the key (of the carrier its own too), and which the aggregates' arguments."""
@@ -114,30 +117,46 @@ class FactorisedGroupBy:
 
     @property
     def visited(self) -> int:
-        """Rows of the carrier to whose groups a change was added so far: the work that regressions are counted in."""
+        """Changes of rows' shares in their groups so far: the work that regressions are counted in."""
         return int(self._cursor[kernel.VISITED])
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
+        if ticks.first and len(self._groups) == 0:
+            yield self._group_by.open_single_group()
         deltas = [concatenate(inputs[p], self._inputs[p].width) for p in self._in_order]
         rows = sum([len(delta.tick) for delta in deltas])
-        first = ticks.first and len(self._groups) == 0
-        if not first and not rows:
-            return
-        run = _Run(self, deltas, rows)
-        if first:
-            run.open_single_group()
-        yield from run.chunks()
+        if rows:
+            yield from _Run(self, deltas, rows).chunks()
 
     def live_ids(self) -> Iterable[Ids]:
-        return self.state.live_ids()
+        return (*self.state.live_ids(), *self._group_by.live_ids())
 
     @property
     def nbytes(self) -> int:
-        return self.state.nbytes
+        return self.state.nbytes + self._group_by.nbytes
+
+
+_FIRST_POSITIONS = np.arange(_FEWEST, dtype=np.int32)
+
+
+def _positions(rows: int) -> npt.NDArray[np.int32]:
+    return _FIRST_POSITIONS if rows <= _FEWEST else np.arange(rows, dtype=np.int32)
+
+
+def _places(ticks: Sequence[TickColumn], rows: int) -> npt.NDArray[np.int32]:
+    """The place of each row of several inputs in the order of ticks."""
+    first = ticks[0].item(0)
+    if rows <= _FEWEST and all(first == column.item(0) == column.item(-1) for column in ticks):
+        return _FIRST_POSITIONS
+    starts = [0]
+    for column in ticks:
+        starts.append(starts[-1] + len(column))
+    place: npt.NDArray[np.int32] = places_by_tick(np.concatenate(ticks), np.array(starts, np.int64))
+    return place
 
 
 class _Run:
-    """One step on its way through the kernel: the rows of all inputs, the operator's cursor, and the output."""
+    """One step on its way through the kernel: the rows of all inputs, the shares, the operator's cursor."""
 
     def __init__(self, of: FactorisedGroupBy, deltas: Sequence[Delta], rows: int) -> None:
         self._of = of
@@ -145,99 +164,102 @@ class _Run:
         self.cursor[: kernel.VISITED] = 0
         width = of.state.rows.width
         self._rows = np.empty((records.FIRST + width + len(of._aggregates), rows), np.int64)
-        self._lay_rows(deltas, width)
-        hashed = order_rows(self._rows, of._starts, of.state.keys.width, width, of._each, of._summed, self.cursor)
+        hashed = self._lay_rows(deltas, width, rows)
         self._odd = self._odd_numbers(self._rows[records.FIRST + width :]) if hashed else _NO_ODD
-        # Every row changes a group in most queries, which is withdrawn and delivered anew.
-        self._make_room(min(_OUT_ROWS, _FEWEST_OUT_ROWS + 2 * rows))
+        self._shares = of._few_shares if 4 * rows <= _FEWEST else _Shares(of._share_width, _SHARES, _FEWEST)
 
-    def _lay_rows(self, deltas: Sequence[Delta], width: int) -> None:
-        """Each row's tick, sign and port, its key and group columns, and the aggregates' arguments; where each input's start."""
-        of, keys, new_rows, start = self._of, 0, 0, 0
-        for place, (port, (key, arguments), delta) in enumerate(zip(of._in_order, of._read, deltas, strict=True), 1):
-            if len(delta.tick):
-                come = lay_rows(start, port, delta.tick, delta.sign, delta.columns, key, arguments, width, self._rows)
-                keys += come
-                new_rows += come if port == of._carrier else 0
-                start += len(delta.tick)
-            of._starts[place] = start
+    def _lay_rows(self, deltas: Sequence[Delta], width: int, rows: int) -> bool:
+        """Each row's tick, sign and port, its key and group columns, and the aggregates' arguments, all in the order of ticks.
+
+        Returns whether the number of any argument is known to the dictionary alone.
+        """
+        of, key_width = self._of, self._of.state.keys.width
+        filled = [n for n, delta in enumerate(deltas) if len(delta.tick)]
+        place = _positions(rows) if len(filled) == 1 else _places([deltas[n].tick for n in filled], rows)
+        keys, new_rows, hashed, start = 0, 0, False, 0
+        for n in filled:
+            delta, port, (key, arguments) = deltas[n], of._in_order[n], of._read[n]
+            found = lay_rows(
+                port,
+                delta.tick,
+                delta.sign,
+                delta.columns,
+                key,
+                key_width,
+                width,
+                arguments,
+                of._kinds,
+                place[start:],
+                self._rows,
+            )
+            hashed, come = hashed or found >= HASHED, found % HASHED
+            keys += come
+            new_rows += come if port == of._carrier else 0
+            start += len(delta.tick)
         of.state.ensure(keys, new_rows)
+        return hashed
 
     def _odd_numbers(self, arguments: Ids) -> OddNumbers:
         """What hashed literals are to SUM and AVG, put in their places among the arguments."""
         numbers = self._of._kinds == records.NUMBER
-        hashed = np.isin((arguments >> 60) & 15, _HASHED) & numbers[:, None]
+        hashed = np.isin((arguments >> 60) & 15, _HASHED_TAGS) & numbers[:, None]
         different, place = np.unique(arguments[hashed], return_inverse=True)
         known = self._of._values.numbers(different)
         stand_in = np.where(known.ids != 0, known.ids, aggregate.PROVISIONAL | np.arange(len(different)))
         arguments[hashed] = stand_in[place]
         return known
 
-    def open_single_group(self) -> None:
-        """Without group variables there is one group, and it is there from the first tick on."""
-        groups = self._of.state.groups
-        scratch = np.zeros((1, 1), np.int64)
-        aggregate.open_group(groups.table, groups.counts, groups.meta, scratch, groups.free)
-        self._of.state.touched[0] = 0
-        self.cursor[aggregate.TOUCHED] = 1
-        self.cursor[aggregate.TICK] = 0
-
     def chunks(self) -> Iterator[Delta]:
+        state = self._of.state
         while True:
-            status = self._step()
-            if status in (kernel.DONE, kernel.OUT_FULL):
-                made, late = self.cursor.item(aggregate.OUT), self.cursor.item(aggregate.LATE)
+            status = self._put_shares()
+            if status in (aggregate.DONE, kernel.ENOUGH):
+                made = self.cursor.item(kernel.MADE)
                 if made:
-                    yield self._output(made, late)
-                if status == kernel.DONE:
+                    yield self._into_groups(made)
+                if status == aggregate.DONE:
                     return
-                self._make_room(max(_OUT_ROWS, 2 * int(self.cursor[aggregate.TOUCHED])))
-            elif status == kernel.HEAP_FULL:
-                self._of.state.grow_heap()
+            elif status == kernel.TERMS_FULL:
+                state.grow_heap()
             elif status == kernel.SNAPS_FULL:
-                self._of.state.grow_snaps()
-            elif status == kernel.GROUPS_FULL:
-                self._of.state.more_groups(int(self.cursor[aggregate.TOUCHED]))
-            elif status == kernel.OVERFLOW:
-                raise RunError("a sum does not fit 128 bits: the numbers are too large to be added exactly")
-            elif status == kernel.TOO_MANY:
-                raise RunError("the join has more results than an aggregate can count: 2**61 of one key, for AVG 2**53")
+                state.more_snaps()
+            elif status == kernel.SHARES_FULL:
+                self._shares = self._shares.twice()
             else:
-                raise AssertionError("a mapping was withdrawn that was never there")
+                raise stopped(status)
 
-    def _make_room(self, rows: int) -> None:
-        of, n = self._of, len(self._of._aggregates)
-        self._out_tick = np.empty(rows, np.int32)
-        self._out_sign = np.empty(rows, np.int8)
-        self._out = np.empty((len(of._groups) + n, rows), np.int64)
-        few = rows * n <= len(of._late)
-        self._late = of._late if few else np.empty((rows * n, 4), np.int64)
-        self._late_real = of._late_real if few else np.empty(rows * n, np.float64)
-        self.cursor[aggregate.OUT] = 0
-        self.cursor[aggregate.LATE] = 0
-
-    def _step(self) -> int:
-        of, s = self._of, self._of.state
+    def _put_shares(self) -> int:
+        of, state, odd = self._of, self._of.state, self._odd
         texts, spans = of._values.texts()
-        keys, rows, groups = s.keys, s.rows, s.groups
-        status: int = kernel.step(
-            self._rows, self.cursor, of._located, len(of._inputs), of._carrier, keys.width, rows.width, of._groups,
-            of._of_aggregates, s.group_words,
-            keys.table, keys.keys, keys.counts, keys.free, keys.meta, s.key_size, s.key_words, s.key_apart_size, s.key_apart,
-            rows.table, s.row_keys, rows.counts, rows.free, rows.meta, s.row_size, s.row_words, s.row_apart_size, s.row_apart,
-            groups.table, groups.keys, groups.counts, groups.free, groups.meta, s.words, s.apart, s.live, s.last, s.shown,
-            s.touched, s.in_touched,
-            s.snap_key, s.snap_words, s.snap_apart, s.change, s.change_apart, s.group_key, s.terms, s.heap_meta,
-            texts, spans, self._odd.kind, self._odd.words, self._odd.real, self._out_tick, self._out_sign, self._out,
-            self._late, self._late_real, s.fresh, s.joined,
+        status: int = kernel.put_shares(
+            self._rows, self.cursor, of._located, len(of._inputs), of._carrier, state.keys.width, state.rows.width, of._groups,
+            of._of_aggregates, *state.arrays, texts, spans, odd.kind, odd.words, odd.real, *self._shares.arrays,
         )  # fmt: skip
         return status
 
-    def _output(self, made: int, late: int) -> Delta:
-        columns = self._out[:, :made]
-        if late:
-            ids = self._of._values.computed(self._late[:late], self._late_real[:late])
-            for array in (columns, self._of.state.last):
-                provisional = (array >> 60) == -1
-                array[provisional] = ids[array[provisional] & ((1 << 60) - 1)]
-        return Delta(self._out_tick[:made], self._out_sign[:made], columns)
+    def _into_groups(self, made: int) -> Delta:
+        """How the answer changes by the shares that are put down."""
+        of, (tick, sign, columns, wide, wide_apart) = self._of._group_by, self._shares.arrays
+        of.expect_rows(made)
+        run = GroupRun(of, made)
+        run.take_differences(tick[:made], sign[:made], columns, wide, wide_apart)
+        self.cursor[kernel.MADE] = self.cursor[kernel.WIDE] = 0
+        return run.output()
+
+
+class _Shares:
+    """Room for changes of shares (see kernels/factorised.py), those of a tick at least: these go into their groups together."""
+
+    def __init__(self, width: int, rows: int, wide: int) -> None:
+        self.arrays: tuple[npt.NDArray[Any], ...] = (
+            np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty((width, rows), np.int64),
+            np.empty(wide * aggregate.SUM_WORDS, np.int64), np.empty(wide * 2, np.float64),
+        )  # fmt: skip
+
+    def twice(self) -> _Shares:
+        """Twice the room, with what there is."""
+        tick, _, columns, _, wide_apart = self.arrays
+        more = _Shares(len(columns), 2 * len(tick), len(wide_apart))
+        for mine, larger in zip(self.arrays, more.arrays, strict=True):
+            larger[..., : mine.shape[-1]] = mine
+        return more

@@ -101,7 +101,7 @@ class Window:
             tick, sign = np.empty(room, np.int32), np.empty(room, np.int8)
             changed = np.empty(width * room, np.int64)
             left, made = sliding.slide(
-                *buffer.coded(), buffer.circular(), buffer.start, buffer.end, points, reached - size, size, self._timed,
+                *buffer.arrays(), buffer.start, buffer.end, points, reached - size, size, self._timed,
                 step.ticks.time, units, before, element, step.element_tick, columns, tick, sign, changed,
             )  # fmt: skip
             if made != sliding.FULL:
