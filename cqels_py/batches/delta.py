@@ -51,10 +51,8 @@ def insertions(columns: Ids, tick: int = 0) -> Delta:
 
 def concatenate(parts: Iterable[Delta], width: int) -> Delta:
     """Chunks of one operator's output, in their order, as one batch."""
-    if parts == ():
-        return empty(width)
-    if isinstance(parts, list) and len(parts) == 1:
-        alone: Delta = parts[0]
+    if isinstance(parts, tuple) and len(parts) < 2:
+        alone: Delta = parts[0] if parts else empty(width)
         return alone
     chunks: Sequence[Delta] = [part for part in parts if len(part.tick)]
     if len(chunks) == 1:

@@ -91,10 +91,10 @@ def _start_of_tick(tick, first, row):
 
 
 @jit_inline
-def _end_of_chunk(tick, first, size):
+def _end_of_chunk(tick, first, end, size):
     """The row after those of as many whole ticks as there is room for; `first` if there is none for the first one."""
-    if len(tick) - first <= size:
-        return np.int64(len(tick))
+    if end - first <= size:
+        return np.int64(end)
     return _start_of_tick(tick, first, first + size)
 
 
@@ -359,11 +359,11 @@ def open_group(
 
 @jit_flat
 def group(
-    tick, sign, keyed, columns, values, n_keys, in_order, texts, spans, odd_kind, odd_words, odd_real, wide, wide_apart,
+    row_count, tick, sign, keyed, columns, values, n_keys, in_order, texts, spans, odd_kind, odd_words, odd_real, wide, wide_apart,
     of_aggregates, cursor, queue, table, keys, counts, free, meta, rows, notes, stamps, words, group_words, apart, heap, heap_meta,
     scratch, d_table, d_keys, d_counts, d_free, d_meta, results, last, shown, out_tick, out_sign, out, late, late_real, joined,
 ):  # fmt: skip
-    """All rows of a delta, from cursor[FIRST] and the pass cursor[PASS] on, into their groups; what changes at each tick goes out.
+    """A delta's rows, from cursor[FIRST] and the pass cursor[PASS] on, into their groups; what changes at each tick goes out.
 
     `keyed`: the columns with the keys first. Aggregates take their arguments from `columns` as the terms
     they are, from `values` with tag 15 for what `odd_*` tells the numbers of. Where a term counts once, the d_*
@@ -380,9 +380,9 @@ def group(
     while True:
         if cursor[PASS] == LOCATE:
             first = cursor[FIRST]
-            if first == len(tick):
+            if first == row_count:
                 return DONE
-            stop = _end_of_chunk(tick, first, size)
+            stop = _end_of_chunk(tick, first, row_count, size)
             if stop == first:
                 return CHUNK_SMALL
             if in_order and cursor[TAIL] - cursor[HEAD] + stop - first > len(queue):

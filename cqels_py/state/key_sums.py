@@ -42,7 +42,7 @@ class KeySums:
         self.change = np.zeros(len(kinds) * DIFFERENCE_WORDS, np.int64)
         self.change_apart = np.zeros(len(kinds) * _APART)
         self.heap = np.zeros(64, np.int64)
-        self._keeps_terms = TERM in kinds
+        self.keeps_terms = TERM in kinds
         self.heap_meta = np.full(ARENA_FIELDS, -1, np.int64)
         self.heap_meta[TOP] = 0
         nothing, no_real = np.zeros(0, np.int64), np.zeros(0)
@@ -58,12 +58,12 @@ class KeySums:
         keys, rows = self.keys, self.rows
         row_keys = keys.keys if self._row_is_key else rows.keys
         # The kernels know how to do without what keeps terms, and then need less compiled.
-        heap = self.heap if self._keeps_terms else None
+        heap, heap_meta = (self.heap, self.heap_meta) if self.keeps_terms else (None, None)
         self.arrays = (
             keys.table, keys.keys, keys.counts, keys.free, keys.meta, self.key_size, self.key_words, self.key_apart_size,
             self.key_apart, rows.table, row_keys, rows.counts, rows.free, rows.meta, self.row_size, self.row_words,
             self.row_apart_size, self.row_apart, self.snap_key, self.snap_words, self.snap_apart, self.change, self.change_apart,
-            heap, self.heap_meta,
+            heap, heap_meta,
         )  # fmt: skip
 
     def _lay_out(self, kinds: Ids, carried: Flags) -> None:

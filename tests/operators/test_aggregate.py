@@ -24,7 +24,7 @@ from tests.operators.deltas import Live, Port, Row, assert_follows, changes, del
 from tests.operators.plain_dictionary import typed
 
 V = Variable("v")
-ANY_TICK = Ticks(np.zeros(1, np.int64), first=False)
+ANY_TICK = Ticks(np.zeros(10_000, np.int64), first=False)
 BOTH = (False, True)
 
 # Sums of doubles and floats are exact here: nothing but halves and quarters.

@@ -115,6 +115,7 @@ class GroupBy:
         self._keys = np.array(keys, np.int64)
         self._keys_first = list(keys) == list(range(len(keys)))
         self._aggregates = tuple(aggregates)
+        self.width = len(keys) + len(aggregates)
         self._values = values
         self.index = KeyTable(len(keys))
         self._functions = np.array([FUNCTIONS[a.function] for a in aggregates], np.int64)
@@ -145,12 +146,22 @@ class GroupBy:
         self._grow_groups()
         self._gather()
 
+    @property
+    def terms(self) -> tuple[Ids, Ids] | tuple[None, None]:
+        """What keeps terms, if any aggregate does: the kernels know how to do without, and then need less compiled."""
+        return (self._heap, self._heap_meta) if self._keeps_terms else (None, None)
+
+    def texts(self) -> tuple[npt.NDArray[np.uint8], Ids] | tuple[None, None]:
+        """Where kernels find the texts of terms, if any aggregate keeps some."""
+        return self._values.texts() if self._keeps_terms else (None, None)
+
     def _gather(self) -> None:
         """The arrays as `kernels.grouping.group` takes them, from `functions` to `shown`: once, as they stay for long."""
         index, terms = self.index, self._distinct_values
+        heap, heap_meta = self.terms
         self.arrays: tuple[Any, ...] = (
             self._of_aggregates, self._cursor, self._queue, index.table, index.keys, index.counts, index.free, index.meta,
-            self._rows, self._notes, self._stamps, self._words, self._group_words, self._apart, self._terms, self._heap_meta,
+            self._rows, self._notes, self._stamps, self._words, self._group_words, self._apart, heap, heap_meta,
             self._scratch, terms.table, terms.keys, terms.counts, terms.free, terms.meta, self._results, self._last, self._shown,
         )  # fmt: skip
 
@@ -236,11 +247,6 @@ class GroupBy:
         values[summed] = terms
         return values, numbers
 
-    @property
-    def _terms(self) -> Ids | None:
-        """What keeps terms, if any aggregate does: the kernels know how to do without, and then need less compiled."""
-        return self._heap if self._keeps_terms else None
-
     def live_ids(self) -> Iterable[Ids]:
         return (self.index.live_ids(), self._last, self._heap, self._distinct_values.live_ids())
 
@@ -270,53 +276,58 @@ def _room_for_late(rows: int, aggregates: int) -> tuple[Ids, npt.NDArray[np.floa
 class GroupRun:
     """Rows on their way through the kernel, and the output."""
 
+    __slots__ = ("_cursor", "_joined", "_late", "_late_real", "_of", "_out", "_sign", "_tick")
+
     def __init__(self, group_by: GroupBy, rows: int) -> None:
         self._of = group_by
-        n_keys, n = len(group_by._keys), len(group_by._aggregates)
         room = 2 * rows + 2
         self._cursor = group_by._cursor
         self._cursor[: grouping.SEEN] = 0
         self._tick = np.empty(room, np.int32)
         self._sign = np.empty(room, np.int8)
-        self._out = np.empty((n_keys + n, room), np.int64)
-        if rows < _FEW:
-            self._late, self._late_real, self._joined = group_by._for_few
-        else:
-            self._late, self._late_real, self._joined = _room_for_late(rows, n)
+        self._out = np.empty((group_by.width, room), np.int64)
+        few = rows < _FEW
+        self._late, self._late_real, self._joined = (
+            group_by._for_few if few else _room_for_late(rows, len(group_by._aggregates))
+        )
 
     def open(self) -> None:
         """The single group, before any mapping."""
         of = self._of
         grouping.open_group(
-            of._of_aggregates, of._words, of._group_words, of._apart, of.index.keys, of.index.counts, of._terms, self._cursor,
+            of._of_aggregates, of._words, of._group_words, of._apart, of.index.keys, of.index.counts, of.terms[0], self._cursor,
             of._notes, of._results, of._last, of._shown, self._tick, self._sign, self._out, self._late, self._late_real,
             self._joined,
         )  # fmt: skip
 
     def take(self, delta: Delta, keyed: Ids, values: Ids, odd: OddNumbers) -> None:
         """All rows; `keyed` and `values` as `grouping.group` has them."""
-        self._take(delta.tick, delta.sign, keyed, delta.columns, values, odd.kind, odd.words, odd.real, None, None)
+        rows = (len(delta), delta.tick, delta.sign, keyed, delta.columns, values)
+        self._take(rows, (odd.kind, odd.words, odd.real, None, None))
 
     def take_differences(
-        self, tick: TickColumn, sign: SignColumn, columns: Ids, wide: Ids, wide_apart: npt.NDArray[np.float64]
+        self,
+        rows: int,
+        tick: TickColumn,
+        sign: SignColumn,
+        columns: Ids,
+        wide: Ids,
+        wide_apart: npt.NDArray[np.float64],
     ) -> None:
-        """Rows of which SUM and AVG take differences (see kernels/weighted_sums.py)."""
-        self._take(tick, sign, columns, columns, columns, None, None, None, wide, wide_apart)
+        """The first `rows` rows, of which SUM and AVG take differences (see kernels/weighted_sums.py)."""
+        self._take((rows, tick, sign, columns, columns, columns), (None, None, None, wide, wide_apart))
 
-    def _take(
-        self, tick: TickColumn, sign: SignColumn, keyed: Ids, columns: Ids, values: Ids, *numbers: object
-    ) -> None:
+    def _take(self, rows: tuple[Any, ...], numbers: tuple[Any, ...]) -> None:
         of = self._of
-        texts, spans = of._values.texts()
+        texts = of.texts()
         while True:
             output = (self._tick, self._sign, self._out, self._late, self._late_real, self._joined)
-            arrays = (*numbers, *of.arrays, *output)
-            status = grouping.group(
-                tick, sign, keyed, columns, values, len(of._keys), of._in_order, texts, spans, *arrays
-            )  # fmt: skip
+            given = (*rows, len(of._keys), of._in_order, *texts, *numbers, *of.arrays, *output)
+            status = grouping.group(*given)
             if status == kernel.DONE:
                 return
-            self._make_room(status, tick)
+            count, tick = rows[:2]
+            self._make_room(status, tick[:count])
 
     def _make_room(self, status: int, tick: TickColumn) -> None:
         """For that for want of which the kernel stopped on its way through rows of these ticks."""

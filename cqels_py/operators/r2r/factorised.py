@@ -126,7 +126,7 @@ class FactorisedGroupBy:
         deltas = [concatenate(inputs[p], self._inputs[p].width) for p in self._in_order]
         rows = sum([len(delta.tick) for delta in deltas])
         if rows:
-            yield from _Run(self, deltas, rows).chunks()
+            yield from _Run(self, deltas, rows, len(ticks.time) == 1).chunks()
 
     def live_ids(self) -> Iterable[Ids]:
         return (*self.state.live_ids(), *self._group_by.live_ids())
@@ -143,11 +143,8 @@ def _positions(rows: int) -> npt.NDArray[np.int32]:
     return _FIRST_POSITIONS if rows <= _FEWEST else np.arange(rows, dtype=np.int32)
 
 
-def _places(ticks: Sequence[TickColumn], rows: int) -> npt.NDArray[np.int32]:
+def _places(ticks: Sequence[TickColumn]) -> npt.NDArray[np.int32]:
     """The place of each row of several inputs in the order of ticks."""
-    first = ticks[0].item(0)
-    if rows <= _FEWEST and all(first == column.item(0) == column.item(-1) for column in ticks):
-        return _FIRST_POSITIONS
     starts = [0]
     for column in ticks:
         starts.append(starts[-1] + len(column))
@@ -158,24 +155,25 @@ def _places(ticks: Sequence[TickColumn], rows: int) -> npt.NDArray[np.int32]:
 class _Run:
     """One step on its way through the kernel: the rows of all inputs, the shares, the operator's cursor."""
 
-    def __init__(self, of: FactorisedGroupBy, deltas: Sequence[Delta], rows: int) -> None:
+    def __init__(self, of: FactorisedGroupBy, deltas: Sequence[Delta], rows: int, one_tick: bool) -> None:
         self._of = of
         self.cursor = of._cursor
         self.cursor[: kernel.VISITED] = 0
         width = of.state.rows.width
         self._rows = np.empty((records.FIRST + width + len(of._aggregates), rows), np.int64)
-        hashed = self._lay_rows(deltas, width, rows)
+        hashed = self._lay_rows(deltas, width, rows, one_tick)
         self._odd = self._odd_numbers(self._rows[records.FIRST + width :]) if hashed else _NO_ODD
         self._shares = of._few_shares if 4 * rows <= _FEWEST else _Shares(of._share_width, _SHARES, _FEWEST)
 
-    def _lay_rows(self, deltas: Sequence[Delta], width: int, rows: int) -> bool:
+    def _lay_rows(self, deltas: Sequence[Delta], width: int, rows: int, one_tick: bool) -> bool:
         """Each row's tick, sign and port, its key and group columns, and the aggregates' arguments, all in the order of ticks.
 
         Returns whether the number of any argument is known to the dictionary alone.
         """
         of, key_width = self._of, self._of.state.keys.width
         filled = [n for n, delta in enumerate(deltas) if len(delta.tick)]
-        place = _positions(rows) if len(filled) == 1 else _places([deltas[n].tick for n in filled], rows)
+        in_order = one_tick or len(filled) == 1
+        place = _positions(rows) if in_order else _places([deltas[n].tick for n in filled])
         keys, new_rows, hashed, start = 0, 0, False, 0
         for n in filled:
             delta, port, (key, arguments) = deltas[n], of._in_order[n], of._read[n]
@@ -219,6 +217,7 @@ class _Run:
                     yield self._into_groups(made)
                 if status == aggregate.DONE:
                     return
+                self.cursor[kernel.MADE] = self.cursor[kernel.WIDE] = 0
             elif status == kernel.TERMS_FULL:
                 state.grow_heap()
             elif status == kernel.SNAPS_FULL:
@@ -230,7 +229,7 @@ class _Run:
 
     def _put_shares(self) -> int:
         of, state, odd = self._of, self._of.state, self._odd
-        texts, spans = of._values.texts()
+        texts, spans = of._group_by.texts()
         status: int = kernel.put_shares(
             self._rows, self.cursor, of._located, len(of._inputs), of._carrier, state.keys.width, state.rows.width, of._groups,
             of._of_aggregates, *state.arrays, texts, spans, odd.kind, odd.words, odd.real, *self._shares.arrays,
@@ -239,11 +238,11 @@ class _Run:
 
     def _into_groups(self, made: int) -> Delta:
         """How the answer changes by the shares that are put down."""
-        of, (tick, sign, columns, wide, wide_apart) = self._of._group_by, self._shares.arrays
-        of.expect_rows(made)
+        of = self._of._group_by
+        if made > _FEWEST:
+            of.expect_rows(made)
         run = GroupRun(of, made)
-        run.take_differences(tick[:made], sign[:made], columns, wide, wide_apart)
-        self.cursor[kernel.MADE] = self.cursor[kernel.WIDE] = 0
+        run.take_differences(made, *self._shares.arrays)
         return run.output()
 
 
