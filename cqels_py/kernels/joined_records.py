@@ -98,20 +98,8 @@ def locate(
             _expect_record(entry, row_words, row_size, r_counts)
         located[LOCATED_ROWS + row % LOCATED_ROWS] = entry
     _expect_what_follows(
-        row_port,
-        first,
-        last,
-        carrier,
-        of_aggregates,
-        located,
-        key_size,
-        key_words,
-        row_size,
-        row_words,
-        r_keys,
-        row_width,
-        heap,
-    )
+        row_port, first, last, carrier, of_aggregates, located, key_size, key_words, row_size, row_words, r_keys, row_width, heap
+    )  # fmt: skip
 
 
 @jit_inline
@@ -121,19 +109,15 @@ def _expect_what_follows(
     """Have the bags of located records come nearer, and the first row of a key that another input changes."""
     kinds, ports, local = of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL]
     for row in range(first, last):
-        key, port = located[row % LOCATED_ROWS], row_port[row]
+        at, port = row % LOCATED_ROWS, row_port[row]
+        key = located[at]
         if key < 0:
             continue
         for a in range(len(kinds)):
-            if kinds[a] == TERM:
-                if ports[a] != carrier:
-                    expect_bag(key_words, key * key_size + local[a], heap)
-                elif port == carrier:
-                    expect_first(
-                        row_words,
-                        max(located[LOCATED_ROWS + row % LOCATED_ROWS], np.int64(0)) * row_size + local[a],
-                        heap,
-                    )
+            if kinds[a] == TERM and ports[a] != carrier:
+                expect_bag(key_words, key * key_size + local[a], heap)
+            elif kinds[a] == TERM and port == carrier and located[LOCATED_ROWS + at] >= 0:
+                expect_first(row_words, located[LOCATED_ROWS + at] * row_size + local[a], heap)
         head = key_words[key * key_size + HEAD] - 1
         if port != carrier and head >= 0:
             prefetch(row_words, head * row_size)

@@ -156,7 +156,7 @@ class GroupBy:
         return self._values.texts() if self._keeps_terms else (None, None)
 
     def _gather(self) -> None:
-        """The arrays as `kernels.grouping.group` takes them, from `functions` to `shown`: once, as they stay for long."""
+        """The arrays as `kernels.grouping.group` takes them, from `of_aggregates` to `shown`: once, as they stay for long."""
         index, terms = self.index, self._distinct_values
         heap, heap_meta = self.terms
         self.arrays: tuple[Any, ...] = (
@@ -306,14 +306,8 @@ class GroupRun:
         self._take(rows, (odd.kind, odd.words, odd.real, None, None))
 
     def take_differences(
-        self,
-        rows: int,
-        tick: TickColumn,
-        sign: SignColumn,
-        columns: Ids,
-        wide: Ids,
-        wide_apart: npt.NDArray[np.float64],
-    ) -> None:
+        self, rows: int, tick: TickColumn, sign: SignColumn, columns: Ids, wide: Ids, wide_apart: npt.NDArray[np.float64]
+    ) -> None:  # fmt: skip
         """The first `rows` rows, of which SUM and AVG take differences (see kernels/weighted_sums.py)."""
         self._take((rows, tick, sign, columns, columns, columns), (None, None, None, wide, wide_apart))
 
@@ -326,7 +320,7 @@ class GroupRun:
             status = grouping.group(*given)
             if status == kernel.DONE:
                 return
-            count, tick = rows[:2]
+            count, tick, *_ = rows
             self._make_room(status, tick[:count])
 
     def _make_room(self, status: int, tick: TickColumn) -> None:

@@ -178,18 +178,8 @@ class _Run:
         for n in filled:
             delta, port, (key, arguments) = deltas[n], of._in_order[n], of._read[n]
             found = lay_rows(
-                port,
-                delta.tick,
-                delta.sign,
-                delta.columns,
-                key,
-                key_width,
-                width,
-                arguments,
-                of._kinds,
-                place[start:],
-                self._rows,
-            )
+                port, delta.tick, delta.sign, delta.columns, key, key_width, width, arguments, of._kinds, place[start:], self._rows
+            )  # fmt: skip
             hashed, come = hashed or found >= HASHED, found % HASHED
             keys += come
             new_rows += come if port == of._carrier else 0
