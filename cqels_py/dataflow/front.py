@@ -19,6 +19,7 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.event_time.clock import ClockedWindow, Step, TickClock
 from cqels_py.kernels import match as kernel
+from cqels_py.kernels.dtypes import INT64
 from cqels_py.kernels.hashing import mix
 from cqels_py.operators.s2r.arrivals import ArrivalCounter, Arrivals
 from cqels_py.plan.nodes import PatternText, is_variable
@@ -173,7 +174,7 @@ class Router:
         """Where each pattern's matches start (and the end), and the triples; `element`: that of each triple."""
         if not self._laid_out:
             self._lay_out()
-        first, triples = self._first, np.empty(len(element) + _ROOM, np.int64)
+        first, triples = self._first, np.empty(len(element) + _ROOM, INT64)
         while True:
             found = kernel.match(
                 batch.subject, batch.predicate, batch.object, element, batch.stream, self._ids, self._same, self._streams,

@@ -13,6 +13,7 @@ from cqels_py.dataflow.front import StreamPattern, Turn
 from cqels_py.dataflow.ownership import Coordinate
 from cqels_py.event_time.windows import Measure
 from cqels_py.kernels import mappings as kernel
+from cqels_py.kernels.dtypes import INT64
 from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.s2r.kept_units import KeptUnits
 from cqels_py.operators.s2r.partition import Kept, KeyPattern, Partitioning
@@ -67,8 +68,8 @@ class ScanSource:
             columns, element, points = self._nothing.columns, _NONE, _NONE
         else:
             number = arrivals.counted.number if self._by_triple else _NONE
-            columns = np.empty((len(self._columns), n), np.int64)
-            element, points = np.empty(n, np.int64), np.empty(n, np.int64)
+            columns = np.empty((len(self._columns), n), INT64)
+            element, points = np.empty(n, INT64), np.empty(n, INT64)
             kernel.mappings(
                 batch.subject, batch.predicate, batch.object, rows, self._columns, arrivals.element,
                 batch.time if self._timed else turn.step.number, number, self._by_triple, columns, element, points,

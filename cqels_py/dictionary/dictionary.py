@@ -15,6 +15,7 @@ from cqels_py.dictionary.canonical import canonical, malformed
 from cqels_py.dictionary.layout import TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.errors import DataError, TermCollision
 from cqels_py.kernels import dictionary as kernel
+from cqels_py.kernels.dtypes import INT64
 from cqels_py.kernels.triples import encode_triples
 
 Ids = npt.NDArray[np.int64]
@@ -118,7 +119,7 @@ class Dictionary:
         Element e has the triples first[e] to first[e + 1], and its blank nodes belong to `scope` + e. Also says how many
         subjects and predicates are what cannot stand there; what is no term is entered in `wrong`, and gets the id 0.
         """
-        columns = np.empty((3, len(offsets) // 3), np.int64)
+        columns = np.empty((3, len(offsets) // 3), INT64)
         at = element = 0
         with self.lock:
             while True:

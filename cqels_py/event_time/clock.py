@@ -24,6 +24,7 @@ import numpy.typing as npt
 from cqels_py.event_time.windows import Bounds, Measure, Points
 from cqels_py.kernels import clock as kernel
 from cqels_py.kernels import gaps
+from cqels_py.kernels.dtypes import INT32, INT64
 
 _BEFORE_ALL = np.iinfo(np.int64).min // 2
 
@@ -296,7 +297,7 @@ class TickClock:
         boundary, ended = _NONE, self._no_ends
         if not self._plain:
             boundary, ended = self._boundary(ended_through, limits, at_end=last is not None)
-        number, element_tick = np.empty(len(time), np.int64), np.empty(len(time), np.int32)
+        number, element_tick = np.empty(len(time), INT64), np.empty(len(time), INT32)
         while True:
             count, through = kernel.step(
                 time, stream, first, boundary, expired_through, self._eager, self._steps, self._counts, self._promised,

@@ -51,7 +51,6 @@ HASH, GROUP, NOTE, SIGN = np.arange(4, dtype=np.uint64)
 NOTE_GROUP, NOTE_TICK, THERE, LAST_ROW, TAKEN, GIVEN = np.arange(6, dtype=np.uint64)
 
 _AHEAD, _NEAR, _LINE = np.uint64(8), np.uint64(4), 7
-_ONE = np.uint64(1)
 _ODD_INDEX = np.int64((1 << 60) - 1)
 _N, _ERRORS, _HI, _LO, _SCALE, _DECIMALS, _FLOATS, _DOUBLES = np.array(
     [N, ERRORS, HI, LO, SCALE, DECIMALS, FLOATS, DOUBLES], np.uint64
@@ -100,7 +99,7 @@ def only_new(aggregate, column, columns, values, cursor, rows, scratch, table, k
 
 
 @jit_flat
-def take_counts(column, values, cursor, rows, notes, place, words, group_words, fresh, shift):
+def take_counts(column, values, cursor, rows, place, words, group_words, fresh, shift):
     """COUNT of what is bound."""
     first = np.uint64(cursor[FIRST])
     end = np.uint64(cursor[STOP]) - first

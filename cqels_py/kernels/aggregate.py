@@ -8,7 +8,7 @@ apart, in two doubles (compensated). MIN and MAX keep a bag (kernels/heaps.py), 
 `words` holds for each group `group_words` int64: each aggregate's accumulator from `places[a]` on:
     COUNT      n
     SUM, AVG   n, errors, hi, lo, scale, decimals, floats, doubles, apart, +INF, -INF, NaN
-    MIN, MAX   a bag or a staircase, n
+    MIN, MAX   a bag or a staircase
     CONCAT     a sorted run, whether `last` is what it joins to
 `keys`' counter is the number of mappings in the group. `last` are the ids that were last delivered for the group and
 `shown` whether it is in the answer.
@@ -46,10 +46,10 @@ N, ERRORS, HI, LO, SCALE, DECIMALS, FLOATS, DOUBLES, APART, PLUS_INF, MINUS_INF,
 _N, _ERRORS, _HI, _LO, _SCALE, _DECIMALS, _FLOATS, _DOUBLES = np.arange(8, dtype=np.uint64)
 """The same as unsigned numbers, for which an index into an array needs no care for signs."""
 SUM_WORDS = 12
-EXTREME_WORDS = BAG_WORDS + 1
+EXTREME_WORDS = BAG_WORDS
 COUNT_WORDS = 1
 CONCAT_WORDS = RUN_WORDS + 1
-_RUN_SIZE, CLEAN = 2, RUN_WORDS
+CLEAN = RUN_WORDS
 
 # What a row's argument is when it is not inline: `odd_kind`.
 ODD_ERROR, ODD_INTEGER, ODD_DECIMAL, ODD_FLOAT, ODD_DOUBLE = range(5)

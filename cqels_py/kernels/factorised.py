@@ -89,12 +89,13 @@ def _count(counts, entry, step, meta):
 
 @jit_inline
 def _others(words, at, n_ports, carrier):
-    """The product of the counters of all inputs but the carrier, in the key's record that starts at `at`."""
-    product = np.int64(1)
+    """The product of the counters of all inputs but the carrier, in the key's record that starts at `at`; -1: too large."""
+    product, missing = np.int64(1), False
     for p in range(n_ports):
         if p != carrier:
+            missing = missing or words[at + COUNTERS + p] == 0
             product = times(product, words[at + COUNTERS + p])
-    return product
+    return np.int64(0) if missing else product
 
 
 @jit_inline
@@ -239,7 +240,7 @@ def _take_row(
         _link(entry, row_at, key_at, row_size, row_words, key_words)
     elif dies:
         _unlink(row_at, key_at, row_size, row_words, key_words)
-    k, moves, counted = cursor[MADE], False, False
+    k, moves, counted = cursor[MADE], born or dies, False
     for a in range(aggregates):
         counted = counted or kinds[a] != TERM
         if kinds[a] != TERM:
@@ -441,7 +442,7 @@ def put_shares(
     snap_key, snap_words, snap_apart, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real,
     out_tick, out_sign, out, wide, wide_apart,
 ):  # fmt: skip
-    """Rows (see above; n) of all inputs, from cursor[ROW] on; the shares that change are put down, those of a tick together.
+    """Rows of all inputs, from cursor[ROW] on; the shares that change are put down, those of a tick together.
 
     Arguments with tag 15 refer to `odd_*`. Resumable, whatever it stopped for.
     """

@@ -152,7 +152,7 @@ def _locate(
         if entry < 0:
             entry = find(table, mask, keys, width, columns, row, hashed)
         if entry < 0:
-            if sign[row] < 0:
+            if sign[row] <= 0:
                 return np.int64(-1)
             if room == 0:
                 found = i
@@ -368,7 +368,8 @@ def group(
     `keyed`: the columns with the keys first. Aggregates take their arguments from `columns` as the terms
     they are, from `values` with tag 15 for what `odd_*` tells the numbers of. Where a term counts once, the d_*
     arrays are a one-way index (aggregate, group, term) -> counter. `in_order`: rows leave in the order in which they came. If
-    `wide` and `wide_apart`, and not `odd_*`, are given, SUM and AVG take differences (kernels/weighted_sums.py) instead of terms.
+    `wide` and `wide_apart`, and not `odd_*`, are given, SUM and AVG take differences (kernels/weighted_sums.py) instead of terms;
+    a sign is 0 where a row changes nothing but these.
 
     Returns DONE, or for want of what it stopped: there it goes on when it is called again.
     """
@@ -410,7 +411,7 @@ def group(
                     )
             status = np.int64(DONE)
             if function == COUNT:
-                status = take_counts(column, values, cursor, rows, notes, place, words, group_words, fresh, shift)
+                status = take_counts(column, values, cursor, rows, place, words, group_words, fresh, shift)
             elif function == SUM or function == AVG:
                 # Of each two, what is None is not compiled.
                 if odd_kind is not None:

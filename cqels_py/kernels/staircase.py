@@ -20,7 +20,7 @@ _FIRST_LOG = 2
 
 
 @jit_inline
-def _stairs_room(words, at, sign, heap, heap_meta):
+def stairs_room(words, at, sign, heap, heap_meta):
     """Room for one more step, if a member comes; False if the arena has none (nothing is changed)."""
     end = words[at + _START] + (np.int64(1) << words[at + _LOG])
     there = words[at + _LOG] > 0 and words[at + _FIRST] + words[at + _SIZE] < end
@@ -48,8 +48,8 @@ def _move(words, at, heap, heap_meta):
 
 
 @jit_flat
-def _stairs_put(words, at, sign, value, heap, largest, texts, spans):
-    """A member comes, or the oldest goes; `_stairs_room` has said that there is room."""
+def stairs_put(words, at, sign, value, heap, largest, texts, spans):
+    """A member comes, or the oldest goes; `stairs_room` has said that there is room."""
     first, size = words[at + _FIRST], words[at + _SIZE]
     if sign < 0:
         if size > 0 and heap[first] == value:
@@ -68,7 +68,7 @@ def extreme_room(in_order, words, at, sign, heap, heap_meta):
     if heap is None:
         return True
     if in_order:
-        return _stairs_room(words, at, sign, heap, heap_meta)
+        return stairs_room(words, at, sign, heap, heap_meta)
     return bag_room(words, at, sign, heap, heap_meta)
 
 
@@ -78,6 +78,6 @@ def extreme_put(in_order, words, at, sign, value, heap, largest, texts, spans):
     if heap is None:
         return False
     if in_order:
-        _stairs_put(words, at, sign, value, heap, largest, texts, spans)
+        stairs_put(words, at, sign, value, heap, largest, texts, spans)
         return True
     return bag_put(words, at, sign, value, heap, largest, texts, spans)

@@ -162,7 +162,10 @@ def _is_nothing(words, at, apart, apart_at):
 
 @jit_inline
 def form_of(words, at):
-    """The form of an accumulator's members; -1 where they are of several, or their sum is not one of 64 bits."""
+    """The form of an accumulator's members; -1 where they are of several, or their sum is not one of 64 bits.
+
+    A scale is never beyond MAX_SCALE of kernels/decimals.py, which _DIGITS holds.
+    """
     total, n = words[at + LO], words[at + N]
     decimals, floats, doubles = words[at + DECIMALS], words[at + FLOATS], words[at + DOUBLES]
     odd = words[at + ERRORS] | words[at + APART] | words[at + PLUS_INF] | words[at + MINUS_INF] | words[at + NANS]

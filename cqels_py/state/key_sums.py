@@ -42,7 +42,7 @@ class KeySums:
         self.change = np.zeros(len(kinds) * DIFFERENCE_WORDS, np.int64)
         self.change_apart = np.zeros(len(kinds) * _APART)
         self.heap = np.zeros(64, np.int64)
-        self.keeps_terms = TERM in kinds
+        self._keeps_terms = TERM in kinds
         self.heap_meta = np.full(ARENA_FIELDS, -1, np.int64)
         self.heap_meta[TOP] = 0
         nothing, no_real = np.zeros(0, np.int64), np.zeros(0)
@@ -54,11 +54,11 @@ class KeySums:
         self._gather()
 
     def _gather(self) -> None:
-        """The arrays as `kernels.factorised.step` takes them, from `k_table` to `heap_meta`: once, as they stay for long."""
+        """The arrays as `kernels.factorised.put_shares` takes them, from `k_table` to `heap_meta`: once, as they stay for long."""
         keys, rows = self.keys, self.rows
         row_keys = keys.keys if self._row_is_key else rows.keys
         # The kernels know how to do without what keeps terms, and then need less compiled.
-        heap, heap_meta = (self.heap, self.heap_meta) if self.keeps_terms else (None, None)
+        heap, heap_meta = (self.heap, self.heap_meta) if self._keeps_terms else (None, None)
         self.arrays = (
             keys.table, keys.keys, keys.counts, keys.free, keys.meta, self.key_size, self.key_words, self.key_apart_size,
             self.key_apart, rows.table, row_keys, rows.counts, rows.free, rows.meta, self.row_size, self.row_words,

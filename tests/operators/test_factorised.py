@@ -109,6 +109,31 @@ def test_every_tick_has_the_groups_difference(name: str, pool: str, in_order: bo
     )
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_groups_without_aggregates(name: str) -> None:
+    """GROUP BY alone: which groups there are."""
+    case, terms = CASES[name], Terms()
+    steps = list(random_steps(5, [Port(case.width(p), False, range(2)) for p in range(case.inputs)], 10, 6, 5))
+    for step in steps:
+        # 0 is unbound.
+        for events in step.inputs:
+            events[:] = [(tick, sign, tuple(x + 1 for x in row)) for tick, sign, row in events]
+        for live in step.live:
+            for rows in live:
+                rows[:] = [tuple(x + 1 for x in row) for row in rows]
+    widths = [case.width(port) for port in range(case.inputs)]
+    assert_follows(case.operator([], terms), widths, steps, lambda live: case.answer(live, [], terms))
+
+
+def test_no_results_are_not_too_many() -> None:
+    """Whatever the other inputs have of a key of which one has nothing."""
+    terms = Terms()
+    operator = Case(8, 1, 0, ()).operator([JoinedAggregate("COUNT(*)")], terms)
+    large = [[delta([(0, 1, (7, 1))] * 2_000, 2)] for _ in range(6)]
+    inputs = [[delta([(0, 1, (7, 1))], 2)], *large, []]
+    assert not changes(operator.process(ANY_TICK, inputs))
+
+
 INTEGER = "integer"
 BY_VARIABLE = CASES["by a variable of one input"]
 
@@ -119,8 +144,8 @@ def numbers(terms: Terms, *values: int) -> list[int]:
 
 @pytest.mark.parametrize("name", ["by a variable of one input", "by two variables of one input", "without a key"])
 def test_room_for_one_tick_is_enough(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operators, "_FEWEST", 1)
-    monkeypatch.setattr(operators, "_SHARES", 2)
+    for name_of_room, room in {"_FEW_SHARES": 1, "_SHARES": 2, "_FEW_WIDE": 1}.items():
+        monkeypatch.setattr(operators, name_of_room, room)
     for pool in ("integers", "anything"):
         test_every_tick_has_the_groups_difference(name, pool, False)
 

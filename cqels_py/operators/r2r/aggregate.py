@@ -18,6 +18,7 @@ from cqels_py.kernels import aggregate as kernel
 from cqels_py.kernels import grouping
 from cqels_py.kernels.accumulation import FIRST
 from cqels_py.kernels.arena import ARENA_FIELDS, TOP
+from cqels_py.kernels.dtypes import INT8, INT32, INT64
 from cqels_py.state.key_table import KeyTable
 
 FUNCTIONS = {
@@ -97,8 +98,9 @@ _WITHOUT_TERMS = (kernel.COUNT_ALL, kernel.COUNT, kernel.SUM, kernel.AVG)
 _CHUNK = 1000
 """So many rows pass through the kernels together, if no tick has more: what they write and read again stays near the processor."""
 _SMALLEST_CHUNK, _FEW = 16, 65
+_MOST_NOTES = 8 * _CHUNK
 _SMALLEST_QUEUE = 64
-_NO_ODD = OddNumbers(np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1, np.float64))
+NO_ODD = OddNumbers(np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1, np.float64))
 
 
 class GroupBy:
@@ -195,9 +197,10 @@ class GroupBy:
             self._gather()
 
     def expect_rows(self, rows: int) -> None:
-        """Notes for chunks as large as so many rows give rise to."""
-        if self._notes.shape[1] < min(rows, _CHUNK):
-            self.make_notes(min(2 * rows, _CHUNK))
+        """Notes for chunks as large as so many rows give rise to; those of one large tick are not kept for ever."""
+        room = self._notes.shape[1]
+        if room < min(rows, _CHUNK) or (room > _MOST_NOTES and 4 * rows < room):
+            self.make_notes(max(min(2 * rows, _CHUNK), _SMALLEST_CHUNK))
 
     def grow_heap(self) -> None:
         self._heap = np.concatenate([self._heap, np.zeros_like(self._heap)])
@@ -236,7 +239,7 @@ class GroupBy:
     def _values_of(self, columns: Ids) -> tuple[Ids, OddNumbers]:
         """The columns with what hashed literals are to SUM and AVG in the place of these."""
         if not grouping.holds_hashed(columns, self._arguments, self._functions):
-            return columns, _NO_ODD
+            return columns, NO_ODD
         summed = np.unique(self._arguments[(self._functions == kernel.SUM) | (self._functions == kernel.AVG)])
         values = columns.copy()
         terms = values[summed]
@@ -283,9 +286,9 @@ class GroupRun:
         room = 2 * rows + 2
         self._cursor = group_by._cursor
         self._cursor[: grouping.SEEN] = 0
-        self._tick = np.empty(room, np.int32)
-        self._sign = np.empty(room, np.int8)
-        self._out = np.empty((group_by.width, room), np.int64)
+        self._tick = np.empty(room, INT32)
+        self._sign = np.empty(room, INT8)
+        self._out = np.empty((group_by.width, room), INT64)
         few = rows < _FEW
         self._late, self._late_real, self._joined = (
             group_by._for_few if few else _room_for_late(rows, len(group_by._aggregates))

@@ -11,21 +11,23 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta, TickColumn, concatenate
 from cqels_py.batches.elements import Ids
+from cqels_py.dictionary.layout import TAG_LITERAL, TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import aggregate
 from cqels_py.kernels import factorised as kernel
 from cqels_py.kernels import joined_records as records
+from cqels_py.kernels.dtypes import INT64
 from cqels_py.kernels.joined_rows import HASHED, lay_rows
 from cqels_py.kernels.merge import places_by_tick
 from cqels_py.operators.r2r.aggregate import FUNCTIONS as GROUP_FUNCTIONS
-from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy, GroupRun, OddNumbers, TermValues, stopped
+from cqels_py.operators.r2r.aggregate import NO_ODD, Aggregate, GroupBy, GroupRun, OddNumbers, TermValues, stopped
 from cqels_py.state.key_sums import KeySums
 
 _SHARES = 4_096
-_FEWEST = 32
-_NO_ODD = OddNumbers(np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1, np.float64))
-_HASHED_TAGS = (2, 4)
-"""Of literals without an inline form."""
+"""Room for so many shares at first."""
+_FEW_ROWS, _FEW_SHARES = 8, 32
+"""Steps of so few rows, as they come on a live stream, have that room, which is kept."""
+_FEW_WIDE = 32
 
 FUNCTIONS = {
     "COUNT(*)": ("SUM", records.ROWS),
@@ -97,8 +99,7 @@ class FactorisedGroupBy:
         self._share_width = len(groups) + sum(widths)
         made = [Aggregate(function, column) for (function, _), column in zip(functions, columns, strict=True)]
         self._group_by = GroupBy(range(len(groups)), made, values)
-        # Of a few rows, as they come on a live stream; more have room of their own.
-        self._few_shares = _Shares(self._share_width, _FEWEST, _FEWEST)
+        self._few_shares = _Shares(self._share_width, _FEW_SHARES)
         numbers = np.array([GROUP_FUNCTIONS[function] for function, _ in functions], np.int64)
         in_order = [inputs[port].in_order for port in self._ports]
         self._of_aggregates = np.array(
@@ -136,11 +137,11 @@ class FactorisedGroupBy:
         return self.state.nbytes + self._group_by.nbytes
 
 
-_FIRST_POSITIONS = np.arange(_FEWEST, dtype=np.int32)
+_FIRST_POSITIONS = np.arange(_FEW_ROWS, dtype=np.int32)
 
 
 def _positions(rows: int) -> npt.NDArray[np.int32]:
-    return _FIRST_POSITIONS if rows <= _FEWEST else np.arange(rows, dtype=np.int32)
+    return _FIRST_POSITIONS if rows <= _FEW_ROWS else np.arange(rows, dtype=np.int32)
 
 
 def _places(ticks: Sequence[TickColumn]) -> npt.NDArray[np.int32]:
@@ -160,10 +161,10 @@ class _Run:
         self.cursor = of._cursor
         self.cursor[: kernel.VISITED] = 0
         width = of.state.rows.width
-        self._rows = np.empty((records.FIRST + width + len(of._aggregates), rows), np.int64)
+        self._rows = np.empty((records.FIRST + width + len(of._aggregates), rows), INT64)
         hashed = self._lay_rows(deltas, width, rows, one_tick)
-        self._odd = self._odd_numbers(self._rows[records.FIRST + width :]) if hashed else _NO_ODD
-        self._shares = of._few_shares if 4 * rows <= _FEWEST else _Shares(of._share_width, _SHARES, _FEWEST)
+        self._odd = self._odd_numbers(self._rows[records.FIRST + width :]) if hashed else NO_ODD
+        self._shares = of._few_shares if rows <= _FEW_ROWS else _Shares(of._share_width, _SHARES)
 
     def _lay_rows(self, deltas: Sequence[Delta], width: int, rows: int, one_tick: bool) -> bool:
         """Each row's tick, sign and port, its key and group columns, and the aggregates' arguments, all in the order of ticks.
@@ -190,7 +191,7 @@ class _Run:
     def _odd_numbers(self, arguments: Ids) -> OddNumbers:
         """What hashed literals are to SUM and AVG, put in their places among the arguments."""
         numbers = self._of._kinds == records.NUMBER
-        hashed = np.isin((arguments >> 60) & 15, _HASHED_TAGS) & numbers[:, None]
+        hashed = np.isin((arguments >> TAG_SHIFT) & 15, (TAG_LITERAL, TAG_OVERFLOW)) & numbers[:, None]
         different, place = np.unique(arguments[hashed], return_inverse=True)
         known = self._of._values.numbers(different)
         stand_in = np.where(known.ids != 0, known.ids, aggregate.PROVISIONAL | np.arange(len(different)))
@@ -213,7 +214,9 @@ class _Run:
             elif status == kernel.SNAPS_FULL:
                 state.more_snaps()
             elif status == kernel.SHARES_FULL:
-                self._shares = self._shares.twice()
+                self._shares = self._shares.more(
+                    self.cursor.item(kernel.MADE), self.cursor.item(kernel.WIDE), len(self._of._aggregates)
+                )
             else:
                 raise stopped(status)
 
@@ -229,8 +232,7 @@ class _Run:
     def _into_groups(self, made: int) -> Delta:
         """How the answer changes by the shares that are put down."""
         of = self._of._group_by
-        if made > _FEWEST:
-            of.expect_rows(made)
+        of.expect_rows(made)
         run = GroupRun(of, made)
         run.take_differences(made, *self._shares.arrays)
         return run.output()
@@ -239,16 +241,28 @@ class _Run:
 class _Shares:
     """Room for changes of shares (see kernels/factorised.py), those of a tick at least: these go into their groups together."""
 
-    def __init__(self, width: int, rows: int, wide: int) -> None:
-        self.arrays: tuple[npt.NDArray[Any], ...] = (
-            np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty((width, rows), np.int64),
-            np.empty(wide * aggregate.SUM_WORDS, np.int64), np.empty(wide * 2, np.float64),
-        )  # fmt: skip
+    def __init__(self, width: int, rows: int) -> None:
+        self.tick, self._sign = np.empty(rows, np.int32), np.empty(rows, np.int8)
+        self._columns = np.empty((width, rows), np.int64)
+        self._wide = np.empty(_FEW_WIDE * aggregate.SUM_WORDS, np.int64)
+        self._wide_apart = np.empty(_FEW_WIDE * 2)
 
-    def twice(self) -> _Shares:
-        """Twice the room, with what there is."""
-        tick, _, columns, _, wide_apart = self.arrays
-        more = _Shares(len(columns), 2 * len(tick), len(wide_apart))
-        for mine, larger in zip(self.arrays, more.arrays, strict=True):
-            larger[..., : mine.shape[-1]] = mine
-        return more
+    @property
+    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
+        """As the kernels take them."""
+        return self.tick, self._sign, self._columns, self._wide, self._wide_apart
+
+    def more(self, made: int, wide: int, aggregates: int) -> _Shares:
+        """More room, where that is short for the share of one more row; there are `made` shares and `wide` accumulators."""
+        rows, wide_room = len(self.tick), len(self._wide_apart) // 2
+        larger = _Shares(len(self._columns), max(_SHARES, 2 * rows) if made + 2 > rows else rows)
+        larger.tick[:made], larger._sign[:made] = self.tick[:made], self._sign[:made]
+        larger._columns[:, :made] = self._columns[:, :made]
+        if wide + aggregates > wide_room:
+            larger._wide = np.empty(max(_SHARES, 2 * wide_room) * aggregate.SUM_WORDS, np.int64)
+            larger._wide_apart = np.empty(max(_SHARES, 2 * wide_room) * 2)
+            taken = wide * aggregate.SUM_WORDS
+            larger._wide[:taken], larger._wide_apart[: 2 * wide] = self._wide[:taken], self._wide_apart[: 2 * wide]
+        else:
+            larger._wide, larger._wide_apart = self._wide, self._wide_apart
+        return larger

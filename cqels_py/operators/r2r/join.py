@@ -16,6 +16,7 @@ from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import join as kernel
 from cqels_py.kernels import ring_index
 from cqels_py.kernels import star_join as star_kernel
+from cqels_py.kernels.dtypes import INT8, INT32, INT64
 from cqels_py.kernels.merge import merge_rows
 from cqels_py.state.join_state import OUT_ROWS, Blocks, JoinLayout, JoinPort, JoinState
 
@@ -56,7 +57,7 @@ def merged_rows(state: JoinState, deltas: Sequence[Delta]) -> LeafRows:
         )
     starts = [0, *itertools.accumulate(lengths)]
     rows = starts[-1]
-    slots = np.empty(rows, np.int32)
+    slots = np.empty(rows, INT32)
     for p, delta in enumerate(deltas):
         if lengths[p]:
             ring_index.load(
@@ -69,7 +70,7 @@ def merged_rows(state: JoinState, deltas: Sequence[Delta]) -> LeafRows:
     else:
         ticks = np.concatenate([delta.tick for delta in deltas])
         signs = np.concatenate([delta.sign for delta in deltas])
-        merged = (np.empty(rows, np.int32), np.empty(rows, np.int32), np.empty(rows, np.int32), np.empty(rows, np.int8))
+        merged = (np.empty(rows, INT32), np.empty(rows, INT32), np.empty(rows, INT32), np.empty(rows, INT8))
         merge_rows(ticks, signs, slots, np.array(starts, np.int64), *merged)
     placed = merged[1] if all(port.in_order for port in state.layout.ports) else merged[1].copy()
     return LeafRows(*merged, placed=placed)
@@ -144,8 +145,8 @@ class MultiwayJoin:
         cursor[: ring_index.PROBES] = 0
         status, room = ring_index.OUT_FULL, room_for(len(rows.tick))
         while status != ring_index.DONE:
-            columns = np.empty((len(self._out_ports), room), np.int64)
-            out_tick, out_sign = np.empty(room, np.int32), np.empty(room, np.int8)
+            columns = np.empty((len(self._out_ports), room), INT64)
+            out_tick, out_sign = np.empty(room, INT32), np.empty(room, INT8)
             room = OUT_ROWS
             cursor[ring_index.OUT] = 0
             while True:

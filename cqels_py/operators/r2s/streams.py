@@ -11,6 +11,7 @@ from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import distinct as kernel
+from cqels_py.kernels.dtypes import INT8, INT32, INT64
 from cqels_py.state.key_table import KeyTable
 
 _FEWEST_CHANGES = 256
@@ -29,11 +30,11 @@ class Changes:
     def process(self, ticks: Ticks, chunks: Iterable[Delta]) -> Iterator[ResultBatch]:
         for delta in by_whole_ticks(chunks, len(self._variables)):
             rows = len(delta.tick)
-            tick, sign = np.empty(rows, np.int32), np.empty(rows, np.int8)
-            made = np.empty((1 + len(self._variables), rows), np.int64)
+            tick, sign = np.empty(rows, INT32), np.empty(rows, INT8)
+            made = np.empty((1 + len(self._variables), rows), INT64)
             count = kernel.changes(
                 delta.tick, delta.sign, delta.columns, ticks.time, self._insertions, self._deletions,
-                np.empty(kernel.ROOM_A_ROW * rows + kernel.ROOM, np.int64), tick, sign, made,
+                np.empty(kernel.ROOM_A_ROW * rows + kernel.ROOM, INT64), tick, sign, made,
             )  # fmt: skip
             if count:
                 columns = [made[row, :count] for row in range(1, len(made))]

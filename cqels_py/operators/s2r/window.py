@@ -12,6 +12,7 @@ from cqels_py.batches.elements import Ids
 from cqels_py.event_time.windows import Bounds, Measure, Points
 from cqels_py.kernels import arrivals as kernel
 from cqels_py.kernels import sliding
+from cqels_py.kernels.dtypes import INT8, INT32, INT64
 from cqels_py.operators.s2r.arrivals import Arrivals
 from cqels_py.state.leaf_buffer import LeafBuffer
 
@@ -98,8 +99,8 @@ class Window:
         # One mapping mostly leaves for each that comes; where they come one by one, mostly as many change as did before.
         room, width = self._changes if arrived < _FEW else 2 * arrived + _FEWEST_CHANGES, self._width
         while True:
-            tick, sign = np.empty(room, np.int32), np.empty(room, np.int8)
-            changed = np.empty(width * room, np.int64)
+            tick, sign = np.empty(room, INT32), np.empty(room, INT8)
+            changed = np.empty(width * room, INT64)
             left, made = sliding.slide(
                 *buffer.arrays(), buffer.start, buffer.end, points, reached - size, size, self._timed,
                 step.ticks.time, units, before, element, step.element_tick, columns, tick, sign, changed,
