@@ -90,12 +90,14 @@ def _count(counts, entry, step, meta):
 @jit_inline
 def _others(words, at, n_ports, carrier):
     """The product of the counters of all inputs but the carrier, in the key's record that starts at `at`; -1: too large."""
-    product, missing = np.int64(1), False
+    product = np.int64(1)
     for p in range(n_ports):
         if p != carrier:
-            missing = missing or words[at + COUNTERS + p] == 0
-            product = times(product, words[at + COUNTERS + p])
-    return np.int64(0) if missing else product
+            count = words[at + COUNTERS + p]
+            if count == 0:
+                return count
+            product = times(product, count)
+    return product
 
 
 @jit_inline
