@@ -12,6 +12,7 @@ from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.dataflow import Dataflow
 from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary.layout import PAYLOAD_MASK
 from cqels_py.engine import compile_query
 from cqels_py.static_sources import load_static_data
 
@@ -29,13 +30,15 @@ class RunningQuery(Competitor):
         plan = compile_query(PREFIX + text.replace("{window}", str(setting.window)), changelog=True)
         self.dataflow = Dataflow(plan, dictionary, load_static_data(plan, (), {}, dictionary))
         self._predicates = dictionary.encode([f"<http://ex.org/p{i}>" for i in range(max(setting.inputs, 1))])
-        dictionary.pin(self._predicates)
+        # What is put in order is looked up, and must be known: equal values by their keys.
+        self._keys = dictionary.encode([f"<http://ex.org/k{i}>" for i in range(setting.keys + 1)])
+        dictionary.pin(np.concatenate([self._predicates, self._keys]))
         self._now = 0
 
     def take(self, batch: Batch) -> Iterator[Delta]:
         n = len(batch)
         time = np.arange(self._now + 1, self._now + n + 1)
-        key, value = batch.columns
+        key, value = self._keys[batch.columns[0] & PAYLOAD_MASK], batch.columns[1]
         elements = ElementBatch(time, np.zeros(n, np.int32), np.arange(n + 1), key, self._predicates[batch.port], value)
         for result in self.dataflow.step(elements):
             tick = (result.time - self._now - 1).astype(np.int32)
