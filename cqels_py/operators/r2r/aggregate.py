@@ -142,6 +142,7 @@ class GroupBy:
         self._stamps = np.zeros(0, np.int64)
         self._queue = np.zeros(_SMALLEST_QUEUE if in_order else 1, np.int32)
         self._cursor = np.zeros(grouping.FIELDS, np.int64)
+        self._of_run = self._cursor[: grouping.SEEN]
         # Of a few rows, as they come on a live stream; more have room of their own.
         self._for_few = _room_for_late(_FEW, len(aggregates))
         self._make_notes(_SMALLEST_CHUNK)
@@ -285,7 +286,7 @@ class GroupRun:
         self._of = group_by
         room = 2 * rows + 2
         self._cursor = group_by._cursor
-        self._cursor[: grouping.SEEN] = 0
+        group_by._of_run.fill(0)
         self._tick = np.empty(room, INT32)
         self._sign = np.empty(room, INT8)
         self._out = np.empty((group_by.width, room), INT64)

@@ -86,13 +86,10 @@ class FactorisedGroupBy:
         self._values = values
         # The carrier's changes are taken in first at each tick.
         self._in_order = [carrier, *(p for p in range(len(inputs)) if p != carrier)]
-        self._read = [self._columns_of(p) for p in self._in_order]
         functions = [FUNCTIONS[a.function] for a in aggregates]
         self._kinds = np.array([kind for _, kind in functions], np.int64)
         self._ports = np.array([carrier if a.argument is None else a.input for a in aggregates], np.int64)
-        self.state = KeySums(
-            len(inputs), len(inputs[carrier].key), len(own), self._kinds, self._ports == carrier
-        )  # fmt: skip
+        self.state = KeySums(len(inputs), len(inputs[carrier].key), len(own), self._kinds, self._ports == carrier)
         # A share's columns: of an extreme one, of a sum three.
         widths = [1 if kind == records.TERM else 3 for _, kind in functions]
         columns = [len(groups) + sum(widths[:a]) for a in range(len(widths))]
@@ -106,7 +103,17 @@ class FactorisedGroupBy:
             [self._kinds, self._ports, self.state.local, self.state.local_apart, numbers, columns, in_order], np.int64
         )
         self._cursor = np.zeros(kernel.FIELDS, np.int64)
-        self._located = np.zeros(2 * records.LOCATED_ROWS, np.int64)
+        self._of_step = self._cursor[: kernel.VISITED]
+        located = np.zeros(2 * records.LOCATED_ROWS, np.int64)
+        # What every call of the kernels gets: once, as looking it up costs as much as the work on a live stream.
+        widths_of_keys = self.state.keys.width, self.state.rows.width
+        self._first_arguments = (
+            self._cursor, located, len(inputs), carrier, *widths_of_keys, self._groups, self._of_aggregates
+        )  # fmt: skip
+        self._laid = []
+        for port in self._in_order:
+            key, arguments = self._columns_of(port)
+            self._laid.append((port, (key, *widths_of_keys, arguments, self._kinds)))
 
     def _columns_of(self, port: int) -> tuple[Ids, Ids]:
         """Which columns of an input are the key (of the carrier its own too), and which the aggregates' arguments."""
@@ -159,28 +166,26 @@ class _Run:
     def __init__(self, of: FactorisedGroupBy, deltas: Sequence[Delta], rows: int, one_tick: bool) -> None:
         self._of = of
         self.cursor = of._cursor
-        self.cursor[: kernel.VISITED] = 0
+        of._of_step.fill(0)
         width = of.state.rows.width
         self._rows = np.empty((records.FIRST + width + len(of._aggregates), rows), INT64)
-        hashed = self._lay_rows(deltas, width, rows, one_tick)
+        hashed = self._lay_rows(deltas, rows, one_tick)
         self._odd = self._odd_numbers(self._rows[records.FIRST + width :]) if hashed else NO_ODD
         self._shares = of._few_shares if rows <= _FEW_ROWS else _Shares(of._share_width, _SHARES)
 
-    def _lay_rows(self, deltas: Sequence[Delta], width: int, rows: int, one_tick: bool) -> bool:
+    def _lay_rows(self, deltas: Sequence[Delta], rows: int, one_tick: bool) -> bool:
         """Each row's tick, sign and port, its key and group columns, and the aggregates' arguments, all in the order of ticks.
 
         Returns whether the number of any argument is known to the dictionary alone.
         """
-        of, key_width = self._of, self._of.state.keys.width
+        of = self._of
         filled = [n for n, delta in enumerate(deltas) if len(delta.tick)]
         in_order = one_tick or len(filled) == 1
         place = _positions(rows) if in_order else _places([deltas[n].tick for n in filled])
         keys, new_rows, hashed, start = 0, 0, False, 0
         for n in filled:
-            delta, port, (key, arguments) = deltas[n], of._in_order[n], of._read[n]
-            found = lay_rows(
-                port, delta.tick, delta.sign, delta.columns, key, key_width, width, arguments, of._kinds, place[start:], self._rows
-            )  # fmt: skip
+            delta, (port, given) = deltas[n], of._laid[n]
+            found = lay_rows(port, delta.tick, delta.sign, delta.columns, *given, place[start:], self._rows)
             hashed, come = hashed or found >= HASHED, found % HASHED
             keys += come
             new_rows += come if port == of._carrier else 0
@@ -221,12 +226,10 @@ class _Run:
                 raise stopped(status)
 
     def _put_shares(self) -> int:
-        of, state, odd = self._of, self._of.state, self._odd
-        texts, spans = of._group_by.texts()
-        status: int = kernel.put_shares(
-            self._rows, self.cursor, of._located, len(of._inputs), of._carrier, state.keys.width, state.rows.width, of._groups,
-            of._of_aggregates, *state.arrays, texts, spans, odd.kind, odd.words, odd.real, *self._shares.arrays,
-        )  # fmt: skip
+        of, odd = self._of, self._odd
+        numbers, texts = (odd.kind, odd.words, odd.real), of._group_by.texts()
+        given = (*of._first_arguments, *of.state.arrays, *texts, *numbers, *self._shares.arrays)
+        status: int = kernel.put_shares(self._rows, *given)
         return status
 
     def _into_groups(self, made: int) -> Delta:
