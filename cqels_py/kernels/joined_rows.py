@@ -9,17 +9,14 @@ from cqels_py.kernels.jit import jit_flat
 from cqels_py.kernels.joined_records import FIRST, KEY_HASH, NUMBER, ROW_HASH, ROW_PORT, ROW_SIGN, ROW_TICK
 from cqels_py.kernels.key_table import hash_row
 
-HASHED = 1 << 40
-"""Added to what comes where an argument is a literal of which only the dictionary knows the number."""
-
 
 @jit_flat
 def lay_rows(port, tick, sign, columns, key, key_width, width, arguments, kinds, place, rows):
     """Put an input's rows (n) in their places among those of all.
 
     `key`: which of its `columns` become the first of the `width` ones of a key and its row; the others are zeros. `arguments`:
-    for each aggregate the column that it takes from this input, -1 for none: zeros. Returns how many rows have a plus sign (see
-    HASHED).
+    for each aggregate the column that it takes from this input, -1 for none: zeros. Returns how many rows have a plus sign, and
+    whether an argument is a literal of which only the dictionary knows the number.
     """
     come, hashed, n = np.int64(0), False, np.uint64(len(tick))
     for i in range(n):
@@ -45,4 +42,4 @@ def lay_rows(port, tick, sign, columns, key, key_width, width, arguments, kinds,
         for i in range(n):
             to = np.uint64(place[i])
             rows[ROW_HASH, to] = hash_row(keys, to, width)
-    return come + HASHED * hashed
+    return come, hashed

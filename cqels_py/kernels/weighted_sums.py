@@ -145,7 +145,7 @@ def take_argument(words, at, apart, apart_at, identifier, sign, odd_kind, odd_wo
 
 
 @jit_inline
-def clear_sum(words, at, apart, apart_at):
+def _clear_sum(words, at, apart, apart_at):
     for w in range(SUM_WORDS):
         words[at + w] = 0
     apart[apart_at] = 0.0
@@ -161,7 +161,7 @@ def _is_nothing(words, at, apart, apart_at):
 
 
 @jit_inline
-def form_of(words, at):
+def _form_of(words, at):
     """The form of an accumulator's members; -1 where they are of several, or their sum is not one of 64 bits.
 
     A scale is never beyond MAX_SCALE of kernels/decimals.py, which _DIGITS holds.
@@ -177,7 +177,7 @@ def form_of(words, at):
 
 
 @jit_inline
-def form_of_number(identifier):
+def _form_of_number(identifier):
     """The form of one number with an inline id; -1 of what is none."""
     tag = (identifier >> 60) & 15
     if tag == TAG_INTEGER:
@@ -192,7 +192,7 @@ def form_of_number(identifier):
 def _widen(value, count, form, weight, wide, wide_apart, slot):
     """What three words would have held, but for its size, times the weight, into a new accumulator. False on overflow."""
     at = slot * SUM_WORDS
-    clear_sum(wide, at, wide_apart, 2 * slot)
+    _clear_sum(wide, at, wide_apart, 2 * slot)
     wide[at + N] = count * weight
     if form >> _KIND > 0:
         wide[at + DECIMALS - 1 + (form >> _KIND)] = count * weight
@@ -200,7 +200,7 @@ def _widen(value, count, form, weight, wide, wide_apart, slot):
 
 
 @jit_inline
-def put_product(value, count, form, weight, column, k, out, slots, wide, wide_apart):
+def _put_product(value, count, form, weight, column, k, out, slots, wide, wide_apart):
     """Put down `value`, of `count` members of one form, times the weight, in three columns. False on overflow of 128 bits.
 
     `slots`: one word, how many accumulators of `wide` are taken.
@@ -220,16 +220,16 @@ def _put_wide(other, place, other_apart, apart_place, weight, column, k, out, sl
     slot = slots[0]
     out[column + 2, k] = -1 - slot
     slots[0] = slot + 1
-    clear_sum(wide, slot * SUM_WORDS, wide_apart, 2 * slot)
+    _clear_sum(wide, slot * SUM_WORDS, wide_apart, 2 * slot)
     return add_times(wide, slot * SUM_WORDS, wide_apart, 2 * slot, other, place, other_apart, apart_place, weight)
 
 
 @jit_inline
 def put_times(other, place, other_apart, apart_place, weight, column, k, out, slots, wide, wide_apart):
     """Put down an accumulator times the weight. False on overflow of 128 bits."""
-    form = form_of(other, place)
+    form = _form_of(other, place)
     if form >= 0:
-        return put_product(
+        return _put_product(
             other[place + LO], other[place + N], form, weight, column, k, out, slots, wide, wide_apart
         )  # fmt: skip
     return _put_wide(other, place, other_apart, apart_place, weight, column, k, out, slots, wide, wide_apart)
@@ -241,12 +241,12 @@ def put_argument(
     odd_real
 ):  # fmt: skip
     """Put down an argument that comes or goes, times the weight. The accumulator at `at` of `change` is for passing use."""
-    form = form_of_number(identifier)
+    form = _form_of_number(identifier)
     if form >= 0:
-        return put_product(
+        return _put_product(
             ((identifier << 8) >> 8) * way, way, form, weight, column, k, out, slots, wide, wide_apart
         )  # fmt: skip
-    clear_sum(change, at, change_apart, apart_at)
+    _clear_sum(change, at, change_apart, apart_at)
     ok = take_argument(change, at, change_apart, apart_at, identifier, way, odd_kind, odd_words, odd_real)
     return ok and _put_wide(change, at, change_apart, apart_at, weight, column, k, out, slots, wide, wide_apart)
 
@@ -260,7 +260,7 @@ def find_difference(
 
     Behind them is room for an accumulator, which holds it where the form is negative. False on overflow of 128 bits.
     """
-    form, old_form = form_of(new, new_at), form_of(old, old_at)
+    form, old_form = _form_of(new, new_at), _form_of(old, old_at)
     value, old_value = new[new_at + LO], old[old_at + LO]
     form = old_form if weight == 0 else form
     size = abs(np.float64(value) * np.float64(weight)) + abs(np.float64(old_value) * np.float64(old_weight))
@@ -270,7 +270,7 @@ def find_difference(
         change[at + 2] = form
         return True
     change[at + 2] = -1
-    clear_sum(change, at + 3, change_apart, apart_at)
+    _clear_sum(change, at + 3, change_apart, apart_at)
     ok = add_times(change, at + 3, change_apart, apart_at, new, new_at, new_apart, new_apart_at, weight)
     return ok and add_times(change, at + 3, change_apart, apart_at, old, old_at, old_apart, old_apart_at, -old_weight)
 
@@ -286,7 +286,7 @@ def is_no_difference(change, at, change_apart, apart_at):
 def put_difference(change, at, change_apart, apart_at, weight, column, k, out, slots, wide, wide_apart):
     """Put down a difference times the weight. False on overflow of 128 bits."""
     if change[at + 2] >= 0:
-        return put_product(
+        return _put_product(
             change[at], change[at + 1], change[at + 2], weight, column, k, out, slots, wide, wide_apart
         )  # fmt: skip
     return _put_wide(change, at + 3, change_apart, apart_at, weight, column, k, out, slots, wide, wide_apart)

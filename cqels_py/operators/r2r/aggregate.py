@@ -243,12 +243,7 @@ class GroupBy:
             return columns, NO_ODD
         summed = np.unique(self._arguments[(self._functions == kernel.SUM) | (self._functions == kernel.AVG)])
         values = columns.copy()
-        terms = values[summed]
-        hashed = np.isin((terms >> TAG_SHIFT) & 15, (TAG_LITERAL, TAG_OVERFLOW))
-        different, place = np.unique(terms[hashed], return_inverse=True)
-        numbers = self._values.numbers(different)
-        terms[hashed] = np.where(numbers.ids != 0, numbers.ids, kernel.PROVISIONAL | np.arange(len(different)))[place]
-        values[summed] = terms
+        values[summed], numbers = with_numbers(values[summed], self._values)
         return values, numbers
 
     def live_ids(self) -> Iterable[Ids]:
@@ -260,6 +255,16 @@ class GroupBy:
             self.index.nbytes + self._words.nbytes + self._apart.nbytes + self._last.nbytes + self._heap.nbytes
             + self._queue.nbytes + self._distinct_values.nbytes
         )  # fmt: skip
+
+
+def with_numbers(terms: Ids, values: TermValues) -> tuple[Ids, OddNumbers]:
+    """Arguments of SUM and AVG with what hashed literals are as numbers in the place of these, tag 15 for what is none inline."""
+    hashed = np.isin((terms >> TAG_SHIFT) & 15, (TAG_LITERAL, TAG_OVERFLOW))
+    different, place = np.unique(terms[hashed], return_inverse=True)
+    numbers = values.numbers(different)
+    found = terms.copy()
+    found[hashed] = np.where(numbers.ids != 0, numbers.ids, kernel.PROVISIONAL | np.arange(len(different)))[place]
+    return found, numbers
 
 
 def stopped(status: int) -> Exception:

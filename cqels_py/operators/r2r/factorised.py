@@ -11,16 +11,24 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta, TickColumn, concatenate
 from cqels_py.batches.elements import Ids
-from cqels_py.dictionary.layout import TAG_LITERAL, TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import aggregate
 from cqels_py.kernels import factorised as kernel
 from cqels_py.kernels import joined_records as records
 from cqels_py.kernels.dtypes import INT64
-from cqels_py.kernels.joined_rows import HASHED, lay_rows
+from cqels_py.kernels.joined_rows import lay_rows
 from cqels_py.kernels.merge import places_by_tick
 from cqels_py.operators.r2r.aggregate import FUNCTIONS as GROUP_FUNCTIONS
-from cqels_py.operators.r2r.aggregate import NO_ODD, Aggregate, GroupBy, GroupRun, OddNumbers, TermValues, stopped
+from cqels_py.operators.r2r.aggregate import (
+    NO_ODD,
+    Aggregate,
+    GroupBy,
+    GroupRun,
+    OddNumbers,
+    TermValues,
+    stopped,
+    with_numbers,
+)
 from cqels_py.state.key_sums import KeySums
 
 _SHARES = 4_096
@@ -185,8 +193,8 @@ class _Run:
         keys, new_rows, hashed, start = 0, 0, False, 0
         for n in filled:
             delta, (port, given) = deltas[n], of._laid[n]
-            found = lay_rows(port, delta.tick, delta.sign, delta.columns, *given, place[start:], self._rows)
-            hashed, come = hashed or found >= HASHED, found % HASHED
+            come, unknown = lay_rows(port, delta.tick, delta.sign, delta.columns, *given, place[start:], self._rows)
+            hashed = hashed or unknown
             keys += come
             new_rows += come if port == of._carrier else 0
             start += len(delta.tick)
@@ -195,12 +203,8 @@ class _Run:
 
     def _odd_numbers(self, arguments: Ids) -> OddNumbers:
         """What hashed literals are to SUM and AVG, put in their places among the arguments."""
-        numbers = self._of._kinds == records.NUMBER
-        hashed = np.isin((arguments >> TAG_SHIFT) & 15, (TAG_LITERAL, TAG_OVERFLOW)) & numbers[:, None]
-        different, place = np.unique(arguments[hashed], return_inverse=True)
-        known = self._of._values.numbers(different)
-        stand_in = np.where(known.ids != 0, known.ids, aggregate.PROVISIONAL | np.arange(len(different)))
-        arguments[hashed] = stand_in[place]
+        summed = self._of._kinds == records.NUMBER
+        arguments[summed], known = with_numbers(arguments[summed], self._of._values)
         return known
 
     def chunks(self) -> Iterator[Delta]:
