@@ -6,7 +6,6 @@ import numpy as np
 
 from cqels_py.kernels.gaps import AT, END, LEAVING, NEWEST, PASSED, append, read_through
 from cqels_py.kernels.jit import jit, jit_flat, jit_inline
-from cqels_py.kernels.merge import places_by_tick
 
 FULL = -1
 """There is no room for the changes."""
@@ -63,21 +62,39 @@ def _drop(leave_tick, enter_tick, ahead):
     return rows
 
 
-@jit
-def _write_in_places(leave_tick, enter_tick, ids, first, columns, tick, sign, changed):
+@jit_inline
+def _find_places(leave_tick, enter_tick, place):
+    """The place of each change in the order of ticks, of those that leave first."""
+    leaving, entering = np.uint64(len(leave_tick)), np.uint64(len(enter_tick))
+    i, j, k = np.uint64(0), np.uint64(0), np.int32(0)
+    while i < leaving and j < entering:
+        # Without a jump: nobody can foresee which of the two is next.
+        leaves = leave_tick[i] <= enter_tick[j]
+        place[i if leaves else leaving + j] = k
+        i += np.uint64(leaves)
+        j += np.uint64(not leaves)
+        k += np.int32(1)
+    while i < leaving:
+        place[i] = k
+        i += _ONE
+        k += np.int32(1)
+    while j < entering:
+        place[leaving + j] = k
+        j += _ONE
+        k += np.int32(1)
+
+
+@jit_flat
+def _write_in_places(leave_tick, enter_tick, ids, first, columns, place, tick, sign, changed):
     """Where they leave and enter at all kinds of ticks: each mapping's place among the changes is found, then it is written."""
     leaving, entering = np.uint64(len(leave_tick)), np.uint64(len(enter_tick))
-    ticks, starts = np.empty(len(leave_tick) + len(enter_tick), np.int32), np.zeros(3, np.int64)
+    _find_places(leave_tick, enter_tick, place)
     for i in range(leaving):
-        ticks[i] = leave_tick[i]
+        tick[np.uint64(place[i])] = leave_tick[i]
+        sign[np.uint64(place[i])] = -1
     for i in range(entering):
-        ticks[leaving + i] = enter_tick[i]
-    starts[1], starts[2] = len(leave_tick), len(ticks)
-    place = places_by_tick(ticks, starts)
-    for i in range(leaving + entering):
-        to = np.uint64(place[i])
-        tick[to] = ticks[i]
-        sign[to] = -1 if i < leaving else 1
+        tick[np.uint64(place[leaving + i])] = enter_tick[i]
+        sign[np.uint64(place[leaving + i])] = 1
     start = np.uint64(first)
     straight = min(leaving, np.uint64(ids.shape[1]) - start)
     for c in range(len(columns)):
@@ -133,8 +150,8 @@ def _write_what_stays(leave_tick, enter_tick, ahead, ids, first, columns, tick, 
 
 
 @jit_flat
-def _write_plainly(leave_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed):
-    """The changes by tick, as many as there is room for, where that takes no looking for places; False where it does."""
+def _write(leave_tick, enter_tick, ahead, ids, first, columns, place, tick, sign, changed):
+    """The changes by tick, as many as there is room for. `place`: scratch for a number a change."""
     if len(tick) < len(leave_tick) + len(enter_tick):
         _write_what_stays(leave_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed)
     elif len(leave_tick) == 0:
@@ -142,8 +159,7 @@ def _write_plainly(leave_tick, enter_tick, ahead, ids, first, columns, tick, sig
     elif _in_pairs(leave_tick, enter_tick):
         _write_pairs(enter_tick, ids, first, columns, tick, sign, changed)
     else:
-        return False
-    return True
+        _write_in_places(leave_tick, enter_tick, ids, first, columns, place, tick, sign, changed)
 
 
 @jit
@@ -156,8 +172,7 @@ def merge(leave_tick, enter_tick, ahead, ids, first, columns):
     """
     rows = _drop(leave_tick, enter_tick, ahead)
     tick, sign, changed = np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty((len(columns), rows), np.int64)
-    if not _write_plainly(leave_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed):
-        _write_in_places(leave_tick, enter_tick, ids, first, columns, tick, sign, changed)
+    _write(leave_tick, enter_tick, ahead, ids, first, columns, np.empty(rows, np.int32), tick, sign, changed)
     return tick, sign, changed
 
 
@@ -188,10 +203,10 @@ def _first_not_before(instants, points, size, tick):
         i += np.uint64(not before)
 
 
-@jit
+@jit_flat
 def slide(
-    gaps, ends, ids, start, arrived, come, limit, size, timed, instants, units, before, element, element_tick, columns, tick, sign,
-    changed,
+    gaps, ends, ids, start, arrived, come, limit, size, timed, instants, units, before, element, element_tick, columns, points,
+    ticks, tick, sign, changed,
 ):  # fmt: skip
     """The changes of a window into which everything enters at its own arrival, as `merge` has them.
 
@@ -202,16 +217,16 @@ def slide(
 
     Writes `tick`, `sign` and, column after column, `changed`: as many rows as there are, which may be fewer than there is room
     for. Returns how many mappings leave, and how many changes there are; FULL where there is no room for them, and then all is as
-    it was.
+    it was. Scratch: `points` for what leaves, `ticks` for twice that and what comes.
     """
     end, newest, at, passed = ends[END], ends[NEWEST], ends[LEAVING + AT], ends[LEAVING + PASSED]
     append(come, gaps, ends)
-    points = np.empty(min(arrived + len(come) - start, len(tick)), np.int64)
     leaving, width = read_through(limit, LEAVING, gaps, ends, points), len(columns)
     if leaving > len(points):
         ends[END], ends[NEWEST], ends[LEAVING + AT], ends[LEAVING + PASSED] = end, newest, at, passed
         return leaving, FULL
-    leave_tick, enter_tick = np.empty(leaving, np.int32), np.empty(len(element), np.int32)
+    changes = leaving + len(come)
+    leave_tick, enter_tick, place = ticks[:leaving], ticks[leaving:changes], ticks[changes : 2 * changes]
     if timed:
         _first_not_before(instants, points, size, leave_tick)
     else:
@@ -226,6 +241,5 @@ def slide(
     _store(ids, arrived, columns)
     first = start % max(ids.shape[1], 1)
     tick, sign, changed = tick[:rows], sign[:rows], changed[: width * rows].reshape((width, rows))
-    if not _write_plainly(leave_tick, enter_tick, arrived - start, ids, first, columns, tick, sign, changed):
-        _write_in_places(leave_tick, enter_tick, ids, first, columns, tick, sign, changed)
+    _write(leave_tick, enter_tick, arrived - start, ids, first, columns, place, tick, sign, changed)
     return leaving, rows

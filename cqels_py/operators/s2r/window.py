@@ -23,6 +23,11 @@ _FEW = 4
 _FEWEST_CHANGES = 8
 
 
+def _scratch_for(changes: int, arrived: int) -> tuple[Points, TickColumn]:
+    """As `sliding.slide` needs it."""
+    return np.empty(changes, INT64), np.empty(2 * (changes + arrived), INT32)
+
+
 class Window:
     """One window over the leaf mappings of one pattern.
 
@@ -41,6 +46,7 @@ class Window:
         self._waiting = not bounds.eager or bounds.delay > 0
         self._buffer = LeafBuffer(width if keep_ids or self._waiting else 0)
         self._changes = 1
+        self._scratch = _scratch_for(_FEWEST_CHANGES, 0)
         # Then it only has to be known what leaves.
         self._slides = not self._waiting and bounds.measure is not Measure.SESSION and bounds.size is not None
         self._timed = bounds.of_time
@@ -101,9 +107,10 @@ class Window:
         while True:
             tick, sign = np.empty(room, INT32), np.empty(room, INT8)
             changed = np.empty(width * room, INT64)
+            scratch = self._scratch if room + arrived <= _FEWEST_CHANGES else _scratch_for(room, arrived)
             left, made = sliding.slide(
                 *buffer.arrays(), buffer.start, buffer.end, points, reached - size, size, self._timed,
-                step.ticks.time, units, before, element, step.element_tick, columns, tick, sign, changed,
+                step.ticks.time, units, before, element, step.element_tick, columns, *scratch, tick, sign, changed,
             )  # fmt: skip
             if made != sliding.FULL:
                 break
