@@ -19,6 +19,7 @@ from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.layout import TAG_BLANK, TAG_IRI, TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.dictionary.rdf import from_rdflib
 from cqels_py.errors import DataError, UsageError
+from cqels_py.kernels.dtypes import INT64, UINT8
 
 Term: TypeAlias = Any
 """An rdflib term, or a text in N-Triples syntax."""
@@ -68,13 +69,13 @@ def _triple_ids(
     `texts` one after another start at `offsets` (3 n + 1). Element e has the triples first[e] to first[e + 1], and its blank
     nodes belong to `scope` + e.
     """
-    data = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
+    data = np.frombuffer(b"".join(texts) or b"\0", UINT8)
     wrong: dict[int, DataError] = {}
     ids, misplaced = dictionary.encode_triples(data, offsets, first, scope, wrong)
-    errors: dict[int, DataError] = {}
-    if misplaced or wrong:
-        errors = {at // 3: error for at, error in reversed(wrong.items())}
-        _find_misplaced(texts, ids.T, errors)
+    if not (misplaced or wrong):
+        return ids, wrong
+    errors = {at // 3: error for at, error in reversed(wrong.items())}
+    _find_misplaced(texts, ids.T, errors)
     return ids, errors
 
 
@@ -125,8 +126,12 @@ def elements_of_pushed(
         if each.time is None:
             timeless.append(len(times))
         times.append(each.time or 0)
+    ends, end = [0], 0
+    for text in texts:
+        end += len(text)
+        ends.append(end)
     # One array for all numbers: making it costs more than cutting it up.
-    numbers = np.array([*times, *bounds, *accumulate(map(len, texts), initial=0)], np.int64)
+    numbers = np.array(times + bounds + ends, INT64)
     elements = len(pushed)
     time, first = numbers[:elements], numbers[elements : 2 * elements + 1]
     ids, errors = _triple_ids(texts, numbers[2 * elements + 1 :], first, first_scope, dictionary)

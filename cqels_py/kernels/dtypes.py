@@ -4,4 +4,5 @@ from __future__ import annotations
 
 import numpy as np
 
+UINT8 = np.dtype(np.uint8)
 INT8, INT32, INT64 = np.dtype(np.int8), np.dtype(np.int32), np.dtype(np.int64)

@@ -11,14 +11,14 @@ from cqels_py.kernels.key_table import hash_row
 
 
 @jit_flat
-def lay_rows(port, tick, sign, columns, key, key_width, width, arguments, kinds, place, rows):
-    """Put an input's rows (n) in their places among those of all.
+def lay_rows(port, tick, sign, columns, key, key_width, width, arguments, kinds, place, start, rows):
+    """Put an input's rows (n) in their places among those of all, place[start:].
 
     `key`: which of its `columns` become the first of the `width` ones of a key and its row; the others are zeros. `arguments`:
     for each aggregate the column that it takes from this input, -1 for none: zeros. Returns how many rows have a plus sign, and
     whether an argument is a literal of which only the dictionary knows the number.
     """
-    come, hashed, n = np.int64(0), False, np.uint64(len(tick))
+    come, hashed, n, place = np.int64(0), False, np.uint64(len(tick)), place[start:]
     for i in range(n):
         to = np.uint64(place[i])
         rows[ROW_TICK, to] = tick[i]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.gaps import AT, END, LEAVING, NEWEST, PASSED, append, read_through
+from cqels_py.kernels.gaps import AT, END, LEAVING, NEWEST, NEXT, PASSED, append, read_through
 from cqels_py.kernels.jit import jit, jit_flat, jit_inline
 
 FULL = -1
@@ -216,15 +216,16 @@ def slide(
     ticks') that is not before it; else with the arrival of that number, units[number - before - 1] being its element.
 
     Writes `tick`, `sign` and, column after column, `changed`: as many rows as there are, which may be fewer than there is room
-    for. Returns how many mappings leave, and how many changes there are; FULL where there is no room for them, and then all is as
-    it was. Scratch: `points` for what leaves, `ticks` for twice that and what comes.
+    for. Returns how many mappings leave, how many changes there are, and the point of the mapping that is then the oldest, if there
+    is one; FULL where there is no room for the changes, and then all is as it was. Scratch: `points` for what leaves, `ticks` for
+    twice that and what comes.
     """
     end, newest, at, passed = ends[END], ends[NEWEST], ends[LEAVING + AT], ends[LEAVING + PASSED]
     append(come, gaps, ends)
     leaving, width = read_through(limit, LEAVING, gaps, ends, points), len(columns)
     if leaving > len(points):
         ends[END], ends[NEWEST], ends[LEAVING + AT], ends[LEAVING + PASSED] = end, newest, at, passed
-        return leaving, FULL
+        return leaving, FULL, at
     changes = leaving + len(come)
     leave_tick, enter_tick, place = ticks[:leaving], ticks[leaving:changes], ticks[changes : 2 * changes]
     if timed:
@@ -237,9 +238,9 @@ def slide(
     rows = _drop(leave_tick, enter_tick, arrived - start)
     if rows > len(tick):
         ends[END], ends[NEWEST], ends[LEAVING + AT], ends[LEAVING + PASSED] = end, newest, at, passed
-        return leaving, FULL
+        return leaving, FULL, at
     _store(ids, arrived, columns)
     first = start % max(ids.shape[1], 1)
     tick, sign, changed = tick[:rows], sign[:rows], changed[: width * rows].reshape((width, rows))
     _write(leave_tick, enter_tick, arrived - start, ids, first, columns, place, tick, sign, changed)
-    return leaving, rows
+    return leaving, rows, ends[LEAVING + NEXT]

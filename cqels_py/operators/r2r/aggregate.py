@@ -115,6 +115,7 @@ class GroupBy:
     ) -> None:
         self._in_order = in_order
         self._keys = np.array(keys, np.int64)
+        self._ways_of_keys = len(keys), in_order
         self._keys_first = list(keys) == list(range(len(keys)))
         self._aggregates = tuple(aggregates)
         self.width = len(keys) + len(aggregates)
@@ -178,7 +179,7 @@ class GroupBy:
         self._stamps = np.concatenate([self._stamps, np.full(groups - len(self._stamps), -1, np.int64)])
 
     def _make_notes(self, rows: int) -> None:
-        self._rows, self._notes = np.zeros((4, rows), np.int64), np.zeros((6, rows), np.int64)
+        self._noted, self._rows, self._notes = rows, np.zeros((4, rows), np.int64), np.zeros((6, rows), np.int64)
         values = len(self._aggregates) * rows
         self._results = np.zeros((4, values), np.int64)
 
@@ -199,7 +200,7 @@ class GroupBy:
 
     def expect_rows(self, rows: int) -> None:
         """Notes for chunks as large as so many rows give rise to; those of one large tick are not kept for ever."""
-        room = self._notes.shape[1]
+        room = self._noted
         if room < min(rows, _CHUNK) or (room > _MOST_NOTES and 4 * rows < room):
             self.make_notes(max(min(2 * rows, _CHUNK), _SMALLEST_CHUNK))
 
@@ -324,9 +325,9 @@ class GroupRun:
         of = self._of
         texts = of.texts()
         while True:
-            output = (self._tick, self._sign, self._out, self._late, self._late_real, self._joined)
-            given = (*rows, len(of._keys), of._in_order, *texts, *numbers, *of.arrays, *output)
-            status = grouping.group(*given)
+            output = self._tick, self._sign, self._out, self._late, self._late_real, self._joined
+            # One tuple after another, as going through all that they have takes longer.
+            status = grouping.group(*(rows + of._ways_of_keys + texts + numbers + of.arrays + output))
             if status == kernel.DONE:
                 return
             count, tick, *_ = rows

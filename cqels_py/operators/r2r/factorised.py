@@ -93,7 +93,7 @@ class FactorisedGroupBy:
         self._aggregates = tuple(aggregates)
         self._values = values
         # The carrier's changes are taken in first at each tick.
-        self._in_order = [carrier, *(p for p in range(len(inputs)) if p != carrier)]
+        in_order_of_taking = [carrier, *(p for p in range(len(inputs)) if p != carrier)]
         functions = [FUNCTIONS[a.function] for a in aggregates]
         self._kinds = np.array([kind for _, kind in functions], np.int64)
         self._ports = np.array([carrier if a.argument is None else a.input for a in aggregates], np.int64)
@@ -118,10 +118,12 @@ class FactorisedGroupBy:
         self._first_arguments = (
             self._cursor, located, len(inputs), carrier, *widths_of_keys, self._groups, self._of_aggregates
         )  # fmt: skip
-        self._laid = []
-        for port in self._in_order:
+        # Of each input its number, its width, and what the kernel that lays its rows gets.
+        self._ways = []
+        for port in in_order_of_taking:
             key, arguments = self._columns_of(port)
-            self._laid.append((port, (key, *widths_of_keys, arguments, self._kinds)))
+            self._ways.append((port, inputs[port].width, (key, *widths_of_keys, arguments, self._kinds)))
+        self._row_size = records.FIRST + self.state.rows.width + len(aggregates)
 
     def _columns_of(self, port: int) -> tuple[Ids, Ids]:
         """Which columns of an input are the key (of the carrier its own too), and which the aggregates' arguments."""
@@ -139,10 +141,14 @@ class FactorisedGroupBy:
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         if ticks.first and len(self._groups) == 0:
             yield self._group_by.open_single_group()
-        deltas = [concatenate(inputs[p], self._inputs[p].width) for p in self._in_order]
-        rows = sum([len(delta.tick) for delta in deltas])
+        filled, rows = [], 0
+        for port, width, given in self._ways:
+            delta = concatenate(inputs[port], width)
+            if came := len(delta.tick):
+                filled.append((port, given, delta))
+                rows += came
         if rows:
-            yield from _Run(self, deltas, rows, len(ticks.time) == 1).chunks()
+            yield from _Run(self, filled, rows, len(ticks.time) == 1).chunks()
 
     def live_ids(self) -> Iterable[Ids]:
         return (*self.state.live_ids(), *self._group_by.live_ids())
@@ -152,6 +158,8 @@ class FactorisedGroupBy:
         return self.state.nbytes + self._group_by.nbytes
 
 
+Filled = tuple[int, tuple[Any, ...], Delta]
+"""An input that has changes: its number, what the kernel that lays its rows gets, and they."""
 _FIRST_POSITIONS = np.arange(_FEW_ROWS, dtype=np.int32)
 
 
@@ -171,33 +179,31 @@ def _places(ticks: Sequence[TickColumn]) -> npt.NDArray[np.int32]:
 class _Run:
     """One step on its way through the kernel: the rows of all inputs, the shares, the operator's cursor."""
 
-    def __init__(self, of: FactorisedGroupBy, deltas: Sequence[Delta], rows: int, one_tick: bool) -> None:
+    def __init__(self, of: FactorisedGroupBy, filled: Sequence[Filled], rows: int, one_tick: bool) -> None:
         self._of = of
         self.cursor = of._cursor
         of._of_step.fill(0)
-        width = of.state.rows.width
-        self._rows = np.empty((records.FIRST + width + len(of._aggregates), rows), INT64)
-        hashed = self._lay_rows(deltas, rows, one_tick)
-        self._odd = self._odd_numbers(self._rows[records.FIRST + width :]) if hashed else NO_ODD
+        self._rows = np.empty((of._row_size, rows), INT64)
+        hashed = self._lay_rows(filled, rows, one_tick)
+        self._odd = self._odd_numbers(self._rows[of._row_size - len(of._aggregates) :]) if hashed else NO_ODD
         self._shares = of._few_shares if rows <= _FEW_ROWS else _Shares(of._share_width, _SHARES)
 
-    def _lay_rows(self, deltas: Sequence[Delta], rows: int, one_tick: bool) -> bool:
+    def _lay_rows(self, filled: Sequence[Filled], rows: int, one_tick: bool) -> bool:
         """Each row's tick, sign and port, its key and group columns, and the aggregates' arguments, all in the order of ticks.
 
         Returns whether the number of any argument is known to the dictionary alone.
         """
         of = self._of
-        filled = [n for n, delta in enumerate(deltas) if len(delta.tick)]
         in_order = one_tick or len(filled) == 1
-        place = _positions(rows) if in_order else _places([deltas[n].tick for n in filled])
+        place = _positions(rows) if in_order else _places([delta.tick for _, _, delta in filled])
         keys, new_rows, hashed, start = 0, 0, False, 0
-        for n in filled:
-            delta, (port, given) = deltas[n], of._laid[n]
-            come, unknown = lay_rows(port, delta.tick, delta.sign, delta.columns, *given, place[start:], self._rows)
+        for port, given, delta in filled:
+            tick = delta.tick
+            come, unknown = lay_rows(port, tick, delta.sign, delta.columns, *given, place, start, self._rows)
             hashed = hashed or unknown
             keys += come
             new_rows += come if port == of._carrier else 0
-            start += len(delta.tick)
+            start += len(tick)
         of.state.ensure(keys, new_rows)
         return hashed
 
@@ -231,9 +237,10 @@ class _Run:
 
     def _put_shares(self) -> int:
         of, odd = self._of, self._odd
-        numbers, texts = (odd.kind, odd.words, odd.real), of._group_by.texts()
-        given = (*of._first_arguments, *of.state.arrays, *texts, *numbers, *self._shares.arrays)
-        status: int = kernel.put_shares(self._rows, *given)
+        rows, numbers = (self._rows,), (odd.kind, odd.words, odd.real)
+        # One tuple after another, as going through all that they have takes longer.
+        given = rows + of._first_arguments + of.state.arrays + of._group_by.texts() + numbers + self._shares.arrays
+        status: int = kernel.put_shares(*given)
         return status
 
     def _into_groups(self, made: int) -> Delta:
@@ -249,21 +256,21 @@ class _Shares:
     """Room for changes of shares (see kernels/factorised.py), those of a tick at least: these go into their groups together."""
 
     def __init__(self, width: int, rows: int) -> None:
-        self.tick, self._sign = np.empty(rows, np.int32), np.empty(rows, np.int8)
+        self._tick, self._sign = np.empty(rows, np.int32), np.empty(rows, np.int8)
         self._columns = np.empty((width, rows), np.int64)
         self._wide = np.empty(_FEW_WIDE * aggregate.SUM_WORDS, np.int64)
         self._wide_apart = np.empty(_FEW_WIDE * 2)
+        self._gather()
 
-    @property
-    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
-        """As the kernels take them."""
-        return self.tick, self._sign, self._columns, self._wide, self._wide_apart
+    def _gather(self) -> None:
+        """The arrays as the kernels take them."""
+        self.arrays = self._tick, self._sign, self._columns, self._wide, self._wide_apart
 
     def more(self, made: int, wide: int, aggregates: int) -> _Shares:
         """More room, where that is short for the share of one more row; there are `made` shares and `wide` accumulators."""
-        rows, wide_room = len(self.tick), len(self._wide_apart) // 2
+        rows, wide_room = len(self._tick), len(self._wide_apart) // 2
         larger = _Shares(len(self._columns), max(_SHARES, 2 * rows) if made + 2 > rows else rows)
-        larger.tick[:made], larger._sign[:made] = self.tick[:made], self._sign[:made]
+        larger._tick[:made], larger._sign[:made] = self._tick[:made], self._sign[:made]
         larger._columns[:, :made] = self._columns[:, :made]
         if wide + aggregates > wide_room:
             larger._wide = np.empty(max(_SHARES, 2 * wide_room) * aggregate.SUM_WORDS, np.int64)
@@ -272,4 +279,5 @@ class _Shares:
             larger._wide[:taken], larger._wide_apart[: 2 * wide] = self._wide[:taken], self._wide_apart[: 2 * wide]
         else:
             larger._wide, larger._wide_apart = self._wide, self._wide_apart
+        larger._gather()
         return larger

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
-from cqels_py.event_time.windows import Bounds, Measure, Points
+from cqels_py.event_time.windows import NEVER, Bounds, Measure, Points
 from cqels_py.kernels import arrivals as kernel
 from cqels_py.kernels import sliding
 from cqels_py.kernels.dtypes import INT8, INT32, INT64
@@ -50,15 +50,16 @@ class Window:
         # Then it only has to be known what leaves.
         self._slides = not self._waiting and bounds.measure is not Measure.SESSION and bounds.size is not None
         self._timed = bounds.of_time
+        # Then: the point at which the oldest mapping leaves.
+        self._leaves_at = NEVER
 
     def rests(self, arrivals: Arrivals) -> bool:
         """Would a step in which nothing arrives here change nothing?"""
+        if self._slides:
+            return self._leaves_at > (arrivals.step.expired_through if self._timed else self._counted(arrivals))
         bounds, buffer = self._bounds, self._buffer
         if bounds.size is None or buffer.start == buffer.end:
             return True
-        if self._slides:
-            reached = arrivals.step.expired_through if self._timed else self._counted(arrivals)
-            return buffer.oldest > reached - bounds.size
         through = self._passed(arrivals) - bounds.delay
         if self._waiting and buffer.entered < buffer.end and buffer.first_to_enter <= through:
             return False
@@ -108,7 +109,7 @@ class Window:
             tick, sign = np.empty(room, INT32), np.empty(room, INT8)
             changed = np.empty(width * room, INT64)
             scratch = self._scratch if room + arrived <= _FEWEST_CHANGES else _scratch_for(room, arrived)
-            left, made = sliding.slide(
+            left, made, oldest = sliding.slide(
                 *buffer.arrays(), buffer.start, buffer.end, points, reached - size, size, self._timed,
                 step.ticks.time, units, before, element, step.element_tick, columns, *scratch, tick, sign, changed,
             )  # fmt: skip
@@ -117,6 +118,7 @@ class Window:
             room = arrived + left
         buffer.end += arrived
         buffer.start += left
+        self._leaves_at = oldest + size if buffer.start < buffer.end else NEVER
         self._changes = made or 1
         if made < room:
             tick, sign, changed = tick[:made], sign[:made], changed[: width * made]
