@@ -15,8 +15,15 @@ from cqels_py.kernels.dtypes import INT8, INT32, INT64
 from cqels_py.state.key_table import KeyTable
 
 _FEWEST_CHANGES = 256
+_FEW_ROWS = 8
+"""Steps of so few rows, as they come on a live stream, have room that is kept."""
 _FEWEST_ROWS, _MOST_ROWS = 1 << 10, 1 << 16
 """Results of as many ticks as fit are handed on together; a tick of more makes room for itself."""
+
+
+def _room_for(rows: int) -> Ids:
+    """As `changes` needs it to compare rows."""
+    return np.empty(kernel.ROOM_A_ROW * rows + kernel.ROOM, INT64)
 
 
 class Changes:
@@ -26,6 +33,8 @@ class Changes:
         self._variables = variables
         self._insertions = insertions
         self._deletions = deletions
+        self._rows = range(1, 1 + len(variables))
+        self._for_few = _room_for(_FEW_ROWS)
 
     def process(self, ticks: Ticks, chunks: Iterable[Delta]) -> Iterator[ResultBatch]:
         for delta in by_whole_ticks(chunks, len(self._variables)):
@@ -34,11 +43,13 @@ class Changes:
             made = np.empty((1 + len(self._variables), rows), INT64)
             count = kernel.changes(
                 delta.tick, delta.sign, delta.columns, ticks.time, self._insertions, self._deletions,
-                np.empty(kernel.ROOM_A_ROW * rows + kernel.ROOM, INT64), tick, sign, made,
+                self._for_few if rows <= _FEW_ROWS else _room_for(rows), tick, sign, made,
             )  # fmt: skip
+            if count < rows:
+                tick, sign, made = tick[:count], sign[:count], made[:, :count]
             if count:
-                columns = [made[row, :count] for row in range(1, len(made))]
-                yield ResultBatch(self._variables, made[0, :count], sign[:count], tuple(columns), tick[:count])
+                columns = tuple([made[row] for row in self._rows])
+                yield ResultBatch(self._variables, made[0], sign, columns, tick)
 
     def live_ids(self) -> Iterable[Ids]:
         return ()
