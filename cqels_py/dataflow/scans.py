@@ -11,7 +11,7 @@ from cqels_py.batches.delta import Delta, empty
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.dataflow.front import StreamPattern, Turn
 from cqels_py.dataflow.ownership import Coordinate
-from cqels_py.event_time.windows import Measure
+from cqels_py.event_time.windows import Measure, Points
 from cqels_py.kernels import mappings as kernel
 from cqels_py.kernels.dtypes import INT64
 from cqels_py.operators.r2r.expressions import Evaluator
@@ -26,8 +26,8 @@ MakeEvaluator = Callable[[ExpressionProgram], Evaluator]
 _NONE = np.empty(0, np.int64)
 
 
-class ScanSource:
-    """One scan: its position in the matching, its conditions and its window."""
+class _Source:
+    """One scan: its position in the matching, and its conditions."""
 
     def __init__(self, scan: Scan, window: PlannedWindow, evaluator: MakeEvaluator) -> None:
         self.scan = scan
@@ -43,41 +43,23 @@ class ScanSource:
         self.conditions: list[tuple[Evaluator, list[int]]] = [
             (evaluator(program), [places[name] for name in program.inputs]) for program in scan.conditions
         ]
-        self.window: Window | PartitionedWindow = (
-            Window(window.bounds, len(scan.variables), keep_ids=scan.keep_ids, stream=window.stream, index=scan.window)
-            if window.partition is None
-            else PartitionedWindow(len(scan.variables))
-        )
+        self._takes_all = not self.conditions
 
     def keep_to(self, cell: Sequence[Coordinate]) -> None:
         """Take in only what this part of several owns."""
         self._owned = [(each, self._places[each.variable]) for each in cell if each.variable in self._places]
+        self._takes_all = not self.conditions and not self._owned
 
-    def advance(self, turn: Turn, rows: npt.NDArray[np.int64], kept: Kept | None) -> Delta:
-        """The deltas of one step. `rows`: the triples that match.
-
-        `kept`: what happened to the window's elements, where it is partitioned.
-        """
+    def _mappings(self, turn: Turn, rows: npt.NDArray[np.int64]) -> tuple[Ids, npt.NDArray[np.int64], Points]:
+        """The triples' mappings: their columns, their elements, and at which point of the window's measure each arrived."""
         batch, arrivals, n = turn.batch, turn.arrivals, len(rows)
-        if n and (self._owned or self.conditions):
-            rows = self._taken_in(batch, rows, arrivals.element)
-            n = len(rows)
-        if not n:
-            if isinstance(self.window, Window) and self.window.rests(arrivals):
-                return self._nothing
-            columns, element, points = self._nothing.columns, _NONE, _NONE
-        else:
-            number = arrivals.counted.number if self._by_triple else _NONE
-            columns = np.empty((len(self._columns), n), INT64)
-            element, points = np.empty(n, INT64), np.empty(n, INT64)
-            kernel.mappings(
-                batch.subject, batch.predicate, batch.object, rows, self._columns, arrivals.element,
-                batch.time if self._timed else turn.step.number, number, self._by_triple, columns, element, points,
-            )  # fmt: skip
-        if isinstance(self.window, PartitionedWindow):
-            assert kept is not None
-            return self.window.advance(kept, points, columns)
-        return self.window.advance(arrivals, points, element, columns)
+        columns, element, points = np.empty((len(self._columns), n), INT64), np.empty(n, INT64), np.empty(n, INT64)
+        kernel.mappings(
+            batch.subject, batch.predicate, batch.object, rows, self._columns, arrivals.element,
+            batch.time if self._timed else turn.step.number, arrivals.counted.number if self._by_triple else _NONE,
+            self._by_triple, columns, element, points,
+        )  # fmt: skip
+        return columns, element, points
 
     def _taken_in(
         self, batch: ElementBatch, rows: npt.NDArray[np.int64], element: npt.NDArray[np.int64]
@@ -90,6 +72,40 @@ class ScanSource:
             if len(rows):
                 rows = rows[condition.test([parts[p][rows] for p in positions], batch.time[element[rows]])]
         return rows
+
+
+class ScanSource(_Source):
+    """A scan and its window."""
+
+    def __init__(self, scan: Scan, window: PlannedWindow, evaluator: MakeEvaluator) -> None:
+        super().__init__(scan, window, evaluator)
+        self.window = Window(
+            window.bounds, len(scan.variables), keep_ids=scan.keep_ids, stream=window.stream, index=scan.window
+        )
+
+    def advance(self, turn: Turn, rows: npt.NDArray[np.int64]) -> Delta:
+        """The deltas of one step. `rows`: the triples that match."""
+        if not self._takes_all:
+            rows = self._taken_in(turn.batch, rows, turn.arrivals.element)
+        if len(rows):
+            columns, element, points = self._mappings(turn, rows)
+            return self.window.advance(turn.arrivals, points, element, columns)
+        if self.window.rests(turn.arrivals):
+            return self._nothing
+        return self.window.advance(turn.arrivals, _NONE, _NONE, self._nothing.columns)
+
+
+class PartitionedScanSource(_Source):
+    """A scan and its window with PARTITION BY."""
+
+    def __init__(self, scan: Scan, window: PlannedWindow, evaluator: MakeEvaluator) -> None:
+        super().__init__(scan, window, evaluator)
+        self.window = PartitionedWindow(len(scan.variables))
+
+    def advance(self, turn: Turn, rows: npt.NDArray[np.int64], kept: Kept) -> Delta:
+        """The deltas of one step. `rows`: the triples that match; `kept`: what happened to the window's elements."""
+        columns, _, points = self._mappings(turn, self._taken_in(turn.batch, rows, turn.arrivals.element))
+        return self.window.advance(kept, points, columns)
 
 
 class PartitionSource:
@@ -127,7 +143,10 @@ class Scans:
     """All scans of a query."""
 
     def __init__(self, scans: Sequence[Scan], windows: Sequence[PlannedWindow], evaluator: MakeEvaluator) -> None:
-        self.sources = [ScanSource(scan, windows[scan.window], evaluator) for scan in scans]
+        self.sources = [
+            (ScanSource if window.partition is None else PartitionedScanSource)(scan, window, evaluator)
+            for scan, window in ((scan, windows[scan.window]) for scan in scans)
+        ]
         self._partitions = [
             PartitionSource(window, n) for n, window in enumerate(windows) if window.partition is not None
         ]
@@ -145,8 +164,6 @@ class Scans:
 
     def step(self, turn: Turn, matches: Sequence[npt.NDArray[np.int64]]) -> list[Delta]:
         """One step of every scan, in their order; `matches`: for each of `patterns` the triples that match."""
-        if not self._partitions:
-            return [source.advance(turn, rows, None) for source, rows in zip(self.sources, matches, strict=False)]
         kept: dict[int, Kept] = {}
         start = len(self.sources)
         for partition in self._partitions:
@@ -154,7 +171,9 @@ class Scans:
             kept[partition.window] = partition.advance(turn, matches[start:end])
             start = end
         return [
-            source.advance(turn, rows, kept.get(source.scan.window))
+            source.advance(turn, rows)
+            if isinstance(source, ScanSource)
+            else source.advance(turn, rows, kept[source.scan.window])
             for source, rows in zip(self.sources, matches, strict=False)
         ]
 

@@ -11,7 +11,7 @@ from cqels_py.kernels.key_table import hash_row
 
 
 @jit_flat
-def lay_rows(port, tick, sign, columns, key, key_width, width, arguments, kinds, place, start, rows):
+def lay_rows(port, tick, sign, columns, place, start, rows, key, key_width, width, arguments, kinds):
     """Put an input's rows (n) in their places among those of all, place[start:].
 
     `key`: which of its `columns` become the first of the `width` ones of a key and its row; the others are zeros. `arguments`:

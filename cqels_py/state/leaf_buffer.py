@@ -33,12 +33,15 @@ class LeafBuffer:
 
     Mappings have numbers in their order of arrival: `start` is that of the oldest kept, `entered` that of the oldest which still
     waits for its time, `end` that of the next to come. Points are read in order only, by what leaves and by what enters.
+
+    Public for kernels: `gaps` and `ends`, the points as they stand (kernels/gaps.py); `columns`, the ids of number n at n modulo
+    their length.
     """
 
     def __init__(self, width: int, capacity: int = 256) -> None:
-        self._gaps = np.zeros(capacity, np.uint8)
-        self._ends: Int64 = np.zeros(kernel.FIELDS, np.int64)
-        self._columns: Int64 = np.zeros((width, capacity if width else 0), np.int64)
+        self.gaps = np.zeros(capacity, np.uint8)
+        self.ends: Int64 = np.zeros(kernel.FIELDS, np.int64)
+        self.columns: Int64 = np.zeros((width, capacity if width else 0), np.int64)
         self._smallest = capacity
         self._spare = 0
         self._room_through: float = 0 if width else math.inf
@@ -48,10 +51,10 @@ class LeafBuffer:
         return self.end - self.start
 
     def append(self, points: Int64, columns: Int64) -> None:
-        """Add mappings; points never fall."""
+        """Add mappings, one at least; points never fall."""
         self.reserve(points)
-        kernel.append(points, self._gaps, self._ends)
-        if len(self._columns):
+        kernel.append(points, self.gaps, self.ends)
+        if len(self.columns):
             self._put(self.end, columns)
         self.end += len(points)
 
@@ -69,25 +72,23 @@ class LeafBuffer:
 
     def _read(self, limit: int, reader: int) -> Int64:
         points = _NOTHING
-        while (read := kernel.read_through(limit, reader, self._gaps, self._ends, points)) != len(points):
+        while (read := kernel.read_through(limit, reader, self.gaps, self.ends, points)) != len(points):
             points = np.empty(read, np.int64)
         return points
 
     @property
     def oldest(self) -> int:
         """The point of the oldest mapping, once it has been asked what leaves."""
-        return self._ends.item(kernel.LEAVING + kernel.NEXT)
+        return self.ends.item(kernel.LEAVING + kernel.NEXT)
 
     @property
     def first_to_enter(self) -> int:
         """The same of those that wait."""
-        return self._ends.item(kernel.ENTERING + kernel.NEXT)
+        return self.ends.item(kernel.ENTERING + kernel.NEXT)
 
     def reserve(self, points: Int64) -> None:
-        """Have room for these."""
+        """Have room for these, one at least."""
         count = len(points)
-        if count == 0:
-            return
         # How much is free is only looked at when it may be short.
         if self.end + count > self._room_through:
             self._reserve_columns(count)
@@ -97,65 +98,57 @@ class LeafBuffer:
 
     def _reserve_columns(self, count: int) -> None:
         needed = len(self) + count
-        if _short_or_far_too_large(needed, self._columns.shape[1], self._smallest):
+        if _short_or_far_too_large(needed, self.columns.shape[1], self._smallest):
             self._lay_out(_roomy(needed, self._smallest))
         # Before that many more have come it cannot be short, and is not looked at; nor is it far too large for long.
-        self._room_through = min(self.start + self._columns.shape[1], self.end + max(needed, self._smallest))
+        self._room_through = min(self.start + self.columns.shape[1], self.end + max(needed, self._smallest))
 
     def _reserve_gaps(self, points: Int64) -> None:
-        used = (self._ends.item(kernel.END) - self._ends.item(kernel.LEAVING + kernel.AT)) % len(self._gaps)
+        used = (self.ends.item(kernel.END) - self.ends.item(kernel.LEAVING + kernel.AT)) % len(self.gaps)
         needed = used + _most_bytes(points) + 1
-        if _short_or_far_too_large(needed, len(self._gaps), self._smallest):
+        if _short_or_far_too_large(needed, len(self.gaps), self._smallest):
             self._lay_out_gaps(used, _roomy(needed, self._smallest))
-        self._spare = len(self._gaps) - needed
+        self._spare = len(self.gaps) - needed
 
     def _lay_out_gaps(self, used: int, room: int) -> None:
-        first = self._ends.item(kernel.LEAVING + kernel.AT)
-        straight = min(used, len(self._gaps) - first)
+        first = self.ends.item(kernel.LEAVING + kernel.AT)
+        straight = min(used, len(self.gaps) - first)
         gaps = np.empty(room, np.uint8)
-        gaps[:straight] = self._gaps[first : first + straight]
-        gaps[straight:used] = self._gaps[: used - straight]
+        gaps[:straight] = self.gaps[first : first + straight]
+        gaps[straight:used] = self.gaps[: used - straight]
         for end in (kernel.END, kernel.ENTERING + kernel.AT, kernel.LEAVING + kernel.AT):
-            self._ends[end] = (self._ends[end] - first) % len(self._gaps)
-        self._gaps = gaps
+            self.ends[end] = (self.ends[end] - first) % len(self.gaps)
+        self.gaps = gaps
 
     def _lay_out(self, capacity: int) -> None:
         kept = self.live_ids()
-        self._columns = np.empty((len(kept), capacity), np.int64)
+        self.columns = np.empty((len(kept), capacity), np.int64)
         self._put(self.start, kept)
 
     def _put(self, number: int, columns: Int64) -> None:
         """Write the ids of mappings from a number on."""
-        room, count = self._columns.shape[1], columns.shape[1]
+        room, count = self.columns.shape[1], columns.shape[1]
         place = number % room
         straight = min(count, room - place)
-        self._columns[:, place : place + straight] = columns[:, :straight]
-        self._columns[:, : count - straight] = columns[:, straight:]
-
-    def arrays(self) -> tuple[npt.NDArray[np.uint8], Int64, Int64]:
-        """Points as they stand (kernels/gaps.py), and ids as `circular` has them."""
-        return self._gaps, self._ends, self._columns
-
-    def circular(self) -> Int64:
-        """Ids as they stand, those of number n at n modulo their length."""
-        return self._columns
+        self.columns[:, place : place + straight] = columns[:, :straight]
+        self.columns[:, : count - straight] = columns[:, straight:]
 
     def ids(self, first: int, last: int) -> Int64:
         """The ids of mappings first to last - 1."""
-        if not len(self._columns):
+        if not len(self.columns):
             return np.empty((0, last - first), np.int64)
-        place = first % self._columns.shape[1]
-        over = place + last - first - self._columns.shape[1]
+        place = first % self.columns.shape[1]
+        over = place + last - first - self.columns.shape[1]
         if over <= 0:
-            return self._columns[:, place : place + last - first]
-        return np.concatenate([self._columns[:, place:], self._columns[:, :over]], axis=1)
+            return self.columns[:, place : place + last - first]
+        return np.concatenate([self.columns[:, place:], self.columns[:, :over]], axis=1)
 
     def live_ids(self) -> Int64:
         return self.ids(self.start, self.end)
 
     @property
     def nbytes(self) -> int:
-        return self._gaps.nbytes + self._columns.nbytes
+        return self.gaps.nbytes + self.columns.nbytes
 
 
 class SparseLeafBuffer:

@@ -199,7 +199,7 @@ class _Run:
         keys, new_rows, hashed, start = 0, 0, False, 0
         for port, given, delta in filled:
             tick = delta.tick
-            come, unknown = lay_rows(port, tick, delta.sign, delta.columns, *given, place, start, self._rows)
+            come, unknown = lay_rows(port, tick, delta.sign, delta.columns, place, start, self._rows, *given)
             hashed = hashed or unknown
             keys += come
             new_rows += come if port == of._carrier else 0

@@ -67,12 +67,12 @@ class Window:
 
     def advance(self, arrivals: Arrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
         """One step. `points` (n) in the window's measure, not falling; `element` (n): positions of the elements in the batch."""
+        if self._slides:
+            return self._slide(arrivals, points, element, columns)
         bounds, step = self._bounds, arrivals.step
         if bounds.size is None:
             tick = step.element_tick[element]
             return Delta(tick, np.ones(len(tick), np.int8), columns)
-        if self._slides:
-            return self._slide(arrivals, points, element, columns)
         buffer = self._buffer
         if len(points):
             buffer.append(points, columns)
@@ -84,7 +84,7 @@ class Window:
             entering = buffer.ids(entered, buffer.entered).copy()
         else:
             enter_tick, entering = step.element_tick[element], columns
-        ids = buffer.circular() if self._keep_ids else _NO_IDS
+        ids = buffer.columns if self._keep_ids else _NO_IDS
         first = start % max(ids.shape[1], 1)
         tick, sign, changed = sliding.merge(leave_tick, enter_tick, entered - start, ids, first, entering)
         return Delta(tick, sign, changed)
@@ -97,7 +97,8 @@ class Window:
         """The step of a window into which everything enters at once."""
         buffer, step, size, arrived = self._buffer, arrivals.step, self._bounds.size, len(points)
         assert size is not None
-        buffer.reserve(points)
+        if arrived:
+            buffer.reserve(points)
         if self._timed:
             units, before, reached = _NONE, 0, step.expired_through
         else:
@@ -108,10 +109,10 @@ class Window:
         while True:
             tick, sign = np.empty(room, INT32), np.empty(room, INT8)
             changed = np.empty(width * room, INT64)
-            scratch = self._scratch if room + arrived <= _FEWEST_CHANGES else _scratch_for(room, arrived)
+            leaving, ticks = self._scratch if room + arrived <= _FEWEST_CHANGES else _scratch_for(room, arrived)
             left, made, oldest = sliding.slide(
-                *buffer.arrays(), buffer.start, buffer.end, points, reached - size, size, self._timed,
-                step.ticks.time, units, before, element, step.element_tick, columns, *scratch, tick, sign, changed,
+                buffer.gaps, buffer.ends, buffer.columns, buffer.start, buffer.end, points, reached - size, size, self._timed,
+                step.ticks.time, units, before, element, step.element_tick, columns, leaving, ticks, tick, sign, changed,
             )  # fmt: skip
             if made != sliding.FULL:
                 break
