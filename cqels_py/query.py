@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -139,10 +139,10 @@ class Query:
             ):
                 yield Result(time, sign, {}, answer == TRUE)
             return
-        columns = np.stack(batch.columns) if batch.columns else np.empty((0, len(batch)), np.int64)
-        rows = columns.T.tolist()
+        columns = [column.tolist() for column in batch.columns]
+        rows = zip(*columns, strict=True) if columns else repeat((), len(batch))
         # Each term once.
-        ids = [*dict.fromkeys(chain.from_iterable(rows))]
+        ids = [*dict.fromkeys(chain.from_iterable(columns))]
         texts = self._dictionary.decode(np.array(ids, np.int64))
         terms = {id_: to_rdflib(text) for id_, text in zip(ids, texts, strict=True) if text is not None}
         for row, time, sign in zip(rows, batch.time.tolist(), batch.sign.tolist(), strict=True):

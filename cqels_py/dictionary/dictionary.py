@@ -15,7 +15,7 @@ from cqels_py.dictionary.canonical import canonical, malformed
 from cqels_py.dictionary.layout import TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.errors import DataError, TermCollision
 from cqels_py.kernels import dictionary as kernel
-from cqels_py.kernels.dtypes import INT64
+from cqels_py.kernels.dtypes import INT64, UINT8
 from cqels_py.kernels.triples import encode_triples
 
 Ids = npt.NDArray[np.int64]
@@ -205,11 +205,10 @@ class Dictionary:
     def decode_bytes(self, ids: Ids) -> tuple[npt.NDArray[np.uint8], Ids]:
         """The texts one after another as UTF-8, and where each starts (n + 1)."""
         ids = np.ascontiguousarray(ids, np.int64)
-        lengths = np.empty(len(ids), np.int64)
-        if not kernel.text_lengths(ids, self.table, lengths):
+        room = kernel.room_for_texts(ids, self.table)
+        if room == kernel.UNKNOWN:
             raise KeyError("an id is not in the dictionary: its term has been released")
-        out = np.empty(int(lengths.sum()) + 1, np.uint8)
-        offsets = np.empty(len(ids) + 1, np.int64)
+        out, offsets = np.empty(room + 1, UINT8), np.empty(len(ids) + 1, INT64)
         kernel.decode(ids, self.table, self.arena, out, offsets)
         return out[: offsets[-1]], offsets
 

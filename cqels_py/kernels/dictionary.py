@@ -20,6 +20,7 @@ WORDS = 3
 
 # Why `encode` stopped; NOT_WRITTEN_SO: the text is not the canonical form of a term.
 DONE, TABLE_FULL, ARENA_FULL, NOT_WRITTEN_SO, COLLISION = range(5)
+UNKNOWN = np.int64(-1)
 
 _STRING = np.frombuffer(b"^^<http://www.w3.org/2001/XMLSchema#string>", np.uint8).copy()
 _BLANK_MASK = np.uint64((1 << 60) - 1)
@@ -157,19 +158,20 @@ def keep(ids, old, old_arena, table, arena, meta):
 
 
 @jit_flat
-def text_lengths(ids, table, lengths):
-    """Bytes of room that each id's text needs. False if one is unknown."""
+def room_for_texts(ids, table):
+    """Bytes that the texts of ids need at most; UNKNOWN if one is not in the table."""
+    room = np.int64(0)
     for i in range(len(ids)):
         if is_hashed(ids[i]):
             at = place_of(table, ids[i])
             if table[at] == 0:
-                return False
-            lengths[i] = table[at + 2]
+                return UNKNOWN
+            room += table[at + 2]
         elif tag_of(ids[i]) == TAG_BLANK:
-            lengths[i] = 18
+            room += 18
         else:
-            lengths[i] = 0 if ids[i] == 0 else 96
-    return True
+            room += 0 if ids[i] == 0 else 96
+    return room
 
 
 @jit_inline

@@ -35,10 +35,10 @@ class Table:
         return out, at, status
 
     def decode(self, ids: Ids) -> list[str] | None:
-        lengths = np.empty(len(ids), np.int64)
-        if not kernel.text_lengths(ids, self.table, lengths):
+        room = kernel.room_for_texts(ids, self.table)
+        if room == kernel.UNKNOWN:
             return None
-        out, offsets = np.empty(int(lengths.sum()) + 1, np.uint8), np.empty(len(ids) + 1, np.int64)
+        out, offsets = np.empty(room + 1, np.uint8), np.empty(len(ids) + 1, np.int64)
         kernel.decode(ids, self.table, self.arena, out, offsets)
         return [out[a:b].tobytes().decode() for a, b in pairwise(offsets)]
 
