@@ -96,7 +96,7 @@ R_PORT, R_WORD, R_ROW, R_BOUND, R_LEAVES = range(5)
 L_RECORDS, L_RECORD, L_MATCH = range(3)
 LEVEL_FIELDS = 3
 _UNKNOWN = np.int64(-2)
-_RUN = 32
+_RUN = 16
 """With no more matches than these results are laid out, not written in runs."""
 _MOST = np.int64(1) << 62
 
