@@ -69,13 +69,16 @@ def _ring(at, p):
 
 
 @jit_flat
-def _expect_rings(first, last, n, row_sign, located, tables, rings, retract):
-    """Have the rings come nearer that rows are joined with, or enter: what only leaves needs none."""
+def _expect_rings(first, last, n, row_port, row_sign, located, tables, rings, retract):
+    """Have the rings come nearer that rows are joined with, and where they enter: what only leaves needs none."""
     for row in range(first, last):
         if row_sign[row] > 0 or retract:
             at = located[row % LOCATED_ROWS]
-            for p in range(n):
-                first, mask, oldest, count = open_ring(tables[_ring(at, p)])
+            for q in range(n):
+                first, mask, oldest, count = open_ring(tables[_ring(at, q)])
+                if q == row_port[row]:
+                    prefetch(rings, first + ((oldest + count) & mask))
+                    continue
                 for i in range(0, min(count, _MOST_EXPECTED), _IN_A_LINE):
                     prefetch(rings, first + ((oldest + i) & mask))
 
@@ -322,7 +325,7 @@ def step(
                 if cursor[LOCATED] == row:
                     return TABLE_FULL
                 if len(cells) > NEAR_CELLS:
-                    _expect_rings(row, cursor[LOCATED], n, row_sign, located, tables, rings, retract)
+                    _expect_rings(row, cursor[LOCATED], n, row_port, row_sign, located, tables, rings, retract)
             status = _take_in(
                 row_port, row_slot, row_sign, cursor, n, ports, cells, tables, located, rings, ring_meta, products, partners,
                 retract,
