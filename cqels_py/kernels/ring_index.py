@@ -9,6 +9,9 @@ of them. What arrives in a star join so finds the partners of all inputs, and it
           leaf instead, and a capacity of 1. An entry without leaves awaits deletion (3.4).
 `rings`   for each other ring a contiguous circular run of slots, oldest first; the counter is the stop. A run begins at a multiple
           of its length (kernels/arena.py), so that a place in it says where. Place 0 is in no run.
+`ring_ids` the same memory as ids, two places each: where a port's leaves have but one column beside the key (its ID_COLUMN), and
+          only a star's kernel asks, rings of 2**IDS_FROM leaves and more hold its ids instead of slots. So the matches of a key
+          that has many stand side by side, and are not looked up one by one.
 `positions` for ports that retract in any order: where a slot stands in the ring of each of its indexes.
 
 `ports` (n, PORT_FIELDS), `indexes` (k, INDEX_FIELDS) and `groups` (g, GROUP_FIELDS) describe them, all flat.
@@ -26,17 +29,19 @@ from cqels_py.kernels.prefetch import prefetch
 # ports
 # HEAD, LEAVES: of a port in order, the slot of the oldest leaf, and how many follow each other from there on, round the end;
 # SINCE: of one without order, where `since` begins that kernels/join.py describes, else -1
-BASE, WIDTH, CAPACITY, FIFO, HEAD, LEAVES, FULL, FIRST_INDEX, LAST_INDEX, SINCE = range(10)
-PORT_FIELDS = 10
+# ID_COLUMN: that whose ids its large rings hold; -1 if they hold slots
+BASE, WIDTH, CAPACITY, FIFO, HEAD, LEAVES, FULL, FIRST_INDEX, LAST_INDEX, SINCE, ID_COLUMN = range(11)
+PORT_FIELDS = 11
 GONE = 1 << 16
 # indexes; MEMBER: which word of an entry is theirs
 PORT, GROUP, MEMBER, KEY_FIRST, KEY_WIDTH, POSITIONS = range(6)
 _KEY_FIRST, _KEY_WIDTH = np.uint64(KEY_FIRST), np.uint64(KEY_WIDTH)
 INDEX_FIELDS = 6
 # groups; SIZE: entries of the table, less than 2**31; LIMIT: so many of them may be used; STRIDE: words of an entry, the first of
-# which is the key
-TABLE, SIZE, USED, STRIDE, LIMIT = range(5)
-GROUP_FIELDS = 5
+# which is the key; OF_IDS: a bit for each of them, counted from the key's, 1 if larger rings hold ids
+TABLE, SIZE, USED, STRIDE, LIMIT, OF_IDS = range(6)
+GROUP_FIELDS = 6
+IDS_FROM = 6
 # why a kernel stopped
 DONE, OUT_FULL, TABLE_FULL, RINGS_FULL, RING_FULL, NOT_STORED, PARTNERS_FULL = range(7)
 # of a hash of 63 bits the upper ones are a part of one
@@ -310,6 +315,75 @@ def enlarge(ring, tables, rings, ring_meta):
 
 
 @jit_inline
+def is_large(word):
+    """Is a ring one of those that may hold ids?"""
+    return word >> _SIZE & _SIZE_MASK >= IDS_FROM
+
+
+@jit_inline
+def holds_ids(word, port, ports):
+    """Has a ring, of the port whose fields begin there, ids in its places instead of slots?"""
+    return is_large(word) and ports[np.uint64(port + ID_COLUMN)] >= 0
+
+
+@jit_inline
+def push_leaf(ring, slot, port, ports, cells, tables, rings, ring_ids, ring_meta):
+    """A leaf becomes the newest of a ring that may hold ids. DONE, or what is short."""
+    word = tables[np.uint64(ring)]
+    first, mask, oldest, count = open_ring(word)
+    if count > mask:
+        status = enlarge_to_ids(ring, port, ports, cells, tables, rings, ring_ids, ring_meta)
+        if status != DONE:
+            return status
+        word = tables[np.uint64(ring)]
+        first, mask, oldest, count = open_ring(word)
+    place = np.uint64(first + ((oldest + count) & mask) if mask > 0 else 0)
+    if holds_ids(word, port, ports):
+        leaf = ports[np.uint64(port + BASE)] + slot * ports[np.uint64(port + WIDTH)]
+        ring_ids[place] = cells[np.uint64(leaf + ports[np.uint64(port + ID_COLUMN)])]
+    else:
+        rings[place] = slot
+    tables[np.uint64(ring)] = word + 1 if mask > 0 else word_of(np.int64(slot), 0, 1)
+    return np.int64(DONE)
+
+
+@jit_flat
+def enlarge_to_ids(ring, port, ports, cells, tables, rings, ring_ids, ring_meta):
+    """As `enlarge` does it, for a ring that may hold ids from a certain size on."""
+    word, base, width, id_column = tables[ring], ports[port + BASE], ports[port + WIDTH], ports[port + ID_COLUMN]
+    first, mask, oldest, count = open_ring(word)
+    size = word >> _SIZE & _SIZE_MASK
+    if id_column < 0 or size + 1 < IDS_FROM:
+        return enlarge(ring, tables, rings, ring_meta)
+    if mask + 1 == MOST_IN_RING:
+        return RING_FULL
+    larger = allocate_aligned(rings, ring_meta, size + 2)
+    if larger < 0:
+        return RINGS_FULL
+    larger >>= 1
+    for i in range(count):
+        place = (oldest + i) & mask
+        if size < IDS_FROM:
+            ring_ids[larger + i] = cells[base + slot_in(first, mask, place, rings) * width + id_column]
+        else:
+            ring_ids[larger + i] = ring_ids[first + place]
+    tables[ring] = word_of(larger, size + 1, count)
+    _release_run(word, id_column >= 0, rings, ring_meta)
+    return np.int64(DONE)
+
+
+@jit_inline
+def _release_run(word, of_ids, rings, ring_meta):
+    """The places that a ring had, if it had any, become free."""
+    first, size = open_ring(word)[0], word >> _SIZE & _SIZE_MASK
+    if size > 0:
+        if of_ids and size >= IDS_FROM:
+            release(rings, ring_meta, 2 * first, size + 1)
+        else:
+            release(rings, ring_meta, first, size)
+
+
+@jit_inline
 def remove(index, at, indexes, slot, tables, rings, positions):
     """Take a leaf out of a ring index, from the entry `at`: the oldest where leaves expire in order, else where it stands."""
     ring = ring_of(at, index, indexes)
@@ -357,16 +431,14 @@ def count_live(groups, tables, live):
 
 
 @jit_inline
-def _free_rings(at, stride, tables, rings, ring_meta):
+def _free_rings(at, stride, of_ids, tables, rings, ring_meta):
     """The rings of an entry without leaves become free."""
-    for ring in range(at + 1, at + stride):
-        first, mask, _, _ = open_ring(tables[ring])
-        if mask > 0:
-            release(rings, ring_meta, first, tables[ring] >> _SIZE & _SIZE_MASK)
+    for word in range(1, stride):
+        _release_run(tables[at + word], of_ids >> word & 1 != 0, rings, ring_meta)
 
 
 @jit_inline
-def _clear_gone(first, many, base, stride, tables, rings, ring_meta, live):
+def _clear_gone(first, many, base, stride, of_ids, tables, rings, ring_meta, live):
     """Of `many` entries from position `first` on, those without leaves become free; where the others start is written to `live`,
     and returned how many they are."""
     start, step, entries = np.uint64(base + first * stride), np.uint64(stride), np.uint64(many)
@@ -378,7 +450,7 @@ def _clear_gone(first, many, base, stride, tables, rings, ring_meta, live):
             live[i] |= tables[start + i * step + word]
     for i in range(entries):
         if live[i] & _COUNT == 0 and live[i] >> _SIZE & _SIZE_MASK != 0:
-            _free_rings(np.int64(start + i * step), stride, tables, rings, ring_meta)
+            _free_rings(np.int64(start + i * step), stride, of_ids, tables, rings, ring_meta)
     for word in range(step):
         for i in range(entries):
             tables[start + i * step + word] &= -np.int64(live[i] & _COUNT != 0)
@@ -398,7 +470,8 @@ def purge(groups, tables, rings, ring_meta, live):
     """
     for group in range(len(groups) // GROUP_FIELDS):
         base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
-        size, used, start = groups[group * GROUP_FIELDS + SIZE], np.uint64(0), np.int64(0)
+        size, of_ids = groups[group * GROUP_FIELDS + SIZE], groups[group * GROUP_FIELDS + OF_IDS]
+        used, start = np.uint64(0), np.int64(0)
         # Behind a free place, of which there always is one, no entry belongs in front of the first.
         while tables[base + start * stride] != 0:
             start += 1
@@ -407,7 +480,7 @@ def purge(groups, tables, rings, ring_meta, live):
             # Round the end.
             here, stop = (first, size) if first < size else (first - size, end - size)
             many = min(len(live), stop - here)
-            found = _clear_gone(here, many, base, stride, tables, rings, ring_meta, live)
+            found = _clear_gone(here, many, base, stride, of_ids, tables, rings, ring_meta, live)
             for i in range(found):
                 at = np.uint64(live[i])
                 to = np.uint64(base + home_in(tables[at], size) * stride)
@@ -435,7 +508,7 @@ def enter_tables(old_tables, groups, new_tables, new_base, new_size, rings, ring
             if old_tables[at] == 0:
                 continue
             if is_empty(at, np.int64(group), groups, old_tables):
-                _free_rings(at, stride, old_tables, rings, ring_meta)
+                _free_rings(at, stride, groups[group * GROUP_FIELDS + OF_IDS], old_tables, rings, ring_meta)
                 continue
             place = home_in(old_tables[at], new_size[group])
             while new_tables[new_base[group] + place * stride] != 0:
@@ -466,6 +539,8 @@ def renumber_slots(port, ports, indexes, groups, tables, rings, new_capacity):
             at = groups[group * GROUP_FIELDS + TABLE] + position * stride
             ring = ring_of(at, index, indexes)
             first, mask, oldest, count = open_ring(tables[ring])
+            if holds_ids(tables[ring], port * PORT_FIELDS, ports):
+                continue
             for i in range(count):
                 place = (oldest + i) & mask
                 slot = (head + age_of(slot_in(first, mask, place, rings), head, capacity)) % new_capacity

@@ -41,25 +41,28 @@ from cqels_py.kernels.ring_index import (
     ROW,
     TABLE_FULL,
     WIDTH,
+    holds_ids,
+    is_large,
     leaves_in,
     locate,
     open_ring,
     pop,
-    push,
+    push_leaf,
     slot_in,
 )
 
 NEXT, DELIVERED = AT, DEPTH
-PRODUCT_ROW, PRODUCT_END, PRODUCT_RESULTS, PRODUCT_COUNTS = range(4)
+PRODUCT_ROW, PRODUCT_END, PRODUCT_RESULTS, PRODUCT_OF_IDS, PRODUCT_COUNTS = range(5)
 FEW = 16
 """A product of more results than these is written by itself."""
 # phases of a row
 NEW, JOINING, ENTERING = range(3)
-# levels of a large product, outermost first: the port, where its slots are in `partners` and how many, how many results each has
+# levels of a large product, outermost first: the port, where its slots or ids are in `partners` and how many, how many results each
+# has
 L_PORT, L_FIRST, L_COUNT, L_EACH = range(4)
 LEVEL_FIELDS = 4
 _LOCATED = np.uint64(LOCATED_ROWS)
-_IN_A_LINE, _MOST_EXPECTED = 16, 128
+_LINE, _MOST_EXPECTED = 16, 128
 
 
 @jit_inline
@@ -69,28 +72,65 @@ def _ring(at, p):
 
 
 @jit_flat
-def _expect_rings(first, last, n, row_port, row_sign, located, tables, rings, retract):
+def _expect_rings(first, last, n, row_port, row_sign, ports, located, tables, rings, retract):
     """Have the rings come nearer that rows are joined with, and where they enter: what only leaves needs none."""
     for row in range(first, last):
         if row_sign[row] > 0 or retract:
             at = located[row % LOCATED_ROWS]
             for q in range(n):
-                first, mask, oldest, count = open_ring(tables[_ring(at, q)])
+                word = tables[_ring(at, q)]
+                first, mask, oldest, count = open_ring(word)
+                # An id takes two places.
+                double = np.int64(holds_ids(word, q * PORT_FIELDS, ports))
                 if q == row_port[row]:
-                    prefetch(rings, first + ((oldest + count) & mask))
+                    prefetch(rings, (first + ((oldest + count) & mask)) << double)
                     continue
-                for i in range(0, min(count, _MOST_EXPECTED), _IN_A_LINE):
-                    prefetch(rings, first + ((oldest + i) & mask))
+                for i in range(0, min(count, _MOST_EXPECTED), _LINE >> double):
+                    prefetch(rings, (first + ((oldest + i) & mask)) << double)
+
+
+@jit_flat
+def _note_ids(first, mask, oldest, count, ring_ids, to, partner_ids):
+    """The ids of a ring, oldest first, to `partner_ids` from place `to` on."""
+    straight = min(count, mask + 1 - oldest)
+    begin, start, here, over = np.uint64(first + oldest), np.uint64(first), np.uint64(to), np.uint64(to + straight)
+    for i in range(np.uint64(straight)):
+        partner_ids[here + i] = ring_ids[begin + i]
+    for i in range(np.uint64(count - straight)):
+        partner_ids[over + i] = ring_ids[start + i]
+
+
+@jit_flat
+def _note_large(p, slot, at, n, record, to, ports, tables, rings, ring_ids, products, partners, partner_ids):
+    """The partners of a product where some ring is large: their slots or, if that is what it holds, their ids."""
+    for q in range(n):
+        word = tables[np.uint64(_ring(at, q))]
+        first, mask, oldest, count = open_ring(word)
+        if q == p:
+            partners[np.uint64(to)] = slot
+            count = np.int64(1)
+        elif holds_ids(word, q * PORT_FIELDS, ports):
+            products[record + PRODUCT_OF_IDS] |= np.int64(1) << q
+            _note_ids(first, mask, oldest, count, ring_ids, to, partner_ids)
+        else:
+            for i in range(count):
+                partners[np.uint64(to + i)] = slot_in(first, mask, (oldest + i) & mask, rings)
+        products[record + PRODUCT_COUNTS + q] = count
+        to += count
 
 
 @jit_inline
-def _note_product(row, p, slot, at, n, far, cursor, ports, cells, tables, rings, products, partners):
-    """Note the product that a row of port p makes, if any; False if there is no room for its slots."""
-    many, results = np.int64(0), np.int64(1)
+def _note_product(
+    row, p, slot, at, n, far, cursor, ports, cells, tables, rings, ring_ids, products, partners, partner_ids
+):
+    """Note the product that a row of port p makes, if any; False if there is no room for its slots and ids."""
+    many, results, large = np.int64(0), np.int64(1), False
     for q in range(n):
-        count = leaves_in(tables[np.uint64(_ring(at, q))]) if q != p else np.int64(1)
+        word = tables[np.uint64(_ring(at, q))]
+        count = leaves_in(word) if q != p else np.int64(1)
         results *= count
         many += count
+        large |= is_large(word)
     if results == 0:
         return True
     # Of many partners the last would be forgotten before they are written.
@@ -100,6 +140,14 @@ def _note_product(row, p, slot, at, n, far, cursor, ports, cells, tables, rings,
     to = products[record - (n + PRODUCT_COUNTS) + PRODUCT_END] if noted > 0 else np.int64(0)
     if to + many > len(partners):
         return False
+    products[record + PRODUCT_ROW] = row
+    products[record + PRODUCT_END] = to + many
+    products[record + PRODUCT_RESULTS] = results
+    products[record + PRODUCT_OF_IDS] = 0
+    cursor[NOTED] = noted + 1
+    if large:
+        _note_large(p, slot, at, n, record, to, ports, tables, rings, ring_ids, products, partners, partner_ids)
+        return True
     for q in range(n):
         base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
         first, mask, oldest, count = open_ring(tables[np.uint64(_ring(at, q))])
@@ -114,16 +162,13 @@ def _note_product(row, p, slot, at, n, far, cursor, ports, cells, tables, rings,
                     prefetch(cells, base + partner * width)
         products[record + PRODUCT_COUNTS + q] = count
         to += count
-    products[record + PRODUCT_ROW] = row
-    products[record + PRODUCT_END] = to
-    products[record + PRODUCT_RESULTS] = results
-    cursor[NOTED] = noted + 1
     return True
 
 
 @jit_flat
 def _take_in(
-    row_port, row_slot, row_sign, cursor, n, ports, cells, tables, located, rings, ring_meta, products, partners, retract
+    row_port, row_slot, row_sign, cursor, n, ports, cells, tables, located, rings, ring_ids, ring_meta, products, partners,
+    partner_ids, retract,
 ):  # fmt: skip
     """Take in located rows from cursor[ROW] on, and note their products. DONE, or what is short."""
     far = len(cells) > NEAR_CELLS
@@ -136,11 +181,14 @@ def _take_in(
             pop(_ring(at, p), tables)
             phase = np.int64(JOINING)
         if phase != ENTERING and (sign > 0 or retract):
-            if not _note_product(row, p, slot, at, n, far, cursor, ports, cells, tables, rings, products, partners):
+            if not _note_product(
+                row, p, slot, at, n, far, cursor, ports, cells, tables, rings, ring_ids, products, partners,
+                partner_ids,
+            ):  # fmt: skip
                 status = np.int64(PARTNERS_FULL)
         if sign > 0 and status == DONE:
             phase = np.int64(ENTERING)
-            status = push(_ring(at, p), slot, tables, rings, ring_meta)
+            status = push_leaf(_ring(at, p), slot, p * PORT_FIELDS, ports, cells, tables, rings, ring_ids, ring_meta)
         if status != DONE:
             cursor[ROW], cursor[PHASE] = row, phase
             return status
@@ -194,9 +242,11 @@ def _lay_levels(record, n, products, levels):
 
 
 @jit_inline
-def _write_level(level, first, many, cell, width, cells, partners, levels, out_columns, start):
-    """A column of a level's port: the ids of results `first` to `first` + `many` - 1 of a product; `cell`: that of slot 0."""
-    begin, count, each = levels[level + L_FIRST], levels[level + L_COUNT], levels[level + L_EACH]
+def _write_level(begin, count, each, first, many, partner_ids, out_columns, start):
+    """A column of a level's port: the ids of results `first` to `first` + `many` - 1 of a product.
+
+    The level's ids, `count` from partner_ids[begin] on, stand for `each` results one by one.
+    """
     place, left, end = begin, each, begin + count
     if first > 0:
         place = begin + first // each % count
@@ -207,15 +257,15 @@ def _write_level(level, first, many, cell, width, cells, partners, levels, out_c
         done = np.int64(0)
         while done < have:
             run = min(end - place, have - done)
-            here, slots = np.uint64(start + done), np.uint64(place)
+            here, ids = np.uint64(start + done), np.uint64(place)
             for j in range(np.uint64(run)):
-                out_columns[here + j] = cells[np.uint64(cell + np.int64(partners[slots + j]) * width)]
+                out_columns[here + j] = partner_ids[ids + j]
             done += run
             place = begin
     else:
         done = np.int64(0)
         while done < have:
-            value = cells[np.uint64(cell + np.int64(partners[place]) * width)]
+            value = partner_ids[np.uint64(place)]
             run = min(left, have - done)
             here = np.uint64(start + done)
             for j in range(np.uint64(run)):
@@ -232,20 +282,23 @@ def _write_level(level, first, many, cell, width, cells, partners, levels, out_c
 
 
 @jit_inline
-def _write_product(p, n, first, many, ports, cells, partners, levels, out_ports, own, out_columns, made, room):
+def _write_product(
+    p, n, first, many, of_ids, ports, cells, partners, partner_ids, levels, out_ports, own, out_columns, made, room
+):  # fmt: skip
     """Results `first` to `first` + `many` - 1 of a row of port p, from place `made` on."""
     columns = len(out_ports)
     for level in range(n):
-        q = levels[level * LEVEL_FIELDS + L_PORT]
+        at = level * LEVEL_FIELDS
+        q, begin, count, each = levels[at + L_PORT], levels[at + L_FIRST], levels[at + L_COUNT], levels[at + L_EACH]
         base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
         for c in range(columns):
             column = np.int64(own[q * columns + c])
             # What the row has itself is the same in all results.
             if column >= 0 and (q == p or own[p * columns + c] < 0):
-                _write_level(
-                    level * LEVEL_FIELDS, first, many, base + column, width, cells, partners, levels, out_columns,
-                    c * room + made,
-                )  # fmt: skip
+                if not of_ids >> q & 1:
+                    for i in range(np.uint64(begin), np.uint64(begin + count)):
+                        partner_ids[i] = cells[np.uint64(base + column + np.int64(partners[i]) * width)]
+                _write_level(begin, count, each, first, many, partner_ids, out_columns, c * room + made)
 
 
 @jit_inline
@@ -254,15 +307,18 @@ def _expect_partners(record, n, ports, cells, products, partners):
     place = products[np.uint64(record + PRODUCT_END)]
     for q in range(n - 1, -1, -1):
         base, width = ports[np.uint64(q * PORT_FIELDS + BASE)], ports[np.uint64(q * PORT_FIELDS + WIDTH)]
-        for _ in range(products[np.uint64(record + PRODUCT_COUNTS + q)]):
-            place -= 1
-            prefetch(cells, base + np.int64(partners[np.uint64(place)]) * width)
+        count = products[np.uint64(record + PRODUCT_COUNTS + q)]
+        place -= count
+        if products[np.uint64(record + PRODUCT_OF_IDS)] >> q & 1:
+            continue
+        for i in range(count):
+            prefetch(cells, base + np.int64(partners[np.uint64(place + i)]) * width)
 
 
 @jit_flat
 def _deliver(
-    row_port, row_tick, row_sign, cursor, n, ports, cells, products, partners, leaves, levels, out_ports, own, out_columns,
-    out_tick, out_sign,
+    row_port, row_tick, row_sign, cursor, n, ports, cells, products, partners, partner_ids, leaves, levels, out_ports, own,
+    out_columns, out_tick, out_sign,
 ):  # fmt: skip
     """Write the results of the noted products. DONE, or OUT_FULL."""
     room, made, done = np.int64(len(out_tick)), cursor[OUT], np.int64(0)
@@ -272,7 +328,8 @@ def _deliver(
     while product < noted and status == DONE:
         record = product * (n + PRODUCT_COUNTS)
         row, results = products[np.uint64(record + PRODUCT_ROW)], products[np.uint64(record + PRODUCT_RESULTS)]
-        small = results <= FEW and first == 0 and made + done + results <= room
+        of_ids = products[np.uint64(record + PRODUCT_OF_IDS)]
+        small = results <= FEW and of_ids == 0 and first == 0 and made + done + results <= room
         if not small or done + results > LAID_OUT:
             write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
             made += done
@@ -291,7 +348,8 @@ def _deliver(
         if many > 0:
             _lay_levels(record, n, products, levels)
             _write_product(
-                np.int64(row_port[row]), n, first, many, ports, cells, partners, levels, out_ports, own, out_columns, made, room
+                np.int64(row_port[row]), n, first, many, of_ids, ports, cells, partners, partner_ids, levels, out_ports, own,
+                out_columns, made, room,
             )  # fmt: skip
             write_signs(row_tick[row], row_sign[row], out_tick, out_sign, made, many)
             made += many
@@ -308,8 +366,8 @@ def _deliver(
 
 @jit_flat
 def step(
-    row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, key_columns, cells, tables, located, rings, ring_meta,
-    products, partners, leaves, levels, out_ports, own, out_columns, out_tick, out_sign, retract,
+    row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, key_columns, cells, tables, located, rings, ring_ids,
+    ring_meta, products, partners, partner_ids, leaves, levels, out_ports, own, out_columns, out_tick, out_sign, retract,
 ):  # fmt: skip
     """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short."""
     n = np.int64(len(ports) // PORT_FIELDS)
@@ -325,16 +383,16 @@ def step(
                 if cursor[LOCATED] == row:
                     return TABLE_FULL
                 if len(cells) > NEAR_CELLS:
-                    _expect_rings(row, cursor[LOCATED], n, row_port, row_sign, located, tables, rings, retract)
+                    _expect_rings(row, cursor[LOCATED], n, row_port, row_sign, ports, located, tables, rings, retract)
             status = _take_in(
-                row_port, row_slot, row_sign, cursor, n, ports, cells, tables, located, rings, ring_meta, products, partners,
-                retract,
+                row_port, row_slot, row_sign, cursor, n, ports, cells, tables, located, rings, ring_ids, ring_meta, products,
+                partners, partner_ids, retract,
             )  # fmt: skip
             if status != DONE and not (status == PARTNERS_FULL and cursor[NOTED] > 0):
                 return status
             cursor[NEXT] = 1
         status = _deliver(
-            row_port, row_tick, row_sign, cursor, n, ports, cells, products, partners, leaves, levels, out_ports, own,
+            row_port, row_tick, row_sign, cursor, n, ports, cells, products, partners, partner_ids, leaves, levels, out_ports, own,
             out_columns, out_tick, out_sign,
         )  # fmt: skip
         if status != DONE:

@@ -35,7 +35,7 @@ _TURNOVER_ROOM = 1.25
 """Room for so many times the keys that have gone since a table was last purged: the faster keys come and go, the more it has."""
 _RINGS_PART = 8
 """The memory of rings grows by one part in so many: it is the largest array of a join whose keys have many mappings each."""
-_MOST_PLACES = (1 << 31) - 1
+_MOST_PLACES = (1 << 31) - 2
 """Where a ring is takes half a word."""
 _SMALLEST_PART = 16
 """How many times as large as one table all of a join's are at most, once they have grown."""
@@ -150,6 +150,13 @@ class JoinLayout:
         one = len(probed) == 1 and all(len(columns) == 1 for columns in keys.values())
         return one and not any(self._checks(bound, q, columns) for (bound, q), columns in keys.items())
 
+    def other_column(self, port: int) -> int:
+        """The column that a star's port has beside its key, if there is just one; else -1."""
+        if len(self.ports[port].variables) != 2:
+            return -1
+        ((key,),) = self._columns[port]
+        return 1 - key
+
     def columns_of(self, port: int) -> list[tuple[int, ...]]:
         """The column sets of a port's indexes."""
         return self._columns[port]
@@ -213,9 +220,9 @@ _unused_blocks: dict[tuple[int, int], list[Blocks]] = {}
 
 
 class JoinState:
-    """Arrays of one join."""
+    """Arrays of one join. `rings_of_ids`: large rings may hold ids instead of slots, as `kernels.star_join` knows them."""
 
-    def __init__(self, layout: JoinLayout) -> None:
+    def __init__(self, layout: JoinLayout, *, rings_of_ids: bool = False) -> None:
         self.layout = layout
         n = len(layout.ports)
         self.n = n
@@ -226,12 +233,14 @@ class JoinState:
             self.ports[p, kernel.FIRST_INDEX] = layout.first[p]
             self.ports[p, kernel.LAST_INDEX] = layout.first[p + 1]
             self.ports[p, kernel.FULL] = -1 if port.in_order else layout.first[p + 1] - 1
+            self.ports[p, kernel.ID_COLUMN] = layout.other_column(p) if rings_of_ids else -1
         self._init_indexes(layout)
         self.cells: Int64 = np.zeros(0, np.int64)
         self.positions: Int32 = np.zeros(1, np.int32)
         self.free: Int32 = np.zeros((n, 0), np.int32)
         self.free_meta = np.zeros(n, np.int64)
         self.rings = aligned(_FIRST_RINGS)
+        self.ring_ids = self.rings.view(np.int64)
         self.ring_meta = np.full(arena.ARENA_FIELDS, -1, np.int64)
         self.ring_meta[arena.TOP] = 1
         self.cursor = np.zeros(kernel.CURSOR_FIELDS, np.int64)
@@ -250,8 +259,11 @@ class JoinState:
         self.located = np.zeros(2 * kernel.LOCATED_ROWS * most, np.int64)
         self.leaf_places = np.zeros(n * join_kernel.LAID_OUT, np.int64)
         self.products = np.zeros(kernel.LOCATED_ROWS * (n + star_kernel.PRODUCT_COUNTS) if star else 0, np.int64)
-        self.partners: Int32 = np.zeros(_FIRST_PARTNERS if star else 0, np.int32)
+        self._make_partners(_FIRST_PARTNERS if star else 0)
         self.levels = np.zeros(n * max(star_kernel.LEVEL_FIELDS, join_kernel.LEVEL_FIELDS), np.int64)
+
+    def _make_partners(self, most: int) -> None:
+        self.partners, self.partner_ids = np.zeros(most, np.int32), np.zeros(most, np.int64)
 
     def borrow_blocks(self) -> Blocks:
         """For one step; to be given back."""
@@ -280,6 +292,9 @@ class JoinState:
         self.groups = np.zeros((len(members), kernel.GROUP_FIELDS), np.int64)
         self.groups[:, kernel.STRIDE] = [1 + count for count in members.values()]
         self.groups[:, kernel.SIZE] = _FIRST_TABLE
+        for i, index in enumerate(layout.indexes):
+            if self.ports[index.port, kernel.ID_COLUMN] >= 0:
+                self.groups[self.indexes[i, kernel.GROUP], kernel.OF_IDS] |= 1 << self.indexes[i, kernel.MEMBER]
         self.groups[:, kernel.LIMIT] = int(_SMALL_USED_PART * _FIRST_TABLE)
         sizes = _FIRST_TABLE * self.groups[:, kernel.STRIDE]
         self.groups[:, kernel.TABLE] = np.cumsum(sizes) - sizes
@@ -383,7 +398,7 @@ class JoinState:
         elif status == kernel.RINGS_FULL:
             self._grow_rings()
         elif status == kernel.PARTNERS_FULL:
-            self.partners = np.zeros(2 * len(self.partners), np.int32)
+            self._make_partners(2 * len(self.partners))
         elif status == kernel.RING_FULL:
             raise RunError(
                 f"a join's input holds more than {kernel.MOST_IN_RING:,} mappings of one key, which a ring index has no room for;"
@@ -393,7 +408,7 @@ class JoinState:
             raise AssertionError(f"a retracted mapping was never inserted (status {status})")
 
     def _grow_rings(self) -> None:
-        more = min(len(self.rings) // _RINGS_PART, _MOST_PLACES - len(self.rings))
+        more = min(len(self.rings) // _RINGS_PART, _MOST_PLACES - len(self.rings)) & -2
         if more == 0:
             raise RunError(
                 f"a join's inputs hold more mappings than the {_MOST_PLACES:,} places of its ring indexes; smaller windows, or"
@@ -401,7 +416,7 @@ class JoinState:
             )
         larger = aligned(len(self.rings) + more)
         larger[: len(self.rings)] = self.rings
-        self.rings = larger
+        self.rings, self.ring_ids = larger, larger.view(np.int64)
 
     def _grow_tables(self) -> None:
         """Purge entries with a zero counter, all at once (3.4), and enlarge the tables that are full without them."""
@@ -447,5 +462,14 @@ class JoinState:
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.cells, self.positions, self.since, self.free, self.rings, self.tables, self.partners)
+        arrays = (
+            self.cells,
+            self.positions,
+            self.since,
+            self.free,
+            self.rings,
+            self.tables,
+            self.partners,
+            self.partner_ids,
+        )
         return sum(array.nbytes for array in arrays)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import pickle
+import random
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, product
 
 import numpy as np
 import pytest
@@ -11,8 +14,10 @@ import pytest
 from cqels_py.batches.delta import Delta
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
+from cqels_py.kernels import ring_index
 from cqels_py.operators.r2r import join as operators
 from cqels_py.operators.r2r.join import MultiwayJoin
+from cqels_py.runners.spark.whole import to_bytes
 from cqels_py.state import join_state
 from cqels_py.state.join_state import OUT_ROWS
 from tests.operators.deltas import Event, Live, Port, Row, Seen, assert_follows, changes, delta, random_steps
@@ -229,6 +234,84 @@ def test_leaves_tables_rings_and_results_grow(keys: int, in_order: bool) -> None
     )
     assert sum(found.get(0, {}).values()) == -sum(a == 1 for a, _ in live)
     assert_empty(join)
+
+
+STARS: dict[str, tuple[Inputs, tuple[int, ...]]] = {
+    "two": ((("a", "b"), ("a", "c")), (300, 150)),
+    "a key and more": ((("a", "b"), ("a",), ("c", "a")), (400, 3, 120)),
+    "wide": ((("b", "a"), ("a", "c", "d"), ("a", "e")), (250, 90, 2)),
+}
+
+
+def arrivals_of_few_keys(widths: Sequence[int], windows: Sequence[int], seed: int) -> Iterator[tuple[int, int, Row]]:
+    """(port, key, other ids): of each port more than its window has. Keys with many mappings come and go, as others do."""
+    chance = random.Random(seed)
+    for number in range(3 * sum(windows)):
+        port = chance.choices(range(len(windows)), windows)[0]
+        many = 1 + number // sum(windows)
+        key = chance.choice((many, many, many, many, 10, 10, 100 + number // 10))
+        yield port, key, tuple(chance.randrange(100, 10_000) for _ in range(widths[port] - 1))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("retract", [True, False])
+@pytest.mark.parametrize("shape", STARS)
+def test_rings_of_many_leaves_of_a_key(shape: str, retract: bool, seed: int) -> None:
+    """They hold ids instead of slots where one is enough to say what a leaf is. The state goes through its pickle on the way."""
+    inputs, windows = STARS[shape]
+    join = MultiwayJoin(inputs, [True] * len(inputs), variables(inputs), retract=retract)
+    live: list[deque[tuple[int, Row]]] = [deque() for _ in inputs]
+
+    def row_of(port: int, key: int, others: Row) -> Row:
+        rest = iter(others)
+        return tuple(key if name == "a" else next(rest) for name in inputs[port])
+
+    def results_with(port: int, key: int, row: Row) -> Iterator[Row]:
+        partners = [[row] if q == port else [found for k, found in live[q] if k == key] for q in range(len(inputs))]
+        for rows in product(*partners):
+            bound = {name: i for q, each in enumerate(rows) for name, i in zip(inputs[q], each, strict=True)}
+            yield tuple(bound[name] for name in variables(inputs))
+
+    chance, came = random.Random(seed), 0
+    arrivals = arrivals_of_few_keys([len(names) for names in inputs], windows, seed)
+    while batch := list(islice(arrivals, chance.choice((1, 7, 200)))):
+        events: list[list[Event]] = [[] for _ in inputs]
+        wanted: dict[int, Counter[Row]] = defaultdict(Counter)
+        for tick, (port, key, others) in enumerate(batch):
+            came += 1
+            # At first fewer are there: leaves have gone in circles before their buffer grows.
+            if len(live[port]) == (windows[port] if came > sum(windows) // 2 else -(-windows[port] // 4)):
+                gone, old = live[port].popleft()
+                events[port].append((tick, -1, old))
+                if retract:
+                    wanted[tick].subtract(results_with(port, gone, old))
+            row = row_of(port, key, others)
+            events[port].append((tick, 1, row))
+            wanted[tick].update(results_with(port, key, row))
+            live[port].append((key, row))
+        deltas = [[delta(mine, len(names))] for mine, names in zip(events, inputs, strict=True)]
+        found = changes(join.process(Ticks(np.arange(len(batch)), first=False), deltas))
+        for tick in range(len(batch)):
+            assert +found.get(tick, Counter()) == +wanted[tick]
+            assert -found.get(tick, Counter()) == -wanted[tick]
+        if chance.random() < 0.2:
+            join = pickle.loads(to_bytes(join))
+    assert (join.state.ports[:, ring_index.ID_COLUMN] >= 0).any()
+    words = join.state.tables.reshape(-1, 1 + len(inputs))[:, 1:]
+    assert any(map(ring_index.is_large, words.reshape(-1).tolist()))
+
+
+def test_places_of_large_rings_are_used_again() -> None:
+    join = MultiwayJoin((("a", "b"), ("a", "c")), [True, True], ["a"])
+    sizes = []
+    for turn in range(60):
+        new = [(0, 1, (turn * 50 + i % 2 + 1, 1)) for i in range(200)] + [
+            (0, 1, (turn * 50 + i, 1)) for i in range(3, 30)
+        ]
+        old = [(0, -1, (0, 0))] * (len(new) if turn else 0)
+        changes(join.process(ANY_TICK, [[delta([*old, *new], 2)], []]))
+        sizes.append(join.nbytes)
+    assert sizes[-1] == sizes[9]
 
 
 def test_state_does_not_grow_with_the_number_of_keys_seen() -> None:

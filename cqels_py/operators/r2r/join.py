@@ -105,7 +105,7 @@ class MultiwayJoin:
             for variables, ordered in zip(inputs, in_order, strict=True)
         ]
         self.layout = JoinLayout(ports, frozenset(number[name] for name in loose))
-        self.state = JoinState(self.layout)
+        self.state = JoinState(self.layout, rings_of_ids=self.layout.star)
         self._retract = retract
         self._widths = [len(variables) for variables in inputs]
         self._locate(inputs, output, loose)
@@ -162,10 +162,10 @@ class MultiwayJoin:
     def _step_of_star(self, rows: LeafRows, columns: Ids, tick: TickColumn, sign: SignColumn) -> int:
         state = self.state
         return star_kernel.step(  # type: ignore[no-any-return]
-            rows.port, rows.slot, rows.tick, rows.sign, state.cursor, state.flat_ports, state.flat_indexes,
-            state.flat_groups, state.key_columns, state.cells, state.tables, state.located, state.rings,
-            state.ring_meta, state.products, state.partners, state.leaf_places, state.levels, self._out_ports, self._own,
-            columns, tick, sign, self._retract,
+            rows.port, rows.slot, rows.tick, rows.sign, state.cursor, state.flat_ports, state.flat_indexes, state.flat_groups,
+            state.key_columns, state.cells, state.tables, state.located, state.rings, state.ring_ids, state.ring_meta,
+            state.products, state.partners, state.partner_ids, state.leaf_places, state.levels, self._out_ports, self._own, columns,
+            tick, sign, self._retract,
         )  # fmt: skip
 
     def _step(self, rows: LeafRows, blocks: Blocks, columns: Ids, tick: TickColumn, sign: SignColumn) -> int:
