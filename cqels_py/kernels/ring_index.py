@@ -42,6 +42,8 @@ INDEX_FIELDS = 6
 TABLE, SIZE, USED, STRIDE, LIMIT, OF_IDS = range(6)
 GROUP_FIELDS = 6
 IDS_FROM = 6
+"""log2 of the capacity from which on rings hold ids. As rings do not shrink, keys that had some more leaves for once would take
+twice the memory with a lower one, and their small products be written one by one."""
 # why a kernel stopped
 DONE, OUT_FULL, TABLE_FULL, RINGS_FULL, RING_FULL, NOT_STORED, PARTNERS_FULL = range(7)
 # of a hash of 63 bits the upper ones are a part of one

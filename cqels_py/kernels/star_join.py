@@ -4,14 +4,14 @@ Every port is then probed by the same key, whose entry has the rings of all port
 none for a row of the key that the last one of its sign had, as the triples of an observation that arrive, or leave, together.
 
 Rows go through in chunks, and each chunk in passes, so that many lookups are under way at once: entries are located, rows taken in
-and the products noted that they make, and the products delivered. A product is that of the other ports' rings, whose slots are
-noted too, as later rows change the rings. Small ones are laid out together as leaves, port by port, and written by columns. Large
-ones are written one by one: a leaf's ids are repeated once for each combination of the leaves of the deeper levels, and what a
-level has written is copied for each combination of those outside.
+and the products noted that they make, and the products delivered. A product is that of the other ports' rings, whose slots or ids
+are noted too, as later rows change the rings. Small ones are laid out together as leaves, port by port, and written by columns.
+Large ones are written one by one: a leaf's ids are repeated once for each combination of the leaves of the deeper levels, and what
+a level has written is copied for each combination of those outside.
 
-`products` (LOCATED_ROWS * (n + 3)): the row, the end of its slots in `partners`, the number of its results, and how many slots
-each port has; the row's own port has one, its own. `leaves` (n * LAID_OUT), by port: where the leaves of small products' results
-stand in the cells.
+`products` (LOCATED_ROWS * (n + 4)): the row, the end of its slots in `partners`, the number of its results, the ports of which there
+are ids instead, at the same places of `partner_ids`, as bits, and how many partners each port has; the row's own port has one, its
+own slot. `leaves` (n * LAID_OUT), by port: where the leaves of small products' results stand in the cells.
 
 Ports expire in order. The state is that of `join.step`, and a chunk that was stopped goes on where it was when called again: taking
 in from cursor[ROW] on if cursor[NEXT] is 0, or delivering product cursor[NEXT] - 1 from result cursor[DELIVERED] on.
@@ -57,8 +57,7 @@ FEW = 16
 """A product of more results than these is written by itself."""
 # phases of a row
 NEW, JOINING, ENTERING = range(3)
-# levels of a large product, outermost first: the port, where its slots or ids are in `partners` and how many, how many results each
-# has
+# levels of a large product, outermost first: the port, where its partners are noted and how many, how many results each has
 L_PORT, L_FIRST, L_COUNT, L_EACH = range(4)
 LEVEL_FIELDS = 4
 _LOCATED = np.uint64(LOCATED_ROWS)
