@@ -6,7 +6,6 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -61,6 +60,15 @@ def _text(term: Term) -> str:
     return text
 
 
+def _offsets(texts: Sequence[bytes]) -> list[int]:
+    """Where each of texts that follow one another starts, and where the last one ends."""
+    offsets, end = [0], 0
+    for text in texts:
+        end += len(text)
+        offsets.append(end)
+    return offsets
+
+
 def _triple_ids(
     texts: Sequence[bytes], offsets: Ids, first: Ids, scope: int, dictionary: Dictionary
 ) -> tuple[Ids, dict[int, DataError]]:
@@ -92,7 +100,7 @@ def _find_misplaced(texts: Sequence[bytes], ids: Ids, errors: dict[int, DataErro
 def static_triples(triples: Iterable[Triple], dictionary: Dictionary, scope: int) -> Ids:
     """Columns (3, n) of ids. DataError names the first term that is none."""
     texts = triple_texts(triples)
-    offsets = np.array([*accumulate(map(len, texts), initial=0)], np.int64)
+    offsets = np.array(_offsets(texts), np.int64)
     ids, errors = _triple_ids(texts, offsets, np.array([0, len(texts) // 3]), scope, dictionary)
     if errors:
         raise errors[min(errors)]
@@ -126,12 +134,8 @@ def elements_of_pushed(
         if each.time is None:
             timeless.append(len(times))
         times.append(each.time or 0)
-    ends, end = [0], 0
-    for text in texts:
-        end += len(text)
-        ends.append(end)
     # One array for all numbers: making it costs more than cutting it up.
-    numbers = np.array(times + bounds + ends, INT64)
+    numbers = np.array(times + bounds + _offsets(texts), INT64)
     elements = len(pushed)
     time, first = numbers[:elements], numbers[elements : 2 * elements + 1]
     ids, errors = _triple_ids(texts, numbers[2 * elements + 1 :], first, first_scope, dictionary)

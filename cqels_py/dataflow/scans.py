@@ -39,7 +39,6 @@ class _Source:
         self._places = places
         self._columns = np.array([places[name] for name in scan.variables], np.int64)
         self._owned: list[tuple[Coordinate, int]] = []
-        self._nothing = empty(len(scan.variables))
         self.conditions: list[tuple[Evaluator, list[int]]] = [
             (evaluator(program), [places[name] for name in program.inputs]) for program in scan.conditions
         ]
@@ -79,6 +78,7 @@ class ScanSource(_Source):
 
     def __init__(self, scan: Scan, window: PlannedWindow, evaluator: MakeEvaluator) -> None:
         super().__init__(scan, window, evaluator)
+        self._nothing = empty(len(scan.variables))
         self.window = Window(
             window.bounds, len(scan.variables), keep_ids=scan.keep_ids, stream=window.stream, index=scan.window
         )

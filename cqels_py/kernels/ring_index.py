@@ -370,7 +370,7 @@ def enlarge_to_ids(ring, port, ports, cells, tables, rings, ring_ids, ring_meta)
         else:
             ring_ids[larger + i] = ring_ids[first + place]
     tables[ring] = word_of(larger, size + 1, count)
-    _release_run(word, id_column >= 0, rings, ring_meta)
+    _release_run(word, True, rings, ring_meta)
     return np.int64(DONE)
 
 

@@ -36,7 +36,7 @@ _TURNOVER_ROOM = 1.25
 _RINGS_PART = 8
 """The memory of rings grows by one part in so many: it is the largest array of a join whose keys have many mappings each."""
 _MOST_PLACES = (1 << 31) - 2
-"""Where a ring is takes half a word."""
+"""Where a ring is takes half a word. An even number, as an id takes two places."""
 _SMALLEST_PART = 16
 """How many times as large as one table all of a join's are at most, once they have grown."""
 _MOST_KEYS = 3
@@ -462,14 +462,6 @@ class JoinState:
 
     @property
     def nbytes(self) -> int:
-        arrays = (
-            self.cells,
-            self.positions,
-            self.since,
-            self.free,
-            self.rings,
-            self.tables,
-            self.partners,
-            self.partner_ids,
-        )
+        of_leaves = (self.cells, self.positions, self.since, self.free)
+        arrays = (*of_leaves, self.rings, self.tables, self.partners, self.partner_ids)
         return sum(array.nbytes for array in arrays)
