@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from bench.arrivals import MANY, Batch, Setting
 from bench.contest import BY_HAND, ENGINE, PYTHON, Competitor, Contest, Entry, Meeting, Timing
 from bench.kernels.by_hand.ring import RingByHand
 from bench.kernels.cpp.yardsticks import in_cpp
-from cqels_py.batches.delta import Delta
+from cqels_py.batches.delta import Delta, SignColumn, TickColumn
 from cqels_py.event_time.clock import Ticks
 from cqels_py.operators.r2r.join import MultiwayJoin
 
@@ -32,26 +33,30 @@ class RingIndex(Competitor):
         self._join = MultiwayJoin((("k", "a"), ("k",)), [True, True], ["a"], retract=False)
 
     def take(self, batch: Batch) -> Iterator[Delta]:
-        n = len(batch)
-        ticks = Ticks(np.arange(n), first=False)
-        tick = np.arange(n, dtype=np.int32)
         if batch.port[0] == 1:
-            probes = Delta(
-                np.repeat(tick, 2), np.tile(np.array([1, -1], np.int8), n), np.repeat(batch.columns[:1], 2, 1)
-            )
-            return self._join.process(ticks, [[], [probes]])
+            probes = Delta(*_in_pairs(len(batch), 1, -1), np.repeat(batch.columns[:1], 2, 1))
+            return self._join.process(_ticks(len(batch)), [[], [probes]])
         # Before each insertion the oldest mapping leaves, unless the window still has room.
+        n = len(batch)
         filling = max(0, min(n, self._window - self._inserted))
         self._inserted += n
-        rows = filling + 2 * (n - filling)
-        sign, tick_of_row = np.ones(rows, np.int8), np.empty(rows, np.int32)
-        columns = np.zeros((len(batch.columns), rows), np.int64)
-        tick_of_row[:filling], columns[:, :filling] = tick[:filling], batch.columns[:, :filling]
-        sign[filling::2] = -1
-        tick_of_row[filling::2] = tick_of_row[filling + 1 :: 2] = tick[filling:]
-        columns[:, filling + 1 :: 2] = batch.columns[:, filling:]
-        inserted = Delta(tick_of_row, sign, columns)
-        return self._join.process(ticks, [[inserted], []])
+        tick, sign = _in_pairs(n, -1, 1)
+        columns = np.repeat(batch.columns, 2, 1)
+        if filling:
+            there = np.flatnonzero((sign > 0) | (tick >= filling))
+            tick, sign, columns = tick[there], sign[there], columns[:, there]
+        return self._join.process(_ticks(n), [[Delta(tick, sign, columns)], []])
+
+
+@cache
+def _ticks(arrivals: int) -> Ticks:
+    return Ticks(np.arange(arrivals), first=False)
+
+
+@cache
+def _in_pairs(arrivals: int, first: int, second: int) -> tuple[TickColumn, SignColumn]:
+    """Ticks and signs of rows, two of which each arrival makes."""
+    return np.repeat(np.arange(arrivals, dtype=np.int32), 2), np.tile(np.array([first, second], np.int8), arrivals)
 
 
 class Python(Competitor):

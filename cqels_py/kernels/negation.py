@@ -203,7 +203,7 @@ def step(
         if row >= cursor[LOCATED]:
             cursor[LOCATED] = locate(
                 row, min(row + LOCATED_ROWS, rows), row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells,
-                tables, located, cursor,
+                tables, located, None, False, cursor,
             )  # fmt: skip
             if cursor[LOCATED] == row:
                 return np.int64(TABLE_FULL)

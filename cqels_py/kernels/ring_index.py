@@ -29,9 +29,10 @@ from cqels_py.kernels.prefetch import prefetch
 # ports
 # HEAD, LEAVES: of a port in order, the slot of the oldest leaf, and how many follow each other from there on, round the end;
 # SINCE: of one without order, where `since` begins that kernels/join.py describes, else -1
+# KEY_COLUMN: that which alone makes the key in its first index; -1 if several do
 # ID_COLUMN: that whose ids its large rings hold; -1 if they hold slots
-BASE, WIDTH, CAPACITY, FIFO, HEAD, LEAVES, FULL, FIRST_INDEX, LAST_INDEX, SINCE, ID_COLUMN = range(11)
-PORT_FIELDS = 11
+BASE, WIDTH, CAPACITY, FIFO, HEAD, LEAVES, FULL, FIRST_INDEX, LAST_INDEX, SINCE, KEY_COLUMN, ID_COLUMN = range(12)
+PORT_FIELDS = 12
 GONE = 1 << 16
 # indexes; MEMBER: which word of an entry is theirs
 PORT, GROUP, MEMBER, KEY_FIRST, KEY_WIDTH, POSITIONS = range(6)
@@ -65,6 +66,7 @@ _ONE = np.uint64(1)
 
 LEAVES_AHEAD = 20
 """Leaves between asking for one and reading it."""
+_LINE, _MOST_EXPECTED = 16, 128
 NEAR_CELLS = 1 << 18
 """With no more cells than these, what an entry leads to is near in any case."""
 
@@ -139,6 +141,12 @@ def seek(at, tables, groups, group, key):
     base = groups[np.uint64(group * GROUP_FIELDS + TABLE)]
     stride = groups[np.uint64(group * GROUP_FIELDS + STRIDE)]
     end = base + groups[np.uint64(group * GROUP_FIELDS + SIZE)] * stride
+    return seek_between(base, end, stride, at, tables, key)
+
+
+@jit_inline
+def seek_between(base, end, stride, at, tables, key):
+    """The same in a table that begins and ends there."""
     there = tables[np.uint64(at)]
     while there != key and there != 0:
         at += stride
@@ -159,10 +167,15 @@ def occupy(at, tables, groups, group, key):
 
 
 @jit_inline
+def key_of_id(value):
+    """The key that an id alone makes: 0 is that of a free entry."""
+    return value if value != 0 else np.int64(1)
+
+
+@jit_inline
 def key_of_leaf(cells, leaf, key_columns, first, width):
     if width == 1:
-        value = cells[np.uint64(leaf + key_columns[np.uint64(first)])]
-        return value if value != 0 else np.int64(1)
+        return key_of_id(cells[np.uint64(leaf + key_columns[np.uint64(first)])])
     key = np.int64(width + 1)
     for k in range(first, first + width):
         key = combine(key, cells[leaf + key_columns[k]])
@@ -190,10 +203,26 @@ def expect_entry(at, stride, tables):
     prefetch(tables, at + stride - 1)
 
 
+@jit_inline
+def expect_rings(p, at, words, ports, tables, rings):
+    """Have the leaves come nearer that a row of port p is joined with, and the place where it enters. The entry's words are those of
+    port 0, port 1 and so on."""
+    for q in range(words):
+        word = tables[np.uint64(at + 1 + q)]
+        first, mask, oldest, count = open_ring(word)
+        # An id takes two places.
+        double = np.int64(holds_ids(word, q * PORT_FIELDS, ports))
+        if q == p:
+            prefetch(rings, (first + ((oldest + count) & mask)) << double)
+            continue
+        for i in range(0, min(count, _MOST_EXPECTED), _LINE >> double):
+            prefetch(rings, (first + ((oldest + i) & mask)) << double)
+
+
 @jit_flat
 def locate(
-    first, last, row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables, located, cursor
-):
+    first, last, row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables, located, rings, retract, cursor
+):  # fmt: skip
     """Find where rows `first` to `last` - 1 have their key's entry in the group of the ports' first indexes, which is one.
 
     A mapping that comes gets an entry if its key has none; -1: one that goes has none. That of row r is located[r % LOCATED_ROWS];
@@ -201,44 +230,52 @@ def locate(
     table.
 
     A row with the key of the last one of its sign, as the triples of an observation that arrive, or leave, together, needs no
-    lookup.
+    lookup. `rings`: those that rows will ask for, which come nearer, where what goes asks too if `retract`; None: none.
     """
     group = indexes[ports[FIRST_INDEX] * INDEX_FIELDS + GROUP]
-    stride = groups[group * GROUP_FIELDS + STRIDE]
+    fields = group * GROUP_FIELDS
+    base, size, stride = groups[fields + TABLE], groups[fields + SIZE], groups[fields + STRIDE]
+    end = base + size * stride
     # Unsigned positions: signed ones are tested for being negative.
     start, rows = np.uint64(first), np.uint64(last - first)
     for i in range(rows):
         port = np.int64(row_port[start + i]) * PORT_FIELDS
-        width = ports[np.uint64(port + WIDTH)]
+        width, key_column = ports[np.uint64(port + WIDTH)], ports[np.uint64(port + KEY_COLUMN)]
         leaf = ports[np.uint64(port + BASE)] + np.int64(row_slot[start + i]) * width
         # Of a port in order the next leaves that come, or go, follow this one.
         prefetch(cells, leaf + LEAVES_AHEAD * width)
-        key = key_in(ports[np.uint64(port + FIRST_INDEX)], leaf, indexes, key_columns, cells)
-        home = home_of(key, groups, group)
+        if key_column >= 0:
+            key = key_of_id(cells[np.uint64(leaf + key_column)])
+        else:
+            key = key_in(ports[np.uint64(port + FIRST_INDEX)], leaf, indexes, key_columns, cells)
+        home = base + home_in(key, size) * stride
         expect_entry(home, stride, tables)
         place = (start + i) % _LOCATED
         located[place] = home
         located[_LOCATED + place] = key
+    far = len(cells) > NEAR_CELLS
     come_key, come_at, gone_key, gone_at = np.int64(0), np.int64(-1), np.int64(0), np.int64(-1)
     probes = np.int64(0)
     for i in range(rows):
         place = (start + i) % _LOCATED
-        key, sign = located[_LOCATED + place], row_sign[start + i]
-        if key == (come_key if sign > 0 else gone_key):
-            located[place] = come_at if sign > 0 else gone_at
-            continue
-        probes += 1
-        at = seek(located[place], tables, groups, group, key)
-        if tables[np.uint64(at)] == 0:
-            at = occupy(at, tables, groups, group, key) if sign > 0 else np.int64(-1)
-            if at < 0 and sign > 0:
-                rows = i
-                break
-        located[place] = at
-        if sign > 0:
-            come_key, come_at = key, at
+        key, comes = located[_LOCATED + place], row_sign[start + i] > 0
+        if key == (come_key if comes else gone_key):
+            at = come_at if comes else gone_at
+        elif key == come_key:
+            at, gone_key, gone_at = come_at, key, come_at
         else:
-            gone_key, gone_at = key, at
+            probes += 1
+            at = seek_between(base, end, stride, located[place], tables, key)
+            if tables[np.uint64(at)] == 0:
+                at = occupy(at, tables, groups, group, key) if comes else np.int64(-1)
+                if at < 0 and comes:
+                    rows = i
+                    break
+            come_key, come_at = (key, at) if comes else (come_key, come_at)
+            gone_key, gone_at = (gone_key, gone_at) if comes else (key, at)
+        located[place] = at
+        if rings is not None and far and (comes or retract):
+            expect_rings(np.int64(row_port[start + i]), at, stride - 1, ports, tables, rings)
     cursor[PROBES] += probes
     return np.int64(start + rows)
 
@@ -572,23 +609,27 @@ def load(port, ports, cells, columns, sign, free, free_meta, row_slot):
     leaves = ports[port * PORT_FIELDS + LEAVES]
     tail = head + leaves
     tail -= capacity if tail >= capacity else np.int64(0)
-    last = np.uint64(len(sign))
+    rows, last = np.uint64(len(sign)), np.uint64(len(sign))
     while last > 0 and sign[last - _ONE] < 0:
         last -= _ONE
-    # Without a jump: nobody can foresee where time windows leave off and go on. What stands beside a negative row goes where the
-    # next leaf will be, which is free as long as one more comes.
-    for row in range(last):
+    for c in range(np.uint64(width)):
+        _load_column(c, base + np.int64(c), width, capacity, tail, last, columns, sign, cells)
+    # Here and there without a jump: nobody can foresee where time windows leave off and go on.
+    for row in range(rows):
         comes = sign[row] > 0
         row_slot[row] = np.int32(tail if comes else head)
-        at = base + tail * width
-        for c in range(width):
-            cells[np.uint64(at + c)] = columns[np.uint64(c), row]
         tail, head = tail + np.int64(comes), head + np.int64(not comes)
         tail = np.int64(0) if tail == capacity else tail
         head = np.int64(0) if head == capacity else head
         leaves += np.int64(1) if comes else np.int64(-1)
-    for row in range(last, np.uint64(len(sign))):
-        row_slot[row] = np.int32(head)
-        head = np.int64(0) if head + 1 == capacity else head + 1
-        leaves -= 1
     ports[port * PORT_FIELDS + HEAD], ports[port * PORT_FIELDS + LEAVES] = head, leaves
+
+
+@jit_inline
+def _load_column(c, first, width, capacity, tail, rows, columns, sign, cells):
+    """Column c of the rows, each of which goes where the next leaf will be: that of a negative row until one comes, for which there
+    is room as long as one more does."""
+    for row in range(rows):
+        cells[np.uint64(first + tail * width)] = columns[c, row]
+        tail += np.int64(sign[row] > 0)
+        tail = np.int64(0) if tail == capacity else tail

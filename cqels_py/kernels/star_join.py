@@ -61,31 +61,12 @@ NEW, JOINING, ENTERING = range(3)
 L_PORT, L_FIRST, L_COUNT, L_EACH = range(4)
 LEVEL_FIELDS = 4
 _LOCATED = np.uint64(LOCATED_ROWS)
-_LINE, _MOST_EXPECTED = 16, 128
 
 
 @jit_inline
 def _ring(at, p):
     """A star's ports have one index each, whose words stand in an entry in their order."""
     return at + 1 + p
-
-
-@jit_flat
-def _expect_rings(first, last, n, row_port, row_sign, ports, located, tables, rings, retract):
-    """Have the rings come nearer that rows are joined with, and where they enter: what only leaves needs none."""
-    for row in range(first, last):
-        if row_sign[row] > 0 or retract:
-            at = located[row % LOCATED_ROWS]
-            for q in range(n):
-                word = tables[_ring(at, q)]
-                first, mask, oldest, count = open_ring(word)
-                # An id takes two places.
-                double = np.int64(holds_ids(word, q * PORT_FIELDS, ports))
-                if q == row_port[row]:
-                    prefetch(rings, (first + ((oldest + count) & mask)) << double)
-                    continue
-                for i in range(0, min(count, _MOST_EXPECTED), _LINE >> double):
-                    prefetch(rings, (first + ((oldest + i) & mask)) << double)
 
 
 @jit_flat
@@ -377,12 +358,10 @@ def step(
             if row >= cursor[LOCATED] and row < rows:
                 cursor[LOCATED] = locate(
                     row, min(row + LOCATED_ROWS, rows), row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells,
-                    tables, located, cursor,
+                    tables, located, rings, retract, cursor,
                 )  # fmt: skip
                 if cursor[LOCATED] == row:
                     return TABLE_FULL
-                if len(cells) > NEAR_CELLS:
-                    _expect_rings(row, cursor[LOCATED], n, row_port, row_sign, ports, located, tables, rings, retract)
             status = _take_in(
                 row_port, row_slot, row_sign, cursor, n, ports, cells, tables, located, rings, ring_ids, ring_meta, products,
                 partners, partner_ids, retract,

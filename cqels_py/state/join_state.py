@@ -150,6 +150,11 @@ class JoinLayout:
         one = len(probed) == 1 and all(len(columns) == 1 for columns in keys.values())
         return one and not any(self._checks(bound, q, columns) for (bound, q), columns in keys.items())
 
+    def key_column(self, port: int) -> int:
+        """The column that alone makes the keys of a port's first index; -1 if several do."""
+        first = self._columns[port][0]
+        return first[0] if len(first) == 1 else -1
+
     def other_column(self, port: int) -> int:
         """The column that a star's port has beside its key, if there is just one; else -1."""
         if len(self.ports[port].variables) != 2:
@@ -233,6 +238,7 @@ class JoinState:
             self.ports[p, kernel.FIRST_INDEX] = layout.first[p]
             self.ports[p, kernel.LAST_INDEX] = layout.first[p + 1]
             self.ports[p, kernel.FULL] = -1 if port.in_order else layout.first[p + 1] - 1
+            self.ports[p, kernel.KEY_COLUMN] = layout.key_column(p)
             self.ports[p, kernel.ID_COLUMN] = layout.other_column(p) if rings_of_ids else -1
         self._init_indexes(layout)
         self.cells: Int64 = np.zeros(0, np.int64)
