@@ -10,6 +10,8 @@ from cqels_py.kernels.jit import jit, jit_flat, jit_inline
 FULL = -1
 """There is no room for the changes."""
 _ONE, _TWO = np.uint64(1), np.uint64(2)
+_TOGETHER = np.uint64(4)
+"""So many instants are compared with a point at once."""
 _DROPPED = np.int32(-1)
 """Instead of a tick."""
 
@@ -194,13 +196,20 @@ def _store(ids, arrived, columns):
 def _first_not_before(instants, points, size, tick):
     """For each of the points the first of the instants that is not before it + size."""
     at, i = np.uint64(0), np.uint64(0)
-    instants_left = np.uint64(len(instants))
-    # Without a jump but the loop's: nobody can foresee how many instants are between two points.
-    while i < np.uint64(len(tick)):
+    end, last = np.uint64(len(tick)), np.uint64(len(instants))
+    # Nobody can foresee how many instants are between two points, and each comparison alone would wait for the one before it.
+    while i < end and at + _TOGETHER <= last:
+        leaves, before = points[i] + size, np.uint64(0)
+        for k in range(_TOGETHER):
+            before += np.uint64(instants[at + k] < leaves)
+        at += before
         tick[i] = np.int32(at)
-        before = (at < instants_left) & (instants[min(at, instants_left - _ONE)] < points[i] + size)
-        at += np.uint64(before)
-        i += np.uint64(not before)
+        i += np.uint64(before < _TOGETHER)
+    while i < end:
+        while at < last and instants[at] < points[i] + size:
+            at += _ONE
+        tick[i] = np.int32(at)
+        i += _ONE
 
 
 @jit_flat

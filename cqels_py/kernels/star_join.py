@@ -49,12 +49,16 @@ from cqels_py.kernels.ring_index import (
     pop,
     push_leaf,
     slot_in,
+    word_of,
 )
 
 NEXT, DELIVERED = AT, DEPTH
 PRODUCT_ROW, PRODUCT_END, PRODUCT_RESULTS, PRODUCT_OF_IDS, PRODUCT_COUNTS = range(5)
 FEW = 16
 """A product of more results than these is written by itself."""
+_AT_LEAST = np.int64(2)
+"""So many partners are noted, and so many results laid out, even if there are fewer: nobody can foresee how many there are, and
+a loop that mostly ends there costs no more than one that ends sooner."""
 # phases of a row
 NEW, JOINING, ENTERING = range(3)
 # levels of a large product, outermost first: the port, where its partners are noted and how many, how many results each has
@@ -118,7 +122,7 @@ def _note_product(
     noted = cursor[NOTED]
     record = noted * (n + PRODUCT_COUNTS)
     to = products[record - (n + PRODUCT_COUNTS) + PRODUCT_END] if noted > 0 else np.int64(0)
-    if to + many > len(partners):
+    if to + many + _AT_LEAST > len(partners):
         return False
     products[record + PRODUCT_ROW] = row
     products[record + PRODUCT_END] = to + many
@@ -129,18 +133,17 @@ def _note_product(
         _note_large(p, slot, at, n, record, to, ports, tables, rings, ring_ids, products, partners, partner_ids)
         return True
     for q in range(n):
-        base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
-        first, mask, oldest, count = open_ring(tables[np.uint64(_ring(at, q))])
-        if q == p:
-            partners[np.uint64(to)] = slot
-            count = np.int64(1)
-        else:
-            for i in range(count):
-                partner = slot_in(first, mask, (oldest + i) & mask, rings)
-                partners[np.uint64(to + i)] = partner
-                if soon:
-                    prefetch(cells, base + partner * width)
-        products[record + PRODUCT_COUNTS + q] = count
+        base, width = ports[np.uint64(q * PORT_FIELDS + BASE)], ports[np.uint64(q * PORT_FIELDS + WIDTH)]
+        # A row's own slot is as a ring that has never had two leaves.
+        first, mask, oldest, count = open_ring(
+            word_of(np.int64(slot), 0, 1) if q == p else tables[np.uint64(_ring(at, q))]
+        )
+        for i in range(max(count, _AT_LEAST)):
+            partner = slot_in(first, mask, (oldest + i) & mask, rings)
+            partners[np.uint64(to + i)] = partner
+            if soon:
+                prefetch(cells, base + partner * width)
+        products[np.uint64(record + PRODUCT_COUNTS + q)] = count
         to += count
     return True
 
@@ -187,7 +190,7 @@ def _lay_out(record, results, done, n, ports, products, partners, leaves):
         first, to = end - count, q * LAID_OUT + done
         place, left = first, each
         # Without a jump but the loop's: nobody can foresee how many partners a mapping has.
-        for i in range(results):
+        for i in range(max(results, _AT_LEAST)):
             leaves[np.uint64(to + i)] = base + np.int64(partners[np.uint64(place)]) * width
             left -= 1
             turn = left == 0
@@ -309,13 +312,14 @@ def _deliver(
         record = product * (n + PRODUCT_COUNTS)
         row, results = products[np.uint64(record + PRODUCT_ROW)], products[np.uint64(record + PRODUCT_RESULTS)]
         of_ids = products[np.uint64(record + PRODUCT_OF_IDS)]
-        small = results <= FEW and of_ids == 0 and first == 0 and made + done + results <= room
-        if not small or done + results > LAID_OUT:
+        least = max(results, _AT_LEAST)
+        small = results <= FEW and of_ids == 0 and first == 0 and made + done + least <= room
+        if not small or done + least > LAID_OUT:
             write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
             made += done
             done = np.int64(0)
         if small:
-            for i in range(results):
+            for i in range(least):
                 out_tick[np.uint64(made + done + i)] = row_tick[row]
                 out_sign[np.uint64(made + done + i)] = row_sign[row]
             _lay_out(record, results, done, n, ports, products, partners, leaves)
