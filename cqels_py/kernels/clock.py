@@ -12,8 +12,8 @@ GAPS_FULL, TICKS_FULL = -1, -2
 STREAM, OFFSET = 0, 1
 """What a queue of promises has: at so many microseconds after each element of a stream something happens."""
 ELEMENTS, TRIPLES = 0, 1
-HEAD, ENDS = 2 * FIELDS, 2 * FIELDS + 1
-"""In `ends`, behind those of the queue and what they were before the step: the first of what is due that has not been kept."""
+KEPT, ENDS = 2 * FIELDS, 2 * FIELDS + 1
+"""In `ends`, behind those of the queue and what they were before the step: how many promises are kept now."""
 _ONE = np.uint64(1)
 _NEVER = np.int64(np.iinfo(np.int64).max)
 
@@ -54,7 +54,7 @@ def step(
         has_room = has_room and kept < due.shape[1] and ticks <= len(instants)
         if has_room:
             due[q, np.uint64(kept)] = _NEVER
-            ends[q, HEAD] = 0
+            ends[q, KEPT] = kept
     if not has_room:
         for q in range(promises):
             for field in range(FIELDS):
@@ -121,38 +121,51 @@ def _promise(time, stream, of_stream, offset, gaps, ends):
 
 
 @jit_inline
-def _earliest(due, ends, promises):
-    earliest = _NEVER
+def _all_kept(promises, due, ends, instants):
+    """What is kept, each instant once, goes to the end of `instants`: where it starts there, and how many there are."""
+    start, many = np.uint64(len(instants)), np.uint64(0)
     for q in range(promises):
-        earliest = min(earliest, due[q, np.uint64(ends[q, HEAD])])
-    return earliest
+        count = np.uint64(ends[q, KEPT])
+        to = start - count
+        if many == 0:
+            for i in range(count):
+                instants[to + i] = due[q, i]
+            start, many = to, count
+            continue
+        i = j = made = np.uint64(0)
+        while i < many or j < count:
+            # Without a jump: nobody can foresee whose turn it is.
+            other, mine = instants[start + i] if i < many else _NEVER, due[q, j]
+            earliest = min(other, mine)
+            instants[to + made] = earliest
+            i += np.uint64(other == earliest)
+            j += np.uint64(mine == earliest)
+            made += _ONE
+        start, many = to, made
+    return start, many
 
 
 @jit_inline
 def _in_order(time, boundary, promises, due, ends, element_tick, instants):
     """The ticks that promises, arrivals and boundaries make; returns how many."""
     n, boundaries = np.uint64(len(time)), np.uint64(len(boundary))
-    a = b = ticks = np.uint64(0)
-    kept = _earliest(due, ends, promises)
+    start, promised = _all_kept(promises, due, ends, instants)
+    a = b = p = ticks = np.uint64(0)
     while True:
         while a < n and element_tick[a] < 0:
             a += _ONE
         arrival = time[a] if a < n else _NEVER
+        kept = instants[start + p] if p < promised else _NEVER
         following = boundary[b] if b < boundaries else _NEVER
-        if kept < _NEVER and kept <= arrival and kept <= following:
-            for q in range(promises):
-                ends[q, HEAD] += np.int64(due[q, np.uint64(ends[q, HEAD])] == kept)
-            instants[ticks] = kept
-            ticks += np.uint64(kept != arrival)
-            kept = _earliest(due, ends, promises)
-        elif a < n and arrival <= following:
-            instants[ticks] = arrival
-            element_tick[a] = np.int32(ticks)
-            a += _ONE
-            ticks += _ONE
-        elif b < boundaries:
-            instants[ticks] = following
-            b += _ONE
-            ticks += _ONE
-        else:
+        now = min(kept, arrival, following)
+        if now == _NEVER:
             return np.int64(ticks)
+        # Without a jump: nobody can foresee what is next. What is written too soon is written over.
+        if a < n:
+            element_tick[a] = np.int32(ticks)
+        instants[ticks] = now
+        arrives, keeps = arrival == now, kept == now
+        a += np.uint64(arrives)
+        p += np.uint64(keeps)
+        b += np.uint64(not (arrives or keeps))
+        ticks += _ONE
