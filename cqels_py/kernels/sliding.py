@@ -39,17 +39,20 @@ def _write_pairs(ticks, ids, first, columns, tick, sign, changed):
         sign[_TWO * i + _ONE] = 1
     start = np.uint64(first)
     straight = min(rows, np.uint64(ids.shape[1]) - start)
-    for c in range(len(columns)):
-        for i in range(rows):
-            changed[c, _TWO * i + _ONE] = columns[c, i]
-        if len(ids):
-            for i in range(straight):
-                changed[c, _TWO * i] = ids[c, start + i]
-            for i in range(rows - straight):
-                changed[c, _TWO * (straight + i)] = ids[c, i]
-        else:
+    # Both of a pair in one loop: the processor then writes several pairs at once.
+    if len(ids) == 0:
+        for c in range(len(columns)):
             for i in range(rows):
                 changed[c, _TWO * i] = 0
+                changed[c, _TWO * i + _ONE] = columns[c, i]
+        return
+    for c in range(len(columns)):
+        for i in range(straight):
+            changed[c, _TWO * i] = ids[c, start + i]
+            changed[c, _TWO * i + _ONE] = columns[c, i]
+        for i in range(straight, rows):
+            changed[c, _TWO * i] = ids[c, i - straight]
+            changed[c, _TWO * i + _ONE] = columns[c, i]
 
 
 @jit_inline
