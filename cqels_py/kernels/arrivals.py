@@ -53,7 +53,15 @@ def split_by_stream(first, stream, element_start, triple_start, elements, elemen
 @jit
 def elements_of_triples(first, element):
     """The element of each triple; `first` (n + 1): where each element's triples start."""
-    for i in range(np.uint64(len(first) - 1)):
+    elements, others = np.uint64(len(first) - 1), np.int64(0)
+    for i in range(elements):
+        others += np.int64(first[i + _ONE] - first[i] != 1)
+    if others == 0:
+        # As in most streams that are not graphs: several are written at once.
+        for i in range(elements):
+            element[i] = i
+        return
+    for i in range(elements):
         for t in range(np.uint64(first[i]), np.uint64(first[i + _ONE])):
             element[t] = i
 
