@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.jit import jit
+from cqels_py.kernels.jit import jit, jit_flat
 
 _ONE = np.uint64(1)
+_TOGETHER = np.uint64(4)
+"""So many instants are compared with a point at once."""
 
 
 @jit
@@ -66,11 +68,21 @@ def elements_of_triples(first, element):
             element[t] = i
 
 
-@jit
-def places_of(instants, points, after, place):
-    """For each of `points` (not falling) how many instants (not falling) are before it, or with `after` before or at it."""
-    at = 0
-    for i in range(len(points)):
-        while at < len(instants) and (instants[at] < points[i] or (after and instants[at] == points[i])):
-            at += 1
-        place[i] = at
+@jit_flat
+def places_of(instants, points, later, place):
+    """For each of `points` (not falling) how many instants (not falling) are before it + `later`."""
+    at, i = np.uint64(0), np.uint64(0)
+    end, last = np.uint64(len(place)), np.uint64(len(instants))
+    # Nobody can foresee how many instants are between two points, and each comparison alone would wait for the one before it.
+    while i < end and at + _TOGETHER <= last:
+        instant, before = points[i] + later, np.uint64(0)
+        for k in range(_TOGETHER):
+            before += np.uint64(instants[at + k] < instant)
+        at += before
+        place[i] = np.int32(at)
+        i += np.uint64(before < _TOGETHER)
+    while i < end:
+        while at < last and instants[at] < points[i] + later:
+            at += _ONE
+        place[i] = np.int32(at)
+        i += _ONE

@@ -122,10 +122,15 @@ def _promise(time, stream, of_stream, offset, gaps, ends):
 
 @jit_inline
 def _all_kept(promises, due, ends, instants):
-    """What is kept, each instant once, goes to the end of `instants`: where it starts there, and how many there are."""
+    """What is kept, each instant once, goes to the end of `instants`, behind room for all other ticks.
+
+    Returns where it starts there, and how many there are.
+    """
     start, many = np.uint64(len(instants)), np.uint64(0)
     for q in range(promises):
         count = np.uint64(ends[q, KEPT])
+        if count == 0:
+            continue
         to = start - count
         if many == 0:
             for i in range(count):

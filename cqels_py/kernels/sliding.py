@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from cqels_py.kernels.arrivals import places_of
 from cqels_py.kernels.gaps import AT, END, LEAVING, NEWEST, NEXT, PASSED, append, read_through
 from cqels_py.kernels.jit import jit, jit_flat, jit_inline
 
 FULL = -1
 """There is no room for the changes."""
 _ONE, _TWO = np.uint64(1), np.uint64(2)
-_TOGETHER = np.uint64(4)
-"""So many instants are compared with a point at once."""
 _DROPPED = np.int32(-1)
 """Instead of a tick."""
 
@@ -195,26 +194,6 @@ def _store(ids, arrived, columns):
             ids[c, i] = columns[c, straight + i]
 
 
-@jit_inline
-def _first_not_before(instants, points, size, tick):
-    """For each of the points the first of the instants that is not before it + size."""
-    at, i = np.uint64(0), np.uint64(0)
-    end, last = np.uint64(len(tick)), np.uint64(len(instants))
-    # Nobody can foresee how many instants are between two points, and each comparison alone would wait for the one before it.
-    while i < end and at + _TOGETHER <= last:
-        leaves, before = points[i] + size, np.uint64(0)
-        for k in range(_TOGETHER):
-            before += np.uint64(instants[at + k] < leaves)
-        at += before
-        tick[i] = np.int32(at)
-        i += np.uint64(before < _TOGETHER)
-    while i < end:
-        while at < last and instants[at] < points[i] + size:
-            at += _ONE
-        tick[i] = np.int32(at)
-        i += _ONE
-
-
 @jit_flat
 def slide(
     gaps, ends, ids, start, arrived, come, limit, size, timed, instants, units, before, element, element_tick, columns, points,
@@ -241,7 +220,7 @@ def slide(
     changes = leaving + len(come)
     leave_tick, enter_tick, place = ticks[:leaving], ticks[leaving:changes], ticks[changes : 2 * changes]
     if timed:
-        _first_not_before(instants, points, size, leave_tick)
+        places_of(instants, points, size, leave_tick)
     else:
         for i in range(np.uint64(leaving)):
             leave_tick[i] = element_tick[np.uint64(units[np.uint64(points[i] + size - before - 1)])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from cqels_py.kernels import arrivals as kernel
 
@@ -22,10 +23,20 @@ def test_elements_and_triples_by_stream() -> None:
     assert counts.tolist() == [11, 24]
 
 
-def test_places_before_and_through() -> None:
-    instants, points = np.array([1, 3, 3, 7]), np.array([0, 3, 5, 7, 9])
-    before, through = np.empty(5, np.int32), np.empty(5, np.int32)
-    kernel.places_of(instants, points, False, before)
-    kernel.places_of(instants, points, True, through)
-    assert before.tolist() == np.searchsorted(instants, points).tolist()
-    assert through.tolist() == np.searchsorted(instants, points, side="right").tolist()
+@pytest.mark.parametrize("later", [0, 1, 30])
+@pytest.mark.parametrize("instants", [0, 1, 4, 200])
+@pytest.mark.parametrize("points", [0, 1, 7, 300])
+def test_places_of_points_among_instants(points: int, instants: int, later: int) -> None:
+    rng = np.random.default_rng(points + instants + later)
+    for furthest in (10, 5_000):
+        there, asked = (np.sort(rng.integers(0, furthest, count)) for count in (instants, points))
+        place = np.empty(points, np.int32)
+        kernel.places_of(there, asked, later, place)
+        assert place.tolist() == np.searchsorted(there, asked + later).tolist()
+
+
+@pytest.mark.parametrize("first", [[0], [0, 1, 2, 3], [0, 2, 2, 3]])
+def test_the_element_of_each_triple(first: list[int]) -> None:
+    element = np.empty(first[-1], np.int64)
+    kernel.elements_of_triples(np.array(first), element)
+    assert element.tolist() == np.repeat(np.arange(len(first) - 1), np.diff(first)).tolist()

@@ -146,7 +146,7 @@ class Window:
             return arrivals.counted.streams[self._stream].ticks_of(self._bounds.measure, points)
         # At a boundary the last tick of its instant.
         place = np.empty(len(points), np.int32)
-        kernel.places_of(arrivals.step.ticks.time, points, not self._bounds.eager, place)
+        kernel.places_of(arrivals.step.ticks.time, points, int(not self._bounds.eager), place)
         return place if self._bounds.eager else place - np.int32(1)
 
     def _leave_ticks(self, arrivals: Arrivals, leaving: Points) -> TickColumn:
