@@ -67,7 +67,7 @@ Values (where SPARQL 1.1 leaves room)
       about.
     * SUM and AVG are exact over integers and decimals. AVG of integers and every division of decimals is
       rounded half-even to 16 significant digits, never left of the units; computed decimals are canonical
-      (no needless zeros, no point when integral: "5"^^xsd:decimal). Doubles are summed as by math.fsum. A
+      (no needless zeros, no point when integral: "5"^^xsd:decimal). The exact sum of doubles is rounded once. A
       number's derived type becomes xsd:integer in arithmetic.
     * Over no values: COUNT, SUM and AVG are 0 (xsd:integer), GROUP_CONCAT "", MIN, MAX and SAMPLE unbound.
     * Errors in an aggregate's argument (unbound included): 18.5.1.2 removes them for COUNT. Sum and Avg add

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 from rdflib import XSD, BNode, Literal, Variable
@@ -66,7 +67,7 @@ def _integer(count: int) -> Literal:
 
 
 def _sum(terms: Sequence[Term]) -> Number:
-    """Exact for integers and decimals; doubles by fsum, so the order of the terms does not matter."""
+    """Exact for integers and decimals; of doubles rounded once, so the order of the terms does not matter."""
     numbers = [values.number(term) for term in terms]
     kind = max((n.kind for n in numbers), default=values.INTEGER)
     if kind == values.INTEGER:
@@ -81,10 +82,14 @@ def _sum(terms: Sequence[Term]) -> Number:
 
 
 def _float_sum(numbers: list[float]) -> float:
+    """The double next to the exact sum; infinite where that is beyond all doubles."""
+    if not all(map(math.isfinite, numbers)):
+        return sum(number for number in numbers if not math.isfinite(number))
+    total = sum(map(Fraction, numbers))
     try:
-        return math.fsum(numbers)
-    except (OverflowError, ValueError):
-        return sum(numbers)
+        return float(total)
+    except OverflowError:
+        return math.inf if total > 0 else -math.inf
 
 
 def _average(terms: Sequence[Term]) -> Term:

@@ -17,10 +17,12 @@ from tests.traces import EX, STREAMS
 
 PREFIX = f"PREFIX : <{EX}> "
 WINDOW = f"STREAM <{STREAMS}one> [COUNT 3] {{ ?s :v ?v }}"
+OTHER = f"STREAM <{STREAMS}one> [COUNT 2] {{ ?s :v ?w }}"
 QUERIES = {
     "extremes": f"SELECT (MIN(?v) AS ?least) (MAX(?v) AS ?most) {{ {WINDOW} }}",
     "sums": f"SELECT ?s (SUM(?v) AS ?sum) (AVG(?v) AS ?mean) {{ {WINDOW} }} GROUP BY ?s",
     "distinct sums": f"SELECT (SUM(DISTINCT ?v) AS ?sum) (AVG(DISTINCT ?v) AS ?mean) {{ {WINDOW} }}",
+    "sums below a join": f"SELECT (SUM(?v) AS ?sum) (AVG(?v) AS ?mean) {{ {WINDOW} {OTHER} }}",
     "first": f"SELECT ?v ?s {{ {WINDOW} }} ORDER BY ?v ?s LIMIT 2",
     "last": f"SELECT ?v ?s {{ {WINDOW} }} ORDER BY DESC(?v) ?s LIMIT 2",
     "quotients": f"SELECT ?v ?q {{ {WINDOW} BIND(?v / 3 AS ?q) }}",
@@ -32,6 +34,13 @@ FRACTIONS = ("0.5", "-0.25", "3.140", "12345678901234567890.5", "0.0000000000000
 EXACT = [typed(text, XSD.integer) for text in WHOLE] + [typed(text, XSD.decimal) for text in (*WHOLE, *FRACTIONS)]
 # Three of the others fit the 128 bits of a sum with all of their digits; of this one two do not.
 SUMMABLE = [term for term in EXACT if str(term) != WHOLE[-1]] + [typed("-29999999999999999999", XSD.integer)]
+# Quotients have as many digits behind the point: 1/3600 has 19 of them.
+LONG = ("0.0002777777777777778", "-0.00000000000000000000000125", "3000", "7", "0.5", "1.0000000000000000001")
+SUMMABLE_LONG = [typed(text, XSD.decimal) for text in LONG]
+HUGE = [typed(text, XSD.double) for text in ("1.7e308", "-1.7e308", "1.7976931348623157E308", "1e0", "2.5", "INF")]
+# Not all of what floats are written as is a number of 32 bits.
+FLOATS = [typed(text, XSD.float) for text in ("16777217", "0.1", "3.1e38", "-3.1e38", "1.5", "2E1", "1")]
+REALS = [*HUGE, *FLOATS, typed("0", XSD.double), typed("1", XSD.integer), typed("0.25", XSD.decimal)]
 MIXED = [*EXACT, *(typed(text, XSD.double) for text in ("1E0", "1.5", "1.0E300", "INF", "NaN", "-2e-3"))]
 MIXED += [typed(text, XSD.float) for text in ("1.5", "2E1")] + [typed("-7", XSD.long), typed("01", XSD.integer)]
 TIMES = [
@@ -54,6 +63,17 @@ def streams(values: Sequence[Term]) -> st.SearchStrategy[list[Element]]:
 def test_exact_numbers(name: str) -> None:
     @FEW
     @given(streams(SUMMABLE if "sums" in name else EXACT))
+    def check(elements: list[Element]) -> None:
+        harness.assert_engine_right(PREFIX + QUERIES[name], elements, batches=(1, 3, None))
+
+    check()
+
+
+@pytest.mark.parametrize("name", ["sums", "distinct sums", "sums below a join"])
+@pytest.mark.parametrize("values", [SUMMABLE_LONG, HUGE, FLOATS, REALS], ids=["long", "huge", "floats", "mixed"])
+def test_sums(values: Sequence[Term], name: str) -> None:
+    @FEW
+    @given(streams(values))
     def check(elements: list[Element]) -> None:
         harness.assert_engine_right(PREFIX + QUERIES[name], elements, batches=(1, 3, None))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from decimal import Context, Decimal
@@ -11,7 +12,16 @@ import numpy.typing as npt
 
 from cqels_py.batches.elements import Ids
 from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_FLOAT, TAG_INTEGER, XSD
+from cqels_py.dictionary.layout import (
+    TAG_DECIMAL,
+    TAG_DOUBLE,
+    TAG_FLOAT,
+    TAG_INTEGER,
+    TAG_SHIFT,
+    VALUE_BITS,
+    XSD,
+)
+from cqels_py.kernels.decimals import ID_SCALE, SUM_SCALE
 from cqels_py.operators.r2r.aggregate import OddNumbers
 from cqels_py.operators.r2r.functions import numbers
 from cqels_py.operators.r2r.functions.numbers import NUMERIC_DATATYPES, Number, number_term, parse_number, quotient
@@ -22,6 +32,10 @@ _ODD_KIND = {numbers.INTEGER: 1, numbers.DECIMAL: 2, numbers.FLOAT: 3, numbers.D
 _LITERAL = re.compile(r'^"((?:[^"\\]|\\.)*)"\^\^<(' + re.escape(XSD) + r"[A-Za-z]+)>$", re.DOTALL)
 _LARGEST = 1 << 126
 _EXACT = Context(prec=80)
+_MOST_DIGITS = 17
+"""No inline number has more before the point."""
+_SHOWN = 50
+_LOG = logging.getLogger("cqels_py")
 _KIND = {
     TAG_INTEGER: numbers.INTEGER,
     TAG_DECIMAL: numbers.DECIMAL,
@@ -35,6 +49,7 @@ class DictionaryValues:
 
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
+        self._warned = False
 
     def numbers(self, ids: Ids) -> OddNumbers:
         n = len(ids)
@@ -42,16 +57,17 @@ class DictionaryValues:
         for i, text in enumerate(self._dictionary.decode(ids)):
             match = _LITERAL.match(text or "")
             if match and match.group(2) in NUMERIC_DATATYPES:
-                number = parse_number(match.group(1).strip(), match.group(2))
-                if number is not None:
-                    self._number(i, number, result)
+                written = match.group(1).strip()
+                number = parse_number(written, match.group(2))
+                if number is not None and isinstance(number.value, float):
+                    result.ids[i] = _as_plain_double(written) if number.kind == numbers.DOUBLE else 0
+                    result.kind[i] = _ODD_KIND[number.kind]
+                    result.real[i] = number.value
+                elif number is not None:
+                    self._exact_number(i, number, result)
         return result
 
-    def _number(self, i: int, number: Number, result: OddNumbers) -> None:
-        if isinstance(number.value, float):
-            result.kind[i] = _ODD_KIND[number.kind]
-            result.real[i] = number.value
-            return
+    def _exact_number(self, i: int, number: Number, result: OddNumbers) -> None:
         value = Decimal(number.value)
         exponent = value.as_tuple().exponent
         assert isinstance(exponent, int)
@@ -62,12 +78,21 @@ class DictionaryValues:
         if (inline >> 60) & 15 in (TAG_INTEGER, TAG_DECIMAL):
             result.ids[i] = inline
             return
-        unscaled = int(value.scaleb(scale, _EXACT)) if value.adjusted() < 60 else _LARGEST
-        if scale > 18 or abs(unscaled) >= _LARGEST:
-            # Beyond what 128 bits add exactly: an error, as for what is no number.
+        unscaled = int(value.scaleb(scale, _EXACT)) if value.adjusted() + scale < 60 else _LARGEST
+        if scale > SUM_SCALE or abs(unscaled) >= _LARGEST:
+            self._warn_of(text)
             return
         result.kind[i] = _ODD_KIND[number.kind]
         result.words[i] = (unscaled >> 64, _signed(unscaled), scale)
+
+    def _warn_of(self, text: str) -> None:
+        """Say once that there is a number beyond what 128 bits add exactly: an error, as for what is no number."""
+        if not self._warned:
+            self._warned = True
+            _LOG.warning(
+                "SUM and AVG add numbers of up to 37 digits; %s has more, so that sums and averages over it are unbound",
+                text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…",
+            )
 
     def computed(self, late: npt.NDArray[np.int64], real: npt.NDArray[np.float64]) -> Ids:
         texts = [
@@ -99,6 +124,22 @@ def _string(text: str | None) -> str | None:
         return text[1 : text.rindex('"')]
     term = parse_term(text)
     return None if term.kind is TermKind.BLANK else term.text
+
+
+def _as_plain_double(written: str) -> int:
+    """The id of the same double without an exponent, as which it leaves nothing behind in a sum; 0 if that is not inline."""
+    value = Decimal(written)
+    if not value.is_finite() or not value:
+        return 0
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)
+    scale = max(0, -exponent)
+    if scale > ID_SCALE or value.adjusted() > _MOST_DIGITS:
+        return 0
+    unscaled, limit = int(value.scaleb(scale, _EXACT)), 1 << (VALUE_BITS - 1)
+    if not -limit <= unscaled < limit:
+        return 0
+    return (TAG_DOUBLE << TAG_SHIFT) | (scale << VALUE_BITS) | (unscaled & (2 * limit - 1))
 
 
 def _signed(value: int) -> int:

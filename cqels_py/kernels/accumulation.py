@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_INTEGER
+from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_FLOAT, TAG_INTEGER
 from cqels_py.kernels.aggregate import (
+    APART_WORDS,
     AS_BEFORE,
     CLEAN,
     CURSOR_FIELDS,
@@ -33,6 +34,7 @@ from cqels_py.kernels.aggregate import (
     _joined_text,
     _take_number,
     _take_odd,
+    take_float,
     total_of,
 )
 from cqels_py.kernels.decimals import LIMIT, scaled_id
@@ -145,10 +147,12 @@ def take_sums(
                 divisors[here] = count
                 continue
         elif sign != 0:
+            of_group, fits = (group * aggregates + aggregate) * APART_WORDS, True
             if tag == 15:
-                of_group = (group * aggregates + aggregate) * 2
                 odd = identifier & _ODD_INDEX
                 fits = _take_odd(words, np.int64(at), apart, of_group, odd, sign, odd_kind, odd_words, odd_real)
+            elif tag == TAG_FLOAT:
+                take_float(words, np.int64(at), apart, of_group, identifier, sign)
             else:
                 fits = _take_number(words, np.int64(at), identifier, sign)
             if not fits:
@@ -156,7 +160,7 @@ def take_sums(
         if average:
             divisors[here] = 0
         if is_last(notes, note, i, always):
-            of_group = (group * aggregates + aggregate) * 2
+            of_group = (group * aggregates + aggregate) * APART_WORDS
             fresh[here] = total_of(words, np.int64(at), apart, of_group, average, cursor, late, late_real)
     return DONE
 

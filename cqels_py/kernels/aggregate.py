@@ -1,9 +1,10 @@
 """Aggregation (Algorithm 6): accumulators by group that values enter and leave, and the rows that change at a tick.
 
-Sums are exact: 128-bit integers with the group's largest number of fraction digits. Doubles and floats in plain notation are
-summed as the decimals they are written as, so that what expires leaves nothing behind; those without an inline form are summed
-apart, in two doubles (compensated). MIN and MAX keep a bag (kernels/heaps.py), or a staircase where mappings leave in order
-(kernels/staircase.py), GROUP_CONCAT its values in order (kernels/sorted_runs.py).
+Sums are exact: 128-bit integers with the group's largest number of fraction digits. Doubles in plain notation are summed as the
+decimals they are written as, so that what expires leaves nothing behind; those without an inline form, and floats, are summed
+apart, in two doubles (compensated), and huge ones, of which a few have a sum that no double holds, in two more. MIN and MAX keep
+a bag (kernels/heaps.py), or a staircase where mappings leave in order (kernels/staircase.py), GROUP_CONCAT its values in order
+(kernels/sorted_runs.py).
 
 `words` holds for each group `group_words` int64: each aggregate's accumulator from `places[a]` on:
     COUNT      n
@@ -12,6 +13,9 @@ apart, in two doubles (compensated). MIN and MAX keep a bag (kernels/heaps.py), 
     CONCAT     a sorted run, whether `last` is what it joins to
 `keys`' counter is the number of mappings in the group. `last` are the ids that were last delivered for the group and
 `shown` whether it is in the answer.
+
+`apart` holds for each group and each aggregate APART_WORDS float64: of the sum apart the total and what rounding left of it, the
+same of huge members, times _SMALLER, and how many these are.
 
 A computed number that has no inline id is delivered as a provisional id, tag 15, with the number of its place in `late`:
 (tag, hi, lo, scale) and `late_real`; the caller gives it its text and its id. So is a joined text: (LATE_TEXT, start, length,
@@ -25,8 +29,10 @@ import numpy as np
 from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_FLOAT, TAG_INTEGER
 from cqels_py.kernels.decimals import (
     LIMIT,
+    REAL_POWERS,
     average_id,
     decimal_quotient,
+    double_to_id,
     fits_id,
     float_to_id,
     narrow128,
@@ -46,6 +52,9 @@ N, ERRORS, HI, LO, SCALE, DECIMALS, FLOATS, DOUBLES, APART, PLUS_INF, MINUS_INF,
 _N, _ERRORS, _HI, _LO, _SCALE, _DECIMALS, _FLOATS, _DOUBLES = np.arange(8, dtype=np.uint64)
 """The same as unsigned numbers, for which an index into an array needs no care for signs."""
 SUM_WORDS = 12
+_HUGE_TOTAL, _HUGES, APART_WORDS = 2, 4, 5
+_HUGE, _SMALLER, _LARGER = 2.0**960, 2.0**-100, 2.0**100
+"""Fewer than 2**61 members that are not huge have a sum that a double holds, and so have huge ones that are made smaller."""
 EXTREME_WORDS = BAG_WORDS
 COUNT_WORDS = 1
 CONCAT_WORDS = RUN_WORDS + 1
@@ -89,10 +98,8 @@ def _add_scaled(words, at, unscaled_hi, unscaled_lo, scale, sign):
 
 
 @jit_inline
-def _add_apart(apart, at, value, sign):
-    """Compensated addition (Neumaier 1974)."""
-    if sign < 0:
-        value = -value
+def add_rounded(apart, at, value):
+    """Compensated addition (Neumaier 1974) to a total and what rounding has left of it."""
     total = apart[at]
     new = total + value
     if abs(total) >= abs(value):
@@ -102,6 +109,35 @@ def _add_apart(apart, at, value, sign):
     apart[at] = new
 
 
+@jit_inline
+def _add_apart(apart, at, value, sign):
+    """A member comes or goes."""
+    if sign < 0:
+        value = -value
+    if abs(value) < _HUGE:
+        add_rounded(apart, at, value)
+        return
+    add_rounded(apart, at + _HUGE_TOTAL, value * _SMALLER)
+    apart[at + _HUGES] += sign
+
+
+@jit_inline
+def settle(words, at, apart, apart_at):
+    """A sum of no doubles leaves no rounding behind, nor does one of no huge ones."""
+    if apart[apart_at + _HUGES] == 0.0 or words[at + APART] == 0:
+        apart[apart_at + _HUGE_TOTAL] = apart[apart_at + _HUGE_TOTAL + 1] = apart[apart_at + _HUGES] = 0.0
+    if words[at + APART] == 0:
+        apart[apart_at] = apart[apart_at + 1] = 0.0
+
+
+@jit_inline
+def _real_total(value, apart, at):
+    """A sum with what is summed apart of it; infinite where no double holds it."""
+    value += apart[at] + apart[at + 1]
+    huge = apart[at + _HUGE_TOTAL] + apart[at + _HUGE_TOTAL + 1]
+    return value if huge == 0.0 else (huge + value * _SMALLER) * _LARGER
+
+
 @jit_flat
 def _take_odd(words, at, apart, apart_at, index, sign, odd_kind, odd_words, odd_real):
     """An argument without an inline id: an error, a large number, or a float written with an exponent."""
@@ -109,16 +145,27 @@ def _take_odd(words, at, apart, apart_at, index, sign, odd_kind, odd_words, odd_
     if kind == ODD_ERROR:
         words[at + ERRORS] += sign
         return True
-    words[at + N] += sign
     if kind <= ODD_DECIMAL:
+        words[at + N] += sign
         if kind == ODD_DECIMAL:
             words[at + DECIMALS] += sign
         return _add_scaled(words, at, odd_words[index, 0], np.uint64(odd_words[index, 1]), odd_words[index, 2], sign)
-    if kind == ODD_FLOAT:
-        words[at + FLOATS] += sign
-    else:
-        words[at + DOUBLES] += sign
-    value = odd_real[index]
+    _take_real(words, at, apart, apart_at, odd_real[index], FLOATS if kind == ODD_FLOAT else DOUBLES, sign)
+    return True
+
+
+@jit_flat
+def take_float(words, at, apart, apart_at, identifier, sign):
+    """An argument of SUM or AVG that is a float with an inline id: the number of 32 bits that is next to what is written."""
+    written = np.float64((identifier << 8) >> 8) / REAL_POWERS[(identifier >> 56) & 15]
+    _take_real(words, at, apart, apart_at, np.float64(np.float32(written)), FLOATS, sign)
+
+
+@jit_inline
+def _take_real(words, at, apart, apart_at, value, kind, sign):
+    """A number that is summed apart; `kind`: where those of its type are counted."""
+    words[at + N] += sign
+    words[at + kind] += sign
     if value != value:
         words[at + NANS] += sign
     elif value == np.inf:
@@ -128,30 +175,22 @@ def _take_odd(words, at, apart, apart_at, index, sign, odd_kind, odd_words, odd_
     else:
         words[at + APART] += sign
         _add_apart(apart, apart_at, value, sign)
-        if words[at + APART] == 0:
-            apart[apart_at] = 0.0
-            apart[apart_at + 1] = 0.0
-    return True
+        settle(words, at, apart, apart_at)
 
 
 @jit_inline
 def _take_number(words, at, identifier, sign):
-    """An argument of SUM or AVG with an inline id. False on overflow."""
+    """An argument of SUM or AVG with an inline id, which is no float. False on overflow."""
     tag = (identifier >> 60) & 15
     place = np.uint64(at)
     unscaled = (identifier << 8) >> 8
     scale = np.int64(0)
     if tag != TAG_INTEGER:
-        if tag < TAG_INTEGER or tag > TAG_FLOAT:
+        if tag != TAG_DECIMAL and tag != TAG_DOUBLE:
             words[place + _ERRORS] += sign
             return True
         scale = (identifier >> 56) & 15
-        if tag == TAG_DECIMAL:
-            words[place + _DECIMALS] += sign
-        elif tag == TAG_DOUBLE:
-            words[place + _DOUBLES] += sign
-        else:
-            words[place + _FLOATS] += sign
+        words[place + (_DECIMALS if tag == TAG_DECIMAL else _DOUBLES)] += sign
     words[place + _N] += sign
     if scale == words[place + _SCALE]:
         total = words[place + _LO]
@@ -272,13 +311,15 @@ def any_total(words, at, apart, apart_at, average, cursor, late, late_real):
     else:
         value = _real128(hi, lo) / np.power(10.0, np.float64(scale))
         if words[at + APART] > 0:
-            value += apart[apart_at] + apart[apart_at + 1]
+            value = _real_total(value, apart, apart_at)
+        if tag == TAG_FLOAT:
+            value = np.float64(np.float32(value))
         value /= np.float64(divisor)
         if tag == TAG_FLOAT:
             value = np.float64(np.float32(value))
-            found = float_to_id(value)
-            if found != 0:
-                return found
+        found = float_to_id(value) if tag == TAG_FLOAT else double_to_id(value)
+        if found != 0:
+            return found
     return _defer(tag, np.int64(0), np.uint64(0), np.int64(0), value, cursor, late, late_real)
 
 

@@ -16,6 +16,8 @@ REAL_POWERS = np.array([10.0**digits for digits in range(23)])
 
 MAX_SCALE = 18
 """Fraction digits that intermediate results may have."""
+SUM_SCALE = 38
+"""Fraction digits that members of a sum may have: of one, 128 bits hold as many."""
 ID_SCALE = 15
 """Fraction digits that an id may have."""
 QUOTIENT_DIGITS = 16
@@ -94,16 +96,17 @@ def _times(hi, lo, factor):
 
 @jit_inline
 def scale128(hi, lo, digits):
-    """(hi, lo) * 10**digits -> (hi, lo, ok); ok is False on overflow. `digits` is 0 to 18."""
+    """(hi, lo) * 10**digits -> (hi, lo, ok); ok is False on overflow."""
     negative = hi < 0
     if negative:
         hi, lo = negate128(hi, lo)
-    first = min(digits, 9)
-    hi, lo, ok = _times(hi, lo, POWERS[first])
-    hi, lo, ok2 = _times(hi, lo, POWERS[digits - first])
+    ok = True
+    while digits > 0 and ok:
+        hi, lo, ok = _times(hi, lo, POWERS[min(digits, 9)])
+        digits -= 9
     if negative:
         hi, lo = negate128(hi, lo)
-    return hi, lo, ok and ok2
+    return hi, lo, ok
 
 
 @jit_inline

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.aggregate import DONE, MAX, NOT_THERE, OVERFLOW, SCALE, SUM_WORDS, TOO_MANY
+from cqels_py.kernels.aggregate import APART_WORDS, DONE, MAX, NOT_THERE, OVERFLOW, SCALE, SUM_WORDS, TOO_MANY
 from cqels_py.kernels.heaps import bag_first
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.joined_records import (
@@ -285,8 +285,8 @@ def _take_row(
                 row_words[mine + SCALE] = 0
             if others > 0:
                 ok = ok and put_argument(
-                    term, way, others, column, last, out, slots, wide, wide_apart, change, a * DIFFERENCE_WORDS, change_apart, 2 * a,
-                    odd_kind, odd_words, odd_real,
+                    term, way, others, column, last, out, slots, wide, wide_apart, change, a * DIFFERENCE_WORDS, change_apart,
+                    APART_WORDS * a, odd_kind, odd_words, odd_real,
                 )  # fmt: skip
         elif kind == NUMBER and others > 0:
             weight = others // key_words[key_at + COUNTERS + ports[a]] * way
@@ -354,11 +354,11 @@ def _find_changes(
             differs = differs or change[at] != 0
             continue
         if not find_difference(
-            change, at, change_apart, 2 * a, key_words, new, key_apart, key * key_apart_n + local_apart[a], weight, snap_words, old,
-            snap_apart, snap * key_apart_n + local_apart[a], old_weight,
+            change, at, change_apart, APART_WORDS * a, key_words, new, key_apart, key * key_apart_n + local_apart[a], weight,
+            snap_words, old, snap_apart, snap * key_apart_n + local_apart[a], old_weight,
         ):  # fmt: skip
             return -1
-        differs = differs or not is_no_difference(change, at, change_apart, 2 * a)
+        differs = differs or not is_no_difference(change, at, change_apart, APART_WORDS * a)
     return 1 if differs else 0
 
 
@@ -397,7 +397,7 @@ def _flush(
         if times(max(after, before), n) < 0:
             return TOO_MANY
         k = cursor[MADE]
-        if k + 2 > len(out_tick) or 2 * (slots[0] + aggregates) > len(wide_apart):
+        if k + 2 > len(out_tick) or APART_WORDS * (slots[0] + aggregates) > len(wide_apart):
             cursor[NEXT_ROW] = following
             return SHARES_FULL
         moves = False
@@ -424,7 +424,7 @@ def _flush(
                 )  # fmt: skip
             elif kind == NUMBER:
                 ok = ok and put_difference(
-                    change, a * DIFFERENCE_WORDS, change_apart, 2 * a, n, column, last, out, slots, wide, wide_apart
+                    change, a * DIFFERENCE_WORDS, change_apart, APART_WORDS * a, n, column, last, out, slots, wide, wide_apart
                 )  # fmt: skip
         if not ok:
             return OVERFLOW
@@ -493,7 +493,7 @@ def put_shares(
             entry = located[LOCATED_ROWS + row % LOCATED_ROWS]
             if entry < 0:
                 return NOT_THERE
-            if cursor[MADE] + 2 > len(out_tick) or 2 * (cursor[WIDE] + aggregates) > len(wide_apart):
+            if cursor[MADE] + 2 > len(out_tick) or APART_WORDS * (cursor[WIDE] + aggregates) > len(wide_apart):
                 return SHARES_FULL
             status = _take_row(
                 row, entry, key, way, _others(key_words, key * key_size, port_count, carrier), carrier, of_aggregates, arguments,

@@ -42,6 +42,7 @@ from cqels_py.kernels.accumulation import (
     take_texts,
 )
 from cqels_py.kernels.aggregate import (
+    APART_WORDS,
     AS_BEFORE,
     AVG,
     CONCAT,
@@ -345,10 +346,10 @@ def open_group(
         here = a * size
         divisors[here] = 0
         if functions[a] == AVG:
-            fresh[here] = any_total(words, places[a], apart, a * 2, True, cursor, late, late_real)
+            fresh[here] = any_total(words, places[a], apart, a * APART_WORDS, True, cursor, late, late_real)
         else:
             fresh[here] = value_of(
-                a, functions[a], np.int64(0), words, places[a], apart, a * 2, heap, cursor, joined, late, late_real
+                a, functions[a], np.int64(0), words, places[a], apart, a * APART_WORDS, heap, cursor, joined, late, late_real
             )  # fmt: skip
     cursor[NOTED] = 1
     _end_chunk(

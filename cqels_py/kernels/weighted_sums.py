@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_FLOAT, TAG_INTEGER
+from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_FLOAT, TAG_INTEGER
 from cqels_py.kernels.accumulation import FIRST, GROUP, NOTE, STOP, expect, is_last
 from cqels_py.kernels.aggregate import (
     APART,
+    APART_WORDS,
     DECIMALS,
     DONE,
     DOUBLES,
     ERRORS,
-    FLOATS,
     HI,
     LO,
     MINUS_INF,
@@ -31,11 +31,13 @@ from cqels_py.kernels.aggregate import (
     SUM_WORDS,
     TOO_MANY,
     N,
-    _add_apart,
     _add_scaled,
     _take_number,
     _take_odd,
+    add_rounded,
     is_short,
+    settle,
+    take_float,
     total_of,
 )
 from cqels_py.kernels.decimals import LIMIT, exact_product, negate128, sum128
@@ -46,7 +48,8 @@ _MOST_RESULTS = 2.0**61
 _MOST_AVERAGED = 1 << 53
 _SAFE_PRODUCT = 4.0e18
 _LARGEST_SPLIT = 1e290
-_KIND, _DIGITS = 5, 31
+_KIND, _DIGITS = 6, 63
+_OF_DECIMALS, _OF_DOUBLES = 1, 1 + DOUBLES - DECIMALS
 DIFFERENCE_WORDS = 3 + SUM_WORDS
 """Room for a difference, behind its three words for an accumulator."""
 _ONE, _TWO = np.uint64(1), np.uint64(2)
@@ -88,23 +91,15 @@ def times(count, other):
 
 
 @jit_flat
-def _add_apart_times(apart, at, value, weight):
+def _add_rounded_times(apart, at, value, weight):
     """Compensated addition of value * weight, whose own rounding is added too."""
     factor = np.float64(weight)
     if abs(value) > _LARGEST_SPLIT:
-        _add_apart(apart, at, value * factor, 1)
+        add_rounded(apart, at, value * factor)
         return
     product, error = exact_product(value, factor)
-    _add_apart(apart, at, product, 1)
-    _add_apart(apart, at, error, 1)
-
-
-@jit_inline
-def settle(words, at, apart, apart_at):
-    """A sum of no doubles leaves no rounding behind."""
-    if words[at + APART] == 0:
-        apart[apart_at] = 0.0
-        apart[apart_at + 1] = 0.0
+    add_rounded(apart, at, product)
+    add_rounded(apart, at, error)
 
 
 @jit_flat
@@ -127,10 +122,11 @@ def add_times(words, at, apart, apart_at, other, place, other_apart, apart_place
     hi, lo = other[place + HI], np.uint64(other[place + LO])
     if (hi != 0 or lo != 0) and not _add_wide(words, at, hi, lo, other[place + SCALE], weight):
         return False
-    if other_apart[apart_place] != 0.0:
-        _add_apart_times(apart, apart_at, other_apart[apart_place], weight)
-    if other_apart[apart_place + 1] != 0.0:
-        _add_apart_times(apart, apart_at, other_apart[apart_place + 1], weight)
+    for pair in range(0, APART_WORDS - 1, 2):
+        for part in range(apart_place + pair, apart_place + pair + 2):
+            if other_apart[part] != 0.0:
+                _add_rounded_times(apart, apart_at + pair, other_apart[part], weight)
+    apart[apart_at + APART_WORDS - 1] += other_apart[apart_place + APART_WORDS - 1] * np.float64(weight)
     return True
 
 
@@ -141,6 +137,9 @@ def take_argument(words, at, apart, apart_at, identifier, sign, odd_kind, odd_wo
         return _take_odd(
             words, at, apart, apart_at, identifier & _PROVISIONAL_INDEX, sign, odd_kind, odd_words, odd_real
         )  # fmt: skip
+    if (identifier >> 60) & 15 == TAG_FLOAT:
+        take_float(words, at, apart, apart_at, identifier, sign)
+        return True
     return _take_number(words, at, identifier, sign)
 
 
@@ -148,8 +147,8 @@ def take_argument(words, at, apart, apart_at, identifier, sign, odd_kind, odd_wo
 def _clear_sum(words, at, apart, apart_at):
     for w in range(SUM_WORDS):
         words[at + w] = 0
-    apart[apart_at] = 0.0
-    apart[apart_at + 1] = 0.0
+    for w in range(APART_WORDS):
+        apart[apart_at + w] = 0.0
 
 
 @jit_inline
@@ -157,34 +156,37 @@ def _is_nothing(words, at, apart, apart_at):
     for w in range(SUM_WORDS):
         if w != SCALE and words[at + w] != 0:
             return False
-    return apart[apart_at] == 0.0 and apart[apart_at + 1] == 0.0
+    for w in range(APART_WORDS):
+        if apart[apart_at + w] != 0.0:
+            return False
+    return True
 
 
 @jit_inline
 def _form_of(words, at):
     """The form of an accumulator's members; -1 where they are of several, or their sum is not one of 64 bits.
 
-    A scale is never beyond MAX_SCALE of kernels/decimals.py, which _DIGITS holds.
+    A scale is never beyond SUM_SCALE of kernels/decimals.py, which _DIGITS holds.
     """
     total, n = words[at + LO], words[at + N]
-    decimals, floats, doubles = words[at + DECIMALS], words[at + FLOATS], words[at + DOUBLES]
+    decimals, doubles = words[at + DECIMALS], words[at + DOUBLES]
     odd = words[at + ERRORS] | words[at + APART] | words[at + PLUS_INF] | words[at + MINUS_INF] | words[at + NANS]
     kind = np.int64(0)
-    if decimals | floats | doubles != 0:
-        kind = np.int64(1 if decimals == n else 2 if floats == n else 3 if doubles == n else -1)
+    if decimals | doubles != 0:
+        kind = np.int64(_OF_DECIMALS if decimals == n else _OF_DOUBLES if doubles == n else -1)
     narrow = (words[at + HI] == total >> 63) & (total > -LIMIT) & (total < LIMIT)
     return words[at + SCALE] | kind << _KIND if narrow and odd == 0 and kind >= 0 else np.int64(-1)
 
 
 @jit_inline
 def _form_of_number(identifier):
-    """The form of one number with an inline id; -1 of what is none."""
+    """The form of one number with an inline id; -1 of a float, and of what is no number."""
     tag = (identifier >> 60) & 15
     if tag == TAG_INTEGER:
         return np.int64(0)
-    if tag < TAG_INTEGER or tag > TAG_FLOAT:
+    if tag != TAG_DECIMAL and tag != TAG_DOUBLE:
         return np.int64(-1)
-    kind = np.int64(1 if tag == TAG_DECIMAL else 2 if tag == TAG_FLOAT else 3)
+    kind = np.int64(_OF_DECIMALS if tag == TAG_DECIMAL else _OF_DOUBLES)
     return ((identifier >> 56) & 15) | kind << _KIND
 
 
@@ -192,7 +194,7 @@ def _form_of_number(identifier):
 def _widen(value, count, form, weight, wide, wide_apart, slot):
     """What three words would have held, but for its size, times the weight, into a new accumulator. False on overflow."""
     at = slot * SUM_WORDS
-    _clear_sum(wide, at, wide_apart, 2 * slot)
+    _clear_sum(wide, at, wide_apart, APART_WORDS * slot)
     wide[at + N] = count * weight
     if form >> _KIND > 0:
         wide[at + DECIMALS - 1 + (form >> _KIND)] = count * weight
@@ -220,8 +222,10 @@ def _put_wide(other, place, other_apart, apart_place, weight, column, k, out, sl
     slot = slots[0]
     out[column + 2, k] = -1 - slot
     slots[0] = slot + 1
-    _clear_sum(wide, slot * SUM_WORDS, wide_apart, 2 * slot)
-    return add_times(wide, slot * SUM_WORDS, wide_apart, 2 * slot, other, place, other_apart, apart_place, weight)
+    _clear_sum(wide, slot * SUM_WORDS, wide_apart, APART_WORDS * slot)
+    return add_times(
+        wide, slot * SUM_WORDS, wide_apart, APART_WORDS * slot, other, place, other_apart, apart_place, weight
+    )
 
 
 @jit_inline
@@ -321,13 +325,15 @@ def take_differences(
     for i in range(end):
         expect(i, end, rows, words, group_words, place)
         group, note = rows[GROUP, i], np.uint64(rows[NOTE, i])
-        at, here, of_group = group * group_words + place, shift + note, (group * aggregates + aggregate) * 2
+        at, here, of_group = group * group_words + place, shift + note, (group * aggregates + aggregate) * APART_WORDS
         form = values[column + _TWO, first + i]
         if form >= 0:
             ok = _add_difference(values[column, first + i], values[column + _ONE, first + i], form, words, at)
         else:
             slot = -1 - form
-            ok = add_times(words, at, apart, of_group, wide, slot * SUM_WORDS, wide_apart, 2 * slot, np.int64(1))
+            ok = add_times(
+                words, at, apart, of_group, wide, slot * SUM_WORDS, wide_apart, APART_WORDS * slot, np.int64(1)
+            )
             settle(words, at, apart, of_group)
         if not ok:
             return OVERFLOW

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.elements import Ids
-from cqels_py.kernels.aggregate import SUM_WORDS
+from cqels_py.kernels.aggregate import APART_WORDS, SUM_WORDS
 from cqels_py.kernels.arena import ARENA_FIELDS, TOP
 from cqels_py.kernels.heaps import BAG_WORDS
 from cqels_py.kernels.joined_records import BOUND, COUNTERS, NUMBER, ROW_WORDS, TERM
@@ -17,7 +17,6 @@ from cqels_py.kernels.weighted_sums import DIFFERENCE_WORDS
 from cqels_py.state.key_table import KeyTable
 
 _WORDS = {BOUND: 1, NUMBER: SUM_WORDS, TERM: BAG_WORDS}
-_APART = 2
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Flags = npt.NDArray[np.bool_]
@@ -40,7 +39,7 @@ class KeySums:
         self._spare_keys = self._spare_rows = 0
         self._lay_out(kinds, carried)
         self.change = np.zeros(len(kinds) * DIFFERENCE_WORDS, np.int64)
-        self.change_apart = np.zeros(len(kinds) * _APART)
+        self.change_apart = np.zeros(len(kinds) * APART_WORDS)
         self.heap = np.zeros(64, np.int64)
         self._keeps_terms = TERM in kinds
         self.heap_meta = np.full(ARENA_FIELDS, -1, np.int64)
@@ -74,7 +73,7 @@ class KeySums:
         for a, (kind, of_row) in enumerate(zip(kinds.tolist(), carried.tolist(), strict=True)):
             self.local[a], self.local_apart[a] = words[of_row], apart[of_row]
             words[of_row] += _WORDS.get(kind, 0)
-            apart[of_row] += _APART if kind == NUMBER else 0
+            apart[of_row] += APART_WORDS if kind == NUMBER else 0
         self.key_size, self.row_size = words
         self.key_apart_size, self.row_apart_size = apart
 

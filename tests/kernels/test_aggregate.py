@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 
@@ -28,7 +29,7 @@ class Sum:
 
     def __init__(self) -> None:
         self.words = np.zeros(kernel.SUM_WORDS, np.int64)
-        self.apart = np.zeros(2)
+        self.apart = np.zeros(kernel.APART_WORDS)
         self.cursor = np.zeros(kernel.CURSOR_FIELDS, np.int64)
         self.late = np.zeros((1, 4), np.int64)
         self.late_real = np.zeros(1)
@@ -39,6 +40,9 @@ class Sum:
     def take(self, text: str, datatype: str, sign: int = 1) -> None:
         identifier = inline_id(text, datatype)
         assert identifier is not None
+        if datatype == "float":
+            kernel.take_float(self.words, 0, self.apart, 0, np.int64(identifier), np.int64(sign))
+            return
         assert kernel._take_number(self.words, 0, np.int64(identifier), np.int64(sign))
 
     def total(self, *, average: bool = False) -> int:
@@ -98,6 +102,9 @@ def test_128_bits_become_the_nearest_double(value: int) -> None:
         ([("0.1", "double"), ("0.2", "double")], False, ("0.3", "double")),
         ([("1.5", "float"), ("1", "integer")], False, ("2.5", "float")),
         ([("1.5", "float"), ("1.5", "double")], False, ("3.0", "double")),
+        ([("4194304.3", "float"), ("0", "integer")], False, ("4194304.5", "float")),
+        ([("16777217", "float"), ("1", "double")], False, ("16777217.0", "double")),
+        ([("0.25", "float"), ("1.0", "decimal")], True, ("0.625", "float")),
         ([("7", "double"), ("0.5", "decimal")], True, ("3.75", "double")),
     ],
 )
@@ -159,8 +166,18 @@ def test_a_sum_of_doubles_beyond_an_id_is_a_double() -> None:
 
 @given(st.lists(st.floats(-1e15, 1e15), max_size=20))
 def test_compensated_sums_are_as_good_as_exact_ones(values: list[float]) -> None:
-    apart = np.zeros(2)
+    apart = np.zeros(kernel.APART_WORDS)
     for value in values:
         kernel._add_apart(apart, 0, np.float64(value), np.int64(1))
     exact = float(sum((Decimal(value) for value in values), Decimal(0)))
-    assert apart.sum() == pytest.approx(exact, rel=1e-12, abs=1e-12 * max(map(abs, values), default=0.0))
+    assert apart[:2].sum() == pytest.approx(exact, rel=1e-12, abs=1e-12 * max(map(abs, values), default=0.0))
+
+
+def test_huge_members_leave_nothing_behind() -> None:
+    apart, words = np.zeros(kernel.APART_WORDS), np.zeros(kernel.SUM_WORDS, np.int64)
+    totals = []
+    for value, sign in ((3e-5, 1), (1e300, 1), (1.7e308, 1), (1.6e308, 1), (1.7e308, -1), (1e300, -1), (1.6e308, -1)):
+        kernel._take_real(words, 0, apart, 0, np.float64(value), np.int64(kernel.DOUBLES), np.int64(sign))
+        totals.append(kernel._real_total(0.0, apart, 0))
+    assert totals == [3e-5, 1e300, pytest.approx(1.7e308), math.inf, pytest.approx(1.6e308), 1.6e308, 3e-5]
+    assert not apart[2:].any()

@@ -15,6 +15,7 @@ from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.rdf import to_rdflib
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
+from cqels_py.kernels import aggregate as aggregate_kernel
 from cqels_py.operators.r2r import aggregate as aggregate_operator
 from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy
 from tests import naive_aggregates
@@ -319,3 +320,33 @@ def test_a_value_that_is_not_there_is_not_taken_for_another(there: int, function
     events = [(0, 1, (group, value)) for value in values]
     with pytest.raises(AssertionError, match="withdrawn that was never there"):
         list(operator.process(ANY_TICK, [[delta([*events, (1, -1, (group, other))], 2)]]))
+
+
+def test_a_double_with_an_exponent_is_to_a_sum_what_it_is_without() -> None:
+    dictionary = Dictionary()
+    written = [
+        "2.345E1",
+        "-1e-3",
+        "1.50E2",
+        "0E0",
+        "1.7e308",
+        "INF",
+        "1.2345678901234567890E0",
+        "3.6028797018963968E16",
+    ]
+    numbers = DictionaryValues(dictionary).numbers(dictionary.encode([typed(text, "double") for text in written]))
+    assert dictionary.decode(numbers.ids[:3]) == [typed(text, "double") for text in ("23.45", "-0.001", "150")]
+    assert not numbers.ids[3:].any()
+    assert numbers.real.tolist() == [float(text) for text in written]
+
+
+def test_numbers_that_no_sum_holds_are_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    dictionary = Dictionary()
+    values = DictionaryValues(dictionary)
+    long = [typed("9" * digits, "integer") for digits in (37, 38, 60)] + [typed("0." + 39 * "1", "decimal")]
+    kinds = values.numbers(dictionary.encode(long)).kind
+    assert kinds.tolist() == [aggregate_kernel.ODD_INTEGER, *[aggregate_kernel.ODD_ERROR] * 3]
+    values.numbers(dictionary.encode(long))
+    assert [record.getMessage() for record in caplog.records] == [
+        f"SUM and AVG add numbers of up to 37 digits; {38 * '9'} has more, so that sums and averages over it are unbound"
+    ]

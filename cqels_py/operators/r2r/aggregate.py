@@ -173,7 +173,7 @@ class GroupBy:
         """Bring the arrays by group to the index's capacity."""
         groups, n = self.index.capacity, len(self._aggregates)
         self._words = np.concatenate([self._words, np.zeros(groups * self._group_words - len(self._words), np.int64)])
-        self._apart = np.concatenate([self._apart, np.zeros(groups * n * 2 - len(self._apart))])
+        self._apart = np.concatenate([self._apart, np.zeros(groups * n * kernel.APART_WORDS - len(self._apart))])
         self._last = np.concatenate([self._last, np.zeros(groups * n - len(self._last), np.int64)])
         self._shown = np.concatenate([self._shown, np.zeros(groups - len(self._shown), np.bool_)])
         self._stamps = np.concatenate([self._stamps, np.full(groups - len(self._stamps), -1, np.int64)])

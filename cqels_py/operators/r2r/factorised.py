@@ -259,7 +259,7 @@ class _Shares:
         self._tick, self._sign = np.empty(rows, np.int32), np.empty(rows, np.int8)
         self._columns = np.empty((width, rows), np.int64)
         self._wide = np.empty(_FEW_WIDE * aggregate.SUM_WORDS, np.int64)
-        self._wide_apart = np.empty(_FEW_WIDE * 2)
+        self._wide_apart = np.empty(_FEW_WIDE * aggregate.APART_WORDS)
         self._gather()
 
     def _gather(self) -> None:
@@ -268,15 +268,15 @@ class _Shares:
 
     def more(self, made: int, wide: int, aggregates: int) -> _Shares:
         """More room, where that is short for the share of one more row; there are `made` shares and `wide` accumulators."""
-        rows, wide_room = len(self._tick), len(self._wide_apart) // 2
+        rows, wide_room = len(self._tick), len(self._wide_apart) // aggregate.APART_WORDS
         larger = _Shares(len(self._columns), max(_SHARES, 2 * rows) if made + 2 > rows else rows)
         larger._tick[:made], larger._sign[:made] = self._tick[:made], self._sign[:made]
         larger._columns[:, :made] = self._columns[:, :made]
         if wide + aggregates > wide_room:
             larger._wide = np.empty(max(_SHARES, 2 * wide_room) * aggregate.SUM_WORDS, np.int64)
-            larger._wide_apart = np.empty(max(_SHARES, 2 * wide_room) * 2)
-            taken = wide * aggregate.SUM_WORDS
-            larger._wide[:taken], larger._wide_apart[: 2 * wide] = self._wide[:taken], self._wide_apart[: 2 * wide]
+            larger._wide_apart = np.empty(max(_SHARES, 2 * wide_room) * aggregate.APART_WORDS)
+            taken, apart = wide * aggregate.SUM_WORDS, wide * aggregate.APART_WORDS
+            larger._wide[:taken], larger._wide_apart[:apart] = self._wide[:taken], self._wide_apart[:apart]
         else:
             larger._wide, larger._wide_apart = self._wide, self._wide_apart
         larger._gather()
