@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Protocol
+
+import numpy as np
 
 from cqels_py.cli.failures import say
 
@@ -26,10 +27,11 @@ class Statistics(Protocol):
 
 
 def instant(microseconds: int | None) -> str:
-    """2013-01-01 15:18:10 UTC."""
+    """2013-01-01 15:18:10 UTC; of any year, as results show it, where Python's dates end with 9999."""
     if microseconds is None:
         return "no event yet"
-    return datetime.fromtimestamp(microseconds // 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    date, _, clock = str(np.datetime64(microseconds // 1_000_000, "s")).partition("T")
+    return f"{date} {clock} UTC"
 
 
 class Progress:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ import pyarrow.parquet as pq
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.connectors.lines import Malformed
 from cqels_py.connectors.ntriples import ELEMENT_BITS, Reading
-from cqels_py.connectors.times import EXPECTED, NO_TIME, times_of_ids, times_of_texts
+from cqels_py.connectors.times import EXPECTED, FAR, NO_TIME, times_of_ids, times_of_texts
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.layout import TAG_BLANK, TAG_IRI, TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.errors import DataError, Place
@@ -35,6 +36,10 @@ _ROWS = 1 << 16
 _EXPECTED = {"subject": "<iri> or _:label", "predicate": "<iri>", "object": "<iri>, _:label or a literal in quotes"}
 _QUOTE, _NEWLINE = ord('"'), ord("\n")
 _INT64, _LARGE_STRING = pa.int64(), pa.large_string()
+_MICROS = {"d": 86_400_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
+"""Microseconds of the units in which Arrow counts times."""
+_A_FEW = 64
+"""So many texts Arrow checks sooner than it takes to look whether they are ASCII."""
 _STRINGS = (pa.string(), _LARGE_STRING)
 """What needs no cast: offsets of 32 or 64 bits."""
 _NO_TEXT = np.frombuffer(b"\0", np.uint8)
@@ -50,9 +55,9 @@ def elements_from_arrow(
 ) -> Iterator[ElementBatch]:
     """The elements of an Arrow table, a RecordBatchReader, or whatever else exports Arrow's C stream (Polars, DuckDB, pandas).
 
-    `time` may also be a timestamp. `scope`: where the numbers start that tell elements' blank nodes apart, when other readers
-    must not have the same; else the dictionary gives one. DataError names the row (from 1) of what is malformed, unless
-    `malformed` takes it.
+    `time` may also be a timestamp or a date; one that is 2**62 microseconds or more from the epoch is malformed. `scope`:
+    where the numbers start that tell elements' blank nodes apart, when other readers must not have the same; else the
+    dictionary gives one. DataError names the row (from 1) of what is malformed, unless `malformed` takes it.
     """
     predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
     reading = Reading(BY_GRAPH, stream, predicate, "row")
@@ -136,9 +141,11 @@ def _check_columns(names: Sequence[str], reading: Reading, place: Place | None) 
     missing = [name for name in TERMS if name not in names]
     if "time" not in names and reading.time_predicate is None:
         missing.insert(0, "time")
+    shown = "; the columns are " + ", ".join(COLUMNS) + " (graph is optional)"
     if missing:
-        shown = "; the columns are " + ", ".join(COLUMNS) + " (graph is optional)"
         raise DataError("there is no column " + " and no column ".join(missing) + shown, place)
+    if len(set(names)) < len(names) and (several := [name for name in COLUMNS if names.count(name) > 1]):
+        raise DataError(f"there is more than one column {several[0]}{shown}", place)
     if "time" not in names and "graph" not in names:
         raise DataError("without a column time, a column graph must tell the elements apart", place)
 
@@ -250,22 +257,34 @@ class _RowReader:
 
     def _encode(self, rows: Rows, errors: dict[int, DataError]) -> Ids:
         """(6, n) as in `_open`; what is malformed is entered in `errors` by line."""
+        columns, lines = self._decoded(rows, errors)
+        time = _times(columns["time"]) if "time" in columns else np.zeros(len(lines), np.int64)
+        if not self._time_id and len(wrong := np.flatnonzero((time <= -FAR) | (time >= FAR))):
+            for row in wrong.tolist():
+                errors[int(lines[row])] = self._error(_no_time(columns["time"], row), int(lines[row]))
+            columns, lines, time = _without(wrong, columns), np.delete(lines, wrong), np.delete(time, wrong)
+        out = np.empty((6, len(lines)), np.int64)
+        out[3] = self._scopes(time, columns.get("graph"))
+        out[4], out[5] = time, lines
+        for k, name in enumerate(TERMS):
+            self._encode_column(name, columns[name], out, k, errors)
+        return out
+
+    def _decoded(self, rows: Rows, errors: dict[int, DataError]) -> tuple[dict[str, pa.Array], npt.NDArray[np.int64]]:
+        """The columns by name, texts as strings of UTF-8 and times as they are, and the rows' numbers."""
         table, lines = rows.table, rows.lines
         names = table.schema.names
         _check_columns(names, self._reading, None)
-        time = _times(table.column("time")) if "time" in names else np.zeros(len(lines), np.int64)
-        if not self._time_id and len(wrong := np.flatnonzero(time == NO_TIME)):
-            for row in wrong.tolist():
-                found = table.column("time")[row].as_py()
-                errors[int(lines[row])] = self._error(f"the time is {found!r}; {EXPECTED}", int(lines[row]))
-            good = time != NO_TIME
-            table, lines, time = table.filter(pa.array(good)), lines[good], time[good]
-        out = np.empty((6, len(lines)), np.int64)
-        out[3] = self._scopes(time, _texts(table.column("graph")) if "graph" in names else None)
-        out[4], out[5] = time, lines
-        for k, name in enumerate(TERMS):
-            self._encode_column(name, _texts(table.column(name)), out, k, errors)
-        return out
+        columns = {name: _plain(table.column(name), name) for name in _used(names)}
+        wrong: set[int] = set()
+        for name, column in columns.items():
+            for row, byte in _not_utf8(column):
+                wrong.add(row)
+                line = int(lines[row])
+                errors.setdefault(line, self._error(f"the {name}: the byte 0x{byte:02x} is not UTF-8", line))
+        if wrong:
+            columns, lines = _without(sorted(wrong), columns), np.delete(lines, sorted(wrong))
+        return columns, lines
 
     def _encode_column(self, name: str, texts: pa.Array, out: Ids, k: int, errors: dict[int, DataError]) -> None:
         wrong: dict[int, DataError] = {}
@@ -352,28 +371,109 @@ class _RowReader:
         return out
 
 
-def _times(column: pa.Array) -> npt.NDArray[np.int64]:
+def _without(rows: Sequence[int] | Ids, columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
+    """The columns without these rows."""
+    length = len(next(iter(columns.values())))
+    kept = pa.array(np.delete(np.arange(length), rows))
+    return {name: column.take(kept) for name, column in columns.items()}
+
+
+# --- columns ----------------------------------------------------------------------------------------------------------
+
+
+def _plain(column: pa.Array, name: str) -> pa.Array:
+    """Times that are numbers as they are, all else as strings, empty for null; nobody has looked yet whether they are UTF-8."""
     kind = column.type
-    if kind != _INT64 and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
-        column = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False).cast(_INT64)
-    elif kind != _INT64 and pa.types.is_integer(kind):
-        column = column.cast(_INT64)
-    if column.type == _INT64:
-        if column.null_count:
-            column = column.fill_null(NO_TIME)
-        found: npt.NDArray[np.int64] = column.to_numpy(zero_copy_only=False)
-        return found
-    return times_of_texts(*_buffers(_texts(column)))
+    if name == "time":
+        if pa.types.is_dictionary(kind):
+            column = _plain(column.dictionary, name).take(column.indices)
+            kind = column.type
+        if pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+            return column
+        if pa.types.is_duration(kind):
+            raise DataError(f"the column time of type {kind} says how long, not when; {EXPECTED}, or a timestamp")
+    try:
+        return _texts(column)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        if name == "time":
+            raise DataError(f"the column time of type {kind} holds no times; {EXPECTED}, or a timestamp") from None
+        raise DataError(f"the column {name} of type {kind} holds no terms in N-Triples syntax") from None
 
 
 def _texts(column: pa.Array) -> pa.Array:
-    """As strings, empty for null."""
+    if pa.types.is_dictionary(column.type):
+        # The few values are cast, not every row's; and of some kinds of text (Polars') Arrow can cast values, but not take rows.
+        column = pa.DictionaryArray.from_arrays(column.indices, _texts(column.dictionary)).dictionary_decode()
+    elif column.type not in _STRINGS:
+        # Checked, one row that is not UTF-8 would cost all others too; `_not_utf8` finds it.
+        column = column.cast(_LARGE_STRING, safe=False)
+    return column.fill_null("") if column.null_count else column
+
+
+def _not_utf8(column: pa.Array) -> list[tuple[int, int]]:
+    """The rows of texts that are not UTF-8, and the first byte of each that is wrong; Arrow takes a column's word for it."""
+    if column.type not in _STRINGS or (len(column) > _A_FEW and _is_ascii(column)):
+        return []
     try:
-        if column.type not in _STRINGS:
-            column = column.cast(_LARGE_STRING)
-        return column.fill_null("") if column.null_count else column
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise DataError(f"a column of type {column.type} holds no terms in N-Triples syntax") from None
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return list(_wrong_bytes(column))
+    return []
+
+
+def _is_ascii(texts: pa.Array) -> bool:
+    data, bounds = _buffers(texts)
+    found = data[bounds[0] : bounds[-1]]
+    return len(found) == 0 or int(found.max()) < 128
+
+
+def _wrong_bytes(texts: pa.Array) -> Iterator[tuple[int, int]]:
+    data, bounds = _buffers(texts)
+    for row, (start, end) in enumerate(pairwise(bounds.tolist())):
+        text = data[start:end].tobytes()
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            yield row, text[error.start]
+
+
+def _times(column: pa.Array) -> npt.NDArray[np.int64]:
+    """Microseconds since the epoch (n); NO_TIME, or whatever is FAR or more from the epoch, for what is no time."""
+    kind = column.type
+    if kind in _STRINGS:
+        return times_of_texts(*_buffers(column))
+    if pa.types.is_date32(kind):
+        column = column.cast(pa.int32())
+    # Unsigned numbers that do not fit become negative.
+    counts = column if kind == _INT64 else column.cast(_INT64, safe=False)
+    nulls = counts.is_null().to_numpy(zero_copy_only=False) if counts.null_count else None
+    found: npt.NDArray[np.int64] = (counts.fill_null(0) if counts.null_count else counts).to_numpy()
+    if pa.types.is_uint64(kind):
+        found = np.where(found < 0, NO_TIME, found)
+    elif kind != _INT64 and not pa.types.is_integer(kind):
+        found = _microseconds(found, kind)
+    return found if nulls is None else np.where(nulls, NO_TIME, found)
+
+
+def _microseconds(counts: npt.NDArray[np.int64], kind: pa.DataType) -> npt.NDArray[np.int64]:
+    """Of timestamps or dates (n) in their units; what is finer than a microsecond is cut off, as in texts."""
+    unit = "ms" if pa.types.is_date64(kind) else "d" if pa.types.is_date32(kind) else kind.unit
+    if unit == "ns":
+        return counts // 1_000
+    each = _MICROS[unit]
+    most = FAR // each
+    return counts if each == 1 else np.where((counts < -most) | (counts > most), NO_TIME, counts * each)
+
+
+def _no_time(column: pa.Array, row: int) -> str:
+    """What is wrong with a time."""
+    kind, found = column.type, column[row]
+    if not found.is_valid or kind in _STRINGS:
+        return f"the time is {found.as_py()!r}; {EXPECTED}"
+    # As a number: what is so far from the epoch no date can say.
+    unit = "" if pa.types.is_integer(kind) else f" as {kind}"
+    number = found.as_py() if pa.types.is_integer(kind) else found.value
+    return f"the time is {number}{unit}, far beyond any date; {EXPECTED}"
 
 
 def _buffers(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], Ids]:

@@ -15,6 +15,9 @@ from cqels_py.kernels.terms import instants, read_instants
 NO_TIME = np.iinfo(np.int64).min
 """In the place of a time that cannot be read."""
 
+FAR = 1 << 62
+"""No time is so many microseconds from the epoch: whatever is added to one stays within 64 bits."""
+
 GENERATED_AT = "<http://www.w3.org/ns/prov#generatedAtTime>"
 """The predicate of the default-graph triple that gives an event graph's time."""
 

@@ -65,6 +65,19 @@ def test_the_summary_has_every_count() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("micros", "shown"),
+    [
+        (400_000_000_000_000_000, "14645-06-30 15:06:40 UTC"),
+        (-62_135_596_800_000_001, "0000-12-31 23:59:59 UTC"),
+        (-(2**62) + 1, "-144169-06-28 09:59:32 UTC"),
+        (-1, "1969-12-31 23:59:59 UTC"),
+    ],
+)
+def test_event_times_of_any_year_are_shown(micros: int, shown: str) -> None:
+    assert Progress(None).line(Counted(event_time=micros)).startswith(f"{shown} · ")
+
+
 def test_a_flood_of_reports_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
     reports = Reports()
     for number in range(1000):

@@ -65,6 +65,16 @@ def test_statistics_go_to_standard_error(cqels: Cqels, stream: Path) -> None:
     assert (counted["elements"], counted["results"], counted["late elements dropped"]) == ("3", "3", "0")
 
 
+@pytest.mark.parametrize(("time", "shown"), [(4 * 10**17, "14645-06-30"), (-7 * 10**16, "-249-10-15")])
+def test_times_of_any_year_are_shown(cqels: Cqels, tmp_path: Path, time: int, shown: str) -> None:
+    path = tmp_path / "stream.csv"
+    path.write_text(HEADER + f"{time},,<http://ex.org/a>,<http://ex.org/v>,<http://ex.org/b>\n")
+    finished = cqels("run", "-q", QUERY, "--stream", f"{STREAM}={path}", "--stats")
+    assert finished.status == 0
+    assert [result[0].partition("T")[0] for result in results(finished.out)] == [shown]
+    assert f"event time             {shown} ".split() == finished.err.splitlines()[5].split()[:3]
+
+
 def test_output_to_a_file(cqels: Cqels, stream: Path, tmp_path: Path) -> None:
     target = tmp_path / "out.json"
     finished = cqels("run", "-q", QUERY, "--stream", f"{STREAM}={stream}", "--output", target)

@@ -20,6 +20,7 @@ from cqels_py.errors import DataError
 from tests.connectors.reading import TIME, XSD, Element, Source, elements_of, instant, iri, read_source, renamed
 
 A, P = iri("a"), iri("p")
+TERMS_ALONE = ("subject", "predicate", "object")
 HEAD = "time,graph,subject,predicate,object\n"
 
 
@@ -122,6 +123,38 @@ def test_times_are_microseconds_timestamps_or_texts(time: object, kind: pa.DataT
     assert from_arrow(table([(time, None, A, P, A)], time=kind)) == [(MICROS, [(A, P, A)])]
 
 
+BEFORE = datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("times", "kind", "micros"),
+    [
+        ([-1500, -1, 0, 1999], pa.timestamp("ns"), [-2, -1, 0, 1]),
+        ([-1, 4_611_686_018_427], pa.timestamp("s", "UTC"), [-1_000_000, 4_611_686_018_427_000_000]),
+        ([-1, 4_611_686_018_427_387], pa.timestamp("ms"), [-1_000, 4_611_686_018_427_387_000]),
+        ([-(2**62) + 1, 2**62 - 1], pa.int64(), [-(2**62) + 1, 2**62 - 1]),
+        ([-(2**62) + 1, 2**62 - 1], pa.timestamp("us"), [-(2**62) + 1, 2**62 - 1]),
+        ([BEFORE.date(), MOMENT.date()], pa.date32(), [-86_400_000_000, 1_356_998_400_000_000]),
+        ([BEFORE.date(), MOMENT.date()], pa.date64(), [-86_400_000_000, 1_356_998_400_000_000]),
+    ],
+)
+def test_what_is_finer_than_a_microsecond_is_cut_off_and_what_is_coarser_is_exact(
+    times: list[object], kind: pa.DataType, micros: list[int]
+) -> None:
+    found = table([(time, iri(str(i)), P, A) for i, time in enumerate(times)], "time", *TERMS_ALONE, time=kind)
+    assert [time for time, _ in from_arrow(found)] == micros
+    coded = found.set_column(0, "time", found["time"].dictionary_encode())
+    assert [time for time, _ in from_arrow(coded)] == micros
+
+
+def test_nanoseconds_are_cut_off_as_in_texts() -> None:
+    texts = [f"1969-12-31T23:59:59.{fraction:09d}" for fraction in range(999_997_000, 10**9, 250)]
+    rows = [(text, None, A, P, A) for text in texts]
+    moments = pa.array(texts).cast(pa.timestamp("ns"))
+    stamped = table(rows).set_column(0, "time", moments)
+    assert [time for time, _ in from_arrow(stamped)] == [time for time, _ in from_arrow(table(rows))]
+
+
 def test_coded_columns_are_columns_like_others() -> None:
     coded = table(TERMS)
     for name in ("graph", "subject", "object"):
@@ -130,6 +163,18 @@ def test_coded_columns_are_columns_like_others() -> None:
     assert from_arrow(coded) == ELEMENTS
     assert from_arrow(table(TERMS).slice(2, 1)) == [(1, [(A, P, "_:0")])]
     assert from_arrow(table([]).cast(pa.schema([(n, pa.string()) for n in table([]).column_names]))) == []
+
+
+def test_coded_columns_may_have_texts_of_any_kind() -> None:
+    rows = [(1, A, P, '"x"'), (2, iri("é"), P, '"y"')]
+    coded = table(rows, "time", *TERMS_ALONE)
+    for place, name in enumerate(TERMS_ALONE, 1):
+        values, which = coded[name].unique(), pa.array([0, 0 if name == "predicate" else 1], pa.uint32())
+        # As Polars writes its categories.
+        for kind in (pa.string_view(), pa.binary(), pa.large_string()):
+            column = pa.DictionaryArray.from_arrays(which, values.cast(kind))
+            coded = coded.set_column(place, name, column)
+            assert from_arrow(coded) == [(time, [tuple(terms)]) for time, *terms in rows]
 
 
 def test_all_triples_arrive_of_a_large_table() -> None:
@@ -227,3 +272,82 @@ def test_slices_of_columns_of_any_kind_of_text(kind: pa.DataType, time: pa.DataT
     whole = table(rows, "time", "subject", "predicate", "object", time=time, subject=kind, predicate=kind, object=kind)
     for found in (whole.slice(1, 3), pa.concat_tables([whole.slice(1, 1), whole.slice(0, 0), whole.slice(2, 2)])):
         assert from_arrow(found) == [(t, [(A, P, f'"{t}"')]) for t in (2, 3, 4)]
+
+
+FAR_AWAY = [
+    pytest.param(pa.int64(), [2**62, -(2**62), 2**63 - 1, -(2**63)], id="int64"),
+    pytest.param(pa.uint64(), [2**62, 2**63, 2**63 + 5, 2**64 - 1], id="uint64"),
+    pytest.param(pa.timestamp("us"), [2**62, -(2**62)], id="microseconds"),
+    # Times a million and a thousand come back to a sound number, in 64 bits.
+    pytest.param(pa.timestamp("s"), [1_700_000_000_000_000, 2**63 - 1, -(2**63)], id="seconds"),
+    pytest.param(pa.timestamp("ms", "UTC"), [18_446_744_073_709_552, 4_611_686_018_427_388], id="milliseconds"),
+    pytest.param(pa.date32(), [2**31 - 1, -(2**31)], id="days"),
+]
+
+
+@pytest.mark.parametrize(("kind", "times"), FAR_AWAY)
+def test_times_far_beyond_any_date_are_malformed(kind: pa.DataType, times: list[int], tmp_path: Path) -> None:
+    number = pa.int32() if pa.types.is_date32(kind) else pa.uint64() if kind == pa.uint64() else pa.int64()
+    column = pa.array([1, *times, None, 2], number).cast(kind)
+    rows = table([(None, A, P, A)] * len(column), "time", *TERMS_ALONE).set_column(0, "time", column)
+    with pytest.raises(DataError, match=rf"row:2: the time is {times[0]}.*far beyond any date; expected a time like"):
+        from_arrow(rows)
+    found, reported = leniently(rows)
+    assert len(found) == 2
+    assert [message.partition(": ")[0] for message in reported] == [f"row:{i}" for i in range(2, len(column))]
+    if kind.bit_width == 64 and kind != pa.timestamp("s"):
+        pq.write_table(rows, tmp_path / "s.parquet")
+        assert f"s.parquet:2: the time is {times[0]}" in str(read_source(tmp_path / "s.parquet").error)
+
+
+def leniently(found: pa.Table) -> tuple[list[Element], list[str]]:
+    """The elements of a table without malformed rows, and what these are."""
+    dictionary, reported = Dictionary(), list[DataError]()
+    batches = elements_from_arrow(found, dictionary=dictionary, stream=2, malformed=reported.append)
+    return renamed(elements_of(batches, dictionary)), [str(error) for error in reported]
+
+
+@pytest.mark.parametrize("kind", [pa.duration("s"), pa.duration("us"), pa.list_(pa.int64())])
+def test_columns_that_hold_no_times(kind: pa.DataType) -> None:
+    time: object = [1] if pa.types.is_list(kind) else 1
+    with pytest.raises(DataError, match=r"the column time of type .* (how long, not when|no times); expected a time"):
+        from_arrow(table([(time, A, P, A)], "time", *TERMS_ALONE, time=kind))
+
+
+def unchecked(*texts: bytes) -> pa.Array:
+    """A column of strings, whether they are UTF-8 or not."""
+    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+    return pa.Array.from_buffers(pa.string(), len(texts), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(texts))])
+
+
+@pytest.mark.parametrize("name", ["time", "graph", *TERMS_ALONE])
+@pytest.mark.parametrize("form", ["string", "coded", "binary", "many"])
+def test_a_row_that_is_not_utf8_is_malformed(name: str, form: str) -> None:
+    good = b"3" if name == "time" else "<http://ex.org/é>".encode()
+    texts = [good, b"\xc3\xa9" * 3 + b"<\xff\xfe>", good]
+    whole = table([(3, "g", A, P, A)] * 3)
+    column = pa.array(texts, pa.binary()) if form == "binary" else unchecked(*texts)
+    if form == "coded":
+        column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), column.slice(0, 2))
+    if form == "many":
+        whole = pa.concat_tables([whole.slice(0, 2), *[whole.slice(2, 1)] * 998])
+        column = unchecked(*texts[:2], *[good] * 998)
+    rows = whole.set_column(whole.column_names.index(name), name, column)
+    with pytest.raises(DataError, match=rf"row:2: the {name}: the byte 0xff is not UTF-8"):
+        from_arrow(rows)
+    found, reported = leniently(rows)
+    assert sum(len(triples) for _, triples in found) == len(rows) - 1
+    assert len(reported) == 1
+
+
+def test_two_columns_of_one_name(source: Source, tmp_path: Path) -> None:
+    twice = table([(1, A, P, A, A)], "time", *TERMS_ALONE, "note").rename_columns(["time", *TERMS_ALONE, "subject"])
+    message = "there is more than one column subject; the columns are time"
+    with pytest.raises(DataError, match=message):
+        from_arrow(twice)
+    pq.write_table(twice, tmp_path / "s.parquet")
+    assert message in str(read_source(tmp_path / "s.parquet").error)
+    read = source("s.csv", f"time,subject,predicate,object,subject\n1,{A},{P},{A},{A}\n")
+    assert f"s.csv:1: {message}" in str(read.error)
+    passed_over = table([(1, A, P, A, 1, 2)], "time", *TERMS_ALONE, "x", "y")
+    assert from_arrow(passed_over.rename_columns(["time", *TERMS_ALONE, "x", "x"])) == [(1, [(A, P, A)])]
