@@ -22,6 +22,7 @@ from cqels_py.batches.rearrange import slice_elements, with_streams
 from cqels_py.connections import Connections
 from cqels_py.connectors.construction import Construction
 from cqels_py.connectors.sources import open_source
+from cqels_py.connectors.times import FAR
 from cqels_py.connectors.triples import PushedElement, Triple, elements_of_pushed, triple_texts
 from cqels_py.dataflow import Dataflow
 from cqels_py.dictionary.dictionary import Dictionary
@@ -51,8 +52,6 @@ StreamSource: TypeAlias = "str | Path | ArrowStream | Iterable[ElementBatch]"
 _LOG = logging.getLogger("cqels_py")
 _COMPILING = "compiling for this machine; this happens once and takes up to a minute"
 _REHEARSAL = ("cqels_py.rehearsal",)
-_MOST = 1 << 62
-"""Event times stay well within 64 bits, whatever is added to them."""
 
 
 class Engine:
@@ -80,6 +79,8 @@ class Engine:
             raise UsageError(f"there is no runner {runner!r} yet; there is 'local'")
         if _whole(lateness, "lateness", "microseconds") < 0:
             raise UsageError(f"lateness is 0 or more microseconds, not {lateness}")
+        if lateness >= FAR:
+            raise UsageError(f"lateness is less than {FAR} microseconds, not {lateness}")
         if batch is not None and _whole(batch, "batch", "elements") < 1:
             raise UsageError(f"batch is 1 or more elements, not {batch}")
         if isinstance(service_timeout, bool) or not isinstance(service_timeout, int | float) or service_timeout <= 0:
@@ -497,7 +498,7 @@ def _element_batches(batches: Iterable[object], stream: int) -> Iterator[Element
 def _instant(time: object) -> int:
     """A time as it may be: UsageError for what is none, or far beyond any date."""
     whole = _whole(time, "time", "microseconds since the epoch")
-    if not -_MOST < whole < _MOST:
+    if not -FAR < whole < FAR:
         raise UsageError(f"time is microseconds since the epoch; {whole} is far beyond any date")
     return whole
 

@@ -588,6 +588,18 @@ def test_times_before_1970_are_times() -> None:
     assert [(row[0], row[1]) for row in seen(query.results())] == [(-10, 1), (-6, -1), (-5, 1), (-1, -1), (0, 1)]
 
 
+def test_windows_as_long_as_can_be_hold_the_furthest_times() -> None:
+    furthest, step = 2**62 - 1, 2**61 - 1
+    engine = Engine(lateness=furthest)
+    query = engine.register(VALUES.replace("4us", f"{2**61}us STEP {step}us"), changelog=True)
+    forever = engine.register(VALUES.replace("4us", f"{furthest}us"), changelog=True)
+    engine.push(STREAM, [texts("a", 1)], time=-furthest)
+    engine.push(STREAM, [texts("b", 2)], time=furthest)
+    engine.finish()
+    assert seen(query.results()) == [(-2 * step, 1, "a", 1), (-step, -1, "a", 1), (3 * step, 1, "b", 2)]
+    assert seen(forever.results()) == [(-furthest, 1, "a", 1), (0, -1, "a", 1), (furthest, 1, "b", 2)]
+
+
 # --- the end ------------------------------------------------------------------------------------------------------------
 
 

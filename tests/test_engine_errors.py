@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from rdflib import BNode, Literal, URIRef, Variable
@@ -29,6 +30,7 @@ def engine() -> Engine:
 SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"runner": "flink"}, "no runner 'flink'.*'local'"),
     ({"lateness": -1}, "0 or more microseconds, not -1"),
+    ({"lateness": 1 << 62}, "less than 4611686018427387904 microseconds, not 4611686018427387904"),
     ({"lateness": 1.5}, "lateness is an integer of microseconds, not 1.5"),
     ({"lateness": "5s"}, "integer of microseconds, not '5s'"),
     ({"batch": 0}, "1 or more elements, not 0"),
@@ -157,11 +159,18 @@ def wrong_tables() -> Iterable[tuple[Any, type[CqelsError], str]]:
     yield good.drop_columns(["time"]), DataError, "no column time"
     yield good.to_pylist(), UsageError, "an Arrow table or reader, not list"
     yield "s.csv", UsageError, "an Arrow table or reader, not str"
+    yield good.append_column("subject", good["subject"]), DataError, "more than one column subject"
+    yield good.set_column(0, "time", good["time"].cast(pa.duration("us"))), DataError, "how long, not when"
+    far = good.set_column(0, "time", pa.array([1, 2, 1 << 62, 7]))
+    yield far, DataError, "row:3: the time is 4611686018427387904, far beyond any date"
+    bounds = pa.py_buffer(np.array([0, 3, 6, 8, 11], np.int32))
+    bytes_ = pa.Array.from_buffers(pa.string(), 4, [None, bounds, pa.py_buffer(b"<a><a>\xff><a>")])
+    yield good.set_column(1, "subject", bytes_), DataError, "row:3: the subject: the byte 0xff is not UTF-8"
     wrong = good.set_column(3, "object", pa.array([ONE, ONE, "words", ONE]))
     yield wrong, DataError, "row:3: the object: words is not a term"
 
 
-@pytest.mark.parametrize("place", range(5))
+@pytest.mark.parametrize("place", range(9))
 def test_tables_that_are_none(engine: Engine, place: int) -> None:
     wrong, kind, message = list(wrong_tables())[place]
     with pytest.raises(kind, match=message):

@@ -74,14 +74,27 @@ class _Reader:
 
     def session(self) -> Session:
         gap = read_duration(self._cursor, bare_milliseconds=self._bare)
-        return Session(gap, *self._steps(None))
+        return Session(gap, *self._steps(None, gap))
 
     def _stepped(self, width: int, delay: int) -> TimeRange:
-        step, start = self._steps(width)
+        step, start = self._steps(width, width + delay)
         return TimeRange(width, step, start, delay)
 
-    def _steps(self, width: int | None) -> tuple[int | None, int]:
-        """STEP and START, in any number of words; TUMBLING steps by the `width` (None: there is none)."""
+    def _steps(self, width: int | None, reach: int) -> tuple[int | None, int]:
+        """STEP and START; TUMBLING steps by the `width` (None: there is none). `reach`: how long ago the window begins."""
+        first = self._cursor.here
+        step, start = self._step_and_start(width)
+        # So whatever instant follows from an element's time, which itself is less than MOST from the epoch, fits 64 bits.
+        if step is not None and reach + step + abs(start) >= MOST:
+            raise self._cursor.source.error(
+                f"how long ago the window begins, its STEP, and how far START is from 1970 must be less than {MOST} "
+                "microseconds together: write less",
+                first.start,
+            )
+        return step, start
+
+    def _step_and_start(self, width: int | None) -> tuple[int | None, int]:
+        """As they stand, in any number of words."""
         step: int | None = None
         start = 0
         while True:
