@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from fractions import Fraction
 from typing import TypeAlias
 from urllib.parse import quote
 
@@ -163,7 +164,7 @@ def _plus(term: Term) -> Term:
     return values.number_literal(values.number(term))
 
 
-def _rounding(decimal_way: Callable[[Decimal], Decimal], float_way: Callable[[float], float]) -> Callable[[Term], Term]:
+def _rounding(decimal_way: Callable[[Decimal], Decimal], float_way: Callable[[float], int]) -> Callable[[Term], Term]:
     def apply(term: Term) -> Term:
         found = values.number(term)
         if found.kind == values.INTEGER:
@@ -172,13 +173,18 @@ def _rounding(decimal_way: Callable[[Decimal], Decimal], float_way: Callable[[fl
             return values.number_literal(Number(found.kind, decimal_way(found.value)))
         if not math.isfinite(found.value):
             return values.number_literal(found)
-        return values.number_literal(Number(found.kind, float(float_way(found.value))))
+        # What rounds to zero keeps its sign.
+        return values.number_literal(Number(found.kind, math.copysign(float_way(found.value), found.value)))
 
     return apply
 
 
 def _round_half_up(value: Decimal) -> Decimal:
     return values.EXACT.add(value, Decimal("0.5")).to_integral_value(ROUND_FLOOR)
+
+
+def _round_float(value: float) -> int:
+    return math.floor(Fraction(value) + Fraction(1, 2))
 
 
 def _abs(term: Term) -> Term:
@@ -263,7 +269,7 @@ def _substr(source: Term, start: Term, length: Term | None = None) -> Term:
 
 def _xpath_round(term: Term) -> float:
     found = float(values.number(term).value)
-    return math.floor(found + 0.5) if math.isfinite(found) else found
+    return _round_float(found) if math.isfinite(found) else found
 
 
 def _str_before(source: Term, mark: Term) -> Term:
@@ -285,8 +291,12 @@ def _pattern(pattern: Term, flags: Term | None) -> re.Pattern[str]:
         if flag not in known:
             raise ExpressionError(f"no such flag: {flag}")
         bits |= known[flag]
+    text = _simple(pattern)
+    if not bits & re.MULTILINE:
+        # Python's $ matches before a newline at the end, too. Escapes and character classes stay as they are.
+        text = re.sub(r"(\\.|\[(?:\\.|[^\]\\])*\])|\$", lambda found: found[1] or r"\Z", text, flags=re.DOTALL)
     try:
-        return re.compile(_simple(pattern), bits)
+        return re.compile(text, bits)
     except re.error as problem:
         raise ExpressionError(str(problem)) from problem
 
@@ -299,9 +309,24 @@ def _replace(text: Term, pattern: Term, replacement: Term, flags: Term | None = 
     compiled = _pattern(pattern, flags)
     if compiled.match(""):
         raise ExpressionError("the pattern matches the empty string")
-    by = re.sub(r"\\(?![\\$])", r"\\\\", _simple(replacement))
-    by = re.sub(r"(?<!\\)\$([0-9])", r"\\g<\1>", by).replace(r"\$", "$")
-    return _like(text, compiled.sub(by, _text(text)))
+    template = _simple(replacement)
+    return _like(text, compiled.sub(lambda match: _filled(template, match), _text(text)))
+
+
+def _filled(template: str, match: re.Match[str]) -> str:
+    """A replacement: $N is the group whose number has the most digits that make one, \\$ and \\\\ are characters."""
+
+    def part(found: re.Match[str]) -> str:
+        digits, escaped = found[1], found[2]
+        if digits is None and escaped is None:
+            raise ExpressionError("a lone $ or backslash in a replacement")
+        if escaped is not None:
+            return escaped
+        length = max(n for n in range(1, len(digits) + 1) if n == 1 or int(digits[:n]) <= match.re.groups)
+        number = int(digits[:length])
+        return ((match[number] or "") if number <= match.re.groups else "") + digits[length:]
+
+    return re.sub(r"\$([0-9]+)|\\([\\$])|[\\$]", part, template)
 
 
 def _hash(name: str) -> Callable[[Term], Term]:
@@ -348,7 +373,7 @@ def _to_number(kind: int) -> Callable[[Term], Term]:
 
 def _cast_value(term: Term, kind: int) -> int | Decimal | float:
     if values.is_string(term):
-        return values.parse_number(str(term).strip(" \t\r\n"), kind)
+        return values.parse_number(str(term).strip(values.WHITESPACE), kind)
     if isinstance(term, Literal) and term.datatype == XSD.boolean:
         return values.parse_number("1" if values.boolean_value(term) else "0", kind)
     value = values.number(term).value
@@ -356,7 +381,7 @@ def _cast_value(term: Term, kind: int) -> int | Decimal | float:
         return values.to_float32(float(value)) if kind == values.FLOAT else float(value)
     if isinstance(value, float) and not math.isfinite(value):
         raise ExpressionError("no decimal for INF or NaN")
-    return int(value) if kind == values.INTEGER else Decimal(str(value))
+    return int(value) if kind == values.INTEGER else Decimal(value)
 
 
 def _to_boolean(term: Term) -> Term:
@@ -364,20 +389,25 @@ def _to_boolean(term: Term) -> Term:
         value = values.number(term).value
         return boolean(value == value and value != 0)
     if values.is_string(term):
-        return boolean(values.boolean_value(typed(str(term), XSD.boolean)))
+        return boolean(values.boolean_value(typed(str(term).strip(values.WHITESPACE), XSD.boolean)))
     return boolean(values.boolean_value(term))
 
 
 def _to_string(term: Term) -> Term:
     if isinstance(term, BNode) or (isinstance(term, Literal) and term.language):
         raise ExpressionError("no cast to a string")
+    if values.is_number(term):
+        return Literal(values.plain_text(values.number(term)))
+    if isinstance(term, Literal) and term.datatype == XSD.boolean and str(term) in ("0", "1"):
+        return Literal("true" if values.boolean_value(term) else "false")
     return Literal(str(term))
 
 
 def _to_date_time(term: Term) -> Term:
     if not (values.is_string(term) or (isinstance(term, Literal) and term.datatype == XSD.dateTime)):
         raise ExpressionError("no cast to a dateTime")
-    literal = typed(str(term), XSD.dateTime)
+    text = str(term)
+    literal = typed(text.strip(values.WHITESPACE) if values.is_string(term) else text, XSD.dateTime)
     values.instant(literal)
     return literal
 
@@ -409,7 +439,7 @@ FUNCTIONS: dict[str, Callable[..., Term]] = {
     "ABS": _abs,
     "CEIL": _rounding(lambda value: value.to_integral_value(ROUND_CEILING), math.ceil),
     "FLOOR": _rounding(lambda value: value.to_integral_value(ROUND_FLOOR), math.floor),
-    "ROUND": _rounding(_round_half_up, lambda value: math.floor(value + 0.5)),
+    "ROUND": _rounding(_round_half_up, _round_float),
     "STR": _str,
     "LANG": _lang,
     "DATATYPE": _datatype,

@@ -26,6 +26,13 @@ _DERIVED_TYPES = (
     *("int", "long", "short", "byte", "nonNegativeInteger", "positiveInteger", "nonPositiveInteger"),
     *("negativeInteger", "unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte"),
 )
+_BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
+_NOT_NEGATIVE = ("nonNegativeInteger", *(f"unsigned{name.capitalize()}" for name in _BITS))
+_LEAST = {name: -(2 ** (bits - 1)) for name, bits in _BITS.items()} | dict.fromkeys(_NOT_NEGATIVE, 0)
+_LEAST["positiveInteger"] = 1
+_MOST = {name: 2 ** (bits - 1) - 1 for name, bits in _BITS.items()}
+_MOST |= {f"unsigned{name.capitalize()}": 2**bits - 1 for name, bits in _BITS.items()}
+_MOST |= {"nonPositiveInteger": 0, "negativeInteger": -1}
 INTEGER_TYPES = frozenset([XSD.integer, *(XSD[name] for name in _DERIVED_TYPES)])
 KINDS = {XSD.decimal: DECIMAL, XSD.float: FLOAT, XSD.double: DOUBLE} | dict.fromkeys(INTEGER_TYPES, INTEGER)
 
@@ -35,8 +42,12 @@ QUOTIENT_DIGITS = 16
 _INTEGER_FORM = re.compile(r"[+-]?[0-9]+")
 _DECIMAL_FORM = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)")
 _DOUBLE_FORM = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?INF|NaN")
-_DATE_TIME_FORM = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d(?:\.\d+)?)(Z|[+-]\d\d:\d\d)?", re.ASCII)
-_DATE_FORM = re.compile(r"(\d{4})-(\d\d)-(\d\d)(Z|[+-]\d\d:\d\d)?", re.ASCII)
+_DAY_FORM = r"(-?(?:[1-9]\d{3,}|0\d{3}))-(\d\d)-(\d\d)"
+_ZONE_FORM = r"(Z|[+-](?:(?:0\d|1[0-3]):[0-5]\d|14:00))?"
+_DATE_TIME_FORM = re.compile(_DAY_FORM + r"T(\d\d):(\d\d):(\d\d(?:\.\d+)?)" + _ZONE_FORM, re.ASCII)
+_DATE_FORM = re.compile(_DAY_FORM + _ZONE_FORM, re.ASCII)
+WHITESPACE = " \t\r\n"
+"""What casts from strings pass over at both ends; the forms of literals have none."""
 
 
 class ExpressionError(Exception):
@@ -84,8 +95,12 @@ def number(term: Term | None) -> Number:
     """The number that a term is; an error where it is none or its lexical form is wrong."""
     if not isinstance(term, Literal) or term.datatype not in KINDS:
         raise ExpressionError(f"{term!r} is not a number")
-    kind, text = KINDS[URIRef(term.datatype)], str(term).strip(" \t\r\n")
-    return Number(kind, parse_number(text, kind))
+    kind = KINDS[URIRef(term.datatype)]
+    value = parse_number(str(term), kind)
+    name = term.datatype.removeprefix(str(XSD))
+    if kind == INTEGER and not _LEAST.get(name, value) <= value <= _MOST.get(name, value):
+        raise ExpressionError(f"{term!r} is out of bounds")
+    return Number(kind, value)
 
 
 def parse_number(text: str, kind: int) -> int | Decimal | float:
@@ -187,6 +202,19 @@ def double_text(value: float) -> str:
     return f"{whole}.{fraction.rstrip('0') or '0'}E{int(exponent or '0')}"
 
 
+def plain_text(value: Number) -> str:
+    """What a cast to xsd:string gives: floats and doubles from 1e-6 to 1e6 as decimals, others as in XSD 1.0."""
+    if value.kind < FLOAT:
+        return str(number_literal(value))
+    found = float(value.value)
+    if value.kind == FLOAT and math.isfinite(found):
+        tries = (float(f"{found:.{digits}g}") for digits in range(1, 18))
+        found = next(each for each in tries if to_float32(each) == found)
+    if found == 0:
+        return "-0" if math.copysign(1.0, found) < 0 else "0"
+    return decimal_text(Decimal(repr(found))) if 1e-6 <= abs(found) < 1e6 else double_text(found)
+
+
 # --- instants -------------------------------------------------------------------------------------
 
 
@@ -208,7 +236,7 @@ def instant(term: Term | None) -> Instant:
     """The value of an xsd:dateTime; an error for anything else."""
     if not isinstance(term, Literal) or term.datatype != XSD.dateTime:
         raise ExpressionError(f"{term!r} is not a dateTime")
-    found = _DATE_TIME_FORM.fullmatch(str(term).strip())
+    found = _DATE_TIME_FORM.fullmatch(str(term))
     if found is None:
         raise ExpressionError(f"{term!r} is not a dateTime")
     year, month, day, hour, minute = (int(part) for part in found.groups()[:5])
@@ -219,19 +247,25 @@ def date_instant(term: Term | None) -> Instant:
     """The beginning of an xsd:date."""
     if not isinstance(term, Literal) or term.datatype != XSD.date:
         raise ExpressionError(f"{term!r} is not a date")
-    found = _DATE_FORM.fullmatch(str(term).strip())
+    found = _DATE_FORM.fullmatch(str(term))
     if found is None:
         raise ExpressionError(f"{term!r} is not a date")
     return _instant(int(found[1]), int(found[2]), int(found[3]), 0, 0, Decimal(0), found[4] or "")
 
 
 def _instant(year: int, month: int, day: int, hour: int, minute: int, second: Decimal, zone: str) -> Instant:
+    # The calendar repeats after 400 years: these are counted in the years that Python knows.
+    cycle = year // 400 - 4
     try:
-        days = datetime.date(year, month, day).toordinal() - datetime.date(1970, 1, 1).toordinal()
+        date = datetime.date(year - 400 * cycle, month, day)
     except ValueError as problem:
         raise ExpressionError(str(problem)) from problem
+    if (hour, minute, second) == (24, 0, 0):
+        hour, date = 0, date + datetime.timedelta(days=1)
     if hour > 23 or minute > 59 or second >= 60:
         raise ExpressionError("no such time of day")
+    year, month, day = date.year + 400 * cycle, date.month, date.day
+    days = date.toordinal() - datetime.date(1970, 1, 1).toordinal() + 146097 * cycle
     seconds = Fraction(days * 86400 + hour * 3600 + minute * 60) + Fraction(second) - zone_seconds(zone)
     return Instant(year, month, day, hour, minute, second, zone, seconds)
 
@@ -256,10 +290,8 @@ def date_time_literal(microseconds: int) -> Literal:
 
 def boolean_value(term: Term) -> bool:
     """The value of an xsd:boolean."""
-    if isinstance(term, Literal) and term.datatype == XSD.boolean:
-        text = str(term).strip()
-        if text in ("true", "1", "false", "0"):
-            return text in ("true", "1")
+    if isinstance(term, Literal) and term.datatype == XSD.boolean and str(term) in ("true", "1", "false", "0"):
+        return str(term) in ("true", "1")
     raise ExpressionError(f"{term!r} is not a boolean")
 
 
@@ -267,7 +299,7 @@ def effective_boolean(term: Term | None) -> bool:
     """SPARQL 1.1, 17.2.2."""
     if isinstance(term, Literal):
         if term.datatype == XSD.boolean:
-            return str(term).strip() in ("true", "1")
+            return str(term) in ("true", "1")
         if term.datatype in KINDS:
             return is_number(term) and number(term).value == number(term).value and number(term).value != 0
         if term.language or is_string(term):
@@ -319,6 +351,8 @@ def equal(left: Term, right: Term) -> bool:
 
 
 def _has_value(literal: Literal) -> bool:
+    if literal.datatype in KINDS:
+        return is_number(literal)
     try:
         _literal_rank(literal)
     except ExpressionError:
@@ -366,8 +400,9 @@ def _literal_rank(term: Literal) -> tuple[Any, ...]:
     if term.datatype == XSD.boolean:
         return (1, boolean_value(term))
     if term.datatype in KINDS:
-        number(term)
-        text = str(term).strip()
+        # An integer out of its type's bounds stands by its digits, though it is no number elsewhere.
+        text = str(term)
+        parse_number(text, KINDS[URIRef(term.datatype)])
         if text in ("NaN", "-INF"):
             return (0, text == "-INF", Fraction(0))
         # One order for all kinds: a double is the decimal that it is written as.
