@@ -144,8 +144,8 @@ class _Run:
         from cqels_py.parser import parse
 
         self._job = job
-        form = parse(job.text, source=job.source).form
-        format_ = output.choose(job.format, job.output, form)
+        asked = parse(job.text, source=job.source)
+        format_ = output.choose(job.format, job.output, asked.form, [str(name) for name in asked.variables])
         # The table shows the answer, which takes both signs to rebuild.
         self._engine, self._query = _register(job, job.changelog or format_ == "table")
         if not job.unread_streams:

@@ -36,7 +36,7 @@ def run(job: Job, cleanup: ExitStack) -> None:
 
     timeout = job.service_timeout / 1_000_000
     plan = compile_query(job.text, source=job.source, service_timeout=timeout)
-    format_ = output.choose(job.format, job.output, plan.form)
+    format_ = output.choose(job.format, job.output, plan.form, plan.variables)
     arguments.check_streams(job.streams, plan.streams)
     state = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="cqels-state-"))
     session = cleanup.enter_context(session_for_a_run())

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Protocol
 from cqels_py.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from cqels_py.batches.results import ResultBatch
     from cqels_py.dictionary.dictionary import Dictionary
@@ -34,14 +34,18 @@ class Writer(Protocol):
     def close(self, line: str) -> None: ...
 
 
-def choose(asked: str | None, path: Path | None, form: str) -> str:
-    """The format: what was asked for if it fits the query's form, or the default."""
+def choose(asked: str | None, path: Path | None, form: str, variables: Sequence[str]) -> str:
+    """The format: what was asked for if it fits the query's form and variables, or the default."""
     fitting = GRAPHS if form in ("CONSTRUCT", "DESCRIBE") else SOLUTIONS
     if asked is None:
         on_terminal = path is None and sys.stdout.isatty()
         return fitting[0] if on_terminal or fitting is GRAPHS else "json"
     if asked not in fitting:
         raise UsageError(f"--format {asked} cannot hold the results of {form}; choose one of {', '.join(fitting)}")
+    if asked == "csv":
+        from cqels_py.connectors.delimited import check_csv_columns
+
+        check_csv_columns(variables)
     return asked
 
 

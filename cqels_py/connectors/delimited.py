@@ -9,7 +9,20 @@ import numpy as np
 
 from cqels_py.connectors.rendering import LineWriter, write_utf8
 from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.errors import UsageError
 from cqels_py.kernels import rendering as kernel
+
+_LEADING = ("time", "sign")
+
+
+def check_csv_columns(variables: Sequence[str]) -> None:
+    """UsageError where the column of a variable would be named like one that every result has; TSV tells them apart."""
+    for name in variables:
+        if name in _LEADING:
+            raise UsageError(
+                f"csv cannot hold ?{name}, since the {name} of every result is a column of this name: "
+                "give the variable another name, or choose tsv or json"
+            )
 
 
 class DelimitedSink(LineWriter):
@@ -19,7 +32,7 @@ class DelimitedSink(LineWriter):
         separator, mark, form = (",", "", kernel.CSV_VALUE) if format == "csv" else ("\t", "?", kernel.TSV_TERM)
         super().__init__(file, dictionary, form, [separator] * len(variables), before_sign=separator, closing="\n")
         # At once: without any result there is a heading all the same.
-        heading = separator.join(["time", "sign", *(mark + name for name in variables)]) + "\n"
+        heading = separator.join([*_LEADING, *(mark + name for name in variables)]) + "\n"
         write_utf8(file, np.frombuffer(heading.encode(), np.uint8))
         file.flush()
 

@@ -7,7 +7,7 @@ from typing import IO, Protocol
 
 from cqels_py.batches.results import ResultBatch
 from cqels_py.connectors.construction import Template
-from cqels_py.connectors.delimited import DelimitedSink
+from cqels_py.connectors.delimited import DelimitedSink, check_csv_columns
 from cqels_py.connectors.graphs import GraphSink
 from cqels_py.connectors.json_lines import JsonSink
 from cqels_py.dictionary.dictionary import Dictionary
@@ -45,11 +45,13 @@ def open_sink(
 
     json, csv and tsv hold the results of the forms SELECT and ASK with their `variables`; nquads, turtle and trig those of
     CONSTRUCT with its `template`: triples of variables ("?name"), N-Triples texts and blank nodes ("_:label"). UsageError for
-    a format that is unknown or cannot hold the form's results.
+    a format that is unknown, or cannot hold the form's results or its variables.
     """
     _check(format, form)
     if format == "json":
         return JsonSink(file, dictionary, variables, boolean=form == "ASK")
+    if format == "csv":
+        check_csv_columns(variables)
     if format in SOLUTION_FORMATS:
         return DelimitedSink(file, dictionary, format, variables)
     return GraphSink(file, dictionary, template, blocks=format != "nquads")

@@ -115,6 +115,19 @@ def test_a_format_that_cannot_hold_the_results(
     assert_bad_usage(finished, f"--format {format_}", fitting)
 
 
+@pytest.mark.parametrize("columns", ["(?s AS ?time)", "?v (?s AS ?sign)"])
+def test_variables_that_csv_cannot_tell_from_its_own_columns(
+    cqels: Cqels, stream: Path, tmp_path: Path, columns: str
+) -> None:
+    target = tmp_path / "out.csv"
+    text = f"SELECT {columns} {{ {GOOD_WINDOW} }}"
+    common = ("run", "-q", text, "--stream", f"{STREAM}={stream}", "--output", target)
+    assert_bad_usage(cqels(*common, "--format", "csv"), "csv cannot hold ?", "another name")
+    assert not target.exists()
+    for format_ in ("tsv", "json"):
+        assert cqels(*common, "--format", format_).status == 0
+
+
 def test_an_output_that_cannot_be_written(cqels: Cqels, stream: Path, tmp_path: Path) -> None:
     target = tmp_path / "no-such-folder" / "out.json"
     finished = cqels("run", "-q", QUERY, "--stream", f"{STREAM}={stream}", "--output", target)

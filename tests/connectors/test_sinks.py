@@ -143,6 +143,13 @@ def test_csv_tells_nothing_from_an_empty_text() -> None:
     assert write("csv", [(0, "+", ('""', None))]).splitlines()[1].endswith(',+,"",')
 
 
+@pytest.mark.parametrize("name", ["time", "sign"])
+def test_csv_has_no_two_columns_of_one_name(name: str) -> None:
+    with pytest.raises(UsageError, match=rf"\?{name}.*another name"):
+        write("csv", [], variables=("a", name))
+    assert write("tsv", [], variables=("a", name)) == f"time\tsign\t?a\t?{name}\n"
+
+
 @given(ROWS)
 def test_tsv_holds_every_term_on_one_line(rows: list[Row]) -> None:
     lines = write("tsv", rows).split("\n")[:-1]

@@ -29,12 +29,20 @@ from cqels_py.operators.r2r.functions.terms import (
     boolean,
     literal,
 )
-from cqels_py.operators.r2r.functions.values import truth_of, value_of
+from cqels_py.operators.r2r.functions.values import Value, truth_of, value_of
+
+_WHITESPACE = " \t\n\r"
+
+
+def _source(term: Term) -> Value | None:
+    """The value that is cast: of a string its text without the whitespace around it, which XPath's casts pass over."""
+    value = value_of(term)
+    return value.strip(_WHITESPACE) if isinstance(value, str) else value
 
 
 def _number(term: Term, datatype: str) -> Number:
     """The number that a number, a boolean, or a string (by the target's lexical forms) stands for."""
-    value = value_of(term)
+    value = _source(term)
     if isinstance(value, Number):
         return value
     if isinstance(value, bool):
@@ -62,7 +70,7 @@ def to_float(term: Term) -> Term:
 
 
 def to_boolean(term: Term) -> Term:
-    value = value_of(term)
+    value = _source(term)
     if isinstance(value, str):
         value = value_of(literal(value, XSD_BOOLEAN))
     if not isinstance(value, Number | bool):
@@ -82,7 +90,7 @@ def to_string(term: Term) -> Term:
 
 def to_datetime(term: Term) -> Term:
     """Of a date its first instant; of a string a dateTime with its text."""
-    value = value_of(term)
+    value = _source(term)
     if isinstance(value, Moment):
         if not value.is_date:
             return term
@@ -95,7 +103,7 @@ def to_datetime(term: Term) -> Term:
 
 def to_date(term: Term) -> Term:
     """Of a dateTime its date, in its zone; of a string a date with its text."""
-    value = value_of(term)
+    value = _source(term)
     if isinstance(value, Moment):
         if value.is_date:
             return term

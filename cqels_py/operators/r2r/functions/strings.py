@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from urllib.parse import quote, urljoin
 
-from cqels_py.operators.r2r.functions.numbers import parse_number
+from cqels_py.operators.r2r.functions.numbers import INTEGER, Number
 from cqels_py.operators.r2r.functions.regexes import compile_pattern, expand
 from cqels_py.operators.r2r.functions.terms import (
     RDF_LANG_STRING,
@@ -21,6 +21,7 @@ from cqels_py.operators.r2r.functions.terms import (
     literal,
     tagged,
 )
+from cqels_py.operators.r2r.functions.values import value_of
 
 _ABSOLUTE_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|\\^`]*")
 _LANGUAGE = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
@@ -107,8 +108,9 @@ def length(term: Term) -> Term:
 
 
 def _integer(term: Term) -> int:
-    number = parse_number(term.text, XSD_INTEGER) if term.datatype == XSD_INTEGER else None
-    if number is None:
+    """The value of an xsd:integer, or of a type derived from it, which stands wherever that is asked for."""
+    number = value_of(term)
+    if not isinstance(number, Number) or number.kind != INTEGER:
         raise ExpressionError("an xsd:integer was expected")
     return int(number.value)
 
