@@ -34,6 +34,8 @@ FRACTIONS = ("0.5", "-0.25", "3.140", "12345678901234567890.5", "0.0000000000000
 EXACT = [typed(text, XSD.integer) for text in WHOLE] + [typed(text, XSD.decimal) for text in (*WHOLE, *FRACTIONS)]
 # Three of the others fit the 128 bits of a sum with all of their digits; of this one two do not.
 SUMMABLE = [term for term in EXACT if str(term) != WHOLE[-1]] + [typed("-29999999999999999999", XSD.integer)]
+# No numbers, as these are no forms of their types: with them there is no sum.
+SUMMABLE += [typed("300", XSD.byte), typed(" 5 ", XSD.integer)]
 # Quotients have as many digits behind the point: 1/3600 has 19 of them.
 LONG = ("0.0002777777777777778", "-0.00000000000000000000000125", "3000", "7", "0.5", "1.0000000000000000001")
 SUMMABLE_LONG = [typed(text, XSD.decimal) for text in LONG]
@@ -43,10 +45,13 @@ FLOATS = [typed(text, XSD.float) for text in ("16777217", "0.1", "3.1e38", "-3.1
 REALS = [*HUGE, *FLOATS, typed("0", XSD.double), typed("1", XSD.integer), typed("0.25", XSD.decimal)]
 MIXED = [*EXACT, *(typed(text, XSD.double) for text in ("1E0", "1.5", "1.0E300", "INF", "NaN", "-2e-3"))]
 MIXED += [typed(text, XSD.float) for text in ("1.5", "2E1")] + [typed("-7", XSD.long), typed("01", XSD.integer)]
+MIXED += [typed("300", XSD.byte), typed(" 5 ", XSD.integer)]
 TIMES = [
     typed(f"2024-01-01T00:00:00{rest}", XSD.dateTime)
     for rest in ("Z", "", ".5Z", ".123456Z", ".1234567Z", ".123456789Z", ".1234560001Z", "+02:00", "-00:01", ".500Z")
 ]
+FAR_DAYS = ("0000-02-29", "-0044-03-15", "12345-12-31", "-12345-12-31")
+TIMES += [typed(f"{day}T{hours}:00:00Z", XSD.dateTime) for day in FAR_DAYS for hours in ("00", "24")]
 
 
 def streams(values: Sequence[Term]) -> st.SearchStrategy[list[Element]]:

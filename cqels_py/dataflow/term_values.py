@@ -57,7 +57,7 @@ class DictionaryValues:
         for i, text in enumerate(self._dictionary.decode(ids)):
             match = _LITERAL.match(text or "")
             if match and match.group(2) in NUMERIC_DATATYPES:
-                written = match.group(1).strip()
+                written = match.group(1)
                 number = parse_number(written, match.group(2))
                 if number is not None and isinstance(number.value, float):
                     result.ids[i] = _as_plain_double(written) if number.kind == numbers.DOUBLE else 0
