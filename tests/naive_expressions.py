@@ -381,7 +381,7 @@ def _cast_value(term: Term, kind: int) -> int | Decimal | float:
         return values.to_float32(float(value)) if kind == values.FLOAT else float(value)
     if isinstance(value, float) and not math.isfinite(value):
         raise ExpressionError("no decimal for INF or NaN")
-    return int(value) if kind == values.INTEGER else Decimal(value)
+    return int(value) if kind == values.INTEGER else Decimal(str(value))
 
 
 def _to_boolean(term: Term) -> Term:

@@ -47,6 +47,7 @@ from cqels_py.kernels.decimals import (
     float_to_id,
     integer_to_id,
     scale128,
+    shortest,
     trim,
 )
 from cqels_py.kernels.jit import jit, jit_inline
@@ -345,20 +346,6 @@ def rounding(operation, kind, number, scale, real):
     return kind, whole, np.int64(0), real
 
 
-@jit_inline
-def _exact_decimal(real):
-    """All the digits of a finite floating number's value -> (unscaled, scale, ok)."""
-    scale = np.int64(0)
-    # m / 2**k is m * 5**k / 10**k; doubling is exact, and stops at the least k: no zeros at the end.
-    while real != np.floor(real) and scale < MAX_SCALE:
-        real = real * 2.0
-        scale += 1
-    fives = POWERS[scale] >> scale
-    if real != np.floor(real) or abs(real) * np.float64(fives) > _PRODUCT_LIMIT:
-        return np.int64(0), np.int64(0), False
-    return np.int64(real) * fives, scale, True
-
-
 @jit
 def cast(target, kind, number, scale, real):
     """The constructors xsd:boolean, integer, decimal, float, double and dateTime (by kind) of a value -> value."""
@@ -386,7 +373,7 @@ def cast(target, kind, number, scale, real):
             ok = abs(real) < _PRODUCT_LIMIT
             number, scale = np.int64(real) if ok else zero, zero
         else:
-            number, scale, ok = _exact_decimal(real)
+            number, scale, ok = shortest(real, False)
         return (target if ok else np.int64(SLOW)), number, scale, 0.0
     if target == INTEGER and scale > 0:
         power = POWERS[scale]

@@ -243,13 +243,13 @@ def truncated(number: Number) -> Number:
 
 
 def to_exact(number: Number) -> Number:
-    """As a decimal: of a floating number all the digits of its value, which is rarely the decimal it was written as."""
+    """As a decimal: of a floating number the shortest that reads as the same double, which has digits that sums can hold."""
     value = number.value
     if not isinstance(value, float):
         return Number(DECIMAL, to_decimal(value))
     if not math.isfinite(value):
         raise ExpressionError("INF and NaN are no decimals")
-    return Number(DECIMAL, Decimal(value))
+    return Number(DECIMAL, Decimal(real_text(value, False)))
 
 
 def plain_text(number: Number) -> str:
