@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cqels_py.connectors.times import FAR
 from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.ownership import cell
 from cqels_py.dataflow.static_data import StaticData
@@ -149,8 +150,8 @@ def prepare(
     """
     if partitions < 1:
         raise UsageError(f"partitions is 1 or more, not {partitions}")
-    if lateness < 0:
-        raise UsageError(f"lateness is 0 or more microseconds, not {lateness}")
+    if not 0 <= lateness < FAR:
+        raise UsageError(f"lateness is 0 or more microseconds, and less than {FAR}, not {lateness}")
     if on_error not in ("stop", "skip"):
         raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
     check_entailment(entailment)

@@ -306,3 +306,16 @@ def test_another_engines_query() -> None:
     with pytest.raises(UsageError, match="not registered here"):
         engine.unregister(query)
     assert iri("a") == A
+
+
+def test_a_time_of_another_unit_is_not_reported_step_by_step() -> None:
+    engine = Engine()
+    engine.register(f"""
+        {PREFIX} REGISTER RSTREAM :report AS SELECT ?s ?v FROM NAMED WINDOW :w ON <{STREAM}> [RANGE PT1M STEP PT1S]
+        WHERE {{ WINDOW :w {{ ?s :v ?v }} }}
+    """)
+    engine.push(STREAM, [GOOD], time=1_000_000)
+    with pytest.raises(
+        RunError, match=r"at once, past more than 100,000,000 steps of 1000000 microseconds.*another unit"
+    ):
+        engine.push(STREAM, [GOOD], time=1_000_000_000_000_000)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from cqels_py.errors import RunError
 from cqels_py.event_time.windows import Bounds, Measure, Points
 from cqels_py.kernels import clock as kernel
 from cqels_py.kernels import gaps
@@ -34,6 +35,8 @@ _NO_TRIPLES = np.zeros(1, np.int64)
 _FIRST_ROOM = 256
 _MOST_KEPT = 1 << 16
 """Room for more ticks than these is given back at the end of a step."""
+_MOST_BOUNDARIES = 100_000_000
+"""So many steps of a window that reports each of them are passed over at once at most."""
 
 
 @dataclass(slots=True)
@@ -278,8 +281,11 @@ class TickClock:
             following = self._next_boundary[index]
             if self._every_boundary and following is not None and following <= limit:
                 step = window.bounds.step
+                assert step is not None
+                if (limit - following) // step >= _MOST_BOUNDARIES:
+                    raise _too_far(limit, following, step)
                 every = np.arange(following, limit + 1, step, dtype=np.int64)
-                self._next_boundary[index] = int(every[-1]) + step  # type: ignore[operator]
+                self._next_boundary[index] = int(every[-1]) + step
                 found.append(every)
         return found
 
@@ -345,6 +351,13 @@ class TickClock:
         """For the ticks of a step: so many promises of each kind that are kept, and so many other ticks."""
         self._due = np.empty((len(self._promised), due), np.int64)
         self._instants = np.empty(self._due.size + others, np.int64)
+
+
+def _too_far(limit: int, following: int, step: int) -> RunError:
+    return RunError(
+        f"the time of the stream has gone from {following} to {limit} (microseconds since the epoch) at once, past more than"
+        f" {_MOST_BOUNDARIES:,} steps of {step} microseconds, each of which would be reported: is the last time one of another unit?"
+    )
 
 
 def _promises(windows: Sequence[ClockedWindow]) -> list[tuple[int, int]]:
