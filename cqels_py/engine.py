@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from cqels_py.algebra.nodes import ContinuousQuery, Output
+from cqels_py.algebra.unbound import warnings_of_unbound
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import slice_elements, with_streams
 from cqels_py.connections import Connections
@@ -135,7 +136,7 @@ class Engine:
         self.flush()
         check_entailment(entailment)
         asked = _read(text, source, changelog, self._service_timeout)
-        plan = plan_query(optimize(asked))
+        plan = _planned(asked)
         self._check_time_predicates(plan)
         self._script.registering(text, static, static_graphs, source=source, changelog=changelog, entailment=entailment)
         ahead.expect(_REHEARSAL, self._script.as_bytes, _announce)
@@ -459,8 +460,14 @@ def compile_query(
     `ontology`: that of the static data which a plan asks for; the plan is then that of what the query entails.
     """
     asked = _read(text, source, changelog, service_timeout)
-    plan = plan_query(optimize(asked))
+    plan = _planned(asked)
     return plan if ontology is None else _entailed(asked, ontology(plan))
+
+
+def _planned(asked: ContinuousQuery, entailed: ContinuousQuery | None = None) -> Plan:
+    """The plan of a query, or of what it entails; warnings are about what was asked."""
+    plan = plan_query(optimize(entailed or asked))
+    return replace(plan, warnings=(*warnings_of_unbound(asked), *plan.warnings))
 
 
 def check_entailment(entailment: str | None) -> None:
@@ -476,7 +483,7 @@ def _entailed(asked: ContinuousQuery, ontology: Ontology) -> Plan:
             "DESCRIBE under entailment is not supported, as it says what is stated alone: write a CONSTRUCT with the "
             "triples you want"
         )
-    return plan_query(optimize(entail(asked, ontology)))
+    return _planned(asked, entail(asked, ontology))
 
 
 def _read(text: str, source: str | None, changelog: bool, service_timeout: float) -> ContinuousQuery:

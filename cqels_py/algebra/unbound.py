@@ -1,0 +1,105 @@
+"""Variables that a query uses and nothing in it binds, as misspelt ones are: SPARQL takes them for unbound, without a word."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from rdflib import Variable
+
+from cqels_py.algebra.mentions import aggregate_arguments
+from cqels_py.algebra.nodes import (
+    BGP,
+    ContinuousQuery,
+    Distinct,
+    Expression,
+    Extend,
+    Filter,
+    Graph,
+    Group,
+    Join,
+    LeftJoin,
+    Minus,
+    NaryJoin,
+    OrderBy,
+    PathPattern,
+    Pattern,
+    Planned,
+    Project,
+    Reduced,
+    Service,
+    Slice,
+    Union,
+    Values,
+    Window,
+    WindowVariable,
+)
+from cqels_py.algebra.variables import exists_patterns, expression_variables, possible_variables
+
+
+def warnings_of_unbound(query: ContinuousQuery) -> tuple[str, ...]:
+    """What to say of each variable that is used and bound nowhere, in order of their names."""
+    found = _Names()
+    found.take(query.pattern)
+    found.used.update(query.variables, (term for term in query.describe if isinstance(term, Variable)))
+    return tuple(_warning(name, found.bound) for name in sorted(found.used - found.bound))
+
+
+def _warning(name: Variable, bound: set[Variable]) -> str:
+    lower = {other.lower(): other for other in sorted(bound)}
+    close = get_close_matches(name.lower(), lower, 1)
+    meant = f": is ?{lower[close[0]]} meant?" if close else ""
+    return f"?{name} is bound by nothing in the query{meant}"
+
+
+class _Names:
+    """The variables that are bound somewhere, and those that are used by expressions, keys and projections."""
+
+    def __init__(self) -> None:
+        self.bound: set[Variable] = set()
+        self.used: set[Variable] = set()
+
+    def take(self, pattern: Pattern) -> None:
+        match pattern:
+            case BGP() | PathPattern() | Values() | Planned():
+                self.bound |= possible_variables(pattern)
+            case Join(left, right) | Minus(left, right):
+                self._take_all(left, right)
+            case LeftJoin(left, right, condition):
+                self._take_all(left, right)
+                if condition is not None:
+                    self._use(condition)
+            case NaryJoin(parts) | Union(parts):
+                self._take_all(*parts)
+            case Filter(inner, condition):
+                self.take(inner)
+                self._use(condition)
+            case Extend(inner, variable, expression):
+                self.take(inner)
+                self._use(expression)
+                self.bound.add(variable)
+            case OrderBy(inner, conditions):
+                self.take(inner)
+                self._use(*(expression for expression, _ in conditions))
+            case Group(inner, keys, aggregates):
+                self.take(inner)
+                self._use(*aggregate_arguments(aggregates))
+                self.used.update(keys)
+                self.bound.update(variable for variable, _ in aggregates)
+            case Project(inner, variables):
+                self.take(inner)
+                self.used.update(variables)
+            case Graph(name, inner) | WindowVariable(name, inner) | Service(name, inner):
+                self.take(inner)
+                if isinstance(name, Variable):
+                    self.bound.add(name)
+            case Window(_, inner) | Distinct(inner) | Reduced(inner) | Slice(inner):
+                self.take(inner)
+
+    def _take_all(self, *patterns: Pattern) -> None:
+        for pattern in patterns:
+            self.take(pattern)
+
+    def _use(self, *expressions: Expression) -> None:
+        for expression in expressions:
+            self.used |= expression_variables(expression)
+            self._take_all(*exists_patterns(expression))
