@@ -11,7 +11,7 @@ STREAM = "STREAM :s [RANGE 5m]"
 CASES = [
     (f"SELECT ?s {{ {STREAM} {{ ?s :t ?t }} FILTER(?T > 30) }}", ["?T is bound by nothing in the query: is ?t meant?"]),
     (
-        f"SELECT (AVG(?temp) AS ?m) {{ {STREAM} {{ ?s :t ?temperature }} }}",
+        f"SELECT (AVG(?temp) AS ?m) {{ {STREAM} {{ ?s :t ?temper }} }}",
         ["?temp is bound by nothing in the query: is"],
     ),
     (
