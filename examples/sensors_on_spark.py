@@ -62,4 +62,6 @@ def main(folder: Path, spark: SparkSession) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2 or not Path(sys.argv[1], "readings").is_dir():
+        sys.exit(f"usage: {sys.argv[0]} FOLDER, where FOLDER/readings has the files of readings")
     main(Path(sys.argv[1]).absolute(), cqels_py.spark.session())
