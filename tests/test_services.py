@@ -145,12 +145,45 @@ def test_an_error_names_the_endpoint_and_what_it_said(remote: Endpoint) -> None:
         b"[1]",
         b'{"results":{"bindings":[{"s":1}]}}',
         b'{"results":{"bindings":[{"s":{"type":"uri"}}]}}',
+        b'{"results":{"bindings":[{"s":{"type":"literal","value":5}}]}}',
+        b'{"results":{"bindings":{}}}',
+        b"[" * 200_000,
     ],
+    ids=range(8),
 )
 def test_an_answer_of_another_format(remote: Endpoint, body: bytes) -> None:
     remote.body = body
     with pytest.raises(DataError, match=r"SPARQL 1\.1 JSON format"):
         cqels_py.Engine().register(_text(f"<{remote.url}> {{ ?s :name ?name }}"))
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        '{"type":"uri","value":"http://ex.org/a b"}',
+        '{"type":"literal","value":"1","datatype":"http://ex.org/a b"}',
+        '{"type":"literal","value":"\\ud800"}',
+    ],
+)
+def test_an_answer_with_what_is_no_term(remote: Endpoint, term: str) -> None:
+    remote.body = f'{{"results":{{"bindings":[{{"name":{term}}}]}}}}'.encode()
+    group = f"<{remote.url}> {{ ?s :name ?name }}"
+    with pytest.raises(DataError, match=f"SERVICE <{remote.url}>: its answer has .*, which is no RDF term"):
+        cqels_py.Engine().register(_text(group))
+    engine = cqels_py.Engine()
+    query = engine.register(_text(group, "SILENT "))
+    engine.push(str(STREAM), _triples("a p 1"), time=0)
+    assert [sorted(result.bindings) for result in query.results()] == [["n", "s"]]
+
+
+def test_a_text_in_a_language_may_have_its_datatype(remote: Endpoint) -> None:
+    datatype = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
+    term = f'{{"type":"literal","value":"x","xml:lang":"en","datatype":"{datatype}"}}'
+    remote.body = f'{{"results":{{"bindings":[{{"name":{term}}}]}}}}'.encode()
+    engine = cqels_py.Engine()
+    query = engine.register(_text(f"<{remote.url}> {{ ?s :name ?name }}"))
+    engine.push(str(STREAM), _triples("a p 1"), time=0)
+    assert [result.bindings["name"] for result in query.results()] == [Literal("x", lang="en")]
 
 
 def test_an_endpoint_that_says_nothing(remote: Endpoint) -> None:

@@ -13,12 +13,14 @@ from urllib.request import Request, urlopen
 
 from rdflib import BNode, Literal, URIRef
 
-from cqels_py.errors import DataError
+from cqels_py.dictionary.rdf import canonical, from_rdflib
+from cqels_py.errors import CqelsError, DataError
 
 Term = URIRef | Literal | BNode
 Solution = Mapping[str, Term]
 
 _ACCEPT = "application/sparql-results+json"
+_SHOWN = 60
 _LONGEST_URL = 2_000
 """Servers and what is between take no URLs of any length; what is longer is posted."""
 
@@ -67,20 +69,36 @@ def _answer(endpoint: str, query: str, timeout: float) -> bytes:
 def _solutions(answer: bytes) -> Sequence[Solution]:
     try:
         bindings = json.loads(answer)["results"]["bindings"]
-        return [{name: _term(value) for name, value in solution.items()} for solution in bindings]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        begin = answer[:60].decode("utf-8", "replace")
+        if not isinstance(bindings, list):
+            raise TypeError(bindings)
+        return [{name: _checked(_term(value)) for name, value in solution.items()} for solution in bindings]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        begin = answer[:_SHOWN].decode("utf-8", "replace")
         raise _Problem(f"its answer is not in the SPARQL 1.1 JSON format ({_ACCEPT}), it begins {begin!r}") from None
 
 
 def _term(value: Mapping[str, Any]) -> Term:
+    if not isinstance(value["value"], str):
+        raise TypeError(value)
     match value["type"]:
         case "uri":
             return URIRef(value["value"])
         case "bnode":
             return BNode(value["value"])
         case "literal" | "typed-literal":
-            datatype = URIRef(value["datatype"]) if "datatype" in value else None
-            return Literal(value["value"], lang=value.get("xml:lang"), datatype=datatype, normalize=False)
+            language = value.get("xml:lang")
+            # That of a text in a language goes without saying, but may be said.
+            datatype = URIRef(value["datatype"]) if "datatype" in value and not language else None
+            return Literal(value["value"], lang=language, datatype=datatype, normalize=False)
         case other:
             raise _Problem(f"its answer has a term of the type {other!r}; known are uri, literal and bnode")
+
+
+def _checked(term: Term) -> Term:
+    """The term, if RDF has it: endpoints let through IRIs with spaces."""
+    text = from_rdflib(term)
+    try:
+        canonical(text).encode()
+    except (CqelsError, UnicodeError):
+        raise _Problem(f"its answer has {text[:_SHOWN]!r}, which is no RDF term") from None
+    return term
