@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -143,6 +144,8 @@ class _Parse:
         sets = algebra.datasetClause or []
         named = [each.named for each in sets if each.named is not None]
         defaults = dialects.DEFAULTS[self._dialect]
+        static_named = tuple(URIRef(name) for name in named if name not in self._lifted.sources)
+        self._check_names(static_named)
         return ContinuousQuery(
             form=form,
             pattern=pattern,
@@ -154,10 +157,19 @@ class _Parse:
             name=self._lifted.name,
             template=template,
             static_from=tuple(URIRef(each.default) for each in sets if each.default is not None),
-            static_named=tuple(URIRef(name) for name in named if name not in self._lifted.sources),
+            static_named=static_named,
             describe=_described(prepared.describe, pattern),
             prefixes=tuple(self._prologue.prefixes.items()),
         )
+
+    def _check_names(self, static_named: Sequence[URIRef]) -> None:
+        for name in static_named:
+            if name in self._lifted.named:
+                raise self._source.error(
+                    f"<{name}> is named by FROM NAMED STREAM and by FROM NAMED, so that GRAPH <{name}> would mean both: "
+                    "give the static data another name",
+                    self._form().start,
+                )
 
     # --- places ------------------------------------------------------------------------------------------------------
 

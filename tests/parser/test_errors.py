@@ -81,6 +81,11 @@ SYNTAX = [
     (f"SELECT ?x {DECLARED} {{ WINDOW :v {{ ?x :p ?v }} }}", (2, 60), "the window :v is not declared: add FROM NAMED"),
     (f"SELECT ?x {DECLARED}\n{DECLARED} {{ WINDOW :w {{ ?x :p ?v }} }}", (3, 19), "the window :w is declared twice"),
     (f"SELECT ?x {DECLARED} {{ ?x :p ?v }}", (2, 1), "no pattern asks one of the windows"),
+    (
+        "SELECT ?x FROM NAMED STREAM :s [RANGE 5s] FROM NAMED :s { GRAPH :s { ?x :p ?v } }",
+        (2, 1),
+        "is named by FROM NAMED STREAM and by FROM NAMED",
+    ),
     ("SELECT ?x FROM NAMED STREAM :s [RANGE 5s] { ?x :p ?v }", (2, 1), "no pattern asks one of the windows"),
     (f"SELECT ?x {DECLARED} {{ {BLOCK} }}", (2, 53), "CQELS-QL writes windows like this; the query is RSP-QL"),
     (f"SELECT ?x FROM STREAM :s [RANGE 5s] {{ {BLOCK} }}", (2, 39), "the query is C-SPARQL"),
