@@ -73,21 +73,6 @@ class Taker:
             raise Enough
 
 
-def query_text(file: Path | None, text: str | None) -> str:
-    """The query, from a file or from the command line."""
-    if (file is None) == (text is None):
-        raise UsageError("name a file with the query, or give the query with -q (not both)")
-    if text is not None:
-        return text
-    assert file is not None
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot read the query {file}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"the query {file} is not UTF-8: {error.reason} at byte {error.start}") from None
-
-
 def check_partitions(runner: str, partitions: int | None) -> None:
     """Nothing that was asked for is silently left out."""
     if runner == "local" and partitions is not None:
@@ -98,16 +83,6 @@ def check_threads(runner: str, threads: int | None) -> None:
     """The same for threads."""
     if runner == "spark" and threads is not None:
         raise UsageError("--threads is for the local runner; Spark divides its work by --partitions")
-
-
-def check_files(job: Job) -> None:
-    """Files that are not there are bad usage, found before anything runs."""
-    named = [("--static", str(path)) for path in job.static if isinstance(path, Path)]
-    named += [("--static-graph", path) for path in job.static_graphs.values()]
-    named += [("--stream", source) for source in job.streams.values() if source != "-" and "://" not in source]
-    for option, path in named:
-        if not Path(path).is_file() and not (option == "--stream" and Path(path).is_fifo()):
-            raise UsageError(f"{option}: there is no file {path}")
 
 
 def explain(job: Job) -> None:

@@ -138,13 +138,13 @@ def run_command(
 
     QUERY is a file with the query.
     """
-    from cqels_py.cli import arguments, execution, failures
+    from cqels_py.cli import arguments, execution, failures, files
 
     with failures.reported():
         execution.check_partitions(runner, partitions)
         execution.check_threads(runner, threads)
         job = execution.Job(
-            text=execution.query_text(query, text),
+            text=files.query_text(query, text),
             source=None if query is None else str(query),
             streams=dict(arguments.pairs("--stream", streams)),
             static=list(static),
@@ -164,7 +164,7 @@ def run_command(
             entailment=entailment,
             service_timeout=arguments.duration(service_timeout),
         )
-        execution.check_files(job)
+        files.check(job)
     execution.execute(job)
 
 
@@ -185,12 +185,12 @@ def explain_command(
 
     QUERY is a file with the query.
     """
-    from cqels_py.cli import arguments, execution, failures
+    from cqels_py.cli import arguments, execution, failures, files
 
     with failures.reported():
         execution.check_partitions(runner, partitions)
         job = execution.Job(
-            text=execution.query_text(query, text),
+            text=files.query_text(query, text),
             source=None if query is None else str(query),
             streams={},
             static=list(static),
@@ -200,7 +200,7 @@ def explain_command(
             entailment=entailment,
             service_timeout=arguments.duration(service_timeout),
         )
-        execution.check_files(job)
+        files.check(job)
     execution.explain(job)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -150,3 +153,94 @@ def test_demo_list(cqels: Cqels) -> None:
     assert finished.status == 0
     assert "delay-by-carrier" in finished.out
     assert "three-windows" in finished.out
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(tmp_path: Path, stream: Path) -> dict[str, Path]:
+    """A file of each kind that a command reads, by what names it."""
+    query, static, graph = tmp_path / "query.rq", tmp_path / "names.nt", tmp_path / "graph.nt"
+    query.write_text(QUERY)
+    for path in (static, graph):
+        path.write_text("<http://ex.org/a> <http://ex.org/b> <http://ex.org/c> .\n")
+    return {"the query": query, "--static": static, "--static-graph": graph, "--stream": stream}
+
+
+@pytest.mark.parametrize("what", ["the query", "--static", "--static-graph", "--stream"])
+@pytest.mark.parametrize("link", [False, True])
+def test_an_output_that_is_also_an_input(
+    cqels: Cqels, files: dict[str, Path], tmp_path: Path, what: str, link: bool
+) -> None:
+    before = files[what].read_text()
+    output = tmp_path / "link" if link else files[what]
+    if link:
+        output.symlink_to(files[what])
+    finished = cqels(
+        "run", files["the query"], "--stream", f"{STREAM}={files['--stream']}", "--static", files["--static"],
+        "--static-graph", f"http://ex.org/g={files['--static-graph']}", "-o", output,
+    )  # fmt: skip
+    assert_bad_usage(finished, "--output", str(output), what, "another file")
+    assert files[what].read_text() == before
+
+
+def test_an_output_that_is_also_standard_input(tmp_path: Path) -> None:
+    path = tmp_path / "both.nq"
+    path.write_text("# kept\n")
+    command = [sys.executable, "-m", "cqels_py", "run", "-q", QUERY, "--stream", f"{STREAM}=-", "-o", str(path)]
+    with path.open() as given:
+        finished = subprocess.run(command, stdin=given, capture_output=True, text=True, check=False)
+    assert finished.returncode == 2
+    assert "standard input" in finished.stderr
+    assert path.read_text() == "# kept\n"
+
+
+def test_an_output_that_is_a_device_is_no_input(cqels: Cqels, stream: Path) -> None:
+    assert cqels("run", "-q", QUERY, "--stream", f"{STREAM}={stream}", "-o", "/dev/null").status == 0
+
+
+def test_an_output_stays_as_it_is_where_an_input_cannot_be_read(cqels: Cqels, stream: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.json"
+    output.write_text("kept")
+    unknown = tmp_path / "stream.docx"
+    unknown.write_text("hello")
+    closed = tmp_path / "closed.csv"
+    closed.write_text("")
+    closed.chmod(0)
+    sources = [unknown, "kafka://broker/topic"] + ([] if os.access(closed, os.R_OK) else [closed])
+    for source in sources:
+        finished = cqels("run", "-q", QUERY, "--stream", f"{STREAM}={source}", "-o", output)
+        assert_bad_usage(finished, str(source).partition(":")[0])
+        assert output.read_text() == "kept"
+
+
+def test_standard_input_feeds_one_stream(cqels: Cqels) -> None:
+    text = "SELECT * WHERE { STREAM <http://a> [NOW] { ?s ?p ?o } STREAM <http://b> [NOW] { ?s ?q ?r } }"
+    finished = cqels("run", "-q", text, "--stream", "http://a=-", "--stream", "http://b=-")
+    assert_bad_usage(finished, "standard input can feed one stream", "<http://a> and <http://b>")
+
+
+@pytest.mark.parametrize("option", ["--stream", "--static"])
+def test_a_folder_is_no_file(cqels: Cqels, tmp_path: Path, option: str) -> None:
+    value = f"{STREAM}={tmp_path}" if option == "--stream" else tmp_path
+    assert_bad_usage(cqels("run", "-q", QUERY, option, value), f"{option}: {tmp_path} is a folder, not a file")
+
+
+def test_a_device_is_no_file(cqels: Cqels) -> None:
+    finished = cqels("run", "-q", QUERY, "--stream", f"{STREAM}=/dev/null")
+    assert_bad_usage(finished, "--stream: /dev/null is a device", "- for standard input")
+
+
+def test_a_query_file_may_begin_with_a_byte_order_mark(cqels: Cqels, stream: Path, tmp_path: Path) -> None:
+    path = tmp_path / "query.rq"
+    path.write_text(QUERY, encoding="utf-8-sig")
+    finished = cqels("run", path, "--stream", f"{STREAM}={stream}")
+    assert (finished.status, len(finished.out.splitlines())) == (0, 3)
+    path.write_text("SELEKT", encoding="utf-8-sig")
+    assert_bad_usage(cqels("explain", path), "query.rq:1:1:")
+
+
+@pytest.mark.parametrize("text", [QUERY, QUERY.replace(" ", "\n"), QUERY + " " * 5_000])
+def test_a_query_in_the_place_of_its_file(cqels: Cqels, text: str) -> None:
+    assert_bad_usage(cqels("run", text), "put -q before it")

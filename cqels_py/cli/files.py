@@ -1,0 +1,107 @@
+"""The files of a command: found, readable and none of them the output, before anything runs."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cqels_py.connectors.compression import STANDARD_INPUT, local_path
+from cqels_py.connectors.formats import RDF, STREAMS, format_of
+from cqels_py.errors import UsageError
+
+if TYPE_CHECKING:
+    from cqels_py.cli.execution import Job
+
+Named = tuple[str, Path]
+"""What names a file (an option, or "the query"), and the file."""
+
+
+def query_text(file: Path | None, text: str | None) -> str:
+    """The query, from a file or from the command line."""
+    if (file is None) == (text is None):
+        raise UsageError("name a file with the query, or give the query with -q (not both)")
+    if text is not None:
+        return text
+    assert file is not None
+    try:
+        # As in data, a byte order mark may stand before the text.
+        return file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        if "{" in str(file):
+            raise UsageError(
+                "a file with the query is expected here: to give the query itself, put -q before it"
+            ) from None
+        raise UsageError(f"cannot read the query {file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the query {file} is not UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def check(job: Job) -> None:
+    """Bad usage: what cannot be read, and an output that is also an input."""
+    read = [*_static(job), *_streams(job.streams)]
+    for option, path in read:
+        _check_readable(option, path)
+    _check_standard_input(job.streams)
+    if job.output is not None:
+        query = [] if job.source is None else [("the query", Path(job.source))]
+        _check_output(job.output, [*query, *read], STANDARD_INPUT in job.streams.values())
+
+
+def _static(job: Job) -> Iterator[Named]:
+    yield from (("--static", each) for each in job.static if isinstance(each, Path))
+    yield from (("--static-graph", Path(path)) for path in job.static_graphs.values())
+
+
+def _streams(streams: Mapping[str, Any]) -> Iterator[Named]:
+    for source in streams.values():
+        if source != STANDARD_INPUT:
+            yield "--stream", local_path(source) if "://" in source else Path(source)
+
+
+def _check_readable(option: str, path: Path) -> None:
+    if path.is_dir():
+        raise UsageError(f"{option}: {path} is a folder, not a file")
+    if path.is_char_device():
+        instead = ", or - for standard input" if option == "--stream" else ""
+        raise UsageError(f"{option}: {path} is a device; give a file (one without lines has no data){instead}")
+    if not path.is_file() and not (option == "--stream" and path.is_fifo()):
+        raise UsageError(f"{option}: there is no file {path}")
+    if not os.access(path, os.R_OK):
+        raise UsageError(f"{option}: {path} may not be read by this user")
+    format_of(str(path), STREAMS if option == "--stream" else RDF)
+
+
+def _check_standard_input(streams: Mapping[str, Any]) -> None:
+    """Whichever stream is read first would get all of it."""
+    reading = [iri for iri, source in streams.items() if source == STANDARD_INPUT]
+    if len(reading) > 1:
+        raise UsageError(f"--stream: standard input can feed one stream, not {' and '.join(f'<{i}>' for i in reading)}")
+
+
+def _check_output(output: Path, read: Iterable[Named], reads_standard_input: bool) -> None:
+    """What is opened for writing is emptied first."""
+    # Devices hold nothing that could be lost.
+    if not output.exists() or output.is_char_device():
+        return
+    for what, path in read:
+        if path.exists() and output.samefile(path):
+            raise _overwritten(output, f"the file of {what}")
+    if reads_standard_input and _is_standard_input(output):
+        raise _overwritten(output, "standard input")
+
+
+def _is_standard_input(path: Path) -> bool:
+    # What has no number is no file.
+    with suppress(OSError, ValueError):
+        given = os.fstat(sys.stdin.fileno())
+        return stat.S_ISREG(given.st_mode) and os.path.samestat(given, path.stat())
+    return False
+
+
+def _overwritten(output: Path, what: str) -> UsageError:
+    return UsageError(f"--output: {output} is also {what}, which would be overwritten; name another file")
