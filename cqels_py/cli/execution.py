@@ -120,6 +120,7 @@ class _Run:
 
         self._job = job
         asked = parse(job.text, source=job.source)
+        output.check_signs(asked.form, asked.output.value, job.changelog)
         format_ = output.choose(job.format, job.output, asked.form, [str(name) for name in asked.variables])
         # The table shows the answer, which takes both signs to rebuild.
         self._engine, self._query = _register(job, job.changelog or format_ == "table")

@@ -36,6 +36,7 @@ def run(job: Job, cleanup: ExitStack) -> None:
 
     timeout = job.service_timeout / 1_000_000
     plan = compile_query(job.text, source=job.source, service_timeout=timeout)
+    output.check_signs(plan.form, plan.output, job.changelog)
     format_ = output.choose(job.format, job.output, plan.form, plan.variables)
     arguments.check_streams(job.streams, plan.streams)
     state = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="cqels-state-"))

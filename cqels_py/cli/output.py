@@ -20,7 +20,9 @@ SOLUTIONS = ("table", "json", "csv", "tsv")
 """Formats of SELECT and ASK."""
 
 GRAPHS = ("nquads", "turtle", "trig")
-"""Formats of CONSTRUCT."""
+"""Formats of CONSTRUCT and DESCRIBE."""
+
+_OF_TRIPLES = ("CONSTRUCT", "DESCRIBE")
 
 
 class Writer(Protocol):
@@ -36,7 +38,7 @@ class Writer(Protocol):
 
 def choose(asked: str | None, path: Path | None, form: str, variables: Sequence[str]) -> str:
     """The format: what was asked for if it fits the query's form and variables, or the default."""
-    fitting = GRAPHS if form in ("CONSTRUCT", "DESCRIBE") else SOLUTIONS
+    fitting = GRAPHS if form in _OF_TRIPLES else SOLUTIONS
     if asked is None:
         on_terminal = path is None and sys.stdout.isatty()
         return fitting[0] if on_terminal or fitting is GRAPHS else "json"
@@ -47,6 +49,16 @@ def choose(asked: str | None, path: Path | None, form: str, variables: Sequence[
 
         check_csv_columns(variables)
     return asked
+
+
+def check_signs(form: str, reports: str, changelog: bool) -> None:
+    """UsageError where results would be withdrawn in a form that cannot say so. `reports`: ISTREAM, DSTREAM, …"""
+    asked = "--changelog" if changelog else reports
+    if form in _OF_TRIPLES and asked in ("--changelog", "DSTREAM"):
+        raise UsageError(
+            f"{asked} tells what ceases to be, and the triples of {form} have no sign that could say so: "
+            "use SELECT, whose results have one"
+        )
 
 
 def open_writer(

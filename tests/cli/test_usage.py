@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import QUERY, STREAM, Cqels, Finished
+from tests.cli.conftest import HEADER, QUERY, STREAM, Cqels, Finished, row
 
 GOOD_WINDOW = "STREAM <http://ex.org/s> [RANGE 10s] { ?s ?p ?v }"
 
@@ -244,3 +244,28 @@ def test_a_query_file_may_begin_with_a_byte_order_mark(cqels: Cqels, stream: Pat
 @pytest.mark.parametrize("text", [QUERY, QUERY.replace(" ", "\n"), QUERY + " " * 5_000])
 def test_a_query_in_the_place_of_its_file(cqels: Cqels, text: str) -> None:
     assert_bad_usage(cqels("run", text), "put -q before it")
+
+
+# --- signs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("begin", ["CONSTRUCT {} {{ ?s ?p ?v }}", "DESCRIBE {} ?s"])
+@pytest.mark.parametrize(("operator", "options"), [("DSTREAM", ()), ("", ("--changelog",))])
+def test_triples_have_no_sign(
+    cqels: Cqels, stream: Path, tmp_path: Path, begin: str, operator: str, options: tuple[str, ...]
+) -> None:
+    output = tmp_path / "out.nq"
+    text = f"{begin.format(operator)} WHERE {{ {GOOD_WINDOW} }}"
+    finished = cqels("run", "-q", text, "--stream", f"{STREAM}={stream}", "-o", output, *options)
+    assert_bad_usage(finished, operator or "--changelog", begin.split()[0], "have no sign", "use SELECT")
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(("operator", "options"), [("DSTREAM", ()), ("", ("--changelog",))])
+def test_answers_of_ask_have_a_sign(cqels: Cqels, tmp_path: Path, operator: str, options: tuple[str, ...]) -> None:
+    path = tmp_path / "stream.csv"
+    path.write_text(HEADER + row(1, "a", "10") + row(12, "b", "20"))
+    text = f"ASK {operator} {{ {GOOD_WINDOW} }}"
+    finished = cqels("run", "-q", text, "--stream", f"{STREAM}={path}", *options)
+    assert finished.status == 0
+    assert '"1970-01-01T00:00:11Z","sign":"-","boolean":true' in finished.out
