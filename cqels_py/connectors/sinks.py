@@ -17,7 +17,7 @@ SOLUTION_FORMATS = ("json", "csv", "tsv")
 """What holds the results of SELECT and ASK."""
 
 GRAPH_FORMATS = ("nquads", "turtle", "trig")
-"""What holds the results of CONSTRUCT; turtle with named graphs is TriG."""
+"""What holds the results of CONSTRUCT; in turtle, which has no graphs, a comment tells results apart."""
 
 
 class Sink(Protocol):
@@ -54,7 +54,7 @@ def open_sink(
         check_csv_columns(variables)
     if format in SOLUTION_FORMATS:
         return DelimitedSink(file, dictionary, format, variables)
-    return GraphSink(file, dictionary, template, blocks=format != "nquads")
+    return GraphSink(file, dictionary, format, template)
 
 
 def _check(format: str, form: str) -> None:

@@ -20,6 +20,9 @@ NAME, BEFORE_TIME, AFTER_TIME, GRAPH_OPENING, BEFORE_TRIPLE, BEFORE_NAME, AFTER_
 )
 """The fixed texts of graphs. A graph's name is NAME and a number."""
 
+N_QUADS, TRIG, TURTLE = range(3)
+"""Forms of graphs: with the name in each line, in blocks after the name, or with the name above the triples alone."""
+
 _LONGEST_NUMBER = 20
 _ZERO, _SPACE, _PLUS, _COMMA, _MINUS = 48, 32, 43, 44, 45
 
@@ -84,23 +87,23 @@ def _put_name(number, texts, bounds, out, at):
 
 
 @jit_inline
-def _put_opening(number, time, blocks, texts, bounds, out, at):
+def _put_opening(number, time, form, texts, bounds, out, at):
     at = _put_name(number, texts, bounds, out, at)
     at = _put_fixed(texts, bounds, BEFORE_TIME, out, at)
     at = put_time(time, out, at)
     at = _put_fixed(texts, bounds, AFTER_TIME, out, at)
-    if blocks:
+    if form == TRIG:
         at = _put_name(number, texts, bounds, out, at)
         at = _put_fixed(texts, bounds, GRAPH_OPENING, out, at)
     return at
 
 
 @jit_flat
-def write_graphs(blocks, row, graph, number, time, first, triples, texts, bounds, table, arena, scratch, out):
+def write_graphs(form, row, graph, number, time, first, triples, texts, bounds, table, arena, scratch, out):
     """Graphs from triple number `row` on, which is of the graph number `graph` -> (next row, its graph, end of the bytes, known).
 
     `time` (graphs); the triples of graph i, at least one, are columns first[i] to first[i + 1] of `triples` (3, n). Its name has
-    number + i in it. `blocks`: the triples of a graph stand together after its name; otherwise the name is in each line.
+    number + i in it. `form`: N_QUADS, TRIG or TURTLE.
     """
     at = np.int64(0)
     fixed = 2 * bounds[len(bounds) - 1] + 2 * _LONGEST_NUMBER + LONGEST_TIME + 3
@@ -110,7 +113,7 @@ def write_graphs(blocks, row, graph, number, time, first, triples, texts, bounds
         if at > room:
             return row, graph, begin, True
         if row == first[graph]:
-            at = _put_opening(number + graph, time[graph], blocks, texts, bounds, out, at)
+            at = _put_opening(number + graph, time[graph], form, texts, bounds, out, at)
         at = _put_fixed(texts, bounds, BEFORE_TRIPLE, out, at)
         for c in range(3):
             if c > 0:
@@ -119,7 +122,7 @@ def write_graphs(blocks, row, graph, number, time, first, triples, texts, bounds
             at = write_id(NTRIPLES_TERM, triples[c, row], table, arena, scratch, out, at, room)
             if at < 0:
                 return row, graph, begin, at == FULL
-        if not blocks:
+        if form == N_QUADS:
             at = _put_fixed(texts, bounds, BEFORE_NAME, out, at)
             at = _put_name(number + graph, texts, bounds, out, at)
             at = _put_fixed(texts, bounds, AFTER_NAME, out, at)

@@ -96,7 +96,7 @@ def test_bytes_come_after_the_text_before_them(encoding: str, tmp_path: Path) ->
 TEMPLATE = (("?a", "<http://ex.org/p>", "?b"), ("_:n", "<http://ex.org/q>", "?c"))
 
 
-@pytest.mark.parametrize("format_", ["nquads", "trig"])
+@pytest.mark.parametrize("format_", ["nquads", "trig", "turtle"])
 @given(rows=ROWS, room=st.integers(1, 700))
 def test_graphs_are_the_same_whatever_the_room(format_: str, rows: list[Row], room: int) -> None:
     rows = sorted(rows, key=lambda row: row[0])

@@ -169,7 +169,7 @@ TEMPLATE: Template = (
     ("_:x", iri("r"), "_:y"),
     ("?a", iri("p"), '"c"'),
 )
-FILES = {"nquads": "results.nq", "turtle": "results.trig", "trig": "results.trig"}
+FILES = {"nquads": "results.nq", "trig": "results.trig"}
 
 
 @pytest.mark.parametrize("format_", FILES)
@@ -187,7 +187,7 @@ def test_what_is_written_can_be_read_as_a_stream(format_: str, tmp_path: Path) -
     assert read.elements == expected
 
 
-@given(ROWS, st.integers(1, 3), st.sampled_from(sorted(FILES)))
+@given(ROWS, st.integers(1, 3), st.sampled_from(GRAPH_FORMATS))
 def test_graphs_do_not_depend_on_batches(rows: list[Row], batches: int, format_: str) -> None:
     # A batch holds whole ticks.
     rows = [(number, sign, terms) for number, (_, sign, terms) in enumerate(rows)]
@@ -238,6 +238,19 @@ def test_graphs_are_well_formed(format_: str) -> None:
     graphs = {quad.graph_name for quad in quads}
     assert len(graphs) == 5
     assert len(quads) == 4 * 5
+
+
+@given(ROWS)
+def test_turtle_is_turtle(rows: list[Row]) -> None:
+    form = pyoxigraph.RdfFormat.TURTLE
+    template: Template = (("?a", iri("p"), "?b"), (iri("s"), iri("q"), "?a"), (iri("s"), iri("q"), "?b"))
+    read = list(pyoxigraph.parse(write("turtle", rows, template=template), format=form))
+    quads = pyoxigraph.parse(write("nquads", rows, template=template), format=pyoxigraph.RdfFormat.N_QUADS)
+    assert read == [
+        pyoxigraph.Quad(quad.subject, quad.predicate, quad.object)
+        for quad in quads
+        if quad.graph_name != pyoxigraph.DefaultGraph()
+    ]
 
 
 # --- times ------------------------------------------------------------------------------------------------------------

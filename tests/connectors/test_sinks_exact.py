@@ -164,7 +164,7 @@ def numbered(text: str) -> str:
     return text
 
 
-def test_nquads_and_trig() -> None:
+def test_nquads_trig_and_turtle() -> None:
     template: Template = (("?x", "<a:p>", "_:n"), ("_:n", "<a:q>", '"é\\n"'))
     columns: dict[str, Column] = {"x": ["<a:1>", "<a:2>", "<a:3>"]}
     assert numbered(written("nquads", columns, template=template, signs=[1, -1, 1])).splitlines() == [
@@ -175,14 +175,21 @@ def test_nquads_and_trig() -> None:
         "<a:3> <a:p> _:1 <urn:cqels:result:1> .",
         '_:1 <a:q> "é\\n" <urn:cqels:result:1> .',
     ]
-    for format_ in ("turtle", "trig"):
-        assert numbered(written(format_, columns, template=template, signs=[-1, -1, 1])).splitlines() == [
-            stamped(0, 2),
-            "<urn:cqels:result:0> {",
-            "  <a:3> <a:p> _:0 .",
-            '  _:0 <a:q> "é\\n" .',
-            "}",
-        ]
+    assert numbered(written("trig", columns, template=template, signs=[-1, -1, 1])).splitlines() == [
+        stamped(0, 2),
+        "<urn:cqels:result:0> {",
+        "  <a:3> <a:p> _:0 .",
+        '  _:0 <a:q> "é\\n" .',
+        "}",
+    ]
+    assert numbered(written("turtle", columns, template=template, signs=[1, -1, 1])).splitlines() == [
+        "# result 0 at 1970-01-01T00:00:00Z",
+        "<a:1> <a:p> _:0 .",
+        '_:0 <a:q> "é\\n" .',
+        "# result 1 at 1970-01-01T00:00:02Z",
+        "<a:3> <a:p> _:1 .",
+        '_:1 <a:q> "é\\n" .',
+    ]
 
 
 def test_ill_placed_and_unbound_terms_leave_their_triple_out() -> None:
@@ -213,7 +220,7 @@ def test_an_empty_template_writes_nothing() -> None:
     assert written("nquads", {"a": ["<a:1>"]}, template=()) == ""
 
 
-@pytest.mark.parametrize("format_", GRAPH_FORMATS)
+@pytest.mark.parametrize("format_", ["nquads", "trig"])
 def test_another_reader_finds_the_terms(format_: str) -> None:
     terms = [term for term, *_ in TERMS if not term.startswith("_:")]
     text = written(format_, {"x": list(terms)}, template=(("<a:s>", "<a:p>", "?x"),))
