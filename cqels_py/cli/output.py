@@ -24,6 +24,20 @@ GRAPHS = ("nquads", "turtle", "trig")
 
 _OF_TRIPLES = ("CONSTRUCT", "DESCRIBE")
 
+_BY_ENDING = {
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".nq": "nquads",
+    ".nquads": "nquads",
+    ".ttl": "turtle",
+    ".turtle": "turtle",
+    ".trig": "trig",
+}
+"""The format of a file of results; those with another ending get what standard output gets."""
+
 
 class Writer(Protocol):
     """Takes results; `show` is called now and then with a line of progress, `close` once with the last one."""
@@ -36,19 +50,31 @@ class Writer(Protocol):
     def close(self, line: str) -> None: ...
 
 
+def by_ending(path: Path | None) -> str | None:
+    """The format that a file's name says."""
+    return None if path is None else _BY_ENDING.get(path.suffix.lower())
+
+
 def choose(asked: str | None, path: Path | None, form: str, variables: Sequence[str]) -> str:
-    """The format: what was asked for if it fits the query's form and variables, or the default."""
+    """The format, if it fits the query's form and variables: what was asked for, or what the file's ending says; or the default."""
     fitting = GRAPHS if form in _OF_TRIPLES else SOLUTIONS
-    if asked is None:
+    format_ = asked or by_ending(path)
+    if format_ is None:
         on_terminal = path is None and sys.stdout.isatty()
         return fitting[0] if on_terminal or fitting is GRAPHS else "json"
-    if asked not in fitting:
-        raise UsageError(f"--format {asked} cannot hold the results of {form}; choose one of {', '.join(fitting)}")
-    if asked == "csv":
+    if format_ not in fitting:
+        formats = ", ".join(fitting)
+        if asked is not None:
+            raise UsageError(f"--format {asked} cannot hold the results of {form}; choose one of {formats}")
+        raise UsageError(
+            f"--output {path}: by its ending the file is {format_}, which cannot hold the results of {form}; "
+            f"give it another ending, or choose a --format of {formats}"
+        )
+    if format_ == "csv":
         from cqels_py.connectors.delimited import check_csv_columns
 
         check_csv_columns(variables)
-    return asked
+    return format_
 
 
 def check_signs(form: str, reports: str, changelog: bool) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING, Any
 
+from cqels_py.cli.output import by_ending
 from cqels_py.kernels.building.ahead import FOLDER, INPUT
 from cqels_py.rehearsal import first_lines, hide, lines_about, terms
 from cqels_py.script import FIRST_ROWS
@@ -66,7 +67,7 @@ def shortened(job: Job) -> Iterator[Job]:
         known = terms(streams.values())
         yield replace(
             job,
-            format=job.format if format_ == "-" else format_,
+            format=job.format or by_ending(job.output) if format_ == "-" else format_,
             streams=streams,
             static=[lines_about(known, source, folder, f"static{i}") for i, source in enumerate(job.static)],
             static_graphs={

@@ -117,6 +117,18 @@ def test_the_job_of_a_rehearsal_is_short_and_leaves_nothing_behind(readings: Pat
     assert not Path(short.streams[STREAM]).exists()
 
 
+@pytest.mark.parametrize(
+    ("given", "asked", "shown"), [("-", None, "csv"), ("-", "tsv", "tsv"), ("table", None, "table")]
+)
+def test_a_rehearsal_writes_in_the_format_of_the_command(given: str, asked: str | None, shown: str) -> None:
+    token = rehearsal._FORMAT.set(given)
+    try:
+        with rehearsal.shortened(Job(text=QUERY, format=asked, output=Path("results.csv"))) as short:
+            assert (short.format, short.output) == (shown, None)
+    finally:
+        rehearsal._FORMAT.reset(token)
+
+
 def test_the_first_of_standard_input_is_rehearsed_with(
     cqels: Cqels, readings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,6 +82,41 @@ def test_output_to_a_file(cqels: Cqels, stream: Path, tmp_path: Path) -> None:
     assert len(results(target.read_text())) == 3
 
 
+@pytest.mark.parametrize(
+    ("name", "begin"),
+    [
+        ("out.json", '{"time":'),
+        ("out.jsonl", '{"time":'),
+        ("out.NDJSON", '{"time":'),
+        ("out.csv", "time,sign,s,v\n"),
+        ("out.tsv", "time\tsign\t?s\t?v\n"),
+        ("out.txt", '{"time":'),
+        ("out", '{"time":'),
+    ],
+)
+def test_the_ending_of_the_output_says_its_format(
+    cqels: Cqels, stream: Path, tmp_path: Path, name: str, begin: str
+) -> None:
+    common = ("run", "-q", QUERY, "--stream", f"{STREAM}={stream}", "-o", tmp_path / name)
+    assert cqels(*common).status == 0
+    assert (tmp_path / name).read_text().startswith(begin)
+    assert cqels(*common, "--format", "tsv").status == 0
+    assert (tmp_path / name).read_text().startswith("time\tsign")
+
+
+@pytest.mark.parametrize(
+    ("name", "begin"), [("out.nq", "<urn:"), ("out.ttl", "# result 0 at "), ("out.trig", "<urn:"), ("out", "<urn:")]
+)
+def test_the_ending_of_an_output_of_triples_says_its_format(
+    cqels: Cqels, stream: Path, tmp_path: Path, name: str, begin: str
+) -> None:
+    text = "CONSTRUCT { ?s <http://ex.org/w> ?v } WHERE { STREAM <http://ex.org/s> [NOW] { ?s <http://ex.org/v> ?v } }"
+    assert cqels("run", "-q", text, "--stream", f"{STREAM}={stream}", "-o", tmp_path / name).status == 0
+    written = (tmp_path / name).read_text()
+    assert written.startswith(begin)
+    assert (" {\n" in written) == (name == "out.trig")
+
+
 @pytest.mark.parametrize("format_", ["csv", "tsv"])
 def test_tabular_formats_have_a_heading_and_a_line_a_result(cqels: Cqels, stream: Path, format_: str) -> None:
     lines = cqels("run", "-q", QUERY, "--stream", f"{STREAM}={stream}", "--format", format_).out.splitlines()

@@ -118,6 +118,23 @@ def test_a_format_that_cannot_hold_the_results(
     assert_bad_usage(finished, f"--format {format_}", fitting)
 
 
+@pytest.mark.parametrize(
+    ("text", "name", "expected"),
+    [
+        (QUERY, "out.ttl", ("turtle", "SELECT", "json, csv, tsv")),
+        ("ASK { " + GOOD_WINDOW + " }", "out.nq", ("nquads", "ASK", "json, csv, tsv")),
+        ("CONSTRUCT { ?s ?p ?v } WHERE { " + GOOD_WINDOW + " }", "out.csv", ("csv", "CONSTRUCT", "nquads, turtle")),
+        (f"SELECT (?s AS ?time) {{ {GOOD_WINDOW} }}", "out.csv", ("csv cannot hold ?time",)),
+    ],
+)
+def test_an_ending_whose_format_cannot_hold_the_results(
+    cqels: Cqels, stream: Path, tmp_path: Path, text: str, name: str, expected: tuple[str, ...]
+) -> None:
+    finished = cqels("run", "-q", text, "--stream", f"{STREAM}={stream}", "-o", tmp_path / name)
+    assert_bad_usage(finished, *expected)
+    assert not (tmp_path / name).exists()
+
+
 @pytest.mark.parametrize("columns", ["(?s AS ?time)", "?v (?s AS ?sign)"])
 def test_variables_that_csv_cannot_tell_from_its_own_columns(
     cqels: Cqels, stream: Path, tmp_path: Path, columns: str
