@@ -24,7 +24,7 @@ class Job:
     """What the user asked for. `lateness`, `service_timeout`: microseconds; `speed`: seconds of event time
     a second, None: unbounded.
 
-    `static` are files, or N-Triples text. `announce`: say so when kernels are compiled, even where nobody watches.
+    `static` are files, or N-Triples text. `announce`: say how long kernels were compiled, even where nobody watches.
     """
 
     text: str = ""
@@ -88,6 +88,7 @@ def check_threads(runner: str, threads: int | None) -> None:
 def explain(job: Job) -> None:
     """Print the plan."""
     with failures.reported(job.text):
+        # The plan has its warnings in it.
         _, query = _register(job, changelog=False)
         print(query.explain())
         if job.runner == "spark":
@@ -101,10 +102,10 @@ def execute(job: Job) -> None:
     with failures.reported(job.text), ExitStack() as cleanup:
         job = cleanup.enter_context(rehearsal.shortened(job))
         cleanup.enter_context(ahead.rehearsing(rehearsal.command(job), lambda: rehearsal.first_input(job)))
-        if job.announce or sys.stderr.isatty():
-            from cqels_py.kernels.compilation import announced
+        from cqels_py.kernels.compilation import announced
 
-            cleanup.enter_context(announced(failures.say))
+        # Without a word, a log that stands still for so long would look like a command that hangs.
+        cleanup.enter_context(announced(failures.say, summary=job.announce or sys.stderr.isatty()))
         if job.runner == "spark":
             from cqels_py.cli import on_spark
 
@@ -124,6 +125,8 @@ class _Run:
         format_ = output.choose(job.format, job.output, asked.form, [str(name) for name in asked.variables])
         # The table shows the answer, which takes both signs to rebuild.
         self._engine, self._query = _register(job, job.changelog or format_ == "table")
+        for warning in self._query.plan.warnings:
+            failures.say(f"warning: {warning}")
         if not job.unread_streams:
             arguments.check_streams(job.streams, self._query.streams)
         self._writer = output.open_writer(
@@ -185,8 +188,6 @@ def _register(job: Job, changelog: bool) -> tuple[Engine, Query]:
         changelog=changelog,
         entailment=job.entailment,
     )
-    for warning in query.plan.warnings:
-        failures.say(f"warning: {warning}")
     return engine, query
 
 

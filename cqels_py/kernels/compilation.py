@@ -49,8 +49,8 @@ class _Watcher(event.Listener):
 
 
 @contextmanager
-def announced(say: Callable[[str], None]) -> Iterator[_Watcher]:
-    """While this lasts, `say` is told when compilation starts and, at the end, how long all of it took."""
+def announced(say: Callable[[str], None], *, summary: bool = True) -> Iterator[_Watcher]:
+    """While this lasts, `say` is told when compilation starts and, with `summary`, at the end how long all of it took."""
     watcher = _Watcher(say)
     event.register(_COMPILE, watcher)
     try:
@@ -58,5 +58,5 @@ def announced(say: Callable[[str], None]) -> Iterator[_Watcher]:
             yield watcher
     finally:
         event.unregister(_COMPILE, watcher)
-        if watcher.kernels:
+        if summary and watcher.kernels:
             say(f"compiled {watcher.kernels} kernels in {watcher.seconds:.1f} s; the next start will not need it")

@@ -17,6 +17,15 @@ def test_kernels_that_other_processes_compiled_count() -> None:
     ]
 
 
+def test_what_is_compiled_may_be_announced_in_one_line() -> None:
+    said: list[str] = []
+    with announced(said.append, summary=False):
+        for _ in range(2):
+            ahead._EXPECTED.on_start()
+            ahead._EXPECTED.on_end(120, 11.5)
+    assert [line.partition(";")[0] for line in said] == ["compiling for this machine"]
+
+
 def test_where_nothing_is_compiled_nothing_is_said() -> None:
     said: list[str] = []
     with announced(said.append):
