@@ -1,22 +1,35 @@
-"""Values of command-line options: IRI=SOURCE pairs, durations."""
+"""Values of command-line options: IRIs, IRI=SOURCE pairs, durations."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-from cqels_py.errors import UsageError
+from cqels_py.errors import QueryError, UsageError
 
-_UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|m|h|d)")
+_IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|^`\\]*')
 
 
-def duration(text: str) -> int:
-    """`5s`, `1.5h`, `200ms` → microseconds."""
-    found = _DURATION.fullmatch(text.strip())
-    if found is None:
-        raise UsageError(f"{text!r} is no duration; write a number and a unit (us ms s m h d), like 5s or 1.5h")
-    return round(float(found[1]) * _UNITS[found[2]])
+def duration(option: str, text: str) -> int:
+    """`5s`, `1h30m`, `PT5M` and whatever else is a duration in queries → microseconds."""
+    from cqels_py.parser.times import duration_of
+
+    try:
+        return duration_of(text)
+    except QueryError:
+        # What it says is about queries.
+        message = f"{option} {text!r} is no duration of whole microseconds; write one like 5s, 1h30m or PT5M"
+        raise UsageError(message) from None
+
+
+def iri(option: str, text: str) -> str:
+    """An absolute IRI, which may stand in angle brackets."""
+    found = text[1:-1] if text.startswith("<") and text.endswith(">") else text
+    if _IRI.fullmatch(found) is None:
+        raise UsageError(
+            f"{option} {text!r} is no IRI; write one in full, like http://www.w3.org/ns/prov#generatedAtTime"
+        )
+    return found
 
 
 def pairs(option: str, texts: Iterable[str]) -> dict[str, str]:

@@ -153,8 +153,8 @@ def run_command(
             format=format_,
             output=output,
             changelog=changelog,
-            time_predicate=time_predicate,
-            lateness=arguments.duration(lateness),
+            time_predicate=None if time_predicate is None else arguments.iri("--time-predicate", time_predicate),
+            lateness=arguments.duration("--lateness", lateness),
             limit=limit,
             stats=stats,
             batch=batch,
@@ -163,7 +163,7 @@ def run_command(
             runner=runner,
             partitions=partitions,
             entailment=entailment,
-            service_timeout=arguments.duration(service_timeout),
+            service_timeout=arguments.duration("--service-timeout", service_timeout),
         )
         files.check(job)
     execution.execute(job)
@@ -199,7 +199,7 @@ def explain_command(
             runner=runner,
             partitions=partitions,
             entailment=entailment,
-            service_timeout=arguments.duration(service_timeout),
+            service_timeout=arguments.duration("--service-timeout", service_timeout),
         )
         files.check(job)
     execution.explain(job)

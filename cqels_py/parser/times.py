@@ -6,7 +6,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
-from cqels_py.parser.tokens import Cursor, Kind, Token
+from cqels_py.parser.source import Source
+from cqels_py.parser.tokens import Cursor, Kind, Token, tokenize
 
 UNITS: dict[str, Fraction] = {
     "d": Fraction(86_400_000_000),
@@ -38,8 +39,28 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WRITE_START = "write START 2024-01-01T00:00:00Z"
 
 
+def duration_of(text: str) -> int:
+    """The duration that a text is, in microseconds, in any form that queries take; unlike there it may be zero.
+
+    >>> duration_of("PT5S"), duration_of("0s")
+    (5000000, 0)
+    """
+    source = Source(text, None)
+    cursor = Cursor(source, tokenize(source).tokens)
+    first = cursor.here
+    micros = _microseconds(cursor, bare_milliseconds=False)
+    if not cursor.at_end:
+        raise source.error(f"expected the end of the duration, found {cursor.here}", cursor.here.start)
+    return _whole(cursor, micros, first, least=0)
+
+
 def read_duration(cursor: Cursor, *, bare_milliseconds: bool = False) -> int:
     """A duration at the cursor in microseconds: `5s`, `1h30m`, `1.5 s`, `PT10S`, `P1DT2H`."""
+    first = cursor.here
+    return _whole(cursor, _microseconds(cursor, bare_milliseconds), first, least=1)
+
+
+def _microseconds(cursor: Cursor, bare_milliseconds: bool) -> Fraction:
     first = cursor.take()
     iso = first.is_word(first.text.upper()) and re.match(r"P[T\d]", first.text, re.IGNORECASE)
     if first.kind is not Kind.NUMBER and not iso:
@@ -48,12 +69,12 @@ def read_duration(cursor: Cursor, *, bare_milliseconds: bool = False) -> int:
     while cursor.here.start == cursor.before.end and (cursor.here.kind is Kind.NUMBER or cursor.here.is_mark(".")):
         text += cursor.take().text
     if iso:
-        return _whole(cursor, _iso_microseconds(cursor, first, text), first)
+        return _iso_microseconds(cursor, first, text)
     if re.fullmatch(r"[\d.]+", text):
-        return _whole(cursor, _with_unit(cursor, first, text, bare_milliseconds), first)
+        return _with_unit(cursor, first, text, bare_milliseconds)
     if cursor.here.start == cursor.before.end and cursor.here.kind is Kind.WORD:
         text += cursor.take().text
-    return _whole(cursor, _sum_of_parts(cursor, first, text), first)
+    return _sum_of_parts(cursor, first, text)
 
 
 def _with_unit(cursor: Cursor, first: Token, number: str, bare_milliseconds: bool) -> Fraction:
@@ -105,10 +126,10 @@ def _iso_microseconds(cursor: Cursor, first: Token, text: str) -> Fraction:
     return weeks + sum((Fraction(match[unit] or 0) * UNITS[unit] for unit in "dhms"), Fraction(0))
 
 
-def _whole(cursor: Cursor, micros: Fraction, first: Token) -> int:
+def _whole(cursor: Cursor, micros: Fraction, first: Token, least: int) -> int:
     if micros.denominator != 1:
         raise cursor.source.refusal("durations are whole microseconds: this one is not", first.start)
-    if not 0 < micros < MOST:
+    if not least <= micros < MOST:
         raise cursor.source.error(f"a duration must be more than zero and less than {MOST} microseconds", first.start)
     return int(micros)
 

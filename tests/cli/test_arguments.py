@@ -10,16 +10,44 @@ from cqels_py.errors import UsageError
 
 @pytest.mark.parametrize(
     ("text", "microseconds"),
-    [("5s", 5_000_000), ("0s", 0), ("1.5h", 5_400_000_000), ("200ms", 200_000), ("2 m", 120_000_000), ("7us", 7)],
+    [
+        ("5s", 5_000_000),
+        ("0s", 0),
+        ("PT0S", 0),
+        ("1.5h", 5_400_000_000),
+        ("200ms", 200_000),
+        ("2 m", 120_000_000),
+        ("2min", 120_000_000),
+        ("7us", 7),
+        ("7µs", 7),
+        ("5000 ns", 5),
+        ("1h30m", 5_400_000_000),
+        ("PT5S", 5_000_000),
+        ("P1DT2H", 93_600_000_000),
+        (" 1d ", 86_400_000_000),
+    ],
 )
 def test_durations(text: str, microseconds: int) -> None:
-    assert arguments.duration(text) == microseconds
+    assert arguments.duration("--lateness", text) == microseconds
 
 
-@pytest.mark.parametrize("text", ["", "5", "s", "-5s", "5 parsecs", "5s!", "1e3s", "٥s\n5"])
+@pytest.mark.parametrize(
+    "text", ["", "5", "s", "-5s", "5 parsecs", "5s!", "1e3s", "٥s\n5", "5s 3s", "1ns", "99999999d", '"', "P1Y"]
+)
 def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(UsageError, match="like 5s"):
-        arguments.duration(text)
+    with pytest.raises(UsageError, match=r"--lateness (?s:.*) like 5s"):
+        arguments.duration("--lateness", text)
+
+
+@pytest.mark.parametrize("text", ["http://ex.org/time", "<http://ex.org/time>", "urn:time", "http://ex.org/é"])
+def test_iris(text: str) -> None:
+    assert arguments.iri("--time-predicate", text) == text.strip("<>")
+
+
+@pytest.mark.parametrize("text", ["", "not an iri", "time", "<>", "<http://ex.org/", "http://ex.org/ time", ":time"])
+def test_what_is_no_iri_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UsageError, match=r"--time-predicate .* is no IRI; .* like http://"):
+        arguments.iri("--time-predicate", text)
 
 
 def test_pairs_split_at_the_first_equals_sign_or_after_the_brackets() -> None:
