@@ -51,6 +51,8 @@ def open_source(
         local_path(location)
     form = format_of(location, STREAMS, format)
     malformed = _stop if on_error == "stop" else report or _pass_over
+    if location == STANDARD_INPUT and form == "nq":
+        malformed = _naming_the_form(malformed)
     by = BY_GRAPH if form in ("nq", "trig", "ndjson") else BY_SUBJECT
     lines_count = form in ("nt", "nq", "csv", "tsv", "ndjson")
     predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
@@ -77,6 +79,18 @@ def _elements(
     if form == "ndjson":
         return json_elements(blocks, dictionary, reading, malformed)
     return ElementReader(dictionary, reading, malformed).read(blocks)
+
+
+def _naming_the_form(malformed: Malformed) -> Malformed:
+    """Standard input has no ending that says its form: what is wrong from the first line on may be of another form."""
+
+    def name_it(error: DataError) -> None:
+        if error.place is not None and error.place.line == 1:
+            hint = "standard input (-) is read as N-Quads, other forms from files or named pipes, by their endings"
+            error = DataError(f"{error.message}; {hint}", error.place)
+        malformed(error)
+
+    return name_it
 
 
 def _stop(error: DataError) -> None:

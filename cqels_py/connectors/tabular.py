@@ -40,6 +40,10 @@ _MICROS = {"d": 86_400_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
 """Microseconds of the units in which Arrow counts times."""
 _A_FEW = 64
 """So many texts Arrow checks sooner than it takes to look whether they are ASCII."""
+_NAMES_SHOWN = 200
+"""So many characters of a table's column names are shown: what is no table may have a first line without end."""
+_SHORT = 20
+"""Values of so many characters are shown as literals."""
 _STRINGS = (pa.string(), _LARGE_STRING)
 """What needs no cast: offsets of 32 or 64 bits."""
 _NO_TEXT = np.frombuffer(b"\0", np.uint8)
@@ -77,6 +81,8 @@ def parquet_elements(
         file = pq.ParquetFile(path)
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(f"{path} is not a sound Parquet file: {error}") from None
+    # Here all columns are known, later only those that are read.
+    _check_columns(file.schema_arrow.names, reading, None)
     return reader.read(_numbered(_batches(file, path)))
 
 
@@ -84,7 +90,10 @@ def delimited_elements(
     blocks: Iterable[tuple[bytes, int]], delimiter: str, dictionary: Dictionary, reading: Reading, malformed: Malformed
 ) -> Iterator[ElementBatch]:
     """The elements of blocks of whole lines of .csv or .tsv; the first line names the columns."""
-    return _RowReader(dictionary, reading, malformed).read(_delimited(blocks, delimiter, reading))
+    doubled = delimiter == ","
+    return _RowReader(dictionary, reading, malformed, quotes_doubled=doubled).read(
+        _delimited(blocks, delimiter, reading)
+    )
 
 
 def _stop(error: DataError) -> None:
@@ -143,7 +152,10 @@ def _check_columns(names: Sequence[str], reading: Reading, place: Place | None) 
         missing.insert(0, "time")
     shown = "; the columns are " + ", ".join(COLUMNS) + " (graph is optional)"
     if missing:
-        raise DataError("there is no column " + " and no column ".join(missing) + shown, place)
+        found = ", ".join(names)
+        found = found if len(found) <= _NAMES_SHOWN else found[:_NAMES_SHOWN] + "…"
+        message = f"there is no column {' and no column '.join(missing)}{shown}; here they are {found or 'none'}"
+        raise DataError(message, place)
     if len(set(names)) < len(names) and (several := [name for name in COLUMNS if names.count(name) > 1]):
         raise DataError(f"there is more than one column {several[0]}{shown}", place)
     if "time" not in names and "graph" not in names:
@@ -212,14 +224,24 @@ def _without_open_quotes(text: bytes, first: int, source: str, errors: dict[int,
 
 
 class _RowReader:
-    """Groups rows into elements. The last one is delivered when the next begins, or at the end."""
+    """Groups rows into elements. The last one is delivered when the next begins, or at the end.
+
+    `quotes_doubled`: a literal's own quotes are, in the text that the rows are from.
+    """
 
     def __init__(
-        self, dictionary: Dictionary, reading: Reading, malformed: Malformed, scope: int | None = None
+        self,
+        dictionary: Dictionary,
+        reading: Reading,
+        malformed: Malformed,
+        scope: int | None = None,
+        *,
+        quotes_doubled: bool = False,
     ) -> None:
         self._reading = reading
         self._dictionary = dictionary
         self._malformed = malformed
+        self._quotes_doubled = quotes_doubled
         self._scope = dictionary.next_document() << ELEMENT_BITS if scope is None else scope
         self._time_id = dictionary.encode_one(reading.time_predicate) if reading.time_predicate else 0
         self._last: tuple[int, str] | None = None
@@ -297,10 +319,13 @@ class _RowReader:
             allowed = (tag == TAG_IRI) | (tag == TAG_OVERFLOW) | ((tag == TAG_BLANK) & (name == "subject"))
         for row in np.flatnonzero(~allowed).tolist():
             line = int(out[5, row])
+            text = texts[row].as_py()
             if row in wrong:
                 message = f"the {name}: {wrong[row].message}"
             else:
-                message = f"the {name} is {texts[row].as_py()[:80]!r}; expected {_EXPECTED[name]}"
+                message = f"the {name} is {text[:80]!r}; expected {_EXPECTED[name]}"
+            if self._quotes_doubled and name == "object":
+                message += _quotes_are_doubled(text)
             errors.setdefault(line, self._error(message, line))
 
     def _error(self, message: str, line: int) -> DataError:
@@ -369,6 +394,14 @@ class _RowReader:
                 shown = self._dictionary.decode(rows[2, row : row + 1])[0]
                 errors[e] = self._error(f"the element has the time {shown}; {EXPECTED}", int(rows[5, row]))
         return out
+
+
+def _quotes_are_doubled(text: str) -> str:
+    """How a literal is written in CSV, for a value that has lost its quotes there."""
+    if text.startswith(("<", "_:", '"')):
+        return ""
+    shown = text if text.isalnum() and len(text) <= _SHORT else "text"
+    return f'; in CSV a literal has its quotes doubled, within quotes: """{shown}"""'
 
 
 def _without(rows: Sequence[int] | Ids, columns: dict[str, pa.Array]) -> dict[str, pa.Array]:

@@ -172,6 +172,18 @@ def test_standard_input_is_n_quads_unless_it_is_said_otherwise(monkeypatch: pyte
     assert "<stdin>:1:1: " in str(read_source("-").error)
 
 
+@pytest.mark.parametrize("on_error", ["stop", "skip"])
+def test_another_form_on_standard_input_is_told_which_one_is_read(
+    monkeypatch: pytest.MonkeyPatch, on_error: str
+) -> None:
+    good = ahead(iri("g"), 1) + f"{iri('a')} {iri('p')} {iri('b')} {iri('g')} .\n"
+    for text, told in (("time,subject,predicate,object\n", True), (good + "oops\n", False)):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        read = read_source("-", on_error=on_error)
+        [message] = read.reported or [str(read.error)]
+        assert ("standard input (-) is read as N-Quads" in message) is told
+
+
 def test_standard_input_is_read_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = Input(b"a\n", b"b", b"c\n")
     monkeypatch.setattr(sys, "stdin", pipe)

@@ -247,8 +247,36 @@ def test_a_column_that_is_missing(source: Source) -> None:
     read = source("s.csv", f"time,subject,predicate\n1,{A},{P}\n")
     assert "s.csv:1: " in str(read.error)
     assert "no column object" in str(read.error)
-    with pytest.raises(DataError, match="no column time"):
+    assert str(read.error).endswith("; here they are time, subject, predicate")
+    with pytest.raises(DataError, match=r"no column time.* here they are subject, predicate, object$"):
         from_arrow(table([(A, P, A)], "subject", "predicate", "object"))
+
+
+def test_the_columns_of_a_file_without_those_needed_are_named(source: Source, tmp_path: Path) -> None:
+    pq.write_table(table([(1, A)], "when", "what"), tmp_path / "s.parquet")
+    assert str(read_source(tmp_path / "s.parquet").error).endswith("; here they are when, what")
+    long = str(source("s.csv", "x" * 10_000 + "\n").error)
+    assert "no column time" in long
+    assert len(long) < 500
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        ('"31"', '"""31"""'),
+        ("31", '"""31"""'),
+        ('"two words"', '"""text"""'),
+        ('""', '"""text"""'),
+        (f'"31^^<{XSD}integer>"', '"""text"""'),
+        ("<http://ex.org/", None),
+        ('"""open"', None),
+    ],
+)
+def test_a_literal_of_csv_that_has_lost_its_quotes(source: Source, value: str, hint: str | None) -> None:
+    csv = source("s.csv", f"time,subject,predicate,object\n1,{A},{P},{value}\n")
+    assert (f"within quotes: {hint}" in str(csv.error)) if hint else ("within quotes" not in str(csv.error))
+    tsv = source("s.tsv", f"time\tsubject\tpredicate\tobject\n1\t{A}\t{P}\t31\n")
+    assert "within quotes" not in str(tsv.error)
 
 
 def test_columns_of_other_types() -> None:
