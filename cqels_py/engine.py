@@ -18,6 +18,7 @@ import numpy as np
 
 from cqels_py.algebra.nodes import ContinuousQuery, Output
 from cqels_py.algebra.unbound import warnings_of_unbound
+from cqels_py.arguments import by_iri, check_callable, check_flag, instant, whole
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import slice_elements, with_streams
 from cqels_py.connections import Connections
@@ -41,7 +42,7 @@ from cqels_py.runners.chaining import NOTHING, Feed
 from cqels_py.runners.local import LocalRunner, RunningQuery, Statistics
 from cqels_py.runners.merge import TimeMerge
 from cqels_py.script import Script, Sources, Table
-from cqels_py.static_sources import StaticSource, load_static_data, ontology_of
+from cqels_py.static_sources import StaticSource, graphs_by_name, load_static_data, ontology_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,9 +62,9 @@ class Engine:
     `lateness`: microseconds that elements may come out of order; what comes later is dropped, counted and reported.
     `batch`: how many elements are processed together (results are the same); without it each pushed one at once, and as
     many of a source as are read together. `on_error` "skip": malformed input is counted, reported and skipped; "stop": it
-    is raised, and the rest unharmed. `report` is told of what was left out; without it, a logger named cqels_py.
-    `service_timeout`: seconds that an endpoint of SERVICE may be silent. One thread uses an engine at a time. Everything
-    that it raises by intent is a CqelsError.
+    is raised, and the rest unharmed. `report` is told of what was left out; without it, a logger named cqels_py is.
+    `service_timeout`: seconds that an endpoint of SERVICE may be silent. One thread uses an engine at a time.
+    Everything that it raises by intent is a CqelsError.
     """
 
     def __init__(
@@ -78,16 +79,18 @@ class Engine:
     ) -> None:
         if runner != "local":
             raise UsageError(f"there is no runner {runner!r} yet; there is 'local'")
-        if _whole(lateness, "lateness", "microseconds") < 0:
+        if whole(lateness, "lateness", "microseconds") < 0:
             raise UsageError(f"lateness is 0 or more microseconds, not {lateness}")
         if lateness >= FAR:
             raise UsageError(f"lateness is less than {FAR} microseconds, not {lateness}")
-        if batch is not None and _whole(batch, "batch", "elements") < 1:
+        if batch is not None and whole(batch, "batch", "elements") < 1:
             raise UsageError(f"batch is 1 or more elements, not {batch}")
         if isinstance(service_timeout, bool) or not isinstance(service_timeout, int | float) or service_timeout <= 0:
             raise UsageError(f"service_timeout is a number of seconds above 0, not {service_timeout!r}")
         if on_error not in ("stop", "skip"):
             raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
+        if report is not None:
+            check_callable(report, "report", "a DataError")
         self.dictionary = Dictionary()
         self._lateness = lateness
         self._runner = LocalRunner(self.dictionary, lateness)
@@ -135,12 +138,13 @@ class Engine:
         self._check_open("register")
         self.flush()
         check_entailment(entailment)
+        static_graphs = graphs_by_name(static_graphs)
         asked = _read(text, source, changelog, self._service_timeout)
         plan = _planned(asked)
         self._check_time_predicates(plan)
         self._script.registering(text, static, static_graphs, source=source, changelog=changelog, entailment=entailment)
         ahead.expect(_REHEARSAL, self._script.as_bytes, _announce)
-        data = load_static_data(plan, static, static_graphs or {}, self.dictionary)
+        data = load_static_data(plan, static, static_graphs, self.dictionary)
         ontology = None if entailment is None else ontology_of(data, self.dictionary)
         if ontology is not None:
             plan = _entailed(asked, ontology)
@@ -165,8 +169,7 @@ class Engine:
         UsageError for a query that makes no triples or withdraws them, or where queries would feed themselves.
         """
         self._check_open("connect")
-        if query not in self._queries:
-            raise UsageError("this query is not registered here, or no longer")
+        self._check_registered(query)
         self.flush()
         self._connections.connect(query, str(stream), list(self._queries))
         self._queries_changed()
@@ -185,10 +188,9 @@ class Engine:
         stays. After an error (DataError, UsageError) the query has the data it had.
         """
         self._check_open("update_static")
-        if query not in self._queries:
-            raise UsageError("this query is not registered here, or no longer")
+        self._check_registered(query)
         self.flush()
-        data = load_static_data(query.plan, static, static_graphs or {}, self.dictionary)
+        data = load_static_data(query.plan, static, static_graphs, self.dictionary)
         if query in self._ontologies and ontology_of(data, self.dictionary) != self._ontologies[query]:
             raise UsageError(
                 "the new data has other classes or properties than those by which the query was rewritten for entailment: "
@@ -202,8 +204,7 @@ class Engine:
 
         A subscriber may call this too: then the query gets nothing more at once.
         """
-        if query not in self._queries:
-            raise UsageError("this query is not registered here, or no longer")
+        self._check_registered(query)
         if self._closed is None:
             self.flush()
         query.close()
@@ -212,6 +213,10 @@ class Engine:
         self._connections.forget(query)
         del self._script.queries[id(query)]
         self._queries_changed()
+
+    def _check_registered(self, query: Query) -> None:
+        if not isinstance(query, Query) or query not in self._queries:
+            raise UsageError("this query is not registered here, or no longer")
 
     def _queries_changed(self) -> None:
         # A new list: the runner may be in the middle of the old one.
@@ -250,7 +255,7 @@ class Engine:
         number = self._number(stream)
         predicate = self._time_predicates.get(stream)
         if predicate is None:
-            time = _instant(time)
+            time = instant(time)
         elif time is not None:
             raise UsageError(
                 f"the time of <{stream}> is the property <{predicate}> of each element: push without time="
@@ -267,7 +272,8 @@ class Engine:
     def push_batch(self, stream: str, table: ArrowStream) -> None:
         """Many elements: an Arrow table (or reader) with columns time, graph (optional), subject, predicate, object.
 
-        Consecutive rows of one time and graph are an element. After a DataError the rows before it have been processed.
+        Consecutive rows of one time and graph are an element. After a DataError those that ended before the wrong row
+        have been processed; the one that was open there is not, as the row may have been part of it.
         """
         self._check_open("push_batch")
         if not hasattr(table, "__arrow_c_stream__"):
@@ -295,7 +301,7 @@ class Engine:
     def advance(self, time: int) -> None:
         """Promise that no element before `time` (microseconds) will come: what expires before it does so now."""
         self._check_open("advance")
-        time = _instant(time)
+        time = instant(time)
         self.flush()
         self._processing(self._runner.advance, time)
         self.flush()
@@ -321,14 +327,19 @@ class Engine:
 
         A source is a file, "-" for standard input, an Arrow table or reader, or batches of elements. `threads` 2: files are read
         ahead by a second thread, with the same results; 1: all is done by this one; without it, 2 where that pays.
+        `time_predicates`: of streams whose elements carry their times, where no query says so (`@ :predicate`). `progress` is
+        told of the statistics after each batch.
         """
         self._check_open("run")
+        sources = by_iri(sources, "what run reads", "source")
+        given = {**self._time_predicates, **_predicates_given(time_predicates, sources)}
+        if progress is not None:
+            check_callable(progress, "progress", "the statistics")
         self.flush()
-        given = {**self._time_predicates, **(time_predicates or {})}
         second = self._reader_ahead(list(sources.values()), threads)
         report = self._malformed if second is None else second.report
-        readers = [self._open(str(iri), source, given.get(str(iri)), report) for iri, source in sources.items()]
-        if missing := [iri for iri in self._streams if iri not in map(str, sources) and iri not in self._fed]:
+        readers = [self._open(iri, source, given.get(iri), report) for iri, source in sources.items()]
+        if missing := [iri for iri in self._streams if iri not in sources and iri not in self._fed]:
             raise UsageError(f"no source was given for <{'>, <'.join(missing)}>, which a query reads")
         merged, batch = TimeMerge(readers), NOTHING
 
@@ -489,9 +500,23 @@ def _entailed(asked: ContinuousQuery, ontology: Ontology) -> Plan:
 def _read(text: str, source: str | None, changelog: bool, service_timeout: float) -> ContinuousQuery:
     if not isinstance(text, str):
         raise UsageError(f"a query is a text, not {text!r}")
+    if source is not None and not isinstance(source, str):
+        raise UsageError(f"source is the name of the query's text in messages, not {source!r}")
+    check_flag(changelog, "changelog")
     query = answer_services(parse(text, source=source), service_timeout)
     # Before it is planned: the rows of a whole answer have an order, those of a change have none.
     return replace(query, output=Output.CHANGELOG) if changelog else query
+
+
+def _predicates_given(given: Mapping[str, str] | None, sources: Mapping[str, StreamSource]) -> dict[str, str]:
+    """Of streams that have a source."""
+    predicates = by_iri({} if given is None else given, "time_predicates", "IRI of a property")
+    for iri, predicate in predicates.items():
+        if iri not in sources:
+            raise UsageError(f"time_predicates has the stream <{iri}>, of which there is no source")
+        if not isinstance(predicate, str):
+            raise UsageError(f"the time predicate of <{iri}> is an IRI as a text, not {predicate!r}")
+    return predicates
 
 
 def _element_batches(batches: Iterable[object], stream: int) -> Iterator[ElementBatch]:
@@ -500,22 +525,6 @@ def _element_batches(batches: Iterable[object], stream: int) -> Iterator[Element
         if not isinstance(batch, ElementBatch):
             raise UsageError(f"a source is {_SOURCE_IS}; among its batches is {batch!r}")
         yield with_streams(batch, np.full(len(batch), stream, np.int32))
-
-
-def _instant(time: object) -> int:
-    """A time as it may be: UsageError for what is none, or far beyond any date."""
-    whole = _whole(time, "time", "microseconds since the epoch")
-    if not -FAR < whole < FAR:
-        raise UsageError(f"time is microseconds since the epoch; {whole} is far beyond any date")
-    return whole
-
-
-def _whole(value: object, name: str, unit: str) -> int:
-    if type(value) is int:
-        return value
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise UsageError(f"{name} is an integer of {unit}, not {value!r}")
-    return int(value)
 
 
 __all__ = ["CqelsError", "Engine", "Query", "Result", "Statistics", "compile_query"]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cqels_py.arguments import check_callable
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow, explain
 from cqels_py.dictionary.dictionary import Dictionary
@@ -79,6 +80,7 @@ class Query:
         What a callback raises comes out of the engine's method that made the results, once all others have theirs; until
         then this callback is not called again.
         """
+        check_callable(callback, "what subscribes", "a Result")
 
         def each(batch: ResultBatch) -> None:
             for result in self._decode(batch):
@@ -88,6 +90,7 @@ class Query:
 
     def subscribe_batches(self, callback: Callable[[ResultBatch], None]) -> None:
         """The same with results in columns of ids: the fast way out. The engine's `dictionary` decodes them."""
+        check_callable(callback, "what subscribes", "a ResultBatch")
         # Each subscription is one, whatever it calls.
         self._subscribers.append(lambda batch: callback(batch))
 

@@ -158,7 +158,7 @@ def prepare(
     dictionary = Dictionary(strict=True)
 
     def given(plan: Plan) -> StaticData:
-        return load_static_data(plan, static, static_graphs or {}, dictionary)
+        return load_static_data(plan, static, static_graphs, dictionary)
 
     plan = compile_query(
         query,

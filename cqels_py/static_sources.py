@@ -9,6 +9,8 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
+from cqels_py.arguments import by_iri
+from cqels_py.connectors.compression import is_file
 from cqels_py.connectors.static import load_static, load_static_text
 from cqels_py.connectors.triples import Triple, static_triples
 from cqels_py.dataflow.static_data import StaticData
@@ -28,7 +30,7 @@ _WHAT_IT_IS = "a file, N-Triples as bytes, triples, or an rdflib Graph"
 def load_static_data(
     plan: Plan,
     static: Iterable[StaticSource] | StaticSource,
-    graphs: Mapping[str, StaticSource],
+    graphs: Mapping[str, StaticSource] | None,
     dictionary: Dictionary,
 ) -> StaticData:
     """`static` and the graphs of FROM by default; those of FROM NAMED (or, without FROM clauses, all given) by name.
@@ -38,7 +40,7 @@ def load_static_data(
     single = isinstance(static, str | Path | bytes) or hasattr(static, "triples")
     if not single and not isinstance(static, Iterable):
         raise UsageError(f"static is data, or a list of such, not {static!r}: {_WHAT_IT_IS}")
-    given = {str(iri): data for iri, data in graphs.items()}
+    given = graphs_by_name(graphs)
     quads = [_load(each, None, dictionary) for each in cast("Iterable[StaticSource]", [static] if single else static)]
     quads += [_load(_named(iri, given, "FROM"), None, dictionary) for iri in plan.static_default]
     described = (*plan.static_default, *plan.static_named)
@@ -51,6 +53,11 @@ def load_static_data(
             raise UsageError(f"data was given for the graph <{iri}>, but the query's FROM clauses leave it out")
     names = plan.static_named if described else tuple(given)
     return StaticData(quads, [dictionary.encode_one(f"<{iri}>") for iri in names])
+
+
+def graphs_by_name(given: Mapping[str, StaticSource] | None) -> dict[str, StaticSource]:
+    """The data of named graphs by their IRIs; UsageError for what does not say them."""
+    return {} if given is None else by_iri(given, "static_graphs", "data")
 
 
 def ontology_of(data: StaticData, dictionary: Dictionary) -> Ontology:
@@ -84,7 +91,7 @@ def _named(iri: str, given: Mapping[str, StaticSource], clause: str) -> StaticSo
     if iri in given:
         return given[iri]
     path = Path(unquote(urlsplit(iri).path)) if iri.startswith("file:") else None
-    if path is not None and path.is_file():
+    if path is not None and is_file(path):
         return path
     raise UsageError(
         f"the query reads {clause} <{iri}>, and no data was given for it: "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"batch": 0}, "1 or more elements, not 0"),
     ({"batch": True}, "integer of elements, not True"),
     ({"on_error": "ignore"}, "'stop' or 'skip', not 'ignore'"),
+    ({"report": 5}, "report is a function of a DataError, not 5"),
 ]
 
 
@@ -167,10 +169,17 @@ def wrong_tables() -> Iterable[tuple[Any, type[CqelsError], str]]:
     bytes_ = pa.Array.from_buffers(pa.string(), 4, [None, bounds, pa.py_buffer(b"<a><a>\xff><a>")])
     yield good.set_column(1, "subject", bytes_), DataError, "row:3: the subject: the byte 0xff is not UTF-8"
     wrong = good.set_column(3, "object", pa.array([ONE, ONE, "words", ONE]))
+    yield pandas_table([1.5, "x"]), DataError, "cannot be read as Arrow .*'x'.*texts in N-Triples syntax, all of them"
+    yield pandas_table(["x", 1.5]), DataError, "cannot be read as Arrow .*float.*texts in N-Triples syntax, all of them"
     yield wrong, DataError, "row:3: the object: words is not a term"
 
 
-@pytest.mark.parametrize("place", range(9))
+def pandas_table(objects: list[object]) -> Any:
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame({"time": [1, 2], "subject": [A, A], "predicate": [V, V], "object": objects})
+
+
+@pytest.mark.parametrize("place", range(11))
 def test_tables_that_are_none(engine: Engine, place: int) -> None:
     wrong, kind, message = list(wrong_tables())[place]
     with pytest.raises(kind, match=message):
@@ -188,6 +197,68 @@ def test_malformed_rows_can_be_skipped() -> None:
     assert [row[2] for row in seen(query.results())] == ["a", "b", "a"]
     assert [str(report)[:6] for report in reports] == ["row:3:"]
     assert engine.statistics.malformed == 1
+
+
+def test_the_element_that_is_open_at_a_wrong_row_is_not_processed(engine: Engine) -> None:
+    """The wrong row may have been part of it; those before it have ended."""
+    got: list[str] = []
+    next(iter(engine._queries)).subscribe(lambda result: got.append(str(result.bindings["s"])))
+    objects = pa.array([ONE, ONE, "words", ONE])
+    with pytest.raises(DataError, match="row:3"):
+        engine.push_batch(STREAM, table(ROWS).set_column(3, "object", objects))
+    assert got == [EX + "a"]
+
+
+RUNS: list[tuple[Any, dict[str, Any], str]] = [
+    ("temp.csv", {}, "what run reads is a mapping, {iri: source}, not 'temp.csv'"),
+    ([table(ROWS)], {}, "what run reads is a mapping, {iri: source}"),
+    ({5: table(ROWS)}, {}, "an IRI is a text, not 5"),
+    (None, {"time_predicates": "x"}, "time_predicates is a mapping, {iri: IRI of a property}, not 'x'"),
+    (None, {"time_predicates": {OTHER: "x"}}, f"time_predicates has the stream <{OTHER}>, of which there is no source"),
+    (None, {"time_predicates": {STREAM: 5}}, f"the time predicate of <{STREAM}> is an IRI as a text, not 5"),
+    (None, {"progress": 5}, "progress is a function of the statistics, not 5"),
+    (None, {"threads": 3}, "threads is 1 or 2, not 3"),
+]
+
+
+@pytest.mark.parametrize(("sources", "options", "message"), RUNS)
+def test_runs_that_are_none(engine: Engine, sources: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        engine.run({STREAM: table(ROWS)} if sources is None else sources, **options)
+    assert engine.run({STREAM: table(ROWS)}).elements == 3
+
+
+def test_streams_may_be_named_by_rdflib() -> None:
+    engine = Engine()
+    engine.register(VALUES)
+    held = table(ROWS).drop_columns(["time"]).append_column("graph", pa.array(["1", "2", "3", "4"]))
+    with pytest.raises(DataError, match=f"no time: no triple with the predicate <{EX}at>"):
+        engine.run({URIRef(STREAM): held}, time_predicates={URIRef(STREAM): URIRef(EX + "at")})
+
+
+@pytest.mark.parametrize("threads", [None, 1, 2])
+def test_files_in_a_folder_that_may_not_be_entered(
+    engine: Engine, threads: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = tmp_path / "closed"
+    stat = Path.stat
+
+    def may_enter(path: Path, **options: Any) -> Any:
+        if path.parent == closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", may_enter)
+    for name in ("s.csv", "s.nq.gz", "s.parquet"):
+        with pytest.raises(
+            UsageError, match=r"cannot read .*: Permission denied|reads files ahead; a source here is none"
+        ):
+            engine.run({STREAM: closed / name}, threads=threads)
+    with pytest.raises(UsageError, match=r"cannot read .*rooms.ttl: Permission denied"):
+        engine.register(LABELS, static=closed / "rooms.ttl")
+    file = (closed / "rooms.ttl").as_uri()
+    with pytest.raises(UsageError, match="no data was given for it"):
+        engine.register(LABELS.replace("SELECT ?l {", f"SELECT ?l FROM <{file}> {{"))
 
 
 @pytest.mark.parametrize("wrong", [5, None, [GOOD], [5]])
@@ -229,6 +300,46 @@ def test_queries_that_are_none(engine: Engine, text: Any, kind: type[CqelsError]
         compile_query(text)
     engine.push(STREAM, [GOOD], time=1)
     assert engine.statistics.results == 1
+
+
+OPTIONS: list[tuple[dict[str, Any], str]] = [
+    ({"changelog": "yes"}, "changelog is True or False, not 'yes'"),
+    ({"source": 5}, "source is the name of the query's text in messages, not 5"),
+    ({"static_graphs": ["rooms.ttl"]}, r"static_graphs is a mapping, {iri: data}, not \['rooms.ttl'\]"),
+    ({"static_graphs": []}, "static_graphs is a mapping"),
+    ({"static_graphs": {5: b""}}, "an IRI is a text, not 5"),
+    ({"entailment": "owl"}, "'rdfs' or None, not 'owl'"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), OPTIONS)
+def test_options_that_make_no_sense(engine: Engine, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        engine.register(LABELS, **options)
+    if "static_graphs" in options:
+        query = engine.register(LABELS)
+        for update in (query.update_static, lambda **data: engine.update_static(query, **data)):
+            with pytest.raises(UsageError, match=message):
+                update(**options)
+    engine.push(STREAM, [GOOD], time=1)
+    assert engine.statistics.results == 1
+
+
+def test_what_subscribes_is_a_function(engine: Engine) -> None:
+    query = engine.register(VALUES)
+    with pytest.raises(UsageError, match="what subscribes is a function of a Result, not 5"):
+        query.subscribe(5)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="what subscribes is a function of a ResultBatch, not 5"):
+        query.subscribe_batches(5)  # type: ignore[arg-type]
+    engine.push(STREAM, [GOOD], time=1)
+    assert len(list(query.results())) == 1
+
+
+@pytest.mark.parametrize("wrong", [5, [], "SELECT"])
+def test_what_is_no_query_is_not_registered(engine: Engine, wrong: Any) -> None:
+    for method in (engine.unregister, engine.update_static, lambda query: engine.connect(query, STREAM)):
+        with pytest.raises(UsageError, match="not registered here"):
+            method(wrong)
 
 
 def test_messages_name_the_source_of_a_query() -> None:

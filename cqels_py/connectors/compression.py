@@ -24,16 +24,28 @@ _NEAR = 1 << 12
 
 
 def local_path(location: str) -> Path:
-    """The file of a path or a file: URL. UsageError if there is none, or for another kind of URL."""
+    """The file of a path or a file: URL. UsageError if there is none, none that may be seen, or for another kind of URL."""
     scheme, separator, rest = location.partition("://")
     if separator and scheme != "file":
         raise UsageError(f"there is no connector for {scheme}://; a source is a file, or '-' for standard input")
     path = Path(rest if separator else location)
-    if not path.exists():
-        raise UsageError(f"there is no file {path}")
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder, not a file")
+    try:
+        if not path.exists():
+            raise UsageError(f"there is no file {path}")
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder, not a file")
+    except OSError as error:
+        # In a folder that may not be entered, nobody can even tell whether it is there.
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
     return path
+
+
+def is_file(path: Path) -> bool:
+    """Is it a file that can be seen?"""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def read_chunks(location: str, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:

@@ -66,9 +66,9 @@ def elements_from_arrow(
     predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
     reading = Reading(BY_GRAPH, stream, predicate, "row")
     is_table = isinstance(table, pa.Table)
-    source = table if is_table else pa.RecordBatchReader.from_stream(table)
+    source = table if is_table else _exported(table)
     _check_columns(source.schema.names, reading, None)
-    batches = source.to_batches() if is_table else source
+    batches = source.to_batches() if is_table else _read(source)
     return _RowReader(dictionary, reading, malformed or _stop, scope).read(_numbered(_pieces(batches)))
 
 
@@ -98,6 +98,26 @@ def delimited_elements(
 
 def _stop(error: DataError) -> None:
     raise error
+
+
+def _exported(table: Any) -> pa.RecordBatchReader:
+    """What a table exports. One whose columns are lists of Python's objects (pandas) finds only now what is in them."""
+    try:
+        return pa.RecordBatchReader.from_stream(table)
+    except pa.ArrowException as error:
+        raise _no_arrow(error) from None
+
+
+def _read(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from reader
+    except pa.ArrowException as error:
+        raise _no_arrow(error) from None
+
+
+def _no_arrow(error: pa.ArrowException) -> DataError:
+    message = ": ".join(map(str, error.args))
+    return DataError(f"the table cannot be read as Arrow ({message}); terms are texts in N-Triples syntax, all of them")
 
 
 def _batches(file: pq.ParquetFile, path: str) -> Iterator[pa.RecordBatch]:

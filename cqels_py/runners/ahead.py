@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.connectors.compression import is_file
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import DataError
 
@@ -44,7 +45,7 @@ def pays(sources: Iterable[object]) -> bool:
 def regular_files(sources: Iterable[object]) -> list[Path] | None:
     """The sources as paths, if all of them are files that are there."""
     paths = [Path(str(source).removeprefix("file://")) for source in sources if isinstance(source, str | Path)]
-    return paths if len(paths) == len(list(sources)) and all(path.is_file() for path in paths) else None
+    return paths if len(paths) == len(list(sources)) and all(map(is_file, paths)) else None
 
 
 def _processors() -> int:
