@@ -37,6 +37,7 @@ from cqels_py.parser import parse
 from cqels_py.plan.nodes import Plan
 from cqels_py.planner import plan_query
 from cqels_py.query import Query, Result
+from cqels_py.reports import LoggedReports
 from cqels_py.runners.ahead import ReadAhead, pays, regular_files
 from cqels_py.runners.chaining import NOTHING, Feed
 from cqels_py.runners.local import LocalRunner, RunningQuery, Statistics
@@ -62,8 +63,8 @@ class Engine:
     `lateness`: microseconds that elements may come out of order; what comes later is dropped, counted and reported.
     `batch`: how many elements are processed together (results are the same); without it each pushed one at once, and as
     many of a source as are read together. `on_error` "skip": malformed input is counted, reported and skipped; "stop": it
-    is raised, and the rest unharmed. `report` is told of what was left out; without it, a logger named cqels_py is.
-    `service_timeout`: seconds that an endpoint of SERVICE may be silent. One thread uses an engine at a time.
+    is raised, and the rest unharmed. `report` is told of what was left out; without it, a logger named cqels_py is, of the
+    first ten. `service_timeout`: seconds that an endpoint of SERVICE may be silent. One thread uses an engine at a time.
     Everything that it raises by intent is a CqelsError.
     """
 
@@ -97,7 +98,7 @@ class Engine:
         self._batch = batch
         self._service_timeout = service_timeout
         self._on_error = on_error
-        self._report = report if report is not None else _LOG.warning
+        self._report = report if report is not None else LoggedReports(_LOG)
         self._queries: dict[Query, RunningQuery] = {}
         self._ontologies: dict[Query, Ontology] = {}
         self._connections = Connections()

@@ -566,6 +566,23 @@ def test_without_a_report_the_log_says_it(caplog: pytest.LogCaptureFixture) -> N
     assert [record.getMessage()[:21] for record in caplog.records] == ["1 element was dropped"]
 
 
+def test_the_log_has_the_first_ten_reports(caplog: pytest.LogCaptureFixture) -> None:
+    reports: list[DataError] = []
+    engines = Engine(on_error="skip"), Engine(on_error="skip", report=reports.append)
+    with caplog.at_level(logging.WARNING, "cqels_py"):
+        for engine in engines:
+            engine.register(VALUES)
+            engine.push(STREAM, [texts("a", 1)], time=100)
+            for time in range(20):
+                engine.push(STREAM, [texts("a", time)], time=time)
+            engine.push(STREAM, [(*texts("a", 1)[:2], "words")], time=100)
+            assert (engine.statistics.late, engine.statistics.malformed) == (20, 1)
+    said = [record.getMessage() for record in caplog.records]
+    assert [text.startswith("1 element was dropped") for text in said] == [True] * 10 + [False]
+    assert said[-1] == "… further reports are counted in the engine's statistics, not logged"
+    assert len(reports) == 21
+
+
 def test_time_may_stand_still_but_not_go_back() -> None:
     engine = Engine(report=lambda _: None)
     query = engine.register(VALUES)
