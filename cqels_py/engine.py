@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakSet
 
 import numpy as np
 
@@ -101,6 +102,9 @@ class Engine:
         self._report = report if report is not None else LoggedReports(_LOG)
         self._queries: dict[Query, RunningQuery] = {}
         self._ontologies: dict[Query, Ontology] = {}
+        # Also those that have left: their last results may not have been taken.
+        self._known: WeakSet[Query] = WeakSet()
+        self.dictionary.hold(self._waiting)
         self._connections = Connections()
         self._numbers: dict[str, int] = {}
         # What registered queries read: streams with their numbers, and those whose elements carry their times.
@@ -117,6 +121,11 @@ class Engine:
     def statistics(self) -> Statistics:
         """What it has seen so far: elements, triples, results, late and malformed ones, event time."""
         return self._runner.statistics
+
+    def _waiting(self) -> Iterator[Ids]:
+        """Ids of results that nobody has taken yet."""
+        for query in self._known:
+            yield from query.live_ids()
 
     # --- queries --------------------------------------------------------------------------------------------------
 
@@ -156,6 +165,7 @@ class Engine:
         if ontology is not None:
             self._ontologies[query] = ontology
         self._queries[query] = running = RunningQuery(dataflow, streams, query.deliver)
+        self._known.add(query)
         if query.form == "CONSTRUCT":
             running.feed = Feed(Construction(query.template, self.dictionary))
         self._queries_changed()
@@ -203,13 +213,13 @@ class Engine:
     def unregister(self, query: Query) -> None:
         """Forget a query and its state; it gets no more results. What was pushed before is answered first.
 
-        A subscriber may call this too: then the query gets nothing more at once.
+        A subscriber may call this too: then the query gets nothing more at once, also of what is being processed.
         """
         self._check_registered(query)
         if self._closed is None:
             self.flush()
         query.close()
-        self._queries.pop(query).dataflow.leave()
+        self._queries.pop(query).leave()
         self._ontologies.pop(query, None)
         self._connections.forget(query)
         del self._script.queries[id(query)]

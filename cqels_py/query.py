@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from cqels_py.arguments import check_callable
-from cqels_py.batches.results import ResultBatch
+from cqels_py.batches.elements import Ids
+from cqels_py.batches.results import ResultBatch, detached, last_rows
 from cqels_py.dataflow import Dataflow, explain
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.layout import TRUE
 from cqels_py.dictionary.rdf import to_rdflib
 from cqels_py.errors import UsageError
 from cqels_py.plan.nodes import Plan
+
+Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +37,23 @@ class Result:
 
 
 class Query:
-    """A registered query. Its results go to all subscribers, or are kept for `results()` when there are none."""
+    """A registered query. Its results go to all subscribers; when there are none, they wait for `results()` or the first of them."""
 
     def __init__(
-        self, plan: Plan, dictionary: Dictionary, dataflow: Dataflow, update_static: Callable[..., None]
+        self,
+        plan: Plan,
+        dictionary: Dictionary,
+        dataflow: Dataflow,
+        update_static: Callable[..., None],
     ) -> None:
         self.plan = plan
         self._update_static = update_static
         self._dictionary = dictionary
         self._dataflow = dataflow
         self._subscribers: list[Callable[[ResultBatch], None]] = []
-        self._kept: deque[Result] = deque()
+        # What nobody has taken yet, and the results of the first batch of it, once somebody has begun to take them.
+        self._kept: deque[ResultBatch] = deque()
+        self._begun: deque[Result] = deque()
         self.failures: dict[Callable[[ResultBatch], None], Exception] = {}
         """What subscribers have raised and nobody has taken yet."""
         self._closed = False
@@ -75,22 +84,28 @@ class Query:
         return self._dataflow.nbytes
 
     def subscribe(self, callback: Callable[[Result], None]) -> None:
-        """Call back with every result from now on, one by one.
+        """Call back with every result, one by one: those that wait now, and all from now on.
 
         What a callback raises comes out of the engine's method that made the results, once all others have theirs; until
-        then this callback is not called again.
+        then this callback is not called again. What it raises of results that wait comes out of this method: then it is not
+        subscribed, and the others still wait.
         """
         check_callable(callback, "what subscribes", "a Result")
 
         def each(batch: ResultBatch) -> None:
             for result in self._decode(batch):
                 callback(result)
+                # The callback itself may have let the query leave.
+                if self._closed:
+                    return
 
+        self._hand_over(self._take(), callback)
         self._subscribers.append(each)
 
     def subscribe_batches(self, callback: Callable[[ResultBatch], None]) -> None:
         """The same with results in columns of ids: the fast way out. The engine's `dictionary` decodes them."""
         check_callable(callback, "what subscribes", "a ResultBatch")
+        self._hand_over(self._take_batches(), callback)
         # Each subscription is one, whatever it calls.
         self._subscribers.append(lambda batch: callback(batch))
 
@@ -99,10 +114,6 @@ class Query:
         if self._subscribers:
             raise UsageError("the results of this query go to its subscribers: use either subscribe() or results()")
         return self._take()
-
-    def _take(self) -> Iterator[Result]:
-        while self._kept:
-            yield self._kept.popleft()
 
     def explain(self) -> str:
         """The plan as text: windows, probing, indexes, what each operator keeps."""
@@ -123,10 +134,15 @@ class Query:
                 except Exception as error:
                     self.failures[subscriber] = error
         if not self._subscribers and not self._closed:
-            self._kept.extend(self._decode(batch))
+            self._kept.append(detached(batch))
+
+    def live_ids(self) -> Iterable[Ids]:
+        """Ids of the results that wait."""
+        waiting = list(self._kept)
+        return map(np.concatenate, zip(*(batch.columns for batch in waiting), strict=True))
 
     def close(self) -> None:
-        """No more results."""
+        """No more results; those that wait can still be taken."""
         self._closed = True
 
     def take_failures(self) -> list[Exception]:
@@ -134,6 +150,42 @@ class Query:
         failures = list(self.failures.values())
         self.failures.clear()
         return failures
+
+    # --- results that wait --------------------------------------------------------------------------------------------
+
+    def _hand_over(self, waiting: Iterator[Kind], callback: Callable[[Kind], None]) -> None:
+        """What waits, also what the callback itself brings about; nothing more once that lets the query leave."""
+        closed = self._closed
+        for each in waiting:
+            callback(each)
+            if self._closed is not closed:
+                return
+
+    def _take(self) -> Iterator[Result]:
+        while (result := self._next()) is not None:
+            yield result
+
+    def _take_batches(self) -> Iterator[ResultBatch]:
+        while (batch := self._next_batch()) is not None:
+            yield batch
+
+    def _next(self) -> Result | None:
+        if not self._begun and self._kept:
+            self._begun.extend(self._decode(self._kept[0]))
+        if not self._begun:
+            return None
+        if len(self._begun) == 1:
+            self._kept.popleft()
+        return self._begun.popleft()
+
+    def _next_batch(self) -> ResultBatch | None:
+        if not self._kept:
+            return None
+        batch = self._kept.popleft()
+        if self._begun:
+            batch = last_rows(batch, len(self._begun))
+            self._begun.clear()
+        return batch
 
     def _decode(self, batch: ResultBatch) -> Iterator[Result]:
         if self.form == "ASK":

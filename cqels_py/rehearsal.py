@@ -124,6 +124,9 @@ def rehearse(told: Told) -> None:
     def ignore(error: Exception) -> None:
         """Who runs the program hears of it there."""
 
+    def pass_over(result: object) -> None:
+        """It was decoded: nothing more is done with it here."""
+
     engine = Engine(**told.options, on_error="skip", report=ignore)
     plans: list[Plan] = []
     with TemporaryDirectory(prefix=FOLDER) as folder:
@@ -132,7 +135,10 @@ def rehearse(told: Told) -> None:
         for i, query in enumerate(told.queries):
             # One that asks for data that is not told of is left out.
             with suppress(CqelsError):
-                plans.append(engine.register(**_with_pieces(query, known, folder, f"static{i}")).plan)
+                registered = engine.register(**_with_pieces(query, known, folder, f"static{i}"))
+                # Whoever runs the program will want to read its results, now or later.
+                registered.subscribe(pass_over)
+                plans.append(registered.plan)
         with suppress(CqelsError):
             if isinstance(given, Sources):
                 sources = {iri: _table(plans, iri) if piece is None else piece for iri, piece in given.sources.items()}

@@ -157,6 +157,7 @@ def test_a_query_that_is_gone_cannot_be_updated() -> None:
 
 def test_a_subscriber_cannot_update_in_the_middle_of_results() -> None:
     engine, query = _running(static=[[_name("old")]])
+    list(query.results())
     query.subscribe(lambda _: query.update_static())
     with pytest.raises(UsageError, match="in the middle of results"):
         engine.push(EX + "stream", [(URIRef(EX + "a"), URIRef(EX + "p"), Literal(1))], time=6)

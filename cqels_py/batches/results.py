@@ -27,3 +27,17 @@ class ResultBatch:
 
     def __len__(self) -> int:
         return len(self.time)
+
+
+def last_rows(batch: ResultBatch, count: int) -> ResultBatch:
+    """The last results of a batch, 1 or more."""
+    tick = None if batch.tick is None else batch.tick[-count:]
+    columns = tuple(column[-count:] for column in batch.columns)
+    return ResultBatch(batch.variables, batch.time[-count:], batch.sign[-count:], columns, tick)
+
+
+def detached(batch: ResultBatch) -> ResultBatch:
+    """The same in arrays of its own: a view of what a step had room for would keep all of that alive."""
+    tick = None if batch.tick is None else batch.tick.copy()
+    columns = tuple([column.copy() for column in batch.columns])
+    return ResultBatch(batch.variables, batch.time.copy(), batch.sign.copy(), columns, tick)

@@ -218,6 +218,10 @@ class Dictionary:
         """Keep these terms for ever (constants of queries)."""
         self._pinned.append(np.array(ids, np.int64).reshape(-1))
 
+    def hold(self, live: Callable[[], Iterable[Ids]]) -> None:
+        """`collect` also keeps what `live` names then, for ever."""
+        self._holders.append(live)
+
     @contextmanager
     def holding(self, live: Callable[[], Iterable[Ids]]) -> Iterator[None]:
         """While this lasts, `collect` also keeps what `live` names then: terms that were read but not handed on yet."""

@@ -82,7 +82,13 @@ class RunningQuery:
         self.dataflow = dataflow
         self._streams = tuple(streams)
         self._deliver = deliver
+        self._left = False
         self.feed: Feed | None = None
+
+    def leave(self) -> None:
+        """The query has been taken away, perhaps by who gets its results: nothing more follows, also of the step at hand."""
+        self._left = True
+        self.dataflow.leave()
 
     def step(self, views: Views) -> int:
         """Take in the elements of its streams; returns the number of results."""
@@ -119,6 +125,8 @@ class RunningQuery:
                 if self.feed is not None:
                     self.feed.take(batch, places(*of))
                 self._deliver(batch)
+                if self._left:
+                    break
         return count
 
 
