@@ -7,12 +7,13 @@ elements   ─ connectors ─ LocalRunner ─ Dataflow ─ results
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 from weakref import WeakSet
 
 import numpy as np
@@ -57,6 +58,20 @@ _LOG = logging.getLogger("cqels_py")
 _COMPILING = "compiling for this machine; this happens once and takes up to a minute"
 _REHEARSAL = ("cqels_py.rehearsal",)
 
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+
+
+def _in_turn(method: Callable[Concatenate[Engine, Given], Answer]) -> Callable[Concatenate[Engine, Given], Answer]:
+    """The method, while no other thread is in one: what the same thread calls on the way is part of it."""
+
+    @wraps(method)
+    def alone(engine: Engine, /, *arguments: Given.args, **named: Given.kwargs) -> Answer:
+        with engine._lock:
+            return method(engine, *arguments, **named)
+
+    return alone
+
 
 class Engine:
     """Registers continuous queries and runs them over streams, in this process.
@@ -65,8 +80,12 @@ class Engine:
     `batch`: how many elements are processed together (results are the same); without it each pushed one at once, and as
     many of a source as are read together. `on_error` "skip": malformed input is counted, reported and skipped; "stop": it
     is raised, and the rest unharmed. `report` is told of what was left out; without it, a logger named cqels_py is, of the
-    first ten. `service_timeout`: seconds that an endpoint of SERVICE may be silent. One thread uses an engine at a time.
-    Everything that it raises by intent is a CqelsError.
+    first ten. `service_timeout`: seconds that an endpoint of SERVICE may be silent. Everything that it raises by intent is a
+    CqelsError.
+
+    Several threads may use an engine: their calls come one after the other, each as a whole, and subscribers are called by the
+    thread whose call made the results. So a subscriber must not wait for another thread that uses the engine. `statistics`
+    and `Query.results` wait for nobody, also not for a `run`.
     """
 
     def __init__(
@@ -93,6 +112,8 @@ class Engine:
             raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
         if report is not None:
             check_callable(report, "report", "a DataError")
+        # Re-entrant: subscribers call back.
+        self._lock = threading.RLock()
         self.dictionary = Dictionary()
         self._lateness = lateness
         self._runner = LocalRunner(self.dictionary, lateness)
@@ -129,6 +150,7 @@ class Engine:
 
     # --- queries --------------------------------------------------------------------------------------------------
 
+    @_in_turn
     def register(
         self,
         text: str,
@@ -159,7 +181,7 @@ class Engine:
         if ontology is not None:
             plan = _entailed(asked, ontology)
         dataflow = Dataflow(plan, self.dictionary, data, fronts=self._runner.fronts)
-        query = Query(plan, self.dictionary, dataflow, self.update_static)
+        query = Query(plan, self.dictionary, dataflow, self.update_static, self._lock)
         self._connections.ordered([*self._queries, query])
         streams = [self._numbers.setdefault(iri, len(self._numbers)) for iri in plan.streams]
         if ontology is not None:
@@ -172,6 +194,7 @@ class Engine:
         self._script.registered(id(query))
         return query
 
+    @_in_turn
     def connect(self, query: Query, stream: str) -> None:
         """From now on what a CONSTRUCT query says is an element of the stream: one for each tick, at the tick's time.
 
@@ -185,6 +208,7 @@ class Engine:
         self._connections.connect(query, str(stream), list(self._queries))
         self._queries_changed()
 
+    @_in_turn
     def update_static(
         self,
         query: Query,
@@ -210,6 +234,7 @@ class Engine:
         self._processing(self._runner.update_static, self._queries[query], data)
         self.flush()
 
+    @_in_turn
     def unregister(self, query: Query) -> None:
         """Forget a query and its state; it gets no more results. What was pushed before is answered first.
 
@@ -254,6 +279,7 @@ class Engine:
 
     # --- elements -------------------------------------------------------------------------------------------------
 
+    @_in_turn
     def push(self, stream: str, triples: Iterable[Triple], *, time: int | None = None) -> None:
         """One element: its triples (rdflib terms or N-Triples texts) at `time`, in microseconds since the epoch.
 
@@ -280,6 +306,7 @@ class Engine:
         if len(self._pushed) >= (self._batch or 1):
             self.flush()
 
+    @_in_turn
     def push_batch(self, stream: str, table: ArrowStream) -> None:
         """Many elements: an Arrow table (or reader) with columns time, graph (optional), subject, predicate, object.
 
@@ -297,6 +324,7 @@ class Engine:
                 self._process(batch)
                 self.flush()
 
+    @_in_turn
     def flush(self) -> None:
         """Process what was pushed so far."""
         while self._pushed and not self._busy:
@@ -309,6 +337,7 @@ class Engine:
             if wrong:
                 self._malformed(*wrong)
 
+    @_in_turn
     def advance(self, time: int) -> None:
         """Promise that no element before `time` (microseconds) will come: what expires before it does so now."""
         self._check_open("advance")
@@ -317,6 +346,7 @@ class Engine:
         self._processing(self._runner.advance, time)
         self.flush()
 
+    @_in_turn
     def finish(self) -> None:
         """The streams have ended; nothing can be pushed any more."""
         if self._closed is not None:
@@ -326,6 +356,7 @@ class Engine:
         self._closed = UsageError("the engine's streams have ended: make a new engine")
         self._processing(self._runner.finish)
 
+    @_in_turn
     def run(
         self,
         sources: Mapping[str, StreamSource],

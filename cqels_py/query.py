@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, TypeVar
@@ -37,7 +39,10 @@ class Result:
 
 
 class Query:
-    """A registered query. Its results go to all subscribers; when there are none, they wait for `results()` or the first of them."""
+    """A registered query. Its results go to all subscribers; when there are none, they wait for `results()` or the first of them.
+
+    Several threads may use it, as they may use its engine.
+    """
 
     def __init__(
         self,
@@ -45,8 +50,11 @@ class Query:
         dictionary: Dictionary,
         dataflow: Dataflow,
         update_static: Callable[..., None],
+        lock: AbstractContextManager[Any],
     ) -> None:
         self.plan = plan
+        # The engine's: what a query says of its state, and who gets its results, is not to change in the middle of a step.
+        self._lock = lock
         self._update_static = update_static
         self._dictionary = dictionary
         self._dataflow = dataflow
@@ -54,6 +62,7 @@ class Query:
         # What nobody has taken yet, and the results of the first batch of it, once somebody has begun to take them.
         self._kept: deque[ResultBatch] = deque()
         self._begun: deque[Result] = deque()
+        self._taking = threading.Lock()
         self.failures: dict[Callable[[ResultBatch], None], Exception] = {}
         """What subscribers have raised and nobody has taken yet."""
         self._closed = False
@@ -81,7 +90,8 @@ class Query:
     @property
     def nbytes(self) -> int:
         """Size of the query's state in bytes."""
-        return self._dataflow.nbytes
+        with self._lock:
+            return self._dataflow.nbytes
 
     def subscribe(self, callback: Callable[[Result], None]) -> None:
         """Call back with every result, one by one: those that wait now, and all from now on.
@@ -99,15 +109,17 @@ class Query:
                 if self._closed:
                     return
 
-        self._hand_over(self._take(), callback)
-        self._subscribers.append(each)
+        with self._lock:
+            self._hand_over(self._take(), callback)
+            self._subscribers.append(each)
 
     def subscribe_batches(self, callback: Callable[[ResultBatch], None]) -> None:
         """The same with results in columns of ids: the fast way out. The engine's `dictionary` decodes them."""
         check_callable(callback, "what subscribes", "a ResultBatch")
-        self._hand_over(self._take_batches(), callback)
-        # Each subscription is one, whatever it calls.
-        self._subscribers.append(lambda batch: callback(batch))
+        with self._lock:
+            self._hand_over(self._take_batches(), callback)
+            # Each subscription is one, whatever it calls.
+            self._subscribers.append(lambda batch: callback(batch))
 
     def results(self) -> Iterator[Result]:
         """The results since the last call, as long as nobody has subscribed: then UsageError."""
@@ -117,7 +129,8 @@ class Query:
 
     def explain(self) -> str:
         """The plan as text: windows, probing, indexes, what each operator keeps."""
-        return explain(self._dataflow)
+        with self._lock:
+            return explain(self._dataflow)
 
     def update_static(self, **data: Any) -> None:
         """Other static data from now on: `static` and `static_graphs`, as `Engine.update_static` has it."""
@@ -170,22 +183,26 @@ class Query:
             yield batch
 
     def _next(self) -> Result | None:
-        if not self._begun and self._kept:
-            self._begun.extend(self._decode(self._kept[0]))
-        if not self._begun:
-            return None
-        if len(self._begun) == 1:
-            self._kept.popleft()
-        return self._begun.popleft()
+        with self._taking:
+            if not self._begun and self._kept:
+                # Not the engine's lock: what waits can be taken while another thread runs the engine.
+                with self._dictionary.lock:
+                    self._begun.extend(self._decode(self._kept[0]))
+            if not self._begun:
+                return None
+            if len(self._begun) == 1:
+                self._kept.popleft()
+            return self._begun.popleft()
 
     def _next_batch(self) -> ResultBatch | None:
-        if not self._kept:
-            return None
-        batch = self._kept.popleft()
-        if self._begun:
-            batch = last_rows(batch, len(self._begun))
-            self._begun.clear()
-        return batch
+        with self._taking:
+            if not self._kept:
+                return None
+            batch = self._kept.popleft()
+            if self._begun:
+                batch = last_rows(batch, len(self._begun))
+                self._begun.clear()
+            return batch
 
     def _decode(self, batch: ResultBatch) -> Iterator[Result]:
         if self.form == "ASK":
