@@ -265,6 +265,7 @@ class Engine:
         for query, running in self._queries.items():
             if running.feed is not None:
                 running.feed.streams = tuple(map(self._number, self._connections.fed_by(query, self._streams)))
+                query.feeds = bool(running.feed.streams)
                 running.feed.watched = frozenset(map(self._number, self._connections.watched(query, ordered)))
 
     def _check_time_predicates(self, plan: Plan) -> None:

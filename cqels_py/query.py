@@ -38,6 +38,10 @@ class Result:
     boolean: bool | None = None
 
 
+MOST_OF_A_FEED = 1 << 16
+"""So many results wait of a query that feeds others: what it says is taken already, and memory stays flat if nobody asks."""
+
+
 class Query:
     """A registered query. Its results go to all subscribers; when there are none, they wait for `results()` or the first of them.
 
@@ -61,6 +65,9 @@ class Query:
         self._subscribers: list[Callable[[ResultBatch], None]] = []
         # What nobody has taken yet, and the results of the first batch of it, once somebody has begun to take them.
         self._kept: deque[ResultBatch] = deque()
+        self._waiting = 0
+        self.feeds = False
+        """Do others read what it constructs? Then perhaps nobody ever asks for its results."""
         self._begun: deque[Result] = deque()
         self._taking = threading.Lock()
         self.failures: dict[Callable[[ResultBatch], None], Exception] = {}
@@ -122,7 +129,10 @@ class Query:
             self._subscribers.append(lambda batch: callback(batch))
 
     def results(self) -> Iterator[Result]:
-        """The results since the last call, as long as nobody has subscribed: then UsageError."""
+        """The results since the last call, as long as nobody has subscribed: then UsageError.
+
+        Of a CONSTRUCT query that feeds others only the last MOST_OF_A_FEED wait.
+        """
         if self._subscribers:
             raise UsageError("the results of this query go to its subscribers: use either subscribe() or results()")
         return self._take()
@@ -148,6 +158,9 @@ class Query:
                     self.failures[subscriber] = error
         if not self._subscribers and not self._closed:
             self._kept.append(detached(batch))
+            self._waiting += len(batch)
+            if self.feeds and self._waiting > MOST_OF_A_FEED:
+                self._forget_oldest()
 
     def live_ids(self) -> Iterable[Ids]:
         """Ids of the results that wait."""
@@ -163,6 +176,18 @@ class Query:
         failures = list(self.failures.values())
         self.failures.clear()
         return failures
+
+    def _forget_oldest(self) -> None:
+        with self._taking:
+            while (excess := self._waiting - MOST_OF_A_FEED) > 0:
+                oldest = self._kept.popleft()
+                # Of a batch that somebody has begun to take, what was not taken.
+                left = min(len(self._begun) or len(oldest), len(oldest) - excess)
+                self._begun.clear()
+                self._waiting -= len(oldest)
+                if left > 0:
+                    self._kept.appendleft(last_rows(oldest, left))
+                    self._waiting += left
 
     # --- results that wait --------------------------------------------------------------------------------------------
 
@@ -191,7 +216,7 @@ class Query:
             if not self._begun:
                 return None
             if len(self._begun) == 1:
-                self._kept.popleft()
+                self._waiting -= len(self._kept.popleft())
             return self._begun.popleft()
 
     def _next_batch(self) -> ResultBatch | None:
@@ -199,6 +224,7 @@ class Query:
             if not self._kept:
                 return None
             batch = self._kept.popleft()
+            self._waiting -= len(batch)
             if self._begun:
                 batch = last_rows(batch, len(self._begun))
                 self._begun.clear()

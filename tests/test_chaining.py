@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ import cqels_py
 from cqels_py.algebra.nodes import Dialect, Output
 from cqels_py.cli.main import main
 from cqels_py.errors import UsageError
+from cqels_py.query import MOST_OF_A_FEED
 from tests import harness, naive_chains, traces
 from tests.generators import FEW, Scenario, answerable, scenarios
 from tests.naive import Element
@@ -265,3 +267,30 @@ def test_through_a_pipe(tmp_path: Path) -> None:
     )  # fmt: skip
     assert first.wait() == 0
     assert finished.stdout.splitlines() == ["time,sign,s,n", "1970-01-01T00:00:01Z,+,http://ex.org/a,1"]
+
+
+def test_of_a_query_that_feeds_others_the_last_results_wait() -> None:
+    engine = cqels_py.Engine()
+    first = engine.register(
+        f"PREFIX : <{EX}> REGISTER ISTREAM :o AS CONSTRUCT {{ ?s :x ?v }} {{ STREAM :s [NOW] {{ ?s :p ?v }} }}"
+    )
+    second = engine.register(f"PREFIX : <{EX}> SELECT ?v {{ STREAM :o [NOW] {{ ?s :x ?v }} }}")
+    taken: list[int] = []
+    second.subscribe_batches(lambda batch: taken.append(len(batch)))
+    rows = MOST_OF_A_FEED + 5_000
+    engine.push_batch(
+        EX + "s",
+        pa.table(
+            {
+                "time": range(rows),
+                "subject": [f"<{EX}a>"] * rows,
+                "predicate": [f"<{EX}p>"] * rows,
+                "object": [f'"{n}"^^<http://www.w3.org/2001/XMLSchema#integer>' for n in range(rows)],
+            }
+        ),
+    )
+    assert sum(taken) == rows
+    waiting = list(first.results())
+    assert [result.time for result in waiting] == list(range(5_000, rows))
+    engine.push(EX + "s", [(f"<{EX}a>", f"<{EX}p>", '"new"')], time=rows)
+    assert [str(result.bindings["v"]) for result in first.results()] == ["new"]
