@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
+from rdflib import RDF, RDFS
 
 from cqels_py.arguments import by_iri
 from cqels_py.connectors.compression import is_file
@@ -15,8 +16,9 @@ from cqels_py.connectors.static import load_static, load_static_text
 from cqels_py.connectors.triples import Triple, static_triples
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary.layout import TAG_BLANK, TAG_SHIFT
 from cqels_py.dictionary.rdf import to_rdflib
-from cqels_py.errors import UsageError
+from cqels_py.errors import UnsupportedQuery, UsageError
 from cqels_py.optimizer.entailment import SCHEMA, Ontology
 from cqels_py.plan.nodes import Plan
 
@@ -62,12 +64,25 @@ def graphs_by_name(given: Mapping[str, StaticSource] | None) -> dict[str, Static
 
 def ontology_of(data: StaticData, dictionary: Dictionary) -> Ontology:
     """What the static default graph says of classes and properties."""
+    _check_anonymous(data, dictionary)
     schema = dictionary.encode([f"<{iri}>" for iri in SCHEMA])
     quads = data.quads[:, (data.quads[3] == 0) & np.isin(data.quads[1], schema)]
     subjects, predicates, objects = (
         [to_rdflib(text) for text in dictionary.decode(column) if text is not None] for column in quads[:3]
     )
     return Ontology.of(zip(subjects, predicates, objects, strict=True))
+
+
+def _check_anonymous(data: StaticData, dictionary: Dictionary) -> None:
+    """UnsupportedQuery for instances of a class that has others above it and no name by which a pattern could ask for them."""
+    sub_class, type_ = dictionary.encode([f"<{RDFS.subClassOf}>", f"<{RDF.type}>"])
+    subjects, predicates, objects, _ = data.quads
+    below = subjects[(predicates == sub_class) & ((subjects >> TAG_SHIFT) & 15 == TAG_BLANK)]
+    if np.isin(objects[predicates == type_], below).any():
+        raise UnsupportedQuery(
+            "the static data has an instance of a class without a name (a blank node), below which others are entailed: give the "
+            "class a name"
+        )
 
 
 def _load(data: StaticSource, graph: str | None, dictionary: Dictionary) -> _Quads:

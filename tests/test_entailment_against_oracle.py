@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rdflib import RDF, RDFS, Literal, URIRef
+from rdflib import RDF, RDFS, BNode, Literal, URIRef
 
 import cqels_py
 from cqels_py.algebra import nodes
@@ -171,7 +171,14 @@ def test_a_schema_that_changes_needs_a_new_query() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "word"), [("?x (a|:p)+ ?y", "rdf:type inside"), ("?x !(:p) ?y", "negated property")]
+    ("pattern", "word"),
+    [
+        ("?x (a|:p)+ ?y", "rdf:type inside"),
+        ("?x !(:p) ?y", "negated property"),
+        ("?x :p* ?y", "may have no length"),
+        ("?x a ?c . ?c (^:p)? ?y", "may have no length"),
+        ("?x a/:p* ?y", "may have no length"),
+    ],
 )
 def test_what_is_refused(pattern: str, word: str) -> None:
     text = f"PREFIX : <{EX}> SELECT ?x WHERE {{ STREAM <{STREAM}> [RANGE 3s] {{ {pattern} }} }}"
@@ -179,3 +186,33 @@ def test_what_is_refused(pattern: str, word: str) -> None:
         cqels_py.Engine().register(text, static=[SCHEMA], entailment="rdfs")
     with pytest.raises(UsageError, match="'rdfs' or None"):
         cqels_py.Engine().register(text, entailment="owl")
+
+
+@pytest.mark.parametrize("pattern", ["?x :p+ ?y", "?x :p/:q* ?y", ":a :p* ?x", "?x :p* :a"])
+def test_paths_that_see_all_nodes(pattern: str) -> None:
+    text = f"PREFIX : <{EX}> SELECT ?x WHERE {{ STREAM <{STREAM}> [RANGE 3s] {{ {pattern} }} }}"
+    cqels_py.Engine().register(text, static=[SCHEMA], entailment="rdfs")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        (ex("p"), RDFS.subPropertyOf, RDF.type),
+        (RDF.type, RDFS.subPropertyOf, ex("rel")),
+        (RDFS.subClassOf, RDFS.subPropertyOf, ex("rel")),
+        (RDF.type, RDFS.range, RDFS.Class),
+        (RDF.type, RDFS.domain, ex("Res")),
+    ],
+)
+def test_what_is_said_of_the_words_of_schemas(statement: tuple[URIRef, URIRef, URIRef]) -> None:
+    text = f"PREFIX : <{EX}> SELECT ?x WHERE {{ STREAM <{STREAM}> [RANGE 3s] {{ ?x a ?y }} }}"
+    with pytest.raises(UnsupportedQuery, match="about the words by which all else is entailed"):
+        cqels_py.Engine().register(text, static=[[*SCHEMA, statement]], entailment="rdfs")
+
+
+def test_instances_of_classes_without_a_name() -> None:
+    text = f"PREFIX : <{EX}> SELECT ?z WHERE {{ STREAM <{STREAM}> [RANGE 3s] {{ ?x :p ?y }} ?x a ?z }}"
+    below = (BNode("m"), RDFS.subClassOf, ex("D"))
+    cqels_py.Engine().register(text, static=[[below]], entailment="rdfs")
+    with pytest.raises(UnsupportedQuery, match="a class without a name"):
+        cqels_py.Engine().register(text, static=[[below, (ex("x"), RDF.type, BNode("m"))]], entailment="rdfs")

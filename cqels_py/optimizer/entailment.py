@@ -64,6 +64,7 @@ class Ontology:
         said: dict[Node, dict[Node, list[Node]]] = {predicate: {} for predicate in SCHEMA}
         for subject, predicate, object_ in triples:
             if predicate in said:
+                _check_statement(subject, predicate, object_)
                 said[predicate].setdefault(subject, []).append(object_)
         classes = _closure(said[RDFS.subClassOf])
         properties = _closure(said[RDFS.subPropertyOf])
@@ -74,6 +75,16 @@ class Ontology:
     def below(self, term: TermOrVariable, above: Above) -> list[URIRef]:
         """The classes or properties that have `term` above them."""
         return [lower for lower, uppers in above.items() if term in uppers and lower != term]
+
+
+def _check_statement(subject: Node, predicate: Node, object_: Node) -> None:
+    """UnsupportedQuery for what is said of the words themselves by which all else follows."""
+    of_type = subject == RDF.type and predicate in (RDFS.domain, RDFS.range)
+    if of_type or (predicate == RDFS.subPropertyOf and not {subject, object_}.isdisjoint((RDF.type, *SCHEMA))):
+        raise UnsupportedQuery(
+            f"<{subject}> <{predicate}> <{object_}> of the static data is about the words by which all else is entailed; what "
+            "follows from it is not known here: leave it out"
+        )
 
 
 def _closure(direct: Mapping[Node, list[Node]]) -> dict[Node, set[Node]]:
@@ -111,18 +122,53 @@ def _named(above: Mapping[Node, set[Node]]) -> Above:
     return {lower: named[lower] for lower in sorted(named) if named[lower]}
 
 
+def _may_be_empty(path: Path) -> bool:
+    match path:
+        case PathRepeat(inner, minimum):
+            return minimum == 0 or _may_be_empty(inner)
+        case PathInverse(inner):
+            return _may_be_empty(inner)
+        case PathSequence(parts):
+            return all(map(_may_be_empty, parts))
+        case PathAlternative(parts):
+            return any(map(_may_be_empty, parts))
+        case _:
+            return False
+
+
 def entail(query: ContinuousQuery, ontology: Ontology) -> ContinuousQuery:
     """The query over what its windows and static graphs entail. Its windows are RDF graphs, whatever the dialect.
 
     Raises UnsupportedQuery for property paths that would need the classes of a node.
     """
-    rewriting = _Rewriting(ontology)
+    rewriting = _Rewriting(ontology, frozenset(_class_variables(query.pattern)))
     return replace(query, pattern=rewriting.rewrite(query.pattern, static=True), bag_windows=False)
 
 
+def _class_variables(pattern: Pattern) -> Iterator[Variable]:
+    """Variables that may stand for the classes of something."""
+    if isinstance(pattern, BGP):
+        for triple in pattern.triples:
+            if isinstance(triple.object, Variable) and (
+                triple.predicate == RDF.type or isinstance(triple.predicate, Variable)
+            ):
+                yield triple.object
+    found: list[Variable] = []
+
+    def visit(child: Pattern) -> Pattern:
+        found.extend(_class_variables(child))
+        return child
+
+    map_children(pattern, visit)
+    yield from found
+
+
 class _Rewriting:
-    def __init__(self, ontology: Ontology) -> None:
+    """`classes`: variables that may stand for the classes of something."""
+
+    def __init__(self, ontology: Ontology, classes: frozenset[Variable]) -> None:
         self._ontology = ontology
+        self._classes = classes
         self._numbers = count(1)
 
     def rewrite(self, pattern: Pattern, *, static: bool) -> Pattern:
@@ -131,11 +177,32 @@ class _Rewriting:
             case BGP(triples):
                 return self._basic(triples, static)
             case PathPattern(subject, path, object_):
+                if not static:
+                    self._check_nodes(subject, path, object_)
                 return PathPattern(subject, self._path(path), object_)
             case Window() | WindowVariable() | Graph():
                 return map_children(pattern, self._rewriter(static=isinstance(pattern, Window) and pattern.with_static))
             case _:
                 return map_children(pattern, self._rewriter(static=static))
+
+    def _check_nodes(self, subject: TermOrVariable, path: Path, object_: TermOrVariable) -> None:
+        """A path of no length leads from each node to itself, and classes that follow are nodes too, which nothing else may name.
+
+        (In the static default graph the ontology does. What stands between two steps of a path is a node by the step before.)
+        """
+        ontology = self._ontology
+        if not (ontology.classes or ontology.domains or ontology.ranges) or not _may_be_empty(path):
+            return
+        if any(
+            isinstance(end, Variable) and end.startswith("_:") and end not in self._classes
+            for end in (subject, object_)
+        ):
+            return
+        if isinstance(subject, Variable) and isinstance(object_, Variable):
+            raise UnsupportedQuery(
+                f"the path from ?{subject} to ?{object_} may have no length, and under entailment would lead from each class that "
+                "follows to itself too, which is not supported: begin or end it at an IRI, or use + instead of * or ?"
+            )
 
     def _rewriter(self, *, static: bool) -> Callable[[Pattern], Pattern]:
         return lambda pattern: self.rewrite(pattern, static=static)
