@@ -76,8 +76,8 @@ def ontology_of(data: StaticData, dictionary: Dictionary) -> Ontology:
 def _check_anonymous(data: StaticData, dictionary: Dictionary) -> None:
     """UnsupportedQuery for instances of a class that has others above it and no name by which a pattern could ask for them."""
     sub_class, type_ = dictionary.encode([f"<{RDFS.subClassOf}>", f"<{RDF.type}>"])
-    subjects, predicates, objects, _ = data.quads
-    below = subjects[(predicates == sub_class) & ((subjects >> TAG_SHIFT) & 15 == TAG_BLANK)]
+    subjects, predicates, objects, graphs = data.quads
+    below = subjects[(graphs == 0) & (predicates == sub_class) & ((subjects >> TAG_SHIFT) & 15 == TAG_BLANK)]
     if np.isin(objects[predicates == type_], below).any():
         raise UnsupportedQuery(
             "the static data has an instance of a class without a name (a blank node), below which others are entailed: give the "

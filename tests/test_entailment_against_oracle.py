@@ -178,6 +178,11 @@ def test_a_schema_that_changes_needs_a_new_query() -> None:
         ("?x :p* ?y", "may have no length"),
         ("?x a ?c . ?c (^:p)? ?y", "may have no length"),
         ("?x a/:p* ?y", "may have no length"),
+        ("[] :p* ?x", "may have no length"),
+        ("?x :p*/:q* ?y", "may have no length"),
+        ("?x :p*/:q* :Animal", "may have no length"),
+        ("?x ((:p/:q)|(:p*/:q*))/:r* ?y", "may have no length"),
+        ("?x a ?c FILTER EXISTS { ?c :p*/:q* ?d }", "may have no length"),
     ],
 )
 def test_what_is_refused(pattern: str, word: str) -> None:
@@ -188,10 +193,24 @@ def test_what_is_refused(pattern: str, word: str) -> None:
         cqels_py.Engine().register(text, entailment="owl")
 
 
-@pytest.mark.parametrize("pattern", ["?x :p+ ?y", "?x :p/:q* ?y", ":a :p* ?x", "?x :p* :a"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "?x :has/:likes*/:has* ?y",
+        ":Animal :likes* ?x",
+        "?x :likes* :Animal",
+        ":a :likes*/:has* ?x",
+        "?x a ?c . ?c :likes* :Animal",
+        "?x :has ?y . ?y :likes* ?z",
+    ],
+)
 def test_paths_that_see_all_nodes(pattern: str) -> None:
-    text = f"PREFIX : <{EX}> SELECT ?x WHERE {{ STREAM <{STREAM}> [RANGE 3s] {{ {pattern} }} }}"
-    cqels_py.Engine().register(text, static=[SCHEMA], entailment="rdfs")
+    text = f"PREFIX : <{EX}> SELECT * WHERE {{ STREAM <{STREAM}> [RANGE 3s] {{ {pattern} }} }}"
+    drawn = [
+        (1, [(ex("a"), RDF.type, ex("Robin")), (ex("a"), ex("has"), ex("e"))]),
+        (1, [(ex("e"), ex("likes"), ex("b"))]),
+    ]
+    check(text, elements_of(drawn), SCHEMA)
 
 
 @pytest.mark.parametrize(

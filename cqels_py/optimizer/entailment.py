@@ -24,6 +24,7 @@ from cqels_py.algebra.nodes import (
     Extend,
     Filter,
     Graph,
+    Join,
     NaryJoin,
     Path,
     PathAlternative,
@@ -42,6 +43,8 @@ from cqels_py.algebra.nodes import (
     Window,
     WindowVariable,
 )
+from cqels_py.algebra.paths import may_have_no_steps
+from cqels_py.algebra.printer import term_text
 from cqels_py.errors import UnsupportedQuery
 from cqels_py.optimizer.traverse import map_children
 
@@ -122,87 +125,78 @@ def _named(above: Mapping[Node, set[Node]]) -> Above:
     return {lower: named[lower] for lower in sorted(named) if named[lower]}
 
 
-def _may_be_empty(path: Path) -> bool:
-    match path:
-        case PathRepeat(inner, minimum):
-            return minimum == 0 or _may_be_empty(inner)
-        case PathInverse(inner):
-            return _may_be_empty(inner)
-        case PathSequence(parts):
-            return all(map(_may_be_empty, parts))
-        case PathAlternative(parts):
-            return any(map(_may_be_empty, parts))
-        case _:
-            return False
-
-
 def entail(query: ContinuousQuery, ontology: Ontology) -> ContinuousQuery:
     """The query over what its windows and static graphs entail. Its windows are RDF graphs, whatever the dialect.
 
     Raises UnsupportedQuery for property paths that would need the classes of a node.
     """
-    rewriting = _Rewriting(ontology, frozenset(_class_variables(query.pattern)))
+    rewriting = _Rewriting(ontology)
     return replace(query, pattern=rewriting.rewrite(query.pattern, static=True), bag_windows=False)
 
 
-def _class_variables(pattern: Pattern) -> Iterator[Variable]:
-    """Variables that may stand for the classes of something."""
-    if isinstance(pattern, BGP):
-        for triple in pattern.triples:
-            if isinstance(triple.object, Variable) and (
-                triple.predicate == RDF.type or isinstance(triple.predicate, Variable)
-            ):
-                yield triple.object
-    found: list[Variable] = []
-
-    def visit(child: Pattern) -> Pattern:
-        found.extend(_class_variables(child))
-        return child
-
-    map_children(pattern, visit)
-    yield from found
-
-
 class _Rewriting:
-    """`classes`: variables that may stand for the classes of something."""
-
-    def __init__(self, ontology: Ontology, classes: frozenset[Variable]) -> None:
+    def __init__(self, ontology: Ontology) -> None:
         self._ontology = ontology
-        self._classes = classes
+        above = (*ontology.classes.values(), *ontology.domains.values(), *ontology.ranges.values())
+        self._entailed = {class_ for classes in above for class_ in classes}
         self._numbers = count(1)
 
-    def rewrite(self, pattern: Pattern, *, static: bool) -> Pattern:
-        """`static`: the active graph is the static default graph, where the hierarchies themselves are."""
+    def rewrite(self, pattern: Pattern, *, static: bool, stated: frozenset[Variable] = frozenset()) -> Pattern:
+        """`static`: the active graph is the static default graph, where the hierarchies themselves are.
+
+        `stated`: variables that cannot be classes that only follow, by what the pattern is joined with in the same graph.
+        """
         match pattern:
             case BGP(triples):
                 return self._basic(triples, static)
             case PathPattern(subject, path, object_):
                 if not static:
-                    self._check_nodes(subject, path, object_)
+                    self._check_nodes(pattern, stated)
                 return PathPattern(subject, self._path(path), object_)
+            case Join() | Union():
+                inner = self._stated(pattern, stated) if isinstance(pattern, Join) else stated
+                return map_children(pattern, lambda child: self.rewrite(child, static=static, stated=inner))
             case Window() | WindowVariable() | Graph():
                 return map_children(pattern, self._rewriter(static=isinstance(pattern, Window) and pattern.with_static))
             case _:
                 return map_children(pattern, self._rewriter(static=static))
 
-    def _check_nodes(self, subject: TermOrVariable, path: Path, object_: TermOrVariable) -> None:
-        """A path of no length leads from each node to itself, and classes that follow are nodes too, which nothing else may name.
+    def _check_nodes(self, pattern: PathPattern, stated: frozenset[Variable]) -> None:
+        """A path of no length leads from each node to itself, and to classes that only follow no step of it leads.
 
-        (In the static default graph the ontology does. What stands between two steps of a path is a node by the step before.)
+        (In the static default graph the ontology itself names them.)
         """
-        ontology = self._ontology
-        if not (ontology.classes or ontology.domains or ontology.ranges) or not _may_be_empty(path):
+        ends = (pattern.subject, pattern.object)
+        if not self._entailed or not may_have_no_steps(pattern.path):
             return
-        if any(
-            isinstance(end, Variable) and end.startswith("_:") and end not in self._classes
-            for end in (subject, object_)
-        ):
-            return
-        if isinstance(subject, Variable) and isinstance(object_, Variable):
+        if all(isinstance(end, Variable) and end not in stated for end in ends):
             raise UnsupportedQuery(
-                f"the path from ?{subject} to ?{object_} may have no length, and under entailment would lead from each class that "
-                "follows to itself too, which is not supported: begin or end it at an IRI, or use + instead of * or ?"
+                f"the path from {term_text(ends[0])} to {term_text(ends[1])} may have no length, and under entailment would lead "
+                "from each class that follows to itself too, which is not supported: begin or end it at an IRI, or use + "
+                "instead of * or ?"
             )
+
+    def _stated(self, pattern: Pattern, known: frozenset[Variable]) -> frozenset[Variable]:
+        """The known variables, and those of the pattern that cannot be classes that only follow."""
+        match pattern:
+            case BGP(triples):
+                objects = (t.object for t in triples if isinstance(t.predicate, URIRef) and t.predicate != RDF.type)
+                return known.union(v for v in (*(t.subject for t in triples), *objects) if isinstance(v, Variable))
+            case PathPattern(subject, path, object_):
+                ends = (subject, object_)
+                if may_have_no_steps(path) and not any(
+                    end in known or not (isinstance(end, Variable) or end in self._entailed) for end in ends
+                ):
+                    return known
+                return known.union(end for end in ends if isinstance(end, Variable))
+            case Join(left, right):
+                found = self._stated(right, self._stated(left, known))
+                # What the right side says may help the left one, as in a chain of paths.
+                return found if found == known else self._stated(pattern, found)
+            case Union(parts):
+                return frozenset.intersection(*(self._stated(part, known) for part in parts))
+            case _:
+                return known
 
     def _rewriter(self, *, static: bool) -> Callable[[Pattern], Pattern]:
         return lambda pattern: self.rewrite(pattern, static=static)
