@@ -220,7 +220,7 @@ class Engine:
 
         The change is a tick of its own at the time of the last element, after what was pushed before: subscribers see at once
         what it makes true or false. Before the first tick it only changes what that tick sees. What SERVICE has answered
-        stays. After an error (DataError, UsageError) the query has the data it had.
+        stays. After an error (DataError, UsageError, under entailment UnsupportedQuery) the query has the data it had.
         """
         self._check_open("update_static")
         self._check_registered(query)

@@ -80,7 +80,7 @@ def _check_anonymous(data: StaticData, dictionary: Dictionary) -> None:
     below = subjects[(graphs == 0) & (predicates == sub_class) & ((subjects >> TAG_SHIFT) & 15 == TAG_BLANK)]
     if np.isin(objects[predicates == type_], below).any():
         raise UnsupportedQuery(
-            "the static data has an instance of a class without a name (a blank node), below which others are entailed: give the "
+            "the static data has an instance of a class without a name (a blank node), from which others are entailed: give the "
             "class a name"
         )
 

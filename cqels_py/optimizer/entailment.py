@@ -172,8 +172,8 @@ class _Rewriting:
         if all(isinstance(end, Variable) and end not in stated for end in ends):
             raise UnsupportedQuery(
                 f"the path from {term_text(ends[0])} to {term_text(ends[1])} may have no length, and under entailment would lead "
-                "from each class that follows to itself too, which is not supported: begin or end it at an IRI, or use + "
-                "instead of * or ?"
+                "from each class that follows to itself too, which is not supported: use + instead of * or ?, or have another "
+                "pattern say what one of its ends is"
             )
 
     def _stated(self, pattern: Pattern, known: frozenset[Variable]) -> frozenset[Variable]:

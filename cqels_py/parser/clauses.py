@@ -98,7 +98,7 @@ class _Lifter:
     def run(self) -> Lifted:
         while not self._cursor.at_end:
             token = self._cursor.here
-            if token.is_word(*_OPERATORS) and self._cursor.before.is_word(*_FORMS):
+            if token.is_word(*_OPERATORS) and self._cursor.before.is_word(*_FORMS, "DISTINCT", "REDUCED"):
                 self._operator()
                 continue
             self._refuse(token)
@@ -143,7 +143,7 @@ class _Lifter:
             )
 
     def _operator(self) -> None:
-        """`SELECT ISTREAM …`, as drafts of RSP-QL have it."""
+        """`SELECT ISTREAM …`, as drafts of RSP-QL have it; in front of DISTINCT or behind."""
         token = self._cursor.take()
         if self._result.output is not None:
             raise self._source.error(

@@ -119,6 +119,13 @@ def test_defaults_of_the_dialects() -> None:
     assert (second.dialect, second.output, second.bag_windows) == (Dialect.CQELS_QL, Output.ISTREAM, True)
 
 
+def test_what_is_delivered_is_said_in_front_of_distinct_or_behind() -> None:
+    in_front = parse(f"REGISTER RSTREAM <q> AS SELECT DISTINCT ?x {{ {BLOCK} }}")
+    for words in ("RSTREAM DISTINCT", "DISTINCT RSTREAM"):
+        inside = parse(f"SELECT {words} ?x {{ {BLOCK} }}")
+        assert (inside.output, inside.pattern) == (Output.RSTREAM, in_front.pattern)
+
+
 def test_a_base_is_given_or_written() -> None:
     assert parse(f"ASK {{ {BLOCK} }}").windows[0].stream == URIRef("s")
     assert parse(f"ASK {{ {BLOCK} }}", base="http://ex.org/a/b").windows[0].stream == URIRef("http://ex.org/a/s")
