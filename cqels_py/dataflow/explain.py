@@ -13,13 +13,14 @@ from cqels_py.plan.nodes import Plan, PlannedWindow
 from cqels_py.plan.order import expires_in_order
 
 _RATE = 1_000
+"""So many matching elements a second are what estimates assume of a stream."""
 _WORD = 8
 _PAIR = 44
 """Bytes of a pair in a closure: its record, its places in the table of pairs and in the lists of work."""
 
 
 def explain(dataflow: Dataflow) -> str:
-    """The plan of a query as text. Estimates of state assume a thousand matching elements a second."""
+    """The plan of a query as text, with estimates of state."""
     query = dataflow.plan
     lines = [_headline(query), "", "windows"]
     lines += [f"  {_window_line(query, window)}" for window in query.windows]
@@ -167,9 +168,11 @@ def _estimate(window: PlannedWindow, scan: plan.Scan) -> str:
     size, measure = window.bounds.size, window.bounds.measure
     if size is None or measure is Measure.SESSION or window.partition is not None:
         return ""
-    leaves = size if measure is not Measure.TIME else max(1, (size + window.bounds.delay) * _RATE // 1_000_000)
+    leaves, at = size, ""
+    if measure is Measure.TIME:
+        leaves, at = max(1, (size + window.bounds.delay) * _RATE // 1_000_000), f" ({_RATE:,} a second)"
     own = _WORD * (1 + (len(scan.variables) if scan.keep_ids or _waits(window) else 0))
-    return f", about {_bytes(leaves * own)} for {leaves:,} mappings"
+    return f", about {_bytes(leaves * own)} for {leaves:,} mappings{at}"
 
 
 def _constant(constant: Constant) -> str:
