@@ -44,7 +44,7 @@ from cqels_py.algebra.nodes import (
     WindowVariable,
 )
 from cqels_py.algebra.paths import may_have_no_steps
-from cqels_py.algebra.printer import term_text
+from cqels_py.algebra.printer import path_text
 from cqels_py.errors import UnsupportedQuery
 from cqels_py.optimizer.traverse import map_children
 
@@ -171,9 +171,9 @@ class _Rewriting:
             return
         if all(isinstance(end, Variable) and end not in stated for end in ends):
             raise UnsupportedQuery(
-                f"the path from {term_text(ends[0])} to {term_text(ends[1])} may have no length, and under entailment would lead "
-                "from each class that follows to itself too, which is not supported: use + instead of * or ?, or have another "
-                "pattern say what one of its ends is"
+                f"the path {path_text(pattern.path)} may have no length, and under entailment would lead from each class that "
+                "follows to itself too, which is not supported: use + instead of * or ?, or have another pattern say what one of "
+                "its ends is"
             )
 
     def _stated(self, pattern: Pattern, known: frozenset[Variable]) -> frozenset[Variable]:
