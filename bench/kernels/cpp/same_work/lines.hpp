@@ -34,12 +34,6 @@ public:
         return slots_[at].number != none ? slots_[at].number : add(key, hash, at);
     }
 
-    // The line of a key, or null.
-    const Line* find(std::int64_t key) const {
-        const std::uint32_t number = slots_[slot_of(key, hash_of(key))].number;
-        return number != none ? &lines_[number] : nullptr;
-    }
-
 private:
     static constexpr std::uint32_t none = ~std::uint32_t{0};
     static constexpr std::size_t most = none / 2;
