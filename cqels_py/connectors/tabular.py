@@ -82,7 +82,13 @@ def parquet_elements(
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(f"{path} is not a sound Parquet file: {error}") from None
     # Here all columns are known, later only those that are read.
-    _check_columns(file.schema_arrow.names, reading, None)
+    schema = file.schema_arrow
+    try:
+        _check_columns(schema.names, reading, None)
+        for name in _used(schema.names):
+            _plain(pa.nulls(0, schema.field(name).type), name)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
     return reader.read(_numbered(_batches(file, path)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -254,7 +255,12 @@ def test_a_column_that_is_missing(source: Source) -> None:
 
 def test_the_columns_of_a_file_without_those_needed_are_named(source: Source, tmp_path: Path) -> None:
     pq.write_table(table([(1, A)], "when", "what"), tmp_path / "s.parquet")
-    assert str(read_source(tmp_path / "s.parquet").error).endswith("; here they are when, what")
+    found = str(read_source(tmp_path / "s.parquet").error)
+    assert re.match(r".*s\.parquet: there is no column time .*; here they are when, what$", found)
+    pq.write_table(table([(1, [A], P, A)], "time", "subject", "predicate", "object"), tmp_path / "list.parquet")
+    assert re.match(
+        r".*list\.parquet: the column subject of type list", str(read_source(tmp_path / "list.parquet").error)
+    )
     long = str(source("s.csv", "x" * 10_000 + "\n").error)
     assert "no column time" in long
     assert len(long) < 500
