@@ -182,7 +182,11 @@ class Engine:
             plan = _entailed(asked, ontology)
         dataflow = Dataflow(plan, self.dictionary, data, fronts=self._runner.fronts)
         query = Query(plan, self.dictionary, dataflow, self.update_static, self._lock)
-        self._connections.ordered([*self._queries, query])
+        try:
+            self._connections.ordered([*self._queries, query])
+        except UsageError:
+            dataflow.leave()
+            raise
         streams = [self._numbers.setdefault(iri, len(self._numbers)) for iri in plan.streams]
         if ontology is not None:
             self._ontologies[query] = ontology

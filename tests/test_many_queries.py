@@ -10,16 +10,26 @@ from unittest.mock import patch
 import pytest
 
 import cqels_py
+from cqels_py.dataflow import Dataflow
 from cqels_py.event_time.clock import TickClock
 from cqels_py.kernels import match as kernel
+from cqels_py.operators.r2r.join import MultiwayJoin
 
 STREAM, OTHER = "http://ex.org/stream", "http://ex.org/other"
-WINDOWS = ("[COUNT 5]", "[COUNT 5]", "[RANGE 4s]", "[RANGE 6s STEP 2s]", "[NOW]", "[COUNT 4 STEP 2]")
+WINDOWS = ("[COUNT 5]", "[COUNT 5]", "[RANGE 4s]", "[RANGE 6s STEP 2s]", "[NOW]", "[COUNT 4 STEP 2]", "[TRIPLES 3]")
 FORMS = (
     "SELECT ?s ?v WHERE { STREAM <%s> %s { ?s :p%d ?v } }",
     "SELECT ?s (COUNT(*) AS ?n) WHERE { STREAM <%s> %s { ?s :p%d ?v } } GROUP BY ?s",
     "SELECT (COUNT(*) AS ?n) WHERE { STREAM <%s> %s { ?s :p%d ?v . ?s ?p ?w } }",
     "ASK { STREAM <%s> %s { ?s :p%d ?v } }",
+    "SELECT DISTINCT ?s WHERE { STREAM <%s> %s { ?s :p%d ?v . ?s ?p ?w } }",
+    "SELECT ?s ?w WHERE { STREAM <%s> %s { ?s :p%d ?v OPTIONAL { ?s :p1 ?w } } }",
+    'SELECT ?s WHERE { STREAM <%s> %s { ?s :p%d ?v FILTER NOT EXISTS { ?s :p2 ?w } FILTER(?v != "2") } }',
+    "SELECT ?s (MAX(?w) AS ?m) WHERE { STREAM <%s> %s { ?s :p%d ?v . ?s ?p ?w } } GROUP BY ?s",
+    'SELECT ?s ?v WHERE { STREAM <%s> %s { ?s :p%d ?v } VALUES ?v { "1" "2" } }',
+    "REGISTER RSTREAM <q> AS SELECT ?v WHERE { STREAM <%s> %s { ?s :p%d ?v } }",
+    "SELECT ?s (SUM(?n) AS ?m) WHERE { STREAM <%s> %s { ?s :p%d ?v } { SELECT ?s (COUNT(*) AS ?n) WHERE "
+    "{ STREAM <http://ex.org/stream> [COUNT 5] { ?s :p0 ?x } } GROUP BY ?s } } GROUP BY ?s",
 )
 
 Pushed = tuple[str, list[tuple[str, str, str]], int]
@@ -54,7 +64,7 @@ def alone(text: str, pushed: Sequence[Pushed], batch: int | None) -> list[Any]:
     """What one query gets in an engine of its own."""
     engine = cqels_py.Engine(batch=batch)
     got: list[Any] = []
-    query = engine.register(text, changelog=True)
+    query = engine.register(text, changelog="RSTREAM" not in text)
     query.subscribe(got.append)
     for stream, triples, time in pushed:
         if stream in query.streams:
@@ -64,12 +74,12 @@ def alone(text: str, pushed: Sequence[Pushed], batch: int | None) -> list[Any]:
 
 
 @pytest.mark.parametrize("batch", [None, 3, 50])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(6))
 def test_each_query_gets_what_it_gets_alone(seed: int, batch: int | None) -> None:
     asked, pushed = texts(seed, 12), elements(seed, 40)
     engine = cqels_py.Engine(batch=batch)
     got: list[list[Any]] = [[] for _ in asked]
-    queries = [engine.register(text, changelog=True) for text in asked]
+    queries = [engine.register(text, changelog="RSTREAM" not in text) for text in asked]
     for query, results in zip(queries, got, strict=True):
         query.subscribe(results.append)
     needed = {stream for query in queries for stream in query.streams}
@@ -107,7 +117,7 @@ def test_queries_come_and_go_and_nothing_stays() -> None:
     for query in queries:
         query.subscribe(lambda _: None)
     kept = queries[3]
-    fronts = {id(q): engine._queries[q].dataflow._seat._front for q in queries}
+    fronts = {id(q): engine._queries[q].dataflow.front for q in queries}
     for i, (stream, triples, time) in enumerate(pushed):
         engine.push(stream, triples, time=time)
         gone = queries[i % len(queries)]
@@ -116,12 +126,15 @@ def test_queries_come_and_go_and_nothing_stays() -> None:
     for query in [q for q in queries if q in engine._queries and q is not kept]:
         engine.unregister(query)
     engine.flush()
+    mine = engine._queries[kept].dataflow
     for front in fronts.values():
-        assert not front._turns
-    mine = engine._queries[kept].dataflow._seat
-    for front in fronts.values():
-        wanted = [number for number, count in enumerate(front._router._wanted) if count]
-        assert wanted == (sorted(set(mine._patterns)) if front is mine._front else [])
+        wanted = {number for number, count in enumerate(front._router._wanted) if count}
+        assert wanted == ({scan.pattern for scan in mine._scans} if front is mine.front else set())
+        assert set(front._seats.values()) == ({mine.seat} if front is mine.front else set())
+        assert set(front.commons.values()) == (
+            {*mine._scans, *mine._stages, *mine._constants} if front is mine.front else set()
+        )
+        assert not front.remembering
 
 
 def test_a_query_taken_away_by_anothers_subscriber_does_nothing_more() -> None:
@@ -158,3 +171,68 @@ def test_common_work_is_done_once() -> None:
         assert turned.call_count == matched.call_count
         assert 3 <= matched.call_count <= 6
         assert all(len(call.args[5]) == 5 for call in matched.call_args_list)
+
+
+def test_common_sub_plans_have_one_state() -> None:
+    """Windows and joins that deliver the same columns."""
+    pattern = f"STREAM <{STREAM}> [COUNT 9] {{ ?s :p0 ?v . ?s :p1 ?w }}"
+    asked = [
+        f"PREFIX : <http://ex.org/> {query}"
+        for query in (
+            f"SELECT ?s ?v WHERE {{ {pattern} }}",
+            f"SELECT ?s (COUNT(DISTINCT ?v) AS ?n) WHERE {{ {pattern} }} GROUP BY ?s",
+            f"SELECT ?s WHERE {{ {pattern} }}",
+            f"SELECT DISTINCT ?s WHERE {{ {pattern} }}",
+        )
+    ]
+    engine = cqels_py.Engine()
+    dataflows = [engine._queries[engine.register(text)].dataflow for text in asked * 2]
+    # The two joins read one scan together, and one with the value or without.
+    assert len({id(scan) for dataflow in dataflows for scan in dataflow._scans}) == 3
+    operators = {id(stage.operator): stage.operator for dataflow in dataflows for stage in dataflow._stages}
+    assert sum(isinstance(operator, MultiwayJoin) for operator in operators.values()) == 2
+    assert len(operators) == 4
+
+
+def test_queries_to_which_nothing_happens_take_no_turns() -> None:
+    """Only those of the predicate that came, and of the predicate whose mapping leaves."""
+    engine = cqels_py.Engine()
+    got: list[list[Any]] = [[] for _ in range(40)]
+    for i, results in enumerate(got):
+        text = f"PREFIX : <http://ex.org/> SELECT ?s WHERE {{ STREAM <{STREAM}> [COUNT 3] {{ ?s :p{i} ?v }} }}"
+        engine.register(text, changelog=True).subscribe(results.append)
+    sequence = [0, 1, 2, 3, 3, 3, 4, 0]
+    with patch.object(Dataflow, "take", autospec=True, side_effect=Dataflow.take) as taken:
+        turns = []
+        for time, i in enumerate(sequence):
+            engine.push(STREAM, [("<http://ex.org/s>", f"<http://ex.org/p{i}>", '"1"')], time=time)
+            turns.append(taken.call_count)
+            taken.reset_mock()
+    assert turns == [40, 1, 1, 2, 2, 2, 2, 2]
+    signs = [[result.sign for result in results] for results in got[:5]]
+    assert signs == [[1, -1, 1], [1, -1], [1, -1], [1, 1, 1, -1, -1], [1]]
+
+
+def test_static_data_of_one_query_may_change() -> None:
+    """What two queries have in common does not notice."""
+    text = f"PREFIX : <http://ex.org/> SELECT ?s ?r WHERE {{ STREAM <{STREAM}> [COUNT 9] {{ ?s :p0 ?v . ?s :p1 ?w }} ?s :room ?r }}"
+    rooms = [[(f"<http://ex.org/s{n}>", "<http://ex.org/room>", f'"{room}"') for n in range(3)] for room in "abc"]
+    pushed = [each for each in elements(5, 60) if each[0] == STREAM]
+
+    def run(*statics: int) -> list[list[Any]]:
+        engine = cqels_py.Engine()
+        queries = [engine.register(text, static=[rooms[n]], changelog=True) for n in statics]
+        got: list[list[Any]] = [[] for _ in queries]
+        for query, results in zip(queries, got, strict=True):
+            query.subscribe(results.append)
+        for number, (stream, triples, time) in enumerate(pushed):
+            engine.push(stream, triples, time=time)
+            if number == 12:
+                queries[0].update_static(static=[rooms[2]])
+        engine.finish()
+        return [sorted(told(results)) for results in got]
+
+    both = run(0, 1)
+    assert both[0] == run(0)[0]
+    assert any(sign == -1 for _, sign, _ in both[1])
+    assert {row for _, _, row in both[1]} == {(("r", "b"), ("s", f"http://ex.org/s{n}")) for n in range(3)}

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta, concatenate, insertions
+from cqels_py.batches.delta import Delta, concatenate
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.expressions import build_evaluator
-from cqels_py.dataflow.front import Fronts
+from cqels_py.dataflow.front import Fronts, Turn
 from cqels_py.dataflow.ownership import Coordinate
-from cqels_py.dataflow.scans import Scans
-from cqels_py.dataflow.static_data import StaticData, difference
+from cqels_py.dataflow.scans import PartitionedScanSource, PartitionSource, ScanSource
+from cqels_py.dataflow.sources import (
+    Constant,
+    Inbox,
+    PartitionOutput,
+    ScanOutput,
+    SharedOutput,
+    Source,
+    Stage,
+    itself,
+    says,
+    sources_below,
+)
+from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dataflow.term_values import DictionaryValues
 from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.event_time.clock import ClockedWindow, Step, TickClock, Ticks
+from cqels_py.event_time.clock import ClockedWindow, Ticks
 from cqels_py.kernels.distinct import cancel
 from cqels_py.operators.operator import Operator
 from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy
@@ -41,97 +53,19 @@ from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import Node, Plan, inputs_of
 from cqels_py.plan.order import expires_in_order
 
-
-class Stage:
-    """An operator and the stages it reads."""
-
-    def __init__(self, node: Node, operator: Operator, inputs: Sequence[Source]) -> None:
-        self.node = node
-        self.operator = operator
-        self.inputs = tuple(inputs)
-
-    def deltas(self, ticks: Ticks) -> Iterable[Delta]:
-        return self.operator.process(ticks, [source.deltas(ticks) for source in self.inputs])
-
-
-class ScanOutput:
-    """Where a scan's deltas of the step at hand are read."""
-
-    def __init__(self, node: plan.Scan) -> None:
-        self.node = node
-        self.current: Delta | None = None
-
-    def deltas(self, ticks: Ticks) -> Iterable[Delta]:
-        return () if self.current is None or not len(self.current.tick) else (self.current,)
-
-
-class Inbox:
-    """Where the deltas that another stage has delivered are read."""
-
-    def __init__(self, node: plan.Received) -> None:
-        self.node = node
-        self.current: Delta | None = None
-
-    def deltas(self, ticks: Ticks) -> Iterator[Delta]:
-        if self.current is not None and len(self.current):
-            yield self.current
-
-
-class Constant:
-    """Mappings that are there from the first tick on, until they are replaced: static data, inline rows."""
-
-    def __init__(self, node: Node, columns: Ids) -> None:
-        self.node = node
-        self.columns = columns
-        self._change: Delta | None = None
-
-    def deltas(self, ticks: Ticks) -> Iterator[Delta]:
-        if ticks.first and self.columns.shape[1]:
-            yield insertions(self.columns)
-        elif self._change is not None and len(self._change):
-            yield self._change
-
-    def replace(self, columns: Ids) -> None:
-        """Other mappings: until `settle`, `deltas` are the difference."""
-        self._change, self.columns = difference(self.columns, columns), columns
-
-    def settle(self) -> None:
-        """The change has been delivered."""
-        self._change = None
-
-
-class SharedOutput:
-    """The deltas of the step at hand of what several stages read; computed for the first of them."""
-
-    def __init__(self, node: plan.Shared, source: Source) -> None:
-        self.node = node
-        self.source = source
-        self._step: Ticks | None = None
-        self._deltas: list[Delta] = []
-
-    def deltas(self, ticks: Ticks) -> Iterator[Delta]:
-        if self._step is not ticks:
-            self._deltas = list(self.source.deltas(ticks))
-            self._step = ticks
-        yield from self._deltas
-
-    def forget(self) -> None:
-        """The step has ended."""
-        self._step, self._deltas = None, []
-
-
-Source = Stage | ScanOutput | Inbox | Constant | SharedOutput
+Made = TypeVar("Made", Stage, ScanOutput, Constant, PartitionOutput)
 
 
 class Dataflow:
     """The running form of a plan.
 
-    Feed it with `step`, `advance`, `update_static` and `finish`; each yields the results that follow. `static` is the static
-    data the query sees: its static sub-plans are answered here, and again when the data is replaced.
+    Feed it with `step`, `advance` and `finish` where it sits alone at its front, else with the front's turns: `take`; and with
+    `update_static`. Each yields the results that follow. `static` is the static data the query sees: its static sub-plans are
+    answered here, and again when the data is replaced.
 
     One part of several keeps to its `cell`. A stage that another one follows hands its changes to a `relay`, and has no
     results; one that follows another is fed with `receive`. `every_boundary`: see `TickClock`. `fronts`: where it may sit with
-    other queries.
+    other queries, and then reads the sources that do for them what it needs too.
     """
 
     def __init__(
@@ -149,83 +83,131 @@ class Dataflow:
         self._dictionary = dictionary
         self._static = static
         self._values = DictionaryValues(dictionary)
-        self._stages: list[Stage] = []
-        self._constants: list[Constant] = []
-        self._evaluators: list[Evaluator] = []
-        self._shared: dict[int, SharedOutput] = {}
-        self._scan_nodes: list[plan.Scan] = []
-        self._scan_outputs: list[ScanOutput] = []
-        self._inbox: Inbox | None = None
-        self.root = self._build(query.root)
-        self._scans = Scans(self._scan_nodes, query.windows, self._evaluator)
         self._cell = tuple(cell)
-        self._keep_to(self._cell)
-        self._output = relay or _output_operator(query, self._values)
-        self._ticked = False
-        # Of the last step: the tick (its number in the step) of each element's arrival, -1 where it was none.
-        self.element_tick: npt.NDArray[np.int32] = np.empty(0, np.int32)
-        every_boundary = (
-            every_boundary
-            or query.output == "RSTREAM"
-            or any(isinstance(stage.operator, TimedFilter | TimedExtend) for stage in self._stages)
-        )
         # Does something happen at ticks at which nothing changes? A stage that follows wants to know of all of them.
+        every_boundary = every_boundary or query.output == "RSTREAM" or _asks_for_now(query.root)
         self._restless = every_boundary or relay is not None
-        front = (fronts or Fronts()).front(
+        self.front = (fronts or Fronts()).front(
             [ClockedWindow(w.stream, w.bounds, w.partition is not None) for w in query.windows],
             query.streams,
             dictionary,
             every_boundary=every_boundary,
             alone=query.form == "CONSTRUCT",
         )
-        self._seat = front.sit(self._scans.patterns)
+        self._evaluators: list[Evaluator] = []
+        self._shared: dict[int, SharedOutput] = {}
+        self.root = self._read(self._build(query.root))
+        below = list(sources_below(self.root))
+        self._stages = [source for source in below if isinstance(source, Stage)]
+        self._scans = [source for source in below if isinstance(source, ScanOutput)]
+        self._constants = [source for source in below if isinstance(source, Constant)]
+        self._inbox = next((source for source in below if isinstance(source, Inbox)), None)
+        self._keep_to(self._cell)
+        self._output = relay or _output_operator(query, self._values)
+        self._ticked = False
+        self._left = False
+        # Of the last step: the tick (its number in the step) of each element's arrival, -1 where it was none.
+        self.element_tick: npt.NDArray[np.int32] = np.empty(0, np.int32)
+        self.seat = self.front.sit(self._scans)
 
     # --- building -----------------------------------------------------------------------------------------------
 
     def _build(self, node: Node) -> Source:
         match node:
             case plan.Scan():
-                output = ScanOutput(node)
-                self._scan_nodes.append(node)
-                self._scan_outputs.append(output)
-                return output
+                return self._scan(node)
             case plan.Received():
-                self._inbox = Inbox(node)
-                return self._inbox
+                return Inbox(node)
             case plan.Once():
-                return self._keep(node, self._answer(node))
+                return Constant(node, self._answer(node))
             case plan.Shared(number, inner):
                 if number not in self._shared:
                     self._shared[number] = SharedOutput(node, self._build(inner))
                 return self._shared[number]
             case plan.Rows():
-                return self._keep(node, self._encode_rows(node))
+                return self._common(says(node), lambda: Constant(node, self._encode_rows(node)))
             case plan.StaticScan():
-                return self._keep(node, self._scan_static(node))
+                return Constant(node, self._scan_static(node))
             case plan.GraphNames(graph):
                 known = None if plan.is_variable(graph) else self._dictionary.encode_one(graph)
-                return self._keep(node, self._static.graphs(known))
+                return Constant(node, self._static.graphs(known))
             case _:
-                stage = Stage(node, self._operator(node), [self._build(child) for child in inputs_of(node)])
-                self._stages.append(stage)
-                return stage
+                return self._stage(node, [self._build(child) for child in inputs_of(node)])
 
-    def _keep(self, node: Node, columns: Ids) -> Constant:
-        constant = Constant(node, columns)
-        self._constants.append(constant)
-        return constant
+    def _common(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """The source that does this already, or a new one."""
+        known = self.front.commons.get(key)
+        if known is None:
+            known = make()
+            self.front.commons[key] = known
+            known.key = key
+        return known
+
+    def _stage(self, node: Node, inputs: Sequence[Source]) -> Stage:
+        def make() -> Stage:
+            start = len(self._evaluators)
+            operator = self._operator(node)
+            return Stage(node, operator, list(map(self._read, inputs)), self._evaluators[start:], self.front)
+
+        if isinstance(node, plan.FilterRows | plan.ExtendRows) and _is_timed(node):
+            return make()
+        return self._common((says(node), *map(itself, inputs)), make)
+
+    def _scan(self, node: plan.Scan) -> ScanOutput:
+        window = self.plan.windows[node.window]
+
+        def make() -> ScanOutput:
+            if window.partition is None:
+                return ScanOutput(node, ScanSource(node, window, self._evaluator), None, self.front)
+            partition = self._common((node.window, window.partition), partitioned)
+            partition.readers += 1
+            source = PartitionedScanSource(node, window, self._evaluator, partition.kept)
+            return ScanOutput(node, source, partition, self.front)
+
+        def partitioned() -> PartitionOutput:
+            return PartitionOutput(PartitionSource(window, node.window), self.front)
+
+        return self._common((says(node), window.partition), make)
+
+    @staticmethod
+    def _read(source: Source) -> Source:
+        """The source, with one reader more."""
+        itself(source).readers += 1
+        return source
 
     def _answer(self, node: plan.Once) -> Ids:
         """Answer a static sub-plan by its own operators: all its data at one tick."""
-        lists: tuple[list[Any], ...] = (self._stages, self._constants, self._evaluators)
-        lengths, shared = [len(each) for each in lists], dict(self._shared)
+        shared, self._shared = self._shared, {}
         one_tick = Ticks(np.zeros(1, np.int64), first=True)
-        kept = concatenate(self._build(node.input).deltas(one_tick), len(node.variables))
+        source = self._read(self._build(node.input))
+        kept = concatenate(source.deltas(one_tick), len(node.variables))
         # What the sub-plan kept on the way is not needed any more.
-        for each, length in zip(lists, lengths, strict=True):
-            del each[length:]
+        self._give_up(source)
+        self.front.end()
         self._shared = shared
         return kept.columns[:, cancel(kept.tick, kept.sign, kept.columns)]
+
+    def _give_up(self, source: Source) -> None:
+        """A reader goes; without any, the source goes too."""
+        source = itself(source)
+        source.readers -= 1
+        if source.readers:
+            return
+        if source.key is not None:
+            del self.front.commons[source.key]
+        if isinstance(source, ScanOutput):
+            source.give_up()
+            if source.partition is not None:
+                self._give_up_partition(source.partition)
+        if isinstance(source, Stage):
+            for each in source.inputs:
+                self._give_up(each)
+
+    def _give_up_partition(self, partition: PartitionOutput) -> None:
+        partition.readers -= 1
+        if not partition.readers:
+            del self.front.commons[partition.key]
+            partition.give_up()
 
     def _encode_rows(self, node: plan.Rows) -> Ids:
         columns = np.zeros((len(node.variables), len(node.rows)), np.int64)
@@ -306,7 +288,10 @@ class Dataflow:
 
     def _keep_to(self, cell: Sequence[Coordinate]) -> None:
         """This dataflow is one part of several: it leaves alone what belongs to others."""
-        self._scans.keep_to(cell)
+        if not cell:
+            return
+        for scan in self._scans:
+            scan.source.keep_to(cell)
         for constant in self._constants:
             constant.columns = self._owned(constant.node, constant.columns)
 
@@ -320,19 +305,40 @@ class Dataflow:
 
     def step(self, batch: ElementBatch) -> Iterator[ResultBatch]:
         """Take in elements of the query's streams, in order; `batch.stream` are positions in the plan's streams."""
-        return self._run(batch, lambda clock: clock.step(batch.time, batch.stream, batch.first))
+        return self._alone(self.front.step(batch))
 
     def advance(self, time: int) -> Iterator[ResultBatch]:
         """No element before `time` (microseconds) will come any more."""
-        return self._run(_NOTHING, lambda clock: clock.advance(time))
+        return self._alone(self.front.advance(time))
 
     def finish(self) -> Iterator[ResultBatch]:
         """The streams have ended."""
-        return self._run(_NOTHING, TickClock.finish)
+        return self._alone(self.front.finish())
+
+    def _alone(self, turn: Turn) -> Iterator[ResultBatch]:
+        yield from self.take(turn)
+        self.front.end()
+
+    def take(self, turn: Turn) -> Iterator[ResultBatch]:
+        """Take part in a turn of the front."""
+        if self._left:
+            return
+        ticks, self.element_tick = turn.step.ticks, turn.step.element_tick
+        changed = 0
+        for scan in self._scans:
+            changed += scan.take(turn)
+        if len(ticks.time) and (changed or self._restless or not self._ticked):
+            if not self._ticked and not self._restless:
+                self.front.idle(self.seat)
+            self._ticked = True
+            yield from self._tick(ticks)
 
     def leave(self) -> None:
-        """The query has been taken away: from now on it does nothing."""
-        self._seat.leave()
+        """The query has been taken away: from now on it does nothing, and keeps nothing."""
+        if not self._left:
+            self._left = True
+            self.front.leave(self.seat)
+            self._give_up(self.root)
 
     def receive(self, ticks: Ticks, delta: Delta) -> Iterator[ResultBatch]:
         """Take in what another stage delivered at these ticks."""
@@ -349,60 +355,79 @@ class Dataflow:
         there is none: the first one then sees the new data.
         """
         self._static = static
-        for constant in list(self._constants):
+        for constant in self._constants:
             if isinstance(constant.node, plan.Once):
                 constant.replace(self._owned(constant.node, self._answer(constant.node)))
-        now = self._seat.now
+        now = self.front.now
         if self._ticked and now is not None:
-            for output in self._scan_outputs:
-                output.current = None
             yield from self._tick(Ticks(np.array([now], np.int64), first=False))
+            self.front.end()
         for constant in self._constants:
             constant.settle()
 
-    def _run(self, batch: ElementBatch, move: Callable[[TickClock], Step]) -> Iterator[ResultBatch]:
-        if self._seat.left:
-            return
-        turn = self._seat.take(batch, move)
-        ticks, self.element_tick = turn.step.ticks, turn.step.element_tick
-        deltas = self._scans.step(turn, self._seat.matches(turn))
-        changed = 0
-        for output, delta in zip(self._scan_outputs, deltas, strict=True):
-            output.current = delta
-            changed += len(delta.tick)
-        if len(ticks.time) and (changed or self._restless or not self._ticked):
-            self._ticked = True
-            yield from self._tick(ticks)
-
     def _tick(self, ticks: Ticks) -> Iterator[ResultBatch]:
         yield from self._output.process(ticks, self.root.deltas(ticks))
-        for shared in self._shared.values():
-            shared.forget()
 
-    def live_ids(self) -> Iterable[Ids]:
-        """Arrays with every id this query may still refer to."""
-        yield from self._scans.live_ids()
+    def live_ids(self, told: set[int] | None = None) -> Iterator[Ids]:
+        """Arrays with every id this query may still refer to. `told`: sources of which they are known, and which is added to."""
+        told = set() if told is None else told
         yield self._static.live_ids()
-        for constant in self._constants:
+        for scan in self._new(self._scans, told):
+            yield from scan.source.live_ids()
+        for partition in self._new([scan.partition for scan in self._scans if scan.partition is not None], told):
+            yield partition.source.live_ids()
+        for constant in self._new(self._constants, told):
             yield constant.columns.reshape(-1)
-        for stage in self._stages:
+        for stage in self._new(self._stages, told):
             yield from stage.operator.live_ids()
         yield from self._output.live_ids()
 
+    @staticmethod
+    def _new(sources: Iterable[Made], told: set[int]) -> Iterator[Made]:
+        for source in sources:
+            if id(source) not in told:
+                told.add(id(source))
+                yield source
+
     def forget_evaluations(self) -> None:
         """The dictionary has released terms: values remembered by id are void."""
-        for evaluator in self._evaluators:
-            evaluator.clear()
+        for stage in self._stages:
+            for evaluator in stage.evaluators:
+                evaluator.clear()
+        for scan in self._scans:
+            for evaluator, _ in scan.source.conditions:
+                evaluator.clear()
 
     @property
     def nbytes(self) -> int:
-        """Size of the state in bytes."""
-        return self._scans.nbytes + sum(stage.operator.nbytes for stage in self._stages) + self._output.nbytes
+        """Size of the state in bytes, with that of what it reads together with other queries."""
+        partitions = self._new([scan.partition for scan in self._scans if scan.partition is not None], set())
+        return (
+            sum(scan.source.nbytes for scan in self._scans)
+            + sum(partition.source.nbytes for partition in partitions)
+            + sum(stage.operator.nbytes for stage in self._stages)
+            + self._output.nbytes
+        )
 
 
-_NOTHING = ElementBatch(
-    np.empty(0, np.int64), np.empty(0, np.int32), np.zeros(1, np.int64), *(np.empty(0, np.int64) for _ in range(3))
-)
+def _is_timed(node: plan.FilterRows | plan.ExtendRows) -> bool:
+    """Does its value depend on more than the mapping?"""
+    program = node.condition if isinstance(node, plan.FilterRows) else node.expression
+    return not program.deterministic
+
+
+def _asks_for_now(root: Node) -> bool:
+    waiting, told = [root], set[int]()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, plan.FilterRows | plan.ExtendRows) and _is_timed(node):
+            return True
+        if isinstance(node, plan.Shared):
+            if node.number in told:
+                continue
+            told.add(node.number)
+        waiting.extend(inputs_of(node))
+    return False
 
 
 def _places(node: Node, names: Iterable[str]) -> list[int]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cqels_py.dataflow.dataflow import Constant, Dataflow, Inbox, ScanOutput, SharedOutput, Source, Stage
+from cqels_py.dataflow.dataflow import Dataflow
+from cqels_py.dataflow.sources import Constant, Inbox, ScanOutput, SharedOutput, Source, Stage
 from cqels_py.event_time.windows import Measure
 from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.plan import nodes as plan

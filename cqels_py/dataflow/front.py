@@ -1,16 +1,18 @@
 """What queries over the same streams and windows do alike, done once: the clock, the numbers of arrivals, and routing.
 
 Queries that were registered with nothing processed in between, and whose windows move at the same instants, sit at one front.
-Each of them takes the same turns in the same order; whoever is first makes a turn, the others find it made. All their patterns
-are matched at once, equal ones once, and by predicate: what a triple costs follows the patterns that it matches, not the number
-of queries.
+Each turn is made once. All their patterns are matched together, equal ones once, and by predicate: what a triple costs follows the
+patterns that it matches, not the number of queries. Nor do queries take part in turns at which nothing happens to them: those take
+it that read a scan with a match, or one whose oldest mapping leaves, and those that want to know of every turn.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +20,12 @@ import numpy.typing as npt
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.event_time.clock import ClockedWindow, Step, TickClock
+from cqels_py.event_time.windows import NEVER, Measure
 from cqels_py.kernels import match as kernel
 from cqels_py.kernels.dtypes import INT64
 from cqels_py.kernels.hashing import mix
 from cqels_py.operators.s2r.arrivals import ArrivalCounter, Arrivals
+from cqels_py.operators.s2r.window import Wakes
 from cqels_py.plan.nodes import PatternText, is_variable
 
 Int64 = npt.NDArray[np.int64]
@@ -34,14 +38,49 @@ StreamPattern = tuple[PatternText, int]
 
 @dataclass(slots=True)
 class Turn:
-    """One step of a front. Pattern j matches triples[first[j] : first[j + 1]] of the batch. `awaited`: seats yet to take it."""
+    """One step of a front. Pattern j matches triples[first[j] : first[j + 1]] of the batch."""
 
     batch: ElementBatch
     step: Step
     arrivals: Arrivals
-    first: list[int]
+    first: Int64
     triples: Int64
-    awaited: int
+
+    def matches(self, pattern: int) -> Int64:
+        """The triples that match, in order."""
+        start, end = self.first.item(pattern), self.first.item(pattern + 1)
+        return self.triples[start:end] if start < end else _NONE
+
+
+class Scanning(Protocol):
+    """A scan, as a front sees it: the number of its pattern, its stream, and when it moves though nothing arrives."""
+
+    pattern: int
+    stream: int
+
+    @property
+    def wakes(self) -> Wakes: ...
+
+
+class Remembering(Protocol):
+    def forget(self) -> None: ...
+
+
+@dataclass(eq=False, slots=True)
+class Seat:
+    """One query's place at a front."""
+
+    number: int
+    scans: tuple[Scanning, ...]
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A scan that seats read. `waits`: it is among those that wait for a point."""
+
+    scan: Scanning
+    seats: dict[int, Seat] = field(default_factory=dict)
+    waits: bool = False
 
 
 class Front:
@@ -53,81 +92,144 @@ class Front:
         self._clock = TickClock(windows, streams, every_boundary=every_boundary)
         self._counter = ArrivalCounter(streams)
         self._router = Router(dictionary)
-        self._seats = 0
-        self._turns: deque[Turn] = deque()
-        self._forgotten = 0
+        self._numbers = count()
+        self._seats: dict[int, Seat] = {}
+        self._every_turn: dict[int, Seat] = {}
+        self._watched: dict[int, _Watched] = {}
+        self._by_pattern: dict[int, list[_Watched]] = {}
+        self._waking: dict[tuple[Measure, int], _Waking] = {}
+        self._moving: list[_Watched] = []
+        self._alone = True
+        self.commons: dict[Hashable, Any] = {}
+        self.remembering: list[Remembering] = []
 
     @property
     def now(self) -> int | None:
         """The time of the last element; None before the first."""
         return self._clock.now
 
-    def sit(self, patterns: Sequence[StreamPattern]) -> Seat:
-        """A place for a query with these patterns, before the first turn."""
-        assert not self._forgotten
-        assert not self._turns
-        self._seats += 1
-        return Seat(self, [self._router.add(pattern) for pattern in patterns])
+    # --- who is here ----------------------------------------------------------------------------------------------
 
-    def take(self, number: int, batch: ElementBatch, move: Callable[[TickClock], Step]) -> Turn:
-        """The turn of this number; `batch` and `move` make it if nobody has yet."""
-        place = number - self._forgotten
-        if place == len(self._turns):
-            step = move(self._clock)
-            arrivals = self._counter.take(batch, step)
-            first, triples = self._router.match(batch, arrivals.element)
-            made = Turn(batch, step, arrivals, first, triples, self._seats)
-            if self._seats == 1:
-                # Nobody else will ask for it.
-                self._forgotten += 1
-                return made
-            self._turns.append(made)
-        turn = self._turns[place]
-        self._release(turn)
-        return turn
+    def ask(self, pattern: StreamPattern) -> int:
+        """The number of a pattern, whose matches are found from now on."""
+        return self._router.add(pattern)
 
-    def leave(self, number: int, patterns: Sequence[int]) -> None:
-        """A query goes, which has taken the turns before this number."""
-        for turn in list(self._turns)[number - self._forgotten :]:
-            self._release(turn)
-        self._seats -= 1
+    def ask_no_more(self, patterns: Sequence[int]) -> None:
         self._router.remove(patterns)
 
-    def _release(self, turn: Turn) -> None:
-        turn.awaited -= 1
-        while self._turns and self._turns[0].awaited <= 0:
-            self._turns.popleft()
-            self._forgotten += 1
+    def sit(self, scans: Iterable[Scanning]) -> Seat:
+        """A place for a query that reads these scans, before the first turn. It takes every turn until it is `idle`."""
+        seat = Seat(next(self._numbers), tuple(scans))
+        self._seats[seat.number] = self._every_turn[seat.number] = seat
+        self._alone = len(self._seats) == 1
+        for scan in seat.scans:
+            watched = self._watched.get(id(scan))
+            if watched is None:
+                watched = self._watched[id(scan)] = _Watched(scan)
+                self._by_pattern.setdefault(scan.pattern, []).append(watched)
+            watched.seats[seat.number] = seat
+        return seat
 
+    def idle(self, seat: Seat) -> None:
+        """From now on the query only takes turns at which one of its scans moves."""
+        if all(scan.wakes is not None for scan in seat.scans):
+            self._every_turn.pop(seat.number, None)
 
-class Seat:
-    """One query's place at a front."""
-
-    def __init__(self, front: Front, patterns: list[int]) -> None:
-        self._front = front
-        self._patterns = patterns
-        self._taken = 0
-        self.left = False
-
-    @property
-    def now(self) -> int | None:
-        return self._front.now
-
-    def take(self, batch: ElementBatch, move: Callable[[TickClock], Step]) -> Turn:
-        turn = self._front.take(self._taken, batch, move)
-        self._taken += 1
-        return turn
-
-    def matches(self, turn: Turn) -> list[Int64]:
-        """For each of the query's patterns the triples that match, in order."""
-        first, triples = turn.first, turn.triples
-        return [triples[first[j] : first[j + 1]] if first[j] < first[j + 1] else _NONE for j in self._patterns]
-
-    def leave(self) -> None:
+    def leave(self, seat: Seat) -> None:
         """The query takes no more turns."""
-        if not self.left:
-            self._front.leave(self._taken, self._patterns)
-            self.left = True
+        if self._seats.pop(seat.number, None) is None:
+            return
+        self._every_turn.pop(seat.number, None)
+        for scan in seat.scans:
+            watched = self._watched[id(scan)]
+            del watched.seats[seat.number]
+            if not watched.seats:
+                del self._watched[id(scan)]
+                self._by_pattern[scan.pattern].remove(watched)
+
+    # --- turns ----------------------------------------------------------------------------------------------------
+
+    def step(self, batch: ElementBatch) -> Turn:
+        """Elements of the streams, in order; `batch.stream` are positions in the streams."""
+        return self._turn(batch, self._clock.step(batch.time, batch.stream, batch.first))
+
+    def advance(self, time: int) -> Turn:
+        """No element before `time` (microseconds) will come any more."""
+        return self._turn(_NOTHING, self._clock.advance(time))
+
+    def finish(self) -> Turn:
+        """The streams have ended."""
+        return self._turn(_NOTHING, self._clock.finish())
+
+    def _turn(self, batch: ElementBatch, step: Step) -> Turn:
+        arrivals = self._counter.take(batch, step)
+        return Turn(batch, step, arrivals, *self._router.match(batch, arrivals.element))
+
+    def concerned(self, turn: Turn) -> list[Seat]:
+        """Who is to take part in a turn, in the order in which they came."""
+        if self._alone:
+            return list(self._seats.values())
+        moving = self._matched(turn)
+        for (measure, stream), waking in self._waking.items():
+            if measure is Measure.TIME:
+                moving += waking.through(turn.step.expired_through)
+            else:
+                moving += waking.through(turn.arrivals.counted.streams[stream].reached(measure))
+        seats = dict(self._every_turn)
+        for watched in moving:
+            seats.update(watched.seats)
+        self._moving = moving
+        return [seats[number] for number in sorted(seats)]
+
+    def end(self) -> None:
+        """All who are concerned have taken the turn."""
+        for watched in self._moving:
+            self._wait_for(watched)
+        self._moving = []
+        for each in self.remembering:
+            each.forget()
+        self.remembering.clear()
+
+    def _matched(self, turn: Turn) -> list[_Watched]:
+        patterns = np.flatnonzero(turn.first[1:] > turn.first[:-1]).tolist()
+        return [watched for pattern in patterns for watched in self._by_pattern.get(pattern, ())]
+
+    def _wait_for(self, watched: _Watched) -> None:
+        wakes = watched.scan.wakes
+        if watched.waits or wakes is None or wakes[1] == NEVER:
+            return
+        measure, point = wakes
+        key = measure, -1 if measure is Measure.TIME else watched.scan.stream
+        if key not in self._waking:
+            self._waking[key] = _Waking()
+        self._waking[key].add(point, watched)
+
+
+class _Waking:
+    """Scans that wait for a measure to reach a point, as a heap. Each stands there once, perhaps too early."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, _Watched]] = []
+        self._numbers = count()
+
+    def add(self, point: int, watched: _Watched) -> None:
+        watched.waits = True
+        heappush(self._heap, (point, next(self._numbers), watched))
+
+    def through(self, reached: int) -> list[_Watched]:
+        """Those whose points have been reached; they wait no more."""
+        found: list[_Watched] = []
+        while self._heap and self._heap[0][0] <= reached:
+            _, _, watched = heappop(self._heap)
+            watched.waits = False
+            wakes = watched.scan.wakes
+            if not watched.seats or wakes is None or wakes[1] == NEVER:
+                continue
+            if wakes[1] > reached:
+                self.add(wakes[1], watched)
+            else:
+                found.append(watched)
+        return found
 
 
 class Router:
@@ -170,7 +272,7 @@ class Router:
                 self._free.append(number)
                 self._laid_out = False
 
-    def match(self, batch: ElementBatch, element: Int64) -> tuple[list[int], Int64]:
+    def match(self, batch: ElementBatch, element: Int64) -> tuple[Int64, Int64]:
         """Where each pattern's matches start (and the end), and the triples; `element`: that of each triple."""
         if not self._laid_out:
             self._lay_out()
@@ -181,7 +283,7 @@ class Router:
                 self._routes, self._route_first, self._route_patterns, first, triples,
             )  # fmt: skip
             if found <= len(triples):
-                return first.tolist(), triples
+                return first, triples
             triples = np.empty(found, np.int64)
 
     def _lay_out(self) -> None:
@@ -229,6 +331,8 @@ class Fronts:
         alone: bool = False,
     ) -> Front:
         """The front for these windows over these streams. `alone`: the query takes turns that others do not."""
+        # Windows without steps have no boundaries.
+        every_boundary = every_boundary and any(not each.bounds.eager and each.bounds.of_time for each in windows)
         key = (tuple(windows), tuple(streams), every_boundary)
         if alone or key not in self._open:
             made = Front(windows, len(streams), dictionary, every_boundary=every_boundary)
@@ -242,6 +346,9 @@ class Fronts:
         self._open.clear()
 
 
+_NOTHING = ElementBatch(
+    np.empty(0, np.int64), np.empty(0, np.int32), np.zeros(1, np.int64), *(np.empty(0, np.int64) for _ in range(3))
+)
 _NO_PATTERN: StreamPattern = (("?s", "?p", "?o"), -1)
 
 

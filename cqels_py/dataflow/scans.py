@@ -1,15 +1,16 @@
-"""The scans of a query: triples matched to patterns, tested, and put into windows, all patterns of a step at once."""
+"""The scans of a query: triples that match a pattern are tested and put into a window."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta, empty
 from cqels_py.batches.elements import ElementBatch, Ids
-from cqels_py.dataflow.front import StreamPattern, Turn
+from cqels_py.dataflow.front import Turn
 from cqels_py.dataflow.ownership import Coordinate
 from cqels_py.event_time.windows import Measure, Points
 from cqels_py.kernels import mappings as kernel
@@ -18,7 +19,7 @@ from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.s2r.kept_units import KeptUnits
 from cqels_py.operators.s2r.partition import Kept, KeyPattern, Partitioning
 from cqels_py.operators.s2r.partitioned_window import PartitionedWindow
-from cqels_py.operators.s2r.window import Window
+from cqels_py.operators.s2r.window import Wakes, Window
 from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import PatternText, PlannedWindow, Scan, is_variable
 
@@ -26,8 +27,13 @@ MakeEvaluator = Callable[[ExpressionProgram], Evaluator]
 _NONE = np.empty(0, np.int64)
 
 
-class _Source:
-    """One scan: its position in the matching, and its conditions."""
+AnyWindow = TypeVar("AnyWindow", Window, PartitionedWindow)
+
+
+class _Source(Generic[AnyWindow]):
+    """One scan and its conditions."""
+
+    window: AnyWindow
 
     def __init__(self, scan: Scan, window: PlannedWindow, evaluator: MakeEvaluator) -> None:
         self.scan = scan
@@ -43,6 +49,14 @@ class _Source:
             (evaluator(program), [places[name] for name in program.inputs]) for program in scan.conditions
         ]
         self._takes_all = not self.conditions
+
+    def live_ids(self) -> list[Ids]:
+        """What the window holds, and the terms of conditions."""
+        return [*self.window.live_ids(), *(ids for condition, _ in self.conditions for ids in condition.live_ids())]
+
+    @property
+    def nbytes(self) -> int:
+        return self.window.nbytes
 
     def keep_to(self, cell: Sequence[Coordinate]) -> None:
         """Take in only what this part of several owns."""
@@ -73,7 +87,7 @@ class _Source:
         return rows
 
 
-class ScanSource(_Source):
+class ScanSource(_Source[Window]):
     """A scan and its window."""
 
     def __init__(self, scan: Scan, window: PlannedWindow, evaluator: MakeEvaluator) -> None:
@@ -82,6 +96,11 @@ class ScanSource(_Source):
         self.window = Window(
             window.bounds, len(scan.variables), keep_ids=scan.keep_ids, stream=window.stream, index=scan.window
         )
+
+    @property
+    def wakes(self) -> Wakes:
+        """When something happens here though nothing arrives."""
+        return self.window.wakes
 
     def advance(self, turn: Turn, rows: npt.NDArray[np.int64]) -> Delta:
         """The deltas of one step. `rows`: the triples that match."""
@@ -95,17 +114,24 @@ class ScanSource(_Source):
         return self.window.advance(turn.arrivals, _NONE, _NONE, self._nothing.columns)
 
 
-class PartitionedScanSource(_Source):
-    """A scan and its window with PARTITION BY."""
+class PartitionedScanSource(_Source[PartitionedWindow]):
+    """A scan and its window with PARTITION BY, of whose elements `kept` tells what happens at a turn."""
 
-    def __init__(self, scan: Scan, window: PlannedWindow, evaluator: MakeEvaluator) -> None:
+    def __init__(
+        self, scan: Scan, window: PlannedWindow, evaluator: MakeEvaluator, kept: Callable[[Turn], Kept]
+    ) -> None:
         super().__init__(scan, window, evaluator)
         self.window = PartitionedWindow(len(scan.variables))
+        self._kept = kept
 
-    def advance(self, turn: Turn, rows: npt.NDArray[np.int64], kept: Kept) -> Delta:
-        """The deltas of one step. `rows`: the triples that match; `kept`: what happened to the window's elements."""
+    @property
+    def wakes(self) -> Wakes:
+        return None
+
+    def advance(self, turn: Turn, rows: npt.NDArray[np.int64]) -> Delta:
+        """The deltas of one step. `rows`: the triples that match."""
         columns, _, points = self._mappings(turn, self._taken_in(turn.batch, rows, turn.arrivals.element))
-        return self.window.advance(kept, points, columns)
+        return self.window.advance(self._kept(turn), points, columns)
 
 
 class PartitionSource:
@@ -137,57 +163,6 @@ class PartitionSource:
     @property
     def nbytes(self) -> int:
         return self._kept.nbytes
-
-
-class Scans:
-    """All scans of a query."""
-
-    def __init__(self, scans: Sequence[Scan], windows: Sequence[PlannedWindow], evaluator: MakeEvaluator) -> None:
-        self.sources = [
-            (ScanSource if window.partition is None else PartitionedScanSource)(scan, window, evaluator)
-            for scan, window in ((scan, windows[scan.window]) for scan in scans)
-        ]
-        self._partitions = [
-            PartitionSource(window, n) for n, window in enumerate(windows) if window.partition is not None
-        ]
-
-    @property
-    def patterns(self) -> list[StreamPattern]:
-        """What triples are to be matched to: the scans' patterns, then those that partition windows."""
-        asked = [(source.scan.pattern, source.stream) for source in self.sources]
-        return asked + [(pattern, source.stream) for source in self._partitions for pattern in source.patterns]
-
-    def keep_to(self, cell: Sequence[Coordinate]) -> None:
-        """Take in only what this part of several owns."""
-        for source in self.sources:
-            source.keep_to(cell)
-
-    def step(self, turn: Turn, matches: Sequence[npt.NDArray[np.int64]]) -> list[Delta]:
-        """One step of every scan, in their order; `matches`: for each of `patterns` the triples that match."""
-        kept: dict[int, Kept] = {}
-        start = len(self.sources)
-        for partition in self._partitions:
-            end = start + len(partition.patterns)
-            kept[partition.window] = partition.advance(turn, matches[start:end])
-            start = end
-        return [
-            source.advance(turn, rows)
-            if isinstance(source, ScanSource)
-            else source.advance(turn, rows, kept[source.scan.window])
-            for source, rows in zip(self.sources, matches, strict=False)
-        ]
-
-    def live_ids(self) -> list[Ids]:
-        """What windows hold, and the terms of conditions."""
-        windows = [ids for source in self.sources for ids in source.window.live_ids()]
-        windows += [source.live_ids() for source in self._partitions]
-        return windows + [
-            ids for source in self.sources for condition, _ in source.conditions for ids in condition.live_ids()
-        ]
-
-    @property
-    def nbytes(self) -> int:
-        return sum(source.window.nbytes for source in self.sources) + sum(p.nbytes for p in self._partitions)
 
 
 def _places(pattern: PatternText) -> dict[str, int]:

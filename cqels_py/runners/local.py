@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements, slice_elements, take_elements, with_streams
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow
-from cqels_py.dataflow.front import Fronts
+from cqels_py.dataflow.front import Fronts, Turn
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.event_time.watermark import Watermark
@@ -80,7 +80,7 @@ class RunningQuery:
 
     def __init__(self, dataflow: Dataflow, streams: list[int], deliver: Deliver) -> None:
         self.dataflow = dataflow
-        self._streams = tuple(streams)
+        self.streams = tuple(streams)
         self._deliver = deliver
         self._left = False
         self.feed: Feed | None = None
@@ -90,28 +90,12 @@ class RunningQuery:
         self._left = True
         self.dataflow.leave()
 
-    def step(self, views: Views) -> int:
-        """Take in the elements of its streams; returns the number of results."""
-        batch, chosen = views.of(self._streams)
-        if not len(batch.time):
-            return 0
-        return self._hand_out(self.dataflow.step(batch), self._places, views.elements, chosen)
+    def take(self, turn: Turn, places: Callable[..., PlacesOf], *of: Any) -> int:
+        """Take part in a turn; returns the number of results."""
+        return self._hand_out(self.dataflow.take(turn), places, *of)
 
-    def _places(self, elements: ElementBatch, chosen: npt.NDArray[np.int64] | None) -> PlacesOf:
+    def places(self, elements: ElementBatch, chosen: npt.NDArray[np.int64] | None) -> PlacesOf:
         return places_by_tick(elements, chosen, self.dataflow.element_tick)
-
-    def catch_up(self, elements: ElementBatch) -> int:
-        """Let its time move on with that of the streams that its readers read; returns the number of results."""
-        if self.feed is None:
-            return 0
-        time = last_time(elements, self.feed.watched)
-        return 0 if time is None else self._hand_out(self.dataflow.advance(time), places_by_time, elements)
-
-    def advance(self, time: int, elements: ElementBatch = NOTHING) -> int:
-        return self._hand_out(self.dataflow.advance(time), places_by_time, elements)
-
-    def finish(self, elements: ElementBatch = NOTHING) -> int:
-        return self._hand_out(self.dataflow.finish(), places_by_time, elements)
 
     def update_static(self, static: StaticData) -> int:
         return self._hand_out(self.dataflow.update_static(static), places_by_time, NOTHING)
@@ -130,18 +114,74 @@ class RunningQuery:
         return count
 
 
+class Company:
+    """The queries that sit at one front, and take its turns together. One with a feed sits alone."""
+
+    def __init__(self, queries: Sequence[RunningQuery]) -> None:
+        self.queries = {query.dataflow.seat.number: query for query in queries}
+        self._front = queries[0].dataflow.front
+        self._streams = queries[0].streams
+        self.feed = queries[0].feed
+
+    def step(self, views: Views) -> int:
+        """Take in the elements of their streams; returns the number of results."""
+        batch, chosen = views.of(self._streams)
+        if not len(batch.time):
+            return 0
+        turn, results = self._front.step(batch), 0
+        for query in self._concerned(turn):
+            results += query.take(turn, query.places, views.elements, chosen)
+        self._front.end()
+        return results
+
+    def catch_up(self, elements: ElementBatch) -> int:
+        """Let time move on with that of the streams that a feed's readers read; returns the number of results."""
+        if self.feed is None:
+            return 0
+        time = last_time(elements, self.feed.watched)
+        return 0 if time is None else self.advance(time, elements)
+
+    def advance(self, time: int, elements: ElementBatch = NOTHING) -> int:
+        return self._pass(self._front.advance(time), elements)
+
+    def finish(self, elements: ElementBatch = NOTHING) -> int:
+        return self._pass(self._front.finish(), elements)
+
+    def _pass(self, turn: Turn, elements: ElementBatch) -> int:
+        results = sum(query.take(turn, places_by_time, elements) for query in self._concerned(turn))
+        self._front.end()
+        return results
+
+    def _concerned(self, turn: Turn) -> list[RunningQuery]:
+        return [self.queries[seat.number] for seat in self._front.concerned(turn)]
+
+
 class LocalRunner:
     """Drives all queries of an engine. `lateness` in microseconds; one thread pushes at a time."""
 
     def __init__(self, dictionary: Dictionary, lateness: int) -> None:
-        # None reads what a later one constructs.
-        self.queries: list[RunningQuery] = []
+        self._queries: list[RunningQuery] = []
+        self._companies: list[Company] = []
         self.fronts = Fronts()
         self._dictionary = dictionary
         self._watermark = Watermark(lateness)
         self._early: ElementBatch | None = None
         self._collect_at = _COLLECT_FROM
         self.statistics = Statistics()
+
+    @property
+    def queries(self) -> list[RunningQuery]:
+        """None reads what a later one constructs."""
+        return self._queries
+
+    @queries.setter
+    def queries(self, queries: list[RunningQuery]) -> None:
+        # New lists: the runner may be in the middle of the old ones.
+        self._queries = queries
+        by_front: dict[int, list[RunningQuery]] = {}
+        for query in queries:
+            by_front.setdefault(id(query.dataflow.front), []).append(query)
+        self._companies = [Company(those) for those in by_front.values()]
 
     def push(self, batch: ElementBatch) -> None:
         """Take in elements in order of arrival."""
@@ -158,28 +198,28 @@ class LocalRunner:
         """No element before `time` will come: what expires before it does so now."""
         self._watermark.advance(time)
         self._process(self._complete(None))
-        self._drive(NOTHING, lambda query, elements: query.advance(self._watermark.time, elements))
+        self._drive(NOTHING, lambda company, elements: company.advance(self._watermark.time, elements))
 
     def finish(self) -> None:
         """The streams have ended."""
         if self._early is not None:
             rest, self._early = self._early, None
             self._process(rest)
-        self._drive(NOTHING, RunningQuery.finish)
+        self._drive(NOTHING, Company.finish)
 
     def update_static(self, query: RunningQuery, static: StaticData) -> None:
         """Other static data for one of the queries, from now on."""
-        self._drive(NOTHING, lambda each, _: each.update_static(static) if each is query else 0)
+        self._drive(NOTHING, lambda company, _: query.update_static(static) if query in company.queries.values() else 0)
         self._release_terms()
 
-    def _drive(self, elements: ElementBatch, then: Callable[[RunningQuery, ElementBatch], int]) -> None:
+    def _drive(self, elements: ElementBatch, then: Callable[[Company, ElementBatch], int]) -> None:
         """The elements to all queries, and to each what those ahead of it construct; `then`: what else each is to do."""
         self.fronts.close()
         views, statistics = Views(elements), self.statistics
-        for query in self.queries:
-            statistics.results += query.step(views) + then(query, views.elements)
-            if query.feed is not None:
-                views = Views(query.feed.merged_into(views.elements))
+        for company in self._companies:
+            statistics.results += company.step(views) + then(company, views.elements)
+            if company.feed is not None:
+                views = Views(company.feed.merged_into(views.elements))
 
     def _complete(self, batch: ElementBatch | None) -> ElementBatch | None:
         """In order of time, the elements up to the watermark; the others wait."""
@@ -204,14 +244,15 @@ class LocalRunner:
         if batch is None or not len(batch.time):
             return
         self.statistics.event_time = batch.time.item(-1)
-        self._drive(batch, RunningQuery.catch_up)
+        self._drive(batch, Company.catch_up)
         self._release_terms()
 
     def _release_terms(self) -> None:
         """Let go of terms that nothing refers to, whenever the dictionary has doubled since the last time."""
         if len(self._dictionary) < self._collect_at:
             return
-        live = [ids for query in self.queries for ids in query.dataflow.live_ids()]
+        told: set[int] = set()
+        live = [ids for query in self.queries for ids in query.dataflow.live_ids(told)]
         if self._early is not None:
             live += [self._early.subject, self._early.predicate, self._early.object]
         self._dictionary.collect(live)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ from cqels_py.state.leaf_buffer import LeafBuffer
 
 TickColumn = npt.NDArray[np.int32]
 _NONE, _NO_IDS = np.empty(0, np.int64), np.empty((0, 0), np.int64)
+Wakes: TypeAlias = tuple[Measure, int] | None
+"""When a window moves though nothing arrives: once this measure has reached this point. None: perhaps at any time."""
 _BEFORE_ALL = np.iinfo(np.int64).min // 2
 _FEW = 4
 _FEWEST_CHANGES = 8
@@ -64,6 +67,13 @@ class Window:
         if self._waiting and buffer.entered < buffer.end and buffer.first_to_enter <= through:
             return False
         return buffer.oldest > self._left_through(arrivals, through)
+
+    @property
+    def wakes(self) -> Wakes:
+        """When it next moves though nothing arrives."""
+        if self._bounds.size is None:
+            return self._bounds.measure, NEVER
+        return (self._bounds.measure, self._leaves_at) if self._slides else None
 
     def advance(self, arrivals: Arrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
         """One step. `points` (n) in the window's measure, not falling; `element` (n): positions of the elements in the batch."""
