@@ -91,6 +91,7 @@ GROUPS = {
     "exists in if": "?s :p ?n BIND(IF(NOT EXISTS { ?s :q ?o }, ?n, EXISTS { ?s :r ?n }) AS ?e)",
     "a filter over what nothing binds": "?s :p ?n FILTER(?unknown > 1 || ?n > 1)",
     "an expression over what nothing binds": "?s :p ?n BIND(COALESCE(?unknown, ?n) AS ?e)",
+    "an expression over its own variable": "?s :p ?n BIND(COALESCE(?e, ?n) AS ?e) BIND(IF(BOUND(?k), 1, 2) AS ?k)",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -94,6 +94,7 @@ class Dataflow:
             every_boundary=every_boundary,
             alone=query.form == "CONSTRUCT",
         )
+        self._commons: dict[Hashable, Any] | None = self.front.commons
         self._evaluators: list[Evaluator] = []
         self._shared: dict[int, SharedOutput] = {}
         self.root = self._read(self._build(query.root))
@@ -136,10 +137,11 @@ class Dataflow:
 
     def _common(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """The source that does this already, or a new one."""
-        known = self.front.commons.get(key)
+        if self._commons is None:
+            return make()
+        known = self._commons.get(key)
         if known is None:
-            known = make()
-            self.front.commons[key] = known
+            known = self._commons[key] = make()
             known.key = key
         return known
 
@@ -178,13 +180,13 @@ class Dataflow:
     def _answer(self, node: plan.Once) -> Ids:
         """Answer a static sub-plan by its own operators: all its data at one tick."""
         shared, self._shared = self._shared, {}
+        commons, self._commons = self._commons, None
         one_tick = Ticks(np.zeros(1, np.int64), first=True)
         source = self._read(self._build(node.input))
         kept = concatenate(source.deltas(one_tick), len(node.variables))
         # What the sub-plan kept on the way is not needed any more.
-        self._give_up(source)
         self.front.end()
-        self._shared = shared
+        self._shared, self._commons = shared, commons
         return kept.columns[:, cancel(kept.tick, kept.sign, kept.columns)]
 
     def _give_up(self, source: Source) -> None:

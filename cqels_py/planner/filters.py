@@ -34,4 +34,6 @@ def extended(planner: Planning, extend: Extend, needed: Needed) -> Node:
     program = compile_expression(expression)
     found = planner.plan(pattern, needed | expression_variables(expression))
     name = str(extend.variable)
+    # To its own expression the variable is an unbound one, of another column than that which comes of it.
+    program = replace(program, inputs=tuple(f"{each} before" if each == name else each for each in program.inputs))
     return project(ExtendRows(with_columns(found, program.inputs), name, program), (*found.variables, name))
