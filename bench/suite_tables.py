@@ -124,6 +124,26 @@ def of_latency(results: Mapping[str, Found]) -> Iterator[str]:
     yield table(["query, way in, results", "CPU", "p50", "p99", "elements/s"], rows)
 
 
+def of_many(results: Mapping[str, Found]) -> Iterator[str]:
+    """What a triple costs by the number of queries."""
+    if "many" not in results:
+        return
+    cases = results["many"]["figures"]["cases"]
+    counts = list(dict.fromkeys(case["queries"] for case in cases))
+    rows = [
+        [
+            f"{kind}, {way}",
+            *(f"{median(case['cpu']):,.1f}" for case in cases if (case["kind"], case["way"]) == (kind, way)),
+        ]
+        for kind, way in dict.fromkeys((case["kind"], case["way"]) for case in cases)
+    ]
+    yield (
+        "Many queries over one stream, windows of 10,000 triples: microseconds of CPU time a triple, with every result delivered "
+        f"(`python -m bench.suites.many`, {origin(results['many'])}):\n"
+    )
+    yield table(["queries, way in", *(f"{count:,}" for count in counts)], rows)
+
+
 def of_ingest(results: Mapping[str, Found]) -> Iterator[str]:
     """How fast files are read, and run over."""
     if "ingest" not in results:

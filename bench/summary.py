@@ -17,7 +17,7 @@ from pathlib import Path
 from bench.contest import AGAIN, BY_HAND, ENGINE, IN_CPP, PYTHON, SAME_WORK, same_work_as
 from bench.markdown import Found, origin, table, times
 from bench.report import short
-from bench.suite_tables import of_growing_windows, of_ingest, of_latency, of_spark, of_startup, of_suites
+from bench.suite_tables import of_growing_windows, of_ingest, of_latency, of_many, of_spark, of_startup, of_suites
 
 ROOT = Path(__file__).parents[1]
 RESULTS, README = ROOT / "bench" / "results", ROOT / "README.md"
@@ -50,7 +50,7 @@ def results_in(folder: Path) -> dict[str, Found]:
 def rendered(results: Mapping[str, Found]) -> str:
     """The tables of all results that there are, in Markdown."""
     operators = (*_operators(results), *of_growing_windows(results))
-    first = (*of_suites(results), *of_ingest(results), *of_latency(results), *of_startup(results))
+    first = (*of_suites(results), *of_ingest(results), *of_latency(results), *of_many(results), *of_startup(results))
     suites = (*first, *of_spark(results))
     parts = [*suites, *operators, *_steps(results), *_memory(results), *_soak(results)]
     return "\n".join(parts) if parts else "There are no figures yet.\n"

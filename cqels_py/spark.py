@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from cqels_py.runners.spark.pipeline import Frame
     from cqels_py.runners.spark.session import Session
 
-_FORMAT = 12
+_FORMAT = 13
 """Raised when the form of the state changes: an older one is then refused."""
 
 

@@ -294,3 +294,27 @@ def test_of_a_query_that_feeds_others_the_last_results_wait() -> None:
     assert [result.time for result in waiting] == list(range(5_000, rows))
     engine.push(EX + "s", [(f"<{EX}a>", f"<{EX}p>", '"new"')], time=rows)
     assert [str(result.bindings["v"]) for result in first.results()] == ["new"]
+
+
+def _told_by(order: str, batch: int, queries: dict[str, str]) -> list[tuple[int, str]]:
+    """What the reader R says over two streams, whose queries are registered in this order."""
+    engine = cqels_py.Engine(batch=batch)
+    (reader,) = [engine.register(PREFIX + queries[name]) for name in order.split()][-1:]
+    for time, stream, name in [(0, "s1", "a"), (4, "s2", "k"), (10, "s2", "c"), (11, "s1", "e"), (12, "s2", "g")]:
+        engine.push(EX + stream, [(URIRef(EX + name), URIRef(EX + "p"), URIRef(EX + "b"))], time=time * SECOND)
+    engine.finish()
+    return [(result.time // SECOND, str(result.bindings["z"]).removeprefix(EX)) for result in reader.results()]
+
+
+@pytest.mark.parametrize("order", ["F1 F2 R", "F2 F1 R"])
+def test_a_feeder_keeps_up_with_what_feeds_its_readers_besides(order: str) -> None:
+    """F1 says something as time passes, of which it hears by elements that only F2 reads."""
+    block = "FROM NAMED WINDOW :w ON :s%d [RANGE PT5S]"
+    queries = {
+        "F1": f"REGISTER ISTREAM :out1 AS CONSTRUCT {{ ?x :gone ?y }} {block % 1} FROM NAMED WINDOW :v ON :s1 [RANGE PT100S] "
+        "WHERE { WINDOW :v { ?x :p ?y } FILTER NOT EXISTS { WINDOW :w { ?x :p ?y } } }",
+        "F2": f"REGISTER ISTREAM :out2 AS CONSTRUCT {{ ?x :here ?y }} {block % 2} WHERE {{ WINDOW :w {{ ?x :p ?y }} }}",
+        "R": "SELECT ?x ?z { STREAM :out1 [ALL] { ?x :gone ?y } STREAM :out2 [RANGE 3s] { ?z :here ?q } }",
+    }
+    for batch in (1, 2, 3, 100):
+        assert _told_by(order, batch, queries) == [(5, "k"), (10, "c"), (12, "g")]

@@ -138,11 +138,15 @@ def test_windows(pattern: str, drawn: list[tuple[int, list[Triple]]]) -> None:  
         "?x :relatesTo ?y . STATIC ?y a ?c",
         "?x a ?c . STATIC ?c <http://www.w3.org/2000/01/rdf-schema#subClassOf> ?d",
         "?x :has ?y . STATIC ?y ?p ?z",
+        "?x a ?c . STATIC ?c rdfs:subClassOf? ?d",
+        "?x a ?c . STATIC ?c (rdfs:subClassOf/rdfs:subClassOf)+ ?d",
+        "?x ?p ?y . STATIC ?p (rdfs:subPropertyOf|:likes)? ?q",
     ],
 )
 def test_static_data(pattern: str) -> None:
     stream, static = pattern.split("STATIC")
-    text = f"PREFIX : <{EX}> SELECT * WHERE {{ STREAM <{STREAM}> [RANGE 3s] {{ {stream.strip(' .')} }} {static} }}"
+    prefixes = f"PREFIX : <{EX}> PREFIX rdfs: <{RDFS}> "
+    text = prefixes + f"SELECT * WHERE {{ STREAM <{STREAM}> [RANGE 3s] {{ {stream.strip(' .')} }} {static} }}"
     data = [*SCHEMA, (ex("e"), RDF.type, ex("Robin")), (ex("b"), ex("hasEgg"), ex("e"))]
     drawn = [
         (1, [(ex("a"), ex("has"), ex("e"))]),

@@ -126,6 +126,20 @@ SELECTIONS = {
     "a join of an optional, of static data": "SELECT * { %w { ?s :p ?n } { ?s :name ?a OPTIONAL { ?s :link ?t } } { ?t :name ?b } }",
     "a join of a minus, of static data": "SELECT * { %w { ?s :p ?n } { ?s :name ?a MINUS { ?s :link ?s } } { ?t :link ?s } }",
     "not exists in static data": "SELECT * { %w { ?s :p ?n } ?s :name ?a FILTER NOT EXISTS { ?t :name ?b FILTER(?a < ?b) } }",
+    "a column that nothing binds": "SELECT * { %w { ?s :p ?n } { SELECT ?n ?t { ?t :link ?u } } }",
+    "a distinct column that nothing binds": "SELECT * { { SELECT DISTINCT ?n ?t { ?t :link ?u } } %w { ?s :p ?n } }",
+    "a column that nothing binds, of the first ones": (
+        "SELECT * { %w { ?s :p ?n } { SELECT ?n ?t { ?t :name ?u } ORDER BY ?u LIMIT 1 } }"
+    ),
+    "a column of a window that nothing binds": "SELECT * { ?n :link ?u { SELECT ?n ?s ?m { %w { ?s :p ?m } } } }",
+    "an optional column that nothing binds": "SELECT * { %w { ?s :p ?n } OPTIONAL { SELECT ?n ?t { ?t :link ?u } } }",
+    "a group by what nothing binds": (
+        "SELECT * { %w { ?s :p ?n } { SELECT ?n (COUNT(*) AS ?k) { %w { ?t :q ?o } } GROUP BY ?n } }"
+    ),
+    "a column that a minus names": "SELECT * { %w { ?s :p ?n } { SELECT ?n ?t { ?t :link ?u MINUS { ?t :name ?n } } } }",
+    "exists of a column that nothing binds": (
+        "SELECT * { %w { ?s :p ?n } FILTER EXISTS { { SELECT ?n ?s { ?s :link ?u } } %w { ?s :r ?n } } }"
+    ),
     "ask": "ASK { %w { ?s :p ?n OPTIONAL { ?s :q ?o } FILTER(!BOUND(?o)) } }",
     "two windows' optional": (
         f"SELECT * {{ %w {{ ?s :p ?n }} OPTIONAL {{ STREAM <{STREAMS}s> [COUNT 2] {{ ?s :q ?o }} FILTER(?o != ?s) }} }}"

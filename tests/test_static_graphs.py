@@ -83,6 +83,11 @@ GROUPS = [
     "FILTER NOT EXISTS { GRAPH ?s { ?s :knows* ?x } }",
     "GRAPH ?g { :a :knows* ?x }",
     "GRAPH ?g { ?x :knows? :b }",
+    # What is named inside, and bound only outside, has a column there without a value.
+    "GRAPH ?g { ?x :name ?name MINUS { ?n :knows ?y } }",
+    "GRAPH ?g { ?x :name ?name FILTER(!BOUND(?g) && !BOUND(?n)) }",
+    "GRAPH ?g { ?x :name ?name BIND(COALESCE(?n, ?g, 'none') AS ?v) }",
+    "OPTIONAL { GRAPH ?g { ?x :name ?name OPTIONAL { ?x :knows ?y FILTER(!BOUND(?n)) } } }",
 ]
 
 

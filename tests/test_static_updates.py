@@ -61,6 +61,10 @@ STATIC = [
     "SELECT (COUNT(*) AS ?k) { %w { ?s :p ?n } ?s :name ?name }",
     "ASK { %w { ?s :p ?n } ?s :name 'B' }",
     "SELECT * { ?s :name ?name OPTIONAL { %w { ?s :p ?n } } }",
+    # What stands on the left is read twice, by another static sub-plan too.
+    "SELECT * { ?s :name ?name FILTER NOT EXISTS { %w { ?t :p ?n } FILTER(?t != ?s) } }",
+    "SELECT * { ?s :link ?t FILTER EXISTS { %w { ?s :p ?n } MINUS { ?t :name ?name } } }",
+    "SELECT * { ?s :link ?t OPTIONAL { ?t :name ?name } MINUS { %w { ?x :p ?n } ?x :name ?name } }",
 ]
 
 

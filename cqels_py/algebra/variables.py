@@ -134,11 +134,12 @@ def _variables(pattern: Pattern, *, certain: bool) -> Variables:
         case Planned(_, variables, always):
             return always if certain else frozenset(variables)
         case Group(inner, keys, aggregates):
-            kept = frozenset(keys) & _variables(inner, certain=certain)
+            # In scope are also those that nothing binds: each has a column, without a value in any mapping.
+            kept = frozenset(keys) & _variables(inner, certain=True) if certain else frozenset(keys)
             made = frozenset(v for v, call in aggregates if not certain or call.function in _ALWAYS_BOUND)
             return kept | made
         case Project(inner, variables):
-            return frozenset(variables) & _variables(inner, certain=certain)
+            return frozenset(variables) & _variables(inner, certain=True) if certain else frozenset(variables)
         case Filter(inner) | Distinct(inner) | Reduced(inner) | OrderBy(inner) | Slice(inner) | Window(_, inner):
             return _variables(inner, certain=certain)
 

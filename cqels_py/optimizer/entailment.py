@@ -152,7 +152,7 @@ class _Rewriting:
             case PathPattern(subject, path, object_):
                 if not static:
                     self._check_nodes(pattern, stated)
-                return PathPattern(subject, self._path(path), object_)
+                return PathPattern(subject, self._path(path, static), object_)
             case Join() | Union():
                 inner = self._stated(pattern, stated) if isinstance(pattern, Join) else stated
                 return map_children(pattern, lambda child: self.rewrite(child, static=static, stated=inner))
@@ -283,26 +283,29 @@ class _Rewriting:
     def _fresh(self) -> Variable:
         return Variable(f"_:entailed{next(self._numbers)}")
 
-    def _path(self, path: Path) -> Path:
+    def _path(self, path: Path, static: bool) -> Path:
         match path:
             case PathInverse(inner):
-                return PathInverse(self._path(inner))
+                return PathInverse(self._path(inner, static))
             case PathSequence(parts):
-                return PathSequence(tuple(map(self._path, parts)))
+                return PathSequence(tuple(self._path(part, static) for part in parts))
             case PathAlternative(parts):
-                return PathAlternative(tuple(map(self._path, parts)))
+                return PathAlternative(tuple(self._path(part, static) for part in parts))
             case PathRepeat(inner):
-                return replace(path, path=self._path(inner))
+                return replace(path, path=self._path(inner, static))
             case PathNegated():
                 raise UnsupportedQuery(
                     "a negated property set !(…) under RDFS entailment is not supported: name the properties"
                 )
             case _:
-                return self._step(path)
+                return self._step(path, static)
 
-    def _step(self, step: URIRef) -> Path:
+    def _step(self, step: URIRef, static: bool) -> Path:
         if step == RDF.type:
             raise UnsupportedQuery("rdf:type inside a repeated property path is not supported under RDFS entailment")
+        if static and step in (RDFS.subClassOf, RDFS.subPropertyOf):
+            # They lead on by themselves.
+            return PathRepeat(step, 1, True)
         below = [lower for lower in self._ontology.below(step, self._ontology.properties) if isinstance(lower, URIRef)]
         return PathAlternative((step, *below)) if below else step
 
