@@ -8,7 +8,8 @@ answers.writeStream.option("checkpointLocation", …).foreachBatch(…).start()
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from cqels_py.runners.spark.pipeline import Frame
     from cqels_py.runners.spark.session import Session
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+"""s3a:, hdfs:, file:; a single letter is a drive."""
 _FORMAT = 13
 """Raised when the form of the state changes: an older one is then refused."""
 
@@ -61,16 +64,22 @@ def continuous(
     `frames`: for each stream's IRI rows of `time` (timestamp, integer microseconds or ISO 8601), `subject`, `predicate`,
     `object` (N-Triples syntax) and perhaps `graph`; rows of one task with the same time and graph, one after another, are an
     element, and an element lies in one micro-batch. Within a micro-batch elements are taken in the order of their times.
-    `state`: a folder that all workers reach, of this query alone, kept beside the checkpoint: a query that is restarted goes on
-    from there. `partitions`: parts of the state, if the query can be divided (`stages` and `cqels explain --runner spark` say by
+    Streams have one event time: where micro-batches bring more hours of one than of another, what is behind is late.
+    The results of an element come when a later one, and one `lateness` later, has been seen. A sink has to evaluate all rows of
+    each micro-batch. `state`: a folder that all workers reach by the same path, as one that is mounted, of this query alone, kept
+    beside the checkpoint: a query that is restarted goes on from there, with the same text, static data, partitions and lateness.
+    `partitions`: parts of the state, if the query can be divided (`stages` and `cqels explain --runner spark` say by
     what). `lateness`: microseconds that elements may be late; later ones are dropped, counted (`statistics`) and logged.
     `entailment` "rdfs": the query also sees what follows by the classes and properties of the static default graph. `on_error`
     "skip": a row with a term that is none is left out, counted and logged; "stop": it stops the query.
     """
-    from cqels_py.runners.spark.pipeline import transform
+    from cqels_py.runners.spark.pipeline import check_frames, transform
 
+    if not isinstance(frames, Mapping):
+        raise UsageError(f"give data frames by the IRIs of their streams, not {type(frames).__name__}")
     job, plan = prepare(
         query,
+        check=lambda plan: check_frames(numbered(frames, plan), plan.time_predicates),
         state=state,
         partitions=partitions,
         static=static,
@@ -88,7 +97,7 @@ def statistics(state: str | Path) -> Statistics:
 
     `triples` counts those that the query may need, `malformed` the rows that were skipped.
     """
-    return folder.statistics(Path(state).absolute())
+    return folder.statistics(_folder(state))
 
 
 def loads(state: str | Path) -> list[list[PartLoad]]:
@@ -96,7 +105,7 @@ def loads(state: str | Path) -> list[list[PartLoad]]:
 
     A part that gets many more than the others has a value that is in very many triples: more parts will not relieve it.
     """
-    return folder.loads(Path(state).absolute())
+    return folder.loads(_folder(state))
 
 
 def stages(query: str, partitions: int, *, changelog: bool = False) -> tuple[PlannedStage, ...]:
@@ -104,8 +113,7 @@ def stages(query: str, partitions: int, *, changelog: bool = False) -> tuple[Pla
 
     The first one's `shares` say how many ways each variable divides it; `planner.shares.shares_for` is the formula.
     """
-    if partitions < 1:
-        raise UsageError(f"partitions is 1 or more, not {partitions}")
+    _check_partitions(partitions)
     return stages_of(compile_query(query, changelog=changelog), partitions)
 
 
@@ -130,6 +138,7 @@ def numbered(frames: Mapping[str, Frame], plan: Plan) -> dict[int, Frame]:
 def prepare(
     query: str,
     *,
+    check: Callable[[Plan], None] | None = None,
     state: str | Path,
     partitions: int,
     source: str | None = None,
@@ -145,13 +154,13 @@ def prepare(
 ) -> tuple[Job, Plan]:
     """Compile a query, and lay out the state of its parts unless it is there from an earlier run.
 
-    `service_timeout`: seconds that an endpoint of SERVICE may be silent. `solutions`: rows have the query's solutions in columns
-    "0", "1" …, also of CONSTRUCT. `in_order`: see `Job`.
+    `check`: what is to be seen before anything is written. `service_timeout`: seconds that an endpoint of SERVICE may be
+    silent. `solutions`: rows have the query's solutions in columns "0", "1" …, also of CONSTRUCT. `in_order`: see `Job`.
     """
-    if partitions < 1:
-        raise UsageError(f"partitions is 1 or more, not {partitions}")
-    if not 0 <= lateness < FAR:
-        raise UsageError(f"lateness is 0 or more microseconds, and less than {FAR}, not {lateness}")
+    _check_partitions(partitions)
+    if not _is_number(lateness) or not 0 <= lateness < FAR:
+        raise UsageError(f"lateness is 0 or more microseconds, and less than {FAR}, not {lateness!r}")
+    path = _folder(state)
     if on_error not in ("stop", "skip"):
         raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
     check_entailment(entailment)
@@ -167,6 +176,8 @@ def prepare(
         service_timeout=service_timeout,
         ontology=None if entailment is None else lambda plan: ontology_of(given(plan), dictionary),
     )
+    if check is not None:
+        check(plan)
     data = given(plan)
     template = () if solutions else plan.template
     columns = tuple(str(n) for n in range(len(plan.variables))) if solutions else columns_of(plan.variables, template)
@@ -174,7 +185,6 @@ def prepare(
         check_names(columns)
         _check_template(plan)
     planned = stages_of(plan, partitions)
-    path = Path(state).absolute()
     mark = folder.claim(
         path,
         {
@@ -197,6 +207,29 @@ def prepare(
             begins = _first_state(job, plan, stage, number, part, dictionary, data, lateness)
             store_of(path, number, part).begin(begins)
     return job, plan
+
+
+def _folder(state: str | Path) -> Path:
+    """UsageError for what is no path of a folder, or could not be one."""
+    if not isinstance(state, str | Path):
+        raise UsageError(f"the state is the path of a folder, not {state!r}")
+    if _SCHEME.match(str(state)):
+        raise UsageError(
+            f"the state is a folder that all workers reach by the same path, as one that is mounted, not {str(state)!r}"
+        )
+    path = Path(state).absolute()
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"the state is a folder, which {path} is not")
+    return path
+
+
+def _check_partitions(partitions: int) -> None:
+    if not _is_number(partitions) or partitions < 1:
+        raise UsageError(f"partitions is 1 or more, not {partitions!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _axes(stage: PlannedStage) -> tuple[tuple[str, int], ...]:

@@ -87,14 +87,16 @@ class Dataflow:
         # Does something happen at ticks at which nothing changes? A stage that follows wants to know of all of them.
         every_boundary = every_boundary or query.output == "RSTREAM" or _asks_for_now(query.root)
         self._restless = every_boundary or relay is not None
+        # What feeds others takes turns that they do not.
+        alone = fronts is None or query.form == "CONSTRUCT"
         self.front = (fronts or Fronts()).front(
             [ClockedWindow(w.stream, w.bounds, w.partition is not None) for w in query.windows],
             query.streams,
             dictionary,
             every_boundary=every_boundary,
-            alone=query.form == "CONSTRUCT",
+            alone=alone,
         )
-        self._commons: dict[Hashable, Any] | None = self.front.commons
+        self._commons: dict[Hashable, Any] | None = None if alone else self.front.commons
         self._evaluators: list[Evaluator] = []
         self._shared: dict[int, SharedOutput] = {}
         self.root = self._read(self._build(query.root))
@@ -208,7 +210,8 @@ class Dataflow:
     def _give_up_partition(self, partition: PartitionOutput) -> None:
         partition.readers -= 1
         if not partition.readers:
-            del self.front.commons[partition.key]
+            if partition.key is not None:
+                del self.front.commons[partition.key]
             partition.give_up()
 
     def _encode_rows(self, node: plan.Rows) -> Ids:

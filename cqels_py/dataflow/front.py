@@ -95,7 +95,7 @@ class Front:
         self._numbers = count()
         self._seats: dict[int, Seat] = {}
         self._every_turn: dict[int, Seat] = {}
-        self._watched: dict[int, _Watched] = {}
+        self._watched: dict[Scanning, _Watched] = {}
         self._by_pattern: dict[int, list[_Watched]] = {}
         self._waking: dict[tuple[Measure, int], _Waking] = {}
         self._moving: list[_Watched] = []
@@ -123,9 +123,9 @@ class Front:
         self._seats[seat.number] = self._every_turn[seat.number] = seat
         self._alone = len(self._seats) == 1
         for scan in seat.scans:
-            watched = self._watched.get(id(scan))
+            watched = self._watched.get(scan)
             if watched is None:
-                watched = self._watched[id(scan)] = _Watched(scan)
+                watched = self._watched[scan] = _Watched(scan)
                 self._by_pattern.setdefault(scan.pattern, []).append(watched)
             watched.seats[seat.number] = seat
         return seat
@@ -141,10 +141,10 @@ class Front:
             return
         self._every_turn.pop(seat.number, None)
         for scan in seat.scans:
-            watched = self._watched[id(scan)]
+            watched = self._watched[scan]
             del watched.seats[seat.number]
             if not watched.seats:
-                del self._watched[id(scan)]
+                del self._watched[scan]
                 self._by_pattern[scan.pattern].remove(watched)
 
     # --- turns ----------------------------------------------------------------------------------------------------

@@ -71,7 +71,12 @@ class PartitionOutput:
         if self._turn is not turn or self._kept is None:
             self._turn = turn
             self._kept = self.source.advance(turn, [turn.matches(number) for number in self._patterns])
+            self._front.remembering.append(self)
         return self._kept
+
+    def forget(self) -> None:
+        """The turn has ended."""
+        self._turn = self._kept = None
 
     def give_up(self) -> None:
         self._front.ask_no_more(self._patterns)
@@ -107,6 +112,7 @@ class ScanOutput:
         if self._turn is not turn:
             self._turn = turn
             self._current = self.source.advance(turn, turn.matches(self.pattern))
+            self._front.remembering.append(self)
         assert self._current is not None
         return len(self._current.tick)
 
@@ -114,6 +120,10 @@ class ScanOutput:
         if self._turn is None or self._turn.step.ticks is not ticks or self._current is None:
             return ()
         return (self._current,) if len(self._current.tick) else ()
+
+    def forget(self) -> None:
+        """The turn has ended."""
+        self._turn = self._current = None
 
     def give_up(self) -> None:
         self._front.ask_no_more([self.pattern])

@@ -30,6 +30,9 @@ class PartLoad:
     rebuilt: int
 
 
+_ANOTHER = {"static data": "other static data", "partitions": "another number of partitions"}
+
+
 def claim(folder: Path, about: Mapping[str, str | int]) -> str:
     """Take the folder for a query, or find that it has its state already; returns what marks this state.
 
@@ -41,7 +44,8 @@ def claim(folder: Path, about: Mapping[str, str | int]) -> str:
         changed = [name for name, value in about.items() if found.get(name) != value]
         if changed:
             raise UsageError(
-                f"the state in {folder} was made with another {changed[0]}: give the query a new folder (and a new checkpoint)"
+                f"the state in {folder} was made with {_ANOTHER.get(changed[0], f'another {changed[0]}')}: give the query a new "
+                "folder (and a new checkpoint)"
             )
         return str(found[_MARK])
     if folder.exists() and any(each.suffix != ".tmp" for each in folder.iterdir()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import TypeAlias
@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark import SparkFiles, TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import TimestampType
+from pyspark.sql.types import DoubleType, FloatType, TimestampType
 
 from cqels_py.errors import UsageError
 from cqels_py.runners.spark import stage
@@ -35,8 +35,6 @@ def transform(job: Job, frames: Mapping[int, Frame], batch: int | None = None, *
         context = _context()
         return stage.route(job, batches, _batch(context, batch), context.partitionId())
 
-    if batch is None and not all(frame.isStreaming for frame in frames.values()):
-        raise UsageError("a continuous query needs streaming data frames: read them with spark.readStream")
     rows = reduce(lambda one, other: one.unionByName(other), [_rows(job, f, n) for n, f in sorted(frames.items())])
     return answers(job, rows.mapInArrow(route, ROUTED), batch, final=final)
 
@@ -62,8 +60,18 @@ def _stage(
     return evaluate
 
 
-def _rows(job: Job, frame: Frame, stream: int) -> Frame:
-    inside = job.time_predicates[stream] is not None
+def check_frames(frames: Mapping[int, Frame], time_predicates: Sequence[str | None]) -> None:
+    """UsageError for a frame that is no stream, or lacks what a stream's rows have."""
+    for stream, frame in frames.items():
+        if not isinstance(getattr(frame, "isStreaming", None), bool):
+            raise UsageError(f"a stream is a data frame of Spark, not {type(frame).__name__}")
+        if not frame.isStreaming:
+            raise UsageError("a continuous query needs streaming data frames: read them with spark.readStream")
+        _check_columns(frame, inside=time_predicates[stream] is not None)
+
+
+def _check_columns(frame: Frame, *, inside: bool) -> None:
+    """`inside`: a property of the elements carries their time."""
     missing = [name for name in (*_TERMS, "graph" if inside else "time") if name not in frame.columns]
     if missing:
         needed = "graph, subject, predicate, object" if inside else "time, subject, predicate, object"
@@ -72,6 +80,16 @@ def _rows(job: Job, frame: Frame, stream: int) -> Frame:
             f"the stream's data frame has no column {missing[0]!r}: it needs {needed} (terms in N-Triples syntax){may}; it "
             f"has {', '.join(frame.columns)}"
         )
+    if not inside and isinstance(kind := frame.schema["time"].dataType, FloatType | DoubleType):
+        type_ = kind.simpleString()
+        raise UsageError(
+            f"the column time is of type {type_}: give a timestamp, or an integer of microseconds since 1970"
+        )
+
+
+def _rows(job: Job, frame: Frame, stream: int) -> Frame:
+    inside = job.time_predicates[stream] is not None
+    _check_columns(frame, inside=inside)
     graph = F.coalesce(F.col("graph"), F.lit("")) if "graph" in frame.columns else F.lit("")
     time = F.lit(None).cast("bigint") if inside else _time(frame)
     return frame.select(F.lit(stream).alias("stream"), time.alias("time"), graph.alias("graph"), *_TERMS)

@@ -90,7 +90,8 @@ class PartStore(Generic[State]):
         for batch in range(after + 1, before):
             if batch not in inputs:
                 raise RunError(
-                    f"the state in {self._folder} is incomplete: the input of micro-batch {batch} is missing. {_START_ANEW}"
+                    f"the state in {self._folder} is incomplete: the input of micro-batch {batch} is missing, as when a "
+                    f"sink does not evaluate all rows of a micro-batch, or files were removed. {_START_ANEW}"
                 )
         return [read_checked(inputs[batch].path) for batch in sorted(inputs)]
 

@@ -12,6 +12,7 @@ import pytest
 
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import RunError, UsageError
+from cqels_py.plan.nodes import Plan
 from cqels_py.runners import local
 from cqels_py.runners.spark import parts, stage, store
 from cqels_py.runners.spark.store import PartStore
@@ -290,19 +291,47 @@ def test_files_that_a_crash_left_are_swept_away(state: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "what"),
     [
-        ({"query": QUERY.replace("60us", "61us")}, "query"),
-        ({"partitions": 3}, "partitions"),
-        ({"lateness": 5}, "lateness"),
-        ({"changelog": False}, "changelog"),
-        ({"static": b"<http://e/s> <http://e/p> <http://e/o> .\n"}, "static data"),
+        ({"query": QUERY.replace("60us", "61us")}, "another query"),
+        ({"partitions": 3}, "another number of partitions"),
+        ({"lateness": 5}, "another lateness"),
+        ({"changelog": False}, "another changelog"),
+        ({"static": b"<http://e/s> <http://e/p> <http://e/o> .\n"}, "other static data"),
     ],
 )
 def test_another_query_on_the_state_is_refused(state: Path, changed: dict[str, Any], what: str) -> None:
     options: dict[str, Any] = {"query": QUERY, "state": state, "partitions": 2, "changelog": True}
     prepare(**options)
     prepare(**options)
-    with pytest.raises(UsageError, match=f"made with another {what}: give the query a new folder"):
+    with pytest.raises(UsageError, match=f"made with {what}: give the query a new folder"):
         prepare(**options | changed)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"state": "s3a://bucket/state"}, "a folder that all workers reach by the same path"),
+        ({"state": "file:///tmp/state"}, "a folder that all workers reach by the same path"),
+        ({"state": __file__}, "the state is a folder, which"),
+        ({"state": None}, "the state is the path of a folder"),
+        ({"partitions": "2"}, "partitions is 1 or more, not '2'"),
+        ({"partitions": True}, "partitions is 1 or more, not True"),
+        ({"lateness": "60s"}, "lateness is 0 or more microseconds, .* not '60s'"),
+    ],
+)
+def test_wrong_arguments(state: Path, wrong: dict[str, Any], message: str) -> None:
+    options: dict[str, Any] = {"query": QUERY, "state": state, "partitions": 2} | wrong
+    with pytest.raises(UsageError, match=message):
+        prepare(**options)
+    assert not state.exists()
+
+
+def test_what_is_checked_before_anything_is_written(state: Path) -> None:
+    def check(plan: Plan) -> None:
+        raise UsageError("no good")
+
+    with pytest.raises(UsageError, match="no good"):
+        prepare(QUERY, state=state, partitions=2, check=check)
+    assert not state.exists()
 
 
 def test_a_folder_of_something_else_is_left_alone(state: Path) -> None:

@@ -206,6 +206,11 @@ def test_frames_without_what_is_needed_are_refused(
     refuse({**frames, STREAMS[1]: frames[STREAMS[1]].drop("time")}, "no column 'time'")
     still = setting.spark.createDataFrame([(1, "g", f"<{EX}c>", f"<{EX}v>", '"1"')], ROWS)
     refuse({**frames, STREAMS[1]: still}, "needs streaming data frames")
+    numbers = frames[STREAMS[1]].withColumn("time", frames[STREAMS[1]]["time"].cast("double"))
+    refuse({**frames, STREAMS[1]: numbers}, "column time is of type double")
+    refuse({**frames, STREAMS[1]: still.toPandas()}, "a data frame of Spark, not DataFrame")
+    refuse(frames[STREAMS[0]], "give data frames by the IRIs of their streams, not DataFrame")  # type: ignore[arg-type]
+    assert not Path(setting.state).exists(), "nothing was written"
 
 
 @pytest.fixture
