@@ -97,6 +97,7 @@ class Dataflow:
             alone=alone,
         )
         self._commons: dict[Hashable, Any] | None = None if alone else self.front.commons
+        self._partitions: dict[int, PartitionOutput] = {}
         self._evaluators: list[Evaluator] = []
         self._shared: dict[int, SharedOutput] = {}
         self.root = self._read(self._build(query.root))
@@ -163,15 +164,21 @@ class Dataflow:
         def make() -> ScanOutput:
             if window.partition is None:
                 return ScanOutput(node, ScanSource(node, window, self._evaluator), None, self.front)
-            partition = self._common((node.window, window.partition), partitioned)
+            partition = self._partition(node.window)
             partition.readers += 1
             source = PartitionedScanSource(node, window, self._evaluator, partition.kept)
             return ScanOutput(node, source, partition, self.front)
 
-        def partitioned() -> PartitionOutput:
-            return PartitionOutput(PartitionSource(window, node.window), self.front)
-
         return self._common((says(node), window.partition), make)
+
+    def _partition(self, number: int) -> PartitionOutput:
+        """That of one of the plan's windows, for all scans of it."""
+        window = self.plan.windows[number]
+        if number not in self._partitions:
+            self._partitions[number] = self._common(
+                (number, window.partition), lambda: PartitionOutput(PartitionSource(window, number), self.front)
+            )
+        return self._partitions[number]
 
     @staticmethod
     def _read(source: Source) -> Source:
@@ -352,6 +359,7 @@ class Dataflow:
             self._inbox.current = delta
             yield from self._tick(ticks)
             self._inbox.current = None
+            self.front.end()
 
     def update_static(self, static: StaticData) -> Iterator[ResultBatch]:
         """From now on the query sees this static data, and no other.
