@@ -135,6 +135,8 @@ def test_queries_come_and_go_and_nothing_stays() -> None:
             {*mine._scans, *mine._stages, *mine._constants} if front is mine.front else set()
         )
         assert not front.remembering
+        waiting = {watched.scan for waking in front._waking.values() for _, _, watched in waking._heap}
+        assert waiting <= (set(mine._scans) if front is mine.front else set())
 
 
 def test_a_query_taken_away_by_anothers_subscriber_does_nothing_more() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any, Protocol
 
@@ -74,7 +74,7 @@ class Seat:
     scans: tuple[Scanning, ...]
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class _Watched:
     """A scan that seats read. `waits`: it is among those that wait for a point."""
 
@@ -146,6 +146,8 @@ class Front:
             if not watched.seats:
                 del self._watched[scan]
                 self._by_pattern[scan.pattern].remove(watched)
+                for waking in self._waking.values():
+                    waking.forget(watched)
 
     # --- turns ----------------------------------------------------------------------------------------------------
 
@@ -196,7 +198,7 @@ class Front:
 
     def _wait_for(self, watched: _Watched) -> None:
         wakes = watched.scan.wakes
-        if watched.waits or wakes is None or wakes[1] == NEVER:
+        if not watched.seats or watched.waits or wakes is None or wakes[1] == NEVER:
             return
         measure, point = wakes
         key = measure, -1 if measure is Measure.TIME else watched.scan.stream
@@ -216,6 +218,12 @@ class _Waking:
         watched.waits = True
         heappush(self._heap, (point, next(self._numbers), watched))
 
+    def forget(self, watched: _Watched) -> None:
+        """Nobody reads the scan any more."""
+        if watched.waits:
+            self._heap = [each for each in self._heap if each[2] is not watched]
+            heapify(self._heap)
+
     def through(self, reached: int) -> list[_Watched]:
         """Those whose points have been reached; they wait no more."""
         found: list[_Watched] = []
@@ -223,7 +231,7 @@ class _Waking:
             _, _, watched = heappop(self._heap)
             watched.waits = False
             wakes = watched.scan.wakes
-            if not watched.seats or wakes is None or wakes[1] == NEVER:
+            if wakes is None or wakes[1] == NEVER:
                 continue
             if wakes[1] > reached:
                 self.add(wakes[1], watched)
