@@ -156,6 +156,51 @@ def test_static_data(pattern: str) -> None:
     check(text, elements_of(drawn), data)
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "rdfs:subClassOf?",
+        "rdfs:subClassOf*",
+        "rdfs:subClassOf+",
+        "^(rdfs:subClassOf?)",
+        "(rdfs:subClassOf|:kind)?",
+        "(rdfs:subClassOf|:kind)+",
+        "(rdfs:subClassOf|^rdfs:subClassOf)?",
+        "(rdfs:subClassOf/rdfs:subClassOf)+",
+        "(^:kind/rdfs:subClassOf)?",
+        "(rdfs:subClassOf/rdfs:subClassOf)?/:kind",
+        "(rdfs:subClassOf?)+",
+        "((rdfs:subClassOf+)|:kind)?",
+        "rdfs:subPropertyOf?",
+        "(rdfs:subPropertyOf/rdfs:subPropertyOf)+",
+    ],
+)
+def test_paths_along_the_hierarchies(path: str) -> None:
+    text = (
+        f"PREFIX : <{EX}> PREFIX rdfs: <{RDFS}> "
+        f"SELECT * WHERE {{ STREAM <{STREAM}> [RANGE 9s] {{ ?x :of ?k }} ?k {path} ?d FILTER(!ISBLANK(?d)) }}"
+    )
+    kinds = [(ex("Bird"), ex("kind"), ex("word")), (ex("word"), ex("kind"), ex("Robin"))]
+    # Also steps through a class without a name, and a circle of one.
+    below = [(ex("Wren"), RDFS.subClassOf, BNode("m")), (BNode("m"), RDFS.subClassOf, ex("Bird"))]
+    loop = [(ex("Thing"), RDFS.subClassOf, ex("Thing"))]
+    known = ["Robin", "Bird", "Animal", "Being", "Wren", "Thing", "word", "hasEgg", "has", "relatesTo", "none"]
+    check(text, elements_of([(1, [(ex("x"), ex("of"), ex(name)) for name in known])]), [*SCHEMA, *kinds, *below, *loop])
+
+
+@pytest.mark.parametrize("path", ["rdfs:subClassOf?", "(rdfs:subClassOf|:p)?", "(:p/rdfs:subPropertyOf)*"])
+def test_hierarchies_of_static_data_alone_are_transitive(path: str) -> None:
+    """Where windows and static data are one graph, a path would go along what windows say of classes as well."""
+    text = (
+        f"REGISTER QUERY q AS PREFIX : <{EX}> PREFIX rdfs: <{RDFS}> SELECT ?k ?d FROM STREAM <{STREAM}> [RANGE 9s STEP 1s] "
+        f"WHERE {{ ?x :of ?k . ?k %s ?d }}"
+    )
+    with pytest.raises(UnsupportedQuery, match="only the static data's hierarchies"):
+        cqels_py.Engine().register(text % path, static=[SCHEMA], entailment="rdfs")
+    for right in ("rdfs:subClassOf*", "(:p|^rdfs:subClassOf)+"):
+        cqels_py.Engine().register(text % right, static=[SCHEMA], entailment="rdfs")
+
+
 def test_an_entailed_triple_is_there_once() -> None:
     text = f"PREFIX : <{EX}> SELECT (COUNT(*) AS ?n) WHERE {{ STREAM <{STREAM}> [RANGE 3s] {{ ?x a :Animal }} }}"
     drawn = [

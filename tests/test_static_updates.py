@@ -90,6 +90,34 @@ def test_kinds_of_static_sub_plans(text: str, window: str) -> None:
     )
 
 
+CORRELATED = [
+    "SELECT ?s { ?s :link ?x FILTER NOT EXISTS { %w { ?w :p ?x } FILTER(?w != ?s) } }",
+    "SELECT ?s { ?s :link ?x FILTER EXISTS { %w { ?w :p ?x } FILTER(?w != ?s) } }",
+    "SELECT ?s { ?s :link ?x FILTER NOT EXISTS { %w { ?w :p ?x } MINUS { ?w :link ?x FILTER(?w != ?s) } } }",
+    "SELECT ?s { ?s :link ?x FILTER EXISTS { %w { ?w :p ?x } OPTIONAL { ?w :link ?v } FILTER(?v != ?s) } }",
+    "SELECT ?s { ?s :link ?x FILTER NOT EXISTS { { %w { ?w :p ?x } } UNION { ?s :name ?w } FILTER(?w != ?s) } }",
+    "SELECT ?s { ?s :link ?x FILTER EXISTS { { SELECT ?x (COUNT(*) AS ?k) { %w { ?w :p ?x } } GROUP BY ?x } FILTER(?s != ?x) } }",
+    "SELECT ?s { { ?s :link ?x OPTIONAL { ?x :name ?z } } MINUS { %w { ?w :p ?z } } }",
+    # The inner static part is answered from the outer one, which stands behind it in the plan.
+    "SELECT * { ?s :link ?x OPTIONAL { %w { ?w :p ?x } ?x :name ?v FILTER(?v = ?v) } }",
+    "SELECT * { ?s :link ?x OPTIONAL { %w { ?w :p ?y } ?x :name ?v FILTER(?u != ?x) } }",
+]
+
+
+@pytest.mark.parametrize("text", CORRELATED)
+def test_static_parts_that_read_other_static_parts(text: str) -> None:
+    stream = URIRef(traces.STREAMS + "s")
+    elements = [
+        Element(n * 1_000_000, stream, ((traces.term(s), traces.term("p"), traces.term(o)),))
+        for n, (s, o) in enumerate(["ab", "bc", "ca", "bb"])
+    ]
+    full = _static("a link b", "b link b", "c link a", "a name b", "b name c")
+    query = f"PREFIX : <{traces.EX}> " + text.replace("%w", f"STREAM <{stream}> [ALL]")
+    for before, after in ((full, Static()), (Static(), full), (full, _static("b link c", "c name a"))):
+        for updates in ([(0, after)], [(2, after)], [(1, after), (3, before)]):
+            harness.assert_engine_right(query, elements, before, Output.CHANGELOG, updates=updates)
+
+
 # --- the interface --------------------------------------------------------------------------------------------------
 
 

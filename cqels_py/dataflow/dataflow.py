@@ -196,7 +196,9 @@ class Dataflow:
         # What the sub-plan kept on the way is not needed any more.
         self.front.end()
         self._shared, self._commons = shared, commons
-        return kept.columns[:, cancel(kept.tick, kept.sign, kept.columns)]
+        left = cancel(kept.tick, kept.sign, kept.columns)
+        assert (kept.sign[left] > 0).all(), "a static sub-plan answers with what is not there"
+        return kept.columns[:, left]
 
     def _give_up(self, source: Source) -> None:
         """A reader goes; without any, the source goes too."""

@@ -49,6 +49,7 @@ from cqels_py.errors import UnsupportedQuery
 from cqels_py.optimizer.traverse import map_children
 
 Above = Mapping[URIRef, tuple[URIRef, ...]]
+_HIERARCHIES = (RDFS.subClassOf, RDFS.subPropertyOf)
 SCHEMA = (RDFS.subClassOf, RDFS.subPropertyOf, RDFS.domain, RDFS.range)
 
 
@@ -141,8 +142,12 @@ class _Rewriting:
         self._entailed = {class_ for classes in above for class_ in classes}
         self._numbers = count(1)
 
-    def rewrite(self, pattern: Pattern, *, static: bool, stated: frozenset[Variable] = frozenset()) -> Pattern:
+    def rewrite(
+        self, pattern: Pattern, *, static: bool, merged: bool = False, stated: frozenset[Variable] = frozenset()
+    ) -> Pattern:
         """`static`: the active graph is the static default graph, where the hierarchies themselves are.
+
+        `merged`: with the contents of windows, which add nothing to these hierarchies.
 
         `stated`: variables that cannot be classes that only follow, by what the pattern is joined with in the same graph.
         """
@@ -152,14 +157,17 @@ class _Rewriting:
             case PathPattern(subject, path, object_):
                 if not static:
                     self._check_nodes(pattern, stated)
-                return PathPattern(subject, self._path(path, static), object_)
+                return PathPattern(subject, self._path(path, self._hierarchies(path, static, merged)), object_)
             case Join() | Union():
                 inner = self._stated(pattern, stated) if isinstance(pattern, Join) else stated
-                return map_children(pattern, lambda child: self.rewrite(child, static=static, stated=inner))
+                return map_children(
+                    pattern, lambda child: self.rewrite(child, static=static, merged=merged, stated=inner)
+                )
             case Window() | WindowVariable() | Graph():
-                return map_children(pattern, self._rewriter(static=isinstance(pattern, Window) and pattern.with_static))
+                with_static = isinstance(pattern, Window) and pattern.with_static
+                return map_children(pattern, self._rewriter(static=with_static, merged=with_static))
             case _:
-                return map_children(pattern, self._rewriter(static=static))
+                return map_children(pattern, self._rewriter(static=static, merged=merged))
 
     def _check_nodes(self, pattern: PathPattern, stated: frozenset[Variable]) -> None:
         """A path of no length leads from each node to itself, and to classes that only follow no step of it leads.
@@ -198,8 +206,8 @@ class _Rewriting:
             case _:
                 return known
 
-    def _rewriter(self, *, static: bool) -> Callable[[Pattern], Pattern]:
-        return lambda pattern: self.rewrite(pattern, static=static)
+    def _rewriter(self, *, static: bool, merged: bool) -> Callable[[Pattern], Pattern]:
+        return lambda pattern: self.rewrite(pattern, static=static, merged=merged)
 
     def _basic(self, triples: tuple[TriplePattern, ...], static: bool) -> Pattern:
         plain: list[TriplePattern] = []
@@ -223,7 +231,7 @@ class _Rewriting:
             for way in self._types(subject, object_):
                 yield from self._bound(way, predicate, RDF.type)
             if static:
-                for hierarchy in (RDFS.subClassOf, RDFS.subPropertyOf):
+                for hierarchy in _HIERARCHIES:
                     for way in self._hierarchy(subject, hierarchy, object_):
                         yield from self._bound(way, predicate, hierarchy)
             return
@@ -262,7 +270,7 @@ class _Rewriting:
         self, subject: TermOrVariable, predicate: TermOrVariable, object_: TermOrVariable
     ) -> Iterator[Pattern]:
         above: Above = {}
-        if predicate in (RDFS.subClassOf, RDFS.subPropertyOf):
+        if predicate in _HIERARCHIES:
             above = self._ontology.classes if predicate == RDFS.subClassOf else self._ontology.properties
         for lower, uppers in above.items():
             for upper in uppers:
@@ -283,31 +291,76 @@ class _Rewriting:
     def _fresh(self) -> Variable:
         return Variable(f"_:entailed{next(self._numbers)}")
 
-    def _path(self, path: Path, static: bool) -> Path:
+    def _hierarchies(self, path: Path, static: bool, merged: bool) -> bool:
+        """Has the path to take a hierarchy's steps for transitive, as they are in the static default graph?
+
+        UnsupportedQuery where only those are that the static data makes, and the path takes others too.
+        """
+        if not static or (isinstance(path, PathRepeat) and path.unbounded and _of_single_steps(path.path)):
+            return False
+        named = [step for step in _steps(path) if step in _HIERARCHIES]
+        if merged and named:
+            raise UnsupportedQuery(
+                f"the path {path_text(path)} under RDFS entailment, over windows and static data together: only the static "
+                f"data's hierarchies are transitive, so <{named[0]}> may be repeated with + or * only, by itself or as one of "
+                "alternatives"
+            )
+        return bool(named)
+
+    def _path(self, path: Path, transitive: bool) -> Path:
         match path:
             case PathInverse(inner):
-                return PathInverse(self._path(inner, static))
+                return PathInverse(self._path(inner, transitive))
             case PathSequence(parts):
-                return PathSequence(tuple(self._path(part, static) for part in parts))
+                return PathSequence(tuple(self._path(part, transitive) for part in parts))
             case PathAlternative(parts):
-                return PathAlternative(tuple(self._path(part, static) for part in parts))
+                return PathAlternative(tuple(self._path(part, transitive) for part in parts))
             case PathRepeat(inner):
-                return replace(path, path=self._path(inner, static))
+                repeated = self._path(inner, transitive)
+                if isinstance(repeated, PathRepeat) and repeated.minimum == 1 and repeated.unbounded:
+                    # (p+)? and (p+)* are p*, (p+)+ is p+.
+                    return replace(repeated, minimum=path.minimum)
+                return replace(path, path=repeated)
             case PathNegated():
                 raise UnsupportedQuery(
                     "a negated property set !(…) under RDFS entailment is not supported: name the properties"
                 )
             case _:
-                return self._step(path, static)
+                step = self._step(path)
+                return PathRepeat(step, 1, True) if transitive and path in _HIERARCHIES else step
 
-    def _step(self, step: URIRef, static: bool) -> Path:
+    def _step(self, step: URIRef) -> Path:
         if step == RDF.type:
             raise UnsupportedQuery("rdf:type inside a repeated property path is not supported under RDFS entailment")
-        if static and step in (RDFS.subClassOf, RDFS.subPropertyOf):
-            # They lead on by themselves.
-            return PathRepeat(step, 1, True)
         below = [lower for lower in self._ontology.below(step, self._ontology.properties) if isinstance(lower, URIRef)]
         return PathAlternative((step, *below)) if below else step
+
+
+def _steps(path: Path) -> Iterator[URIRef]:
+    """The properties that a path names; those of negated sets are none of its steps."""
+    match path:
+        case PathInverse(inner) | PathRepeat(inner):
+            yield from _steps(inner)
+        case PathSequence(parts) | PathAlternative(parts):
+            for part in parts:
+                yield from _steps(part)
+        case PathNegated():
+            return
+        case _:
+            yield path
+
+
+def _of_single_steps(path: Path) -> bool:
+    """Are there only single steps to take, so that the path repeated takes any number of each in a row?"""
+    match path:
+        case PathInverse(inner) | PathRepeat(inner):
+            return _of_single_steps(inner)
+        case PathAlternative(parts):
+            return all(map(_of_single_steps, parts))
+        case PathSequence() | PathNegated():
+            return False
+        case _:
+            return True
 
 
 def _no_literal(pattern: Pattern, position: TermOrVariable) -> Pattern:
