@@ -61,10 +61,7 @@ class Connections:
         return [queries[at] for at in order]
 
     def watched(self, query: Query, queries: Sequence[Query]) -> set[str]:
-        """What the readers of a query's results read besides, and their readers: the streams whose time it has to keep up with.
-
-        Of what another query feeds, the streams that this one reads: what it says may come later than the query's turn.
-        """
+        """What the readers of a query's results read, and their readers: the streams whose time it has to keep up with."""
         found: set[str] = set()
         waiting = set(self.fed_by(query, {stream for each in queries for stream in each.streams}))
         fed = set(waiting)
@@ -75,16 +72,14 @@ class Connections:
                 more = set(self.fed_by(reader, {s for each in queries for s in each.streams})) - fed
                 fed |= more
                 waiting |= more
-        return self._sources(found - fed, queries)
-
-    def _sources(self, streams: set[str], queries: Sequence[Query]) -> set[str]:
-        """These streams, and those from which queries feed them."""
-        found, waiting = set(streams), set(streams)
+        # And where all that comes from: of what other queries feed nothing has been told yet when this one runs ahead of them.
+        waiting = found | fed
+        found = set()
         while waiting:
             stream = waiting.pop()
-            for feeder in (each for each in queries if self.fed_by(each, [stream])):
+            found.add(stream)
+            for feeder in (each for each in queries if each is not query and self.fed_by(each, {stream})):
                 waiting |= set(feeder.streams) - found
-                found.update(feeder.streams)
         return found
 
 

@@ -223,8 +223,10 @@ class Engine:
         """Replace the static data of a query, all of it, while it runs; the arguments are those of `register`.
 
         The change is a tick of its own at the time of the last element, after what was pushed before: subscribers see at once
-        what it makes true or false. Before the first tick it only changes what that tick sees. What SERVICE has answered
-        stays. After an error (DataError, UsageError, under entailment UnsupportedQuery) the query has the data it had.
+        what it makes true or false. (The last element of the query's streams; where others read what it constructs, of any
+        stream that leads to them too: in whatever order they were registered, they have moved on together.) Before the first
+        tick it only changes what that tick sees. What SERVICE has answered stays. After an error (DataError, UsageError, under
+        entailment UnsupportedQuery) the query has the data it had.
         """
         self._check_open("update_static")
         self._check_registered(query)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -155,6 +156,74 @@ def test_other_streams_of_the_reader_move_the_time_on() -> None:
     ]
     # At 2 s the answer is b alone, at 10 c, which comes after the other stream's element.
     assert joined == [(10, "b"), (10, "c"), (11, "c")]
+
+
+GONE = f"""{PREFIX}REGISTER ISTREAM :gone AS CONSTRUCT {{ ?x :gone ?y }} FROM NAMED WINDOW :w ON <{STREAMS}s> [RANGE PT5S]
+    FROM NAMED WINDOW :v ON <{STREAMS}s> [RANGE PT100S]
+    WHERE {{ WINDOW :v {{ ?x :p ?y }} FILTER NOT EXISTS {{ WINDOW :w {{ ?x :p ?y }} }} }}"""
+HERE = (
+    PREFIX + "REGISTER ISTREAM :here AS CONSTRUCT {{ ?x :here ?y }} {{ STREAM {source} [RANGE 5s] {{ ?x {said} ?y }} }}"
+)
+BOTH = f"{PREFIX}SELECT ?x ?z {{ STREAM :gone [ALL] {{ ?x :gone ?y }} STREAM :here [RANGE 3s] {{ ?z :here ?q }} }}"
+BETWEEN = (
+    f"{PREFIX}REGISTER ISTREAM :between AS CONSTRUCT {{ ?x :q ?y }} {{ STREAM <{STREAMS}t> [RANGE 5s] {{ ?x :p ?y }} }}"
+)
+_SAID = [(0, "s", "a"), (4, "t", "k"), (10, "t", "c"), (11, "s", "e"), (12, "t", "g"), (30, "s", "e")]
+
+
+@pytest.mark.parametrize("between", [False, True])
+def test_two_feeders_of_one_reader_in_any_order_of_registration(between: bool) -> None:
+    """What one says as time passes comes before what another one says later, by whatever streams that comes about."""
+    pushed = [
+        Element(time * SECOND, URIRef(STREAMS + s), ((traces.term(x), traces.term("p"), traces.term("b")),))
+        for time, s, x in _SAID
+    ]
+    direct = HERE.format(source=f"<{STREAMS}t>", said=":p")
+    other = HERE.format(source=":between", said=":q") if between else direct
+    gone = naive_chains.constructed(harness.parse(GONE), pushed, URIRef(f"{EX}gone"))
+    # The query between passes on what comes, so that it makes no difference.
+    here = naive_chains.constructed(harness.parse(direct), pushed, URIRef(f"{EX}here"))
+    expected = harness.expected_changes(
+        harness.parse(BOTH), naive_chains.merged(pushed, [*here, *gone]), None, Output.CHANGELOG
+    )
+    texts = [GONE, other, BOTH, *([BETWEEN] if between else [])]
+    for order in itertools.permutations(texts):
+        for batch in (1, 2, None):
+            engine = cqels_py.Engine(batch=batch or 100)
+            queries = {text: engine.register(text, changelog=text is BOTH) for text in order}
+            for element in pushed:
+                engine.push(str(element.stream), list(element.triples), time=element.time)
+            engine.finish()
+            told = [harness._result(result) for result in queries[BOTH].results()]
+            harness.check_equal(expected, told, f"{[text[:60] for text in order]}, batch {batch}")
+
+
+def test_an_element_pushed_to_a_fed_stream_moves_the_time_on() -> None:
+    reader = f"{PREFIX}SELECT ?x {{ STREAM :gone [COUNT 1] {{ ?x ?p ?y }} }}"
+    a, p = URIRef(EX + "a"), URIRef(EX + "p")
+    for batch in (1, 10):
+        engine = cqels_py.Engine(batch=batch)
+        engine.register(GONE)
+        query = engine.register(reader)
+        engine.push(STREAMS + "s", [(a, p, a)], time=0)
+        engine.push(EX + "gone", [(URIRef(EX + "x"), p, a)], time=10 * SECOND)
+        engine.push(STREAMS + "s", [(URIRef(EX + "b"), p, a)], time=11 * SECOND)
+        engine.finish()
+        assert [(r.time // SECOND, str(r.bindings["x"])[-1]) for r in query.results()] == [(5, "a"), (10, "x")]
+
+
+def test_an_update_of_static_data_is_at_the_time_of_what_reaches_the_readers() -> None:
+    first = f"""{PREFIX}REGISTER ISTREAM :gone AS CONSTRUCT {{ ?x :gone ?n }}
+        {{ STREAM <{STREAMS}s> [RANGE 100s] {{ ?x :p ?y }} ?x :name ?n }}"""
+    second = HERE.format(source=f"<{STREAMS}t>", said=":p")
+    a, p = URIRef(EX + "a"), URIRef(EX + "p")
+    for order in itertools.permutations([first, second, BOTH]):
+        engine = cqels_py.Engine()
+        queries = {text: engine.register(text) for text in order}
+        engine.push(STREAMS + "s", [(a, p, a)], time=0)
+        engine.push(STREAMS + "t", [(a, p, a)], time=10 * SECOND)
+        queries[first].update_static(static=[[(a, URIRef(EX + "name"), Literal("A"))]])
+        assert [result.time // SECOND for text in (first, BOTH) for result in queries[text].results()] == [10, 10]
 
 
 def test_an_update_of_static_data_feeds_too() -> None:

@@ -231,6 +231,12 @@ def test_a_schema_that_changes_needs_a_new_query() -> None:
         ("?x :p*/:q* ?y", "may have no length"),
         ("?x :p*/:q* :Animal", "may have no length"),
         ("?x ((:p/:q)|(:p*/:q*))/:r* ?y", "may have no length"),
+        ("VALUES ?y { :a UNDEF } ?y :likes* ?z", "may have no length"),
+        ("VALUES ?y { :a :Animal } ?y :likes* ?z", "may have no length"),
+        ("?y :has ?x . { ?x :has ?z OPTIONAL { ?y :likes* ?w } }", "may have no length"),
+        ("?x :has ?y . { SELECT ?y { ?y :likes* ?z } LIMIT 1 }", "may have no length"),
+        ("?x :has ?y . { SELECT ?x { ?x :has ?z . ?w :likes* ?y } }", "may have no length"),
+        ("?x :has ?y MINUS { ?y :likes* ?z }", "may have no length"),
         ("?x a ?c FILTER EXISTS { ?c :p*/:q* ?d }", "may have no length"),
     ],
 )
@@ -251,6 +257,14 @@ def test_what_is_refused(pattern: str, word: str) -> None:
         ":a :likes*/:has* ?x",
         "?x a ?c . ?c :likes* :Animal",
         "?x :has ?y . ?y :likes* ?z",
+        "?x :has ?y OPTIONAL { ?y :likes* ?z }",
+        "?x :has ?y OPTIONAL { ?y :likes* ?z FILTER EXISTS { ?z :likes? ?w } }",
+        "?x :has ?y . { ?y :likes* ?z FILTER(?y != ?z) }",
+        "?x :has ?y . { ?y :likes* ?z BIND(?z AS ?w) }",
+        "?x :has ?y . { SELECT DISTINCT ?y { ?y :likes* ?z } }",
+        "?x :has ?y FILTER NOT EXISTS { ?y :likes*/:has ?z . ?y :likes? ?w }",
+        "VALUES ?y { :a :e } ?y :likes* ?z",
+        "?x :has ?y . { ?y :likes* ?z MINUS { ?y :has :a } }",
     ],
 )
 def test_paths_that_see_all_nodes(pattern: str) -> None:

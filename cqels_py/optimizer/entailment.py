@@ -25,6 +25,8 @@ from cqels_py.algebra.nodes import (
     Filter,
     Graph,
     Join,
+    LeftJoin,
+    Minus,
     NaryJoin,
     Path,
     PathAlternative,
@@ -35,6 +37,7 @@ from cqels_py.algebra.nodes import (
     PathSequence,
     Pattern,
     Project,
+    Reduced,
     TermOrVariable,
     TriplePattern,
     Union,
@@ -45,10 +48,12 @@ from cqels_py.algebra.nodes import (
 )
 from cqels_py.algebra.paths import may_have_no_steps
 from cqels_py.algebra.printer import path_text
+from cqels_py.algebra.variables import certain_variables
 from cqels_py.errors import UnsupportedQuery
-from cqels_py.optimizer.traverse import map_children
+from cqels_py.optimizer.traverse import map_children, map_exists
 
 Above = Mapping[URIRef, tuple[URIRef, ...]]
+_NONE: frozenset[Variable] = frozenset()
 _HIERARCHIES = (RDFS.subClassOf, RDFS.subPropertyOf)
 SCHEMA = (RDFS.subClassOf, RDFS.subPropertyOf, RDFS.domain, RDFS.range)
 
@@ -143,7 +148,7 @@ class _Rewriting:
         self._numbers = count(1)
 
     def rewrite(
-        self, pattern: Pattern, *, static: bool, merged: bool = False, stated: frozenset[Variable] = frozenset()
+        self, pattern: Pattern, *, static: bool, merged: bool = False, stated: frozenset[Variable] = _NONE
     ) -> Pattern:
         """`static`: the active graph is the static default graph, where the hierarchies themselves are.
 
@@ -151,6 +156,10 @@ class _Rewriting:
 
         `stated`: variables that cannot be classes that only follow, by what the pattern is joined with in the same graph.
         """
+
+        def under(known: frozenset[Variable]) -> Callable[[Pattern], Pattern]:
+            return lambda child: self.rewrite(child, static=static, merged=merged, stated=known)
+
         match pattern:
             case BGP(triples):
                 return self._basic(triples, static)
@@ -158,11 +167,26 @@ class _Rewriting:
                 if not static:
                     self._check_nodes(pattern, stated)
                 return PathPattern(subject, self._path(path, self._hierarchies(path, static, merged)), object_)
-            case Join() | Union():
-                inner = self._stated(pattern, stated) if isinstance(pattern, Join) else stated
+            case Join() | NaryJoin() | Union():
                 return map_children(
-                    pattern, lambda child: self.rewrite(child, static=static, merged=merged, stated=inner)
+                    pattern, under(stated if isinstance(pattern, Union) else self._stated(pattern, stated))
                 )
+            case LeftJoin(left, right, condition):
+                # Not what only others say of the right side: a mapping without a match would stand in for those that are lost.
+                given = self._stated(left, stated) & certain_variables(left)
+                both = given | self._seen(right, given)
+                met = None if condition is None else map_exists(condition, under(both))
+                return LeftJoin(under(stated)(left), under(given)(right), met)
+            case Filter(inner, condition):
+                return Filter(under(stated)(inner), map_exists(condition, under(self._seen(inner, stated))))
+            case Extend(inner, variable, expression):
+                return Extend(under(stated)(inner), variable, map_exists(expression, under(self._seen(inner, stated))))
+            case Minus(left, right):
+                return replace(pattern, left=under(stated)(left), right=under(_NONE)(right))
+            case Project(inner, variables):
+                return replace(pattern, pattern=under(stated.intersection(variables))(inner))
+            case Distinct() | Reduced():
+                return map_children(pattern, under(stated))
             case Window() | WindowVariable() | Graph():
                 with_static = isinstance(pattern, Window) and pattern.with_static
                 return map_children(pattern, self._rewriter(static=with_static, merged=with_static))
@@ -197,14 +221,27 @@ class _Rewriting:
                 ):
                     return known
                 return known.union(end for end in ends if isinstance(end, Variable))
-            case Join(left, right):
-                found = self._stated(right, self._stated(left, known))
+            case Join() | NaryJoin():
+                found = known
+                for part in pattern.parts if isinstance(pattern, NaryJoin) else (pattern.left, pattern.right):
+                    found = self._stated(part, found)
                 # What the right side says may help the left one, as in a chain of paths.
                 return found if found == known else self._stated(pattern, found)
             case Union(parts):
                 return frozenset.intersection(*(self._stated(part, known) for part in parts))
+            case Values(variables, rows):
+                columns = zip(variables, zip(*rows, strict=True), strict=True) if rows else ()
+                return known.union(v for v, terms in columns if self._entailed.isdisjoint(terms) and None not in terms)
+            case LeftJoin(inner) | Minus(inner) | Filter(inner) | Extend(inner) | Distinct(inner) | Reduced(inner):
+                return self._stated(inner, known)
+            case Project(inner, variables):
+                return known.union(self._stated(inner, known.intersection(variables)).intersection(variables))
             case _:
                 return known
+
+    def _seen(self, pattern: Pattern, stated: frozenset[Variable]) -> frozenset[Variable]:
+        """What is known of the variables that EXISTS finds replaced by the values that the pattern's mappings have."""
+        return self._stated(pattern, stated) & certain_variables(pattern)
 
     def _rewriter(self, *, static: bool, merged: bool) -> Callable[[Pattern], Pattern]:
         return lambda pattern: self.rewrite(pattern, static=static, merged=merged)

@@ -27,8 +27,8 @@ PlacesOf = Callable[[ResultBatch], Places]
 class Feed:
     """What a CONSTRUCT query tells streams of its runner.
 
-    `streams`: the runner's numbers of those it feeds. `watched`: of all that their readers read besides; as their time moves
-    on, so does that of the feeding query, or what it says would come late.
+    `streams`: the runner's numbers of those it feeds. `watched`: of all that their readers read, and all
+    that this comes from; as their time moves on, so does that of the feeding query, or what it says would come late.
     """
 
     def __init__(self, construction: Construction) -> None:
