@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """s3a:, hdfs:, file:; a single letter is a drive."""
-_FORMAT = 13
+_FORMAT = 14
 """Raised when the form of the state changes: an older one is then refused."""
 
 

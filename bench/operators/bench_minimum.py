@@ -24,7 +24,8 @@ from bench.reevaluation import Reevaluation, joined
 from cqels_py.dataflow.term_values import DictionaryValues
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy
-from cqels_py.operators.r2r.factorised import FactorisedGroupBy, JoinedAggregate, JoinedInput
+from cqels_py.operators.r2r.factorised import FactorisedGroupBy
+from cqels_py.operators.r2r.joined_rows import JoinedAggregate, JoinedInput
 
 
 def engine(setting: Setting) -> Engine:

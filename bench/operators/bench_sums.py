@@ -1,7 +1,7 @@
 """How many arrivals a second do COUNT and SUM by key of a binary join take, by the join's selectivity?
 
 The results of the join are summed up by the key that they share, so each is a product of what its inputs hold of that key: the
-engine keeps that and makes no result of the join (`engine, aggregates below the join`), as does the kernel by hand. `engine` makes
+engine keeps that and makes no result of the join (`engine, aggregates below the join`), as do those by hand. `engine` makes
 every result and takes it away again, as it must where an aggregate needs the results themselves.
 """
 
@@ -18,6 +18,7 @@ from bench.arrivals import Batch, Int64, Setting
 from bench.contest import AGAIN, BELOW, BY_HAND, ENGINE, PYTHON, Competitor, Contest, Entry, Meeting, Timing
 from bench.engine import Engine
 from bench.kernels.by_hand.sums import SumsByHand
+from bench.kernels.cpp.yardsticks import in_cpp
 from bench.operators import join_of_two
 from bench.reevaluation import Reevaluation, joined
 from cqels_py.dataflow.term_values import DictionaryValues
@@ -25,8 +26,9 @@ from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.layout import VALUE_BITS
 from cqels_py.operators.operator import Operator
 from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy
-from cqels_py.operators.r2r.factorised import FactorisedGroupBy, JoinedAggregate, JoinedInput
+from cqels_py.operators.r2r.group_by_key import GroupByKey
 from cqels_py.operators.r2r.join import MultiwayJoin
+from cqels_py.operators.r2r.joined_rows import JoinedAggregate, JoinedInput
 
 VALUE = (1 << VALUE_BITS) - 1
 
@@ -48,9 +50,7 @@ def engine(setting: Setting) -> Engine:
 def below(setting: Setting) -> Engine:
     aggregates = [JoinedAggregate("COUNT(*)"), JoinedAggregate("SUM", 1, 1)]
     inputs = [JoinedInput(2, (0,), in_order=True)] * 2
-    return Summing(
-        setting, FactorisedGroupBy(inputs, 0, [], [0], aggregates, DictionaryValues(Dictionary())), keep_ids=True
-    )
+    return Summing(setting, GroupByKey(inputs, [0], aggregates, DictionaryValues(Dictionary())), keep_ids=True)
 
 
 class Python(Competitor):
@@ -106,6 +106,7 @@ CONTEST = Contest(
         Entry(ENGINE, engine),
         Entry(BELOW, below),
         Entry(BY_HAND, SumsByHand),
+        *in_cpp("sums"),
         Entry(PYTHON, Python),
         Entry(AGAIN, lambda setting: Again(setting.inputs * setting.window, 2, timed=True)),
     ],

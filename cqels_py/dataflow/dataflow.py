@@ -37,8 +37,10 @@ from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy
 from cqels_py.operators.r2r.closure import Closure
 from cqels_py.operators.r2r.distinct import DistinctRows
 from cqels_py.operators.r2r.expressions import Evaluator
-from cqels_py.operators.r2r.factorised import FactorisedGroupBy, JoinedAggregate, JoinedInput
+from cqels_py.operators.r2r.factorised import FactorisedGroupBy
+from cqels_py.operators.r2r.group_by_key import GroupByKey
 from cqels_py.operators.r2r.join import MultiwayJoin
+from cqels_py.operators.r2r.joined_rows import JoinedAggregate, JoinedInput
 from cqels_py.operators.r2r.negation import Negation
 from cqels_py.operators.r2r.numbering import NumberRows
 from cqels_py.operators.r2r.rows import Extend, Filter, Project, UnionAll
@@ -292,6 +294,8 @@ class Dataflow:
             aggregates.append(JoinedAggregate(a.function, source, column))
         columns = (*node.key, *node.own)
         groups = [columns.index(name) for name in node.keys]
+        if node.by_key:
+            return GroupByKey(inputs, groups, aggregates, self._values)
         own = _places(node.inputs[node.carrier], node.own)
         return FactorisedGroupBy(inputs, node.carrier, own, groups, aggregates, self._values)
 

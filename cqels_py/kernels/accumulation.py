@@ -2,7 +2,9 @@
 
 The accumulators are those of kernels/aggregate.py; rows, notes and what an aggregate comes to (`fresh`; for averages `scales` and
 `divisors` too) are those of kernels/grouping.py. A note is about its group at the end of a tick: what is known in passing is written
-with every row, over what the row before it wrote, and what takes longer is left to the note's last row.
+with every row, over what the row before it wrote, and what takes longer is left to the note's last row. Of a join, where `weighted`
+is given, a row of another input than the argument's has the sign 0, and each member counts once for each combination of the other
+inputs' rows.
 
 Each pass goes on at cursor[AT], of rows that are `stop` - cursor[FIRST] in number, and returns why it stopped.
 """
@@ -30,10 +32,15 @@ from cqels_py.kernels.aggregate import (
     NOT_THERE,
     OVERFLOW,
     SCALE,
+    SUM_WORDS,
+    TOO_MANY,
     N,
     _joined_text,
     _take_number,
     _take_odd,
+    count_id,
+    is_short,
+    settle,
     take_float,
     total_of,
 )
@@ -44,20 +51,24 @@ from cqels_py.kernels.key_table import ZERO, add, find, hash_row
 from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.sorted_runs import run_put
 from cqels_py.kernels.staircase import extreme_put, extreme_room
+from cqels_py.kernels.weighted_sums import add_difference, add_times, are_too_many, total_of_times
 
 # cursor, after the fields of kernels/aggregate.py: the chunk's first row, that after its last, the row at hand, how many notes.
 FIRST, STOP, AT, NOTED = range(CURSOR_FIELDS, CURSOR_FIELDS + 4)
 # rows
 HASH, GROUP, NOTE, SIGN = np.arange(4, dtype=np.uint64)
 # notes
-NOTE_GROUP, NOTE_TICK, THERE, LAST_ROW, TAKEN, GIVEN = np.arange(6, dtype=np.uint64)
+NOTE_GROUP, NOTE_TICK, THERE, LAST_ROW, TAKEN, GIVEN, OF_INPUT = np.arange(7, dtype=np.uint64)
 
 _AHEAD, _NEAR, _LINE = np.uint64(8), np.uint64(4), 7
+_ONE, _TWO = np.uint64(1), np.uint64(2)
 _ODD_INDEX = np.int64((1 << 60) - 1)
 _N, _ERRORS, _HI, _LO, _SCALE, _DECIMALS, _FLOATS, _DOUBLES = np.array(
     [N, ERRORS, HI, LO, SCALE, DECIMALS, FLOATS, DOUBLES], np.uint64
 )
 _RUN_SIZE = 2
+SHORT_SUM = -1
+"""Among the divisors."""
 
 
 @jit_inline
@@ -73,6 +84,16 @@ def expect(i, end, rows, words, group_words, place):
 def is_last(notes, note, i, always):
     """Is row i the last of its note, and is there a value to be found?"""
     return notes[LAST_ROW, note] == np.int64(i) and (notes[THERE, note] > 0 or always)
+
+
+@jit_inline
+def partners(notes, note, port):
+    """With how many combinations of the other inputs' rows a row of an input is joined."""
+    found = np.int64(1)
+    for p in range(np.uint64(len(notes)) - OF_INPUT):
+        if p != np.uint64(port):
+            found *= notes[OF_INPUT + p, note]
+    return found
 
 
 @jit_flat
@@ -101,7 +122,9 @@ def only_new(aggregate, column, columns, values, cursor, rows, scratch, table, k
 
 
 @jit_flat
-def take_counts(column, values, cursor, rows, place, words, group_words, fresh, shift):
+def take_counts(
+    column, values, cursor, rows, notes, port, weighted, place, words, group_words, fresh, shift, late, late_real
+):  # fmt: skip
     """COUNT of what is bound."""
     first = np.uint64(cursor[FIRST])
     end = np.uint64(cursor[STOP]) - first
@@ -110,14 +133,18 @@ def take_counts(column, values, cursor, rows, place, words, group_words, fresh, 
         at = np.uint64(rows[GROUP, i] * group_words + place)
         count = words[at] + (rows[SIGN, i] if values[column, first + i] != 0 else np.int64(0))
         words[at] = count
-        fresh[shift + np.uint64(rows[NOTE, i])] = scaled_id(np.int64(TAG_INTEGER), count, np.int64(0))
+        note = np.uint64(rows[NOTE, i])
+        if weighted is None:
+            fresh[shift + note] = scaled_id(np.int64(TAG_INTEGER), count, np.int64(0))
+        elif is_last(notes, note, i, False):
+            fresh[shift + note] = count_id(count * partners(notes, note, port), cursor, late, late_real)
     return DONE
 
 
 @jit_flat
 def take_sums(
-    average, aggregate, aggregates, column, values, cursor, rows, notes, always, place, words, group_words, apart, odd_kind,
-    odd_words, odd_real, fresh, scales, divisors, shift, late, late_real,
+    average, aggregate, aggregates, column, values, cursor, rows, notes, always, place, words, group_words, apart, port, weighted,
+    weighted_apart, odd_kind, odd_words, odd_real, fresh, scales, divisors, shift, late, late_real,
 ):  # fmt: skip
     """SUM and AVG. Of an average of exact numbers the note gets sum, scale and count; any other value is found here."""
     first = np.uint64(cursor[FIRST])
@@ -132,6 +159,10 @@ def take_sums(
         scale = np.int64(0) if tag == TAG_INTEGER else (identifier >> 56) & 15
         total = words[at + _LO]
         exact = (scale == words[at + _SCALE]) & ((tag == TAG_INTEGER) | (tag == TAG_DECIMAL))
+        if weighted is not None and sign == 0:
+            # The sum stays: what it comes to may change with the other inputs' rows.
+            scale = words[at + _SCALE]
+            exact = True
         if exact and words[at + _HI] == total >> 63 and total > -LIMIT and total < LIMIT:
             # The sum stays within 64 bits.
             total += ((identifier << 8) >> 8) * sign
@@ -139,12 +170,21 @@ def take_sums(
             words[at + _LO] = total
             words[at + _HI] = total >> 63
             words[at + _N] = count
+            # Of no members nothing is left.
+            words[at + _SCALE] = 0 if count == 0 else scale
             if tag == TAG_DECIMAL:
                 words[at + _DECIMALS] += sign
-            if average and (words[at + _ERRORS] | words[at + _FLOATS] | words[at + _DOUBLES]) == 0 and count > 0:
+            unusual = words[at + _ERRORS] | words[at + _FLOATS] | words[at + _DOUBLES]
+            if average and unusual == 0 and (count > 0 or not always):
+                # What the mean of no members is matters of a group that is always there.
                 fresh[here] = total
                 scales[here] = scale
-                divisors[here] = count
+                divisors[here] = max(count, np.int64(1))
+                continue
+            if not average and unusual == 0 and scale == 0:
+                fresh[here] = total
+                scales[here] = words[at + _DECIMALS]
+                divisors[here] = SHORT_SUM
                 continue
         elif sign != 0:
             of_group, fits = (group * aggregates + aggregate) * APART_WORDS, True
@@ -157,11 +197,56 @@ def take_sums(
                 fits = _take_number(words, np.int64(at), identifier, sign)
             if not fits:
                 return OVERFLOW
-        if average:
-            divisors[here] = 0
+            if words[at + _N] == 0:
+                words[at + _SCALE] = 0
+        divisors[here] = 0
         if is_last(notes, note, i, always):
             of_group = (group * aggregates + aggregate) * APART_WORDS
-            fresh[here] = total_of(words, np.int64(at), apart, of_group, average, cursor, late, late_real)
+            if weighted is None:
+                fresh[here] = total_of(words, np.int64(at), apart, of_group, average, cursor, late, late_real)
+                continue
+            status = total_of_times(
+                words, np.int64(at), apart, of_group, average, partners(notes, note, port), weighted, weighted_apart, cursor, late,
+                late_real, fresh, here,
+            )  # fmt: skip
+            if status != DONE:
+                return status
+    return DONE
+
+
+@jit_flat
+def take_differences(
+    average, aggregate, aggregates, column, values, cursor, rows, notes, always, place, words, group_words, apart, wide, wide_apart,
+    fresh, scales, divisors, shift, late, late_real,
+):  # fmt: skip
+    """The same where each row tells a difference (kernels/weighted_sums.py)."""
+    first = np.uint64(cursor[FIRST])
+    end = np.uint64(cursor[STOP]) - first
+    for i in range(end):
+        expect(i, end, rows, words, group_words, place)
+        group, note = rows[GROUP, i], np.uint64(rows[NOTE, i])
+        at, here, of_group = group * group_words + place, shift + note, (group * aggregates + aggregate) * APART_WORDS
+        form = values[column + _TWO, first + i]
+        if form >= 0:
+            ok = add_difference(values[column, first + i], values[column + _ONE, first + i], form, words, at)
+        else:
+            slot = -1 - form
+            ok = add_times(
+                words, at, apart, of_group, wide, slot * SUM_WORDS, wide_apart, APART_WORDS * slot, np.int64(1)
+            )
+            settle(words, at, apart, of_group)
+        if not ok:
+            return OVERFLOW
+        if are_too_many(words[at + N], average):
+            return TOO_MANY
+        if average and is_short(words, at):
+            fresh[here], scales[here], divisors[here] = words[at + LO], words[at + SCALE], words[at + N]
+            continue
+        if words[at + N] == 0:
+            words[at + SCALE] = 0
+        divisors[here] = 0
+        if is_last(notes, note, i, always):
+            fresh[here] = total_of(words, at, apart, of_group, average, cursor, late, late_real)
     return DONE
 
 

@@ -225,6 +225,16 @@ def _defer(tag, hi, lo, scale, real, cursor, late, late_real):
 
 
 @jit_inline
+def count_id(count, cursor, late, late_real):
+    """The id of a counter, however large."""
+    tag = np.int64(TAG_INTEGER)
+    found = scaled_id(tag, count, np.int64(0))
+    return (
+        found if found != 0 else _defer(tag, count >> 63, np.uint64(count), np.int64(0), 0.0, cursor, late, late_real)
+    )
+
+
+@jit_inline
 def is_short(words, at):
     """Are the members exact numbers, and is their sum one of 64 bits?"""
     place = np.uint64(at)
@@ -354,15 +364,13 @@ def value_of(a, function, there, words, at, apart, apart_at, heap, cursor, joine
 
 @jit_flat
 def forget(functions, places, words, base):
-    """A group without mappings: what its accumulators hold beside their members."""
+    """A group without mappings: what is kept of terms beside those that are there."""
     for a in range(len(functions)):
         at = base + places[a]
         if functions[a] == CONCAT:
             words[at + CLEAN] = 0
         elif functions[a] >= MIN:
             bag_clear(words, at)
-        elif functions[a] == SUM or functions[a] == AVG:
-            words[at + SCALE] = 0
 
 
 @jit_flat

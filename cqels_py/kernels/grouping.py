@@ -5,12 +5,18 @@ Every group that a tick changes gets a note. Each aggregate takes its column and
 (kernels/accumulation.py). Averages are found for all notes at once, and what has changed is delivered. So a loop does one thing to
 many rows: it has no jumps that could not be foreseen, and many lookups are under way at once.
 
-`rows` (4, size), by row of the chunk: its hash, group, note and sign. `notes` (6, size): group, tick, how many mappings the group
-has then, the row of the chunk that is its last, and the places in the output of what it takes back and of what it delivers.
+Rows are of one input, or (`port` and `port_counts` are given) of several whose join on the groups' keys is never made: a group then
+has as many results as the product of what it has of each input, and a sum counts once for each combination of the others' rows.
+
+`rows` (4, size), by row of the chunk: its hash, group, note and sign. `notes` (6, size): group, tick, how many results the group
+has then, the row of the chunk that is its last, and the places in the output of what it takes back and of what it delivers; of a
+join there are more, how many rows the group has of each input.
 `stamps`: the number of each group's last note, counted from the first of all on. `results` (4, aggregates * size, by aggregate):
 what an aggregate comes to, `fresh`; of an average the sum, its scale, by how much it is to be divided, 0 where it is known, and
-what comes of it. When the averages are found, that place holds the values delivered before.
-`of_aggregates` (4, aggregates): function, column of the argument, place of the accumulator, and whether a term counts once.
+what comes of it; of a sum of 64 bits without fraction digits SHORT_SUM instead of that, and whether it is a decimal. When these are
+found, the last place holds the values delivered before.
+`of_aggregates` (6, aggregates): function, column of the argument, place of the accumulator, whether a term counts once, the input
+that has the argument, and whether its rows leave in the order in which they came.
 
 `queue`: circular, 2**n; where mappings leave in the order in which they came, the groups of those that are there, in that order.
 """
@@ -19,7 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.dictionary.layout import TAG_INTEGER, TAG_LITERAL, TAG_OVERFLOW
+from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_INTEGER, TAG_LITERAL, TAG_OVERFLOW
 from cqels_py.kernels.accumulation import (
     AT,
     FIRST,
@@ -31,12 +37,16 @@ from cqels_py.kernels.accumulation import (
     NOTE_GROUP,
     NOTE_TICK,
     NOTED,
+    OF_INPUT,
+    SHORT_SUM,
     SIGN,
     STOP,
     TAKEN,
     THERE,
     only_new,
+    partners,
     take_counts,
+    take_differences,
     take_extremes,
     take_sums,
     take_texts,
@@ -53,7 +63,9 @@ from cqels_py.kernels.aggregate import (
     NOT_THERE,
     OUT,
     SUM,
+    TOO_MANY,
     any_total,
+    count_id,
     forget,
     long_average,
     value_of,
@@ -62,7 +74,7 @@ from cqels_py.kernels.decimals import average_ids, scaled_id
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import FREE, USED, ZERO, add, find, hash_row
 from cqels_py.kernels.prefetch import prefetch
-from cqels_py.kernels.weighted_sums import take_differences
+from cqels_py.kernels.weighted_sums import times, times_id
 
 # cursor, after the fields of kernels/accumulation.py: which pass comes next; those from SEEN on stay from one delta to the next:
 # the notes of all time, mappings that have left the queue, and those that have entered it.
@@ -71,7 +83,7 @@ FIELDS = TAIL + 1
 LOCATE = 0
 
 # of_aggregates, results
-FUNCTIONS, ARGUMENTS, PLACES, DISTINCT = range(4)
+FUNCTIONS, ARGUMENTS, PLACES, DISTINCT, PORTS, IN_ORDER = range(6)
 FRESH, SCALES, DIVISORS, QUOTIENTS = range(4)
 
 # Why a run stopped, beside the reasons of kernels/aggregate.py.
@@ -80,6 +92,8 @@ INDEX_FULL, QUEUE_FULL, CHUNK_SMALL = range(8, 11)
 _TABLE_AHEAD, _KEY_AHEAD, _GROUP_AHEAD = np.uint64(32), np.uint64(16), np.uint64(8)
 _ONE, _TWO, _NOTHING = np.uint64(1), np.uint64(2), np.uint64(0)
 _NOW_AND_THEN = np.uint64(63)
+_SMALL = 1 << 30
+"""The product of two numbers below is none to care about."""
 _SHIFT, _LOWER = np.uint64(32), np.uint64((1 << 32) - 1)
 
 
@@ -175,20 +189,52 @@ def _locate(
     return end_found
 
 
+@jit_inline
+def _results(port, row, step, group, port_counts, notes, note):
+    """A row of an input comes or goes: how many results its group has then. -1: too many, -2: the row was not there."""
+    inputs = np.uint64(len(notes)) - OF_INPUT
+    place = np.uint64(group) * inputs
+    mine = place + np.uint64(port[row])
+    left = port_counts[mine] + step
+    port_counts[mine] = left
+    product, size = np.int64(1), np.int64(0)
+    for p in range(inputs):
+        count = port_counts[place + p]
+        notes[OF_INPUT + p, note] = count
+        size |= count | product
+        product *= count
+    if size >= _SMALL:
+        product = _many_results(place, inputs, port_counts)
+    return product if left >= 0 else np.int64(-2)
+
+
 @jit_flat
-def _note(tick, sign, cursor, counts, meta, rows, notes, stamps):
-    """A note for each group that a tick changes, and the groups' counters."""
+def _many_results(place, inputs, port_counts):
+    """Of no results there are not too many, whatever other inputs have."""
+    product = np.int64(1)
+    for p in range(inputs):
+        if port_counts[place + p] == 0:
+            return np.int64(0)
+        product = times(product, port_counts[place + p])
+    return product
+
+
+@jit_flat
+def _note(tick, sign, port, cursor, counts, meta, port_counts, rows, notes, stamps):
+    """A note for each group that a tick changes, and the groups' counters. Returns DONE, or why that is not possible."""
     first, seen = np.uint64(cursor[FIRST]), cursor[SEEN]
     end = np.uint64(cursor[STOP]) - first
-    next_note, of_tick, now, zero = seen, seen, np.int32(-1), np.int64(0)
+    next_note, of_tick, now, zero, least = seen, seen, np.int32(-1), np.int64(0), np.int64(0)
     for i in range(end):
         if i + _GROUP_AHEAD < end:
             ahead = rows[GROUP, i + _GROUP_AHEAD]
             prefetch(counts, ahead)
             prefetch(stamps, ahead)
+            if port_counts is not None:
+                prefetch(port_counts, ahead * np.int64(len(notes) - OF_INPUT))
         row, group = first + i, np.uint64(rows[GROUP, i])
         of_tick = next_note if tick[row] != now else of_tick
-        now = tick[row]
+        now = np.int32(tick[row])
         before = counts[group]
         after = before + sign[row]
         counts[group] = after
@@ -204,16 +250,23 @@ def _note(tick, sign, cursor, counts, meta, rows, notes, stamps):
         notes[NOTE_TICK, note] = now
         notes[THERE, note] = after
         notes[LAST_ROW, note] = np.int64(i)
+        if port_counts is not None:
+            results = _results(port, row, np.int64(sign[row]), group, port_counts, notes, note)
+            notes[THERE, note] = results
+            least = min(least, results)
     meta[ZERO] += zero
     cursor[SEEN] = next_note
     cursor[NOTED] = next_note - seen
+    return DONE if least == 0 else TOO_MANY if least == -1 else NOT_THERE
 
 
 @jit_flat
-def _take_signs(sign, cursor, rows):
+def _take_signs(sign, port, input_of_argument, cursor, rows):
+    """A row of another input than the argument's has none."""
     first = np.uint64(cursor[FIRST])
     for i in range(np.uint64(cursor[STOP]) - first):
-        rows[SIGN, i] = sign[first + i]
+        of_argument = np.int64(port is None or port[first + i] == input_of_argument)
+        rows[SIGN, i] = sign[first + i] * of_argument
 
 
 @jit_flat
@@ -309,21 +362,50 @@ def _deliver(
 
 
 @jit_flat
-def _end_chunk(
-    functions, places, words, group_words, n_keys, keys, counts, cursor, notes, size, fresh, scales, divisors, quotients, last,
-    shown, out_tick, out_sign, out, late, late_real,
-):  # fmt: skip
-    noted, aggregates = cursor[NOTED], len(functions)
-    for a in range(aggregates):
-        if functions[a] == COUNT_ALL:
-            for i in range(noted):
-                fresh[a * size + i] = scaled_id(np.int64(TAG_INTEGER), notes[THERE, np.uint64(i)], np.int64(0))
-    _find_averages(functions, noted, size, fresh, scales, divisors, quotients, cursor, late, late_real)
+def _find_short_sums(functions, ports, noted, notes, size, weighted, fresh, scales, divisors, cursor, late, late_real):
+    """Of sums of 64 bits; of a join's, each member counts once for each combination of the other inputs' rows."""
+    for a in range(len(functions)):
+        if functions[a] == SUM:
+            for i in range(np.uint64(noted)):
+                here = np.uint64(a * size) + i
+                if divisors[here] == SHORT_SUM:
+                    weight = np.int64(1)
+                    if weighted is not None:
+                        weight = partners(notes, i, ports[a])
+                    tag = np.int64(TAG_INTEGER if scales[here] == 0 else TAG_DECIMAL)
+                    fresh[here] = times_id(tag, fresh[here], weight, cursor, late, late_real)
+
+
+@jit_flat
+def _forget_terms(functions, places, words, group_words, counts, noted, notes):
+    """Of groups that are empty."""
     for i in range(np.uint64(noted)):
         group = notes[NOTE_GROUP, i]
         if notes[THERE, i] == 0 and counts[np.uint64(group)] == 0:
             forget(functions, places, words, group * group_words)
-        if n_keys == 0:
+
+
+@jit_flat
+def _end_chunk(
+    of_aggregates, words, group_words, n_keys, keys, counts, heap, weighted, cursor, notes, size, fresh, scales, divisors, quotients,
+    last, shown, out_tick, out_sign, out, late, late_real,
+):  # fmt: skip
+    functions, ports = of_aggregates[FUNCTIONS], of_aggregates[PORTS]
+    noted, aggregates = cursor[NOTED], len(functions)
+    for a in range(aggregates):
+        if functions[a] == COUNT_ALL:
+            for i in range(noted):
+                there = notes[THERE, np.uint64(i)]
+                if weighted is None:
+                    fresh[a * size + i] = scaled_id(np.int64(TAG_INTEGER), there, np.int64(0))
+                else:
+                    fresh[a * size + i] = count_id(there, cursor, late, late_real)
+    _find_averages(functions, noted, size, fresh, scales, divisors, quotients, cursor, late, late_real)
+    _find_short_sums(functions, ports, noted, notes, size, weighted, fresh, scales, divisors, cursor, late, late_real)
+    if heap is not None:
+        _forget_terms(functions, of_aggregates[PLACES], words, group_words, counts, noted, notes)
+    if n_keys == 0:
+        for i in range(np.uint64(noted)):
             # There is one group, and always.
             notes[THERE, i] = 1
     _deliver(
@@ -353,16 +435,17 @@ def open_group(
             )  # fmt: skip
     cursor[NOTED] = 1
     _end_chunk(
-        functions, places, words, group_words, 0, keys, counts, cursor, notes, size, fresh, scales, divisors, quotients, last,
-        shown, out_tick, out_sign, out, late, late_real,
+        of_aggregates, words, group_words, 0, keys, counts, heap, None, cursor, notes, size, fresh, scales, divisors, quotients,
+        last, shown, out_tick, out_sign, out, late, late_real,
     )  # fmt: skip
 
 
 @jit_flat
 def group(
-    row_count, tick, sign, keyed, columns, values, n_keys, in_order, texts, spans, odd_kind, odd_words, odd_real, wide, wide_apart,
-    of_aggregates, cursor, queue, table, keys, counts, free, meta, rows, notes, stamps, words, group_words, apart, heap, heap_meta,
-    scratch, d_table, d_keys, d_counts, d_free, d_meta, results, last, shown, out_tick, out_sign, out, late, late_real, joined,
+    row_count, tick, sign, port, keyed, columns, values, n_keys, in_order, texts, spans, odd_kind, odd_words, odd_real, wide,
+    wide_apart, of_aggregates, cursor, queue, table, keys, counts, free, meta, port_counts, rows, notes, stamps, words, group_words,
+    apart, heap, heap_meta, scratch, d_table, d_keys, d_counts, d_free, d_meta, results, last, shown, weighted, weighted_apart,
+    out_tick, out_sign, out, late, late_real, joined,
 ):  # fmt: skip
     """A delta's rows, from cursor[FIRST] and the pass cursor[PASS] on, into their groups; what changes at each tick goes out.
 
@@ -370,12 +453,13 @@ def group(
     they are, from `values` with tag 15 for what `odd_*` tells the numbers of. Where a term counts once, the d_*
     arrays are a one-way index (aggregate, group, term) -> counter. `in_order`: rows leave in the order in which they came. If
     `wide` and `wide_apart`, and not `odd_*`, are given, SUM and AVG take differences (kernels/weighted_sums.py) instead of terms;
-    a sign is 0 where a row changes nothing but these.
+    a sign is 0 where a row changes nothing but these. Of a join (see above) `port` tells each row's input, `weighted` and
+    `weighted_apart` are an accumulator for passing use, and each aggregate has a column of its own, 0 in rows of other inputs.
 
     Returns DONE, or for want of what it stopped: there it goes on when it is called again.
     """
-    functions, arguments, places, distinct = (
-        of_aggregates[FUNCTIONS], of_aggregates[ARGUMENTS], of_aggregates[PLACES], of_aggregates[DISTINCT],
+    functions, arguments, places, distinct, ports = (
+        of_aggregates[FUNCTIONS], of_aggregates[ARGUMENTS], of_aggregates[PLACES], of_aggregates[DISTINCT], of_aggregates[PORTS],
     )  # fmt: skip
     fresh, scales, divisors, quotients = results[FRESH], results[SCALES], results[DIVISORS], results[QUOTIENTS]
     aggregates, size, always = len(functions), np.int64(notes.shape[1]), n_keys == 0
@@ -397,7 +481,9 @@ def group(
             if end == first:
                 return INDEX_FULL
             cursor[STOP] = end
-            _note(tick, sign, cursor, counts, meta, rows, notes, stamps)
+            status = np.int64(_note(tick, sign, port, cursor, counts, meta, port_counts, rows, notes, stamps))
+            if status != DONE:
+                return status
             cursor[PASS] = 1
             cursor[AT] = -1
         while cursor[PASS] <= aggregates:
@@ -405,20 +491,23 @@ def group(
             function, column, place, shift = functions[a], np.uint64(arguments[a]), places[a], np.uint64(a * size)
             if cursor[AT] < 0:
                 cursor[AT] = 0
-                _take_signs(sign, cursor, rows)
+                _take_signs(sign, port, ports[a], cursor, rows)
                 if distinct[a]:
                     only_new(
                         a, column, columns, values, cursor, rows, scratch, d_table, d_keys, d_counts, d_free, d_meta
                     )
             status = np.int64(DONE)
             if function == COUNT:
-                status = take_counts(column, values, cursor, rows, place, words, group_words, fresh, shift)
+                status = take_counts(
+                    column, values, cursor, rows, notes, ports[a], weighted, place, words, group_words, fresh, shift, late, late_real
+                )  # fmt: skip
             elif function == SUM or function == AVG:
                 # Of each two, what is None is not compiled.
                 if odd_kind is not None:
                     status = take_sums(
                         function == AVG, a, aggregates, column, values, cursor, rows, notes, always, place, words, group_words,
-                        apart, odd_kind, odd_words, odd_real, fresh, scales, divisors, shift, late, late_real,
+                        apart, ports[a], weighted, weighted_apart, odd_kind, odd_words, odd_real, fresh, scales, divisors, shift,
+                        late, late_real,
                     )  # fmt: skip
                 if wide is not None:
                     status = take_differences(
@@ -432,16 +521,16 @@ def group(
                 )  # fmt: skip
             elif function != COUNT_ALL:
                 status = take_extremes(
-                    function == MAX, in_order, column, columns, cursor, rows, place, words, group_words, heap, heap_meta, texts,
-                    spans, fresh, shift,
+                    function == MAX, of_aggregates[IN_ORDER, a] != 0, column, columns, cursor, rows, place, words, group_words, heap,
+                    heap_meta, texts, spans, fresh, shift,
                 )  # fmt: skip
             if status != DONE:
                 return status
             cursor[PASS] += 1
             cursor[AT] = -1
         _end_chunk(
-            functions, places, words, group_words, n_keys, keys, counts, cursor, notes, size, fresh, scales, divisors, quotients,
-            last, shown, out_tick, out_sign, out, late, late_real,
+            of_aggregates, words, group_words, n_keys, keys, counts, heap, weighted, cursor, notes, size, fresh, scales, divisors,
+            quotients, last, shown, out_tick, out_sign, out, late, late_real,
         )  # fmt: skip
         cursor[FIRST] = cursor[STOP]
         cursor[PASS] = LOCATE

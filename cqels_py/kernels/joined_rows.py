@@ -11,12 +11,12 @@ from cqels_py.kernels.key_table import hash_row
 
 
 @jit_flat
-def lay_rows(port, tick, sign, columns, place, start, rows, key, key_width, width, arguments, kinds):
+def lay_rows(port, tick, sign, columns, place, start, rows, key, key_width, width, arguments, kinds, hashes):
     """Put an input's rows (n) in their places among those of all, place[start:].
 
     `key`: which of its `columns` become the first of the `width` ones of a key and its row; the others are zeros. `arguments`:
-    for each aggregate the column that it takes from this input, -1 for none: zeros. Returns how many rows have a plus sign, and
-    whether an argument is a literal of which only the dictionary knows the number.
+    for each aggregate the column that it takes from this input, -1 for none: zeros. `hashes`: those of keys and rows are wanted.
+    Returns how many rows have a plus sign, and whether an argument is a literal of which only the dictionary knows the number.
     """
     come, hashed, n, place = np.int64(0), False, np.uint64(len(tick)), place[start:]
     for i in range(n):
@@ -34,6 +34,8 @@ def lay_rows(port, tick, sign, columns, place, start, rows, key, key_width, widt
             rows[FIRST + width + a, np.uint64(place[i])] = term
             tag = term >> 60
             hashed |= (kinds[a] == NUMBER) & ((tag == TAG_LITERAL) | (tag == TAG_OVERFLOW))
+    if not hashes:
+        return come, hashed
     keys = rows[FIRST : FIRST + width]
     for i in range(n):
         to = np.uint64(place[i])

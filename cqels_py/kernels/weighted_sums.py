@@ -13,7 +13,6 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_FLOAT, TAG_INTEGER
-from cqels_py.kernels.accumulation import FIRST, GROUP, NOTE, STOP, expect, is_last
 from cqels_py.kernels.aggregate import (
     APART,
     APART_WORDS,
@@ -32,15 +31,15 @@ from cqels_py.kernels.aggregate import (
     TOO_MANY,
     N,
     _add_scaled,
+    _defer,
     _take_number,
     _take_odd,
     add_rounded,
-    is_short,
-    settle,
+    any_total,
     take_float,
     total_of,
 )
-from cqels_py.kernels.decimals import LIMIT, exact_product, negate128, sum128
+from cqels_py.kernels.decimals import LIMIT, exact_product, negate128, scaled_id, sum128
 from cqels_py.kernels.jit import jit_flat, jit_inline
 
 _PROVISIONAL_INDEX = np.int64((1 << 60) - 1)
@@ -52,7 +51,6 @@ _KIND, _DIGITS = 6, 63
 _OF_DECIMALS, _OF_DOUBLES = 1, 1 + DOUBLES - DECIMALS
 DIFFERENCE_WORDS = 3 + SUM_WORDS
 """Room for a difference, behind its three words for an accumulator."""
-_ONE, _TWO = np.uint64(1), np.uint64(2)
 
 
 @jit_flat
@@ -297,7 +295,7 @@ def put_difference(change, at, change_apart, apart_at, weight, column, k, out, s
 
 
 @jit_inline
-def _add_difference(value, count, form, words, at):
+def add_difference(value, count, form, words, at):
     """Add what three words say to an accumulator. False on overflow of 128 bits."""
     words[at + N] += count
     if form >> _KIND > 0:
@@ -311,39 +309,53 @@ def _add_difference(value, count, form, words, at):
     return value == 0 or _add_scaled(words, at, value >> 63, np.uint64(value), form & _DIGITS, 1)
 
 
-@jit_flat
-def take_differences(
-    average, aggregate, aggregates, column, values, cursor, rows, notes, always, place, words, group_words, apart, wide, wide_apart,
-    fresh, scales, divisors, shift, late, late_real,
+@jit_inline
+def total_of_times(
+    words, at, apart, apart_at, average, weight, weighted, weighted_apart, cursor, late, late_real, totals, here
 ):  # fmt: skip
-    """SUM and AVG of which each row tells the difference; a pass of GROUP BY as those of kernels/accumulation.py.
+    """The id of a SUM or AVG, 0 if a member is no number, where each member counts `weight` times: into totals[here].
 
-    Of an average of exact numbers the note gets sum, scale and count; any other value is found here.
+    `weighted` and `weighted_apart`: an accumulator for passing use. Returns DONE, or why it cannot be told.
     """
-    first = np.uint64(cursor[FIRST])
-    end = np.uint64(cursor[STOP]) - first
-    for i in range(end):
-        expect(i, end, rows, words, group_words, place)
-        group, note = rows[GROUP, i], np.uint64(rows[NOTE, i])
-        at, here, of_group = group * group_words + place, shift + note, (group * aggregates + aggregate) * APART_WORDS
-        form = values[column + _TWO, first + i]
-        if form >= 0:
-            ok = _add_difference(values[column, first + i], values[column + _ONE, first + i], form, words, at)
-        else:
-            slot = -1 - form
-            ok = add_times(
-                words, at, apart, of_group, wide, slot * SUM_WORDS, wide_apart, APART_WORDS * slot, np.int64(1)
-            )
-            settle(words, at, apart, of_group)
-        if not ok:
-            return OVERFLOW
-        if words[at + N] >= (_MOST_AVERAGED if average else np.int64(_MOST_RESULTS)):
-            return TOO_MANY
-        if average and is_short(words, at):
-            fresh[here], scales[here], divisors[here] = words[at + LO], words[at + SCALE], words[at + N]
-            continue
-        if average:
-            divisors[here] = 0
-        if is_last(notes, note, i, always):
-            fresh[here] = total_of(words, at, apart, of_group, average, cursor, late, late_real)
+    if average and words[at + APART] == 0:
+        # What counts as often as all others leaves their mean as it is; what is summed apart is rounded.
+        totals[here] = total_of(words, at, apart, apart_at, True, cursor, late, late_real)
+        return DONE
+    return _any_total_of_times(
+        words, at, apart, apart_at, average, weight, weighted, weighted_apart, cursor, late, late_real, totals, here
+    )  # fmt: skip
+
+
+@jit_flat
+def _any_total_of_times(
+    words, at, apart, apart_at, average, weight, weighted, weighted_apart, cursor, late, late_real, totals, here
+):  # fmt: skip
+    _clear_sum(weighted, 0, weighted_apart, 0)
+    if not add_times(weighted, 0, weighted_apart, 0, words, at, apart, apart_at, weight):
+        return OVERFLOW
+    if are_too_many(weighted[N], average):
+        return TOO_MANY
+    totals[here] = any_total(weighted, 0, weighted_apart, 0, average, cursor, late, late_real)
     return DONE
+
+
+@jit_inline
+def are_too_many(members, average):
+    """For a SUM or AVG."""
+    return members >= (_MOST_AVERAGED if average else np.int64(_MOST_RESULTS))
+
+
+@jit_inline
+def times_id(tag, total, weight, cursor, late, late_real):
+    """The id of an integer, or a decimal without fraction digits, times a weight."""
+    if abs(np.float64(total) * np.float64(weight)) < _SAFE_PRODUCT:
+        found = scaled_id(tag, total * weight, np.int64(0))
+        if found != 0:
+            return found
+    return _large_id(tag, total, weight, cursor, late, late_real)
+
+
+@jit_flat
+def _large_id(tag, total, weight, cursor, late, late_real):
+    hi, lo, _ = times128(total >> 63, np.uint64(total), weight)
+    return _defer(tag, hi, lo, np.int64(0), 0.0, cursor, late, late_real)

@@ -259,6 +259,11 @@ class FactorisedGroups:
         """The group's variables that only the carrier has."""
         return tuple(dict.fromkeys(v for v in self.keys if v not in self.key))
 
+    @property
+    def by_key(self) -> bool:
+        """Are the groups those of the key itself?"""
+        return bool(self.key) and set(self.keys) == set(self.key)
+
     def source(self, aggregate: PlannedAggregate) -> int:
         """The input with an aggregate's argument; without one, the carrier."""
         if aggregate.argument is None:

@@ -15,7 +15,7 @@ needs_compiler = pytest.mark.skipif(library.compiler() is None, reason=f"there i
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["ring", "star", "chain", "average", "minimum", "distinct", "negation"])
+@pytest.mark.parametrize("name", ["ring", "star", "chain", "average", "minimum", "distinct", "negation", "sums"])
 def test_each_yardstick_competes(name: str) -> None:
     withdrawing = [SAME_RETRACTING] if name in ("star", "chain") else []
     assert [entry.name for entry in in_cpp(name)] == [IN_CPP, SAME_WORK, *withdrawing]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bench.arrivals import Batch, Setting, integers, iris
-from bench.contest import ENGINE, RETRACTING, Competitor, Contest, same_work_as
+from bench.contest import BELOW, ENGINE, RETRACTING, Competitor, Contest, same_work_as
 from bench.kernels import bench_ring_index
 from bench.kernels.cpp import library
 from bench.kernels.cpp.yardsticks import SameAverage, SameWork
@@ -20,6 +20,7 @@ from bench.operators import (
     bench_minimum,
     bench_negation,
     bench_star_join,
+    bench_sums,
 )
 from tests.bench.test_agreement import Bags, batches, signed_rows
 
@@ -30,6 +31,7 @@ CONTESTS = [
     for module, engine in (
         (bench_ring_index, ENGINE),
         (bench_average, ENGINE),
+        (bench_sums, BELOW),
         (bench_minimum, ENGINE),
         (bench_distinct, ENGINE),
         (bench_negation, ENGINE),

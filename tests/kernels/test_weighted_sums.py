@@ -106,7 +106,7 @@ class Differences:
         words, apart = np.zeros(SUM_WORDS, np.int64), np.zeros(APART_WORDS)
         for value, count, form in self.out[:, : self.made].T:
             if form >= 0:
-                assert kernel._add_difference(value, count, form, words, 0)
+                assert kernel.add_difference(value, count, form, words, 0)
             else:
                 slot = -1 - form
                 assert kernel.add_times(

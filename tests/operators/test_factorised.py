@@ -13,12 +13,15 @@ from cqels_py.algebra.nodes import AggregateCall, VariableRef
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
 from cqels_py.operators.r2r import factorised as operators
-from cqels_py.operators.r2r.factorised import FactorisedGroupBy, JoinedAggregate, JoinedInput
+from cqels_py.operators.r2r.factorised import FactorisedGroupBy
+from cqels_py.operators.r2r.group_by_key import GroupByKey
+from cqels_py.operators.r2r.joined_rows import JoinedAggregate, JoinedInput
 from tests import naive_aggregates
 from tests.operators.deltas import Event, Live, Port, Row, assert_follows, changes, delta, random_steps
 from tests.operators.plain_dictionary import typed
 from tests.operators.test_aggregate import ANY_TICK, POOLS, Terms, V, bound_value, seen
 
+INTEGER = "integer"
 EVERY = ("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE")
 
 
@@ -39,9 +42,11 @@ class Case:
     def width(self, port: int) -> int:
         return self.key + (self.own if port == self.carrier else 0) + 1
 
-    def operator(self, aggregates: Sequence[JoinedAggregate], terms: Terms) -> FactorisedGroupBy:
+    def operator(self, aggregates: Sequence[JoinedAggregate], terms: Terms) -> FactorisedGroupBy | GroupByKey:
         key = tuple(range(self.key))
         inputs = [JoinedInput(self.width(port), key, self.in_order) for port in range(self.inputs)]
+        if self.groups and sorted(self.groups) == [*key]:
+            return GroupByKey(inputs, self.groups, aggregates, terms.values)
         own = range(self.key, self.key + self.own)
         return FactorisedGroupBy(inputs, self.carrier, own, self.groups, aggregates, terms.values)
 
@@ -70,6 +75,7 @@ CASES = {
     "by a variable of one input": Case(2, 1, 1, (1,)),
     "by a variable of the other input": Case(2, 1, 1, (1,), carrier=1),
     "by the key": Case(2, 1, 0, (0,)),
+    "by the key of three inputs": Case(3, 2, 0, (1, 0)),
     "as one group": Case(2, 1, 0, ()),
     "by key and variable": Case(3, 1, 1, (1, 0)),
     "by part of the key": Case(3, 2, 0, (1,), carrier=1),
@@ -77,6 +83,9 @@ CASES = {
     "without a key": Case(2, 0, 1, (0,)),
     "without a key as one group": Case(2, 0, 0, ()),
 }
+
+
+GROUPS = [pytest.param((), id="as one group"), pytest.param((0,), id="by the key")]
 
 
 @pytest.mark.parametrize("in_order", [False, True])
@@ -125,16 +134,16 @@ def test_groups_without_aggregates(name: str) -> None:
     assert_follows(case.operator([], terms), widths, steps, lambda live: case.answer(live, [], terms))
 
 
-def test_no_results_are_not_too_many() -> None:
+@pytest.mark.parametrize("groups", GROUPS)
+def test_no_results_are_not_too_many(groups: tuple[int, ...]) -> None:
     """Whatever the other inputs have of a key of which one has nothing."""
     terms = Terms()
-    operator = Case(8, 1, 0, ()).operator([JoinedAggregate("COUNT(*)")], terms)
+    operator = Case(8, 1, 0, groups).operator([JoinedAggregate("COUNT(*)")], terms)
     large = [[delta([(0, 1, (7, 1))] * 2_000, 2)] for _ in range(6)]
     inputs = [[delta([(0, 1, (7, 1))], 2)], *large, []]
     assert not changes(operator.process(ANY_TICK, inputs))
 
 
-INTEGER = "integer"
 BY_VARIABLE = CASES["by a variable of one input"]
 
 
@@ -214,9 +223,10 @@ def test_a_sum_is_added_once_a_tick_to_each_row_of_its_key(changed: int) -> None
     assert {value(terms, row[1]) for row in found[0]} == {str(10 * changed)}  # type: ignore[arg-type]
 
 
-def test_counts_and_sums_are_exact_beyond_64_bits() -> None:
+@pytest.mark.parametrize("groups", GROUPS)
+def test_counts_and_sums_are_exact_beyond_64_bits(groups: tuple[int, ...]) -> None:
     terms = Terms()
-    case = Case(6, 1, 0, ())
+    case = Case(6, 1, 0, groups)
     aggregates = [JoinedAggregate("COUNT(*)"), JoinedAggregate("SUM", 5, 1), JoinedAggregate("COUNT", 2, 1)]
     operator = case.operator(aggregates, terms)
     (large,) = numbers(terms, 36028797018963967)
@@ -225,20 +235,29 @@ def test_counts_and_sums_are_exact_beyond_64_bits() -> None:
     (found,) = changes(operator.process(ANY_TICK, ports)).values()
     ((row, _),) = found.items()
     count = 1000**6
-    assert [value(terms, i) for i in row] == [str(count), str(36028797018963967 * count), str(count)]  # type: ignore[arg-type]
+    numbers_of = [value(terms, i) for i in row[len(groups) :]]  # type: ignore[arg-type]
+    assert numbers_of == [str(count), str(36028797018963967 * count), str(count)]
     gone = [[delta([(0, -1, (*key, large))] * 999, 2)] for _ in range(6)]
     (found,) = changes(operator.process(ANY_TICK, gone)).values()
     ((row, _),) = ((row, n) for row, n in found.items() if n > 0)
-    assert [value(terms, i) for i in row] == ["1", "36028797018963967", "1"]  # type: ignore[arg-type]
+    assert [value(terms, i) for i in row[len(groups) :]] == ["1", "36028797018963967", "1"]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("function", ["COUNT(*)", "AVG"])
-def test_more_results_than_can_be_counted_stop_the_query(function: str) -> None:
+@pytest.mark.parametrize(
+    ("function", "groups", "number"),
+    [
+        pytest.param("COUNT(*)", (), typed("1", INTEGER), id="counted"),
+        pytest.param("COUNT(*)", (0,), typed("1", INTEGER), id="counted by the key"),
+        pytest.param("AVG", (), typed("1", INTEGER), id="averaged"),
+        pytest.param("AVG", (0,), typed("1.5", "float"), id="rounded by the key"),
+    ],
+)
+def test_more_results_than_can_be_counted_stop_the_query(function: str, groups: tuple[int, ...], number: str) -> None:
     terms = Terms()
-    (one,) = numbers(terms, 1)
+    (one,) = terms.ids([number])
     inputs = 7 if function == "COUNT(*)" else 6
     aggregate = JoinedAggregate(function) if function == "COUNT(*)" else JoinedAggregate(function, 1, 1)
-    operator = Case(inputs, 1, 0, ()).operator([aggregate], terms)
+    operator = Case(inputs, 1, 0, groups).operator([aggregate], terms)
     with pytest.raises(RunError, match="more results than an aggregate can count"):
         list(operator.process(ANY_TICK, [[delta([(0, 1, (7, one))] * 1000, 2)] for _ in range(inputs)]))
 
@@ -249,6 +268,15 @@ def test_a_sum_beyond_128_bits_stops_the_query() -> None:
     operator = BY_VARIABLE.operator([JoinedAggregate("SUM", 1, 1)], terms)
     with pytest.raises(RunError, match="does not fit 128 bits"):
         list(operator.process(ANY_TICK, [[delta([(0, 1, (7, 8, 0))] * 200, 3)], [delta([(0, 1, (7, large))], 2)]]))
+
+
+@pytest.mark.parametrize("port", [0, 1])
+@pytest.mark.parametrize("other", [[], [(0, 1, (7, 8))]])
+def test_of_a_key_each_input_withdraws_only_what_it_had(port: int, other: list[Event]) -> None:
+    operator = CASES["by the key"].operator([JoinedAggregate("COUNT(*)")], Terms())
+    inputs = [[delta([(1, -1, (7, 9))] if port == p else other, 2)] for p in range(2)]
+    with pytest.raises(AssertionError, match="withdrawn"):
+        list(operator.process(ANY_TICK, inputs))
 
 
 @pytest.mark.parametrize("port", [0, 1])
@@ -278,6 +306,36 @@ def test_huge_doubles_leave_nothing_behind() -> None:
     found = changes(operator.process(ANY_TICK, [[delta([(0, 1, (7, tenth))] * 3, 2)], [delta(right, 2)]]))
     sums = [float(value(terms, row[0])) for bag in found.values() for row, n in bag.items() if n > 0]  # type: ignore[arg-type]
     assert sums == pytest.approx([0.3, 3e300, 0.3, 12.0])
+
+
+def test_state_by_key_follows_the_keys_that_are_alive() -> None:
+    """Ever-new keys of both inputs, and as many at one tick as it has room for at no other."""
+    terms = Terms()
+    aggregates = [JoinedAggregate("MIN", 1, 1), JoinedAggregate("COUNT", 0, 1), JoinedAggregate("AVG", 1, 1)]
+    operator = CASES["by the key"].operator(aggregates, terms)
+    known = numbers(terms, *range(9_000))
+    sizes = []
+    for turn in range(300):
+        now, then = known[turn * 30 : turn * 30 + 30], known[(turn - 1) * 30 : turn * 30]
+        gone = [(0, -1, (n, n)) for n in then] if turn else []
+        rows = delta([*gone, *((0, 1, (n, n)) for n in now)], 2)
+        (found,) = changes(operator.process(ANY_TICK, [[rows], [rows]])).values()
+        assert sum(n > 0 for n in found.values()) == 30
+        sizes.append(operator.nbytes)
+    assert sizes[-1] == sizes[150]
+    many = delta([(0, 1, (100_000 + n, n)) for n in known], 2)
+    (found,) = changes(operator.process(ANY_TICK, [[many], [many]])).values()
+    assert sum(n > 0 for n in found.values()) == 9_000
+
+
+def test_the_scale_of_a_sum_goes_with_its_members() -> None:
+    """One of 38 digits leaves room for large integers when it is gone, though its key stays."""
+    terms = Terms()
+    small, large = terms.ids([typed("0." + "0" * 37 + "1", "decimal"), typed(str(2**100), INTEGER)])
+    operator = CASES["by the key"].operator([JoinedAggregate("SUM", 1, 1)], terms)
+    right = [(0, 1, (7, small)), (1, -1, (7, small)), (2, 1, (7, large))]
+    found = changes(operator.process(ANY_TICK, [[delta([(0, 1, (7, small))], 2)], [delta(right, 2)]]))
+    assert [value(terms, row[1]) for row, n in found[2].items() if n > 0] == [str(2**100)]  # type: ignore[arg-type]
 
 
 def test_state_follows_the_keys_and_groups_that_are_alive() -> None:

@@ -16,8 +16,10 @@ from bench.contest import IN_CPP, SAME_RETRACTING, SAME_WORK, Changes, Competito
 from bench.kernels.by_hand.average import rounded
 from bench.kernels.cpp.library import compiler, library
 from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary.layout import VALUE_BITS
 
 _FIRST_ROOM = 8192
+_VALUE = (1 << VALUE_BITS) - 1
 
 
 class _Setting(ctypes.Structure):
@@ -152,6 +154,16 @@ class SameAverage(SameWork):
         return row[0], rounded(float(text.split('"')[1]))
 
 
+class SameSums(SameWork):
+    """Counts and sums are ids of integers."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__("sums", setting, 3)
+
+    def plain(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return row[0], row[1] & _VALUE, row[2] & _VALUE
+
+
 def _joins(name: str) -> list[Entry]:
     return [
         Entry(IN_CPP, lambda setting: InCpp(name, setting, 4)),
@@ -165,6 +177,7 @@ _ENTRIES: dict[str, list[Entry]] = {
     "ring": [Entry(IN_CPP, RingInCpp), Entry(SAME_WORK, lambda setting: SameJoin("ring", setting, 1))],
     "star": _joins("star"),
     "chain": _joins("chain"),
+    "sums": [Entry(IN_CPP, lambda setting: InCpp("sums", setting, 3)), Entry(SAME_WORK, SameSums)],
     "average": [Entry(IN_CPP, AverageInCpp), Entry(SAME_WORK, SameAverage)],
 }
 

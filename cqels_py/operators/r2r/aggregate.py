@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,9 +16,10 @@ from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import aggregate as kernel
 from cqels_py.kernels import grouping
-from cqels_py.kernels.accumulation import FIRST
+from cqels_py.kernels.accumulation import FIRST, OF_INPUT
 from cqels_py.kernels.arena import ARENA_FIELDS, TOP
 from cqels_py.kernels.dtypes import INT8, INT32, INT64
+from cqels_py.kernels.joined_records import ROW_PORT, ROW_SIGN, ROW_TICK
 from cqels_py.state.key_table import KeyTable
 
 FUNCTIONS = {
@@ -70,6 +71,18 @@ class OddNumbers:
     real: npt.NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True)
+class OfInputs:
+    """Where GroupBy gets the rows of several inputs, whose join by its keys is never made: how many inputs there are.
+
+    And by aggregate: the input of its argument, and whether that input's rows leave in the order in which they came.
+    """
+
+    inputs: int
+    ports: Sequence[int]
+    in_order: Sequence[bool]
+
+
 class TermValues(Protocol):
     """What aggregates ask of the dictionary."""
 
@@ -107,13 +120,19 @@ class GroupBy:
     """Groups mappings by `keys` (columns) and keeps the aggregates of each group; the result's columns are keys, aggregates.
 
     Without keys there is one group, and it is there from the first tick on, whatever the input. `in_order`: mappings leave in the
-    order in which they came, as from a window, so that MIN and MAX need no bags.
+    order in which they came, as from a window, so that MIN and MAX need no bags. `of_inputs`: rows are those of a join's inputs
+    (see kernels/grouping.py), whose aggregates are without DISTINCT.
     """
 
     def __init__(
-        self, keys: Sequence[int], aggregates: Sequence[Aggregate], values: TermValues, *, in_order: bool = False
+        self,
+        keys: Sequence[int],
+        aggregates: Sequence[Aggregate],
+        values: TermValues,
+        *,
+        in_order: bool = False,
+        of_inputs: OfInputs | None = None,
     ) -> None:
-        self._in_order = in_order
         self._keys = np.array(keys, np.int64)
         self._ways_of_keys = len(keys), in_order
         self._keys_first = list(keys) == list(range(len(keys)))
@@ -129,7 +148,15 @@ class GroupBy:
         sizes = [_WORDS[FUNCTIONS[a.function]] for a in aggregates]
         places = [sum(sizes[:a]) for a in range(len(sizes))]
         self._group_words = sum(sizes)
-        self._of_aggregates = np.array([self._functions, self._arguments, places, distinct], np.int64)
+        n = len(aggregates)
+        of_one = OfInputs(1, [0] * n, [in_order] * n)
+        self._inputs, ports, each_in_order = astuple(of_inputs or of_one)
+        self._of_aggregates = np.array(
+            [self._functions, self._arguments, places, distinct, ports, each_in_order], np.int64
+        )
+        self._joins = of_inputs is not None
+        self._port_counts = np.zeros(0, np.int64)
+        self._weighted = np.zeros(kernel.SUM_WORDS, np.int64), np.zeros(kernel.APART_WORDS)
         self._distinct_values = KeyTable(3)
         self._scratch = np.zeros((3, 1), np.int64)
         self._heap = np.zeros(64, np.int64)
@@ -160,13 +187,14 @@ class GroupBy:
         return self._values.texts() if self._keeps_terms else (None, None)
 
     def _gather(self) -> None:
-        """The arrays as `kernels.grouping.group` takes them, from `of_aggregates` to `shown`: once, as they stay for long."""
+        """The arrays as `kernels.grouping.group` takes them, from `of_aggregates` to `weighted_apart`: once, as they stay."""
         index, terms = self.index, self._distinct_values
         heap, heap_meta = self.terms
         self.arrays: tuple[Any, ...] = (
             self._of_aggregates, self._cursor, self._queue, index.table, index.keys, index.counts, index.free, index.meta,
-            self._rows, self._notes, self._stamps, self._words, self._group_words, self._apart, heap, heap_meta,
-            self._scratch, terms.table, terms.keys, terms.counts, terms.free, terms.meta, self._results, self._last, self._shown,
+            self._port_counts if self._joins else None, self._rows, self._notes, self._stamps, self._words, self._group_words,
+            self._apart, heap, heap_meta, self._scratch, terms.table, terms.keys, terms.counts, terms.free, terms.meta,
+            self._results, self._last, self._shown, *(self._weighted if self._joins else (None, None)),
         )  # fmt: skip
 
     def _grow_groups(self) -> None:
@@ -177,9 +205,13 @@ class GroupBy:
         self._last = np.concatenate([self._last, np.zeros(groups * n - len(self._last), np.int64)])
         self._shown = np.concatenate([self._shown, np.zeros(groups - len(self._shown), np.bool_)])
         self._stamps = np.concatenate([self._stamps, np.full(groups - len(self._stamps), -1, np.int64)])
+        if self._joins:
+            more = groups * self._inputs - len(self._port_counts)
+            self._port_counts = np.concatenate([self._port_counts, np.zeros(more, np.int64)])
 
     def _make_notes(self, rows: int) -> None:
-        self._noted, self._rows, self._notes = rows, np.zeros((4, rows), np.int64), np.zeros((6, rows), np.int64)
+        fields = OF_INPUT.item() + (self._inputs if self._joins else 0)
+        self._noted, self._rows, self._notes = rows, np.zeros((4, rows), np.int64), np.zeros((fields, rows), np.int64)
         values = len(self._aggregates) * rows
         self._results = np.zeros((4, values), np.int64)
 
@@ -254,7 +286,7 @@ class GroupBy:
     def nbytes(self) -> int:
         return (
             self.index.nbytes + self._words.nbytes + self._apart.nbytes + self._last.nbytes + self._heap.nbytes
-            + self._queue.nbytes + self._distinct_values.nbytes
+            + self._queue.nbytes + self._distinct_values.nbytes + self._port_counts.nbytes
         )  # fmt: skip
 
 
@@ -312,14 +344,19 @@ class GroupRun:
 
     def take(self, delta: Delta, keyed: Ids, values: Ids, odd: OddNumbers) -> None:
         """All rows; `keyed` and `values` as `grouping.group` has them."""
-        rows = (len(delta), delta.tick, delta.sign, keyed, delta.columns, values)
+        rows = (len(delta), delta.tick, delta.sign, None, keyed, delta.columns, values)
         self._take(rows, (odd.kind, odd.words, odd.real, None, None))
+
+    def take_joined(self, rows: Ids, keyed: Ids, arguments: Ids, odd: OddNumbers) -> None:
+        """All rows of a join's inputs, as kernels/joined_records.py has them."""
+        given = (rows.shape[1], rows[ROW_TICK], rows[ROW_SIGN], rows[ROW_PORT], keyed, arguments, arguments)
+        self._take(given, (odd.kind, odd.words, odd.real, None, None))
 
     def take_differences(
         self, rows: int, tick: TickColumn, sign: SignColumn, columns: Ids, wide: Ids, wide_apart: npt.NDArray[np.float64]
     ) -> None:  # fmt: skip
         """The first `rows` rows, of which SUM and AVG take differences (see kernels/weighted_sums.py)."""
-        self._take((rows, tick, sign, columns, columns, columns), (None, None, None, wide, wide_apart))
+        self._take((rows, tick, sign, None, columns, columns, columns), (None, None, None, wide, wide_apart))
 
     def _take(self, rows: tuple[Any, ...], numbers: tuple[Any, ...]) -> None:
         of = self._of

@@ -3,71 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta, TickColumn, concatenate
+from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import aggregate
 from cqels_py.kernels import factorised as kernel
 from cqels_py.kernels import joined_records as records
-from cqels_py.kernels.dtypes import INT64
-from cqels_py.kernels.joined_rows import lay_rows
-from cqels_py.kernels.merge import places_by_tick
 from cqels_py.operators.r2r.aggregate import FUNCTIONS as GROUP_FUNCTIONS
-from cqels_py.operators.r2r.aggregate import (
-    NO_ODD,
-    Aggregate,
-    GroupBy,
-    GroupRun,
-    OddNumbers,
-    TermValues,
-    stopped,
-    with_numbers,
+from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy, GroupRun, TermValues, stopped
+from cqels_py.operators.r2r.joined_rows import (
+    FEW_ROWS,
+    FUNCTIONS,
+    Filled,
+    JoinedAggregate,
+    JoinedInput,
+    JoinedRows,
 )
 from cqels_py.state.key_sums import KeySums
 
 _SHARES = 4_096
 """Room for so many shares at first."""
-_FEW_ROWS, _FEW_SHARES = 8, 32
-"""Steps of so few rows, as they come on a live stream, have that room, which is kept."""
+_FEW_SHARES = 32
+"""Steps of few rows have that room, which is kept."""
 _FEW_WIDE = 32
-
-FUNCTIONS = {
-    "COUNT(*)": ("SUM", records.ROWS),
-    "COUNT": ("SUM", records.BOUND),
-    "SUM": ("SUM", records.NUMBER),
-    "AVG": ("AVG", records.NUMBER),
-    "MIN": ("MIN", records.TERM),
-    "SAMPLE": ("MIN", records.TERM),
-    "MAX": ("MAX", records.TERM),
-}
-"""What is kept of a group, a COUNT being a sum of ones; and what is asked of the argument."""
-
-
-@dataclass(frozen=True, slots=True)
-class JoinedInput:
-    """An input of the join: how many columns it has, and which are the key, in the same order in all inputs.
-
-    `in_order`: its mappings leave in the order in which they came, as from a window, so that MIN and MAX need no bags of them.
-    """
-
-    width: int
-    key: tuple[int, ...]
-    in_order: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class JoinedAggregate:
-    """One aggregate: a name of FUNCTIONS, the input that has its argument, and the column there (None for COUNT(*))."""
-
-    function: str
-    input: int = 0
-    argument: int | None = None
 
 
 class FactorisedGroupBy:
@@ -86,18 +47,15 @@ class FactorisedGroupBy:
         aggregates: Sequence[JoinedAggregate],
         values: TermValues,
     ) -> None:
-        self._inputs = tuple(inputs)
         self._carrier = carrier
-        self._own = tuple(own)
         self._groups = np.array(groups, np.int64)
         self._aggregates = tuple(aggregates)
-        self._values = values
         # The carrier's changes are taken in first at each tick.
         in_order_of_taking = [carrier, *(p for p in range(len(inputs)) if p != carrier)]
         functions = [FUNCTIONS[a.function] for a in aggregates]
-        self._kinds = np.array([kind for _, kind in functions], np.int64)
-        self._ports = np.array([carrier if a.argument is None else a.input for a in aggregates], np.int64)
-        self.state = KeySums(len(inputs), len(inputs[carrier].key), len(own), self._kinds, self._ports == carrier)
+        kinds = np.array([kind for _, kind in functions], np.int64)
+        ports = np.array([carrier if a.argument is None else a.input for a in aggregates], np.int64)
+        self.state = KeySums(len(inputs), len(inputs[carrier].key), len(own), kinds, ports == carrier)
         # A share's columns: of an extreme one, of a sum three.
         widths = [1 if kind == records.TERM else 3 for _, kind in functions]
         columns = [len(groups) + sum(widths[:a]) for a in range(len(widths))]
@@ -106,9 +64,9 @@ class FactorisedGroupBy:
         self._group_by = GroupBy(range(len(groups)), made, values)
         self._few_shares = _Shares(self._share_width, _FEW_SHARES)
         numbers = np.array([GROUP_FUNCTIONS[function] for function, _ in functions], np.int64)
-        in_order = [inputs[port].in_order for port in self._ports]
+        in_order = [inputs[port].in_order for port in ports]
         self._of_aggregates = np.array(
-            [self._kinds, self._ports, self.state.local, self.state.local_apart, numbers, columns, in_order], np.int64
+            [kinds, ports, self.state.local, self.state.local_apart, numbers, columns, in_order], np.int64
         )
         self._cursor = np.zeros(kernel.FIELDS, np.int64)
         self._of_step = self._cursor[: kernel.VISITED]
@@ -118,20 +76,8 @@ class FactorisedGroupBy:
         self._first_arguments = (
             self._cursor, located, len(inputs), carrier, *widths_of_keys, self._groups, self._of_aggregates
         )  # fmt: skip
-        # Of each input its number, its width, and what the kernel that lays its rows gets.
-        self._ways = []
-        for port in in_order_of_taking:
-            key, arguments = self._columns_of(port)
-            self._ways.append((port, inputs[port].width, (key, *widths_of_keys, arguments, self._kinds)))
-        self._row_size = records.FIRST + self.state.rows.width + len(aggregates)
-
-    def _columns_of(self, port: int) -> tuple[Ids, Ids]:
-        """Which columns of an input are the key (of the carrier its own too), and which the aggregates' arguments."""
-        key = (*self._inputs[port].key, *(self._own if port == self._carrier else ()))
-        arguments = [
-            each.argument if each.argument is not None and each.input == port else -1 for each in self._aggregates
-        ]
-        return np.array(key, np.int64), np.array(arguments, np.int64)
+        taken = [(port, (*inputs[port].key, *(own if port == carrier else ()))) for port in in_order_of_taking]
+        self._layout = JoinedRows(inputs, taken, *widths_of_keys, aggregates, values, hashes=True)
 
     @property
     def visited(self) -> int:
@@ -141,12 +87,7 @@ class FactorisedGroupBy:
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         if ticks.first and len(self._groups) == 0:
             yield self._group_by.open_single_group()
-        filled, rows = [], 0
-        for port, width, given in self._ways:
-            delta = concatenate(inputs[port], width)
-            if came := len(delta.tick):
-                filled.append((port, given, delta))
-                rows += came
+        filled, rows = self._layout.filled(inputs)
         if rows:
             yield from _Run(self, filled, rows, len(ticks.time) == 1).chunks()
 
@@ -158,24 +99,6 @@ class FactorisedGroupBy:
         return self.state.nbytes + self._group_by.nbytes
 
 
-Filled = tuple[int, tuple[Any, ...], Delta]
-"""An input that has changes: its number, what the kernel that lays its rows gets, and they."""
-_FIRST_POSITIONS = np.arange(_FEW_ROWS, dtype=np.int32)
-
-
-def _positions(rows: int) -> npt.NDArray[np.int32]:
-    return _FIRST_POSITIONS if rows <= _FEW_ROWS else np.arange(rows, dtype=np.int32)
-
-
-def _places(ticks: Sequence[TickColumn]) -> npt.NDArray[np.int32]:
-    """The place of each row of several inputs in the order of ticks."""
-    starts = [0]
-    for column in ticks:
-        starts.append(starts[-1] + len(column))
-    place: npt.NDArray[np.int32] = places_by_tick(np.concatenate(ticks), np.array(starts, np.int64))
-    return place
-
-
 class _Run:
     """One step on its way through the kernel: the rows of all inputs, the shares, the operator's cursor."""
 
@@ -183,35 +106,9 @@ class _Run:
         self._of = of
         self.cursor = of._cursor
         of._of_step.fill(0)
-        self._rows = np.empty((of._row_size, rows), INT64)
-        hashed = self._lay_rows(filled, rows, one_tick)
-        self._odd = self._odd_numbers(self._rows[of._row_size - len(of._aggregates) :]) if hashed else NO_ODD
-        self._shares = of._few_shares if rows <= _FEW_ROWS else _Shares(of._share_width, _SHARES)
-
-    def _lay_rows(self, filled: Sequence[Filled], rows: int, one_tick: bool) -> bool:
-        """Each row's tick, sign and port, its key and group columns, and the aggregates' arguments, all in the order of ticks.
-
-        Returns whether the number of any argument is known to the dictionary alone.
-        """
-        of = self._of
-        in_order = one_tick or len(filled) == 1
-        place = _positions(rows) if in_order else _places([delta.tick for _, _, delta in filled])
-        keys, new_rows, hashed, start = 0, 0, False, 0
-        for port, given, delta in filled:
-            tick = delta.tick
-            come, unknown = lay_rows(port, tick, delta.sign, delta.columns, place, start, self._rows, *given)
-            hashed = hashed or unknown
-            keys += come
-            new_rows += come if port == of._carrier else 0
-            start += len(tick)
+        self._rows, keys, new_rows, self._odd = of._layout.lay(filled, rows, one_tick=one_tick, carrier=of._carrier)
         of.state.ensure(keys, new_rows)
-        return hashed
-
-    def _odd_numbers(self, arguments: Ids) -> OddNumbers:
-        """What hashed literals are to SUM and AVG, put in their places among the arguments."""
-        summed = self._of._kinds == records.NUMBER
-        arguments[summed], known = with_numbers(arguments[summed], self._of._values)
-        return known
+        self._shares = of._few_shares if rows <= FEW_ROWS else _Shares(of._share_width, _SHARES)
 
     def chunks(self) -> Iterator[Delta]:
         state = self._of.state

@@ -1,0 +1,56 @@
+"""GROUP BY over a join of inputs by the very key on which they are joined: what a group has of each input is all of its answer.
+
+It has as many results as the product of how many rows it has of each input, and the sums, counts and extremes of its arguments
+follow from the rows of one input each. So every arrival costs the same, however many others it meets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from cqels_py.batches.delta import Delta
+from cqels_py.batches.elements import Ids
+from cqels_py.event_time.clock import Ticks
+from cqels_py.kernels import joined_records as records
+from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy, GroupRun, OfInputs, TermValues
+from cqels_py.operators.r2r.joined_rows import JoinedAggregate, JoinedInput, JoinedRows
+
+
+class GroupByKey:
+    """Groups the join of all inputs on their key by all of it, as GroupBy would group its results.
+
+    `groups`: the places in the key of the groups' columns, which are first in the result, then the aggregates.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[JoinedInput],
+        groups: Sequence[int],
+        aggregates: Sequence[JoinedAggregate],
+        values: TermValues,
+    ) -> None:
+        width = len(groups)
+        taken = [(port, [each.key[place] for place in groups]) for port, each in enumerate(inputs)]
+        self._layout = JoinedRows(inputs, taken, width, width, aggregates, values, hashes=False)
+        ports = [each.input for each in aggregates]
+        in_order = [inputs[port].in_order for port in ports]
+        made = [Aggregate(each.function, column) for column, each in enumerate(aggregates)]
+        self._group_by = GroupBy(range(width), made, values, of_inputs=OfInputs(len(inputs), ports, in_order))
+        self._first_argument = records.FIRST + width
+
+    def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
+        filled, count = self._layout.filled(inputs)
+        if not count:
+            return
+        rows, _, _, odd = self._layout.lay(filled, count, one_tick=len(ticks.time) == 1)
+        self._group_by.expect_rows(count)
+        run = GroupRun(self._group_by, count)
+        run.take_joined(rows, rows[records.FIRST : self._first_argument], rows[self._first_argument :], odd)
+        yield run.output()
+
+    def live_ids(self) -> Iterable[Ids]:
+        return self._group_by.live_ids()
+
+    @property
+    def nbytes(self) -> int:
+        return self._group_by.nbytes

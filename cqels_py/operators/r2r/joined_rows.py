@@ -1,0 +1,139 @@
+"""The rows of a join's inputs, of which no results are made: side by side, as aggregation below the join takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.delta import Delta, TickColumn, concatenate
+from cqels_py.batches.elements import Ids
+from cqels_py.kernels import joined_records as records
+from cqels_py.kernels.dtypes import INT64
+from cqels_py.kernels.joined_rows import lay_rows
+from cqels_py.kernels.merge import places_by_tick
+from cqels_py.operators.r2r.aggregate import NO_ODD, OddNumbers, TermValues, with_numbers
+
+FEW_ROWS = 8
+"""Steps of so few rows, as they come on a live stream, have what they need at hand."""
+
+FUNCTIONS = {
+    "COUNT(*)": ("SUM", records.ROWS),
+    "COUNT": ("SUM", records.BOUND),
+    "SUM": ("SUM", records.NUMBER),
+    "AVG": ("AVG", records.NUMBER),
+    "MIN": ("MIN", records.TERM),
+    "SAMPLE": ("MIN", records.TERM),
+    "MAX": ("MAX", records.TERM),
+}
+"""What is kept of a group where its members are given as shares, a COUNT being a sum of ones; and what is asked of the argument."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedInput:
+    """An input of the join: how many columns it has, and which are the key, in the same order in all inputs.
+
+    `in_order`: its mappings leave in the order in which they came, as from a window, so that MIN and MAX need no bags of them.
+    """
+
+    width: int
+    key: tuple[int, ...]
+    in_order: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedAggregate:
+    """One aggregate: a name of FUNCTIONS, the input that has its argument, and the column there (None for COUNT(*))."""
+
+    function: str
+    input: int = 0
+    argument: int | None = None
+
+
+Filled = tuple[int, tuple[Any, ...], Delta]
+"""An input that has changes: its number, what the kernel that lays its rows gets, and they."""
+
+
+class JoinedRows:
+    """How the rows of all inputs are laid out (see kernels/joined_records.py), and the laying.
+
+    `taken`: of each input, in the order in which they are taken at each tick, its number and the columns that become the first of
+    the `width` ones of a row; `key_width` of these are the key. `hashes`: those of keys and rows are wanted.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[JoinedInput],
+        taken: Sequence[tuple[int, Sequence[int]]],
+        key_width: int,
+        width: int,
+        aggregates: Sequence[JoinedAggregate],
+        values: TermValues,
+        *,
+        hashes: bool,
+    ) -> None:
+        self._values = values
+        self._kinds = np.array([FUNCTIONS[each.function][1] for each in aggregates], np.int64)
+        self._size = records.FIRST + width + len(aggregates)
+        self._first_argument = records.FIRST + width
+        self._ways = []
+        for port, columns in taken:
+            given = key_width, width, _arguments(aggregates, port), self._kinds, hashes
+            self._ways.append((port, inputs[port].width, (np.array(columns, np.int64), *given)))
+
+    def filled(self, inputs: Sequence[Iterable[Delta]]) -> tuple[list[Filled], int]:
+        """The inputs that have changes, and how many rows these are."""
+        filled, rows = [], 0
+        for port, width, given in self._ways:
+            delta = concatenate(inputs[port], width)
+            if came := len(delta.tick):
+                filled.append((port, given, delta))
+                rows += came
+        return filled, rows
+
+    def lay(
+        self, filled: Sequence[Filled], count: int, *, one_tick: bool, carrier: int = -1
+    ) -> tuple[Ids, int, int, OddNumbers]:
+        """All rows in the order of ticks; how many of them come, of all inputs and of the carrier; what SUM and AVG are to know."""
+        rows = np.empty((self._size, count), INT64)
+        in_order = one_tick or len(filled) == 1
+        place = _positions(count) if in_order else _places([delta.tick for _, _, delta in filled])
+        coming, of_carrier, hashed, start = 0, 0, False, 0
+        for port, given, delta in filled:
+            tick = delta.tick
+            come, unknown = lay_rows(port, tick, delta.sign, delta.columns, place, start, rows, *given)
+            hashed = hashed or unknown
+            coming += come
+            of_carrier += come if port == carrier else 0
+            start += len(tick)
+        return rows, coming, of_carrier, self._known_numbers(rows[self._first_argument :]) if hashed else NO_ODD
+
+    def _known_numbers(self, arguments: Ids) -> OddNumbers:
+        """What hashed literals are to SUM and AVG, put in their places among the arguments."""
+        summed = self._kinds == records.NUMBER
+        arguments[summed], known = with_numbers(arguments[summed], self._values)
+        return known
+
+
+def _arguments(aggregates: Sequence[JoinedAggregate], port: int) -> Ids:
+    """The columns of an input that are the aggregates' arguments; -1 where it has none."""
+    return np.array([-1 if a.argument is None or a.input != port else a.argument for a in aggregates], np.int64)
+
+
+_FIRST_POSITIONS = np.arange(FEW_ROWS, dtype=np.int32)
+
+
+def _positions(rows: int) -> npt.NDArray[np.int32]:
+    return _FIRST_POSITIONS if rows <= FEW_ROWS else np.arange(rows, dtype=np.int32)
+
+
+def _places(ticks: Sequence[TickColumn]) -> npt.NDArray[np.int32]:
+    """The place of each row of several inputs in the order of ticks."""
+    starts = [0]
+    for column in ticks:
+        starts.append(starts[-1] + len(column))
+    place: npt.NDArray[np.int32] = places_by_tick(np.concatenate(ticks), np.array(starts, np.int64))
+    return place
