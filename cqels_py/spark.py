@@ -8,6 +8,7 @@ answers.writeStream.option("checkpointLocation", …).foreachBatch(…).start()
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from cqels_py.runners.spark.pipeline import Frame
     from cqels_py.runners.spark.session import Session
 
+_LOG = logging.getLogger("cqels_py.spark")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """s3a:, hdfs:, file:; a single letter is a drive."""
 _FORMAT = 14
@@ -198,10 +200,14 @@ def prepare(
         },
     )
     first, *later = planned
+    if partitions > 1 and first.shares is None:
+        _LOG.warning("the query's state is in one part, whatever the partitions: %s", first.reason)
     routing = routing_of(plan, first.root, _axes(first), first.parts, dictionary)
     exchanges = tuple(map(_exchange, later))
     skip = on_error == "skip"
-    job = Job(str(path), mark, columns, template, plan.time_predicates, routing, exchanges, in_order, skip)
+    job = Job(
+        str(path), mark, columns, template, plan.streams, plan.time_predicates, routing, exchanges, in_order, skip
+    )
     for number, stage in enumerate(planned):
         for part in range(stage.parts):
             begins = _first_state(job, plan, stage, number, part, dictionary, data, lateness)

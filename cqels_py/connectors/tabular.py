@@ -56,15 +56,16 @@ def elements_from_arrow(
     time_predicate: str | None = None,
     malformed: Malformed | None = None,
     scope: int | None = None,
+    where: str = "row",
 ) -> Iterator[ElementBatch]:
     """The elements of an Arrow table, a RecordBatchReader, or whatever else exports Arrow's C stream (Polars, DuckDB, pandas).
 
     `time` may also be a timestamp or a date; one that is 2**62 microseconds or more from the epoch is malformed. `scope`:
     where the numbers start that tell elements' blank nodes apart, when other readers must not have the same; else the
-    dictionary gives one. DataError names the row (from 1) of what is malformed, unless `malformed` takes it.
+    dictionary gives one. DataError names the row (from 1) of what is malformed, after `where`, unless `malformed` takes it.
     """
     predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
-    reading = Reading(BY_GRAPH, stream, predicate, "row")
+    reading = Reading(BY_GRAPH, stream, predicate, where)
     is_table = isinstance(table, pa.Table)
     source = table if is_table else _exported(table)
     _check_columns(source.schema.names, reading, None)
@@ -349,7 +350,8 @@ class _RowReader:
             if row in wrong:
                 message = f"the {name}: {wrong[row].message}"
             else:
-                message = f"the {name} is {text[:80]!r}; expected {_EXPECTED[name]}"
+                found = repr(text[:80]) if text else "missing"
+                message = f"the {name} is {found}; expected {_EXPECTED[name]}"
             if self._quotes_doubled and name == "object":
                 message += _quotes_are_doubled(text)
             errors.setdefault(line, self._error(message, line))

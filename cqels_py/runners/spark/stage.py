@@ -36,15 +36,16 @@ class Job:
     """What the workers need to know: where the state is, and who gets which triple.
 
     `mark` tells this state from any other one that the folder may have held. `columns`: those of the results that hold text.
-    `time_predicates`: by stream. `exchanges`: how the changes of each stage but the last find the parts of the next.
-    `in_order`: elements are taken as they arrive, not by their times, and results say the order of their ticks: for one reader of
-    all streams. `skip_malformed`: rows with terms that are none are left out and counted.
+    `streams`: their IRIs; `time_predicates`: by stream. `exchanges`: how the changes of each stage but the last find the parts of
+    the next. `in_order`: elements are taken as they arrive, not by their times, and results say the order of their ticks: for one
+    reader of all streams. `skip_malformed`: rows with terms that are none are left out and counted.
     """
 
     folder: str
     mark: str
     columns: tuple[str, ...]
     template: tuple[TemplateTriple, ...]
+    streams: tuple[str, ...]
     time_predicates: tuple[str | None, ...]
     routing: Routing
     exchanges: tuple[Exchange, ...] = ()
@@ -90,7 +91,8 @@ def _elements(
             ["stream"] if predicate is None else ["stream", "time"]
         )
         malformed = skipped.append if job.skip_malformed else None
-        yield from elements_from_arrow(mine, dictionary, stream, predicate, malformed, scope=scope)
+        where = f"<{job.streams[stream]}>, row"
+        yield from elements_from_arrow(mine, dictionary, stream, predicate, malformed, scope=scope, where=where)
         scope += len(mine)
 
 

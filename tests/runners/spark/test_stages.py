@@ -200,11 +200,21 @@ def test_malformed_rows_are_skipped_and_counted_if_asked() -> None:
         assert simulation.counted(found) == simulation.expected(text, elements, STATIC, Output.CHANGELOG)
         counted = statistics(folder)
     assert (counted.elements, counted.malformed) == (40, 2)
-    with simulation.scratch() as folder, pytest.raises(DataError, match="nonsense"):
+    with simulation.scratch() as folder, pytest.raises(DataError, match=rf"<{EX}s>, row:\d+: .*nonsense"):
         job, _ = prepare(text, state=folder, partitions=4, changelog=True)
         simulation.Cluster(job).run(0, [table], final=True)
     with simulation.scratch() as folder, pytest.raises(UsageError, match="on_error is 'stop' or 'skip', not 'ignore'"):
         prepare(text, state=folder, partitions=4, on_error="ignore")
+
+
+@pytest.mark.parametrize("partitions", [1, 4])
+def test_that_the_state_cannot_be_divided_is_told(partitions: int, caplog: pytest.LogCaptureFixture) -> None:
+    whole = f"PREFIX : <{EX}> SELECT ?a ?b WHERE {{ STREAM :s [TRIPLES 5] {{ ?a :link ?b }} }}"
+    for text in (whole, whole.replace("TRIPLES 5", "COUNT 5")):
+        with simulation.scratch() as folder:
+            prepare(text, state=folder, partitions=partitions)
+    assert [record.name for record in caplog.records] == ["cqels_py.spark"] * (partitions > 1)
+    assert all("in one part, whatever the partitions" in record.getMessage() for record in caplog.records)
 
 
 def test_loads_of_the_parts_say_who_gets_how_much() -> None:
