@@ -19,6 +19,7 @@ from weakref import WeakSet
 import numpy as np
 
 from cqels_py.algebra.nodes import ContinuousQuery, Output
+from cqels_py.algebra.stray_graphs import warnings_of_graphs
 from cqels_py.algebra.unbound import warnings_of_unbound
 from cqels_py.arguments import by_iri, check_callable, check_flag, instant, whole
 from cqels_py.batches.elements import ElementBatch, Ids
@@ -527,7 +528,7 @@ def compile_query(
 def _planned(asked: ContinuousQuery, entailed: ContinuousQuery | None = None) -> Plan:
     """The plan of a query, or of what it entails; warnings are about what was asked."""
     plan = plan_query(optimize(entailed or asked))
-    return replace(plan, warnings=(*warnings_of_unbound(asked), *plan.warnings))
+    return replace(plan, warnings=(*warnings_of_unbound(asked), *warnings_of_graphs(asked), *plan.warnings))
 
 
 def check_entailment(entailment: str | None) -> None:

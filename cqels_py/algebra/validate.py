@@ -18,15 +18,15 @@ def nesting(node: object) -> int:
     >>> nesting(Distinct(Distinct(BGP(()))))
     3
     """
-    return max(depth for _, depth in _walk(node))
+    return max(depth for _, depth in walk(node))
 
 
 def asks_windows(node: object) -> bool:
     """Is any pattern in it asked of a window, be it in a subquery or in EXISTS?"""
-    return any(isinstance(each, Window | WindowVariable) for each, _ in _walk(node))
+    return any(isinstance(each, Window | WindowVariable) for each, _ in walk(node))
 
 
-def _walk(node: object) -> Iterator[tuple[object, int]]:
+def walk(node: object) -> Iterator[tuple[object, int]]:
     """Every node, with how many nodes it and those above it are."""
     waiting: list[tuple[object, int]] = [(node, 1)]
     while waiting:

@@ -1,0 +1,24 @@
+"""Graphs that a query names as its streams: they are static data of that name, which mostly is not what was meant."""
+
+from __future__ import annotations
+
+from rdflib import URIRef
+
+from cqels_py.algebra.nodes import ContinuousQuery, Dialect, Graph
+from cqels_py.algebra.validate import walk
+
+_INSTEAD = {
+    Dialect.CQELS_QL: "a window is asked by STREAM <{0}> [RANGE 10s] {{ … }}",
+    Dialect.RSP_QL: "a window is asked by FROM NAMED WINDOW <w> ON <{0}> [RANGE PT10S STEP PT1S] and WINDOW <w> {{ … }}",
+    Dialect.C_SPARQL: "a window is a graph with FROM NAMED STREAM <{0}> [RANGE 10s STEP 1s]",
+}
+
+
+def warnings_of_graphs(query: ContinuousQuery) -> tuple[str, ...]:
+    """What to say of each graph of static data that has a stream's name, in order of their names."""
+    streams = {window.stream for window in query.windows}
+    named = {node.name for node, _ in walk(query.pattern) if isinstance(node, Graph) and isinstance(node.name, URIRef)}
+    return tuple(
+        f"GRAPH <{name}> asks static data of that name: {_INSTEAD[query.dialect].format(name)}"
+        for name in sorted(named & streams)
+    )
