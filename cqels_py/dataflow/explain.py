@@ -257,9 +257,10 @@ def _factorised(node: plan.FactorisedGroups) -> str:
         mine = [a for a in node.aggregates if a.argument is not None and node.source(a) == number]
         accumulators = dict.fromkeys(f"{a.function} of ?{a.argument}" for a in mine)
         kept.append(f"of input {number + 1}{own} {' and '.join(['a counter', *accumulators])}")
+    groups = "the keys are the groups" if node.by_key else "keeps a row of accumulators for each group"
     return (
         f"group {by}: {what or 'nothing'}; aggregates below the join: kept per key ({_names(node.key)}) {', '.join(kept)}; "
-        "keeps a row of accumulators for each group, and makes no result of the join"
+        f"{groups}; no result of the join is made"
     )
 
 
