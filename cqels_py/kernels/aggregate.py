@@ -33,6 +33,7 @@ from cqels_py.kernels.decimals import (
     average_id,
     decimal_quotient,
     double_to_id,
+    exact_product,
     fits_id,
     float_to_id,
     narrow128,
@@ -98,14 +99,17 @@ def _add_scaled(words, at, unscaled_hi, unscaled_lo, scale, sign):
 
 
 @jit_inline
+def _rounding(a, b, total):
+    """What rounding took from a + b = total (Neumaier 1974)."""
+    return (a - total) + b if abs(a) >= abs(b) else (b - total) + a
+
+
+@jit_inline
 def add_rounded(apart, at, value):
-    """Compensated addition (Neumaier 1974) to a total and what rounding has left of it."""
+    """Compensated addition to a total and what rounding has left of it."""
     total = apart[at]
     new = total + value
-    if abs(total) >= abs(value):
-        apart[at + 1] += (total - new) + value
-    else:
-        apart[at + 1] += (value - new) + total
+    apart[at + 1] += _rounding(total, value, new)
     apart[at] = new
 
 
@@ -131,11 +135,12 @@ def settle(words, at, apart, apart_at):
 
 
 @jit_inline
-def _real_total(value, apart, at):
-    """A sum with what is summed apart of it; infinite where no double holds it."""
-    value += apart[at] + apart[at + 1]
+def _real_total(value, left, apart, at):
+    """An exact sum, and what rounding left of it, with what is summed apart of it; infinite where no double holds it."""
+    total = value + apart[at]
+    total += _rounding(value, apart[at], total) + (left + apart[at + 1])
     huge = apart[at + _HUGE_TOTAL] + apart[at + _HUGE_TOTAL + 1]
-    return value if huge == 0.0 else (huge + value * _SMALLER) * _LARGER
+    return total if huge == 0.0 else (huge + total * _SMALLER) * _LARGER
 
 
 @jit_flat
@@ -210,6 +215,27 @@ def _real128(hi, lo):
         hi, lo = negate128(hi, lo)
     real = np.float64(hi) * 18446744073709551616.0 + np.float64(lo)
     return -real if negative else real
+
+
+@jit_inline
+def _whole128(real):
+    """A whole number below 2**126."""
+    hi = np.floor(abs(real) * 2.0**-64)
+    lo = np.uint64(abs(real) - hi * 2.0**64)
+    return negate128(np.int64(hi), lo) if real < 0.0 else (np.int64(hi), lo)
+
+
+@jit_flat
+def _real_decimal(hi, lo, scale):
+    """(hi, lo) / 10**scale as a double, and what rounding left of it."""
+    whole, rest = _real128(hi, lo), 0.0
+    if abs(whole) < 2.0**126:
+        rounded_hi, rounded_lo = _whole128(-whole)
+        rest = _real128(*sum128(hi, lo, rounded_hi, rounded_lo))
+    power = np.power(10.0, np.float64(scale))
+    quotient = whole / power
+    product, error = exact_product(quotient, power)
+    return quotient, ((whole - product) - error + rest) / power
 
 
 @jit_flat
@@ -319,9 +345,8 @@ def any_total(words, at, apart, apart_at, average, cursor, late, late_real):
     elif words[at + MINUS_INF] > 0:
         value = -np.inf
     else:
-        value = _real128(hi, lo) / np.power(10.0, np.float64(scale))
-        if words[at + APART] > 0:
-            value = _real_total(value, apart, apart_at)
+        value, left = _real_decimal(hi, lo, scale)
+        value = _real_total(value, left, apart, apart_at) if words[at + APART] > 0 else value + left
         if tag == TAG_FLOAT:
             value = np.float64(np.float32(value))
         value /= np.float64(divisor)

@@ -178,6 +178,6 @@ def test_huge_members_leave_nothing_behind() -> None:
     totals = []
     for value, sign in ((3e-5, 1), (1e300, 1), (1.7e308, 1), (1.6e308, 1), (1.7e308, -1), (1e300, -1), (1.6e308, -1)):
         kernel._take_real(words, 0, apart, 0, np.float64(value), np.int64(kernel.DOUBLES), np.int64(sign))
-        totals.append(kernel._real_total(0.0, apart, 0))
+        totals.append(kernel._real_total(0.0, 0.0, apart, 0))
     assert totals == [3e-5, 1e300, pytest.approx(1.7e308), math.inf, pytest.approx(1.6e308), 1.6e308, 3e-5]
     assert not apart[2:].any()

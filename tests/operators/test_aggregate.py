@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -184,6 +185,29 @@ def test_a_value_that_did_not_change_is_in_no_result() -> None:
     assert changes(
         operator.process(ANY_TICK, [[delta([(0, 1, (1, six)), (1, 1, (1, five)), (2, -1, (1, five))], 2)]])
     ) == {0: {(1, six): 1}}
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        [("integer", str(-(10**20) - 7)), ("double", "1.0E20"), ("double", "0.1")],
+        [("integer", str(2**63)), ("integer", str(-(2**63))), ("double", "0.5"), ("double", "1.0E-20")],
+        [("decimal", "123456789012345678901.25"), ("double", "-1.23456789012345678E20")],
+        [("integer", str(10**36 + 12345)), ("double", "-1.0E36")],
+        [("integer", str(-(10**36) - 12345)), ("double", "1.0E36"), ("double", "1.0E-20")],
+        [("decimal", "0." + "3" * 30), ("double", "1.0E-30"), ("double", "-0.25")],
+    ],
+)
+def test_exact_numbers_and_doubles_that_cancel_out(numbers: list[tuple[str, str]]) -> None:
+    """What is summed apart meets the exact sum with all digits of both."""
+    terms = Terms()
+    operator = GroupBy([], [Aggregate("SUM", 0)], terms.values)
+    ids = terms.ids([typed(text, kind) for kind, text in numbers])
+    (found,) = changes(operator.process(ANY_TICK, [[delta([(0, 1, (i,)) for i in ids], 1)]])).values()
+    ((row, _),) = found.items()
+    total = terms.term(row[0])  # type: ignore[arg-type]
+    exact = sum(Fraction(float(text)) if "E" in text else Fraction(text) for _, text in numbers)
+    assert float(str(total)) == pytest.approx(float(exact), rel=1e-13)
 
 
 def test_what_doubles_leave_behind_is_nothing() -> None:
