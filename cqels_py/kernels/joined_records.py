@@ -30,7 +30,8 @@ KINDS, PORTS, LOCAL, LOCAL_APART, FUNCTIONS, COLUMNS, IN_ORDER = range(7)
 
 LOCATED_ROWS = 128
 """So many rows are located together."""
-_ENTRY_AHEAD, _LINE, _FEW_ROWS = 6, 8, 64
+_KEY_AHEAD, _ENTRY_AHEAD, _LINE, _FEW_ROWS = 8, 6, 8, 64
+_LOWER = np.int64((1 << 32) - 1)
 
 
 @jit_inline
@@ -52,6 +53,23 @@ def _expect_new(row_words, row_size, row_keys, row_width, free, meta):
 
 
 @jit_inline
+def _expect_key(hashed, table, mask, keys, width):
+    """Have the key of the entry to which a hash leads come nearer; the table's word should be near already."""
+    word = table[np.uint64(hashed & mask)]
+    prefetch(keys, ((word & _LOWER) - 1) * width)
+
+
+@jit_inline
+def _list_rows_of(carrier, row_port, first, last, located):
+    """Put down which rows are the carrier's, behind what is located, and return how many: which come next cannot be foreseen."""
+    found = np.int64(0)
+    for row in range(first, last):
+        located[2 * LOCATED_ROWS + found] = row
+        found += np.int64(row_port[row] == carrier)
+    return found
+
+
+@jit_inline
 def _find_or_add(columns, row, hashed, way, width, table, mask, keys, counts, free, meta):
     """The entry of a row's key; of one that goes -1 if there is none."""
     entry = find(table, mask, keys, width, columns, row, hashed)
@@ -69,27 +87,32 @@ def locate(
     """Find where the rows `first` to `last` - 1 have their key's record and, those of the carrier, their own.
 
     What comes gets one if it has none; -1: what goes has none. Those of row i are at i % LOCATED_ROWS, and LOCATED_ROWS further
-    on. What the records lead to is asked for in turn, so that much is under way at once.
+    on; behind these are the rows of the carrier. What the records lead to is asked for in turn, so that much is under way at once.
     """
     sign, row_port = rows[ROW_SIGN], rows[ROW_PORT]
     key_hashes, row_hashes, columns = rows[KEY_HASH], rows[ROW_HASH], rows[FIRST : FIRST + row_width]
     k_mask, r_mask = np.int64(len(k_table) - 1), np.int64(len(r_table) - 1)
-    apart = row_width > key_width
+    apart, of_carrier = row_width > key_width, _list_rows_of(carrier, row_port, first, last, located)
+    carried = located[2 * LOCATED_ROWS :]
     for row in range(first, last):
         prefetch(k_table, key_hashes[row] & k_mask)
-        if apart and row_port[row] == carrier:
-            prefetch(r_table, row_hashes[row] & r_mask)
+    if apart:
+        for i in range(of_carrier):
+            prefetch(r_table, row_hashes[carried[i]] & r_mask)
     for row in range(first, last):
+        if row + _KEY_AHEAD < last:
+            _expect_key(key_hashes[row + _KEY_AHEAD], k_table, k_mask, k_keys, key_width)
         key = _find_or_add(
             columns, row, key_hashes[row], sign[row], key_width, k_table, k_mask, k_keys, k_counts, k_free, k_meta
         )
         located[row % LOCATED_ROWS] = key
         _expect_record(key, key_words, key_size, k_counts)
-    for row in range(first, last):
-        if row_port[row] != carrier:
-            continue
+    for i in range(of_carrier):
+        row = carried[i]
         entry = located[row % LOCATED_ROWS]
         if apart:
+            if i + _KEY_AHEAD < of_carrier:
+                _expect_key(row_hashes[carried[i + _KEY_AHEAD]], r_table, r_mask, r_keys, row_width)
             if sign[row] > 0:
                 _expect_new(row_words, row_size, r_keys, row_width, r_free, r_meta)
             entry = _find_or_add(
@@ -98,30 +121,33 @@ def locate(
             _expect_record(entry, row_words, row_size, r_counts)
         located[LOCATED_ROWS + row % LOCATED_ROWS] = entry
     _expect_what_follows(
-        row_port, first, last, carrier, of_aggregates, located, key_size, key_words, row_size, row_words, r_keys, row_width, heap
+        first, last, carrier, of_carrier, of_aggregates, located, key_size, key_words, row_size, row_words, r_keys, row_width, heap
     )  # fmt: skip
 
 
 @jit_inline
 def _expect_what_follows(
-    row_port, first, last, carrier, of_aggregates, located, key_size, key_words, row_size, row_words, row_keys, row_width, heap
+    first, last, carrier, of_carrier, of_aggregates, located, key_size, key_words, row_size, row_words, row_keys, row_width, heap
 ):  # fmt: skip
-    """Have the bags of located records come nearer, and the first row of a key that another input changes."""
+    """Have the bags of located records come nearer, and the first row of a key."""
     kinds, ports, local = of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL]
     for row in range(first, last):
-        at, port = row % LOCATED_ROWS, row_port[row]
-        key = located[at]
+        key = located[row % LOCATED_ROWS]
         if key < 0:
             continue
         for a in range(len(kinds)):
             if kinds[a] == TERM and ports[a] != carrier:
                 expect_bag(key_words, key * key_size + local[a], heap)
-            elif kinds[a] == TERM and port == carrier and located[LOCATED_ROWS + at] >= 0:
-                expect_first(row_words, located[LOCATED_ROWS + at] * row_size + local[a], heap)
+        # Without one it is some other place, which does no harm.
         head = key_words[key * key_size + HEAD] - 1
-        if port != carrier and head >= 0:
-            prefetch(row_words, head * row_size)
-            prefetch(row_keys, head * row_width)
+        prefetch(row_words, head * row_size)
+        prefetch(row_keys, head * row_width)
+    for a in range(len(kinds)):
+        if kinds[a] == TERM and ports[a] == carrier:
+            for i in range(of_carrier):
+                entry = located[LOCATED_ROWS + located[2 * LOCATED_ROWS + i] % LOCATED_ROWS]
+                if entry >= 0:
+                    expect_first(row_words, entry * row_size + local[a], heap)
 
 
 @jit_inline

@@ -70,7 +70,7 @@ class FactorisedGroupBy:
         )
         self._cursor = np.zeros(kernel.FIELDS, np.int64)
         self._of_step = self._cursor[: kernel.VISITED]
-        located = np.zeros(2 * records.LOCATED_ROWS, np.int64)
+        located = np.zeros(3 * records.LOCATED_ROWS, np.int64)
         # What every call of the kernels gets: once, as looking it up costs as much as the work on a live stream.
         widths_of_keys = self.state.keys.width, self.state.rows.width
         self._first_arguments = (
