@@ -185,7 +185,7 @@ class Engine:
         query = Query(plan, self.dictionary, dataflow, self.update_static, self._lock)
         try:
             self._connections.ordered([*self._queries, query])
-        except UsageError:
+        except BaseException:
             dataflow.leave()
             raise
         streams = [self._numbers.setdefault(iri, len(self._numbers)) for iri in plan.streams]

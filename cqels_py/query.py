@@ -61,7 +61,9 @@ class Query:
         self._lock = lock
         self._update_static = update_static
         self._dictionary = dictionary
-        self._dataflow = dataflow
+        # None once it has been closed: its state goes, also if somebody holds on to the query.
+        self._dataflow: Dataflow | None = dataflow
+        self._explanation = ""
         self._subscribers: list[Callable[[ResultBatch], None]] = []
         # What nobody has taken yet, and the results of the first batch of it, once somebody has begun to take them.
         self._kept: deque[ResultBatch] = deque()
@@ -96,9 +98,9 @@ class Query:
 
     @property
     def nbytes(self) -> int:
-        """Size of the query's state in bytes."""
+        """Size of the query's state in bytes; 0 once it has left."""
         with self._lock:
-            return self._dataflow.nbytes
+            return 0 if self._dataflow is None else self._dataflow.nbytes
 
     def subscribe(self, callback: Callable[[Result], None]) -> None:
         """Call back with every result, one by one: those that wait now, and all from now on.
@@ -140,7 +142,7 @@ class Query:
     def explain(self) -> str:
         """The plan as text: windows, probing, indexes, what each operator keeps."""
         with self._lock:
-            return explain(self._dataflow)
+            return self._explanation if self._dataflow is None else explain(self._dataflow)
 
     def update_static(self, **data: Any) -> None:
         """Other static data from now on: `static` and `static_graphs`, as `Engine.update_static` has it."""
@@ -170,6 +172,8 @@ class Query:
     def close(self) -> None:
         """No more results; those that wait can still be taken."""
         self._closed = True
+        if self._dataflow is not None:
+            self._explanation, self._dataflow = explain(self._dataflow), None
 
     def take_failures(self) -> list[Exception]:
         """What subscribers have raised since the last time; all of them are called again."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
 import cqels_py
-from cqels_py.dataflow import Dataflow
+from cqels_py.dataflow import Dataflow, wiring
+from cqels_py.dataflow.scans import PartitionedScanSource, ScanSource
+from cqels_py.dataflow.sources import PartitionOutput, ScanOutput, Stage
 from cqels_py.event_time.clock import TickClock
 from cqels_py.kernels import match as kernel
 from cqels_py.operators.r2r.join import MultiwayJoin
@@ -137,6 +142,76 @@ def test_queries_come_and_go_and_nothing_stays() -> None:
         assert not front.remembering
         waiting = {watched.scan for waking in front._waking.values() for _, _, watched in waking._heap}
         assert waiting <= (set(mine._scans) if front is mine.front else set())
+
+
+JOINED = f"""PREFIX : <http://ex.org/>
+    SELECT ?s (COUNT(*) AS ?n) WHERE {{
+      STREAM <{STREAM}> [COUNT 5] {{ ?s :p0 ?v . ?s :p1 ?w FILTER(?w > 1) }}
+      STREAM <{STREAM}> [TRIPLES 3 PARTITION BY ?s] {{ ?s :p2 ?x }}
+      {{ SELECT ?s WHERE {{ ?s :room ?r . ?r :floor ?f }} }}
+      VALUES ?v {{ "1" "2" }}
+    }} GROUP BY ?s HAVING(?n > NOW())"""
+
+
+@pytest.mark.parametrize("allowed", range(17))
+def test_a_query_that_fails_while_it_is_registered_leaves_nothing(allowed: int) -> None:
+    """Whichever of its parts it is that cannot be made."""
+    engine = cqels_py.Engine()
+    other = engine.register(texts(1, 1)[0])
+    partly = engine.register(JOINED.replace(":p1 ?w", ":p3 ?w"))
+    front = engine._queries[partly].dataflow.front
+    before = (
+        dict(front.commons),
+        {key: made.readers for key, made in front.commons.items()},
+        list(front._router._wanted),
+    )
+    made = 0
+
+    def failing(make: Any) -> Any:
+        def instead(*given: Any, **named: Any) -> Any:
+            nonlocal made
+            made += 1
+            if made > allowed:
+                raise MemoryError("no room")
+            return make(*given, **named)
+
+        return instead
+
+    classes = (Stage, ScanOutput, PartitionOutput, ScanSource, PartitionedScanSource)
+    with ExitStack() as patched:
+        for each in classes:
+            patched.enter_context(patch.object(each, "__init__", failing(each.__init__)))
+        for name in ("make_operator", "build_evaluator"):
+            patched.enter_context(patch.object(wiring, name, failing(getattr(wiring, name))))
+        try:
+            late = engine.register(JOINED)
+        except MemoryError:
+            pass
+        else:
+            assert made <= allowed
+            engine.unregister(late)
+    wanted = [*before[2], *[0] * (len(front._router._wanted) - len(before[2]))]
+    assert (front.commons, {key: made.readers for key, made in front.commons.items()}, front._router._wanted) == (
+        *before[:2],
+        wanted,
+    )
+    engine.unregister(partly)
+    assert not front.commons
+    assert not any(front._router._wanted)
+    assert other.nbytes
+
+
+def test_who_has_left_keeps_no_state_though_somebody_holds_it() -> None:
+    engine = cqels_py.Engine()
+    query = engine.register(JOINED)
+    dataflow, told = weakref.ref(engine._queries[query].dataflow), query.explain()
+    engine.push(STREAM, [("<http://ex.org/a>", "<http://ex.org/p0>", '"1"')], time=1)
+    assert query.nbytes
+    engine.unregister(query)
+    gc.collect()
+    assert dataflow() is None
+    assert query.nbytes == 0
+    assert query.explain() == told
 
 
 def test_a_query_taken_away_by_anothers_subscriber_does_nothing_more() -> None:

@@ -1,0 +1,126 @@
+"""A plan's node as an operator: columns by place, terms as ids, expressions as evaluators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from cqels_py.dataflow.term_values import DictionaryValues
+from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.operators.operator import Operator
+from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy
+from cqels_py.operators.r2r.closure import Closure
+from cqels_py.operators.r2r.distinct import DistinctRows
+from cqels_py.operators.r2r.expressions import Evaluator
+from cqels_py.operators.r2r.factorised import FactorisedGroupBy
+from cqels_py.operators.r2r.group_by_key import GroupByKey
+from cqels_py.operators.r2r.join import MultiwayJoin
+from cqels_py.operators.r2r.joined_rows import JoinedAggregate, JoinedInput
+from cqels_py.operators.r2r.negation import Negation
+from cqels_py.operators.r2r.numbering import NumberRows
+from cqels_py.operators.r2r.rows import Extend, Filter, Project, UnionAll
+from cqels_py.operators.r2r.timed import TimedExtend, TimedFilter
+from cqels_py.operators.r2r.top import TopRows
+from cqels_py.operators.r2s.ask import Ask
+from cqels_py.operators.r2s.ordered import OrderedAnswers
+from cqels_py.operators.r2s.streams import Answers, Changes
+from cqels_py.plan import nodes as plan
+from cqels_py.plan.expressions import ExpressionProgram
+from cqels_py.plan.nodes import Node, Plan
+from cqels_py.plan.order import expires_in_order
+
+
+def make_operator(
+    node: Node, dictionary: Dictionary, values: DictionaryValues, evaluator: Callable[[ExpressionProgram], Evaluator]
+) -> Operator:
+    """What evaluates a node that reads others. `evaluator` makes those of its expressions."""
+    match node:
+        case plan.JoinAll(inputs, variables, in_order, loose, retract):
+            names = [child.variables for child in inputs]
+            return MultiwayJoin(names, in_order, variables, loose=loose, retract=retract)
+        case plan.FilterRows(inner, condition) if is_timed(node):
+            return TimedFilter(evaluator(condition), _places(inner, condition.inputs), len(inner.variables))
+        case plan.ExtendRows(inner, _, expression) if is_timed(node):
+            return TimedExtend(evaluator(expression), _places(inner, expression.inputs), len(inner.variables))
+        case plan.FilterRows(inner, condition):
+            return Filter(evaluator(condition), _places(inner, condition.inputs))
+        case plan.ExtendRows(inner, _, expression):
+            return Extend(evaluator(expression), _places(inner, expression.inputs))
+        case plan.ProjectRows(inner, variables):
+            return Project(_places(inner, variables))
+        case plan.UnionRows(_, variables):
+            return UnionAll(len(variables))
+        case plan.DistinctRowsOf(inner):
+            return DistinctRows(len(inner.variables))
+        case plan.ClosureRows(inner, edge, _, source, loops):
+            number = None if source is None else dictionary.encode_one(source)
+            return Closure(_places(inner, edge), source=number, loops=loops)
+        case plan.Negate(left, _, key, in_order, exists):
+            return Negation(left.variables, key, in_order, exists=exists)
+        case plan.NumberRows(inner, of):
+            return NumberRows(_places(inner, of))
+        case plan.GroupRows():
+            return _group_by(node, values)
+        case plan.FactorisedGroups():
+            return _below_the_join(node, values)
+        case plan.TopRows(inner, order, offset, limit, by):
+            places = [(inner.variables.index(name), descending) for name, descending in order]
+            return TopRows(len(inner.variables), places, offset, limit, values, _places(inner, by))
+        case _:
+            raise AssertionError(node)
+
+
+def _group_by(node: plan.GroupRows, values: DictionaryValues) -> Operator:
+    columns = node.input.variables
+    aggregates = [
+        Aggregate(a.function, None if a.argument is None else columns.index(a.argument), a.distinct, a.separator)
+        for a in node.aggregates
+    ]
+    return GroupBy(_places(node.input, node.keys), aggregates, values, in_order=expires_in_order(node.input))
+
+
+def _below_the_join(node: plan.FactorisedGroups, values: DictionaryValues) -> Operator:
+    inputs = [
+        JoinedInput(len(each.variables), tuple(_places(each, node.key)), expires_in_order(each)) for each in node.inputs
+    ]
+    aggregates = []
+    for a in node.aggregates:
+        source = node.source(a)
+        column = None if a.argument is None else node.inputs[source].variables.index(a.argument)
+        aggregates.append(JoinedAggregate(a.function, source, column))
+    columns = (*node.key, *node.own)
+    groups = [columns.index(name) for name in node.keys]
+    if node.by_key:
+        return GroupByKey(inputs, groups, aggregates, values)
+    own = _places(node.inputs[node.carrier], node.own)
+    return FactorisedGroupBy(inputs, node.carrier, own, groups, aggregates, values)
+
+
+def make_output(query: Plan, values: DictionaryValues) -> Answers | OrderedAnswers | Changes | Ask:
+    """What makes results of the answer's changes."""
+    insertions = query.output in ("ISTREAM", "CHANGELOG")
+    deletions = query.output in ("DSTREAM", "CHANGELOG")
+    if query.form == "ASK":
+        return Ask(query.variables, insertions=insertions, deletions=deletions, every_tick=query.output == "RSTREAM")
+    if query.order is not None:
+        columns = query.root.variables
+        keys = [(columns.index(name), descending) for name, descending in query.order.keys]
+        return OrderedAnswers(query.variables, len(columns), keys, values, distinct=query.order.distinct)
+    if query.output == "RSTREAM":
+        return Answers(query.variables)
+    return Changes(query.variables, insertions=insertions, deletions=deletions)
+
+
+def is_timed(node: Node) -> bool:
+    """Does its value depend on more than the mapping?"""
+    match node:
+        case plan.FilterRows(_, condition):
+            return not condition.deterministic
+        case plan.ExtendRows(_, _, expression):
+            return not expression.deterministic
+        case _:
+            return False
+
+
+def _places(node: Node, names: Iterable[str]) -> list[int]:
+    """Columns by name; -1 for one the node does not have."""
+    return [node.variables.index(name) if name in node.variables else -1 for name in names]
