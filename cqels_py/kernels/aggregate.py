@@ -19,7 +19,8 @@ same of huge members, times _SMALLER, and how many these are.
 
 A computed number that has no inline id is delivered as a provisional id, tag 15, with the number of its place in `late`:
 (tag, hi, lo, scale) and `late_real`; the caller gives it its text and its id. So is a joined text: (LATE_TEXT, start, length,
-number of the aggregate), its values standing in `joined` from start on.
+number of the aggregate), its values standing in `joined` from start on. After these stands where in `last` it was put; perhaps
+another value has taken its place since.
 """
 
 from __future__ import annotations
@@ -75,6 +76,8 @@ AS_BEFORE = -1
 """Instead of an id: that which was delivered last."""
 LATE_TEXT = -1
 """In the place of a late value's tag."""
+LATE_PLACE = 4
+LATE_FIELDS = 5
 
 
 @jit_flat

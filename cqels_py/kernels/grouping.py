@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_INTEGER, TAG_LITERAL, TAG_OVERFLOW
+from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_INTEGER, TAG_LITERAL, TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.kernels.accumulation import (
     AT,
     FIRST,
@@ -59,9 +59,12 @@ from cqels_py.kernels.aggregate import (
     COUNT,
     COUNT_ALL,
     DONE,
+    LATE,
+    LATE_PLACE,
     MAX,
     NOT_THERE,
     OUT,
+    PROVISIONAL,
     SUM,
     TOO_MANY,
     any_total,
@@ -386,6 +389,16 @@ def _forget_terms(functions, places, words, group_words, counts, noted, notes):
 
 
 @jit_flat
+def _tell_places(noted, notes, aggregates, last, late):
+    """Where the values stand that are still to get ids."""
+    for i in range(np.uint64(noted)):
+        for a in range(np.uint64(aggregates)):
+            at = np.uint64(notes[NOTE_GROUP, i]) * np.uint64(aggregates) + a
+            if last[at] >> TAG_SHIFT == PROVISIONAL >> TAG_SHIFT:
+                late[np.uint64(last[at] - PROVISIONAL), LATE_PLACE] = np.int64(at)
+
+
+@jit_flat
 def _end_chunk(
     of_aggregates, words, group_words, n_keys, keys, counts, heap, weighted, cursor, notes, size, fresh, scales, divisors, quotients,
     last, shown, out_tick, out_sign, out, late, late_real,
@@ -411,6 +424,8 @@ def _end_chunk(
     _deliver(
         noted, notes, size, aggregates, fresh, quotients, n_keys, keys, last, shown, cursor, out_tick, out_sign, out
     )  # fmt: skip
+    if cursor[LATE] != 0:
+        _tell_places(noted, notes, aggregates, last, late)
 
 
 @jit_flat

@@ -31,7 +31,7 @@ class Sum:
         self.words = np.zeros(kernel.SUM_WORDS, np.int64)
         self.apart = np.zeros(kernel.APART_WORDS)
         self.cursor = np.zeros(kernel.CURSOR_FIELDS, np.int64)
-        self.late = np.zeros((1, 4), np.int64)
+        self.late = np.zeros((1, kernel.LATE_FIELDS), np.int64)
         self.late_real = np.zeros(1)
 
     def add(self, unscaled: int, scale: int, sign: int) -> bool:
@@ -51,7 +51,7 @@ class Sum:
         return int(kernel.total_of(self.words, 0, self.apart, 0, average, self.cursor, self.late, self.late_real))
 
     def late_value(self) -> tuple[int, Decimal]:
-        tag, hi, lo, scale = (int(x) for x in self.late[0])
+        tag, hi, lo, scale = (int(x) for x in self.late[0, : kernel.LATE_PLACE])
         return tag, Decimal((hi << 64) | (lo & ((1 << 64) - 1))).scaleb(-scale)
 
 

@@ -312,7 +312,7 @@ def stopped(status: int) -> Exception:
 def _room_for_late(rows: int, aggregates: int) -> tuple[Ids, npt.NDArray[np.float64], Ids]:
     """For what is to be computed of so many rows, and for the values of joined texts."""
     late = (rows + 1) * aggregates
-    return np.empty((late, 4), np.int64), np.empty(late, np.float64), np.empty(max(64, rows), np.int64)
+    return np.zeros((late, kernel.LATE_FIELDS), np.int64), np.empty(late, np.float64), np.empty(max(64, rows), np.int64)
 
 
 class GroupRun:
@@ -396,9 +396,11 @@ class GroupRun:
         late = self._cursor.item(kernel.LATE)
         if late:
             ids = self._resolve(self._late[:late], self._late_real[:late])
-            for array in (columns, self._of._last):
-                provisional = (array >> 60) == -1
-                array[provisional] = ids[array[provisional] & ((1 << 60) - 1)]
+            provisional = (columns >> TAG_SHIFT) == kernel.PROVISIONAL >> TAG_SHIFT
+            columns[provisional] = ids[columns[provisional] - kernel.PROVISIONAL]
+            place, last = self._late[:late, kernel.LATE_PLACE], self._of._last
+            still = last[place] == kernel.PROVISIONAL + np.arange(late)
+            last[place[still]] = ids[still]
         return Delta(self._tick[:made], self._sign[:made], columns)
 
     def _resolve(self, late: Ids, real: npt.NDArray[np.float64]) -> Ids:
@@ -406,9 +408,9 @@ class GroupRun:
         ids = np.empty(len(late), np.int64)
         texts = late[:, 0] == kernel.LATE_TEXT
         if not texts.all():
-            ids[~texts] = self._of._values.computed(late[~texts], real[~texts])
+            ids[~texts] = self._of._values.computed(late[~texts, : kernel.LATE_PLACE], real[~texts])
         if texts.any():
-            _, start, length, aggregate = late[texts].T
+            _, start, length, aggregate = late[texts, : kernel.LATE_PLACE].T
             separators = [self._of._aggregates[a].separator for a in aggregate.tolist()]
             ids[texts] = self._of._values.joined(self._joined, start, length, separators)
         return ids
