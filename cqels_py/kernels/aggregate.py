@@ -248,6 +248,7 @@ def _defer(tag, hi, lo, scale, real, cursor, late, late_real):
     late[index, 1] = hi
     late[index, 2] = np.int64(lo)
     late[index, 3] = scale
+    late[index, LATE_PLACE] = 0
     late_real[index] = real
     cursor[LATE] = index + 1
     return np.int64(PROVISIONAL) | index

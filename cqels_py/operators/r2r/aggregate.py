@@ -312,7 +312,7 @@ def stopped(status: int) -> Exception:
 def _room_for_late(rows: int, aggregates: int) -> tuple[Ids, npt.NDArray[np.float64], Ids]:
     """For what is to be computed of so many rows, and for the values of joined texts."""
     late = (rows + 1) * aggregates
-    return np.zeros((late, kernel.LATE_FIELDS), np.int64), np.empty(late, np.float64), np.empty(max(64, rows), np.int64)
+    return np.empty((late, kernel.LATE_FIELDS), np.int64), np.empty(late, np.float64), np.empty(max(64, rows), np.int64)
 
 
 class GroupRun:
