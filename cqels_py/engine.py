@@ -208,8 +208,8 @@ class Engine:
         UsageError for a query that makes no triples or withdraws them, or where queries would feed themselves.
         """
         self._check_open("connect")
-        self._check_registered(query)
         self.flush()
+        self._check_registered(query)
         self._connections.connect(query, str(stream), list(self._queries))
         self._queries_changed()
 
@@ -230,8 +230,8 @@ class Engine:
         entailment UnsupportedQuery) the query has the data it had.
         """
         self._check_open("update_static")
-        self._check_registered(query)
         self.flush()
+        self._check_registered(query)
         data = load_static_data(query.plan, static, static_graphs, self.dictionary)
         if query in self._ontologies and ontology_of(data, self.dictionary) != self._ontologies[query]:
             raise UsageError(
@@ -250,6 +250,9 @@ class Engine:
         self._check_registered(query)
         if self._closed is None:
             self.flush()
+        if query not in self._queries:
+            # A subscriber was faster.
+            return
         query.close()
         self._queries.pop(query).leave()
         self._ontologies.pop(query, None)
@@ -319,7 +322,8 @@ class Engine:
         """Many elements: an Arrow table (or reader) with columns time, graph (optional), subject, predicate, object.
 
         Consecutive rows of one time and graph are an element. After a DataError those that ended before the wrong row
-        have been processed; the one that was open there is not, as the row may have been part of it.
+        have been processed; the one that was open there is not, as the row may have been part of it. What a subscriber raises
+        comes out between two parts of the table, and the rest of it is left out: `statistics` says how far it went.
         """
         self._check_open("push_batch")
         if not hasattr(table, "__arrow_c_stream__"):
@@ -336,14 +340,18 @@ class Engine:
     def flush(self) -> None:
         """Process what was pushed so far."""
         while self._pushed and not self._busy:
-            pushed, self._pushed = self._pushed, []
-            self._script.input = pushed
-            batch, wrong = elements_of_pushed(pushed, self.dictionary, self._elements + 1)
-            self._elements += len(pushed)
-            self._process(batch)
+            self._script.input = self._pushed
+            batch, wrong = elements_of_pushed(self._pushed, self.dictionary, self._elements + 1)
+            # Not before: what interrupts a program while terms are looked up loses no elements.
+            self._elements += len(self._pushed)
+            self._pushed = []
+            try:
+                self._process(batch)
+            except Exception as error:
+                self._malformed(*wrong, beside=error)
+                raise
             self._script.input = None
-            if wrong:
-                self._malformed(*wrong)
+            self._malformed(*wrong)
 
     @_in_turn
     def advance(self, time: int) -> None:
@@ -378,7 +386,7 @@ class Engine:
         A source is a file, "-" for standard input, an Arrow table or reader, or batches of elements. `threads` 2: files are read
         ahead by a second thread, with the same results; 1: all is done by this one; without it, 2 where that pays.
         `time_predicates`: of streams whose elements carry their times, where no query says so (`@ :predicate`). `progress` is
-        told of the statistics after each batch.
+        told of the statistics after each batch. What it or a subscriber raises ends the reading; the engine can be used on.
         """
         self._check_open("run")
         sources = by_iri(sources, "what run reads", "source")
@@ -449,15 +457,17 @@ class Engine:
     def _process(self, batch: ElementBatch) -> None:
         statistics = self._runner.statistics
         late = statistics.late
-        self._processing(self._runner.push, batch)
-        if dropped := statistics.late - late:
-            elements = "1 element was" if dropped == 1 else f"{dropped} elements were"
-            self._report(
-                DataError(
-                    f"{elements} dropped, more than {self._lateness} microseconds later than the newest before: "
-                    "a greater lateness waits longer"
+        try:
+            self._processing(self._runner.push, batch)
+        finally:
+            if dropped := statistics.late - late:
+                elements = "1 element was" if dropped == 1 else f"{dropped} elements were"
+                self._report(
+                    DataError(
+                        f"{elements} dropped, more than {self._lateness} microseconds later than the newest before: "
+                        "a greater lateness waits longer"
+                    )
                 )
-            )
 
     def _processing(self, work: Callable[..., None], *arguments: Any) -> None:
         """One thing at a time. What fails in the middle leaves no state to go on from; what subscribers raise waits."""
@@ -478,15 +488,20 @@ class Engine:
                 failures[0].add_note(f"another subscriber raised {other!r}")
             raise failures[0]
 
-    def _malformed(self, *errors: DataError) -> None:
-        """Raise, or count and report."""
-        if errors and self._on_error == "stop":
-            for other in errors[1:]:
-                errors[0].add_note(f"also: {other}")
-            raise errors[0]
-        for error in errors:
-            self.statistics.malformed += 1
-            self._report(error)
+    def _malformed(self, *errors: DataError, beside: Exception | None = None) -> None:
+        """Raise, or count and report. `beside`: an error that is about to be raised, which is then told of these."""
+        if not errors:
+            return
+        if self._on_error == "skip":
+            self.statistics.malformed += len(errors)
+            for error in errors:
+                self._report(error)
+            return
+        raised, *others = errors if beside is None else (beside, *errors)
+        for other in others:
+            raised.add_note(f"also: {other}")
+        if beside is None:
+            raise raised
 
     def _check_open(self, method: str | None = None) -> None:
         if self._closed is not None:

@@ -6,7 +6,9 @@ import itertools
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pyarrow as pa
 import pytest
@@ -108,6 +110,35 @@ def test_drawn_queries_feed(scenario: Scenario, reader: str) -> None:
     first = f"{prologue} REGISTER ISTREAM <{OUT}> AS CONSTRUCT {{ ?{one} :seen ?{other} }} {body}"
     with answerable():
         check_chain(first, PREFIX + reader, list(scenario.elements))
+
+
+FED_BY = [
+    ("?s :p ?n . ?s :q ?m", "W { ?s :p ?n } W { ?s :q ?m }"),
+    ("?s :p ?n . ?s :q ?m", "W { ?s :p ?n OPTIONAL { ?s :q ?m } }"),
+    ("_:each :of ?s ; :p ?n", "{ W { ?s :p ?n } } UNION { W { ?s :q ?n } }"),
+]
+
+
+@pytest.mark.parametrize("output", ["ISTREAM", "RSTREAM"])
+@pytest.mark.parametrize(("template", "body"), FED_BY)
+def test_windows_of_triples_do_not_depend_on_batches(template: str, body: str, output: str) -> None:
+    """They see in which order an element has its triples: not that in which results of a tick were found."""
+    random = Random(17)
+    window = f"STREAM <{STREAMS}s> [TRIPLES 2 PARTITION BY ?s]"
+    first = f"{PREFIX}REGISTER {output} <{OUT}> AS CONSTRUCT {{ {template} }} {{ {body.replace('W', window)} }}"
+    second = f"{PREFIX}SELECT ?p ?n {{ STREAM <{OUT}> [TRIPLES 2] {{ ?s ?p ?n }} }}"
+    for _ in range(6):
+        pushed = [
+            Element(time * SECOND, URIRef(STREAMS + "s"), tuple(_drawn_triple(random) for _ in range(3)))
+            for time in itertools.accumulate(random.choice([0, 1, 2]) for _ in range(10))
+        ]
+        found = [Counter(run_chain([first, second], pushed, batch)) for batch in (1, 3, None)]
+        assert found[0] and found[0] == found[1] == found[2]
+
+
+def _drawn_triple(random: Random) -> naive_chains.Triple:
+    subject, predicate, number = random.choice("abc"), random.choice("pq"), random.randrange(6)
+    return traces.term(subject), traces.term(predicate), traces.term(str(number))
 
 
 def test_three_in_a_row_in_any_order_of_registration() -> None:

@@ -525,6 +525,24 @@ def test_another_query_s_subscriber_can_let_a_query_leave() -> None:
     assert list(second.results()) == []
 
 
+@pytest.mark.parametrize("method", ["unregister", "connect", "update_static"])
+def test_a_query_can_leave_while_what_waits_is_processed(method: str) -> None:
+    """What was pushed is processed first, and a subscriber then lets the query leave."""
+    engine = Engine(batch=10)
+    query = engine.register(PREFIX + "CONSTRUCT { ?s :w ?v } { STREAM :s [NOW] { ?s :v ?v } }")
+    other = engine.register(PREFIX + "SELECT * { STREAM :t [NOW] { ?s :w ?v } }")
+    query.subscribe(lambda _: engine.unregister(query))
+    engine.push(STREAM, [texts("a", 1)], time=1)
+    if method == "unregister":
+        engine.unregister(query)
+    else:
+        with pytest.raises(UsageError, match="not registered here, or no longer"):
+            engine.connect(query, f"{EX}t") if method == "connect" else engine.update_static(query)
+    with pytest.raises(UsageError, match="not registered here, or no longer"):
+        engine.unregister(query)
+    assert engine._runner.queries == [engine._queries[other]]
+
+
 def test_who_leaves_gets_nothing_more_of_what_waits() -> None:
     engine = Engine()
     query = engine.register(VALUES)

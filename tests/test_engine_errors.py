@@ -155,6 +155,48 @@ def test_all_that_is_wrong_in_a_batch_is_named() -> None:
     assert engine.statistics.elements == 1
 
 
+def test_what_is_wrong_is_told_of_also_where_a_subscriber_raises() -> None:
+    engine = Engine(batch=2)
+    engine.register(VALUES).subscribe(fail)
+    engine.push(STREAM, [(A, V, "one")], time=1)
+    with pytest.raises(ZeroDivisionError) as caught:
+        engine.push(STREAM, [GOOD], time=1)
+    assert any("one is not a term" in note for note in caught.value.__notes__)
+
+
+def test_what_is_left_out_is_counted_also_where_a_subscriber_raises() -> None:
+    reports: list[DataError] = []
+    engine = Engine(batch=4, on_error="skip", report=reports.append)
+    engine.register(VALUES).subscribe(fail)
+    engine.push(STREAM, [(A, V, "one")], time=1)
+    engine.push(STREAM, [GOOD], time=5)
+    engine.push(STREAM, [GOOD], time=1)
+    with pytest.raises(ZeroDivisionError):
+        engine.push(STREAM, [GOOD], time=6)
+    assert (engine.statistics.malformed, engine.statistics.late) == (1, 1)
+    assert sorted("dropped" in str(report) for report in reports) == [False, True]
+
+
+def fail(_: object) -> None:
+    raise ZeroDivisionError
+
+
+def test_who_interrupts_while_elements_are_encoded_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    engine = Engine(batch=3)
+    query = engine.register(VALUES)
+    for time in range(2):
+        engine.push(STREAM, [texts("a", time)], time=time)
+    with monkeypatch.context() as patch:
+        patch.setattr("cqels_py.engine.elements_of_pushed", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            engine.push(STREAM, [texts("a", 2)], time=2)
+    engine.flush()
+    assert [row[3] for row in seen(query.results())] == [0, 1, 2]
+
+
 def wrong_tables() -> Iterable[tuple[Any, type[CqelsError], str]]:
     good = table(ROWS)
     yield good.drop_columns(["object"]), DataError, "no column object"

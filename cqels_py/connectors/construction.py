@@ -2,7 +2,9 @@
 
 What the positive results of a tick say together is one graph, stamped with the tick's time: each triple once, the template's
 blank nodes anew for each result. A triple that lacks a value, or is none (a literal as subject), is left out; a graph without
-triples too. Withdrawn results say nothing.
+triples too. Withdrawn results say nothing. In which order a tick has its results depends on batches; in which a graph has its
+triples does not, since windows that count triples see it: results are filled in by the order of their ids, which come from the
+terms themselves.
 """
 
 from __future__ import annotations
@@ -41,13 +43,16 @@ class Construction:
         rows = np.flatnonzero(batch.sign > 0)
         if not len(rows) or not self._template:
             return empty_elements(), np.empty(0, np.int64)
+        graph_of = _numbers(batch.time[rows], None if batch.tick is None else batch.tick[rows])
+        if graph_of[-1] + 1 < len(rows):
+            rows = rows[np.lexsort((*(column[rows] for column in batch.columns), graph_of))]
         columns = {name: column[rows] for name, column in zip(batch.variables, batch.columns, strict=True)}
         scopes = -(self._scope + self._results + np.arange(len(rows), dtype=np.int64))
         self._results += len(rows)
         # (triples of the template, 3, results) -> (3, triples): all of the first result, then all of the second ...
         filled = np.stack([[self._term(part, columns, scopes) for part in triple] for triple in self._template])
         triples = filled.transpose(1, 2, 0).reshape(3, -1)
-        graph = np.repeat(_numbers(batch.time[rows], None if batch.tick is None else batch.tick[rows]), len(filled))
+        graph = np.repeat(graph_of, len(filled))
         kept = _each_once(graph, triples, np.flatnonzero(self._valid(triples)))
         numbers, first = np.unique(graph[kept], return_index=True)
         opening = rows[np.searchsorted(graph, numbers) // len(filled)]
