@@ -46,6 +46,16 @@ class Batch:
         """Port, key, value as Python's integers."""
         return list(zip(self.port.tolist(), *self.columns.tolist(), strict=True))
 
+    @cached_property
+    def in_pairs(self) -> Int64:
+        """The columns with each arrival two times in a row, for one row that comes and one that goes."""
+        return np.repeat(self.columns, 2, 1)
+
+    @cached_property
+    def bounds(self) -> Int64:
+        """Where the arrivals begin and end as elements, of a triple each."""
+        return np.arange(len(self) + 1)
+
     def of(self, port: int) -> Int64:
         """Positions of an input's arrivals."""
         return np.flatnonzero(self.port == port)

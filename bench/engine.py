@@ -46,7 +46,7 @@ class WindowedInputs:
         time = np.arange(self._now + 1, self._now + n + 1)
         self._now += n
         key, value = batch.columns
-        elements = ElementBatch(time, batch.port, np.arange(n + 1), key, key, value)
+        elements = ElementBatch(time, batch.port, batch.bounds, key, key, value)
         step = self._clock.step(time, batch.port, elements.first)
         arrivals = self._counter.take(elements, step)
         points = time if self._timed else arrivals.counted.number

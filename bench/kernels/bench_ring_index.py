@@ -34,14 +34,14 @@ class RingIndex(Competitor):
 
     def take(self, batch: Batch) -> Iterator[Delta]:
         if batch.port[0] == 1:
-            probes = Delta(*_in_pairs(len(batch), 1, -1), np.repeat(batch.columns[:1], 2, 1))
+            probes = Delta(*_in_pairs(len(batch), 1, -1), batch.in_pairs[:1])
             return self._join.process(_ticks(len(batch)), [[], [probes]])
         # Before each insertion the oldest mapping leaves, unless the window still has room.
         n = len(batch)
         filling = max(0, min(n, self._window - self._inserted))
         self._inserted += n
         tick, sign = _in_pairs(n, -1, 1)
-        columns = np.repeat(batch.columns, 2, 1)
+        columns = batch.in_pairs
         if filling:
             there = np.flatnonzero((sign > 0) | (tick >= filling))
             tick, sign, columns = tick[there], sign[there], columns[:, there]

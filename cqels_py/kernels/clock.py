@@ -43,7 +43,10 @@ def step(
             return GAPS_FULL, limit
         for field in range(FIELDS):
             ends[q, FIELDS + field] = ends[q, field]
-    through = _number(time, stream, first, through, eager, steps, counts, number, element_tick)
+    if len(eager) == 1 and eager[0] and len(steps) == 0:
+        through = _number_ticks(time, first, through, counts, number, element_tick)
+    else:
+        through = _number(time, stream, first, through, eager, steps, counts, number, element_tick)
     if len(promised) == 0 and len(boundary) == 0:
         return _arrivals_alone(time, element_tick, instants), through
     ticks, has_room = n + len(boundary), True
@@ -83,6 +86,18 @@ def _number(time, stream, first, through, eager, steps, counts, number, element_
         element_tick[i] = 0 if is_tick else -1
         through = max(through, time[i]) if is_tick else through
     return through
+
+
+@jit_inline
+def _number_ticks(time, first, through, counts, number, element_tick):
+    """The same of one stream of which every arrival is a tick: nothing has to be asked of each element."""
+    n, before = np.uint64(len(time)), counts[ELEMENTS, 0] + 1
+    for i in range(n):
+        number[i] = before + np.int64(i)
+        element_tick[i] = 0
+    counts[ELEMENTS, 0] += np.int64(n)
+    counts[TRIPLES, 0] += np.int64(first[n]) - np.int64(first[0])
+    return max(through, time[n - _ONE]) if n else through
 
 
 @jit_inline

@@ -278,12 +278,31 @@ def _find_averages(functions, noted, size, fresh, scales, divisors, quotients, c
         if functions[a] == AVG:
             start, end = np.uint64(a * size), np.uint64(a * size + noted)
             average_ids(fresh, scales, divisors, start, end, quotients)
+            # Where there is no short id: all in a pass without jumps, as mostly there is none to be found.
+            missing = np.int64(0)
             for i in range(start, end):
-                divisor, found = divisors[i], quotients[i]
-                if divisor > 0 and found == 0:
-                    total = fresh[i]
-                    found = long_average(total >> 63, np.uint64(total), scales[i], divisor, cursor, late, late_real)
-                fresh[i] = found if divisor > 0 else fresh[i]
+                missing |= np.int64((divisors[i] > 0) & (quotients[i] == 0))
+            if missing:
+                for i in range(start, end):
+                    if divisors[i] > 0 and quotients[i] == 0:
+                        total = fresh[i]
+                        quotients[i] = long_average(
+                            total >> 63, np.uint64(total), scales[i], divisors[i], cursor, late, late_real
+                        )
+            for i in range(start, end):
+                fresh[i] = quotients[i] if divisors[i] > 0 else fresh[i]
+
+
+@jit_inline
+def _replace_value(i, a, width, size, notes, fresh, previous, last):
+    """What an aggregate comes to takes the place of what was delivered last: 1 if that was something else."""
+    here, at = a * size + i, np.uint64(notes[NOTE_GROUP, i]) * width + a
+    before = last[at]
+    previous[here] = before
+    value = before if notes[THERE, i] == 0 or fresh[here] == AS_BEFORE else fresh[here]
+    fresh[here] = value
+    last[at] = value
+    return np.int64(value != before)
 
 
 @jit_flat
@@ -294,23 +313,23 @@ def _replace_values(noted, notes, size, aggregates, fresh, previous, last, shown
     Returns how many of all these rows there are.
     """
     width = np.uint64(aggregates)
-    for i in range(noted):
-        notes[GIVEN, i] = 0
-    for a in range(width):
+    if width != _ONE:
         for i in range(noted):
-            here, at = a * size + i, np.uint64(notes[NOTE_GROUP, i]) * width + a
-            before = last[at]
-            previous[here] = before
-            value = before if notes[THERE, i] == 0 or fresh[here] == AS_BEFORE else fresh[here]
-            fresh[here] = value
-            last[at] = value
-            notes[GIVEN, i] |= np.int64(value != before)
+            notes[GIVEN, i] = 0
+        for a in range(width):
+            for i in range(noted):
+                notes[GIVEN, i] |= _replace_value(i, a, width, size, notes, fresh, previous, last)
     changes = np.int64(0)
     for i in range(noted):
         group = np.uint64(notes[NOTE_GROUP, i])
+        if width == _ONE:
+            # One aggregate, as most queries have, needs no pass of its own.
+            differs = _replace_value(i, _NOTHING, width, size, notes, fresh, previous, last)
+        else:
+            differs = notes[GIVEN, i]
         exists, before = np.int64(notes[THERE, i] != 0), np.int64(shown[group])
         shown[group] = exists != 0
-        changed = notes[GIVEN, i] | (exists ^ before)
+        changed = differs | (exists ^ before)
         notes[TAKEN, i] = before & changed
         notes[GIVEN, i] = exists & changed
         changes += (before & changed) + (exists & changed)
@@ -556,10 +575,10 @@ def holds_hashed(values, arguments, functions):
     """Is any argument of SUM or AVG a literal that only the dictionary knows?"""
     for a in range(len(functions)):
         if functions[a] == SUM or functions[a] == AVG:
-            found = False
-            for row in range(values.shape[1]):
-                tag = values[arguments[a], row] >> 60
-                found |= (tag == TAG_LITERAL) | (tag == TAG_OVERFLOW)
+            column, found = np.uint64(arguments[a]), np.int64(0)
+            for row in range(np.uint64(values.shape[1])):
+                tag = values[column, row] >> 60
+                found |= np.int64((tag == TAG_LITERAL) | (tag == TAG_OVERFLOW))
             if found:
                 return True
     return False
