@@ -15,7 +15,6 @@ import numpy as np
 
 from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_FLOAT, TAG_INTEGER
 from cqels_py.kernels.aggregate import (
-    APART_WORDS,
     AS_BEFORE,
     CLEAN,
     CURSOR_FIELDS,
@@ -49,6 +48,7 @@ from cqels_py.kernels.heaps import bag_first, expect_bag, make_room
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import ZERO, add, find, hash_row
 from cqels_py.kernels.prefetch import prefetch
+from cqels_py.kernels.real_sums import REAL_WORDS, expect_real
 from cqels_py.kernels.sorted_runs import run_put
 from cqels_py.kernels.staircase import extreme_put, extreme_room
 from cqels_py.kernels.weighted_sums import add_difference, add_times, are_too_many, total_of_times
@@ -143,10 +143,11 @@ def take_counts(
 
 @jit_flat
 def take_sums(
-    average, aggregate, aggregates, column, values, cursor, rows, notes, always, place, words, group_words, apart, port, weighted,
+    average, number, sums, column, values, cursor, rows, notes, always, place, words, group_words, apart, port, weighted,
     weighted_apart, odd_kind, odd_words, odd_real, fresh, scales, divisors, shift, late, late_real,
 ):  # fmt: skip
-    """SUM and AVG. Of an average of exact numbers the note gets sum, scale and count; any other value is found here."""
+    """SUM and AVG, the one of that number among so many. Of an average of exact numbers the note gets sum, scale and count; any
+    other value is found here."""
     first = np.uint64(cursor[FIRST])
     end = np.uint64(cursor[STOP]) - first
     for i in range(end):
@@ -187,7 +188,10 @@ def take_sums(
                 divisors[here] = SHORT_SUM
                 continue
         elif sign != 0:
-            of_group, fits = (group * aggregates + aggregate) * APART_WORDS, True
+            if len(apart) > 0 and i + _AHEAD < end:
+                # Where one is summed apart, others mostly are.
+                expect_real(apart, (rows[GROUP, i + _AHEAD] * sums + number) * REAL_WORDS)
+            of_group, fits = (group * sums + number) * REAL_WORDS, True
             if tag == 15:
                 odd = identifier & _ODD_INDEX
                 fits = _take_odd(words, np.int64(at), apart, of_group, odd, sign, odd_kind, odd_words, odd_real)
@@ -201,7 +205,7 @@ def take_sums(
                 words[at + _SCALE] = 0
         divisors[here] = 0
         if is_last(notes, note, i, always):
-            of_group = (group * aggregates + aggregate) * APART_WORDS
+            of_group = (group * sums + number) * REAL_WORDS
             if weighted is None:
                 fresh[here] = total_of(words, np.int64(at), apart, of_group, average, cursor, late, late_real)
                 continue
@@ -216,7 +220,7 @@ def take_sums(
 
 @jit_flat
 def take_differences(
-    average, aggregate, aggregates, column, values, cursor, rows, notes, always, place, words, group_words, apart, wide, wide_apart,
+    average, number, sums, column, values, cursor, rows, notes, always, place, words, group_words, apart, wide, wide_apart,
     fresh, scales, divisors, shift, late, late_real,
 ):  # fmt: skip
     """The same where each row tells a difference (kernels/weighted_sums.py)."""
@@ -225,14 +229,14 @@ def take_differences(
     for i in range(end):
         expect(i, end, rows, words, group_words, place)
         group, note = rows[GROUP, i], np.uint64(rows[NOTE, i])
-        at, here, of_group = group * group_words + place, shift + note, (group * aggregates + aggregate) * APART_WORDS
+        at, here, of_group = group * group_words + place, shift + note, (group * sums + number) * REAL_WORDS
         form = values[column + _TWO, first + i]
         if form >= 0:
             ok = add_difference(values[column, first + i], values[column + _ONE, first + i], form, words, at)
         else:
             slot = -1 - form
             ok = add_times(
-                words, at, apart, of_group, wide, slot * SUM_WORDS, wide_apart, APART_WORDS * slot, np.int64(1)
+                words, at, apart, of_group, wide, slot * SUM_WORDS, wide_apart, REAL_WORDS * slot, np.int64(1)
             )
             settle(words, at, apart, of_group)
         if not ok:

@@ -1,10 +1,9 @@
 """Aggregation (Algorithm 6): accumulators by group that values enter and leave, and the rows that change at a tick.
 
 Sums are exact: 128-bit integers with the group's largest number of fraction digits. Doubles in plain notation are summed as the
-decimals they are written as, so that what expires leaves nothing behind; those without an inline form, and floats, are summed
-apart, in two doubles (compensated), and huge ones, of which a few have a sum that no double holds, in two more. MIN and MAX keep
-a bag (kernels/heaps.py), or a staircase where mappings leave in order (kernels/staircase.py), GROUP_CONCAT its values in order
-(kernels/sorted_runs.py).
+decimals they are written as; those without an inline form, and floats, are summed apart (kernels/real_sums.py). So what expires
+leaves nothing behind. MIN and MAX keep a bag (kernels/heaps.py), or a staircase where mappings leave in order
+(kernels/staircase.py), GROUP_CONCAT its values in order (kernels/sorted_runs.py).
 
 `words` holds for each group `group_words` int64: each aggregate's accumulator from `places[a]` on:
     COUNT      n
@@ -14,8 +13,8 @@ a bag (kernels/heaps.py), or a staircase where mappings leave in order (kernels/
 `keys`' counter is the number of mappings in the group. `last` are the ids that were last delivered for the group and
 `shown` whether it is in the answer.
 
-`apart` holds for each group and each aggregate APART_WORDS float64: of the sum apart the total and what rounding left of it, the
-same of huge members, times _SMALLER, and how many these are.
+`apart` holds for each group and each of its SUMs and AVGs a sum of kernels/real_sums.py, REAL_WORDS uint32. It is empty as long as
+no number has been summed apart.
 
 A computed number that has no inline id is delivered as a provisional id, tag 15, with the number of its place in `late`:
 (tag, hi, lo, scale) and `late_real`; the caller gives it its text and its id. So is a joined text: (LATE_TEXT, start, length,
@@ -46,6 +45,7 @@ from cqels_py.kernels.decimals import (
 from cqels_py.kernels.heaps import BAG_WORDS, bag_clear, bag_first
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import add, hash_row
+from cqels_py.kernels.real_sums import add_real, clear_reals, nearest_real
 from cqels_py.kernels.sorted_runs import RUN_WORDS, run_copy
 
 COUNT_ALL, COUNT, SUM, AVG, MIN, MAX, CONCAT = range(7)
@@ -54,9 +54,8 @@ N, ERRORS, HI, LO, SCALE, DECIMALS, FLOATS, DOUBLES, APART, PLUS_INF, MINUS_INF,
 _N, _ERRORS, _HI, _LO, _SCALE, _DECIMALS, _FLOATS, _DOUBLES = np.arange(8, dtype=np.uint64)
 """The same as unsigned numbers, for which an index into an array needs no care for signs."""
 SUM_WORDS = 12
-_HUGE_TOTAL, _HUGES, APART_WORDS = 2, 4, 5
-_HUGE, _SMALLER, _LARGER = 2.0**960, 2.0**-100, 2.0**100
-"""Fewer than 2**61 members that are not huge have a sum that a double holds, and so have huge ones that are made smaller."""
+_HUGE = 2.0**960
+"""To what is as large no sum of 128 bits makes a difference."""
 EXTREME_WORDS = BAG_WORDS
 COUNT_WORDS = 1
 CONCAT_WORDS = RUN_WORDS + 1
@@ -108,42 +107,23 @@ def _rounding(a, b, total):
 
 
 @jit_inline
-def add_rounded(apart, at, value):
-    """Compensated addition to a total and what rounding has left of it."""
-    total = apart[at]
-    new = total + value
-    apart[at + 1] += _rounding(total, value, new)
-    apart[at] = new
-
-
-@jit_inline
-def _add_apart(apart, at, value, sign):
-    """A member comes or goes."""
-    if sign < 0:
-        value = -value
-    if abs(value) < _HUGE:
-        add_rounded(apart, at, value)
-        return
-    add_rounded(apart, at + _HUGE_TOTAL, value * _SMALLER)
-    apart[at + _HUGES] += sign
-
-
-@jit_inline
 def settle(words, at, apart, apart_at):
-    """A sum of no doubles leaves no rounding behind, nor does one of no huge ones."""
-    if apart[apart_at + _HUGES] == 0.0 or words[at + APART] == 0:
-        apart[apart_at + _HUGE_TOTAL] = apart[apart_at + _HUGE_TOTAL + 1] = apart[apart_at + _HUGES] = 0.0
-    if words[at + APART] == 0:
-        apart[apart_at] = apart[apart_at + 1] = 0.0
+    """A sum of no members needs no digits."""
+    if len(apart) > 0 and words[at + APART] == 0:
+        clear_reals(apart, apart_at)
 
 
 @jit_inline
 def _real_total(value, left, apart, at):
     """An exact sum, and what rounding left of it, with what is summed apart of it; infinite where no double holds it."""
-    total = value + apart[at]
-    total += _rounding(value, apart[at], total) + (left + apart[at + 1])
-    huge = apart[at + _HUGE_TOTAL] + apart[at + _HUGE_TOTAL + 1]
-    return total if huge == 0.0 else (huge + total * _SMALLER) * _LARGER
+    nearest = nearest_real(apart, at)
+    if (value == 0.0 and left == 0.0) or abs(nearest) > _HUGE:
+        return nearest
+    add_real(apart, at, nearest, np.int64(-1))
+    rest = nearest_real(apart, at)
+    add_real(apart, at, nearest, np.int64(1))
+    total = value + nearest
+    return total + (_rounding(value, nearest, total) + (left + rest))
 
 
 @jit_flat
@@ -182,7 +162,7 @@ def _take_real(words, at, apart, apart_at, value, kind, sign):
         words[at + MINUS_INF] += sign
     else:
         words[at + APART] += sign
-        _add_apart(apart, apart_at, value, sign)
+        add_real(apart, apart_at, value, sign)
         settle(words, at, apart, apart_at)
 
 

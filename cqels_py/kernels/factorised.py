@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.aggregate import APART_WORDS, DONE, MAX, NOT_THERE, OVERFLOW, SCALE, SUM_WORDS, TOO_MANY
+from cqels_py.kernels.aggregate import DONE, MAX, NOT_THERE, OVERFLOW, SCALE, SUM_WORDS, TOO_MANY
 from cqels_py.kernels.heaps import bag_first
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.joined_records import (
@@ -55,6 +55,7 @@ from cqels_py.kernels.joined_records import (
     locate,
 )
 from cqels_py.kernels.key_table import ZERO
+from cqels_py.kernels.real_sums import REAL_WORDS, copy_reals
 from cqels_py.kernels.staircase import extreme_put, extreme_room
 from cqels_py.kernels.weighted_sums import (
     DIFFERENCE_WORDS,
@@ -160,8 +161,8 @@ def _take_snapshot(
         else:
             for w in range(at, at + SUM_WORDS):
                 snap_words[snap_at + w] = key_words[key_at + w]
-    for w in range(key_apart_n):
-        snap_apart[snap * key_apart_n + w] = key_apart[key * key_apart_n + w]
+    for w in range(0, key_apart_n, REAL_WORDS):
+        copy_reals(snap_apart, snap * key_apart_n + w, key_apart, key * key_apart_n + w)
     key_words[key_at + SNAP] = snap + 1
     cursor[SNAPS] = snap + 1
 
@@ -286,7 +287,7 @@ def _take_row(
             if others > 0:
                 ok = ok and put_argument(
                     term, way, others, column, last, out, slots, wide, wide_apart, change, a * DIFFERENCE_WORDS, change_apart,
-                    APART_WORDS * a, odd_kind, odd_words, odd_real,
+                    REAL_WORDS * a, odd_kind, odd_words, odd_real,
                 )  # fmt: skip
         elif kind == NUMBER and others > 0:
             weight = others // key_words[key_at + COUNTERS + ports[a]] * way
@@ -354,11 +355,11 @@ def _find_changes(
             differs = differs or change[at] != 0
             continue
         if not find_difference(
-            change, at, change_apart, APART_WORDS * a, key_words, new, key_apart, key * key_apart_n + local_apart[a], weight,
+            change, at, change_apart, REAL_WORDS * a, key_words, new, key_apart, key * key_apart_n + local_apart[a], weight,
             snap_words, old, snap_apart, snap * key_apart_n + local_apart[a], old_weight,
         ):  # fmt: skip
             return -1
-        differs = differs or not is_no_difference(change, at, change_apart, APART_WORDS * a)
+        differs = differs or not is_no_difference(change, at, change_apart, REAL_WORDS * a)
     return 1 if differs else 0
 
 
@@ -397,7 +398,7 @@ def _flush(
         if times(max(after, before), n) < 0:
             return TOO_MANY
         k = cursor[MADE]
-        if k + 2 > len(out_tick) or APART_WORDS * (slots[0] + aggregates) > len(wide_apart):
+        if k + 2 > len(out_tick) or REAL_WORDS * (slots[0] + aggregates) > len(wide_apart):
             cursor[NEXT_ROW] = following
             return SHARES_FULL
         moves = False
@@ -424,7 +425,7 @@ def _flush(
                 )  # fmt: skip
             elif kind == NUMBER:
                 ok = ok and put_difference(
-                    change, a * DIFFERENCE_WORDS, change_apart, APART_WORDS * a, n, column, last, out, slots, wide, wide_apart
+                    change, a * DIFFERENCE_WORDS, change_apart, REAL_WORDS * a, n, column, last, out, slots, wide, wide_apart
                 )  # fmt: skip
         if not ok:
             return OVERFLOW
@@ -493,7 +494,7 @@ def put_shares(
             entry = located[LOCATED_ROWS + row % LOCATED_ROWS]
             if entry < 0:
                 return NOT_THERE
-            if cursor[MADE] + 2 > len(out_tick) or APART_WORDS * (cursor[WIDE] + aggregates) > len(wide_apart):
+            if cursor[MADE] + 2 > len(out_tick) or REAL_WORDS * (cursor[WIDE] + aggregates) > len(wide_apart):
                 return SHARES_FULL
             status = _take_row(
                 row, entry, key, way, _others(key_words, key * key_size, port_count, carrier), carrier, of_aggregates, arguments,

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_INTEGER, TAG_LITERAL, TAG_OVERFLOW, TAG_SHIFT
+from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_INTEGER, TAG_SHIFT
 from cqels_py.kernels.accumulation import (
     AT,
     FIRST,
@@ -52,7 +52,6 @@ from cqels_py.kernels.accumulation import (
     take_texts,
 )
 from cqels_py.kernels.aggregate import (
-    APART_WORDS,
     AS_BEFORE,
     AVG,
     CONCAT,
@@ -462,16 +461,25 @@ def open_group(
         here = a * size
         divisors[here] = 0
         if functions[a] == AVG:
-            fresh[here] = any_total(words, places[a], apart, a * APART_WORDS, True, cursor, late, late_real)
+            fresh[here] = any_total(words, places[a], apart, 0, True, cursor, late, late_real)
         else:
             fresh[here] = value_of(
-                a, functions[a], np.int64(0), words, places[a], apart, a * APART_WORDS, heap, cursor, joined, late, late_real
+                a, functions[a], np.int64(0), words, places[a], apart, 0, heap, cursor, joined, late, late_real
             )  # fmt: skip
     cursor[NOTED] = 1
     _end_chunk(
         of_aggregates, words, group_words, 0, keys, counts, heap, None, cursor, notes, size, fresh, scales, divisors, quotients,
         last, shown, out_tick, out_sign, out, late, late_real,
     )  # fmt: skip
+
+
+@jit_inline
+def _count_sums(functions, end):
+    """How many of the first aggregates are sums or averages."""
+    found = np.int64(0)
+    for a in range(end):
+        found += np.int64((functions[a] == SUM) | (functions[a] == AVG))
+    return found
 
 
 @jit_flat
@@ -497,6 +505,7 @@ def group(
     )  # fmt: skip
     fresh, scales, divisors, quotients = results[FRESH], results[SCALES], results[DIVISORS], results[QUOTIENTS]
     aggregates, size, always = len(functions), np.int64(notes.shape[1]), n_keys == 0
+    sums = _count_sums(functions, aggregates)
     while True:
         if cursor[PASS] == LOCATE:
             first = cursor[FIRST]
@@ -539,14 +548,14 @@ def group(
                 # Of each two, what is None is not compiled.
                 if odd_kind is not None:
                     status = take_sums(
-                        function == AVG, a, aggregates, column, values, cursor, rows, notes, always, place, words, group_words,
-                        apart, ports[a], weighted, weighted_apart, odd_kind, odd_words, odd_real, fresh, scales, divisors, shift,
-                        late, late_real,
+                        function == AVG, _count_sums(functions, a), sums, column, values, cursor, rows, notes, always, place, words,
+                        group_words, apart, ports[a], weighted, weighted_apart, odd_kind, odd_words, odd_real, fresh, scales,
+                        divisors, shift, late, late_real,
                     )  # fmt: skip
                 if wide is not None:
                     status = take_differences(
-                        function == AVG, a, aggregates, column, values, cursor, rows, notes, always, place, words, group_words,
-                        apart, wide, wide_apart, fresh, scales, divisors, shift, late, late_real,
+                        function == AVG, _count_sums(functions, a), sums, column, values, cursor, rows, notes, always, place, words,
+                        group_words, apart, wide, wide_apart, fresh, scales, divisors, shift, late, late_real,
                     )  # fmt: skip
             elif function == CONCAT:
                 status = take_texts(
@@ -571,14 +580,12 @@ def group(
 
 
 @jit_flat
-def holds_hashed(values, arguments, functions):
-    """Is any argument of SUM or AVG a literal that only the dictionary knows?"""
+def tags_of_arguments(values, arguments, functions):
+    """The tags of the arguments of SUM and AVG, a bit for each."""
+    tags = np.int64(0)
     for a in range(len(functions)):
         if functions[a] == SUM or functions[a] == AVG:
-            column, found = np.uint64(arguments[a]), np.int64(0)
+            column = np.uint64(arguments[a])
             for row in range(np.uint64(values.shape[1])):
-                tag = values[column, row] >> 60
-                found |= np.int64((tag == TAG_LITERAL) | (tag == TAG_OVERFLOW))
-            if found:
-                return True
-    return False
+                tags |= np.int64(1) << ((values[column, row] >> 60) & 15)
+    return tags

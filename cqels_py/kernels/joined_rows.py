@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.dictionary.layout import TAG_LITERAL, TAG_OVERFLOW
+from cqels_py.dictionary.layout import TAG_FLOAT, TAG_LITERAL, TAG_OVERFLOW
 from cqels_py.kernels.jit import jit_flat
 from cqels_py.kernels.joined_records import FIRST, KEY_HASH, NUMBER, ROW_HASH, ROW_PORT, ROW_SIGN, ROW_TICK
 from cqels_py.kernels.key_table import hash_row
@@ -16,9 +16,10 @@ def lay_rows(port, tick, sign, columns, place, start, rows, key, key_width, widt
 
     `key`: which of its `columns` become the first of the `width` ones of a key and its row; the others are zeros. `arguments`:
     for each aggregate the column that it takes from this input, -1 for none: zeros. `hashes`: those of keys and rows are wanted.
-    Returns how many rows have a plus sign, and whether an argument is a literal of which only the dictionary knows the number.
+    Returns how many rows have a plus sign, whether an argument is a literal of which only the dictionary knows the number, and
+    whether one is a float.
     """
-    come, hashed, n, place = np.int64(0), False, np.uint64(len(tick)), place[start:]
+    come, hashed, floats, n, place = np.int64(0), False, False, np.uint64(len(tick)), place[start:]
     for i in range(n):
         to = np.uint64(place[i])
         rows[ROW_TICK, to] = tick[i]
@@ -34,8 +35,9 @@ def lay_rows(port, tick, sign, columns, place, start, rows, key, key_width, widt
             rows[FIRST + width + a, np.uint64(place[i])] = term
             tag = term >> 60
             hashed |= (kinds[a] == NUMBER) & ((tag == TAG_LITERAL) | (tag == TAG_OVERFLOW))
+            floats |= (kinds[a] == NUMBER) & (tag == TAG_FLOAT - 16)
     if not hashes:
-        return come, hashed
+        return come, hashed, floats
     keys = rows[FIRST : FIRST + width]
     for i in range(n):
         to = np.uint64(place[i])
@@ -44,4 +46,4 @@ def lay_rows(port, tick, sign, columns, place, start, rows, key, key_width, widt
         for i in range(n):
             to = np.uint64(place[i])
             rows[ROW_HASH, to] = hash_row(keys, to, width)
-    return come, hashed
+    return come, hashed, floats

@@ -15,7 +15,6 @@ import numpy as np
 from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_FLOAT, TAG_INTEGER
 from cqels_py.kernels.aggregate import (
     APART,
-    APART_WORDS,
     DECIMALS,
     DONE,
     DOUBLES,
@@ -34,19 +33,18 @@ from cqels_py.kernels.aggregate import (
     _defer,
     _take_number,
     _take_odd,
-    add_rounded,
     any_total,
     take_float,
     total_of,
 )
-from cqels_py.kernels.decimals import LIMIT, exact_product, negate128, scaled_id, sum128
+from cqels_py.kernels.decimals import LIMIT, negate128, scaled_id, sum128
 from cqels_py.kernels.jit import jit_flat, jit_inline
+from cqels_py.kernels.real_sums import REAL_WORDS, add_reals_times, clear_reals, is_zero
 
 _PROVISIONAL_INDEX = np.int64((1 << 60) - 1)
 _MOST_RESULTS = 2.0**61
 _MOST_AVERAGED = 1 << 53
 _SAFE_PRODUCT = 4.0e18
-_LARGEST_SPLIT = 1e290
 _KIND, _DIGITS = 6, 63
 _OF_DECIMALS, _OF_DOUBLES = 1, 1 + DOUBLES - DECIMALS
 DIFFERENCE_WORDS = 3 + SUM_WORDS
@@ -89,18 +87,6 @@ def times(count, other):
 
 
 @jit_flat
-def _add_rounded_times(apart, at, value, weight):
-    """Compensated addition of value * weight, whose own rounding is added too."""
-    factor = np.float64(weight)
-    if abs(value) > _LARGEST_SPLIT:
-        add_rounded(apart, at, value * factor)
-        return
-    product, error = exact_product(value, factor)
-    add_rounded(apart, at, product)
-    add_rounded(apart, at, error)
-
-
-@jit_flat
 def _add_wide(words, at, hi, lo, scale, weight):
     """Add (hi, lo) / 10**scale times the weight. False on overflow of 128 bits."""
     hi, lo, ok = times128(hi, lo, weight)
@@ -120,11 +106,8 @@ def add_times(words, at, apart, apart_at, other, place, other_apart, apart_place
     hi, lo = other[place + HI], np.uint64(other[place + LO])
     if (hi != 0 or lo != 0) and not _add_wide(words, at, hi, lo, other[place + SCALE], weight):
         return False
-    for pair in range(0, APART_WORDS - 1, 2):
-        for part in range(apart_place + pair, apart_place + pair + 2):
-            if other_apart[part] != 0.0:
-                _add_rounded_times(apart, apart_at + pair, other_apart[part], weight)
-    apart[apart_at + APART_WORDS - 1] += other_apart[apart_place + APART_WORDS - 1] * np.float64(weight)
+    if len(other_apart) > 0 and not is_zero(other_apart, apart_place):
+        add_reals_times(apart, apart_at, other_apart, apart_place, weight)
     return True
 
 
@@ -145,8 +128,7 @@ def take_argument(words, at, apart, apart_at, identifier, sign, odd_kind, odd_wo
 def _clear_sum(words, at, apart, apart_at):
     for w in range(SUM_WORDS):
         words[at + w] = 0
-    for w in range(APART_WORDS):
-        apart[apart_at + w] = 0.0
+    clear_reals(apart, apart_at)
 
 
 @jit_inline
@@ -154,10 +136,7 @@ def _is_nothing(words, at, apart, apart_at):
     for w in range(SUM_WORDS):
         if w != SCALE and words[at + w] != 0:
             return False
-    for w in range(APART_WORDS):
-        if apart[apart_at + w] != 0.0:
-            return False
-    return True
+    return is_zero(apart, apart_at)
 
 
 @jit_inline
@@ -192,7 +171,7 @@ def _form_of_number(identifier):
 def _widen(value, count, form, weight, wide, wide_apart, slot):
     """What three words would have held, but for its size, times the weight, into a new accumulator. False on overflow."""
     at = slot * SUM_WORDS
-    _clear_sum(wide, at, wide_apart, APART_WORDS * slot)
+    _clear_sum(wide, at, wide_apart, REAL_WORDS * slot)
     wide[at + N] = count * weight
     if form >> _KIND > 0:
         wide[at + DECIMALS - 1 + (form >> _KIND)] = count * weight
@@ -220,9 +199,9 @@ def _put_wide(other, place, other_apart, apart_place, weight, column, k, out, sl
     slot = slots[0]
     out[column + 2, k] = -1 - slot
     slots[0] = slot + 1
-    _clear_sum(wide, slot * SUM_WORDS, wide_apart, APART_WORDS * slot)
+    _clear_sum(wide, slot * SUM_WORDS, wide_apart, REAL_WORDS * slot)
     return add_times(
-        wide, slot * SUM_WORDS, wide_apart, APART_WORDS * slot, other, place, other_apart, apart_place, weight
+        wide, slot * SUM_WORDS, wide_apart, REAL_WORDS * slot, other, place, other_apart, apart_place, weight
     )
 
 

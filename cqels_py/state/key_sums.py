@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.elements import Ids
-from cqels_py.kernels.aggregate import APART_WORDS, SUM_WORDS
+from cqels_py.kernels.aggregate import SUM_WORDS
 from cqels_py.kernels.arena import ARENA_FIELDS, TOP
 from cqels_py.kernels.heaps import BAG_WORDS
 from cqels_py.kernels.joined_records import BOUND, COUNTERS, NUMBER, ROW_WORDS, TERM
+from cqels_py.kernels.real_sums import REAL_WORDS
 from cqels_py.kernels.weighted_sums import DIFFERENCE_WORDS
 from cqels_py.state.key_table import KeyTable
 
@@ -39,12 +40,12 @@ class KeySums:
         self._spare_keys = self._spare_rows = 0
         self._lay_out(kinds, carried)
         self.change = np.zeros(len(kinds) * DIFFERENCE_WORDS, np.int64)
-        self.change_apart = np.zeros(len(kinds) * APART_WORDS)
+        self.change_apart = np.zeros(len(kinds) * REAL_WORDS, np.uint32)
         self.heap = np.zeros(64, np.int64)
         self._keeps_terms = TERM in kinds
         self.heap_meta = np.full(ARENA_FIELDS, -1, np.int64)
         self.heap_meta[TOP] = 0
-        nothing, no_real = np.zeros(0, np.int64), np.zeros(0)
+        nothing, no_real = np.zeros(0, np.int64), np.zeros(0, np.uint32)
         self.key_words = self.row_words = self.snap_key = self.snap_words = nothing
         self.key_apart = self.row_apart = self.snap_apart = no_real
         self._grow_keys()
@@ -73,9 +74,19 @@ class KeySums:
         for a, (kind, of_row) in enumerate(zip(kinds.tolist(), carried.tolist(), strict=True)):
             self.local[a], self.local_apart[a] = words[of_row], apart[of_row]
             words[of_row] += _WORDS.get(kind, 0)
-            apart[of_row] += APART_WORDS if kind == NUMBER else 0
+            apart[of_row] += REAL_WORDS if kind == NUMBER else 0
         self.key_size, self.row_size = words
-        self.key_apart_size, self.row_apart_size = apart
+        self._sizes_with_reals = apart
+        self.key_apart_size = self.row_apart_size = 0
+
+    def keep_reals(self) -> None:
+        """From now on numbers may come that are summed apart."""
+        if [self.key_apart_size, self.row_apart_size] != self._sizes_with_reals:
+            self.key_apart_size, self.row_apart_size = self._sizes_with_reals
+            self._grow_keys()
+            self._grow_rows()
+            self.snap_apart = _longer(self.snap_apart, len(self.snap_key) * self.key_apart_size)
+            self._gather()
 
     def ensure(self, keys: int, rows: int) -> None:
         """Room for as many new keys and rows, which nobody adds without asking."""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_INTEGER
 from cqels_py.kernels import aggregate as kernel
+from cqels_py.kernels.real_sums import REAL_WORDS
 from tests.operators.plain_dictionary import inline_id
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
@@ -29,7 +30,7 @@ class Sum:
 
     def __init__(self) -> None:
         self.words = np.zeros(kernel.SUM_WORDS, np.int64)
-        self.apart = np.zeros(kernel.APART_WORDS)
+        self.apart = np.zeros(REAL_WORDS, np.uint32)
         self.cursor = np.zeros(kernel.CURSOR_FIELDS, np.int64)
         self.late = np.zeros((1, kernel.LATE_FIELDS), np.int64)
         self.late_real = np.zeros(1)
@@ -164,20 +165,36 @@ def test_a_sum_of_doubles_beyond_an_id_is_a_double() -> None:
     assert total.late_real[0] == float(3 * ((1 << 55) - 1))
 
 
-@given(st.lists(st.floats(-1e15, 1e15), max_size=20))
-def test_compensated_sums_are_as_good_as_exact_ones(values: list[float]) -> None:
-    apart = np.zeros(kernel.APART_WORDS)
-    for value in values:
-        kernel._add_apart(apart, 0, np.float64(value), np.int64(1))
-    exact = float(sum((Decimal(value) for value in values), Decimal(0)))
-    assert apart[:2].sum() == pytest.approx(exact, rel=1e-12, abs=1e-12 * max(map(abs, values), default=0.0))
-
-
 def test_huge_members_leave_nothing_behind() -> None:
-    apart, words = np.zeros(kernel.APART_WORDS), np.zeros(kernel.SUM_WORDS, np.int64)
+    apart, words = np.zeros(REAL_WORDS, np.uint32), np.zeros(kernel.SUM_WORDS, np.int64)
     totals = []
     for value, sign in ((3e-5, 1), (1e300, 1), (1.7e308, 1), (1.6e308, 1), (1.7e308, -1), (1e300, -1), (1.6e308, -1)):
         kernel._take_real(words, 0, apart, 0, np.float64(value), np.int64(kernel.DOUBLES), np.int64(sign))
         totals.append(kernel._real_total(0.0, 0.0, apart, 0))
-    assert totals == [3e-5, 1e300, pytest.approx(1.7e308), math.inf, pytest.approx(1.6e308), 1.6e308, 3e-5]
-    assert not apart[2:].any()
+    assert totals == [3e-5, 1e300, 1.7e308 + 1e300, math.inf, 1.6e308 + 1e300, 1.6e308, 3e-5]
+    kernel._take_real(words, 0, apart, 0, np.float64(3e-5), np.int64(kernel.DOUBLES), np.int64(-1))
+    assert not apart.any()
+
+
+@given(
+    st.integers(-(1 << 120), 1 << 120),
+    st.integers(0, 15),
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5),
+)
+@example(10, 0, [1e-17, -10.0])
+@example(-1, 0, [1.0, 5e-324])
+def test_what_is_summed_apart_meets_the_exact_sum(unscaled: int, scale: int, reals: list[float]) -> None:
+    total = Sum()
+    total.add(unscaled, scale, 1)
+    for real in reals:
+        kernel._take_real(total.words, 0, total.apart, 0, np.float64(real), np.int64(kernel.DOUBLES), np.int64(1))
+    value, left = kernel._real_decimal(*words128(unscaled), np.int64(scale))
+    before = total.apart.copy()
+    found = kernel._real_total(value, left, total.apart, 0)
+    exact = Fraction(unscaled, 10**scale) + sum(map(Fraction, reals))
+    if abs(exact) < Fraction(1.7e308):
+        # To the last digit, and where they cancel each other to the last of what is written as a decimal.
+        assert abs(Fraction(found) - exact) <= max(
+            abs(exact) / (1 << 53), abs(Fraction(unscaled, 10**scale)) / (1 << 100)
+        )
+    assert kernel.nearest_real(total.apart, 0) == kernel.nearest_real(before, 0)

@@ -11,7 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cqels_py.kernels import weighted_sums as kernel
-from cqels_py.kernels.aggregate import APART_WORDS, DECIMALS, DOUBLES, FLOATS, HI, LO, SCALE, SUM_WORDS, N
+from cqels_py.kernels.aggregate import DECIMALS, DOUBLES, FLOATS, HI, LO, SCALE, SUM_WORDS, N
+from cqels_py.kernels.real_sums import REAL_WORDS
+from tests.kernels.digits import exact_value
 from tests.operators.plain_dictionary import inline_id
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
@@ -49,15 +51,11 @@ def is_inline(number: Number) -> bool:
     return identifier(number) != 0
 
 
-def has_floats(numbers: list[Number]) -> bool:
-    return any(kind == "float" for _, _, kind in numbers)
-
-
 class Sum:
     """One accumulator, and what its members are."""
 
     def __init__(self, members: list[Number]) -> None:
-        self.words, self.apart = np.zeros(SUM_WORDS, np.int64), np.zeros(APART_WORDS)
+        self.words, self.apart = np.zeros(SUM_WORDS, np.int64), np.zeros(REAL_WORDS, np.uint32)
         self.members = [each for each in members if is_inline(each)]
         for each in self.members:
             assert kernel.take_argument(self.words, 0, self.apart, 0, np.int64(identifier(each)), np.int64(1), *NO_ODD)
@@ -82,7 +80,7 @@ def said(words: np.ndarray, apart: np.ndarray) -> dict[str, Fraction | int]:  # 
     """The same of an accumulator."""
     value = (int(words[HI]) << 64) | (int(words[LO]) & ((1 << 64) - 1))
     return {
-        "sum": Fraction(value, 10 ** int(words[SCALE])) + sum(map(Fraction, apart[:2])),
+        "sum": Fraction(value, 10 ** int(words[SCALE])) + exact_value(apart),
         "n": int(words[N]),
         **{kind: int(words[place]) for kind, place in KINDS.items()},
     }
@@ -94,7 +92,7 @@ class Differences:
     def __init__(self, room: int = 16) -> None:
         self.out = np.zeros((3, room), np.int64)
         self.slots = np.zeros(1, np.int64)
-        self.wide, self.wide_apart = np.zeros(room * SUM_WORDS, np.int64), np.zeros(APART_WORDS * room)
+        self.wide, self.wide_apart = np.zeros(room * SUM_WORDS, np.int64), np.zeros(REAL_WORDS * room, np.uint32)
         self.made = 0
 
     @property
@@ -103,22 +101,16 @@ class Differences:
         return 0, self.made - 1, self.out, self.slots, self.wide, self.wide_apart
 
     def added(self) -> dict[str, Fraction | int]:
-        words, apart = np.zeros(SUM_WORDS, np.int64), np.zeros(APART_WORDS)
+        words, apart = np.zeros(SUM_WORDS, np.int64), np.zeros(REAL_WORDS, np.uint32)
         for value, count, form in self.out[:, : self.made].T:
             if form >= 0:
                 assert kernel.add_difference(value, count, form, words, 0)
             else:
                 slot = -1 - form
                 assert kernel.add_times(
-                    words, 0, apart, 0, self.wide, slot * SUM_WORDS, self.wide_apart, APART_WORDS * slot, np.int64(1)
+                    words, 0, apart, 0, self.wide, slot * SUM_WORDS, self.wide_apart, REAL_WORDS * slot, np.int64(1)
                 )
         return said(words, apart)
-
-
-def are_same(found: dict[str, Fraction | int], wanted: dict[str, Fraction | int], exact: bool) -> bool:
-    """Floats are summed apart, and not quite exactly."""
-    far = abs(found.pop("sum") - wanted.pop("sum"))
-    return found == wanted and far <= (0 if exact else Fraction(1, 10**6))
 
 
 @given(MEMBERS, WEIGHTS)
@@ -128,19 +120,19 @@ def are_same(found: dict[str, Fraction | int], wanted: dict[str, Fraction | int]
 def test_an_accumulator_times_a_weight(members: list[Number], weight: int) -> None:
     total, differences = Sum(members), Differences()
     assert kernel.put_times(total.words, 0, total.apart, 0, np.int64(weight), *differences.places)
-    assert are_same(differences.added(), total.times(weight), not has_floats(members))
+    assert differences.added() == total.times(weight)
 
 
 @given(st.lists(st.tuples(NUMBERS, WEIGHTS, st.sampled_from([1, -1])), max_size=6))
 def test_arguments_times_weights(given: list[tuple[Number, int, int]]) -> None:
-    differences, change, apart = Differences(), np.zeros(SUM_WORDS, np.int64), np.zeros(APART_WORDS)
+    differences, change, apart = Differences(), np.zeros(SUM_WORDS, np.int64), np.zeros(REAL_WORDS, np.uint32)
     given = [each for each in given if is_inline(each[0])]
     for number, weight, way in given:
         assert kernel.put_argument(
             np.int64(identifier(number)), np.int64(way), np.int64(weight), *differences.places, change, 0, apart, 0, *NO_ODD
         )  # fmt: skip
     wanted = sums((weight * way, number) for number, weight, way in given)
-    assert are_same(differences.added(), wanted, not has_floats([number for number, _, _ in given]))
+    assert differences.added() == wanted
 
 
 @given(MEMBERS, MEMBERS, st.integers(0, 1 << 30), st.integers(0, 1 << 30), st.integers(1, 1 << 20))
@@ -151,7 +143,7 @@ def test_the_difference_of_two_accumulators(
     members: list[Number], before: list[Number], weight: int, old_weight: int, times: int
 ) -> None:
     new, old, differences = Sum(members), Sum(before), Differences()
-    change, apart = np.zeros(kernel.DIFFERENCE_WORDS, np.int64), np.zeros(APART_WORDS)
+    change, apart = np.zeros(kernel.DIFFERENCE_WORDS, np.int64), np.zeros(REAL_WORDS, np.uint32)
     assert kernel.find_difference(
         change,
         0,
@@ -173,8 +165,8 @@ def test_the_difference_of_two_accumulators(
     )
     assert kernel.put_difference(change, 0, apart, 0, np.int64(times), *differences.places)
     nothing = not any(wanted.values())
-    assert are_same(differences.added(), wanted, not has_floats([*members, *before]))
-    assert nothing or not kernel.is_no_difference(change, 0, apart, 0)
+    assert differences.added() == wanted
+    assert kernel.is_no_difference(change, 0, apart, 0) == nothing
 
 
 def test_what_is_too_large_is_told() -> None:

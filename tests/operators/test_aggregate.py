@@ -39,6 +39,7 @@ LARGE = [
 DECIMALS = [typed(text, "decimal") for text in ("0.0", "1.5", "-1.50", "12.345678", "-0.01", ".5", "9999999999999.75")]
 DOUBLES = [typed("2.5", "double"), typed("25E-2", "double"), typed("-3", "double"), typed("1.5E1", "double")]
 FLOATS = [typed("0.5", "float"), typed("1.25", "float"), typed("2E0", "float")]
+SIZES = [typed(text, "double") for text in ("1e300", "-1e150", "3e43", "1e0", "-1.37e-174", "5e-324")]
 SPECIAL = [typed("INF", "double"), typed("-INF", "double"), typed("NaN", "double"), typed("1.5", "float")]
 OTHERS = ["<urn:a>", "<urn:b>", '"a"', '"b"', '"b"@en', "_:x", typed("true", "boolean"), '"1"^^<urn:t>', None]
 POOLS: dict[str, Sequence[str | None]] = {
@@ -48,6 +49,7 @@ POOLS: dict[str, Sequence[str | None]] = {
     "floats": [*INTEGERS[:3], *DECIMALS[:3], *FLOATS],
     "doubles": [*INTEGERS[:4], *DECIMALS[:3], *FLOATS, *DOUBLES],
     "special": [*DOUBLES, *SPECIAL],
+    "all sizes": [*SIZES, *FLOATS],
     "numbers and unbound": [*INTEGERS[:3], None],
     "anything": [*INTEGERS[:3], *DECIMALS[:2], *DOUBLES, *OTHERS],
 }

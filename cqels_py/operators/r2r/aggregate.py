@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta, SignColumn, TickColumn
 from cqels_py.batches.elements import Ids
-from cqels_py.dictionary.layout import TAG_LITERAL, TAG_OVERFLOW, TAG_SHIFT
+from cqels_py.dictionary.layout import TAG_FLOAT, TAG_LITERAL, TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import aggregate as kernel
@@ -20,6 +20,7 @@ from cqels_py.kernels.accumulation import FIRST, OF_INPUT
 from cqels_py.kernels.arena import ARENA_FIELDS, TOP
 from cqels_py.kernels.dtypes import INT8, INT32, INT64
 from cqels_py.kernels.joined_records import ROW_PORT, ROW_SIGN, ROW_TICK
+from cqels_py.kernels.real_sums import REAL_WORDS
 from cqels_py.state.key_table import KeyTable
 
 FUNCTIONS = {
@@ -62,13 +63,15 @@ class OddNumbers:
     """What the dictionary knows of hashed literals (n of them) as numbers.
 
     `ids` (n): an inline id of the same value and type, or 0. Where that is 0: `kind` (n) of `kernels.aggregate`'s ODD_*,
-    `words` (n, 3): hi, lo and scale of a large exact number, `real` (n): the value of a float or double.
+    `words` (n, 3): hi, lo and scale of a large exact number, `real` (n): the value of a float or double. `reals`: there are
+    floats among the arguments, or doubles without an inline form, which are summed apart.
     """
 
     ids: Ids
     kind: npt.NDArray[np.int64]
     words: npt.NDArray[np.int64]
     real: npt.NDArray[np.float64]
+    reals: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +110,16 @@ class TermValues(Protocol):
 
 
 _EXTREMES = ("MIN", "MAX", "SAMPLE")
-_WITHOUT_TERMS = (kernel.COUNT_ALL, kernel.COUNT, kernel.SUM, kernel.AVG)
+_SUMS = (kernel.SUM, kernel.AVG)
+_OF_HASHED, _OF_FLOATS = 1 << TAG_LITERAL | 1 << TAG_OVERFLOW, 1 << TAG_FLOAT
+_WITHOUT_TERMS = (kernel.COUNT_ALL, kernel.COUNT, *_SUMS)
 _CHUNK = 1000
 """So many rows pass through the kernels together, if no tick has more: what they write and read again stays near the processor."""
 _SMALLEST_CHUNK, _FEW = 16, 65
 _MOST_NOTES = 8 * _CHUNK
 _SMALLEST_QUEUE = 64
 NO_ODD = OddNumbers(np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1, np.float64))
+JUST_FLOATS = replace(NO_ODD, reals=True)
 
 
 class GroupBy:
@@ -156,7 +162,7 @@ class GroupBy:
         )
         self._joins = of_inputs is not None
         self._port_counts = np.zeros(0, np.int64)
-        self._weighted = np.zeros(kernel.SUM_WORDS, np.int64), np.zeros(kernel.APART_WORDS)
+        self._weighted = np.zeros(kernel.SUM_WORDS, np.int64), np.zeros(REAL_WORDS, np.uint32)
         self._distinct_values = KeyTable(3)
         self._scratch = np.zeros((3, 1), np.int64)
         self._heap = np.zeros(64, np.int64)
@@ -164,7 +170,8 @@ class GroupBy:
         self._heap_meta = np.full(ARENA_FIELDS, -1, np.int64)
         self._heap_meta[TOP] = 0
         self._words = np.zeros(0, np.int64)
-        self._apart = np.zeros(0, np.float64)
+        self._apart = np.zeros(0, np.uint32)
+        self._reals_by_group = 0
         self._last = np.zeros(0, np.int64)
         self._shown = np.zeros(0, np.bool_)
         self._stamps = np.zeros(0, np.int64)
@@ -201,13 +208,21 @@ class GroupBy:
         """Bring the arrays by group to the index's capacity."""
         groups, n = self.index.capacity, len(self._aggregates)
         self._words = np.concatenate([self._words, np.zeros(groups * self._group_words - len(self._words), np.int64)])
-        self._apart = np.concatenate([self._apart, np.zeros(groups * n * kernel.APART_WORDS - len(self._apart))])
+        more_reals = groups * self._reals_by_group - len(self._apart)
+        self._apart = np.concatenate([self._apart, np.zeros(more_reals, np.uint32)])
         self._last = np.concatenate([self._last, np.zeros(groups * n - len(self._last), np.int64)])
         self._shown = np.concatenate([self._shown, np.zeros(groups - len(self._shown), np.bool_)])
         self._stamps = np.concatenate([self._stamps, np.full(groups - len(self._stamps), -1, np.int64)])
         if self._joins:
             more = groups * self._inputs - len(self._port_counts)
             self._port_counts = np.concatenate([self._port_counts, np.zeros(more, np.int64)])
+
+    def keep_reals(self) -> None:
+        """From now on numbers may come that are summed apart."""
+        if self._reals_by_group == 0:
+            self._reals_by_group = int(np.isin(self._functions, _SUMS).sum()) * REAL_WORDS
+            self._grow_groups()
+            self._gather()
 
     def _make_notes(self, rows: int) -> None:
         fields = OF_INPUT.item() + (self._inputs if self._joins else 0)
@@ -272,9 +287,10 @@ class GroupBy:
 
     def _values_of(self, columns: Ids) -> tuple[Ids, OddNumbers]:
         """The columns with what hashed literals are to SUM and AVG in the place of these."""
-        if not grouping.holds_hashed(columns, self._arguments, self._functions):
-            return columns, NO_ODD
-        summed = np.unique(self._arguments[(self._functions == kernel.SUM) | (self._functions == kernel.AVG)])
+        tags = grouping.tags_of_arguments(columns, self._arguments, self._functions)
+        if not tags & _OF_HASHED:
+            return columns, JUST_FLOATS if tags & _OF_FLOATS else NO_ODD
+        summed = np.unique(self._arguments[np.isin(self._functions, _SUMS)])
         values = columns.copy()
         values[summed], numbers = with_numbers(values[summed], self._values)
         return values, numbers
@@ -297,7 +313,8 @@ def with_numbers(terms: Ids, values: TermValues) -> tuple[Ids, OddNumbers]:
     numbers = values.numbers(different)
     found = terms.copy()
     found[hashed] = np.where(numbers.ids != 0, numbers.ids, kernel.PROVISIONAL | np.arange(len(different)))[place]
-    return found, numbers
+    odd_reals = (numbers.ids == 0) & (numbers.kind >= kernel.ODD_FLOAT)
+    return found, replace(numbers, reals=bool(odd_reals.any() or (found >> TAG_SHIFT == TAG_FLOAT - 16).any()))
 
 
 def stopped(status: int) -> Exception:
@@ -344,19 +361,25 @@ class GroupRun:
 
     def take(self, delta: Delta, keyed: Ids, values: Ids, odd: OddNumbers) -> None:
         """All rows; `keyed` and `values` as `grouping.group` has them."""
+        self._expect(odd)
         rows = (len(delta), delta.tick, delta.sign, None, keyed, delta.columns, values)
         self._take(rows, (odd.kind, odd.words, odd.real, None, None))
 
     def take_joined(self, rows: Ids, keyed: Ids, arguments: Ids, odd: OddNumbers) -> None:
         """All rows of a join's inputs, as kernels/joined_records.py has them."""
+        self._expect(odd)
         given = (rows.shape[1], rows[ROW_TICK], rows[ROW_SIGN], rows[ROW_PORT], keyed, arguments, arguments)
         self._take(given, (odd.kind, odd.words, odd.real, None, None))
 
     def take_differences(
-        self, rows: int, tick: TickColumn, sign: SignColumn, columns: Ids, wide: Ids, wide_apart: npt.NDArray[np.float64]
+        self, rows: int, tick: TickColumn, sign: SignColumn, columns: Ids, wide: Ids, wide_apart: npt.NDArray[np.uint32]
     ) -> None:  # fmt: skip
         """The first `rows` rows, of which SUM and AVG take differences (see kernels/weighted_sums.py)."""
         self._take((rows, tick, sign, None, columns, columns, columns), (None, None, None, wide, wide_apart))
+
+    def _expect(self, odd: OddNumbers) -> None:
+        if odd.reals:
+            self._of.keep_reals()
 
     def _take(self, rows: tuple[Any, ...], numbers: tuple[Any, ...]) -> None:
         of = self._of

@@ -12,6 +12,7 @@ from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import aggregate
 from cqels_py.kernels import factorised as kernel
 from cqels_py.kernels import joined_records as records
+from cqels_py.kernels.real_sums import REAL_WORDS
 from cqels_py.operators.r2r.aggregate import FUNCTIONS as GROUP_FUNCTIONS
 from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy, GroupRun, TermValues, stopped
 from cqels_py.operators.r2r.joined_rows import (
@@ -108,6 +109,9 @@ class _Run:
         of._of_step.fill(0)
         self._rows, keys, new_rows, self._odd = of._layout.lay(filled, rows, one_tick=one_tick, carrier=of._carrier)
         of.state.ensure(keys, new_rows)
+        if self._odd.reals:
+            of.state.keep_reals()
+            of._group_by.keep_reals()
         self._shares = of._few_shares if rows <= FEW_ROWS else _Shares(of._share_width, _SHARES)
 
     def chunks(self) -> Iterator[Delta]:
@@ -156,7 +160,7 @@ class _Shares:
         self._tick, self._sign = np.empty(rows, np.int32), np.empty(rows, np.int8)
         self._columns = np.empty((width, rows), np.int64)
         self._wide = np.empty(_FEW_WIDE * aggregate.SUM_WORDS, np.int64)
-        self._wide_apart = np.empty(_FEW_WIDE * aggregate.APART_WORDS)
+        self._wide_apart = np.zeros(_FEW_WIDE * REAL_WORDS, np.uint32)
         self._gather()
 
     def _gather(self) -> None:
@@ -165,14 +169,14 @@ class _Shares:
 
     def more(self, made: int, wide: int, aggregates: int) -> _Shares:
         """More room, where that is short for the share of one more row; there are `made` shares and `wide` accumulators."""
-        rows, wide_room = len(self._tick), len(self._wide_apart) // aggregate.APART_WORDS
+        rows, wide_room = len(self._tick), len(self._wide_apart) // REAL_WORDS
         larger = _Shares(len(self._columns), max(_SHARES, 2 * rows) if made + 2 > rows else rows)
         larger._tick[:made], larger._sign[:made] = self._tick[:made], self._sign[:made]
         larger._columns[:, :made] = self._columns[:, :made]
         if wide + aggregates > wide_room:
             larger._wide = np.empty(max(_SHARES, 2 * wide_room) * aggregate.SUM_WORDS, np.int64)
-            larger._wide_apart = np.empty(max(_SHARES, 2 * wide_room) * aggregate.APART_WORDS)
-            taken, apart = wide * aggregate.SUM_WORDS, wide * aggregate.APART_WORDS
+            larger._wide_apart = np.zeros(max(_SHARES, 2 * wide_room) * REAL_WORDS, np.uint32)
+            taken, apart = wide * aggregate.SUM_WORDS, wide * REAL_WORDS
             larger._wide[:taken], larger._wide_apart[:apart] = self._wide[:taken], self._wide_apart[:apart]
         else:
             larger._wide, larger._wide_apart = self._wide, self._wide_apart

@@ -15,7 +15,7 @@ from cqels_py.kernels import joined_records as records
 from cqels_py.kernels.dtypes import INT64
 from cqels_py.kernels.joined_rows import lay_rows
 from cqels_py.kernels.merge import places_by_tick
-from cqels_py.operators.r2r.aggregate import NO_ODD, OddNumbers, TermValues, with_numbers
+from cqels_py.operators.r2r.aggregate import JUST_FLOATS, NO_ODD, OddNumbers, TermValues, with_numbers
 
 FEW_ROWS = 8
 """Steps of so few rows, as they come on a live stream, have what they need at hand."""
@@ -101,15 +101,17 @@ class JoinedRows:
         rows = np.empty((self._size, count), INT64)
         in_order = one_tick or len(filled) == 1
         place = _positions(count) if in_order else _places([delta.tick for _, _, delta in filled])
-        coming, of_carrier, hashed, start = 0, 0, False, 0
+        coming, of_carrier, hashed, floats, start = 0, 0, False, False, 0
         for port, given, delta in filled:
             tick = delta.tick
-            come, unknown = lay_rows(port, tick, delta.sign, delta.columns, place, start, rows, *given)
-            hashed = hashed or unknown
+            come, unknown, real = lay_rows(port, tick, delta.sign, delta.columns, place, start, rows, *given)
+            hashed, floats = hashed or unknown, floats or real
             coming += come
             of_carrier += come if port == carrier else 0
             start += len(tick)
-        return rows, coming, of_carrier, self._known_numbers(rows[self._first_argument :]) if hashed else NO_ODD
+        if hashed:
+            return rows, coming, of_carrier, self._known_numbers(rows[self._first_argument :])
+        return rows, coming, of_carrier, JUST_FLOATS if floats else NO_ODD
 
     def _known_numbers(self, arguments: Ids) -> OddNumbers:
         """What hashed literals are to SUM and AVG, put in their places among the arguments."""
