@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
@@ -215,11 +214,14 @@ def _parse(text: bytes, first: int, names: list[str], delimiter: str, source: st
         pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.large_string()), include_columns=_used(names)),
     )
     lines = np.delete(np.arange(table.num_rows + len(skipped)), skipped) + first
-    filled = np.zeros(table.num_rows, np.bool_)
-    for column in table.columns:
-        filled |= pc.not_equal(column, "").to_numpy()
-    # What is not filled are empty lines.
-    return Rows(_one_batch(table.filter(pa.array(filled))), lines[filled], errors)
+    batch = _one_batch(table)
+    filled = np.zeros(batch.num_rows, np.bool_)
+    for column in batch.columns:
+        filled |= np.diff(_buffers(column)[1]) > 0
+    if not filled.all():
+        # What is not filled are empty lines.
+        batch, lines = batch.filter(pa.array(filled)), lines[filled]
+    return Rows(batch, lines, errors)
 
 
 def _used(names: Sequence[str]) -> list[str]:
@@ -367,7 +369,7 @@ class _RowReader:
         np.not_equal(time[1:], time[:-1], out=new[1:])
         first = last = ""
         if graph is not None:
-            codes = graph.dictionary_encode().indices.to_numpy()
+            codes = _integers(graph.dictionary_encode().indices, np.int32)
             new[1:] |= codes[1:] != codes[:-1]
             first, last = graph[0].as_py(), graph[-1].as_py()
         new[0] = self._last != (time.item(0), first)
@@ -498,6 +500,13 @@ def _wrong_bytes(texts: pa.Array) -> Iterator[tuple[int, int]]:
             yield row, text[error.start]
 
 
+def _integers(array: pa.Array, kind: type[np.signedinteger[Any]]) -> npt.NDArray[Any]:
+    """What an array of integers without nulls holds. `to_numpy` imports pandas, if there is one: longer than a small job takes."""
+    if not len(array):
+        return np.empty(0, kind)
+    return np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
+
+
 def _times(column: pa.Array) -> npt.NDArray[np.int64]:
     """Microseconds since the epoch (n); NO_TIME, or whatever is FAR or more from the epoch, for what is no time."""
     kind = column.type
@@ -508,7 +517,7 @@ def _times(column: pa.Array) -> npt.NDArray[np.int64]:
     # Unsigned numbers that do not fit become negative.
     counts = column if kind == _INT64 else column.cast(_INT64, safe=False)
     nulls = counts.is_null().to_numpy(zero_copy_only=False) if counts.null_count else None
-    found: npt.NDArray[np.int64] = (counts.fill_null(0) if counts.null_count else counts).to_numpy()
+    found: npt.NDArray[np.int64] = _integers(counts.fill_null(0) if counts.null_count else counts, np.int64)
     if pa.types.is_uint64(kind):
         found = np.where(found < 0, NO_TIME, found)
     elif kind != _INT64 and not pa.types.is_integer(kind):
