@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from cqels_py.cli import execution
@@ -312,19 +314,26 @@ def test_nobody_reads_the_results(stream: Path, tmp_path: Path) -> None:
     assert without_compiling(finished.stderr) == ""
 
 
-def test_what_a_small_query_does_not_need_is_not_imported(tmp_path: Path) -> None:
-    path = tmp_path / "stream.nq"
-    path.write_text(
-        "<http://ex.org/e> <http://www.w3.org/ns/prov#generatedAtTime>"
-        ' "2026-01-01T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .\n'
-        '<http://ex.org/a> <http://ex.org/v> "10" <http://ex.org/e> .\n'
-    )
+@pytest.mark.parametrize(("form", "needed"), [("nq", []), ("csv", ["pyarrow"]), ("parquet", ["pyarrow"])])
+def test_what_a_small_query_does_not_need_is_not_imported(form: str, needed: list[str], tmp_path: Path) -> None:
+    path = tmp_path / f"stream.{form}"
+    if form == "nq":
+        path.write_text(
+            "<http://ex.org/e> <http://www.w3.org/ns/prov#generatedAtTime>"
+            ' "2026-01-01T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .\n'
+            '<http://ex.org/a> <http://ex.org/v> "10" <http://ex.org/e> .\n'
+        )
+    elif form == "csv":
+        path.write_text(HEADER + row(1, "a", "10"))
+    else:
+        columns = {"subject": ["<http://ex.org/a>"], "predicate": ["<http://ex.org/v>"], "object": ['"10"']}
+        pq.write_table(pa.table({"time": pa.array([1], pa.timestamp("us", tz="UTC")), **columns}), path)
     code = (
         "import sys; from cqels_py.cli.main import main; status = main(sys.argv[1:]);"
-        "print(status, [name for name in ('pyarrow', 'pyspark', 'rich') if name in sys.modules], file=sys.stderr)"
+        "print(status, [name for name in ('pandas', 'pyarrow', 'pyspark', 'rich') if name in sys.modules], file=sys.stderr)"
     )
     command = [sys.executable, "-c", code, "run", "-q", QUERY, "--stream", f"{STREAM}={path}"]
     finished = subprocess.run(command, capture_output=True, text=True, check=True)
     assert len(finished.stdout.splitlines()) == 1
     # Above it may stand that kernels are compiled.
-    assert finished.stderr.splitlines()[-1] == "0 []"
+    assert finished.stderr.splitlines()[-1] == f"0 {needed}"
