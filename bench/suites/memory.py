@@ -4,8 +4,9 @@
 
 Windows of 1,000,000 mappings each; joins of 2 to 8 patterns (the paper's Table 2) on one variable, with as many keys as mappings
 (about one partner in each other window), a join of 2 with a hundredth of that, one over a window of time, and two with larger
-windows. Counted are the arrays that the query's operators hold, with all room that they keep free; beside it stands how much the
-process has grown. The dictionary is left out. Every case runs in a process of its own. Writes bench/results/memory.json.
+windows. They turn over ten times: a key has now more mappings and now fewer. Counted are the arrays that the query's operators
+hold, with all room that they keep free; beside it stands how much the process has grown. The dictionary is left out. Every case
+runs in a process of its own. Writes bench/results/memory.json.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.suites import memory
 
 WINDOW = 1_000_000
+TURNOVERS = 10
 INTEGER = 8
 _WINDOW = re.compile(r"\[.*?\]")
 BAR_FACTOR, BAR_BYTES = 1.5, 24
@@ -56,7 +58,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Kept:
-    """What a query keeps once its windows have turned over.
+    """What a query keeps once its windows have turned over, TURNOVERS times.
 
     `arrays`: bytes by the attribute that holds them. `reported`: what the query says of itself (`Query.nbytes`). `grown`:
     resident memory, in bytes. `results`: rows of the answer now.
@@ -107,12 +109,12 @@ def cases(window: int) -> list[Case]:
 
 
 def measure(case: Case) -> Kept:
-    """Fill the windows and let them turn over once; then count."""
+    """Fill the windows and let them turn over; then count."""
     # With the terms of all keys, which are not what is counted.
     query = RunningQuery(case.text, case.setting)
     _run(case, RunningQuery(_WINDOW.sub("[COUNT 100]", case.text), case.setting), batches=2)
     before = _resident()
-    results = _run(case, query, batches=2 * case.inputs * case.window // case.setting.batch)
+    results = _run(case, query, batches=(1 + TURNOVERS) * case.inputs * case.window // case.setting.batch)
     grown = _resident() - before
     held = {name: size for name, size in arrays_of(query.dataflow).most_common() if size}
     return Kept(
@@ -174,7 +176,7 @@ def _parts(name: str, item: object) -> Iterator[tuple[str, object]]:
 
 
 def table(found: Sequence[Kept]) -> Table:
-    made = Table(title="bytes kept, windows full and turned over")
+    made = Table(title=f"bytes kept, windows full and turned over {TURNOVERS} times")
     made.add_column("query", no_wrap=True)
     for heading in ("leaves", "a leaf", "bar", "resident", "results", "a result"):
         made.add_column(heading, justify="right")

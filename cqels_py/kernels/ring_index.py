@@ -561,6 +561,63 @@ def enter_tables(old_tables, groups, new_tables, new_base, new_size, rings, ring
 
 
 @jit_inline
+def _least_size(word, holds):
+    """log2 of the capacity that a ring needs for its leaves; one that holds ids stays as large as those that do."""
+    count, size = leaves_in(word), np.int64(0)
+    while np.int64(1) << size < count:
+        size += 1
+    return max(size, np.int64(IDS_FROM)) if holds and count > 0 else size
+
+
+@jit_flat
+def count_least_places(groups, tables):
+    """(how many places all rings would do with, and how many one of them asks for at most when it is to be larger)."""
+    places, next_one = np.int64(0), np.int64(2)
+    for group in range(len(groups) // GROUP_FIELDS):
+        base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
+        of_ids = groups[group * GROUP_FIELDS + OF_IDS]
+        for position in range(groups[group * GROUP_FIELDS + SIZE]):
+            for member in range(1, stride):
+                word = tables[base + position * stride + member]
+                holds = of_ids >> member & 1 != 0 and is_large(word)
+                size = _least_size(word, holds)
+                places += np.int64(1) << (size + np.int64(holds)) if size > 0 else np.int64(0)
+                will_hold = of_ids >> member & 1 != 0 and size + 1 >= IDS_FROM
+                next_one = max(next_one, np.int64(1) << (size + 1 + np.int64(will_hold)))
+    return places, next_one
+
+
+@jit_flat
+def move_rings(groups, tables, rings, ring_ids, new_rings, new_ids, new_meta):
+    """All rings get runs in a new arena that are no larger than they need. As runs begin at multiples of their length, there has to
+    be room for twice as many places as they have."""
+    for group in range(len(groups) // GROUP_FIELDS):
+        base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
+        of_ids = groups[group * GROUP_FIELDS + OF_IDS]
+        for position in range(groups[group * GROUP_FIELDS + SIZE]):
+            for member in range(1, stride):
+                at = base + position * stride + member
+                word = tables[at]
+                first, mask, oldest, count = open_ring(word)
+                if mask == 0:
+                    continue
+                holds = of_ids >> member & 1 != 0 and is_large(word)
+                size = _least_size(word, holds)
+                if size == 0:
+                    slot = slot_in(first, mask, oldest, rings) if count > 0 else np.int64(0)
+                    tables[at] = word_of(slot, np.int64(0), count)
+                    continue
+                place = allocate_aligned(new_rings, new_meta, size + np.int64(holds)) >> np.int64(holds)
+                for i in range(count):
+                    here = first + ((oldest + i) & mask)
+                    if holds:
+                        new_ids[place + i] = ring_ids[here]
+                    else:
+                        new_rings[place + i] = rings[here]
+                tables[at] = word_of(place, size, count)
+
+
+@jit_inline
 def age_of(slot, head, capacity):
     """How many leaves of a circular buffer came since the one in slot `head`, up to that in another."""
     age = slot - head

@@ -35,12 +35,17 @@ _TURNOVER_ROOM = 1.25
 """Room for so many times the keys that have gone since a table was last purged: the faster keys come and go, the more it has."""
 _RINGS_PART = 8
 """The memory of rings grows by one part in so many: it is the largest array of a join whose keys have many mappings each."""
+_RINGS_ROOM, _FEW_PLACES = 2.5, 1 << 20
+"""With so many times the places that rings need, it does not grow: they move together. With few places that is not worth while, as
+those that are full then get larger ones again."""
 _MOST_PLACES = (1 << 31) - 2
 """Where a ring is takes half a word. An even number, as an id takes two places."""
 _SMALLEST_PART = 16
 """How many times as large as one table all of a join's are at most, once they have grown."""
 _MOST_KEYS = 3
 _LINE = 64
+_NO_RINGS = np.full(arena.ARENA_FIELDS, -1, np.int64)
+_NO_RINGS[arena.TOP] = 1
 OUT_ROWS = 16384
 """Results a chunk: enough that what is done once for each does not count, few enough to stay in the processor's cache."""
 
@@ -247,8 +252,7 @@ class JoinState:
         self.free_meta = np.zeros(n, np.int64)
         self.rings = aligned(_FIRST_RINGS)
         self.ring_ids = self.rings.view(np.int64)
-        self.ring_meta = np.full(arena.ARENA_FIELDS, -1, np.int64)
-        self.ring_meta[arena.TOP] = 1
+        self.ring_meta = _NO_RINGS.copy()
         self.cursor = np.zeros(kernel.CURSOR_FIELDS, np.int64)
         self.sight = np.zeros(2 * n, np.int64)
         self._make_scratch()
@@ -414,6 +418,12 @@ class JoinState:
             raise AssertionError(f"a retracted mapping was never inserted (status {status})")
 
     def _grow_rings(self) -> None:
+        """Room for larger rings: what others no longer need, if that is much, else more places."""
+        least, next_one = kernel.count_least_places(self.flat_groups, self.tables)
+        # What was short has room then, wherever it may begin.
+        if len(self.rings) >= max(_RINGS_ROOM * least, 2 * (least + next_one), _FEW_PLACES):
+            self._move_rings()
+            return
         more = min(len(self.rings) // _RINGS_PART, _MOST_PLACES - len(self.rings)) & -2
         if more == 0:
             raise RunError(
@@ -423,6 +433,14 @@ class JoinState:
         larger = aligned(len(self.rings) + more)
         larger[: len(self.rings)] = self.rings
         self.rings, self.ring_ids = larger, larger.view(np.int64)
+
+    def _move_rings(self) -> None:
+        """A key keeps room for the most leaves that it ever had, until it has none. Here all get what they need now."""
+        rings, ids = self.rings, self.ring_ids
+        self.rings = aligned(len(rings))
+        self.ring_ids = self.rings.view(np.int64)
+        self.ring_meta[:] = _NO_RINGS
+        kernel.move_rings(self.flat_groups, self.tables, rings, ids, self.rings, self.ring_ids, self.ring_meta)
 
     def _grow_tables(self) -> None:
         """Purge entries with a zero counter, all at once (3.4), and enlarge the tables that are full without them."""

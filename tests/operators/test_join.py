@@ -19,7 +19,7 @@ from cqels_py.operators.r2r import join as operators
 from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.runners.spark.whole import to_bytes
 from cqels_py.state import join_state
-from cqels_py.state.join_state import OUT_ROWS
+from cqels_py.state.join_state import OUT_ROWS, JoinState
 from tests.operators.deltas import Event, Live, Port, Row, Seen, assert_follows, changes, delta, random_steps
 
 Inputs = Sequence[Sequence[str]]
@@ -310,6 +310,60 @@ def test_places_of_large_rings_are_used_again() -> None:
         ]
         old = [(0, -1, (0, 0))] * (len(new) if turn else 0)
         changes(join.process(ANY_TICK, [[delta([*old, *new], 2)], []]))
+        sizes.append(join.nbytes)
+    assert sizes[-1] == sizes[9]
+
+
+def move_rings_often(monkeypatch: pytest.MonkeyPatch) -> list[JoinState]:
+    """As soon as what is short has room then; the list gets whose rings were moved."""
+    moved: list[JoinState] = []
+    move = JoinState._move_rings
+
+    def counted(state: JoinState) -> None:
+        move(state)
+        moved.append(state)
+
+    for name, value in (("_FIRST_RINGS", 16), ("_FEW_PLACES", 0), ("_RINGS_ROOM", 0)):
+        monkeypatch.setattr(join_state, name, value)
+    monkeypatch.setattr(JoinState, "_move_rings", counted)
+    return moved
+
+
+@pytest.mark.parametrize("order", ["in order", "any order", "mixed"])
+@pytest.mark.parametrize("shape", sorted(SHAPES.keys() - {"cross product", "without columns"}))
+def test_rings_move_while_rows_are_taken_in(shape: str, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved = move_rings_often(monkeypatch)
+    inputs = SHAPES[shape]
+    ports = [
+        Port(len(names), order == "in order" or (order == "mixed" and p % 2 == 0)) for p, names in enumerate(inputs)
+    ]
+    join = MultiwayJoin(inputs, [port.in_order for port in ports], variables(inputs))
+    for seed in range(4):
+        check(join, inputs, ports, seed, steps=8, most=5 if len(inputs) > 3 else 12)
+    assert moved
+    assert_empty(join)
+
+
+@pytest.mark.parametrize("shape", STARS)
+def test_rings_of_ids_move(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved = move_rings_often(monkeypatch)
+    for seed in range(3, 9):
+        test_rings_of_many_leaves_of_a_key(shape, True, seed)
+    assert moved
+
+
+@pytest.mark.parametrize("other", ["b", "a"], ids=["star", "chain"])
+def test_a_key_keeps_no_room_for_what_it_had(other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 40 keys each has a thousand mappings for once, and two at any other time."""
+    monkeypatch.setattr(join_state, "_FEW_PLACES", 1 << 12)
+    join = MultiwayJoin((("a", "b"), (other, "c"), ("c", "d")), [True] * 3, ["a"])
+    sizes, there = [], 0
+    for turn in range(80):
+        rows = [(turn % 40 + 1, 1)] * 1_000 + [(key + 1, 1) for key in range(40)] * 2
+        new, old = [(0, 1, row) for row in rows], [(0, -1, (0, 0))] * there
+        # Before the last mappings of any key leave, others have come.
+        changes(join.process(ANY_TICK, [[delta([*new, *old], 2)], [], []]))
+        there = len(rows)
         sizes.append(join.nbytes)
     assert sizes[-1] == sizes[9]
 
