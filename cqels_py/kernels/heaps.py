@@ -23,7 +23,7 @@ from cqels_py.kernels.prefetch import prefetch
 
 BAG_WORDS = 6
 _OFFSET, _LOG, _SIZE = range(3)
-_GONE = 3
+GONE = 3
 _FIRST_LOG = 2
 MOST_IN_RUN = 128
 """Up to here looking for members costs less than what is put off."""
@@ -98,6 +98,41 @@ def _enlarge(words, at, heap, heap_meta):
     words[at + _OFFSET] = offset
     words[at + _LOG] = larger
     return True
+
+
+@jit_inline
+def _least_log(words, at):
+    """log2 of the capacity that the members of a run or heap need, whose words start at `at`; 0 if it needs none."""
+    size = words[at + _SIZE] if words[at + _LOG] > 0 else np.int64(0)
+    log = np.int64(_FIRST_LOG) if size > 0 else np.int64(0)
+    while np.int64(1) << log < size:
+        log += 1
+    return log
+
+
+@jit_flat
+def count_places(words, width, place):
+    """Of runs whose words start at `place` of each `width` words: how many places they would do with, and how many one of them asks
+    for at most when it is to be larger."""
+    places, next_one = np.int64(0), np.int64(1) << _FIRST_LOG
+    for at in range(place, len(words), width):
+        log = _least_log(words, at)
+        if log > 0:
+            places += np.int64(1) << log
+            next_one = max(next_one, np.int64(2) << log)
+    return places, next_one
+
+
+@jit_flat
+def move_runs(words, width, place, heap, new_heap, new_meta):
+    """These runs get places in a new arena, which has room for them: no more than they need."""
+    for at in range(place, len(words), width):
+        log, offset = _least_log(words, at), words[at + _OFFSET]
+        words[at + _LOG] = log
+        if log > 0:
+            words[at + _OFFSET] = allocate(new_heap, new_meta, log)
+            for i in range(words[at + _SIZE]):
+                new_heap[words[at + _OFFSET] + i] = heap[offset + i]
 
 
 @jit_inline
@@ -177,7 +212,7 @@ def _sort(heap, offset, size):
 def _rebuild(words, at, heap, largest, texts, spans):
     """Take what has gone out of the first heap, whatever its place. Sorted by id: any order serves to find equal ones."""
     offset, size = words[at + _OFFSET], words[at + _SIZE]
-    gone_offset, gone_size = words[at + _GONE + _OFFSET], words[at + _GONE + _SIZE] - 1
+    gone_offset, gone_size = words[at + GONE + _OFFSET], words[at + GONE + _SIZE] - 1
     kept = size
     if gone_size > 0:
         _sort(heap, offset, size)
@@ -191,7 +226,7 @@ def _rebuild(words, at, heap, largest, texts, spans):
                 heap[offset + kept] = heap[offset + i]
                 kept += 1
     words[at + _SIZE] = kept
-    words[at + _GONE + _SIZE] = kept > MOST_IN_RUN // 2
+    words[at + GONE + _SIZE] = kept > MOST_IN_RUN // 2
     if kept <= MOST_IN_RUN // 2:
         if kept > 1:
             _bring_first(heap, offset, kept, largest, texts, spans)
@@ -212,7 +247,7 @@ def bag_room(words, at, sign, heap, heap_meta):
         return True
     if sign > 0:
         return make_room(words, at, heap, heap_meta)
-    return words[at + _GONE + _SIZE] == 0 or make_room(words, at + _GONE, heap, heap_meta)
+    return words[at + GONE + _SIZE] == 0 or make_room(words, at + GONE, heap, heap_meta)
 
 
 @jit_inline
@@ -236,7 +271,7 @@ def bag_put(words, at, sign, value, heap, largest, texts, spans):
     if heap is None:
         return False
     size, offset = words[at + _SIZE], words[at + _OFFSET]
-    if words[at + _GONE + _SIZE] > 0 or (sign > 0 and size >= MOST_IN_RUN):
+    if words[at + GONE + _SIZE] > 0 or (sign > 0 and size >= MOST_IN_RUN):
         _put_in_heaps(words, at, sign, value, heap, largest, texts, spans)
         return True
     if sign > 0:
@@ -254,21 +289,21 @@ def bag_put(words, at, sign, value, heap, largest, texts, spans):
 @jit_flat
 def _put_in_heaps(words, at, sign, value, heap, largest, texts, spans):
     coming = sign > 0
-    place = at if coming else at + _GONE
-    size, gone_size = words[at + _SIZE], max(words[at + _GONE + _SIZE] - 1, np.int64(0))
-    if words[at + _GONE + _SIZE] == 0:
+    place = at if coming else at + GONE
+    size, gone_size = words[at + _SIZE], max(words[at + GONE + _SIZE] - 1, np.int64(0))
+    if words[at + GONE + _SIZE] == 0:
         _make_heap(heap, words[at + _OFFSET], size, largest, texts, spans)
     _sift_up(heap, words[place + _OFFSET], size if coming else gone_size, value, largest, texts, spans)
     size += coming
     gone_size += not coming
-    offset, gone_offset = words[at + _OFFSET], words[at + _GONE + _OFFSET]
+    offset, gone_offset = words[at + _OFFSET], words[at + GONE + _OFFSET]
     while gone_size > 0 and heap[offset] == heap[gone_offset]:
         _drop_first(heap, offset, size, largest, texts, spans)
         _drop_first(heap, gone_offset, gone_size, largest, texts, spans)
         size -= 1
         gone_size -= 1
     words[at + _SIZE] = size
-    words[at + _GONE + _SIZE] = gone_size + 1
+    words[at + GONE + _SIZE] = gone_size + 1
     if not coming and (size <= _FEW or (gone_size > _REBUILD_FROM and 2 * gone_size > size)):
         _rebuild(words, at, heap, largest, texts, spans)
 
@@ -287,4 +322,4 @@ def bag_first(words, at, heap):
 def bag_clear(words, at):
     """No members; the runs are kept for later ones."""
     words[at + _SIZE] = 0
-    words[at + _GONE + _SIZE] = 0
+    words[at + GONE + _SIZE] = 0

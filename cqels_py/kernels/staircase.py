@@ -15,21 +15,21 @@ from cqels_py.kernels.arena import allocate, release
 from cqels_py.kernels.heaps import bag_put, bag_room, before
 from cqels_py.kernels.jit import jit_flat, jit_inline
 
-_FIRST, _LOG, _SIZE, _START = range(4)
+FIRST, _LOG, _SIZE, START = range(4)
 _FIRST_LOG = 2
 
 
 @jit_inline
 def stairs_room(words, at, sign, heap, heap_meta):
     """Room for one more step, if a member comes; False if the arena has none (nothing is changed)."""
-    end = words[at + _START] + (np.int64(1) << words[at + _LOG])
-    there = words[at + _LOG] > 0 and words[at + _FIRST] + words[at + _SIZE] < end
+    end = words[at + START] + (np.int64(1) << words[at + _LOG])
+    there = words[at + _LOG] > 0 and words[at + FIRST] + words[at + _SIZE] < end
     return sign < 0 or there or _move(words, at, heap, heap_meta)
 
 
 @jit_flat
 def _move(words, at, heap, heap_meta):
-    log, size, start = words[at + _LOG], words[at + _SIZE], words[at + _START]
+    log, size, start = words[at + _LOG], words[at + _SIZE], words[at + START]
     to = start
     # Mostly the steps move to the run's start; if they fill half of it that would be again and again.
     if log == 0 or 2 * size > (np.int64(1) << log):
@@ -38,22 +38,22 @@ def _move(words, at, heap, heap_meta):
         if to < 0:
             return False
         words[at + _LOG] = larger
-        words[at + _START] = to
+        words[at + START] = to
     for i in range(size):
-        heap[to + i] = heap[words[at + _FIRST] + i]
+        heap[to + i] = heap[words[at + FIRST] + i]
     if log > 0 and to != start:
         release(heap, heap_meta, start, log)
-    words[at + _FIRST] = to
+    words[at + FIRST] = to
     return True
 
 
 @jit_flat
 def stairs_put(words, at, sign, value, heap, largest, texts, spans):
     """A member comes, or the oldest goes; `stairs_room` has said that there is room."""
-    first, size = words[at + _FIRST], words[at + _SIZE]
+    first, size = words[at + FIRST], words[at + _SIZE]
     if sign < 0:
         if size > 0 and heap[first] == value:
-            words[at + _FIRST] = first + 1
+            words[at + FIRST] = first + 1
             words[at + _SIZE] = size - 1
         return
     while size > 0 and before(value, heap[first + size - 1], largest, texts, spans):

@@ -35,7 +35,7 @@ _TURNOVER_ROOM = 1.25
 """Room for so many times the keys that have gone since a table was last purged: the faster keys come and go, the more it has."""
 _RINGS_PART = 8
 """The memory of rings grows by one part in so many: it is the largest array of a join whose keys have many mappings each."""
-_RINGS_ROOM, _FEW_PLACES = 2.5, 1 << 20
+_RINGS_ROOM, _FEW_PLACES = 2.3, 1 << 20
 """With so many times the places that rings need, it does not grow: they move together. With few places that is not worth while, as
 those that are full then get larger ones again."""
 _MOST_PLACES = (1 << 31) - 2
@@ -419,10 +419,7 @@ class JoinState:
 
     def _grow_rings(self) -> None:
         """Room for larger rings: what others no longer need, if that is much, else more places."""
-        least, next_one = kernel.count_least_places(self.flat_groups, self.tables)
-        # What was short has room then, wherever it may begin.
-        if len(self.rings) >= max(_RINGS_ROOM * least, 2 * (least + next_one), _FEW_PLACES):
-            self._move_rings()
+        if len(self.rings) >= _FEW_PLACES and self._move_rings():
             return
         more = min(len(self.rings) // _RINGS_PART, _MOST_PLACES - len(self.rings)) & -2
         if more == 0:
@@ -434,13 +431,18 @@ class JoinState:
         larger[: len(self.rings)] = self.rings
         self.rings, self.ring_ids = larger, larger.view(np.int64)
 
-    def _move_rings(self) -> None:
-        """A key keeps room for the most leaves that it ever had, until it has none. Here all get what they need now."""
+    def _move_rings(self) -> bool:
+        """A key keeps room for the most leaves that it ever had, until it has none. Here all get what they need now, if that leaves
+        much, and what was short has room then, wherever it may begin. False: nothing is changed."""
+        least, next_one = kernel.count_least_places(self.flat_groups, self.tables)
+        if len(self.rings) < max(_RINGS_ROOM * least, 2 * (least + next_one)):
+            return False
         rings, ids = self.rings, self.ring_ids
         self.rings = aligned(len(rings))
         self.ring_ids = self.rings.view(np.int64)
         self.ring_meta[:] = _NO_RINGS
         kernel.move_rings(self.flat_groups, self.tables, rings, ids, self.rings, self.ring_ids, self.ring_meta)
+        return True
 
     def _grow_tables(self) -> None:
         """Purge entries with a zero counter, all at once (3.4), and enlarge the tables that are full without them."""

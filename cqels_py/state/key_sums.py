@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from cqels_py.batches.elements import Ids
 from cqels_py.kernels.aggregate import SUM_WORDS
-from cqels_py.kernels.arena import ARENA_FIELDS, TOP
 from cqels_py.kernels.heaps import BAG_WORDS
 from cqels_py.kernels.joined_records import BOUND, COUNTERS, NUMBER, ROW_WORDS, TERM
 from cqels_py.kernels.real_sums import REAL_WORDS
 from cqels_py.kernels.weighted_sums import DIFFERENCE_WORDS
 from cqels_py.state.key_table import KeyTable
+from cqels_py.state.term_runs import Form, RunsOf, TermRuns
 
 _WORDS = {BOUND: 1, NUMBER: SUM_WORDS, TERM: BAG_WORDS}
 
@@ -27,10 +27,10 @@ class KeySums:
     """The arrays that the kernel works on, and their growth; they are public.
 
     `kinds`: what each aggregate needs of its argument, a number of kernels/joined_records.py; `carried`: the argument is the
-    carrier's.
+    carrier's; `in_order`: the mappings that have it leave in the order in which they came.
     """
 
-    def __init__(self, ports: int, key_width: int, own_width: int, kinds: Ids, carried: Flags) -> None:
+    def __init__(self, ports: int, key_width: int, own_width: int, kinds: Ids, carried: Flags, in_order: Flags) -> None:
         self._ports = ports
         # Without variables of its own the carrier has one row by key, under the key's number.
         self._row_is_key = own_width == 0
@@ -41,10 +41,11 @@ class KeySums:
         self._lay_out(kinds, carried)
         self.change = np.zeros(len(kinds) * DIFFERENCE_WORDS, np.int64)
         self.change_apart = np.zeros(len(kinds) * REAL_WORDS, np.uint32)
-        self.heap = np.zeros(64, np.int64)
-        self._keeps_terms = TERM in kinds
-        self.heap_meta = np.full(ARENA_FIELDS, -1, np.int64)
-        self.heap_meta[TOP] = 0
+        self._terms = TermRuns()
+        self._kept_terms = [
+            (Form.STAIRCASE if in_order[a] else Form.BAG, bool(carried[a]), int(self.local[a]))
+            for a in np.flatnonzero(kinds == TERM)
+        ]
         nothing, no_real = np.zeros(0, np.int64), np.zeros(0, np.uint32)
         self.key_words = self.row_words = self.snap_key = self.snap_words = nothing
         self.key_apart = self.row_apart = self.snap_apart = no_real
@@ -58,7 +59,7 @@ class KeySums:
         keys, rows = self.keys, self.rows
         row_keys = keys.keys if self._row_is_key else rows.keys
         # The kernels know how to do without what keeps terms, and then need less compiled.
-        heap, heap_meta = (self.heap, self.heap_meta) if self._keeps_terms else (None, None)
+        heap, heap_meta = (self._terms.heap, self._terms.meta) if self._kept_terms else (None, None)
         self.arrays = (
             keys.table, keys.keys, keys.counts, keys.free, keys.meta, self.key_size, self.key_words, self.key_apart_size,
             self.key_apart, rows.table, row_keys, rows.counts, rows.free, rows.meta, self.row_size, self.row_words,
@@ -127,19 +128,21 @@ class KeySums:
         self.snap_words = _longer(self.snap_words, snaps * self.key_size)
         self.snap_apart = _longer(self.snap_apart, snaps * self.key_apart_size)
 
-    def grow_heap(self) -> None:
-        self.heap = _longer(self.heap, 2 * len(self.heap))
+    def more_terms(self) -> None:
+        """Room for more members of bags and staircases."""
+        rows, keys = (self.row_words, self.row_size), (self.key_words, self.key_size)
+        self._terms.grow([RunsOf(form, *(rows if of_row else keys), at) for form, of_row, at in self._kept_terms])
         self._gather()
 
     def live_ids(self) -> Iterable[Ids]:
         """Ids that the state may refer to."""
-        return (self.keys.live_ids(), self.rows.live_ids(), self.heap)
+        return (self.keys.live_ids(), self.rows.live_ids(), self._terms.heap)
 
     @property
     def nbytes(self) -> int:
         arrays = (
             *(self.key_words, self.key_apart, self.row_words, self.row_apart),
-            *(self.snap_key, self.snap_words, self.snap_apart, self.heap),
+            *(self.snap_key, self.snap_words, self.snap_apart, self._terms.heap),
         )
         return self.keys.nbytes + self.rows.nbytes + sum(array.nbytes for array in arrays)
 

@@ -319,9 +319,11 @@ def move_rings_often(monkeypatch: pytest.MonkeyPatch) -> list[JoinState]:
     moved: list[JoinState] = []
     move = JoinState._move_rings
 
-    def counted(state: JoinState) -> None:
-        move(state)
-        moved.append(state)
+    def counted(state: JoinState) -> bool:
+        if move(state):
+            moved.append(state)
+            return True
+        return False
 
     for name, value in (("_FIRST_RINGS", 16), ("_FEW_PLACES", 0), ("_RINGS_ROOM", 0)):
         monkeypatch.setattr(join_state, name, value)

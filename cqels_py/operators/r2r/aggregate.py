@@ -17,11 +17,11 @@ from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import aggregate as kernel
 from cqels_py.kernels import grouping
 from cqels_py.kernels.accumulation import FIRST, OF_INPUT
-from cqels_py.kernels.arena import ARENA_FIELDS, TOP
 from cqels_py.kernels.dtypes import INT8, INT32, INT64
 from cqels_py.kernels.joined_records import ROW_PORT, ROW_SIGN, ROW_TICK
 from cqels_py.kernels.real_sums import REAL_WORDS
 from cqels_py.state.key_table import KeyTable
+from cqels_py.state.term_runs import Form, RunsOf, TermRuns
 
 FUNCTIONS = {
     "COUNT(*)": kernel.COUNT_ALL,
@@ -165,10 +165,9 @@ class GroupBy:
         self._weighted = np.zeros(kernel.SUM_WORDS, np.int64), np.zeros(REAL_WORDS, np.uint32)
         self._distinct_values = KeyTable(3)
         self._scratch = np.zeros((3, 1), np.int64)
-        self._heap = np.zeros(64, np.int64)
-        self._keeps_terms = bool((~np.isin(self._functions, _WITHOUT_TERMS)).any())
-        self._heap_meta = np.full(ARENA_FIELDS, -1, np.int64)
-        self._heap_meta[TOP] = 0
+        keep_terms = np.flatnonzero(~np.isin(self._functions, _WITHOUT_TERMS)).tolist()
+        self._terms = TermRuns()
+        self._kept_terms = [(_form_of(self._functions[a], in_order=each_in_order[a]), places[a]) for a in keep_terms]
         self._words = np.zeros(0, np.int64)
         self._apart = np.zeros(0, np.uint32)
         self._reals_by_group = 0
@@ -187,11 +186,11 @@ class GroupBy:
     @property
     def terms(self) -> tuple[Ids, Ids] | tuple[None, None]:
         """What keeps terms, if any aggregate does: the kernels know how to do without, and then need less compiled."""
-        return (self._heap, self._heap_meta) if self._keeps_terms else (None, None)
+        return (self._terms.heap, self._terms.meta) if self._kept_terms else (None, None)
 
     def texts(self) -> tuple[npt.NDArray[np.uint8], Ids] | tuple[None, None]:
         """Where kernels find the texts of terms, if any aggregate keeps some."""
-        return self._values.texts() if self._keeps_terms else (None, None)
+        return self._values.texts() if self._kept_terms else (None, None)
 
     def _gather(self) -> None:
         """The arrays as `kernels.grouping.group` takes them, from `of_aggregates` to `weighted_apart`: once, as they stay."""
@@ -251,8 +250,9 @@ class GroupBy:
         if room < min(rows, _CHUNK) or (room > _MOST_NOTES and 4 * rows < room):
             self.make_notes(max(min(2 * rows, _CHUNK), _SMALLEST_CHUNK))
 
-    def grow_heap(self) -> None:
-        self._heap = np.concatenate([self._heap, np.zeros_like(self._heap)])
+    def more_terms(self) -> None:
+        """Room for more members of bags, staircases and sorted runs."""
+        self._terms.grow([RunsOf(form, self._words, self._group_words, at) for form, at in self._kept_terms])
         self._gather()
 
     def make_notes(self, rows: int) -> None:
@@ -296,12 +296,12 @@ class GroupBy:
         return values, numbers
 
     def live_ids(self) -> Iterable[Ids]:
-        return (self.index.live_ids(), self._last, self._heap, self._distinct_values.live_ids())
+        return (self.index.live_ids(), self._last, self._terms.heap, self._distinct_values.live_ids())
 
     @property
     def nbytes(self) -> int:
         return (
-            self.index.nbytes + self._words.nbytes + self._apart.nbytes + self._last.nbytes + self._heap.nbytes
+            self.index.nbytes + self._words.nbytes + self._apart.nbytes + self._last.nbytes + self._terms.heap.nbytes
             + self._queue.nbytes + self._distinct_values.nbytes + self._port_counts.nbytes
         )  # fmt: skip
 
@@ -315,6 +315,11 @@ def with_numbers(terms: Ids, values: TermValues) -> tuple[Ids, OddNumbers]:
     found[hashed] = np.where(numbers.ids != 0, numbers.ids, kernel.PROVISIONAL | np.arange(len(different)))[place]
     odd_reals = (numbers.ids == 0) & (numbers.kind >= kernel.ODD_FLOAT)
     return found, replace(numbers, reals=bool(odd_reals.any() or (found >> TAG_SHIFT == TAG_FLOAT - 16).any()))
+
+
+def _form_of(function: int, *, in_order: bool) -> Form:
+    """How an aggregate keeps its terms."""
+    return Form.SORTED_RUN if function == kernel.CONCAT else Form.STAIRCASE if in_order else Form.BAG
 
 
 def stopped(status: int) -> Exception:
@@ -397,7 +402,7 @@ class GroupRun:
         """For that for want of which the kernel stopped on its way through rows of these ticks."""
         of = self._of
         if status == kernel.HEAP_FULL:
-            of.grow_heap()
+            of.more_terms()
         elif status == kernel.JOINED_FULL:
             self._joined = np.concatenate([self._joined, np.empty_like(self._joined)])
         elif status == grouping.INDEX_FULL:

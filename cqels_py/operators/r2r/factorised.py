@@ -56,7 +56,8 @@ class FactorisedGroupBy:
         functions = [FUNCTIONS[a.function] for a in aggregates]
         kinds = np.array([kind for _, kind in functions], np.int64)
         ports = np.array([carrier if a.argument is None else a.input for a in aggregates], np.int64)
-        self.state = KeySums(len(inputs), len(inputs[carrier].key), len(own), kinds, ports == carrier)
+        in_order = np.array([inputs[port].in_order for port in ports])
+        self.state = KeySums(len(inputs), len(inputs[carrier].key), len(own), kinds, ports == carrier, in_order)
         # A share's columns: of an extreme one, of a sum three.
         widths = [1 if kind == records.TERM else 3 for _, kind in functions]
         columns = [len(groups) + sum(widths[:a]) for a in range(len(widths))]
@@ -65,7 +66,6 @@ class FactorisedGroupBy:
         self._group_by = GroupBy(range(len(groups)), made, values)
         self._few_shares = _Shares(self._share_width, _FEW_SHARES)
         numbers = np.array([GROUP_FUNCTIONS[function] for function, _ in functions], np.int64)
-        in_order = [inputs[port].in_order for port in ports]
         self._of_aggregates = np.array(
             [kinds, ports, self.state.local, self.state.local_apart, numbers, columns, in_order], np.int64
         )
@@ -126,7 +126,7 @@ class _Run:
                     return
                 self.cursor[kernel.MADE] = self.cursor[kernel.WIDE] = 0
             elif status == kernel.TERMS_FULL:
-                state.grow_heap()
+                state.more_terms()
             elif status == kernel.SNAPS_FULL:
                 state.more_snaps()
             elif status == kernel.SHARES_FULL:

@@ -1,0 +1,69 @@
+"""Where MIN, MAX and GROUP_CONCAT keep terms: bags, staircases and sorted runs, by group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
+from cqels_py.batches.elements import Ids
+from cqels_py.kernels import arena, heaps, staircase
+
+_FIRST_PLACES = 64
+_ROOM, _FEW_PLACES = 2.5, 1 << 17
+"""With so many times the places that members need, the arena does not grow: runs move together. With few places that is not worth
+while, as those that are full then get larger ones again."""
+_NO_RUNS = np.full(arena.ARENA_FIELDS, -1, np.int64)
+_NO_RUNS[arena.TOP] = 0
+
+
+class Form(Enum):
+    """Which kernels keep an aggregate's terms: kernels/heaps.py, staircase.py or sorted_runs.py."""
+
+    BAG, STAIRCASE, SORTED_RUN = range(3)
+
+
+class RunsOf(NamedTuple):
+    """Where an aggregate's runs are told of: in each `width` words, a group's, from `place` on."""
+
+    form: Form
+    words: Ids
+    width: int
+    place: int
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """A bag has a second run for what has gone."""
+        return (self.place, self.place + heaps.GONE) if self.form is Form.BAG else (self.place,)
+
+
+class TermRuns:
+    """The arena of the runs and its growth; `heap` and `meta` are public, as kernels work on them."""
+
+    def __init__(self) -> None:
+        self.heap = np.zeros(_FIRST_PLACES, np.int64)
+        self.meta = _NO_RUNS.copy()
+
+    def grow(self, runs: Sequence[RunsOf]) -> None:
+        """Room for more members: what groups no longer need, if that is much, else more places."""
+        if len(self.heap) < _FEW_PLACES or not self._move(runs):
+            self.heap = np.concatenate([self.heap, np.zeros_like(self.heap)])
+
+    def _move(self, runs: Sequence[RunsOf]) -> bool:
+        """A group keeps room for the most members that it ever had. Here all get what they need now, if that leaves much, and one
+        more member of each aggregate has room then. False: nothing is changed."""
+        needs = [heaps.count_places(of.words, of.width, place) for of in runs for place in of.places]
+        least, more = map(sum, zip(*needs, strict=True))
+        if len(self.heap) < max(_ROOM * least, least + more):
+            return False
+        old, self.heap = self.heap, np.zeros_like(self.heap)
+        self.meta[:] = _NO_RUNS
+        for of in runs:
+            for place in of.places:
+                heaps.move_runs(of.words, of.width, place, old, self.heap, self.meta)
+            if of.form is Form.STAIRCASE:
+                words = of.words.reshape(-1, of.width)
+                words[:, of.place + staircase.START] = words[:, of.place + staircase.FIRST]
+        return True
