@@ -21,12 +21,11 @@ def test_an_array_counts_once_and_whole() -> None:
     assert sum(memory.arrays_of((buffer, np.zeros(3))).values()) == held + 24
 
 
-@pytest.mark.parametrize(
-    ("window", "keys"), [(62_500, 625), (62_500, 62_500), (70_000, 70_000), (80_000, 80_000), (80_000, 800)]
-)
+@pytest.mark.parametrize(("window", "keys"), [(62_500, 625), (280_000, 28_000), (280_000, 280_000), (360_000, 360_000)])
 @pytest.mark.parametrize("timed", [False, True])
 def test_a_leaf_with_one_ring_index_is_within_the_bar(timed: bool, window: int, keys: int) -> None:
-    """One mapping a key as with the windows of 1,000,000, and many; at whatever size the arrays have grown last."""
+    """One mapping a key as with the windows of 1,000,000, and many; at whatever size the arrays have grown last. Of windows with few
+    places rings do not move, which are within the bar with many mappings a key only."""
     kept = memory.measure(memory.star(2, window, keys, timed=timed))
     assert kept.bar is not None
     assert kept.a_leaf < kept.bar
