@@ -202,8 +202,8 @@ def to_parser(case: Case, cases: Sequence[Case]) -> float:
 def shown(cases: Sequence[Case]) -> Table:
     made = Table(title="triples a second")
     for heading in ("what", "by"):
-        made.add_column(heading, no_wrap=True)
-    for heading in ("median", "lowest … highest", "/ pyoxigraph's parser"):
+        made.add_column(heading)
+    for heading in ("median", "lowest … highest", "/ pyoxigraph"):
         made.add_column(heading, justify="right", no_wrap=True)
     for case in cases:
         bounds = f"{short(min(case.rates))} … {short(max(case.rates))}"
