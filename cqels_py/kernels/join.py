@@ -1,7 +1,9 @@
 """The n-ary join with dynamic probing (Algorithms 4 and 5) over ring indexes (kernels/ring_index.py), many mappings at a time.
 
 Rows go through in chunks, and each chunk in passes, so that many lookups are under way at once: the entries of its rows' keys are
-located, what comes is entered, results are found, and what goes is removed. A row's results are of the other inputs' mappings as
+located, what comes is entered, results are found, and what goes is removed. Where their order does not matter, rows are taken port
+by port: nobody can foresee which port the next row is of, and so how many keys it has. `by_port` lists them: from p * LANE on how
+many there are of port p, then which, counted from the chunk's first. A row's results are of the other inputs' mappings as
 they were at that row. A leaf of an input that expires in order counts if it is one of those that the input had then, which follow
 each other: `sight` has for each input the slot of the oldest one and how many there are, `seen` the same at each row. Of a leaf
 of an input without order `since` has, while a chunk lasts, the number in it (from 1 on) of the row that it came by, and that of
@@ -13,7 +15,8 @@ probes. A block is probed in passes too: keys are looked up, the port with the f
 (Algorithm 5), and each of those matches makes a record of the block below. The last ones are results: they are laid out as leaves
 and written by columns, or, where many stand side by side in a ring, in runs.
 
-`options` ((set * n + k) * 2): port and index of the k-th choice once the ports in the bit set are bound; port -1: no more. For port
+`known` (p * groups + group): which of port p's indexes is of that group, counted from its first; -1: none. `options` ((set * n + k)
+* 2): port and index of the k-th choice once the ports in the bit set are bound; port -1: no more. For port
 q, probed with that set bound, `sources` from source_first[set * n + q] on are the bound columns that make its key, and `checks` from
 check_first[set * n + q] on, up to the next, are pairs of one of its columns and a bound one that must agree. A column of port p is
 its number + p * COLUMNS. An unbound one (id 0) agrees with anything.
@@ -47,6 +50,7 @@ from cqels_py.kernels.ring_index import (
     GROUP,
     GROUP_FIELDS,
     INDEX_FIELDS,
+    KEY_FIRST,
     KEY_WIDTH,
     LAST_INDEX,
     LEAVES_AHEAD,
@@ -61,23 +65,27 @@ from cqels_py.kernels.ring_index import (
     PROBES,
     ROW,
     SINCE,
+    SIZE,
     STRIDE,
+    TABLE,
     TABLE_FULL,
     WIDTH,
     age_of,
     equal_leaf,
     expect_entry,
     find_from,
+    home_in,
     home_of,
     insert,
-    key_in,
+    key_of_id,
+    key_of_leaf,
     leaves_in,
     occupy,
     oldest_in,
     open_ring,
     remove,
     ring_of,
-    seek,
+    seek_between,
     slot_in,
 )
 
@@ -87,6 +95,10 @@ BLOCK = 256
 """Records of a block."""
 LAID_OUT = 256
 """So many results are laid out together."""
+LANE = 1 + LOCATED_ROWS
+SHORT = PROBES + 1
+"""Of the cursor: how often a chunk's length has been halved, as there was no room for the keys of longer ones."""
+_MOST_SHORT = 8
 # phases of a chunk
 LOCATING, ENTERING, PROBING = range(3)
 # a record: the port that is probed next and the word of the ring there, its row in the chunk, the ports that are bound; then the
@@ -96,114 +108,204 @@ R_PORT, R_WORD, R_ROW, R_BOUND, R_LEAVES = range(5)
 L_RECORDS, L_RECORD, L_MATCH = range(3)
 LEVEL_FIELDS = 3
 _UNKNOWN = np.int64(-2)
-_RUN = 16
+_RUN = 8
 """With no more matches than these results are laid out, not written in runs."""
 _MOST = np.int64(1) << 62
 
 
+@jit_inline
+def _list_by_port(first, rows, n, row_port, by_port):
+    """Which of the rows from `first` on are of which port."""
+    for p in range(n):
+        by_port[np.uint64(p * LANE)] = 0
+    for row in range(rows):
+        lane = np.int64(row_port[np.uint64(first + row)]) * LANE
+        count = np.int64(by_port[np.uint64(lane)]) + 1
+        by_port[np.uint64(lane + count)] = row
+        by_port[np.uint64(lane)] = count
+
+
 @jit_flat
-def _expect(first, last, row_port, row_slot, ports, indexes, groups, key_columns, cells, tables, located, most):
+def _expect(first, n, row_slot, by_port, ports, indexes, groups, key_columns, cells, tables, located, most):
     """Have the entries of the rows' keys come nearer.
 
     Those of row `first` + i are at home in located[i * most] and behind, in the order of its port's indexes; the keys follow.
     """
     keys = LOCATED_ROWS * most
     # Unsigned positions, here and below: signed ones are tested for being negative.
-    for row in range(first, last):
-        port = np.int64(row_port[np.uint64(row)]) * PORT_FIELDS
-        width = ports[np.uint64(port + WIDTH)]
-        leaf = ports[np.uint64(port + BASE)] + np.int64(row_slot[np.uint64(row)]) * width
-        # In a port that expires in order the next leaves that come, or go, follow this one.
-        prefetch(cells, leaf + LEAVES_AHEAD * width)
-        place = (row - first) * most
-        for index in range(ports[np.uint64(port + FIRST_INDEX)], ports[np.uint64(port + LAST_INDEX)]):
+    for p in range(n):
+        port, lane = p * PORT_FIELDS, p * LANE + 1
+        base, width = ports[np.uint64(port + BASE)], ports[np.uint64(port + WIDTH)]
+        first_index, last_index = ports[np.uint64(port + FIRST_INDEX)], ports[np.uint64(port + LAST_INDEX)]
+        for index in range(first_index, last_index):
             group = indexes[np.uint64(index * INDEX_FIELDS + GROUP)]
-            key = key_in(index, leaf, indexes, key_columns, cells)
-            home = home_of(key, groups, group)
-            expect_entry(home, groups[np.uint64(group * GROUP_FIELDS + STRIDE)], tables)
-            located[np.uint64(place)] = home
-            located[np.uint64(keys + place)] = key
-            place += 1
+            table, size = (
+                groups[np.uint64(group * GROUP_FIELDS + TABLE)],
+                groups[np.uint64(group * GROUP_FIELDS + SIZE)],
+            )
+            stride = groups[np.uint64(group * GROUP_FIELDS + STRIDE)]
+            key_first = indexes[np.uint64(index * INDEX_FIELDS + KEY_FIRST)]
+            key_width = indexes[np.uint64(index * INDEX_FIELDS + KEY_WIDTH)]
+            column = key_columns[np.uint64(key_first)]
+            for j in range(lane, lane + by_port[np.uint64(lane - 1)]):
+                row = np.int64(by_port[np.uint64(j)])
+                leaf = base + np.int64(row_slot[np.uint64(first + row)]) * width
+                if key_width == 1:
+                    key = key_of_id(cells[np.uint64(leaf + column)])
+                else:
+                    key = key_of_leaf(cells, leaf, key_columns, key_first, key_width)
+                # In a port that expires in order the next leaves that come, or go, follow this one.
+                prefetch(cells, leaf + LEAVES_AHEAD * width)
+                home = table + home_in(key, size) * stride
+                expect_entry(home, stride, tables)
+                place = row * most + index - first_index
+                located[np.uint64(place)] = home
+                located[np.uint64(keys + place)] = key
 
 
-@jit_inline
-def _locate(place, first_index, many, comes, keys, indexes, groups, tables, located):
-    """The entries of a row's keys, from their homes on. What comes gets one where its key has none; False: there is no room."""
-    for k in range(many):
-        group = indexes[np.uint64((first_index + k) * INDEX_FIELDS + GROUP)]
-        key = located[np.uint64(keys + place + k)]
-        at = seek(located[np.uint64(place + k)], tables, groups, group, key)
-        if tables[np.uint64(at)] == 0:
-            at = occupy(at, tables, groups, group, key) if comes else np.int64(-1)
-            if at < 0 and comes:
-                return False
-        located[np.uint64(place + k)] = at
-    return True
+@jit_flat
+def _locate(first, rows, n, row_sign, by_port, ports, indexes, groups, tables, located, most, cursor):
+    """The entries of the rows' keys, from their homes on. What comes gets one where its key has none. Returns how many rows there
+    was room for."""
+    keys, probes = LOCATED_ROWS * most, np.int64(0)
+    for p in range(n):
+        port, lane = p * PORT_FIELDS, p * LANE + 1
+        first_index, last_index = ports[np.uint64(port + FIRST_INDEX)], ports[np.uint64(port + LAST_INDEX)]
+        for index in range(first_index, last_index):
+            group = indexes[np.uint64(index * INDEX_FIELDS + GROUP)]
+            base, stride = (
+                groups[np.uint64(group * GROUP_FIELDS + TABLE)],
+                groups[np.uint64(group * GROUP_FIELDS + STRIDE)],
+            )
+            end = base + groups[np.uint64(group * GROUP_FIELDS + SIZE)] * stride
+            for j in range(lane, lane + by_port[np.uint64(lane - 1)]):
+                row = np.int64(by_port[np.uint64(j)])
+                place = row * most + index - first_index
+                key = located[np.uint64(keys + place)]
+                at = seek_between(base, end, stride, located[np.uint64(place)], tables, key)
+                if tables[np.uint64(at)] == 0:
+                    comes = row_sign[np.uint64(first + row)] > 0
+                    at = occupy(at, tables, groups, group, key) if comes else np.int64(-1)
+                    if at < 0 and comes:
+                        rows = min(rows, row)
+                        break
+                located[np.uint64(place)] = at
+            probes += by_port[np.uint64(lane - 1)]
+    cursor[PROBES] += probes
+    return rows
+
+
+@jit_flat
+def _shorten(rows, n, by_port):
+    """There are no more rows than that."""
+    for p in range(n):
+        lane = p * LANE
+        count = np.int64(by_port[lane])
+        while count > 0 and by_port[lane + count] >= rows:
+            count -= 1
+        by_port[lane] = count
 
 
 @jit_flat
 def _enter(
-    row_port, row_slot, row_sign, cursor, n, n_groups, ports, indexes, groups, key_columns, cells, tables, located, most, rings,
-    ring_meta, positions, since, sight, seen, blocks, levels, retract,
+    row_slot, row_sign, cursor, n, by_port, ports, indexes, groups, key_columns, cells, tables, located, most, rings, ring_meta,
+    positions, since,
 ):  # fmt: skip
-    """Find the entries of the rows from cursor[AT] on, and enter what comes. Each row that has results gets a record in the first
-    block, and a note of what it sees of the other inputs. DONE, or what is short."""
-    first, fields, records = cursor[ROW], R_LEAVES + n + n_groups, levels[L_RECORDS]
-    keys = LOCATED_ROWS * most
-    for row in range(cursor[AT], cursor[LOCATED]):
-        here = np.uint64(row)
-        p, slot, comes = np.int64(row_port[here]), np.int64(row_slot[here]), row_sign[here] > 0
-        port, place = p * PORT_FIELDS, (row - first) * most
-        leaf = ports[np.uint64(port + BASE)] + slot * ports[np.uint64(port + WIDTH)]
+    """Enter what comes, port by port, from cursor[AT] of their lists on. DONE, or what is short."""
+    first = cursor[ROW]
+    for p in range(cursor[AT] // LANE, n):
+        port, lane = p * PORT_FIELDS, p * LANE + 1
+        base, width, since_first = (
+            ports[np.uint64(port + BASE)],
+            ports[np.uint64(port + WIDTH)],
+            ports[np.uint64(port + SINCE)],
+        )
         first_index = ports[np.uint64(port + FIRST_INDEX)]
         many = ports[np.uint64(port + LAST_INDEX)] - first_index
-        if not _locate(place, first_index, many, comes, keys, indexes, groups, tables, located):
-            cursor[AT], levels[L_RECORDS] = row, records
-            return TABLE_FULL
-        cursor[PROBES] += many
-        if comes:
-            for k in range(cursor[NOTED], many):
-                status = insert(
-                    first_index + k, located[np.uint64(place + k)], indexes, groups, key_columns, cells, leaf, slot, tables,
-                    rings, ring_meta, positions,
-                )  # fmt: skip
-                if status != DONE:
-                    cursor[AT], cursor[NOTED], levels[L_RECORDS] = row, k, records
-                    return status
-            cursor[NOTED] = 0
-        since_first = ports[np.uint64(port + SINCE)]
-        if since_first >= 0:
-            if not comes:
-                base, width = ports[port + BASE], ports[port + WIDTH]
-                slot = equal_leaf(
-                    ports[port + FULL], indexes, groups, key_columns, cells, base, leaf, width, tables, rings, since, since_first
-                )  # fmt: skip
-                if slot < 0:
-                    return NOT_STORED
-                # The temporary slot of the negative mapping gives way to that of the leaf it takes back.
-                row_slot[here] = np.int32(slot)
-            since[since_first + slot] += (row - first + 1) * (1 if comes else GONE)
+        for j in range(max(cursor[AT], lane), lane + by_port[np.uint64(lane - 1)]):
+            row = np.int64(by_port[np.uint64(j)])
+            here, place = np.uint64(first + row), row * most
+            slot, comes = np.int64(row_slot[here]), row_sign[here] > 0
+            leaf = base + slot * width
+            if comes:
+                for k in range(cursor[NOTED], many):
+                    status = insert(
+                        first_index + k, located[np.uint64(place + k)], indexes, groups, key_columns, cells, leaf, slot, tables,
+                        rings, ring_meta, positions,
+                    )  # fmt: skip
+                    if status != DONE:
+                        cursor[AT], cursor[NOTED] = j, k
+                        return status
+                cursor[NOTED] = 0
+            if since_first >= 0:
+                if not comes:
+                    slot = equal_leaf(
+                        ports[port + FULL], indexes, groups, key_columns, cells, base, leaf, width, tables, rings, since,
+                        since_first,
+                    )  # fmt: skip
+                    if slot < 0:
+                        return NOT_STORED
+                    # The temporary slot of the negative mapping gives way to that of the leaf it takes back.
+                    row_slot[here] = np.int32(slot)
+                since[since_first + slot] += (row + 1) * (1 if comes else GONE)
+    return DONE
+
+
+@jit_inline
+def _note_what_is_seen(row_port, row_sign, cursor, n, ports, sight, seen, retract):
+    """What each row that has results sees of the other inputs."""
+    first = cursor[ROW]
+    for row in range(cursor[LOCATED] - first):
+        p, comes = np.int64(row_port[np.uint64(first + row)]), row_sign[np.uint64(first + row)] > 0
         if comes or retract:
-            to = (row - first) * n * 2
+            to = row * n * 2
             for q in range(2 * n):
                 seen[np.uint64(to + q)] = sight[np.uint64(q)]
-            record = records * fields
-            blocks[np.uint64(record + R_ROW)] = row - first
-            blocks[np.uint64(record + R_BOUND)] = np.int64(1) << p
-            blocks[np.uint64(record + R_LEAVES + p)] = leaf
-            entries = record + R_LEAVES + n
-            for group in range(n_groups):
-                blocks[np.uint64(entries + group)] = _UNKNOWN
-            for k in range(many):
-                group = indexes[np.uint64((first_index + k) * INDEX_FIELDS + GROUP)]
-                blocks[np.uint64(entries + group)] = located[np.uint64(place + k)]
-            records += 1
-        if since_first < 0:
-            oldest = sight[np.uint64(2 * p)] + np.int64(not comes)
-            sight[np.uint64(2 * p)] = np.int64(0) if oldest == ports[np.uint64(port + CAPACITY)] else oldest
-            sight[np.uint64(2 * p + 1)] += 1 if comes else -1
-    levels[L_RECORDS] = records
-    return DONE
+        # Of a port without order nobody asks that.
+        oldest = sight[np.uint64(2 * p)] + np.int64(not comes)
+        sight[np.uint64(2 * p)] = np.int64(0) if oldest == ports[np.uint64(p * PORT_FIELDS + CAPACITY)] else oldest
+        sight[np.uint64(2 * p + 1)] += 1 if comes else -1
+
+
+@jit_flat
+def _begin(
+    row_port, row_slot, row_sign, cursor, n, n_groups, by_port, ports, indexes, options, known, tables, located, most, rings, sight,
+    seen, blocks, matched, levels, retract,
+):  # fmt: skip
+    """Each row that has results gets a record in the first block: all it leads to is known. Those with matches are `matched`."""
+    _note_what_is_seen(row_port, row_sign, cursor, n, ports, sight, seen, retract)
+    first, fields = cursor[ROW], R_LEAVES + n + n_groups
+    for p in range(n):
+        port, lane = p * PORT_FIELDS, p * LANE + 1
+        base, width = ports[np.uint64(port + BASE)], ports[np.uint64(port + WIDTH)]
+        for j in range(lane, lane + by_port[np.uint64(lane - 1)]):
+            row = np.int64(by_port[np.uint64(j)])
+            record = row * fields
+            blocks[np.uint64(record + R_WORD)] = 0
+            if row_sign[np.uint64(first + row)] > 0 or retract:
+                blocks[np.uint64(record + R_ROW)] = row
+                blocks[np.uint64(record + R_BOUND)] = np.int64(1) << p
+                leaf = base + np.int64(row_slot[np.uint64(first + row)]) * width
+                blocks[np.uint64(record + R_LEAVES + p)] = leaf
+                entries = record + R_LEAVES + n
+                for group in range(n_groups):
+                    k = known[np.uint64(p * n_groups + group)]
+                    at = located[np.uint64(row * most + max(k, 0))]
+                    blocks[np.uint64(entries + group)] = at if k >= 0 else _UNKNOWN
+                _choose(record, n, indexes, options, tables, rings, blocks)
+    _keep_matched(np.int64(0), cursor[LOCATED] - first, fields, blocks, matched, levels)
+
+
+@jit_inline
+def _keep_matched(level, records, fields, blocks, matched, levels):
+    """Of a level's records, those with matches stay, as `matched` from level * BLOCK on."""
+    begin, first, stay = level * BLOCK * fields, np.uint64(level * BLOCK), np.uint64(0)
+    for i in range(records):
+        record = begin + i * fields
+        # Written in any case, and over again if it has none: nobody can foresee that.
+        matched[first + stay] = record
+        stay += np.uint64(leaves_in(blocks[np.uint64(record + R_WORD)]) > 0)
+    levels[level * LEVEL_FIELDS + L_RECORDS] = np.int64(stay)
 
 
 @jit_inline
@@ -289,13 +391,7 @@ def _probe(
     for i in range(waiting):
         _choose(pending[np.uint64(i)], n, indexes, options, tables, rings, blocks)
     cursor[PROBES] += asked
-    first, stay = np.uint64(level * BLOCK), np.uint64(0)
-    for i in range(records):
-        record = begin + i * fields
-        # Written in any case, and over again if it has none: nobody can foresee that.
-        matched[first + stay] = record
-        stay += np.uint64(leaves_in(blocks[np.uint64(record + R_WORD)]) > 0)
-    levels[level * LEVEL_FIELDS + L_RECORDS] = np.int64(stay)
+    _keep_matched(level, records, fields, blocks, matched, levels)
 
 
 @jit_inline
@@ -527,27 +623,30 @@ def _sees(match, first, ring_mask, oldest, rings, seen_from, seen_many, capacity
 
 @jit_flat
 def _remove(
-    row_port, row_slot, row_sign, cursor, ports, indexes, tables, located, most, rings, positions, since
+    first, n, row_slot, row_sign, by_port, ports, indexes, tables, located, most, rings, positions, since
 ):  # fmt: skip
     """What goes leaves the indexes, and the chunk ends."""
-    first = cursor[ROW]
-    for row in range(first, cursor[LOCATED]):
-        port, slot = np.int64(row_port[row]) * PORT_FIELDS, np.int64(row_slot[row])
-        if ports[port + SINCE] >= 0:
-            since[ports[port + SINCE] + slot] = 0
-        if row_sign[row] > 0:
-            continue
-        first_index = ports[port + FIRST_INDEX]
-        for k in range(ports[port + LAST_INDEX] - first_index):
-            at = located[np.uint64((row - first) * most + k)]
-            remove(first_index + k, at, indexes, slot, tables, rings, positions)
+    for p in range(n):
+        port, lane = p * PORT_FIELDS, p * LANE + 1
+        first_index, since_first = ports[np.uint64(port + FIRST_INDEX)], ports[np.uint64(port + SINCE)]
+        many = ports[np.uint64(port + LAST_INDEX)] - first_index
+        for j in range(lane, lane + by_port[np.uint64(lane - 1)]):
+            row = np.int64(by_port[np.uint64(j)])
+            slot = np.int64(row_slot[np.uint64(first + row)])
+            if since_first >= 0:
+                since[since_first + slot] = 0
+            if row_sign[np.uint64(first + row)] > 0:
+                continue
+            for k in range(many):
+                at = located[np.uint64(row * most + k)]
+                remove(first_index + k, at, indexes, slot, tables, rings, positions)
 
 
 @jit_flat
 def step(
-    row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, key_columns, options, source_first, sources,
-    check_first, checks, cells, tables, located, rings, ring_meta, positions, since, sight, seen, blocks, pending, matched, levels,
-    leaves, out_ports, own, out_columns, out_tick, out_sign, retract,
+    row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, key_columns, options, known, source_first, sources,
+    check_first, checks, cells, tables, by_port, located, rings, ring_meta, positions, since, sight, seen, blocks, pending, matched,
+    levels, leaves, out_ports, own, out_columns, out_tick, out_sign, retract,
 ):  # fmt: skip
     """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short."""
     n = np.int64(len(ports) // PORT_FIELDS)
@@ -557,26 +656,30 @@ def step(
     while cursor[ROW] < rows:
         if cursor[PHASE] == LOCATING:
             row = cursor[ROW]
-            last = min(row + LOCATED_ROWS, rows)
-            _expect(row, last, row_port, row_slot, ports, indexes, groups, key_columns, cells, tables, located, most)
-            cursor[LOCATED] = last
-            cursor[AT], cursor[NOTED], cursor[PHASE] = row, 0, ENTERING
-            levels[L_RECORDS], levels[L_RECORD], levels[L_MATCH] = 0, 0, 0
+            last = min(row + (LOCATED_ROWS >> cursor[SHORT]), rows)
+            _list_by_port(row, last - row, n, row_port, by_port)
+            _expect(row, n, row_slot, by_port, ports, indexes, groups, key_columns, cells, tables, located, most)
+            room = _locate(row, last - row, n, row_sign, by_port, ports, indexes, groups, tables, located, most, cursor)
+            if room == 0:
+                # Others of many rows may have taken the room that the first one needs.
+                cursor[SHORT] = min(cursor[SHORT] + 2, _MOST_SHORT)
+                return TABLE_FULL
+            cursor[SHORT] = max(cursor[SHORT] - 1, 0)
+            if row + room < last:
+                _shorten(room, n, by_port)
+            cursor[LOCATED] = row + room
+            cursor[AT], cursor[NOTED], cursor[PHASE] = 0, 0, ENTERING
         if cursor[PHASE] == ENTERING:
             status = _enter(
-                row_port, row_slot, row_sign, cursor, n, n_groups, ports, indexes, groups, key_columns, cells, tables, located,
-                most, rings, ring_meta, positions, since, sight, seen, blocks, levels, retract,
+                row_slot, row_sign, cursor, n, by_port, ports, indexes, groups, key_columns, cells, tables, located, most, rings,
+                ring_meta, positions, since,
             )  # fmt: skip
-            if status == TABLE_FULL and cursor[AT] == cursor[ROW]:
-                cursor[PHASE] = LOCATING
-            elif status == TABLE_FULL:
-                # The chunk ends here; the next one will find the table full.
-                cursor[LOCATED], status = cursor[AT], np.int64(DONE)
             if status != DONE:
                 return status
-            _probe(
-                np.int64(0), n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, blocks, pending,
-                matched, levels, cursor,
+            levels[L_RECORDS], levels[L_RECORD], levels[L_MATCH] = 0, 0, 0
+            _begin(
+                row_port, row_slot, row_sign, cursor, n, n_groups, by_port, ports, indexes, options, known, tables, located, most,
+                rings, sight, seen, blocks, matched, levels, retract,
             )  # fmt: skip
             cursor[DEPTH], cursor[PHASE] = 0, PROBING
         while cursor[DEPTH] >= 0:
@@ -600,6 +703,8 @@ def step(
                     depth + 1, n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, blocks, pending,
                     matched, levels, cursor,
                 )  # fmt: skip
-        _remove(row_port, row_slot, row_sign, cursor, ports, indexes, tables, located, most, rings, positions, since)
+        _remove(
+            cursor[ROW], n, row_slot, row_sign, by_port, ports, indexes, tables, located, most, rings, positions, since
+        )
         cursor[ROW], cursor[PHASE] = cursor[LOCATED], LOCATING
     return DONE

@@ -223,6 +223,7 @@ class Blocks:
         self.pending = np.zeros(size * (1 + 3 * groups), np.int64)
         self.matched = np.zeros((n - 1) * size, np.int64)
         self.seen = np.zeros(2 * n * kernel.LOCATED_ROWS, np.int64)
+        self.by_port = np.zeros(n * join_kernel.LANE, np.int32)
 
 
 _unused_blocks: dict[tuple[int, int], list[Blocks]] = {}
@@ -299,6 +300,10 @@ class JoinState:
             self.indexes[i, kernel.POSITIONS] = -1
             key_columns += columns
         self.key_columns = np.array([*key_columns, 0], np.int64)
+        known = np.full((len(layout.ports), len(members)), -1, np.int64)
+        for i, index in enumerate(layout.indexes):
+            known[index.port, self.indexes[i, kernel.GROUP]] = i - layout.first[index.port]
+        self.known = known.reshape(-1)
         self.groups = np.zeros((len(members), kernel.GROUP_FIELDS), np.int64)
         self.groups[:, kernel.STRIDE] = [1 + count for count in members.values()]
         self.groups[:, kernel.SIZE] = _FIRST_TABLE

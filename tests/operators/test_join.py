@@ -236,6 +236,20 @@ def test_leaves_tables_rings_and_results_grow(keys: int, in_order: bool) -> None
     assert_empty(join)
 
 
+@pytest.mark.parametrize("in_order", [True, False])
+def test_the_first_of_many_rows_gets_room_whatever_keys_the_others_bring(in_order: bool) -> None:
+    """A new table has room for few keys; those of port 0 are looked up before that of the row that comes first."""
+    join = MultiwayJoin(SHAPES["chain"], [in_order] * 3, ["a", "b", "c", "d"])
+    deltas = [
+        delta([(1 + i, 1, (i + 1, i + 1)) for i in range(1_000)], 2),
+        delta([(0, 1, (1_000, 5))], 2),
+        delta([(1_001, 1, (5, 7))], 2),
+    ]
+    ticks = Ticks(np.arange(1_002), first=True)
+    assert changes(join.process(ticks, [[each] for each in deltas])) == {1_001: {(1_000, 1_000, 5, 7): 1}}
+    assert join.state.leaves(0) == 1_000
+
+
 STARS: dict[str, tuple[Inputs, tuple[int, ...]]] = {
     "two": ((("a", "b"), ("a", "c")), (300, 150)),
     "a key and more": ((("a", "b"), ("a",), ("c", "a")), (400, 3, 120)),
