@@ -3,26 +3,29 @@
 Rows go through in chunks, and each chunk in passes, so that many lookups are under way at once: the entries of its rows' keys are
 located, what comes is entered, results are found, and what goes is removed. Where their order does not matter, rows are taken port
 by port: nobody can foresee which port the next row is of, and so how many keys it has. `by_port` lists them: from p * LANE on how
-many there are of port p, then which, counted from the chunk's first. A row's results are of the other inputs' mappings as
-they were at that row. A leaf of an input that expires in order counts if it is one of those that the input had then, which follow
-each other: `sight` has for each input the slot of the oldest one and how many there are, `seen` the same at each row. Of a leaf
-of an input without order `since` has, while a chunk lasts, the number in it (from 1 on) of the row that it came by, and that of
-the row that it went by, times GONE; 0 is of another chunk.
+many there are of port p, then which, counted from the chunk's first. A row's results are of the other inputs' mappings as they were
+at that row. In an input that expires in order, a ring's leaves at a row follow each other: `changes` are those of a chunk's rings
+(changes[0]: how many; then ring << 16 | row << 1 | whether a leaf comes), in chains by ring, whose heads stand in `change_chains`,
+and behind them what follows each. Of a leaf of an input without order `since` has, while a chunk lasts, the number in it (from 1
+on) of the row that it came by, and that of the row that it went by, times GONE; 0 is of another chunk.
 
 Results are found depth first, a block of partial results at a time. A partial result is a record of what it has so far: its row,
-the leaves of the ports that are bound, and the entries that are known, as a key that is looked up once serves all ports that it
-probes. A block is probed in passes too: keys are looked up, the port with the fewest matches is chosen for each record
-(Algorithm 5), and each of those matches makes a record of the block below. The last ones are results: they are laid out as leaves
-and written by columns, or, where many stand side by side in a ring, in runs.
+what the bound ports have, and the entries that are known, as a key that is looked up once serves all ports that it probes. Of a
+port it has the place of the leaf or, where that comes from a ring of ids, the id: R_IDS says of which column, two bits a port. A
+block is probed in passes too: keys are looked up, the port with the fewest matches is chosen for each record (Algorithm 5), and
+each of those matches makes a record of the block below. The last ones are results. They are laid out as leaves and written by
+columns; where many stand side by side in a ring they are written in runs, and where rings of ids have up to a strip of them
+(kernels/strips.py), column by column for all records that bind the same ports.
 
 `known` (p * groups + group): which of port p's indexes is of that group, counted from its first; -1: none. `options` ((set * n + k)
-* 2): port and index of the k-th choice once the ports in the bit set are bound; port -1: no more. For port
-q, probed with that set bound, `sources` from source_first[set * n + q] on are the bound columns that make its key, and `checks` from
-check_first[set * n + q] on, up to the next, are pairs of one of its columns and a bound one that must agree. A column of port p is
-its number + p * COLUMNS. An unbound one (id 0) agrees with anything.
+* 2): port and index of the k-th choice once the ports in the bit set are bound; port -1: no more. For port q, probed with that set
+bound, `sources` from source_first[set * n + q] on are the bound columns that make its key, and `checks` from check_first[set * n +
+q] on, up to the next, are pairs of one of its columns and a bound one that must agree. A column of port p is its number + p *
+COLUMNS. An unbound one (id 0) agrees with anything.
 
 Results are written out as ids, column by column: `out_ports[c]` is a bit mask of the ports that column c is taken from, the first
-of which says what it is unless it is unbound there; `own[q * columns + c]` is its column in port q, or -1.
+of which says what it is unless it is unbound there; `having[c]` of all that have it; `own[q * columns + c]` is its column in port
+q, or -1.
 
 A leaf that goes finds what it produced by the indexes too: its key's rings hold the partners side by side. Chains of results from
 each leaf (Algorithm 3) were measured beside it and lost at every size: they cost two words of memory for each result and input, and
@@ -41,7 +44,6 @@ from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.ring_index import (
     AT,
     BASE,
-    CAPACITY,
     DEPTH,
     DONE,
     FIRST_INDEX,
@@ -49,6 +51,7 @@ from cqels_py.kernels.ring_index import (
     GONE,
     GROUP,
     GROUP_FIELDS,
+    ID_COLUMN,
     INDEX_FIELDS,
     KEY_FIRST,
     KEY_WIDTH,
@@ -62,6 +65,7 @@ from cqels_py.kernels.ring_index import (
     OUT_FULL,
     PHASE,
     PORT_FIELDS,
+    POSITIONS,
     PROBES,
     ROW,
     SINCE,
@@ -70,24 +74,27 @@ from cqels_py.kernels.ring_index import (
     TABLE,
     TABLE_FULL,
     WIDTH,
-    age_of,
     equal_leaf,
     expect_entry,
     find_from,
+    holds_ids,
     home_in,
     home_of,
-    insert,
     key_of_id,
     key_of_leaf,
     leaves_in,
     occupy,
     oldest_in,
     open_ring,
+    push_leaf,
     remove,
     ring_of,
     seek_between,
+    size_of,
     slot_in,
+    word_of,
 )
+from cqels_py.kernels.strips import STRIP, copy_strip, fill_strip
 
 COLUMNS = 64
 """The most columns of a port."""
@@ -99,11 +106,17 @@ LANE = 1 + LOCATED_ROWS
 SHORT = PROBES + 1
 """Of the cursor: how often a chunk's length has been halved, as there was no room for the keys of longer ones."""
 _MOST_SHORT = 8
+IDS_FROM = 4
+"""log2 of the capacity from which on rings hold ids: a strip of them."""
+CHANGE_CHAINS = 1 << 12
+_RING_SHIFT = np.int64(16)
+_ROW_MASK = (np.int64(1) << _RING_SHIFT) - 1
+_LINE_OF_IDS, _MOST_EXPECTED = 8, 64
 # phases of a chunk
 LOCATING, ENTERING, PROBING = range(3)
 # a record: the port that is probed next and the word of the ring there, its row in the chunk, the ports that are bound; then the
 # places of each port's leaf, and of each group's entry
-R_PORT, R_WORD, R_ROW, R_BOUND, R_LEAVES = range(5)
+R_PORT, R_WORD, R_ROW, R_BOUND, R_IDS, R_LEAVES = range(6)
 # levels: how many records a block has, the one that is being extended, and the match that comes next
 L_RECORDS, L_RECORD, L_MATCH = range(3)
 LEVEL_FIELDS = 3
@@ -206,12 +219,58 @@ def _shorten(rows, n, by_port):
         by_port[lane] = count
 
 
+@jit_inline
+def _chain_of(ring):
+    """The chain of changes that those of a ring are in."""
+    return (ring ^ ring >> 12) & (CHANGE_CHAINS - 1)
+
+
+@jit_inline
+def _note_change(ring, row, comes, changes, change_chains):
+    """A leaf enters a ring, or leaves it, with a row of the chunk."""
+    number = changes[0] + 1
+    chain = np.uint64(_chain_of(ring))
+    changes[0] = number
+    changes[np.uint64(number)] = ring << _RING_SHIFT | row << 1 | np.int64(comes)
+    change_chains[np.uint64(CHANGE_CHAINS + number)] = change_chains[chain]
+    change_chains[chain] = number
+
+
+@jit_inline
+def _forget_changes(changes, change_chains):
+    for number in range(1, changes[0] + 1):
+        change_chains[np.uint64(_chain_of(changes[np.uint64(number)] >> _RING_SHIFT))] = 0
+    changes[0] = 0
+
+
+@jit_inline
+def _word_at(ring, row, tables, changes, change_chains):
+    """The word of a ring at a row of the chunk."""
+    word, number = tables[np.uint64(ring)], np.int64(change_chains[np.uint64(_chain_of(ring))])
+    return word if number == 0 else _word_before_changes(word, ring, row, number, changes, change_chains)
+
+
+@jit_flat
+def _word_before_changes(word, ring, row, number, changes, change_chains):
+    """The same from the first of a chain of changes on: all that came have been entered, none that went has been removed."""
+    to_come, gone = np.int64(0), np.int64(0)
+    while number != 0:
+        change = changes[number]
+        if change >> _RING_SHIFT == ring:
+            later = (change & _ROW_MASK) >> 1 > row
+            to_come += np.int64(change & 1 != 0 and later)
+            gone += np.int64(change & 1 == 0 and not later)
+        number = np.int64(change_chains[CHANGE_CHAINS + number])
+    first, mask, oldest, count = open_ring(word)
+    return word_of(first | ((oldest + gone) & mask), size_of(word), count - to_come - gone)
+
+
 @jit_flat
 def _enter(
-    row_slot, row_sign, cursor, n, by_port, ports, indexes, groups, key_columns, cells, tables, located, most, rings, ring_meta,
-    positions, since,
+    row_slot, row_sign, cursor, n, by_port, ports, indexes, groups, key_columns, cells, tables, located, most, rings, ring_ids,
+    ring_meta, positions, since, changes, change_chains,
 ):  # fmt: skip
-    """Enter what comes, port by port, from cursor[AT] of their lists on. DONE, or what is short."""
+    """Enter what comes, port by port, from cursor[AT] of their lists on, and note which rings change. DONE, or what is short."""
     first = cursor[ROW]
     for p in range(cursor[AT] // LANE, n):
         port, lane = p * PORT_FIELDS, p * LANE + 1
@@ -227,16 +286,23 @@ def _enter(
             here, place = np.uint64(first + row), row * most
             slot, comes = np.int64(row_slot[here]), row_sign[here] > 0
             leaf = base + slot * width
-            if comes:
-                for k in range(cursor[NOTED], many):
-                    status = insert(
-                        first_index + k, located[np.uint64(place + k)], indexes, groups, key_columns, cells, leaf, slot, tables,
-                        rings, ring_meta, positions,
-                    )  # fmt: skip
+            for k in range(cursor[NOTED], many):
+                index = first_index + k
+                ring = ring_of(located[np.uint64(place + k)], index, indexes)
+                if comes:
+                    status = push_leaf(
+                        ring, slot, index, port, ports, indexes, cells, tables, rings, ring_ids, ring_meta
+                    )
                     if status != DONE:
                         cursor[AT], cursor[NOTED] = j, k
                         return status
-                cursor[NOTED] = 0
+                    positions_first = indexes[np.uint64(index * INDEX_FIELDS + POSITIONS)]
+                    if positions_first >= 0:
+                        _, mask, oldest, count = open_ring(tables[np.uint64(ring)])
+                        positions[np.uint64(positions_first + slot)] = (oldest + count - 1) & mask
+                if since_first < 0:
+                    _note_change(ring, row, comes, changes, change_chains)
+            cursor[NOTED] = 0
             if since_first >= 0:
                 if not comes:
                     slot = equal_leaf(
@@ -251,29 +317,12 @@ def _enter(
     return DONE
 
 
-@jit_inline
-def _note_what_is_seen(row_port, row_sign, cursor, n, ports, sight, seen, retract):
-    """What each row that has results sees of the other inputs."""
-    first = cursor[ROW]
-    for row in range(cursor[LOCATED] - first):
-        p, comes = np.int64(row_port[np.uint64(first + row)]), row_sign[np.uint64(first + row)] > 0
-        if comes or retract:
-            to = row * n * 2
-            for q in range(2 * n):
-                seen[np.uint64(to + q)] = sight[np.uint64(q)]
-        # Of a port without order nobody asks that.
-        oldest = sight[np.uint64(2 * p)] + np.int64(not comes)
-        sight[np.uint64(2 * p)] = np.int64(0) if oldest == ports[np.uint64(p * PORT_FIELDS + CAPACITY)] else oldest
-        sight[np.uint64(2 * p + 1)] += 1 if comes else -1
-
-
 @jit_flat
 def _begin(
-    row_port, row_slot, row_sign, cursor, n, n_groups, by_port, ports, indexes, options, known, tables, located, most, rings, sight,
-    seen, blocks, matched, levels, retract,
+    row_slot, row_sign, cursor, n, n_groups, by_port, ports, indexes, options, known, tables, located, most, rings, changes,
+    change_chains, blocks, matched, levels, retract,
 ):  # fmt: skip
     """Each row that has results gets a record in the first block: all it leads to is known. Those with matches are `matched`."""
-    _note_what_is_seen(row_port, row_sign, cursor, n, ports, sight, seen, retract)
     first, fields = cursor[ROW], R_LEAVES + n + n_groups
     for p in range(n):
         port, lane = p * PORT_FIELDS, p * LANE + 1
@@ -284,7 +333,7 @@ def _begin(
             blocks[np.uint64(record + R_WORD)] = 0
             if row_sign[np.uint64(first + row)] > 0 or retract:
                 blocks[np.uint64(record + R_ROW)] = row
-                blocks[np.uint64(record + R_BOUND)] = np.int64(1) << p
+                blocks[np.uint64(record + R_BOUND)], blocks[np.uint64(record + R_IDS)] = np.int64(1) << p, 0
                 leaf = base + np.int64(row_slot[np.uint64(first + row)]) * width
                 blocks[np.uint64(record + R_LEAVES + p)] = leaf
                 entries = record + R_LEAVES + n
@@ -292,7 +341,7 @@ def _begin(
                     k = known[np.uint64(p * n_groups + group)]
                     at = located[np.uint64(row * most + max(k, 0))]
                     blocks[np.uint64(entries + group)] = at if k >= 0 else _UNKNOWN
-                _choose(record, n, indexes, options, tables, rings, blocks)
+                _choose(record, n, indexes, options, tables, rings, changes, change_chains, blocks)
     _keep_matched(np.int64(0), cursor[LOCATED] - first, fields, blocks, matched, levels)
 
 
@@ -309,47 +358,72 @@ def _keep_matched(level, records, fields, blocks, matched, levels):
 
 
 @jit_inline
-def _bound_id(source, leaves, cells, blocks):
-    return cells[np.uint64(blocks[np.uint64(leaves + source // COLUMNS)] + source % COLUMNS)]
+def _id_column(ids, port):
+    """Of what a record has of a port: the column whose id that is, counted from 1; 0: it is the place of the leaf."""
+    return ids >> (2 * port) & 3
 
 
 @jit_inline
-def _key_of_record(leaves, width, source, sources, cells, blocks):
+def _bound_id(source, leaves, ids, cells, blocks):
+    port = source // COLUMNS
+    bound = blocks[np.uint64(leaves + port)]
+    return cells[np.uint64(bound + source % COLUMNS)] if _id_column(ids, port) == 0 else bound
+
+
+@jit_inline
+def _key_of_record(record, width, source, sources, cells, blocks):
     """The key that what is bound has in an index of so many columns."""
+    leaves, ids = record + R_LEAVES, blocks[np.uint64(record + R_IDS)]
     if width == 1:
-        value = _bound_id(sources[np.uint64(source)], leaves, cells, blocks)
-        return value if value != 0 else np.int64(1)
+        return key_of_id(_bound_id(sources[np.uint64(source)], leaves, ids, cells, blocks))
     key = np.int64(width + 1)
     for k in range(source, source + width):
-        key = combine(key, _bound_id(sources[k], leaves, cells, blocks))
+        key = combine(key, _bound_id(sources[k], leaves, ids, cells, blocks))
     return key | np.int64(1)
 
 
 @jit_inline
-def _choose(record, n, indexes, options, tables, rings, blocks):
+def _choose(record, n, indexes, options, tables, rings, changes, change_chains, blocks):
     """Algorithm 5: of the ports that a record leads to, the one with the fewest matches is bound next."""
     entries, option = record + R_LEAVES + n, blocks[np.uint64(record + R_BOUND)] * n * 2
-    best, best_word, fewest = np.int64(0), np.int64(0), _MOST
+    row = blocks[np.uint64(record + R_ROW)]
+    best, best_index, best_word, fewest = np.int64(0), np.int64(0), np.int64(0), _MOST
     q = options[np.uint64(option)]
     while q >= 0:
         index = options[np.uint64(option + 1)]
         at = blocks[np.uint64(entries + indexes[np.uint64(index * INDEX_FIELDS + GROUP)])]
-        word = tables[np.uint64(ring_of(at, index, indexes))] if at >= 0 else np.int64(0)
+        word = np.int64(0)
+        if at >= 0:
+            word = _word_at(ring_of(at, index, indexes), row, tables, changes, change_chains)
         count = leaves_in(word)
         best = q if count < fewest else best
+        best_index = index if count < fewest else best_index
         best_word = word if count < fewest else best_word
         fewest = min(count, fewest)
         option += 2
         q = options[np.uint64(option)]
-    blocks[np.uint64(record + R_PORT)] = best
-    blocks[np.uint64(record + R_WORD)] = best_word
-    prefetch(rings, oldest_in(best_word))
+    _bind_next(record, best, best_index, best_word, indexes, rings, blocks)
+
+
+@jit_inline
+def _bind_next(record, q, index, word, indexes, rings, blocks):
+    """A record is extended by the leaves of port q that a ring has, which come nearer."""
+    blocks[np.uint64(record + R_PORT)] = q
+    blocks[np.uint64(record + R_WORD)] = word
+    if holds_ids(word, index, indexes):
+        first, mask, oldest, count = open_ring(word)
+        for i in range(0, min(count + _LINE_OF_IDS, _MOST_EXPECTED), _LINE_OF_IDS):
+            prefetch(rings, (first + ((oldest + i) & mask)) << 1)
+        ids = (1 + indexes[np.uint64(index * INDEX_FIELDS + ID_COLUMN)]) << (2 * q)
+        blocks[np.uint64(record + R_IDS)] |= ids
+    else:
+        prefetch(rings, oldest_in(word))
 
 
 @jit_flat
 def _probe(
-    level, n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, blocks, pending, matched, levels,
-    cursor,
+    level, n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, changes, change_chains, blocks,
+    pending, matched, levels, cursor,
 ):  # fmt: skip
     """Look up what is not known yet for the records of a level's block, and choose what each is extended by.
 
@@ -360,7 +434,7 @@ def _probe(
     keys = BLOCK
     for i in range(records):
         record = begin + i * fields
-        leaves, entries = record + R_LEAVES, record + R_LEAVES + n
+        entries = record + R_LEAVES + n
         bound, before = blocks[np.uint64(record + R_BOUND)], asked
         option = bound * n * 2
         q = options[np.uint64(option)]
@@ -369,7 +443,7 @@ def _probe(
             group = indexes[np.uint64(index * INDEX_FIELDS + GROUP)]
             if blocks[np.uint64(entries + group)] == _UNKNOWN:
                 width = indexes[np.uint64(index * INDEX_FIELDS + KEY_WIDTH)]
-                key = _key_of_record(leaves, width, source_first[np.uint64(bound * n + q)], sources, cells, blocks)
+                key = _key_of_record(record, width, source_first[np.uint64(bound * n + q)], sources, cells, blocks)
                 home = home_of(key, groups, group)
                 expect_entry(home, groups[np.uint64(group * GROUP_FIELDS + STRIDE)], tables)
                 blocks[np.uint64(entries + group)] = home
@@ -380,7 +454,7 @@ def _probe(
             option += 2
             q = options[np.uint64(option)]
         if asked == before:
-            _choose(record, n, indexes, options, tables, rings, blocks)
+            _choose(record, n, indexes, options, tables, rings, changes, change_chains, blocks)
         else:
             pending[np.uint64(waiting)] = record
             waiting += 1
@@ -389,22 +463,58 @@ def _probe(
         entry, group, key = pending[np.uint64(place)], pending[np.uint64(place + 1)], pending[np.uint64(place + 2)]
         blocks[np.uint64(entry)] = find_from(blocks[np.uint64(entry)], tables, groups, group, key)
     for i in range(waiting):
-        _choose(pending[np.uint64(i)], n, indexes, options, tables, rings, blocks)
+        _choose(pending[np.uint64(i)], n, indexes, options, tables, rings, changes, change_chains, blocks)
     cursor[PROBES] += asked
     _keep_matched(level, records, fields, blocks, matched, levels)
 
 
-@jit_inline
-def _view(row, q, n, ports, seen):
-    """Of port q: base, width and capacity of its leaves, where `since` begins, and what the row of the chunk sees of it."""
-    port, sight = q * PORT_FIELDS, (row * n + q) * 2
-    base, width, capacity = (
-        ports[np.uint64(port + BASE)],
-        ports[np.uint64(port + WIDTH)],
-        ports[np.uint64(port + CAPACITY)],
-    )
-    since_first = ports[np.uint64(port + SINCE)]
-    return base, width, capacity, since_first, seen[np.uint64(sight)], seen[np.uint64(sight + 1)]
+@jit_flat
+def _probe_last(
+    level, n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, changes, change_chains, blocks,
+    pending, matched, levels, cursor,
+):  # fmt: skip
+    """The same where one port is left, as for most records there are: there is no choice, and what is asked for follows from the
+    ports that are bound."""
+    fields, asked, bound_before = R_LEAVES + n + n_groups, np.int64(0), np.int64(-1)
+    begin, records = level * BLOCK * fields, levels[level * LEVEL_FIELDS + L_RECORDS]
+    index, group, width, source, stride = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    for i in range(records):
+        record = begin + i * fields
+        bound = blocks[np.uint64(record + R_BOUND)]
+        if bound != bound_before:
+            bound_before, option = bound, bound * n * 2
+            index = options[np.uint64(option + 1)] * INDEX_FIELDS
+            group, width = indexes[np.uint64(index + GROUP)], indexes[np.uint64(index + KEY_WIDTH)]
+            source = source_first[np.uint64(bound * n + options[np.uint64(option)])]
+            stride = groups[np.uint64(group * GROUP_FIELDS + STRIDE)]
+        at, key = blocks[np.uint64(record + R_LEAVES + n + group)], np.int64(0)
+        if at == _UNKNOWN:
+            key = _key_of_record(record, width, source, sources, cells, blocks)
+            at = home_of(key, groups, group)
+            expect_entry(at, stride, tables)
+        pending[np.uint64(2 * i)], pending[np.uint64(2 * i + 1)] = at, key
+    bound_before, q, base, end = np.int64(-1), np.int64(0), np.int64(0), np.int64(0)
+    for i in range(records):
+        record = begin + i * fields
+        bound = blocks[np.uint64(record + R_BOUND)]
+        if bound != bound_before:
+            bound_before, option = bound, bound * n * 2
+            q, index = options[np.uint64(option)], options[np.uint64(option + 1)]
+            group = indexes[np.uint64(index * INDEX_FIELDS + GROUP)] * GROUP_FIELDS
+            base, stride = groups[np.uint64(group + TABLE)], groups[np.uint64(group + STRIDE)]
+            end = base + groups[np.uint64(group + SIZE)] * stride
+        at, key = pending[np.uint64(2 * i)], pending[np.uint64(2 * i + 1)]
+        if key != 0:
+            asked += 1
+            at = seek_between(base, end, stride, at, tables, key)
+            at = at if tables[np.uint64(at)] != 0 else np.int64(-1)
+        word = np.int64(0)
+        if at >= 0:
+            row = blocks[np.uint64(record + R_ROW)]
+            word = _word_at(ring_of(at, index, indexes), row, tables, changes, change_chains)
+        _bind_next(record, q, index, word, indexes, rings, blocks)
+    cursor[PROBES] += asked
+    _keep_matched(level, records, fields, blocks, matched, levels)
 
 
 @jit_inline
@@ -415,11 +525,11 @@ def _there(slot, row, since, first):
 
 
 @jit_inline
-def _agrees(check, end, leaf, leaves, checks, cells, blocks):
+def _agrees(check, end, leaf, record, checks, cells, blocks):
     """Do the compared columns of a leaf agree with what is bound?"""
     while check < end:
         here = cells[leaf + checks[2 * check]]
-        there = _bound_id(checks[2 * check + 1], leaves, cells, blocks)
+        there = _bound_id(checks[2 * check + 1], record + R_LEAVES, blocks[record + R_IDS], cells, blocks)
         if here != there and here != 0 and there != 0:
             return False
         check += 1
@@ -427,7 +537,7 @@ def _agrees(check, end, leaf, leaves, checks, cells, blocks):
 
 
 @jit_flat
-def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, since, seen, blocks, matched, levels):
+def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, ring_ids, since, blocks, matched, levels):
     """Fill the block below a level with what its records become with their matches, as far as there is room."""
     fields = R_LEAVES + n + n_groups
     end, first_matched = (level + 1) * BLOCK * fields, level * BLOCK
@@ -435,31 +545,35 @@ def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, since,
     i, match, made = levels[here + L_RECORD], levels[here + L_MATCH], np.int64(0)
     while i < levels[here + L_RECORDS] and made < BLOCK:
         record = matched[np.uint64(first_matched + i)]
-        leaves = record + R_LEAVES
         bound, q, row = (
             blocks[np.uint64(record + R_BOUND)],
             blocks[np.uint64(record + R_PORT)],
             blocks[np.uint64(record + R_ROW)],
         )
         first, ring_mask, oldest, count = open_ring(blocks[np.uint64(record + R_WORD)])
-        base, width, capacity, since_first, seen_from, seen_many = _view(row, q, n, ports, seen)
+        base, width = ports[np.uint64(q * PORT_FIELDS + BASE)], ports[np.uint64(q * PORT_FIELDS + WIDTH)]
+        since_first = ports[np.uint64(q * PORT_FIELDS + SINCE)]
         check, check_end = check_first[np.uint64(bound * n + q)], check_first[np.uint64(bound * n + q + 1)]
         special = check < check_end or since_first >= 0
+        of_ids = _id_column(blocks[np.uint64(record + R_IDS)], q) != 0
         stop = min(count, match + BLOCK - made)
         while match < stop:
-            slot = slot_in(first, ring_mask, (oldest + match) & ring_mask, rings)
-            leaf = base + slot * width
-            prefetch(cells, leaf)
+            if of_ids:
+                slot, leaf = np.int64(0), ring_ids[np.uint64(first + ((oldest + match) & ring_mask))]
+            else:
+                slot = slot_in(first, ring_mask, (oldest + match) & ring_mask, rings)
+                leaf = base + slot * width
+                prefetch(cells, leaf)
             to = end + made * fields
             for field in range(R_ROW, fields):
                 blocks[np.uint64(to + field)] = blocks[np.uint64(record + field)]
             blocks[np.uint64(to + R_BOUND)] = bound | np.int64(1) << q
             blocks[np.uint64(to + R_LEAVES + q)] = leaf
-            counts = age_of(slot, seen_from, capacity) < seen_many
             if special:
-                there = counts if since_first < 0 else _there(slot, row, since, since_first)
-                counts = there and _agrees(check, check_end, leaf, leaves, checks, cells, blocks)
-            made += np.int64(counts)
+                there = since_first < 0 or _there(slot, row, since, since_first)
+                made += np.int64(there and _agrees(check, check_end, leaf, record, checks, cells, blocks))
+            else:
+                made += 1
             match += 1
         if match == count:
             i += 1
@@ -503,46 +617,120 @@ def write_signs(tick, sign, out_tick, out_sign, k, many):
 
 
 @jit_inline
-def _known(c, before, leaves, columns, out_ports, own, cells, blocks):
+def _known(c, before, record, columns, having, own, cells, blocks):
     """What the bound ports say of output column c; 0: nothing."""
-    of_ports, q, value = out_ports[c] & before, np.int64(0), np.int64(0)
+    of_ports, q, value = having[np.uint64(c)] & before, np.int64(0), np.int64(0)
+    ids = blocks[np.uint64(record + R_IDS)]
     while of_ports != 0 and value == 0:
         if of_ports & 1:
-            value = cells[blocks[leaves + q] + own[q * columns + c]]
+            bound, column = blocks[np.uint64(record + R_LEAVES + q)], own[np.uint64(q * columns + c)]
+            id_column = _id_column(ids, q)
+            if id_column == 0:
+                value = cells[np.uint64(bound + column)]
+            elif id_column == column + 1:
+                value = bound
         of_ports >>= 1
         q += 1
     return value
 
 
 @jit_inline
+def _list_strips(first, i, records, made, room, blocks, matched, places):
+    """How many of a block's records, from number i on, become a strip of results each, all of the same ports; where those of each
+    begin is written to `places`, and where the last ones end."""
+    record = matched[np.uint64(first + i)]
+    bound, q, ids = (
+        blocks[np.uint64(record + R_BOUND)],
+        blocks[np.uint64(record + R_PORT)],
+        blocks[np.uint64(record + R_IDS)],
+    )
+    found = np.int64(0)
+    if _id_column(ids, q) == 0:
+        return found
+    places[0] = made
+    while i + found < records and made + STRIP <= room:
+        record = matched[np.uint64(first + i + found)]
+        count = leaves_in(blocks[np.uint64(record + R_WORD)])
+        same = blocks[np.uint64(record + R_BOUND)] == bound and blocks[np.uint64(record + R_PORT)] == q
+        if count > STRIP or not same or blocks[np.uint64(record + R_IDS)] != ids:
+            break
+        found, made = found + 1, made + count
+        places[np.uint64(found)] = made
+    return found
+
+
+@jit_inline
+def _write_strips(
+    first, strips, row, n, q, bound, ids, row_tick, row_sign, cells, ring_ids, blocks, matched, places, having, own, out_columns,
+    out_tick, out_sign,
+):  # fmt: skip
+    """The results of so many records from matched[first] on, of the same ports, column by column."""
+    columns, room, many = len(having), np.int64(len(out_tick)), np.uint64(strips)
+    here = np.uint64(first)
+    for i in range(many):
+        at = np.uint64(row + blocks[np.uint64(matched[here + i] + R_ROW)])
+        fill_strip(out_tick, np.uint64(places[i]), row_tick[at])
+        fill_strip(out_sign, np.uint64(places[i]), row_sign[at])
+    for c in range(columns):
+        to = c * room
+        # Of a port whose leaves are ids there is but one column; another one has what it shares.
+        p, column, of_id = np.int64(0), np.int64(-1), np.int64(0)
+        while p < n and column < 0:
+            if bound >> p & 1:
+                column, of_id = own[np.uint64(p * columns + c)], _id_column(ids, p)
+                column = column if of_id == 0 or of_id == column + 1 else np.int64(-1)
+            p += 1
+        of_port = R_LEAVES + p - 1
+        if column < 0:
+            for i in range(many):
+                first_place, mask, oldest, _ = open_ring(blocks[np.uint64(matched[here + i] + R_WORD)])
+                at = np.uint64(to + places[i])
+                copy_strip(out_columns, at, ring_ids, np.uint64(first_place), np.uint64(oldest), np.uint64(mask))
+        elif of_id != 0:
+            for i in range(many):
+                fill_strip(out_columns, np.uint64(to + places[i]), blocks[np.uint64(matched[here + i] + of_port)])
+        else:
+            for i in range(many):
+                leaf = blocks[np.uint64(matched[here + i] + of_port)]
+                fill_strip(out_columns, np.uint64(to + places[i]), cells[np.uint64(leaf + column)])
+
+
+@jit_inline
 def _write_run(
-    start, many, first, ring_mask, q, base, width, before, leaves, cells, rings, blocks, out_ports, own, out_columns, made, room
+    start, many, first, ring_mask, q, base, width, before, record, cells, rings, ring_ids, blocks, having, own, out_columns, made,
+    room,
 ):  # fmt: skip
     """The ids of `many` results of one record, whose last leaves, of port q, stand side by side in a ring from `start` on."""
     # Unsigned positions: signed ones are tested for being negative, which keeps the loops from being vectorised.
-    columns = len(out_ports)
+    columns = len(having)
     straight = min(many, ring_mask + 1 - start)
+    of_ids = _id_column(blocks[np.uint64(record + R_IDS)], q) != 0
+    here, begin, further = np.uint64(first + start), np.uint64(first), np.uint64(straight)
     for c in range(columns):
-        value = _known(c, before, leaves, columns, out_ports, own, cells, blocks)
-        column = own[q * columns + c]
+        value = _known(c, before, record, columns, having, own, cells, blocks)
+        column = own[np.uint64(q * columns + c)]
         to = np.uint64(c * room + made)
-        if value == 0 and column >= 0:
-            here = np.uint64(first + start)
-            for j in range(np.uint64(straight)):
-                out_columns[to + j] = cells[np.uint64(base + column + np.int64(rings[here + j]) * width)]
-            to = np.uint64(c * room + made + straight)
-            here = np.uint64(first)
-            for j in range(np.uint64(many - straight)):
-                out_columns[to + j] = cells[np.uint64(base + column + np.int64(rings[here + j]) * width)]
-        else:
+        if value != 0 or column < 0:
             for j in range(np.uint64(many)):
                 out_columns[to + j] = value
+        elif of_ids:
+            for j in range(further):
+                out_columns[to + j] = ring_ids[here + j]
+            for j in range(np.uint64(many) - further):
+                out_columns[to + further + j] = ring_ids[begin + j]
+        elif ring_mask == 0:
+            out_columns[to] = cells[np.uint64(base + column + first * width)]
+        else:
+            for j in range(further):
+                out_columns[to + j] = cells[np.uint64(base + column + np.int64(rings[here + j]) * width)]
+            for j in range(np.uint64(many) - further):
+                out_columns[to + further + j] = cells[np.uint64(base + column + np.int64(rings[begin + j]) * width)]
 
 
 @jit_flat
 def _write(
-    row_tick, row_sign, cursor, level, n, ports, check_first, checks, cells, rings, since, seen, blocks, matched, levels, leaves,
-    out_ports, own, out_columns, out_tick, out_sign,
+    row_tick, row_sign, cursor, level, n, ports, check_first, checks, cells, rings, ring_ids, since, blocks, matched, levels,
+    leaves, out_ports, having, own, out_columns, out_tick, out_sign,
 ):  # fmt: skip
     """Write the results that the records of the lowest block become with their matches. DONE, or OUT_FULL."""
     first_matched, here = level * BLOCK, level * LEVEL_FIELDS
@@ -557,28 +745,36 @@ def _write(
             blocks[np.uint64(record + R_ROW)],
         )
         first, ring_mask, oldest, count = open_ring(blocks[np.uint64(record + R_WORD)])
-        base, width, capacity, since_first, seen_from, seen_many = _view(row, q, n, ports, seen)
+        base, width = ports[np.uint64(q * PORT_FIELDS + BASE)], ports[np.uint64(q * PORT_FIELDS + WIDTH)]
+        since_first = ports[np.uint64(q * PORT_FIELDS + SINCE)]
         check, check_end = check_first[np.uint64(bound * n + q)], check_first[np.uint64(bound * n + q + 1)]
         special = check < check_end or since_first >= 0
         tick, sign = row_tick[np.uint64(cursor[ROW] + row)], row_sign[np.uint64(cursor[ROW] + row)]
-        if count - match > _RUN and not special:
-            write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
-            made += done
-            done = np.int64(0)
-            while match < count and not _sees(match, first, ring_mask, oldest, rings, seen_from, seen_many, capacity):
-                match += 1
-            last = count
-            while last > match and not _sees(last - 1, first, ring_mask, oldest, rings, seen_from, seen_many, capacity):
-                last -= 1
-            many = min(last - match, room - made)
+        if blocks[np.uint64(record + R_IDS)] != 0 or (count - match > _RUN and not special):
+            if done > 0:
+                write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
+                made += done
+                done = np.int64(0)
+            strips = np.int64(0)
+            if match == 0:
+                strips = _list_strips(first_matched, i, records, made, room, blocks, matched, leaves)
+            if strips > 0:
+                _write_strips(
+                    first_matched + i, strips, cursor[ROW], n, q, bound, blocks[np.uint64(record + R_IDS)], row_tick, row_sign,
+                    cells, ring_ids, blocks, matched, leaves, having, own, out_columns, out_tick, out_sign,
+                )  # fmt: skip
+                made = leaves[np.uint64(strips)]
+                i += strips
+                continue
+            many = min(count - match, room - made)
             _write_run(
-                (oldest + match) & ring_mask, many, first, ring_mask, q, base, width, bound, of_ports, cells, rings, blocks,
-                out_ports, own, out_columns, made, room,
+                (oldest + match) & ring_mask, many, first, ring_mask, q, base, width, bound, record, cells, rings, ring_ids,
+                blocks, having, own, out_columns, made, room,
             )  # fmt: skip
             write_signs(tick, sign, out_tick, out_sign, made, many)
             made += many
             match += many
-            if match == last:
+            if match == count:
                 i += 1
                 match = np.int64(0)
             continue
@@ -588,11 +784,11 @@ def _write(
             leaf = base + slot * width
             prefetch(cells, leaf)
             leaves[np.uint64(q * LAID_OUT + done)] = leaf
-            counts = age_of(slot, seen_from, capacity) < seen_many
             if special:
-                there = counts if since_first < 0 else _there(slot, row, since, since_first)
-                counts = there and _agrees(check, check_end, leaf, of_ports, checks, cells, blocks)
-            done += np.int64(counts)
+                there = since_first < 0 or _there(slot, row, since, since_first)
+                done += np.int64(there and _agrees(check, check_end, leaf, record, checks, cells, blocks))
+            else:
+                done += 1
             match += 1
         # The others are the same in all.
         many = np.uint64(done) - before
@@ -613,12 +809,6 @@ def _write(
     cursor[OUT] = made + done
     levels[here + L_RECORD], levels[here + L_MATCH] = i, match
     return OUT_FULL if i < records else DONE
-
-
-@jit_inline
-def _sees(match, first, ring_mask, oldest, rings, seen_from, seen_many, capacity):
-    slot = slot_in(first, ring_mask, (oldest + match) & ring_mask, rings)
-    return age_of(slot, seen_from, capacity) < seen_many
 
 
 @jit_flat
@@ -645,8 +835,8 @@ def _remove(
 @jit_flat
 def step(
     row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, key_columns, options, known, source_first, sources,
-    check_first, checks, cells, tables, by_port, located, rings, ring_meta, positions, since, sight, seen, blocks, pending, matched,
-    levels, leaves, out_ports, own, out_columns, out_tick, out_sign, retract,
+    check_first, checks, cells, tables, by_port, located, rings, ring_ids, ring_meta, positions, since, changes, change_chains,
+    blocks, pending, matched, levels, leaves, out_ports, having, own, out_columns, out_tick, out_sign, retract,
 ):  # fmt: skip
     """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short."""
     n = np.int64(len(ports) // PORT_FIELDS)
@@ -657,6 +847,7 @@ def step(
         if cursor[PHASE] == LOCATING:
             row = cursor[ROW]
             last = min(row + (LOCATED_ROWS >> cursor[SHORT]), rows)
+            _forget_changes(changes, change_chains)
             _list_by_port(row, last - row, n, row_port, by_port)
             _expect(row, n, row_slot, by_port, ports, indexes, groups, key_columns, cells, tables, located, most)
             room = _locate(row, last - row, n, row_sign, by_port, ports, indexes, groups, tables, located, most, cursor)
@@ -672,22 +863,22 @@ def step(
         if cursor[PHASE] == ENTERING:
             status = _enter(
                 row_slot, row_sign, cursor, n, by_port, ports, indexes, groups, key_columns, cells, tables, located, most, rings,
-                ring_meta, positions, since,
+                ring_ids, ring_meta, positions, since, changes, change_chains,
             )  # fmt: skip
             if status != DONE:
                 return status
             levels[L_RECORDS], levels[L_RECORD], levels[L_MATCH] = 0, 0, 0
             _begin(
-                row_port, row_slot, row_sign, cursor, n, n_groups, by_port, ports, indexes, options, known, tables, located, most,
-                rings, sight, seen, blocks, matched, levels, retract,
+                row_slot, row_sign, cursor, n, n_groups, by_port, ports, indexes, options, known, tables, located, most, rings,
+                changes, change_chains, blocks, matched, levels, retract,
             )  # fmt: skip
             cursor[DEPTH], cursor[PHASE] = 0, PROBING
         while cursor[DEPTH] >= 0:
             depth = cursor[DEPTH]
             if depth == n - 2:
                 status = _write(
-                    row_tick, row_sign, cursor, depth, n, ports, check_first, checks, cells, rings, since, seen, blocks, matched,
-                    levels, leaves, out_ports, own, out_columns, out_tick, out_sign,
+                    row_tick, row_sign, cursor, depth, n, ports, check_first, checks, cells, rings, ring_ids, since, blocks,
+                    matched, levels, leaves, out_ports, having, own, out_columns, out_tick, out_sign,
                 )  # fmt: skip
                 if status != DONE:
                     return status
@@ -696,13 +887,31 @@ def step(
                 cursor[DEPTH] = depth - 1
             else:
                 _extend(
-                    depth, n, n_groups, ports, check_first, checks, cells, rings, since, seen, blocks, matched, levels
+                    depth,
+                    n,
+                    n_groups,
+                    ports,
+                    check_first,
+                    checks,
+                    cells,
+                    rings,
+                    ring_ids,
+                    since,
+                    blocks,
+                    matched,
+                    levels,
                 )
                 cursor[DEPTH] = depth + 1
-                _probe(
-                    depth + 1, n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, blocks, pending,
-                    matched, levels, cursor,
-                )  # fmt: skip
+                if depth + 1 == n - 2:
+                    _probe_last(
+                        depth + 1, n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, changes,
+                        change_chains, blocks, pending, matched, levels, cursor,
+                    )  # fmt: skip
+                else:
+                    _probe(
+                        depth + 1, n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, changes,
+                        change_chains, blocks, pending, matched, levels, cursor,
+                    )  # fmt: skip
         _remove(
             cursor[ROW], n, row_slot, row_sign, by_port, ports, indexes, tables, located, most, rings, positions, since
         )

@@ -9,9 +9,9 @@ of them. What arrives in a star join so finds the partners of all inputs, and it
           leaf instead, and a capacity of 1. An entry without leaves awaits deletion (3.4).
 `rings`   for each other ring a contiguous circular run of slots, oldest first; the counter is the stop. A run begins at a multiple
           of its length (kernels/arena.py), so that a place in it says where. Place 0 is in no run.
-`ring_ids` the same memory as ids, two places each: where a port's leaves have but one column beside the key (its ID_COLUMN), and
-          only a star's kernel asks, rings of 2**IDS_FROM leaves and more hold its ids instead of slots. So the matches of a key
-          that has many stand side by side, and are not looked up one by one.
+`ring_ids` the same memory as ids, two places each: where a port's leaves have but one column beside an index's key (its ID_COLUMN),
+          and the kernel of a star or a tree asks, rings of 2**IDS_FROM leaves and more hold its ids instead of slots. So the
+          matches of a key that has many stand side by side, and are not looked up one by one.
 `positions` for ports that retract in any order: where a slot stands in the ring of each of its indexes.
 
 `ports` (n, PORT_FIELDS), `indexes` (k, INDEX_FIELDS) and `groups` (g, GROUP_FIELDS) describe them, all flat.
@@ -30,21 +30,19 @@ from cqels_py.kernels.prefetch import prefetch
 # HEAD, LEAVES: of a port in order, the slot of the oldest leaf, and how many follow each other from there on, round the end;
 # SINCE: of one without order, where `since` begins that kernels/join.py describes, else -1
 # KEY_COLUMN: that which alone makes the key in its first index; -1 if several do
-# ID_COLUMN: that whose ids its large rings hold; -1 if they hold slots
-BASE, WIDTH, CAPACITY, FIFO, HEAD, LEAVES, FULL, FIRST_INDEX, LAST_INDEX, SINCE, KEY_COLUMN, ID_COLUMN = range(12)
-PORT_FIELDS = 12
+BASE, WIDTH, CAPACITY, FIFO, HEAD, LEAVES, FULL, FIRST_INDEX, LAST_INDEX, SINCE, KEY_COLUMN = range(11)
+PORT_FIELDS = 11
 GONE = 1 << 16
-# indexes; MEMBER: which word of an entry is theirs
-PORT, GROUP, MEMBER, KEY_FIRST, KEY_WIDTH, POSITIONS = range(6)
+# indexes; MEMBER: which word of an entry is theirs; IDS_FROM: log2 of the capacity from which on rings hold ids, those of ID_COLUMN
+PORT, GROUP, MEMBER, KEY_FIRST, KEY_WIDTH, POSITIONS, IDS_FROM, ID_COLUMN = range(8)
 _KEY_FIRST, _KEY_WIDTH = np.uint64(KEY_FIRST), np.uint64(KEY_WIDTH)
-INDEX_FIELDS = 6
+INDEX_FIELDS = 8
+NEVER = 31
+"""IDS_FROM where rings hold slots, whatever their size."""
 # groups; SIZE: entries of the table, less than 2**31; LIMIT: so many of them may be used; STRIDE: words of an entry, the first of
-# which is the key; OF_IDS: a bit for each of them, counted from the key's, 1 if larger rings hold ids
-TABLE, SIZE, USED, STRIDE, LIMIT, OF_IDS = range(6)
-GROUP_FIELDS = 6
-IDS_FROM = 6
-"""log2 of the capacity from which on rings hold ids. As rings do not shrink, keys that had some more leaves for once would take
-twice the memory with a lower one, and their small products be written one by one."""
+# which is the key; OF_IDS: a bit for each of them, counted from the key's, 1 if rings of 2**OF_IDS_FROM leaves and more hold ids
+TABLE, SIZE, USED, STRIDE, LIMIT, OF_IDS, OF_IDS_FROM = range(7)
+GROUP_FIELDS = 7
 # why a kernel stopped
 DONE, OUT_FULL, TABLE_FULL, RINGS_FULL, RING_FULL, NOT_STORED, PARTNERS_FULL = range(7)
 # of a hash of 63 bits the upper ones are a part of one
@@ -66,7 +64,7 @@ _ONE = np.uint64(1)
 
 LEAVES_AHEAD = 20
 """Leaves between asking for one and reading it."""
-_LINE, _MOST_EXPECTED = 16, 128
+LINE, MOST_EXPECTED = 16, 128
 NEAR_CELLS = 1 << 18
 """With no more cells than these, what an entry leads to is near in any case."""
 
@@ -84,6 +82,12 @@ def leaves_in(word):
 
 
 @jit_inline
+def size_of(word):
+    """log2 of the capacity of a ring."""
+    return word >> _SIZE & _SIZE_MASK
+
+
+@jit_inline
 def oldest_in(word):
     """Where the slot of a ring's oldest leaf stands in `rings`."""
     return word >> _PLACE
@@ -92,7 +96,7 @@ def oldest_in(word):
 @jit_inline
 def open_ring(word):
     """Where the slots of a ring stand in `rings`: the first place, a mask, the position of the oldest, and how many."""
-    mask = (np.int64(1) << (word >> _SIZE & _SIZE_MASK)) - 1
+    mask = (np.int64(1) << size_of(word)) - 1
     oldest = word >> _PLACE
     return oldest & ~mask, mask, oldest & mask, word & _COUNT
 
@@ -204,18 +208,18 @@ def expect_entry(at, stride, tables):
 
 
 @jit_inline
-def expect_rings(p, at, words, ports, tables, rings):
+def expect_rings(p, at, words, indexes, tables, rings):
     """Have the leaves come nearer that a row of port p is joined with, and the place where it enters. The entry's words are those of
     port 0, port 1 and so on."""
     for q in range(words):
         word = tables[np.uint64(at + 1 + q)]
         first, mask, oldest, count = open_ring(word)
         # An id takes two places.
-        double = np.int64(holds_ids(word, q * PORT_FIELDS, ports))
+        double = np.int64(holds_ids(word, q, indexes))
         if q == p:
             prefetch(rings, (first + ((oldest + count) & mask)) << double)
             continue
-        for i in range(0, min(count, _MOST_EXPECTED), _LINE >> double):
+        for i in range(0, min(count, MOST_EXPECTED), LINE >> double):
             prefetch(rings, (first + ((oldest + i) & mask)) << double)
 
 
@@ -275,7 +279,7 @@ def locate(
             gone_key, gone_at = (gone_key, gone_at) if comes else (key, at)
         located[place] = at
         if rings is not None and far and (comes or retract):
-            expect_rings(np.int64(row_port[start + i]), at, stride - 1, ports, tables, rings)
+            expect_rings(np.int64(row_port[start + i]), at, stride - 1, indexes, tables, rings)
     cursor[PROBES] += probes
     return np.int64(start + rows)
 
@@ -339,7 +343,7 @@ def enlarge(ring, tables, rings, ring_meta):
     """The full ring whose word stands at `ring` gets a run of twice its capacity. DONE, or what is short."""
     word = tables[ring]
     first, mask, oldest, count = open_ring(word)
-    size = word >> _SIZE & _SIZE_MASK
+    size = size_of(word)
     if mask + 1 == MOST_IN_RING:
         return RING_FULL
     larger = allocate_aligned(rings, ring_meta, size + 1)
@@ -354,32 +358,26 @@ def enlarge(ring, tables, rings, ring_meta):
 
 
 @jit_inline
-def is_large(word):
-    """Is a ring one of those that may hold ids?"""
-    return word >> _SIZE & _SIZE_MASK >= IDS_FROM
+def holds_ids(word, index, indexes):
+    """Has a ring of this index ids in its places instead of slots?"""
+    return size_of(word) >= indexes[np.uint64(index * INDEX_FIELDS + IDS_FROM)]
 
 
 @jit_inline
-def holds_ids(word, port, ports):
-    """Has a ring, of the port whose fields begin there, ids in its places instead of slots?"""
-    return is_large(word) and ports[np.uint64(port + ID_COLUMN)] >= 0
-
-
-@jit_inline
-def push_leaf(ring, slot, port, ports, cells, tables, rings, ring_ids, ring_meta):
-    """A leaf becomes the newest of a ring that may hold ids. DONE, or what is short."""
+def push_leaf(ring, slot, index, port, ports, indexes, cells, tables, rings, ring_ids, ring_meta):
+    """A leaf, of the port whose fields begin there, becomes the newest of a ring that may hold ids. DONE, or what is short."""
     word = tables[np.uint64(ring)]
     first, mask, oldest, count = open_ring(word)
     if count > mask:
-        status = enlarge_to_ids(ring, port, ports, cells, tables, rings, ring_ids, ring_meta)
+        status = enlarge_to_ids(ring, index, port, ports, indexes, cells, tables, rings, ring_ids, ring_meta)
         if status != DONE:
             return status
         word = tables[np.uint64(ring)]
         first, mask, oldest, count = open_ring(word)
     place = np.uint64(first + ((oldest + count) & mask) if mask > 0 else 0)
-    if holds_ids(word, port, ports):
+    if holds_ids(word, index, indexes):
         leaf = ports[np.uint64(port + BASE)] + slot * ports[np.uint64(port + WIDTH)]
-        ring_ids[place] = cells[np.uint64(leaf + ports[np.uint64(port + ID_COLUMN)])]
+        ring_ids[place] = cells[np.uint64(leaf + indexes[np.uint64(index * INDEX_FIELDS + ID_COLUMN)])]
     else:
         rings[place] = slot
     tables[np.uint64(ring)] = word + 1 if mask > 0 else word_of(np.int64(slot), 0, 1)
@@ -387,12 +385,13 @@ def push_leaf(ring, slot, port, ports, cells, tables, rings, ring_ids, ring_meta
 
 
 @jit_flat
-def enlarge_to_ids(ring, port, ports, cells, tables, rings, ring_ids, ring_meta):
+def enlarge_to_ids(ring, index, port, ports, indexes, cells, tables, rings, ring_ids, ring_meta):
     """As `enlarge` does it, for a ring that may hold ids from a certain size on."""
-    word, base, width, id_column = tables[ring], ports[port + BASE], ports[port + WIDTH], ports[port + ID_COLUMN]
+    word, base, width = tables[ring], ports[port + BASE], ports[port + WIDTH]
+    ids_from, id_column = indexes[index * INDEX_FIELDS + IDS_FROM], indexes[index * INDEX_FIELDS + ID_COLUMN]
     first, mask, oldest, count = open_ring(word)
-    size = word >> _SIZE & _SIZE_MASK
-    if id_column < 0 or size + 1 < IDS_FROM:
+    size = size_of(word)
+    if size + 1 < ids_from:
         return enlarge(ring, tables, rings, ring_meta)
     if mask + 1 == MOST_IN_RING:
         return RING_FULL
@@ -402,21 +401,28 @@ def enlarge_to_ids(ring, port, ports, cells, tables, rings, ring_ids, ring_meta)
     larger >>= 1
     for i in range(count):
         place = (oldest + i) & mask
-        if size < IDS_FROM:
+        if size < ids_from:
             ring_ids[larger + i] = cells[base + slot_in(first, mask, place, rings) * width + id_column]
         else:
             ring_ids[larger + i] = ring_ids[first + place]
     tables[ring] = word_of(larger, size + 1, count)
-    _release_run(word, True, rings, ring_meta)
+    _release_run(word, ids_from, rings, ring_meta)
     return np.int64(DONE)
 
 
 @jit_inline
-def _release_run(word, of_ids, rings, ring_meta):
+def first_of_ids(member, group, groups):
+    """log2 of the capacity from which on the rings of an entry's word hold ids."""
+    of_ids = groups[group * GROUP_FIELDS + OF_IDS] >> member & 1 != 0
+    return groups[group * GROUP_FIELDS + OF_IDS_FROM] if of_ids else np.int64(NEVER)
+
+
+@jit_inline
+def _release_run(word, ids_from, rings, ring_meta):
     """The places that a ring had, if it had any, become free."""
-    first, size = open_ring(word)[0], word >> _SIZE & _SIZE_MASK
+    first, size = open_ring(word)[0], size_of(word)
     if size > 0:
-        if of_ids and size >= IDS_FROM:
+        if size >= ids_from:
             release(rings, ring_meta, 2 * first, size + 1)
         else:
             release(rings, ring_meta, first, size)
@@ -470,16 +476,17 @@ def count_live(groups, tables, live):
 
 
 @jit_inline
-def _free_rings(at, stride, of_ids, tables, rings, ring_meta):
+def _free_rings(at, group, groups, tables, rings, ring_meta):
     """The rings of an entry without leaves become free."""
-    for word in range(1, stride):
-        _release_run(tables[at + word], of_ids >> word & 1 != 0, rings, ring_meta)
+    for word in range(1, groups[group * GROUP_FIELDS + STRIDE]):
+        _release_run(tables[at + word], first_of_ids(word, group, groups), rings, ring_meta)
 
 
 @jit_inline
-def _clear_gone(first, many, base, stride, of_ids, tables, rings, ring_meta, live):
+def _clear_gone(first, many, group, groups, tables, rings, ring_meta, live):
     """Of `many` entries from position `first` on, those without leaves become free; where the others start is written to `live`,
     and returned how many they are."""
+    base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
     start, step, entries = np.uint64(base + first * stride), np.uint64(stride), np.uint64(many)
     # Word by word, without a jump in it: nobody can foresee which keys have gone.
     for i in range(entries):
@@ -488,8 +495,8 @@ def _clear_gone(first, many, base, stride, of_ids, tables, rings, ring_meta, liv
         for i in range(entries):
             live[i] |= tables[start + i * step + word]
     for i in range(entries):
-        if live[i] & _COUNT == 0 and live[i] >> _SIZE & _SIZE_MASK != 0:
-            _free_rings(np.int64(start + i * step), stride, of_ids, tables, rings, ring_meta)
+        if live[i] & _COUNT == 0 and size_of(live[i]) != 0:
+            _free_rings(np.int64(start + i * step), group, groups, tables, rings, ring_meta)
     for word in range(step):
         for i in range(entries):
             tables[start + i * step + word] &= -np.int64(live[i] & _COUNT != 0)
@@ -509,7 +516,7 @@ def purge(groups, tables, rings, ring_meta, live):
     """
     for group in range(len(groups) // GROUP_FIELDS):
         base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
-        size, of_ids = groups[group * GROUP_FIELDS + SIZE], groups[group * GROUP_FIELDS + OF_IDS]
+        size = groups[group * GROUP_FIELDS + SIZE]
         used, start = np.uint64(0), np.int64(0)
         # Behind a free place, of which there always is one, no entry belongs in front of the first.
         while tables[base + start * stride] != 0:
@@ -519,7 +526,7 @@ def purge(groups, tables, rings, ring_meta, live):
             # Round the end.
             here, stop = (first, size) if first < size else (first - size, end - size)
             many = min(len(live), stop - here)
-            found = _clear_gone(here, many, base, stride, of_ids, tables, rings, ring_meta, live)
+            found = _clear_gone(here, many, group, groups, tables, rings, ring_meta, live)
             for i in range(found):
                 at = np.uint64(live[i])
                 to = np.uint64(base + home_in(tables[at], size) * stride)
@@ -547,7 +554,7 @@ def enter_tables(old_tables, groups, new_tables, new_base, new_size, rings, ring
             if old_tables[at] == 0:
                 continue
             if is_empty(at, np.int64(group), groups, old_tables):
-                _free_rings(at, stride, groups[group * GROUP_FIELDS + OF_IDS], old_tables, rings, ring_meta)
+                _free_rings(at, group, groups, old_tables, rings, ring_meta)
                 continue
             place = home_in(old_tables[at], new_size[group])
             while new_tables[new_base[group] + place * stride] != 0:
@@ -561,12 +568,12 @@ def enter_tables(old_tables, groups, new_tables, new_base, new_size, rings, ring
 
 
 @jit_inline
-def _least_size(word, holds):
+def _least_size(word, ids_from):
     """log2 of the capacity that a ring needs for its leaves; one that holds ids stays as large as those that do."""
     count, size = leaves_in(word), np.int64(0)
     while np.int64(1) << size < count:
         size += 1
-    return max(size, np.int64(IDS_FROM)) if holds and count > 0 else size
+    return max(size, ids_from) if size_of(word) >= ids_from and count > 0 else size
 
 
 @jit_flat
@@ -575,15 +582,12 @@ def count_least_places(groups, tables):
     places, next_one = np.int64(0), np.int64(2)
     for group in range(len(groups) // GROUP_FIELDS):
         base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
-        of_ids = groups[group * GROUP_FIELDS + OF_IDS]
         for position in range(groups[group * GROUP_FIELDS + SIZE]):
             for member in range(1, stride):
-                word = tables[base + position * stride + member]
-                holds = of_ids >> member & 1 != 0 and is_large(word)
-                size = _least_size(word, holds)
-                places += np.int64(1) << (size + np.int64(holds)) if size > 0 else np.int64(0)
-                will_hold = of_ids >> member & 1 != 0 and size + 1 >= IDS_FROM
-                next_one = max(next_one, np.int64(1) << (size + 1 + np.int64(will_hold)))
+                word, ids_from = tables[base + position * stride + member], first_of_ids(member, group, groups)
+                size = _least_size(word, ids_from)
+                places += np.int64(1) << (size + np.int64(size_of(word) >= ids_from)) if size > 0 else np.int64(0)
+                next_one = max(next_one, np.int64(1) << (size + 1 + np.int64(size + 1 >= ids_from)))
     return places, next_one
 
 
@@ -593,7 +597,6 @@ def move_rings(groups, tables, rings, ring_ids, new_rings, new_ids, new_meta):
     be room for twice as many places as they have."""
     for group in range(len(groups) // GROUP_FIELDS):
         base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
-        of_ids = groups[group * GROUP_FIELDS + OF_IDS]
         for position in range(groups[group * GROUP_FIELDS + SIZE]):
             for member in range(1, stride):
                 at = base + position * stride + member
@@ -601,8 +604,8 @@ def move_rings(groups, tables, rings, ring_ids, new_rings, new_ids, new_meta):
                 first, mask, oldest, count = open_ring(word)
                 if mask == 0:
                     continue
-                holds = of_ids >> member & 1 != 0 and is_large(word)
-                size = _least_size(word, holds)
+                ids_from = first_of_ids(member, group, groups)
+                holds, size = size_of(word) >= ids_from, _least_size(word, ids_from)
                 if size == 0:
                     slot = slot_in(first, mask, oldest, rings) if count > 0 else np.int64(0)
                     tables[at] = word_of(slot, np.int64(0), count)
@@ -635,7 +638,7 @@ def renumber_slots(port, ports, indexes, groups, tables, rings, new_capacity):
             at = groups[group * GROUP_FIELDS + TABLE] + position * stride
             ring = ring_of(at, index, indexes)
             first, mask, oldest, count = open_ring(tables[ring])
-            if holds_ids(tables[ring], port * PORT_FIELDS, ports):
+            if holds_ids(tables[ring], index, indexes):
                 continue
             for i in range(count):
                 place = (oldest + i) & mask

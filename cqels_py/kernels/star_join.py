@@ -42,17 +42,20 @@ from cqels_py.kernels.ring_index import (
     TABLE_FULL,
     WIDTH,
     holds_ids,
-    is_large,
     leaves_in,
     locate,
     open_ring,
     pop,
     push_leaf,
+    size_of,
     slot_in,
     word_of,
 )
 
 NEXT, DELIVERED = AT, DEPTH
+IDS_FROM = 6
+"""log2 of the capacity from which on rings hold ids. As rings do not shrink, keys that had some more leaves for once would take
+twice the memory with a lower one, and their small products be written one by one."""
 PRODUCT_ROW, PRODUCT_END, PRODUCT_RESULTS, PRODUCT_OF_IDS, PRODUCT_COUNTS = range(5)
 FEW = 16
 """A product of more results than these is written by itself."""
@@ -85,7 +88,7 @@ def _note_ids(first, mask, oldest, count, ring_ids, to, partner_ids):
 
 
 @jit_flat
-def _note_large(p, slot, at, n, record, to, ports, tables, rings, ring_ids, products, partners, partner_ids):
+def _note_large(p, slot, at, n, record, to, indexes, tables, rings, ring_ids, products, partners, partner_ids):
     """The partners of a product where some ring is large: their slots or, if that is what it holds, their ids."""
     for q in range(n):
         word = tables[np.uint64(_ring(at, q))]
@@ -93,7 +96,7 @@ def _note_large(p, slot, at, n, record, to, ports, tables, rings, ring_ids, prod
         if q == p:
             partners[np.uint64(to)] = slot
             count = np.int64(1)
-        elif holds_ids(word, q * PORT_FIELDS, ports):
+        elif holds_ids(word, q, indexes):
             products[record + PRODUCT_OF_IDS] |= np.int64(1) << q
             _note_ids(first, mask, oldest, count, ring_ids, to, partner_ids)
         else:
@@ -105,7 +108,7 @@ def _note_large(p, slot, at, n, record, to, ports, tables, rings, ring_ids, prod
 
 @jit_inline
 def _note_product(
-    row, p, slot, at, n, far, cursor, ports, cells, tables, rings, ring_ids, products, partners, partner_ids
+    row, p, slot, at, n, far, cursor, ports, indexes, cells, tables, rings, ring_ids, products, partners, partner_ids
 ):
     """Note the product that a row of port p makes, if any; False if there is no room for its slots and ids."""
     many, results, large = np.int64(0), np.int64(1), False
@@ -114,7 +117,7 @@ def _note_product(
         count = leaves_in(word) if q != p else np.int64(1)
         results *= count
         many += count
-        large |= is_large(word)
+        large |= size_of(word) >= IDS_FROM
     if results == 0:
         return True
     # Of many partners the last would be forgotten before they are written.
@@ -130,7 +133,7 @@ def _note_product(
     products[record + PRODUCT_OF_IDS] = 0
     cursor[NOTED] = noted + 1
     if large:
-        _note_large(p, slot, at, n, record, to, ports, tables, rings, ring_ids, products, partners, partner_ids)
+        _note_large(p, slot, at, n, record, to, indexes, tables, rings, ring_ids, products, partners, partner_ids)
         return True
     for q in range(n):
         base, width = ports[np.uint64(q * PORT_FIELDS + BASE)], ports[np.uint64(q * PORT_FIELDS + WIDTH)]
@@ -150,7 +153,7 @@ def _note_product(
 
 @jit_flat
 def _take_in(
-    row_port, row_slot, row_sign, cursor, n, ports, cells, tables, located, rings, ring_ids, ring_meta, products, partners,
+    row_port, row_slot, row_sign, cursor, n, ports, indexes, cells, tables, located, rings, ring_ids, ring_meta, products, partners,
     partner_ids, retract,
 ):  # fmt: skip
     """Take in located rows from cursor[ROW] on, and note their products. DONE, or what is short."""
@@ -165,13 +168,15 @@ def _take_in(
             phase = np.int64(JOINING)
         if phase != ENTERING and (sign > 0 or retract):
             if not _note_product(
-                row, p, slot, at, n, far, cursor, ports, cells, tables, rings, ring_ids, products, partners,
+                row, p, slot, at, n, far, cursor, ports, indexes, cells, tables, rings, ring_ids, products, partners,
                 partner_ids,
             ):  # fmt: skip
                 status = np.int64(PARTNERS_FULL)
         if sign > 0 and status == DONE:
             phase = np.int64(ENTERING)
-            status = push_leaf(_ring(at, p), slot, p * PORT_FIELDS, ports, cells, tables, rings, ring_ids, ring_meta)
+            status = push_leaf(
+                _ring(at, p), slot, p, p * PORT_FIELDS, ports, indexes, cells, tables, rings, ring_ids, ring_meta
+            )
         if status != DONE:
             cursor[ROW], cursor[PHASE] = row, phase
             return status
@@ -367,8 +372,8 @@ def step(
                 if cursor[LOCATED] == row:
                     return TABLE_FULL
             status = _take_in(
-                row_port, row_slot, row_sign, cursor, n, ports, cells, tables, located, rings, ring_ids, ring_meta, products,
-                partners, partner_ids, retract,
+                row_port, row_slot, row_sign, cursor, n, ports, indexes, cells, tables, located, rings, ring_ids, ring_meta,
+                products, partners, partner_ids, retract,
             )  # fmt: skip
             if status != DONE and not (status == PARTNERS_FULL and cursor[NOTED] > 0):
                 return status

@@ -94,7 +94,9 @@ class JoinLayout:
                 self._columns[q].append(tuple(range(len(port.variables))))
         self.indexes = tuple(RingIndex(q, columns) for q in range(n) for columns in self._columns[q])
         self.first = [sum(len(self._columns[x]) for x in range(q)) for q in range(n + 1)]
-        self.star = self._is_star(keys)
+        plain = self._is_plain(keys)
+        self.star = plain and self._is_star(keys)
+        self.tree = plain and not self.star
         self._lay_options(keys)
 
     def _lay_options(self, keys: dict[tuple[int, int], tuple[int, ...]]) -> None:
@@ -147,25 +149,26 @@ class JoinLayout:
         columns = sorted(index.columns, key=lambda c: variables[c])
         return columns, tuple(variables[c] for c in columns)
 
+    def _is_plain(self, keys: dict[tuple[int, int], tuple[int, ...]]) -> bool:
+        """Is every port in order, and probed by a single variable whatever is bound, with nothing to be compared?"""
+        return all(port.in_order for port in self.ports) and all(
+            len(columns) == 1 and not self._checks(bound, q, columns) for (bound, q), columns in keys.items()
+        )
+
     def _is_star(self, keys: dict[tuple[int, int], tuple[int, ...]]) -> bool:
-        """Is every port probed by one variable, the same for all, whatever is bound, nothing compared, and all in order?"""
-        if not all(port.in_order for port in self.ports):
-            return False
-        probed = {tuple(self.ports[q].variables[c] for c in columns) for (_, q), columns in keys.items()}
-        one = len(probed) == 1 and all(len(columns) == 1 for columns in keys.values())
-        return one and not any(self._checks(bound, q, columns) for (bound, q), columns in keys.items())
+        """Are all ports probed by the same variables?"""
+        return len({tuple(self.ports[q].variables[c] for c in columns) for (_, q), columns in keys.items()}) == 1
 
     def key_column(self, port: int) -> int:
         """The column that alone makes the keys of a port's first index; -1 if several do."""
         first = self._columns[port][0]
         return first[0] if len(first) == 1 else -1
 
-    def other_column(self, port: int) -> int:
-        """The column that a star's port has beside its key, if there is just one; else -1."""
-        if len(self.ports[port].variables) != 2:
-            return -1
-        ((key,),) = self._columns[port]
-        return 1 - key
+    def ids_from(self, index: RingIndex) -> int:
+        """log2 of the capacity from which on rings of an index hold ids: where one says what a leaf has beside its key."""
+        if not (self.star or self.tree) or len(self.ports[index.port].variables) != 2:
+            return kernel.NEVER
+        return star_kernel.IDS_FROM if self.star else join_kernel.IDS_FROM
 
     def columns_of(self, port: int) -> list[tuple[int, ...]]:
         """The column sets of a port's indexes."""
@@ -222,8 +225,9 @@ class Blocks:
         self.records = np.zeros((n - 1) * size * (join_kernel.R_LEAVES + n + groups), np.int64)
         self.pending = np.zeros(size * (1 + 3 * groups), np.int64)
         self.matched = np.zeros((n - 1) * size, np.int64)
-        self.seen = np.zeros(2 * n * kernel.LOCATED_ROWS, np.int64)
         self.by_port = np.zeros(n * join_kernel.LANE, np.int32)
+        self.changes = np.zeros(1 + kernel.LOCATED_ROWS * groups, np.int64)
+        self.change_chains = np.zeros(join_kernel.CHANGE_CHAINS + len(self.changes), np.int32)
 
 
 _unused_blocks: dict[tuple[int, int], list[Blocks]] = {}
@@ -231,7 +235,7 @@ _unused_blocks: dict[tuple[int, int], list[Blocks]] = {}
 
 
 class JoinState:
-    """Arrays of one join. `rings_of_ids`: large rings may hold ids instead of slots, as `kernels.star_join` knows them."""
+    """Arrays of one join. `rings_of_ids`: large rings may hold ids instead of slots, as the kernels of stars and trees know them."""
 
     def __init__(self, layout: JoinLayout, *, rings_of_ids: bool = False) -> None:
         self.layout = layout
@@ -245,8 +249,7 @@ class JoinState:
             self.ports[p, kernel.LAST_INDEX] = layout.first[p + 1]
             self.ports[p, kernel.FULL] = -1 if port.in_order else layout.first[p + 1] - 1
             self.ports[p, kernel.KEY_COLUMN] = layout.key_column(p)
-            self.ports[p, kernel.ID_COLUMN] = layout.other_column(p) if rings_of_ids else -1
-        self._init_indexes(layout)
+        self._init_indexes(layout, rings_of_ids=rings_of_ids)
         self.cells: Int64 = np.zeros(0, np.int64)
         self.positions: Int32 = np.zeros(1, np.int32)
         self.free: Int32 = np.zeros((n, 0), np.int32)
@@ -255,7 +258,6 @@ class JoinState:
         self.ring_ids = self.rings.view(np.int64)
         self.ring_meta = _NO_RINGS.copy()
         self.cursor = np.zeros(kernel.CURSOR_FIELDS, np.int64)
-        self.sight = np.zeros(2 * n, np.int64)
         self._make_scratch()
         # Kernels index flat views: two-dimensional access costs them a multiplication and two loads each.
         self.flat_ports = self.ports.reshape(-1)
@@ -284,7 +286,7 @@ class JoinState:
     def give_back(self, blocks: Blocks) -> None:
         _unused_blocks[self.n, len(self.groups)].append(blocks)
 
-    def _init_indexes(self, layout: JoinLayout) -> None:
+    def _init_indexes(self, layout: JoinLayout, *, rings_of_ids: bool) -> None:
         """Indexes of several ports over the same variables share a table."""
         self.indexes = np.zeros((len(layout.indexes), kernel.INDEX_FIELDS), np.int64)
         members: dict[tuple[int, ...], int] = {}
@@ -298,6 +300,8 @@ class JoinState:
             self.indexes[i, kernel.KEY_FIRST] = len(key_columns)
             self.indexes[i, kernel.KEY_WIDTH] = len(columns)
             self.indexes[i, kernel.POSITIONS] = -1
+            self.indexes[i, kernel.IDS_FROM] = layout.ids_from(index) if rings_of_ids else kernel.NEVER
+            self.indexes[i, kernel.ID_COLUMN] = 1 - columns[0] if columns else 0
             key_columns += columns
         self.key_columns = np.array([*key_columns, 0], np.int64)
         known = np.full((len(layout.ports), len(members)), -1, np.int64)
@@ -307,9 +311,10 @@ class JoinState:
         self.groups = np.zeros((len(members), kernel.GROUP_FIELDS), np.int64)
         self.groups[:, kernel.STRIDE] = [1 + count for count in members.values()]
         self.groups[:, kernel.SIZE] = _FIRST_TABLE
-        for i, index in enumerate(layout.indexes):
-            if self.ports[index.port, kernel.ID_COLUMN] >= 0:
-                self.groups[self.indexes[i, kernel.GROUP], kernel.OF_IDS] |= 1 << self.indexes[i, kernel.MEMBER]
+        for group, member, ids_from in self.indexes[:, [kernel.GROUP, kernel.MEMBER, kernel.IDS_FROM]].tolist():
+            if ids_from != kernel.NEVER:
+                self.groups[group, kernel.OF_IDS] |= 1 << member
+                self.groups[group, kernel.OF_IDS_FROM] = ids_from
         self.groups[:, kernel.LIMIT] = int(_SMALL_USED_PART * _FIRST_TABLE)
         sizes = _FIRST_TABLE * self.groups[:, kernel.STRIDE]
         self.groups[:, kernel.TABLE] = np.cumsum(sizes) - sizes

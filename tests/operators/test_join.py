@@ -14,7 +14,8 @@ import pytest
 from cqels_py.batches.delta import Delta
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels import ring_index
+from cqels_py.kernels import join as join_kernel
+from cqels_py.kernels import ring_index, star_join
 from cqels_py.operators.r2r import join as operators
 from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.runners.spark.whole import to_bytes
@@ -36,6 +37,7 @@ SHAPES: dict[str, Inputs] = {
     "clique": (("a", "b", "c"), ("c", "d"), ("d", "a"), ("b", "d")),
     "many different keys": (("a", "b", "c", "d"), ("a", "x"), ("b", "x"), ("c", "x"), ("d", "x")),
 }
+OF_IDS = [ring_index.GROUP, ring_index.MEMBER, ring_index.IDS_FROM]
 ANY_TICK = Ticks(np.zeros(1, np.int64), first=True)
 
 
@@ -310,9 +312,97 @@ def test_rings_of_many_leaves_of_a_key(shape: str, retract: bool, seed: int) -> 
             assert -found.get(tick, Counter()) == -wanted[tick]
         if chance.random() < 0.2:
             join = pickle.loads(to_bytes(join))
-    assert (join.state.ports[:, ring_index.ID_COLUMN] >= 0).any()
+    assert (join.state.indexes[:, ring_index.IDS_FROM] != ring_index.NEVER).any()
     words = join.state.tables.reshape(-1, 1 + len(inputs))[:, 1:]
-    assert any(map(ring_index.is_large, words.reshape(-1).tolist()))
+    assert any(ring_index.size_of(word) >= star_join.IDS_FROM for word in words.reshape(-1).tolist())
+
+
+TREES: dict[str, Inputs] = {
+    "chain": SHAPES["chain"],
+    "fork": (("b", "a"), ("b", "c"), ("d", "b"), ("d", "e")),
+    "wide": (("a", "b"), ("x", "b", "c"), ("c", "d"), ("c",)),
+}
+
+
+class LiveRows:
+    """The rows of some inputs, and which results each of them is in, found by single ids."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self.inputs = inputs
+        self.rows: list[deque[Row]] = [deque() for _ in inputs]
+        self._having: defaultdict[tuple[int, str, int], list[Row]] = defaultdict(list)
+
+    def add(self, port: int, row: Row) -> None:
+        self.rows[port].append(row)
+        for name, value in zip(self.inputs[port], row, strict=True):
+            self._having[port, name, value].append(row)
+
+    def remove_oldest(self, port: int) -> Row:
+        row = self.rows[port].popleft()
+        for name, value in zip(self.inputs[port], row, strict=True):
+            self._having[port, name, value].remove(row)
+        return row
+
+    def results_with(self, port: int, row: Row) -> Iterator[Row]:
+        """Of a tree: each next input shares one variable with those before."""
+        bound = dict(zip(self.inputs[port], row, strict=True))
+        return self._extend(bound, [p for p in range(len(self.inputs)) if p != port])
+
+    def _extend(self, bound: dict[str, int], left: list[int]) -> Iterator[Row]:
+        if not left:
+            yield tuple(bound[name] for name in variables(self.inputs))
+            return
+        port, name = next((p, name) for p in left for name in self.inputs[p] if name in bound)
+        for row in self._having[port, name, bound[name]]:
+            more = dict(zip(self.inputs[port], row, strict=True))
+            yield from self._extend({**bound, **more}, [p for p in left if p != port])
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("retract", [True, False])
+@pytest.mark.parametrize("room", [7, 100, OUT_ROWS])
+@pytest.mark.parametrize("shape", TREES)
+def test_trees_whose_keys_have_many_leaves(
+    shape: str, room: int, retract: bool, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some keys have one mapping, some a strip of them, and some more. The state goes through its pickle on the way."""
+    monkeypatch.setattr(operators, "OUT_ROWS", room)
+    monkeypatch.setattr(operators, "room_for", lambda rows: room)
+    inputs = TREES[shape]
+    join = MultiwayJoin(inputs, [True] * len(inputs), variables(inputs), retract=retract)
+    live, chance = LiveRows(inputs), random.Random(seed)
+    draw = [lambda: 1, *[lambda: chance.randint(2, 4)] * 3, *[lambda: chance.randint(5, 60)] * 4]
+    for step in range(12):
+        events: list[list[Event]] = [[] for _ in inputs]
+        wanted: dict[int, Counter[Row]] = defaultdict(Counter)
+        ticks = chance.choice((1, 20, 90))
+        for tick in range(ticks):
+            port = chance.randrange(len(inputs))
+            if len(live.rows[port]) == (90 if step > 3 else 40):
+                old = live.remove_oldest(port)
+                events[port].append((tick, -1, old))
+                if retract:
+                    wanted[tick].subtract(live.results_with(port, old))
+            row = tuple(chance.choice(draw)() for _ in inputs[port])
+            events[port].append((tick, 1, row))
+            wanted[tick].update(live.results_with(port, row))
+            live.add(port, row)
+        deltas = [[delta(mine, len(names))] for mine, names in zip(events, inputs, strict=True)]
+        found = changes(join.process(Ticks(np.arange(ticks), first=False), deltas))
+        for tick in range(ticks):
+            assert +found.get(tick, Counter()) == +wanted[tick]
+            assert -found.get(tick, Counter()) == -wanted[tick]
+        if chance.random() < 0.2:
+            join = pickle.loads(to_bytes(join))
+    of_ids = [(g, m) for g, m, size in join.state.indexes[:, OF_IDS].tolist() if size == join_kernel.IDS_FROM]
+    tables = np.split(join.state.tables, join.state.groups[1:, ring_index.TABLE])
+    words = [
+        int(word)
+        for g, member in of_ids
+        for word in tables[g].reshape(-1, join.state.groups[g, ring_index.STRIDE])[:, member]
+    ]
+    assert any(ring_index.size_of(word) >= join_kernel.IDS_FROM for word in words)
+    assert any(0 < ring_index.size_of(word) < join_kernel.IDS_FROM for word in words)
 
 
 def test_places_of_large_rings_are_used_again() -> None:
@@ -368,6 +458,13 @@ def test_rings_of_ids_move(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert moved
 
 
+def test_rings_of_ids_move_in_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    moved = move_rings_often(monkeypatch)
+    for seed in range(3, 9):
+        test_trees_whose_keys_have_many_leaves("chain", OUT_ROWS, True, seed, monkeypatch)
+    assert moved
+
+
 @pytest.mark.parametrize("other", ["b", "a"], ids=["star", "chain"])
 def test_a_key_keeps_no_room_for_what_it_had(other: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 40 keys each has a thousand mappings for once, and two at any other time."""
@@ -381,7 +478,7 @@ def test_a_key_keeps_no_room_for_what_it_had(other: str, monkeypatch: pytest.Mon
         changes(join.process(ANY_TICK, [[delta([*new, *old], 2)], [], []]))
         there = len(rows)
         sizes.append(join.nbytes)
-    assert sizes[-1] == sizes[9]
+    assert sizes[-1] == sizes[19]
 
 
 def test_state_does_not_grow_with_the_number_of_keys_seen() -> None:

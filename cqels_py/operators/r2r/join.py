@@ -105,7 +105,7 @@ class MultiwayJoin:
             for variables, ordered in zip(inputs, in_order, strict=True)
         ]
         self.layout = JoinLayout(ports, frozenset(number[name] for name in loose))
-        self.state = JoinState(self.layout, rings_of_ids=self.layout.star)
+        self.state = JoinState(self.layout, rings_of_ids=True)
         self._retract = retract
         self._widths = [len(variables) for variables in inputs]
         self._locate(inputs, output, loose)
@@ -120,6 +120,7 @@ class MultiwayJoin:
             ],
             np.int64,
         )
+        self._having = np.array([sum(1 << p for p in ports) for ports in having], np.int64)
         own = [list(v).index(name) if name in v else -1 for v in inputs for name in output]
         self._own = np.array(own, np.int64)
 
@@ -171,11 +172,11 @@ class MultiwayJoin:
     def _step(self, rows: LeafRows, blocks: Blocks, columns: Ids, tick: TickColumn, sign: SignColumn) -> int:
         state, layout = self.state, self.layout
         return kernel.step(  # type: ignore[no-any-return]
-            rows.port, rows.slot, rows.tick, rows.sign, state.cursor, state.flat_ports, state.flat_indexes,
-            state.flat_groups, state.key_columns, layout.options, state.known, layout.source_first, layout.sources,
-            layout.check_first, layout.checks, state.cells, state.tables, blocks.by_port, state.located, state.rings,
-            state.ring_meta, state.positions, state.since, state.sight, blocks.seen, blocks.records, blocks.pending,
-            blocks.matched, state.levels, state.leaf_places, self._out_ports, self._own, columns, tick, sign, self._retract,
+            rows.port, rows.slot, rows.tick, rows.sign, state.cursor, state.flat_ports, state.flat_indexes, state.flat_groups,
+            state.key_columns, layout.options, state.known, layout.source_first, layout.sources, layout.check_first,
+            layout.checks, state.cells, state.tables, blocks.by_port, state.located, state.rings, state.ring_ids, state.ring_meta,
+            state.positions, state.since, blocks.changes, blocks.change_chains, blocks.records, blocks.pending, blocks.matched,
+            state.levels, state.leaf_places, self._out_ports, self._having, self._own, columns, tick, sign, self._retract,
         )  # fmt: skip
 
     @property

@@ -1,0 +1,65 @@
+"""Writing a strip of values at once, by vector instructions, whether all of them are wanted or not.
+
+Nobody can foresee how many results a mapping has, and each loop over them ends with a jump that is guessed wrong. A strip has no
+loop: what it writes behind the last one is written over by the next, for which its array has room.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import types
+from numba.extending import intrinsic
+
+STRIP = 16
+
+
+def _place(context: Any, builder: Any, array: Any, value: Any, index: Any) -> tuple[Any, int]:
+    """(where in an array's memory a strip begins, the bytes of a value)."""
+    view = context.make_array(array)(context, builder, value)
+    strip = ir.VectorType(context.get_data_type(array.dtype), STRIP)
+    return builder.bitcast(builder.gep(view.data, [index]), strip.as_pointer()), array.dtype.bitwidth // 8
+
+
+def _typed_fill(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place, size = _place(context, builder, array, arguments[0], arguments[1])
+        one = ir.Constant(place.type.pointee, ir.Undefined)
+        first = builder.insert_element(one, arguments[2], ir.Constant(ir.IntType(32), 0))
+        every = builder.shuffle_vector(first, one, ir.Constant(ir.VectorType(ir.IntType(32), STRIP), [0] * STRIP))
+        builder.store(every, place, align=size)
+        return context.get_dummy_value()
+
+    return types.void(array, index, array.dtype), generate
+
+
+def _typed_copy(typing_context: Any, to: Any, index: Any, ring: Any, first: Any, start: Any, mask: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        to_data = context.make_array(to)(context, builder, arguments[0]).data
+        ring_data = context.make_array(ring)(context, builder, arguments[2]).data
+        _, at, _, begin, position, most = arguments
+        for lane in range(STRIP):
+            place = builder.and_(builder.add(position, ir.Constant(position.type, lane)), most)
+            value = builder.load(builder.gep(ring_data, [builder.add(begin, place)]))
+            builder.store(value, builder.gep(to_data, [builder.add(at, ir.Constant(at.type, lane))]))
+        return context.get_dummy_value()
+
+    return types.void(to, types.uint64, ring, types.uint64, types.uint64, types.uint64), generate
+
+
+def _fill(array: Any, index: Any, value: Any) -> None:
+    array[int(index) : int(index) + STRIP] = value
+
+
+def _copy(to: Any, index: Any, ring: Any, first: Any, start: Any, mask: Any) -> None:
+    for lane in range(STRIP):
+        to[int(index) + lane] = ring[int(first) + (int(start) + lane & int(mask))]
+
+
+fill_strip = _fill if numba.config.DISABLE_JIT else intrinsic(_typed_fill)  # type: ignore[attr-defined]
+"""fill_strip(array, index, value): the places of `array` from `index` on have that value."""
+copy_strip = _copy if numba.config.DISABLE_JIT else intrinsic(_typed_copy)  # type: ignore[attr-defined]
+"""copy_strip(to, index, ring, first, start, mask): they have the values of a circular run that begins at `first`, from place `start`
+in it on, round its end."""
