@@ -49,6 +49,17 @@ def insertions(columns: Ids, tick: int = 0) -> Delta:
     return Delta(np.full(rows, tick, np.int32), np.ones(rows, np.int8), columns)
 
 
+def first_rows(tick: TickColumn, sign: SignColumn, columns: Ids, made: int) -> Delta:
+    """The first `made` rows of a buffer that nobody writes to any more. If they fill most of it, its columns move together."""
+    width, room = columns.shape
+    if made < room <= 2 * made:
+        places = columns.reshape(-1)
+        for c in range(1, width):
+            places[c * made : (c + 1) * made] = places[c * room : c * room + made]
+        return Delta(tick[:made], sign[:made], places[: width * made].reshape(width, made))
+    return Delta(tick[:made], sign[:made], columns[:, :made])
+
+
 def concatenate(parts: Iterable[Delta], width: int) -> Delta:
     """Chunks of one operator's output, in their order, as one batch."""
     if isinstance(parts, tuple) and len(parts) < 2:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta
+from cqels_py.batches.delta import Delta, first_rows
 from cqels_py.batches.elements import Ids
 from cqels_py.kernels import ordered_blocks
 from cqels_py.kernels import top as kernel
@@ -79,7 +79,7 @@ class OrderedRows:
         )  # fmt: skip
         assert there, "a withdrawn mapping was never there"
         made = int(state[kernel.OUT])
-        return Delta(tick[:made], sign[:made], out[:, :made])
+        return first_rows(tick, sign, out, made)
 
     def in_order(self) -> Ids:
         """(width, n): all rows, each as often as it is there."""

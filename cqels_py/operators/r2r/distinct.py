@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from cqels_py.batches.delta import Delta
+from cqels_py.batches.delta import Delta, first_rows
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import distinct as kernel
@@ -33,7 +33,7 @@ class DistinctRows:
             index.meta, np.empty(rows, np.int64), tick, sign, columns,
         )  # fmt: skip
         assert made >= 0, "a withdrawn mapping was never there"
-        return Delta(tick[:made], sign[:made], columns[:, :made])
+        return first_rows(tick, sign, columns, made)
 
     def live_ids(self) -> Iterable[Ids]:
         return (self.index.live_ids(),)

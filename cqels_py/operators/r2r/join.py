@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta, SignColumn, TickColumn, concatenate
+from cqels_py.batches.delta import Delta, SignColumn, TickColumn, concatenate, first_rows
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import join as kernel
@@ -157,7 +157,7 @@ class MultiwayJoin:
                 state.grow(status)
             made = cursor.item(ring_index.OUT)
             if made:
-                yield Delta(out_tick[:made], out_sign[:made], columns[:, :made])
+                yield first_rows(out_tick, out_sign, columns, made)
         rows.release(state)
 
     def _step_of_star(self, rows: LeafRows, columns: Ids, tick: TickColumn, sign: SignColumn) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from cqels_py.batches.delta import Delta, concatenate
+from cqels_py.batches.delta import Delta, concatenate, first_rows
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import negation as kernel
@@ -63,7 +63,7 @@ class Negation:
                 state.grow(status)
             made = int(cursor[ring_index.OUT])
             if made:
-                yield Delta(out_tick[:made], out_sign[:made], columns[:, :made])
+                yield first_rows(out_tick, out_sign, columns, made)
         rows.release(state)
 
     def live_ids(self) -> Iterable[Ids]:
