@@ -22,6 +22,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from bench.arrivals import Arrivals, Batch, Setting
 from cqels_py.batches.delta import Delta
+from cqels_py.state.arrays import keep_freed_memory
 
 _MOST_BATCHES = 1_000
 
@@ -103,6 +104,8 @@ class Runner:
     """A competitor at a setting: rounds of the same batches, from full windows on."""
 
     def __init__(self, entry: Entry, setting: Setting) -> None:
+        # As the engine does where it runs queries: here there are operators alone.
+        keep_freed_memory()
         self.competitor = entry.make(setting)
         self._name = entry.name
         self._setting = setting

@@ -18,6 +18,7 @@ from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.event_time.watermark import Watermark
 from cqels_py.runners.chaining import NOTHING, Feed, PlacesOf, last_time, places_by_tick, places_by_time
+from cqels_py.state.arrays import keep_freed_memory
 
 Deliver = Callable[[ResultBatch], None]
 
@@ -168,6 +169,7 @@ class LocalRunner:
         self._early: ElementBatch | None = None
         self._collect_at = _COLLECT_FROM
         self.statistics = Statistics()
+        keep_freed_memory()
 
     @property
     def queries(self) -> list[RunningQuery]:

@@ -16,6 +16,7 @@ from cqels_py.kernels import arena
 from cqels_py.kernels import join as join_kernel
 from cqels_py.kernels import ring_index as kernel
 from cqels_py.kernels import star_join as star_kernel
+from cqels_py.state.arrays import aligned
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -43,18 +44,10 @@ _MOST_PLACES = (1 << 31) - 2
 _SMALLEST_PART = 16
 """How many times as large as one table all of a join's are at most, once they have grown."""
 _MOST_KEYS = 3
-_LINE = 64
 _NO_RINGS = np.full(arena.ARENA_FIELDS, -1, np.int64)
 _NO_RINGS[arena.TOP] = 1
 OUT_ROWS = 16384
 """Results a chunk: enough that what is done once for each does not count, few enough to stay in the processor's cache."""
-
-
-def aligned(places: int) -> Int32:
-    """Zeros that begin with a line of the processor's cache, so that no run of up to 16 places is in more lines than it need be."""
-    each = np.dtype(np.int32).itemsize
-    zeros = np.zeros(places + _LINE // each, np.int32)
-    return zeros[-zeros.ctypes.data % _LINE // each :][:places]
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +247,7 @@ class JoinState:
         self.positions: Int32 = np.zeros(1, np.int32)
         self.free: Int32 = np.zeros((n, 0), np.int32)
         self.free_meta = np.zeros(n, np.int64)
-        self.rings = aligned(_FIRST_RINGS)
+        self.rings = aligned(_FIRST_RINGS, np.int32)
         self.ring_ids = self.rings.view(np.int64)
         self.ring_meta = _NO_RINGS.copy()
         self.cursor = np.zeros(kernel.CURSOR_FIELDS, np.int64)
@@ -437,7 +430,7 @@ class JoinState:
                 f"a join's inputs hold more mappings than the {_MOST_PLACES:,} places of its ring indexes; smaller windows, or"
                 " a key that fewer of them share, would need less"
             )
-        larger = aligned(len(self.rings) + more)
+        larger = aligned(len(self.rings) + more, np.int32)
         larger[: len(self.rings)] = self.rings
         self.rings, self.ring_ids = larger, larger.view(np.int64)
 
@@ -448,7 +441,7 @@ class JoinState:
         if len(self.rings) < max(_RINGS_ROOM * least, 2 * (least + next_one)):
             return False
         rings, ids = self.rings, self.ring_ids
-        self.rings = aligned(len(rings))
+        self.rings = aligned(len(rings), np.int32)
         self.ring_ids = self.rings.view(np.int64)
         self.ring_meta[:] = _NO_RINGS
         kernel.move_rings(self.flat_groups, self.tables, rings, ids, self.rings, self.ring_ids, self.ring_meta)
