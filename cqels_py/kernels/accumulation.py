@@ -22,6 +22,7 @@ from cqels_py.kernels.aggregate import (
     DONE,
     DOUBLES,
     ERRORS,
+    EXTREME_WORDS,
     FLOATS,
     HEAP_FULL,
     HI,
@@ -60,7 +61,7 @@ HASH, GROUP, NOTE, SIGN = np.arange(4, dtype=np.uint64)
 # notes
 NOTE_GROUP, NOTE_TICK, THERE, LAST_ROW, TAKEN, GIVEN, OF_INPUT = np.arange(7, dtype=np.uint64)
 
-_AHEAD, _NEAR, _LINE = np.uint64(8), np.uint64(4), 7
+_AHEAD, _NEAR = np.uint64(8), np.uint64(4)
 _ONE, _TWO = np.uint64(1), np.uint64(2)
 _ODD_INDEX = np.int64((1 << 60) - 1)
 _N, _ERRORS, _HI, _LO, _SCALE, _DECIMALS, _FLOATS, _DOUBLES = np.array(
@@ -75,9 +76,7 @@ SHORT_SUM = -1
 def expect(i, end, rows, words, group_words, place):
     """Have an accumulator come nearer that will be needed some rows later."""
     if i + _AHEAD < end:
-        ahead = rows[GROUP, i + _AHEAD] * group_words + place
-        prefetch(words, ahead)
-        prefetch(words, ahead + _LINE)
+        prefetch(words, rows[GROUP, i + _AHEAD] * group_words + place)
 
 
 @jit_inline
@@ -264,7 +263,9 @@ def take_extremes(
     first = np.uint64(cursor[FIRST])
     end = np.uint64(cursor[STOP]) - first
     for i in range(np.uint64(cursor[AT]), end):
+        # Its words may be in two lines of the cache; a sum's are where most rows need no others but the first.
         expect(i, end, rows, words, group_words, place)
+        expect(i, end, rows, words, group_words, place + EXTREME_WORDS - 1)
         if i + _NEAR < end:
             expect_bag(words, rows[GROUP, i + _NEAR] * group_words + place, heap)
         term, sign, at = columns[column, first + i], rows[SIGN, i], rows[GROUP, i] * group_words + place

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta, SignColumn, TickColumn
+from cqels_py.batches.delta import Delta, SignColumn, TickColumn, first_rows
 from cqels_py.batches.elements import Ids
 from cqels_py.dictionary.layout import TAG_FLOAT, TAG_LITERAL, TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.errors import RunError
@@ -20,6 +20,7 @@ from cqels_py.kernels.accumulation import FIRST, OF_INPUT
 from cqels_py.kernels.dtypes import INT8, INT32, INT64
 from cqels_py.kernels.joined_records import ROW_PORT, ROW_SIGN, ROW_TICK
 from cqels_py.kernels.real_sums import REAL_WORDS
+from cqels_py.state.arrays import aligned
 from cqels_py.state.key_table import KeyTable
 from cqels_py.state.term_runs import Form, RunsOf, TermRuns
 
@@ -113,6 +114,7 @@ _EXTREMES = ("MIN", "MAX", "SAMPLE")
 _SUMS = (kernel.SUM, kernel.AVG)
 _OF_HASHED, _OF_FLOATS = 1 << TAG_LITERAL | 1 << TAG_OVERFLOW, 1 << TAG_FLOAT
 _WITHOUT_TERMS = (kernel.COUNT_ALL, kernel.COUNT, *_SUMS)
+_LINE = 8
 _CHUNK = 1000
 """So many rows pass through the kernels together, if no tick has more: what they write and read again stays near the processor."""
 _SMALLEST_CHUNK, _FEW = 16, 65
@@ -151,9 +153,7 @@ class GroupBy:
         # The first of different values is the first of all.
         distinct = [a.distinct and a.function not in _EXTREMES for a in aggregates]
         self._any_distinct = any(distinct)
-        sizes = [_WORDS[FUNCTIONS[a.function]] for a in aggregates]
-        places = [sum(sizes[:a]) for a in range(len(sizes))]
-        self._group_words = sum(sizes)
+        places, self._group_words = _lay_out(self._functions.tolist())
         n = len(aggregates)
         of_one = OfInputs(1, [0] * n, [in_order] * n)
         self._inputs, ports, each_in_order = astuple(of_inputs or of_one)
@@ -206,7 +206,9 @@ class GroupBy:
     def _grow_groups(self) -> None:
         """Bring the arrays by group to the index's capacity."""
         groups, n = self.index.capacity, len(self._aggregates)
-        self._words = np.concatenate([self._words, np.zeros(groups * self._group_words - len(self._words), np.int64)])
+        words = aligned(groups * self._group_words, np.int64)
+        words[: len(self._words)] = self._words
+        self._words = words
         more_reals = groups * self._reals_by_group - len(self._apart)
         self._apart = np.concatenate([self._apart, np.zeros(more_reals, np.uint32)])
         self._last = np.concatenate([self._last, np.zeros(groups * n - len(self._last), np.int64)])
@@ -304,6 +306,19 @@ class GroupBy:
             self.index.nbytes + self._words.nbytes + self._apart.nbytes + self._last.nbytes + self._terms.heap.nbytes
             + self._queue.nbytes + self._distinct_values.nbytes + self._port_counts.nbytes
         )  # fmt: skip
+
+
+def _lay_out(functions: Sequence[int]) -> tuple[list[int], int]:
+    """Where each aggregate's accumulator begins in a group's words, and how many these are.
+
+    Sums come first, each from a line of the processor's cache on: what most rows change of one is in this line alone.
+    """
+    places, end = [0] * len(functions), 0
+    for a in sorted(range(len(functions)), key=lambda a: functions[a] not in _SUMS):
+        if functions[a] in _SUMS:
+            end = -(-end // _LINE) * _LINE
+        places[a], end = end, end + _WORDS[functions[a]]
+    return places, -(-end // _LINE) * _LINE if any(f in _SUMS for f in functions) else end
 
 
 def with_numbers(terms: Ids, values: TermValues) -> tuple[Ids, OddNumbers]:
@@ -420,16 +435,17 @@ class GroupRun:
 
     def output(self) -> Delta:
         made = self._cursor.item(kernel.OUT)
-        columns = self._out[:, :made]
+        delta = first_rows(self._tick, self._sign, self._out, made)
         late = self._cursor.item(kernel.LATE)
         if late:
+            columns = delta.columns
             ids = self._resolve(self._late[:late], self._late_real[:late])
             provisional = (columns >> TAG_SHIFT) == kernel.PROVISIONAL >> TAG_SHIFT
             columns[provisional] = ids[columns[provisional] - kernel.PROVISIONAL]
             place, last = self._late[:late, kernel.LATE_PLACE], self._of._last
             still = last[place] == kernel.PROVISIONAL + np.arange(late)
             last[place[still]] = ids[still]
-        return Delta(self._tick[:made], self._sign[:made], columns)
+        return delta
 
     def _resolve(self, late: Ids, real: npt.NDArray[np.float64]) -> Ids:
         """The ids of computed numbers and joined texts."""
