@@ -70,6 +70,7 @@ from cqels_py.kernels.ring_index import (
     ROW,
     SINCE,
     SIZE,
+    SMALLEST_OF_IDS,
     STRIDE,
     TABLE,
     TABLE_FULL,
@@ -92,7 +93,7 @@ from cqels_py.kernels.ring_index import (
     seek_between,
     size_of,
     slot_in,
-    word_of,
+    word_as,
 )
 from cqels_py.kernels.strips import STRIP, copy_strip, fill_strip
 
@@ -106,8 +107,8 @@ LANE = 1 + LOCATED_ROWS
 SHORT = PROBES + 1
 """Of the cursor: how often a chunk's length has been halved, as there was no room for the keys of longer ones."""
 _MOST_SHORT = 8
-IDS_FROM = 4
-"""log2 of the capacity from which on rings hold ids: a strip of them."""
+IDS_FROM = SMALLEST_OF_IDS
+"""log2 of the capacity with which rings begin to hold ids: a strip of them."""
 CHANGE_CHAINS = 1 << 12
 _RING_SHIFT = np.int64(16)
 _ROW_MASK = (np.int64(1) << _RING_SHIFT) - 1
@@ -262,7 +263,7 @@ def _word_before_changes(word, ring, row, number, changes, change_chains):
             gone += np.int64(change & 1 == 0 and not later)
         number = np.int64(change_chains[CHANGE_CHAINS + number])
     first, mask, oldest, count = open_ring(word)
-    return word_of(first | ((oldest + gone) & mask), size_of(word), count - to_come - gone)
+    return word_as(word, first | ((oldest + gone) & mask), size_of(word), count - to_come - gone)
 
 
 @jit_flat
@@ -410,7 +411,7 @@ def _bind_next(record, q, index, word, indexes, rings, blocks):
     """A record is extended by the leaves of port q that a ring has, which come nearer."""
     blocks[np.uint64(record + R_PORT)] = q
     blocks[np.uint64(record + R_WORD)] = word
-    if holds_ids(word, index, indexes):
+    if holds_ids(word):
         first, mask, oldest, count = open_ring(word)
         for i in range(0, min(count + _LINE_OF_IDS, _MOST_EXPECTED), _LINE_OF_IDS):
             prefetch(rings, (first + ((oldest + i) & mask)) << 1)

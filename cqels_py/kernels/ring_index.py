@@ -5,13 +5,13 @@ of them. What arrives in a star join so finds the partners of all inputs, and it
 
 `cells`   the ports' leaf mappings, row after row: port p, slot s, column c is at base[p] + s * width[p] + c.
 `tables`  an entry: its key, then a word for each index of the group, the key's ring: the place of its oldest leaf in `rings` << 32
-          | log2 of its capacity << 27 | counter. A ring that has had no two leaves needs no places: its word has the slot of its
-          leaf instead, and a capacity of 1. An entry without leaves awaits deletion (3.4).
+          | whether it holds ids << 31 | log2 of its capacity << 26 | counter. A ring that has had no two leaves needs no places:
+          its word has the slot of its leaf instead, and a capacity of 1. An entry without leaves awaits deletion (3.4).
 `rings`   for each other ring a contiguous circular run of slots, oldest first; the counter is the stop. A run begins at a multiple
           of its length (kernels/arena.py), so that a place in it says where. Place 0 is in no run.
 `ring_ids` the same memory as ids, two places each: where a port's leaves have but one column beside an index's key (its ID_COLUMN),
-          and the kernel of a star or a tree asks, rings of 2**IDS_FROM leaves and more hold its ids instead of slots. So the
-          matches of a key that has many stand side by side, and are not looked up one by one.
+          and the kernel of a star or a tree asks, rings that come to have 2**IDS_FROM places hold its ids instead of slots from
+          then on. So the matches of a key that has many stand side by side, and are not looked up one by one.
 `positions` for ports that retract in any order: where a slot stands in the ring of each of its indexes.
 
 `ports` (n, PORT_FIELDS), `indexes` (k, INDEX_FIELDS) and `groups` (g, GROUP_FIELDS) describe them, all flat.
@@ -33,16 +33,18 @@ from cqels_py.kernels.prefetch import prefetch
 BASE, WIDTH, CAPACITY, FIFO, HEAD, LEAVES, FULL, FIRST_INDEX, LAST_INDEX, SINCE, KEY_COLUMN = range(11)
 PORT_FIELDS = 11
 GONE = 1 << 16
-# indexes; MEMBER: which word of an entry is theirs; IDS_FROM: log2 of the capacity from which on rings hold ids, those of ID_COLUMN
+# indexes; MEMBER: which word of an entry is theirs; IDS_FROM: log2 of the capacity with which rings begin to hold ids, of ID_COLUMN
 PORT, GROUP, MEMBER, KEY_FIRST, KEY_WIDTH, POSITIONS, IDS_FROM, ID_COLUMN = range(8)
 _KEY_FIRST, _KEY_WIDTH = np.uint64(KEY_FIRST), np.uint64(KEY_WIDTH)
 INDEX_FIELDS = 8
 NEVER = 31
 """IDS_FROM where rings hold slots, whatever their size."""
+SMALLEST_OF_IDS = 4
+"""The least that IDS_FROM may be."""
 # groups; SIZE: entries of the table, less than 2**31; LIMIT: so many of them may be used; STRIDE: words of an entry, the first of
-# which is the key; OF_IDS: a bit for each of them, counted from the key's, 1 if rings of 2**OF_IDS_FROM leaves and more hold ids
-TABLE, SIZE, USED, STRIDE, LIMIT, OF_IDS, OF_IDS_FROM = range(7)
-GROUP_FIELDS = 7
+# which is the key
+TABLE, SIZE, USED, STRIDE, LIMIT = range(5)
+GROUP_FIELDS = 5
 # why a kernel stopped
 DONE, OUT_FULL, TABLE_FULL, RINGS_FULL, RING_FULL, NOT_STORED, PARTNERS_FULL = range(7)
 # of a hash of 63 bits the upper ones are a part of one
@@ -50,10 +52,13 @@ _PART_BITS = np.int64(31)
 _TO_PART = np.int64(63) - _PART_BITS
 # the word of a ring
 _PLACE = np.int64(32)
-_SIZE = np.int64(27)
+_IDS = np.int64(1) << 31
+_SIZE = np.int64(26)
 _SIZE_MASK = np.int64(31)
 _COUNT = (np.int64(1) << _SIZE) - 1
-MOST_IN_RING = 1 << 26
+MOST_IN_RING = 1 << 25
+RUN_SIZES = 28
+"""A ring of most ids takes twice as many places."""
 # cursor of the kernels that take in rows
 ROW, PHASE, DEPTH, OUT, AT, LOCATED, NOTED, PROBES = range(8)
 CURSOR_FIELDS = 10
@@ -88,6 +93,12 @@ def size_of(word):
 
 
 @jit_inline
+def holds_ids(word):
+    """Has a ring ids in its places instead of slots?"""
+    return word & _IDS != 0
+
+
+@jit_inline
 def oldest_in(word):
     """Where the slot of a ring's oldest leaf stands in `rings`."""
     return word >> _PLACE
@@ -110,7 +121,14 @@ def slot_in(first, mask, position, rings):
 
 @jit_inline
 def word_of(place, size, count):
+    """Of a ring of slots."""
     return place << _PLACE | size << _SIZE | count
+
+
+@jit_inline
+def word_as(word, place, size, count):
+    """Of a ring that holds what another one does, slots or ids."""
+    return word_of(place, size, count) | (word & _IDS)
 
 
 @jit_inline
@@ -208,14 +226,14 @@ def expect_entry(at, stride, tables):
 
 
 @jit_inline
-def expect_rings(p, at, words, indexes, tables, rings):
+def expect_rings(p, at, words, tables, rings):
     """Have the leaves come nearer that a row of port p is joined with, and the place where it enters. The entry's words are those of
     port 0, port 1 and so on."""
     for q in range(words):
         word = tables[np.uint64(at + 1 + q)]
         first, mask, oldest, count = open_ring(word)
         # An id takes two places.
-        double = np.int64(holds_ids(word, q, indexes))
+        double = np.int64(holds_ids(word))
         if q == p:
             prefetch(rings, (first + ((oldest + count) & mask)) << double)
             continue
@@ -279,7 +297,7 @@ def locate(
             gone_key, gone_at = (gone_key, gone_at) if comes else (key, at)
         located[place] = at
         if rings is not None and far and (comes or retract):
-            expect_rings(np.int64(row_port[start + i]), at, stride - 1, indexes, tables, rings)
+            expect_rings(np.int64(row_port[start + i]), at, stride - 1, tables, rings)
     cursor[PROBES] += probes
     return np.int64(start + rows)
 
@@ -358,12 +376,6 @@ def enlarge(ring, tables, rings, ring_meta):
 
 
 @jit_inline
-def holds_ids(word, index, indexes):
-    """Has a ring of this index ids in its places instead of slots?"""
-    return size_of(word) >= indexes[np.uint64(index * INDEX_FIELDS + IDS_FROM)]
-
-
-@jit_inline
 def push_leaf(ring, slot, index, port, ports, indexes, cells, tables, rings, ring_ids, ring_meta):
     """A leaf, of the port whose fields begin there, becomes the newest of a ring that may hold ids. DONE, or what is short."""
     word = tables[np.uint64(ring)]
@@ -375,7 +387,7 @@ def push_leaf(ring, slot, index, port, ports, indexes, cells, tables, rings, rin
         word = tables[np.uint64(ring)]
         first, mask, oldest, count = open_ring(word)
     place = np.uint64(first + ((oldest + count) & mask) if mask > 0 else 0)
-    if holds_ids(word, index, indexes):
+    if holds_ids(word):
         leaf = ports[np.uint64(port + BASE)] + slot * ports[np.uint64(port + WIDTH)]
         ring_ids[place] = cells[np.uint64(leaf + indexes[np.uint64(index * INDEX_FIELDS + ID_COLUMN)])]
     else:
@@ -386,12 +398,12 @@ def push_leaf(ring, slot, index, port, ports, indexes, cells, tables, rings, rin
 
 @jit_flat
 def enlarge_to_ids(ring, index, port, ports, indexes, cells, tables, rings, ring_ids, ring_meta):
-    """As `enlarge` does it, for a ring that may hold ids from a certain size on."""
+    """As `enlarge` does it, for a ring that holds ids, or may do so from now on."""
     word, base, width = tables[ring], ports[port + BASE], ports[port + WIDTH]
     ids_from, id_column = indexes[index * INDEX_FIELDS + IDS_FROM], indexes[index * INDEX_FIELDS + ID_COLUMN]
     first, mask, oldest, count = open_ring(word)
     size = size_of(word)
-    if size + 1 < ids_from:
+    if not holds_ids(word) and size + 1 < ids_from:
         return enlarge(ring, tables, rings, ring_meta)
     if mask + 1 == MOST_IN_RING:
         return RING_FULL
@@ -401,31 +413,21 @@ def enlarge_to_ids(ring, index, port, ports, indexes, cells, tables, rings, ring
     larger >>= 1
     for i in range(count):
         place = (oldest + i) & mask
-        if size < ids_from:
-            ring_ids[larger + i] = cells[base + slot_in(first, mask, place, rings) * width + id_column]
-        else:
+        if holds_ids(word):
             ring_ids[larger + i] = ring_ids[first + place]
-    tables[ring] = word_of(larger, size + 1, count)
-    _release_run(word, ids_from, rings, ring_meta)
+        else:
+            ring_ids[larger + i] = cells[base + slot_in(first, mask, place, rings) * width + id_column]
+    tables[ring] = word_of(larger, size + 1, count) | _IDS
+    _release_run(word, rings, ring_meta)
     return np.int64(DONE)
 
 
 @jit_inline
-def first_of_ids(member, group, groups):
-    """log2 of the capacity from which on the rings of an entry's word hold ids."""
-    of_ids = groups[group * GROUP_FIELDS + OF_IDS] >> member & 1 != 0
-    return groups[group * GROUP_FIELDS + OF_IDS_FROM] if of_ids else np.int64(NEVER)
-
-
-@jit_inline
-def _release_run(word, ids_from, rings, ring_meta):
+def _release_run(word, rings, ring_meta):
     """The places that a ring had, if it had any, become free."""
-    first, size = open_ring(word)[0], size_of(word)
+    first, size, double = open_ring(word)[0], size_of(word), np.int64(holds_ids(word))
     if size > 0:
-        if size >= ids_from:
-            release(rings, ring_meta, 2 * first, size + 1)
-        else:
-            release(rings, ring_meta, first, size)
+        release(rings, ring_meta, first << double, size + double)
 
 
 @jit_inline
@@ -476,17 +478,16 @@ def count_live(groups, tables, live):
 
 
 @jit_inline
-def _free_rings(at, group, groups, tables, rings, ring_meta):
+def _free_rings(at, stride, tables, rings, ring_meta):
     """The rings of an entry without leaves become free."""
-    for word in range(1, groups[group * GROUP_FIELDS + STRIDE]):
-        _release_run(tables[at + word], first_of_ids(word, group, groups), rings, ring_meta)
+    for word in range(1, stride):
+        _release_run(tables[at + word], rings, ring_meta)
 
 
 @jit_inline
-def _clear_gone(first, many, group, groups, tables, rings, ring_meta, live):
+def _clear_gone(first, many, base, stride, tables, rings, ring_meta, live):
     """Of `many` entries from position `first` on, those without leaves become free; where the others start is written to `live`,
     and returned how many they are."""
-    base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
     start, step, entries = np.uint64(base + first * stride), np.uint64(stride), np.uint64(many)
     # Word by word, without a jump in it: nobody can foresee which keys have gone.
     for i in range(entries):
@@ -496,7 +497,7 @@ def _clear_gone(first, many, group, groups, tables, rings, ring_meta, live):
             live[i] |= tables[start + i * step + word]
     for i in range(entries):
         if live[i] & _COUNT == 0 and size_of(live[i]) != 0:
-            _free_rings(np.int64(start + i * step), group, groups, tables, rings, ring_meta)
+            _free_rings(np.int64(start + i * step), stride, tables, rings, ring_meta)
     for word in range(step):
         for i in range(entries):
             tables[start + i * step + word] &= -np.int64(live[i] & _COUNT != 0)
@@ -526,7 +527,7 @@ def purge(groups, tables, rings, ring_meta, live):
             # Round the end.
             here, stop = (first, size) if first < size else (first - size, end - size)
             many = min(len(live), stop - here)
-            found = _clear_gone(here, many, group, groups, tables, rings, ring_meta, live)
+            found = _clear_gone(here, many, base, stride, tables, rings, ring_meta, live)
             for i in range(found):
                 at = np.uint64(live[i])
                 to = np.uint64(base + home_in(tables[at], size) * stride)
@@ -554,7 +555,7 @@ def enter_tables(old_tables, groups, new_tables, new_base, new_size, rings, ring
             if old_tables[at] == 0:
                 continue
             if is_empty(at, np.int64(group), groups, old_tables):
-                _free_rings(at, group, groups, old_tables, rings, ring_meta)
+                _free_rings(at, stride, old_tables, rings, ring_meta)
                 continue
             place = home_in(old_tables[at], new_size[group])
             while new_tables[new_base[group] + place * stride] != 0:
@@ -568,56 +569,79 @@ def enter_tables(old_tables, groups, new_tables, new_base, new_size, rings, ring
 
 
 @jit_inline
-def _least_size(word, ids_from):
-    """log2 of the capacity that a ring needs for its leaves; one that holds ids stays as large as those that do."""
+def _least_size(word):
+    """log2 of the capacity that a ring needs for its leaves; with one it has a place for that of an id."""
     count, size = leaves_in(word), np.int64(0)
     while np.int64(1) << size < count:
         size += 1
-    return max(size, ids_from) if size_of(word) >= ids_from and count > 0 else size
+    return max(size, np.int64(1)) if holds_ids(word) and count > 0 else size
+
+
+@jit_inline
+def _least_run(word):
+    """log2 of the places that this takes; 0: none."""
+    size = _least_size(word)
+    return size + np.int64(holds_ids(word)) if size > 0 else size
 
 
 @jit_flat
-def count_least_places(groups, tables):
-    """(how many places all rings would do with, and how many one of them asks for at most when it is to be larger)."""
-    places, next_one = np.int64(0), np.int64(2)
+def count_least_places(groups, tables, runs):
+    """(how many places all rings would do with, and how many one of them asks for at most when it is to be larger).
+
+    `runs` (RUN_SIZES): by log2 of the places of a run how many there are then.
+    """
+    for size in range(RUN_SIZES):
+        runs[size] = 0
+    next_run = np.int64(1)
     for group in range(len(groups) // GROUP_FIELDS):
         base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
         for position in range(groups[group * GROUP_FIELDS + SIZE]):
             for member in range(1, stride):
-                word, ids_from = tables[base + position * stride + member], first_of_ids(member, group, groups)
-                size = _least_size(word, ids_from)
-                places += np.int64(1) << (size + np.int64(size_of(word) >= ids_from)) if size > 0 else np.int64(0)
-                next_one = max(next_one, np.int64(1) << (size + 1 + np.int64(size + 1 >= ids_from)))
-    return places, next_one
+                word = tables[base + position * stride + member]
+                run = _least_run(word)
+                runs[run] += 1
+                # One that begins to hold ids gets four times as many places.
+                begins = not holds_ids(word) and run + 1 >= SMALLEST_OF_IDS
+                next_run = max(next_run, run + 1 + np.int64(begins))
+    places = np.int64(0)
+    for size in range(1, RUN_SIZES):
+        places += runs[size] << size
+    return places, np.int64(1) << next_run
 
 
 @jit_flat
-def move_rings(groups, tables, rings, ring_ids, new_rings, new_ids, new_meta):
-    """All rings get runs in a new arena that are no larger than they need. As runs begin at multiples of their length, there has to
-    be room for twice as many places as they have."""
-    for group in range(len(groups) // GROUP_FIELDS):
-        base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
-        for position in range(groups[group * GROUP_FIELDS + SIZE]):
-            for member in range(1, stride):
-                at = base + position * stride + member
-                word = tables[at]
-                first, mask, oldest, count = open_ring(word)
-                if mask == 0:
-                    continue
-                ids_from = first_of_ids(member, group, groups)
-                holds, size = size_of(word) >= ids_from, _least_size(word, ids_from)
-                if size == 0:
-                    slot = slot_in(first, mask, oldest, rings) if count > 0 else np.int64(0)
-                    tables[at] = word_of(slot, np.int64(0), count)
-                    continue
-                place = allocate_aligned(new_rings, new_meta, size + np.int64(holds)) >> np.int64(holds)
-                for i in range(count):
-                    here = first + ((oldest + i) & mask)
-                    if holds:
-                        new_ids[place + i] = ring_ids[here]
-                    else:
-                        new_rings[place + i] = rings[here]
-                tables[at] = word_of(place, size, count)
+def move_rings(groups, tables, runs, rings, ring_ids, new_rings, new_ids, new_meta):
+    """All rings get runs in a new arena that are no larger than they need, the largest first: so they begin at multiples of their
+    length, and nothing is left out between them. `runs`: as `count_least_places` has it."""
+    for run in range(RUN_SIZES - 1, -1, -1):
+        if runs[run] == 0:
+            continue
+        for group in range(len(groups) // GROUP_FIELDS):
+            base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
+            for position in range(groups[group * GROUP_FIELDS + SIZE]):
+                for member in range(1, stride):
+                    at = base + position * stride + member
+                    if size_of(tables[at]) > 0 and _least_run(tables[at]) == run:
+                        _move_ring(at, run, tables, rings, ring_ids, new_rings, new_ids, new_meta)
+
+
+@jit_inline
+def _move_ring(at, run, tables, rings, ring_ids, new_rings, new_ids, new_meta):
+    word = tables[at]
+    first, mask, oldest, count = open_ring(word)
+    if run == 0:
+        slot = slot_in(first, mask, oldest, rings) if count > 0 else np.int64(0)
+        tables[at] = word_of(slot, np.int64(0), count)
+        return
+    place = allocate_aligned(new_rings, new_meta, run)
+    if holds_ids(word):
+        place >>= 1
+        for i in range(count):
+            new_ids[place + i] = ring_ids[first + ((oldest + i) & mask)]
+    else:
+        for i in range(count):
+            new_rings[place + i] = rings[first + ((oldest + i) & mask)]
+    tables[at] = word_as(word, place, _least_size(word), count)
 
 
 @jit_inline
@@ -638,7 +662,7 @@ def renumber_slots(port, ports, indexes, groups, tables, rings, new_capacity):
             at = groups[group * GROUP_FIELDS + TABLE] + position * stride
             ring = ring_of(at, index, indexes)
             first, mask, oldest, count = open_ring(tables[ring])
-            if holds_ids(tables[ring], index, indexes):
+            if holds_ids(tables[ring]):
                 continue
             for i in range(count):
                 place = (oldest + i) & mask

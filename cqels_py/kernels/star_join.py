@@ -47,15 +47,14 @@ from cqels_py.kernels.ring_index import (
     open_ring,
     pop,
     push_leaf,
-    size_of,
     slot_in,
     word_of,
 )
 
 NEXT, DELIVERED = AT, DEPTH
 IDS_FROM = 6
-"""log2 of the capacity from which on rings hold ids. As rings do not shrink, keys that had some more leaves for once would take
-twice the memory with a lower one, and their small products be written one by one."""
+"""log2 of the capacity with which rings begin to hold ids. With a lower one keys that had some more leaves for once would take twice
+the memory, and their small products be written one by one."""
 PRODUCT_ROW, PRODUCT_END, PRODUCT_RESULTS, PRODUCT_OF_IDS, PRODUCT_COUNTS = range(5)
 FEW = 16
 """A product of more results than these is written by itself."""
@@ -88,15 +87,15 @@ def _note_ids(first, mask, oldest, count, ring_ids, to, partner_ids):
 
 
 @jit_flat
-def _note_large(p, slot, at, n, record, to, indexes, tables, rings, ring_ids, products, partners, partner_ids):
-    """The partners of a product where some ring is large: their slots or, if that is what it holds, their ids."""
+def _note_with_ids(p, slot, at, n, record, to, tables, rings, ring_ids, products, partners, partner_ids):
+    """The partners of a product where some ring holds ids: these, or their slots."""
     for q in range(n):
         word = tables[np.uint64(_ring(at, q))]
         first, mask, oldest, count = open_ring(word)
         if q == p:
             partners[np.uint64(to)] = slot
             count = np.int64(1)
-        elif holds_ids(word, q, indexes):
+        elif holds_ids(word):
             products[record + PRODUCT_OF_IDS] |= np.int64(1) << q
             _note_ids(first, mask, oldest, count, ring_ids, to, partner_ids)
         else:
@@ -108,16 +107,16 @@ def _note_large(p, slot, at, n, record, to, indexes, tables, rings, ring_ids, pr
 
 @jit_inline
 def _note_product(
-    row, p, slot, at, n, far, cursor, ports, indexes, cells, tables, rings, ring_ids, products, partners, partner_ids
+    row, p, slot, at, n, far, cursor, ports, cells, tables, rings, ring_ids, products, partners, partner_ids
 ):
     """Note the product that a row of port p makes, if any; False if there is no room for its slots and ids."""
-    many, results, large = np.int64(0), np.int64(1), False
+    many, results, of_ids = np.int64(0), np.int64(1), False
     for q in range(n):
         word = tables[np.uint64(_ring(at, q))]
         count = leaves_in(word) if q != p else np.int64(1)
         results *= count
         many += count
-        large |= size_of(word) >= IDS_FROM
+        of_ids |= q != p and holds_ids(word)
     if results == 0:
         return True
     # Of many partners the last would be forgotten before they are written.
@@ -132,8 +131,8 @@ def _note_product(
     products[record + PRODUCT_RESULTS] = results
     products[record + PRODUCT_OF_IDS] = 0
     cursor[NOTED] = noted + 1
-    if large:
-        _note_large(p, slot, at, n, record, to, indexes, tables, rings, ring_ids, products, partners, partner_ids)
+    if of_ids:
+        _note_with_ids(p, slot, at, n, record, to, tables, rings, ring_ids, products, partners, partner_ids)
         return True
     for q in range(n):
         base, width = ports[np.uint64(q * PORT_FIELDS + BASE)], ports[np.uint64(q * PORT_FIELDS + WIDTH)]
@@ -168,8 +167,7 @@ def _take_in(
             phase = np.int64(JOINING)
         if phase != ENTERING and (sign > 0 or retract):
             if not _note_product(
-                row, p, slot, at, n, far, cursor, ports, indexes, cells, tables, rings, ring_ids, products, partners,
-                partner_ids,
+                row, p, slot, at, n, far, cursor, ports, cells, tables, rings, ring_ids, products, partners, partner_ids,
             ):  # fmt: skip
                 status = np.int64(PARTNERS_FULL)
         if sign > 0 and status == DONE:

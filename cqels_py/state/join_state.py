@@ -36,7 +36,7 @@ _TURNOVER_ROOM = 1.25
 """Room for so many times the keys that have gone since a table was last purged: the faster keys come and go, the more it has."""
 _RINGS_PART = 8
 """The memory of rings grows by one part in so many: it is the largest array of a join whose keys have many mappings each."""
-_RINGS_ROOM, _FEW_PLACES = 2.3, 1 << 20
+_RINGS_ROOM, _FEW_PLACES = 1.7, 1 << 20
 """With so many times the places that rings need, it does not grow: they move together. With few places that is not worth while, as
 those that are full then get larger ones again."""
 _MOST_PLACES = (1 << 31) - 2
@@ -158,7 +158,7 @@ class JoinLayout:
         return first[0] if len(first) == 1 else -1
 
     def ids_from(self, index: RingIndex) -> int:
-        """log2 of the capacity from which on rings of an index hold ids: where one says what a leaf has beside its key."""
+        """log2 of the capacity with which rings of an index begin to hold ids: where one says what a leaf has beside its key."""
         if not (self.star or self.tree) or len(self.ports[index.port].variables) != 2:
             return kernel.NEVER
         return star_kernel.IDS_FROM if self.star else join_kernel.IDS_FROM
@@ -304,10 +304,6 @@ class JoinState:
         self.groups = np.zeros((len(members), kernel.GROUP_FIELDS), np.int64)
         self.groups[:, kernel.STRIDE] = [1 + count for count in members.values()]
         self.groups[:, kernel.SIZE] = _FIRST_TABLE
-        for group, member, ids_from in self.indexes[:, [kernel.GROUP, kernel.MEMBER, kernel.IDS_FROM]].tolist():
-            if ids_from != kernel.NEVER:
-                self.groups[group, kernel.OF_IDS] |= 1 << member
-                self.groups[group, kernel.OF_IDS_FROM] = ids_from
         self.groups[:, kernel.LIMIT] = int(_SMALL_USED_PART * _FIRST_TABLE)
         sizes = _FIRST_TABLE * self.groups[:, kernel.STRIDE]
         self.groups[:, kernel.TABLE] = np.cumsum(sizes) - sizes
@@ -437,14 +433,15 @@ class JoinState:
     def _move_rings(self) -> bool:
         """A key keeps room for the most leaves that it ever had, until it has none. Here all get what they need now, if that leaves
         much, and what was short has room then, wherever it may begin. False: nothing is changed."""
-        least, next_one = kernel.count_least_places(self.flat_groups, self.tables)
-        if len(self.rings) < max(_RINGS_ROOM * least, 2 * (least + next_one)):
+        runs = np.empty(kernel.RUN_SIZES, np.int64)
+        least, next_one = kernel.count_least_places(self.flat_groups, self.tables, runs)
+        if len(self.rings) < max(_RINGS_ROOM * least, least + 5 * next_one // 2):
             return False
         rings, ids = self.rings, self.ring_ids
         self.rings = aligned(len(rings), np.int32)
         self.ring_ids = self.rings.view(np.int64)
         self.ring_meta[:] = _NO_RINGS
-        kernel.move_rings(self.flat_groups, self.tables, rings, ids, self.rings, self.ring_ids, self.ring_meta)
+        kernel.move_rings(self.flat_groups, self.tables, runs, rings, ids, self.rings, self.ring_ids, self.ring_meta)
         return True
 
     def _grow_tables(self) -> None:

@@ -167,7 +167,7 @@ def test_a_ring_that_its_word_cannot_count_is_refused() -> None:
     size = kernel.MOST_IN_RING.bit_length() - 1
     state.tables[1] = kernel.word_of(0, size, kernel.MOST_IN_RING)
     assert kernel.enlarge(1, state.tables, state.rings, state.ring_meta) == kernel.RING_FULL
-    with pytest.raises(RunError, match="67,108,864 mappings of one key"):
+    with pytest.raises(RunError, match="33,554,432 mappings of one key"):
         state.grow(kernel.RING_FULL)
 
 

@@ -14,8 +14,7 @@ import pytest
 from cqels_py.batches.delta import Delta
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels import join as join_kernel
-from cqels_py.kernels import ring_index, star_join
+from cqels_py.kernels import ring_index
 from cqels_py.operators.r2r import join as operators
 from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.runners.spark.whole import to_bytes
@@ -37,7 +36,6 @@ SHAPES: dict[str, Inputs] = {
     "clique": (("a", "b", "c"), ("c", "d"), ("d", "a"), ("b", "d")),
     "many different keys": (("a", "b", "c", "d"), ("a", "x"), ("b", "x"), ("c", "x"), ("d", "x")),
 }
-OF_IDS = [ring_index.GROUP, ring_index.MEMBER, ring_index.IDS_FROM]
 ANY_TICK = Ticks(np.zeros(1, np.int64), first=True)
 
 
@@ -314,7 +312,7 @@ def test_rings_of_many_leaves_of_a_key(shape: str, retract: bool, seed: int) -> 
             join = pickle.loads(to_bytes(join))
     assert (join.state.indexes[:, ring_index.IDS_FROM] != ring_index.NEVER).any()
     words = join.state.tables.reshape(-1, 1 + len(inputs))[:, 1:]
-    assert any(ring_index.size_of(word) >= star_join.IDS_FROM for word in words.reshape(-1).tolist())
+    assert any(ring_index.holds_ids(word) for word in words.reshape(-1).tolist())
 
 
 TREES: dict[str, Inputs] = {
@@ -394,15 +392,15 @@ def test_trees_whose_keys_have_many_leaves(
             assert -found.get(tick, Counter()) == -wanted[tick]
         if chance.random() < 0.2:
             join = pickle.loads(to_bytes(join))
-    of_ids = [(g, m) for g, m, size in join.state.indexes[:, OF_IDS].tolist() if size == join_kernel.IDS_FROM]
     tables = np.split(join.state.tables, join.state.groups[1:, ring_index.TABLE])
+    strides = join.state.groups[:, ring_index.STRIDE].tolist()
     words = [
-        int(word)
-        for g, member in of_ids
-        for word in tables[g].reshape(-1, join.state.groups[g, ring_index.STRIDE])[:, member]
+        word
+        for table, stride in zip(tables, strides, strict=True)
+        for word in table.reshape(-1, stride)[:, 1:].reshape(-1).tolist()
     ]
-    assert any(ring_index.size_of(word) >= join_kernel.IDS_FROM for word in words)
-    assert any(0 < ring_index.size_of(word) < join_kernel.IDS_FROM for word in words)
+    assert any(ring_index.holds_ids(word) for word in words)
+    assert any(ring_index.size_of(word) > 1 and not ring_index.holds_ids(word) for word in words)
 
 
 def test_places_of_large_rings_are_used_again() -> None:
