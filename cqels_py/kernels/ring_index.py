@@ -586,13 +586,14 @@ def _least_run(word):
 
 @jit_flat
 def count_least_places(groups, tables, runs):
-    """(how many places all rings would do with, and how many one of them asks for at most when it is to be larger).
+    """How many places all rings would do with, those of slots and those of ids, and how many one of them asks for at most when it is
+    to be larger.
 
     `runs` (RUN_SIZES): by log2 of the places of a run how many there are then.
     """
     for size in range(RUN_SIZES):
         runs[size] = 0
-    next_run = np.int64(1)
+    of_slots, of_ids, next_run = np.int64(0), np.int64(0), np.int64(1)
     for group in range(len(groups) // GROUP_FIELDS):
         base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
         for position in range(groups[group * GROUP_FIELDS + SIZE]):
@@ -600,35 +601,41 @@ def count_least_places(groups, tables, runs):
                 word = tables[base + position * stride + member]
                 run = _least_run(word)
                 runs[run] += 1
+                places = np.int64(1) << run if run > 0 else np.int64(0)
+                of_ids += places if holds_ids(word) else np.int64(0)
+                of_slots += np.int64(0) if holds_ids(word) else places
                 # One that begins to hold ids gets four times as many places.
                 begins = not holds_ids(word) and run + 1 >= SMALLEST_OF_IDS
                 next_run = max(next_run, run + 1 + np.int64(begins))
-    places = np.int64(0)
-    for size in range(1, RUN_SIZES):
-        places += runs[size] << size
-    return places, np.int64(1) << next_run
+    return of_slots, of_ids, np.int64(1) << next_run
 
 
 @jit_flat
-def move_rings(groups, tables, runs, rings, ring_ids, new_rings, new_ids, new_meta):
-    """All rings get runs in a new arena that are no larger than they need, the largest first: so they begin at multiples of their
-    length, and nothing is left out between them. `runs`: as `count_least_places` has it."""
+def move_rings(groups, tables, runs, anyhow, rings, ring_ids, new_rings, new_ids, new_meta):
+    """All rings get runs in a new arena that are no larger than they need.
+
+    Runs begin at multiples of their length. If there is room for twice as many places as they have they may come in any order
+    (`anyhow`), else the largest come first, so that nothing is left out between them. `runs`: as `count_least_places` has it.
+    """
     for run in range(RUN_SIZES - 1, -1, -1):
-        if runs[run] == 0:
+        if runs[run] == 0 and not anyhow:
             continue
         for group in range(len(groups) // GROUP_FIELDS):
             base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
             for position in range(groups[group * GROUP_FIELDS + SIZE]):
                 for member in range(1, stride):
                     at = base + position * stride + member
-                    if size_of(tables[at]) > 0 and _least_run(tables[at]) == run:
-                        _move_ring(at, run, tables, rings, ring_ids, new_rings, new_ids, new_meta)
+                    if size_of(tables[at]) > 0 and (anyhow or _least_run(tables[at]) == run):
+                        _move_ring(at, tables, rings, ring_ids, new_rings, new_ids, new_meta)
+        if anyhow:
+            return
 
 
 @jit_inline
-def _move_ring(at, run, tables, rings, ring_ids, new_rings, new_ids, new_meta):
+def _move_ring(at, tables, rings, ring_ids, new_rings, new_ids, new_meta):
     word = tables[at]
     first, mask, oldest, count = open_ring(word)
+    run = _least_run(word)
     if run == 0:
         slot = slot_in(first, mask, oldest, rings) if count > 0 else np.int64(0)
         tables[at] = word_of(slot, np.int64(0), count)

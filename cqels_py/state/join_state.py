@@ -36,9 +36,9 @@ _TURNOVER_ROOM = 1.25
 """Room for so many times the keys that have gone since a table was last purged: the faster keys come and go, the more it has."""
 _RINGS_PART = 8
 """The memory of rings grows by one part in so many: it is the largest array of a join whose keys have many mappings each."""
-_RINGS_ROOM, _FEW_PLACES = 1.7, 1 << 20
-"""With so many times the places that rings need, it does not grow: they move together. With few places that is not worth while, as
-those that are full then get larger ones again."""
+_SLOTS_ROOM, _IDS_ROOM, _FEW_PLACES = 2.3, 1.7, 1 << 20
+"""With so many times the places that rings need, it does not grow: they move together. Those of ids take twice as much and have more
+members each, so that it is sooner worth while. With few places it is not, as those that are full then get larger ones again."""
 _MOST_PLACES = (1 << 31) - 2
 """Where a ring is takes half a word. An even number, as an id takes two places."""
 _SMALLEST_PART = 16
@@ -434,14 +434,18 @@ class JoinState:
         """A key keeps room for the most leaves that it ever had, until it has none. Here all get what they need now, if that leaves
         much, and what was short has room then, wherever it may begin. False: nothing is changed."""
         runs = np.empty(kernel.RUN_SIZES, np.int64)
-        least, next_one = kernel.count_least_places(self.flat_groups, self.tables, runs)
-        if len(self.rings) < max(_RINGS_ROOM * least, least + 5 * next_one // 2):
+        of_slots, of_ids, next_one = kernel.count_least_places(self.flat_groups, self.tables, runs)
+        least, places = of_slots + of_ids, len(self.rings)
+        if places < max(_SLOTS_ROOM * of_slots + _IDS_ROOM * of_ids, least + 5 * next_one // 2):
             return False
+        anyhow = places >= 2 * (least + next_one)
         rings, ids = self.rings, self.ring_ids
         self.rings = aligned(len(rings), np.int32)
         self.ring_ids = self.rings.view(np.int64)
         self.ring_meta[:] = _NO_RINGS
-        kernel.move_rings(self.flat_groups, self.tables, runs, rings, ids, self.rings, self.ring_ids, self.ring_meta)
+        kernel.move_rings(
+            self.flat_groups, self.tables, runs, anyhow, rings, ids, self.rings, self.ring_ids, self.ring_meta
+        )
         return True
 
     def _grow_tables(self) -> None:

@@ -427,7 +427,7 @@ def move_rings_often(monkeypatch: pytest.MonkeyPatch) -> list[JoinState]:
             return True
         return False
 
-    for name, value in (("_FIRST_RINGS", 16), ("_FEW_PLACES", 0), ("_RINGS_ROOM", 0)):
+    for name, value in (("_FIRST_RINGS", 16), ("_FEW_PLACES", 0), ("_SLOTS_ROOM", 0), ("_IDS_ROOM", 0)):
         monkeypatch.setattr(join_state, name, value)
     monkeypatch.setattr(JoinState, "_move_rings", counted)
     return moved
