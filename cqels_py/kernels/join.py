@@ -17,7 +17,8 @@ each of those matches makes a record of the block below. The last ones are resul
 columns; where many stand side by side in a ring they are written in runs, and where rings of ids have up to a strip of them
 (kernels/strips.py), column by column for all records that bind the same ports.
 
-`known` (p * groups + group): which of port p's indexes is of that group, counted from its first; -1: none. `options` ((set * n + k)
+`known` (p * groups + group): which of port p's indexes is of that group, counted from its first; -1: none. `all_known`: whether each
+port has indexes of all groups that it leads to alone. `options` ((set * n + k)
 * 2): port and index of the k-th choice once the ports in the bit set are bound; port -1: no more. For port q, probed with that set
 bound, `sources` from source_first[set * n + q] on are the bound columns that make its key, and `checks` from check_first[set * n +
 q] on, up to the next, are pairs of one of its columns and a bound one that must agree. A column of port p is its number + p *
@@ -320,10 +321,11 @@ def _enter(
 
 @jit_flat
 def _begin(
-    row_slot, row_sign, cursor, n, n_groups, by_port, ports, indexes, options, known, tables, located, most, rings, changes,
-    change_chains, blocks, matched, levels, retract,
+    row_slot, row_sign, cursor, n, n_groups, by_port, ports, indexes, options, known, all_known, tables, located, most, rings,
+    changes, change_chains, blocks, matched, levels, retract,
 ):  # fmt: skip
-    """Each row that has results gets a record in the first block: all it leads to is known. Those with matches are `matched`."""
+    """Each row gets a record in the first block. If all is known that it leads to, those with matches are `matched`, else all are
+    still to be probed."""
     first, fields = cursor[ROW], R_LEAVES + n + n_groups
     for p in range(n):
         port, lane = p * PORT_FIELDS, p * LANE + 1
@@ -331,7 +333,8 @@ def _begin(
         for j in range(lane, lane + by_port[np.uint64(lane - 1)]):
             row = np.int64(by_port[np.uint64(j)])
             record = row * fields
-            blocks[np.uint64(record + R_WORD)] = 0
+            # Nothing leads on from a row that has no results.
+            blocks[np.uint64(record + R_WORD)], blocks[np.uint64(record + R_BOUND)] = 0, 0
             if row_sign[np.uint64(first + row)] > 0 or retract:
                 blocks[np.uint64(record + R_ROW)] = row
                 blocks[np.uint64(record + R_BOUND)], blocks[np.uint64(record + R_IDS)] = np.int64(1) << p, 0
@@ -342,8 +345,11 @@ def _begin(
                     k = known[np.uint64(p * n_groups + group)]
                     at = located[np.uint64(row * most + max(k, 0))]
                     blocks[np.uint64(entries + group)] = at if k >= 0 else _UNKNOWN
-                _choose(record, n, indexes, options, tables, rings, changes, change_chains, blocks)
-    _keep_matched(np.int64(0), cursor[LOCATED] - first, fields, blocks, matched, levels)
+                if all_known:
+                    _choose(record, n, indexes, options, tables, rings, changes, change_chains, blocks)
+    levels[L_RECORDS] = cursor[LOCATED] - first
+    if all_known:
+        _keep_matched(np.int64(0), cursor[LOCATED] - first, fields, blocks, matched, levels)
 
 
 @jit_inline
@@ -366,6 +372,7 @@ def _id_column(ids, port):
 
 @jit_inline
 def _bound_id(source, leaves, ids, cells, blocks):
+    """Where a port is bound by an id it is by a key, whose entry is known since then: only for the other column anyone asks."""
     port = source // COLUMNS
     bound = blocks[np.uint64(leaves + port)]
     return cells[np.uint64(bound + source % COLUMNS)] if _id_column(ids, port) == 0 else bound
@@ -835,9 +842,9 @@ def _remove(
 
 @jit_flat
 def step(
-    row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, key_columns, options, known, source_first, sources,
-    check_first, checks, cells, tables, by_port, located, rings, ring_ids, ring_meta, positions, since, changes, change_chains,
-    blocks, pending, matched, levels, leaves, out_ports, having, own, out_columns, out_tick, out_sign, retract,
+    row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, key_columns, options, known, all_known, source_first,
+    sources, check_first, checks, cells, tables, by_port, located, rings, ring_ids, ring_meta, positions, since, changes,
+    change_chains, blocks, pending, matched, levels, leaves, out_ports, having, own, out_columns, out_tick, out_sign, retract,
 ):  # fmt: skip
     """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short."""
     n = np.int64(len(ports) // PORT_FIELDS)
@@ -870,9 +877,14 @@ def step(
                 return status
             levels[L_RECORDS], levels[L_RECORD], levels[L_MATCH] = 0, 0, 0
             _begin(
-                row_slot, row_sign, cursor, n, n_groups, by_port, ports, indexes, options, known, tables, located, most, rings,
-                changes, change_chains, blocks, matched, levels, retract,
+                row_slot, row_sign, cursor, n, n_groups, by_port, ports, indexes, options, known, all_known, tables, located,
+                most, rings, changes, change_chains, blocks, matched, levels, retract,
             )  # fmt: skip
+            if not all_known:
+                _probe(
+                    np.int64(0), n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, changes,
+                    change_chains, blocks, pending, matched, levels, cursor,
+                )  # fmt: skip
             cursor[DEPTH], cursor[PHASE] = 0, PROBING
         while cursor[DEPTH] >= 0:
             depth = cursor[DEPTH]

@@ -117,6 +117,14 @@ class JoinLayout:
             place += 2
         self.options[place : place + 2] = q, self.first[q] + self._columns[q].index(columns)
 
+    def indexes_from(self, port: int) -> list[int]:
+        """The indexes that mappings of a port alone may lead to. None of a star, whose kernel has no such choice."""
+        if self.star:
+            return []
+        n = len(self.ports)
+        of_set = self.options[(1 << port) * n * 2 :][: n * 2].reshape(n, 2)
+        return [index for q, index in of_set.tolist() if q >= 0]
+
     def _sources(self, bound: int, variable: int) -> list[int]:
         """The bound columns that have a variable."""
         return [
@@ -301,6 +309,9 @@ class JoinState:
         for i, index in enumerate(layout.indexes):
             known[index.port, self.indexes[i, kernel.GROUP]] = i - layout.first[index.port]
         self.known = known.reshape(-1)
+        self.all_known = all(
+            known[p, self.indexes[index, kernel.GROUP]] >= 0 for p in range(self.n) for index in layout.indexes_from(p)
+        )
         self.groups = np.zeros((len(members), kernel.GROUP_FIELDS), np.int64)
         self.groups[:, kernel.STRIDE] = [1 + count for count in members.values()]
         self.groups[:, kernel.SIZE] = _FIRST_TABLE

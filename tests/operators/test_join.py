@@ -34,6 +34,8 @@ SHAPES: dict[str, Inputs] = {
     "an input apart": (("a", "b"), ("a", "b", "c"), ("d",)),
     "without columns": (("a",), ()),
     "clique": (("a", "b", "c"), ("c", "d"), ("d", "a"), ("b", "d")),
+    "keys of two and of one": (("c", "a", "d"), ("c", "a"), ("c", "b"), ("b", "d")),
+    "many pairs": (("a", "b", "c"), ("a", "b"), ("b", "c"), ("a", "c")),
     "many different keys": (("a", "b", "c", "d"), ("a", "x"), ("b", "x"), ("c", "x"), ("d", "x")),
 }
 ANY_TICK = Ticks(np.zeros(1, np.int64), first=True)

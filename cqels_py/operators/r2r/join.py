@@ -173,10 +173,11 @@ class MultiwayJoin:
         state, layout = self.state, self.layout
         return kernel.step(  # type: ignore[no-any-return]
             rows.port, rows.slot, rows.tick, rows.sign, state.cursor, state.flat_ports, state.flat_indexes, state.flat_groups,
-            state.key_columns, layout.options, state.known, layout.source_first, layout.sources, layout.check_first,
-            layout.checks, state.cells, state.tables, blocks.by_port, state.located, state.rings, state.ring_ids, state.ring_meta,
-            state.positions, state.since, blocks.changes, blocks.change_chains, blocks.records, blocks.pending, blocks.matched,
-            state.levels, state.leaf_places, self._out_ports, self._having, self._own, columns, tick, sign, self._retract,
+            state.key_columns, layout.options, state.known, state.all_known, layout.source_first, layout.sources,
+            layout.check_first, layout.checks, state.cells, state.tables, blocks.by_port, state.located, state.rings,
+            state.ring_ids, state.ring_meta, state.positions, state.since, blocks.changes, blocks.change_chains, blocks.records,
+            blocks.pending, blocks.matched, state.levels, state.leaf_places, self._out_ports, self._having, self._own, columns,
+            tick, sign, self._retract,
         )  # fmt: skip
 
     @property
