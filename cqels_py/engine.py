@@ -56,7 +56,7 @@ ArrowStream: TypeAlias = "pa.Table | pa.RecordBatchReader | Any"
 StreamSource: TypeAlias = "str | Path | ArrowStream | Iterable[ElementBatch]"
 
 _LOG = logging.getLogger("cqels_py")
-_COMPILING = "compiling for this machine; this happens once and takes up to a minute"
+_COMPILING = "compiling for this machine what such a query needs; this happens once and takes up to a minute"
 _REHEARSAL = ("cqels_py.rehearsal",)
 
 Given = ParamSpec("Given")

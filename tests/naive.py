@@ -29,8 +29,8 @@ Ticks
       with t <= b, as a tick of its own even where there was another tick at that instant. The content is
       b-d < t <= b. The first boundary is the first at or after the first element of any of the query's
       streams. A boundary at or after the last element's time is not a tick until the streams have ended;
-      then the first one at or after the last element is the last, for each window its own. Windows of
-      different STEPs tick at the union of their boundaries; each keeps the content of its own last boundary
+      then the first one at or after the last element is the last, of windows with different STEPs the latest
+      of theirs. These tick at the union of their boundaries; each keeps the content of its own last boundary
       in between.
     * A boundary after the last element has `[RANGE d]` windows without STEP at their content of that
       instant.
@@ -221,7 +221,8 @@ def moments(query: nodes.ContinuousQuery, arrived: Sequence[Element], ended: boo
     arrivals = [Moment(e.time, Phase.ARRIVAL, i + 1) for i, e in enumerate(arrived) if _is_tick(query, arrived, i)]
     with_arrival = {moment.time for moment in arrivals}
     expiries = {t for t in _expiries(query, arrived, ended) if t not in with_arrival}
-    boundaries = {b for window in query.windows for b in _boundaries(window, arrived, ended)}
+    end = _end(query, arrived) if ended else arrived[-1].time - 1
+    boundaries = {b for window in query.windows for b in _boundaries(window, arrived, end)}
     boundaries |= {end for window in query.windows for end in _session_ends(window, arrived, ended)}
     found = arrivals
     found += [Moment(t, Phase.EXPIRY, sum(e.time < t for e in arrived)) for t in expiries]
@@ -275,18 +276,29 @@ def _passed(instants: Iterable[int], arrived: Sequence[Element], ended: bool) ->
     return [instant for instant in instants if (instant <= last if ended else instant < last)]
 
 
-def _boundaries(window: nodes.WindowDefinition, arrived: Sequence[Element], ended: bool) -> list[int]:
-    """The instants at which a window of time with STEP takes its content anew."""
+def _boundary(window: nodes.WindowDefinition, instant: int) -> int | None:
+    """The first boundary at or after an instant, of a window of time with STEP."""
     extent = window.extent
     if not isinstance(extent, nodes.TimeRange | nodes.Session) or extent.step is None:
-        return []
-    first, last = arrived[0].time, arrived[-1].time
-    boundary = extent.start + -((extent.start - first) // extent.step) * extent.step
+        return None
+    return extent.start + -((extent.start - instant) // extent.step) * extent.step
+
+
+def _end(query: nodes.ContinuousQuery, arrived: Sequence[Element]) -> int:
+    """The last instant at which there is a tick once the streams have ended."""
+    last = arrived[-1].time
+    following = [_boundary(window, last) for window in query.windows]
+    return max([last, *(boundary for boundary in following if boundary is not None)])
+
+
+def _boundaries(window: nodes.WindowDefinition, arrived: Sequence[Element], end: int) -> list[int]:
+    """The instants at which a window of time with STEP takes its content anew, up to the end."""
+    boundary = _boundary(window, arrived[0].time)
     found = []
-    while boundary < last:
+    while boundary is not None and boundary <= end:
         found.append(boundary)
-        boundary += extent.step
-    return [*found, boundary] if ended else found
+        boundary = _boundary(window, boundary + 1)
+    return found
 
 
 # --- the answer at a tick -------------------------------------------------------------------------
@@ -366,7 +378,7 @@ def _last_boundary(window: nodes.WindowDefinition, arrived: Sequence[Element], m
     """The window's own last boundary: at a boundary's instant, arrivals still see the one before."""
     passed = [
         boundary
-        for boundary in _boundaries(window, arrived, ended=True)
+        for boundary in _boundaries(window, arrived, moment.time)
         if boundary < moment.time or (boundary == moment.time and moment.phase is Phase.BOUNDARY)
     ]
     return passed[-1] if passed else None

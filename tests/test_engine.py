@@ -783,3 +783,25 @@ def test_the_end_gives_the_last_boundary() -> None:
 
 def test_the_package_names_what_is_public() -> None:
     assert {cqels.Engine, cqels.Query, cqels.Result, cqels.UsageError} == {Engine, Query, Result, UsageError}
+
+
+def test_windows_of_different_steps_end_at_one_instant() -> None:
+    """What is delivered at the last boundary of one window is true of the other then too: there it holds (4, 12]."""
+    engine = Engine()
+    asked = """
+        PREFIX : <http://ex.org/>
+        SELECT ?x ?y WHERE {
+            STREAM :s [RANGE 8s STEP 4s] { ?k :p ?x }
+            STREAM :t [RANGE 20s STEP 6s] { ?k :q ?y }
+        }
+    """
+    query = engine.register(asked, changelog=True)
+
+    def value(predicate: str, number: int) -> list[tuple[str, str, str]]:
+        return [("<http://ex.org/k>", f"<http://ex.org/{predicate}>", f'"{number}"^^<{XSD.integer}>')]
+
+    for stream, second, predicate, number in (("s", 1, "p", 1), ("t", 1, "q", 10), ("t", 7, "q", 70), ("s", 8, "p", 8)):
+        engine.push(f"http://ex.org/{stream}", value(predicate, number), time=second * 1_000_000)
+    engine.finish()
+    found = [(r.time // 1_000_000, r.sign, int(r.bindings["x"]), int(r.bindings["y"])) for r in query.results()]
+    assert sorted(found) == [(6, 1, 1, 10), (8, 1, 8, 10), (12, -1, 1, 10), (12, 1, 8, 70)]

@@ -279,7 +279,7 @@ def test_different_steps_tick_at_the_union_of_their_boundaries() -> None:
         "2: s=a",
         "3: s=a | t=a",
         "4: s=b | t=a",
-        "6: s=b | t=b",
+        "6: t=b",
     ]
 
 

@@ -233,13 +233,20 @@ class TickClock:
         return self._make(_NONE, _NO_STREAMS, _NO_TRIPLES, self._now - 1, limits)
 
     def finish(self) -> Step:
-        """The streams have ended: the boundary at or after the last element is still a tick, later expiries are not."""
-        limits = [self._now] * len(self._windows)
+        """The streams have ended: the boundary at or after the last element is still a tick, later expiries are not.
+
+        Of windows with different STEPs all boundaries are ticks up to the latest of theirs: what is true then is true of all.
+        """
+        end = self._now
         if self._started:
-            now = np.array([self._now])
-            limits = [int(w.bounds.boundary(now)[0]) if self._timed_step(w) else self._now for w in self._windows]
+            end = max([end, *(self._last_boundary(w) for w in self._windows if self._timed_step(w))])
+        limits = tuple(end if self._timed_step(w) else self._now for w in self._windows)
         # What expires between the last element and a later boundary has gone at that boundary, without ticks of its own.
-        return self._make(_NONE, _NO_STREAMS, _NO_TRIPLES, self._now, tuple(limits), last=max([self._now, *limits]))
+        return self._make(_NONE, _NO_STREAMS, _NO_TRIPLES, self._now, limits, last=end)
+
+    def _last_boundary(self, window: ClockedWindow) -> int:
+        """The first one at or after the last element."""
+        return int(window.bounds.boundary(np.array([self._now]))[0])
 
     @staticmethod
     def _timed_step(window: ClockedWindow) -> bool:
@@ -331,9 +338,20 @@ class TickClock:
         for window, ends in zip(self._windows, ended, strict=True):
             boundaries.append(ends[ends <= self._now] if window.bounds.eager else window.bounds.boundary(ends))
         if at_end and self._started:
-            # Something else may have expired since the last element, which the last boundary of a window has to say.
-            boundaries += [np.array([limits[i]]) for i, window in enumerate(self._windows) if self._timed_step(window)]
+            boundaries += [
+                self._last_boundaries(w, limits[i]) for i, w in enumerate(self._windows) if self._timed_step(w)
+            ]
         return _merged(boundaries), ended
+
+    def _last_boundaries(self, window: ClockedWindow, limit: int) -> Points:
+        """Those at or after the last element: something else may have expired since then, which the next boundary has to say."""
+        bounds, first = window.bounds, self._last_boundary(window)
+        assert bounds.step is not None
+        if not any(w.bounds.of_time and w.bounds.eager for w in self._windows):
+            return np.array([bounds.passed(limit)])
+        if (limit - first) // bounds.step >= _MOST_BOUNDARIES:
+            raise _too_far(limit, first, bounds.step)
+        return np.arange(first, limit + 1, bounds.step, dtype=np.int64)
 
     def _make_room(self, elements: int) -> None:
         """Larger queues, for what so many elements promise."""

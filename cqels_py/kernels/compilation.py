@@ -28,7 +28,9 @@ class _Watcher(event.Listener):
         """The first time: say what is going on."""
         if not self._begun:
             self._begun = True
-            self._say("compiling for this machine; this happens once and takes up to a minute …")
+            self._say(
+                "compiling for this machine what such a query needs; this happens once and takes up to a minute …"
+            )
 
     def add(self, kernels: int, seconds: float) -> None:
         """Compiled by other processes, while this one waited."""
