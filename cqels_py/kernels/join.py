@@ -668,8 +668,21 @@ def _list_strips(first, i, records, made, room, blocks, matched, places):
 
 
 @jit_inline
+def _source(c, bound, ids, n, columns, own):
+    """The first bound port that says what output column c is, and the column there; -1: none does.
+
+    Of a port that is bound by an id there is but one column; another port has what it shares.
+    """
+    for p in range(n):
+        column, id_column = own[np.uint64(p * columns + c)], _id_column(ids, p)
+        if bound >> p & 1 and column >= 0 and (id_column == 0 or id_column == column + 1):
+            return np.int64(p), column
+    return np.int64(0), np.int64(-1)
+
+
+@jit_inline
 def _write_strips(
-    first, strips, row, n, q, bound, ids, row_tick, row_sign, cells, ring_ids, blocks, matched, places, having, own, out_columns,
+    first, strips, row, n, bound, ids, row_tick, row_sign, cells, ring_ids, blocks, matched, places, having, own, out_columns,
     out_tick, out_sign,
 ):  # fmt: skip
     """The results of so many records from matched[first] on, of the same ports, column by column."""
@@ -681,14 +694,8 @@ def _write_strips(
         fill_strip(out_sign, np.uint64(places[i]), row_sign[at])
     for c in range(columns):
         to = c * room
-        # Of a port whose leaves are ids there is but one column; another one has what it shares.
-        p, column, of_id = np.int64(0), np.int64(-1), np.int64(0)
-        while p < n and column < 0:
-            if bound >> p & 1:
-                column, of_id = own[np.uint64(p * columns + c)], _id_column(ids, p)
-                column = column if of_id == 0 or of_id == column + 1 else np.int64(-1)
-            p += 1
-        of_port = R_LEAVES + p - 1
+        port, column = _source(c, bound, ids, n, columns, own)
+        of_port, of_id = R_LEAVES + port, _id_column(ids, port)
         if column < 0:
             for i in range(many):
                 first_place, mask, oldest, _ = open_ring(blocks[np.uint64(matched[here + i] + R_WORD)])
@@ -768,7 +775,7 @@ def _write(
                 strips = _list_strips(first_matched, i, records, made, room, blocks, matched, leaves)
             if strips > 0:
                 _write_strips(
-                    first_matched + i, strips, cursor[ROW], n, q, bound, blocks[np.uint64(record + R_IDS)], row_tick, row_sign,
+                    first_matched + i, strips, cursor[ROW], n, bound, blocks[np.uint64(record + R_IDS)], row_tick, row_sign,
                     cells, ring_ids, blocks, matched, leaves, having, own, out_columns, out_tick, out_sign,
                 )  # fmt: skip
                 made = leaves[np.uint64(strips)]
