@@ -17,12 +17,12 @@ each of those matches makes a record of the block below. The last ones are resul
 columns; where many stand side by side in a ring they are written in runs, and where rings of ids have up to a strip of them
 (kernels/strips.py), column by column for all records that bind the same ports.
 
-`known` (p * groups + group): which of port p's indexes is of that group, counted from its first; -1: none. `all_known`: whether each
-port has indexes of all groups that it leads to alone. `options` ((set * n + k)
-* 2): port and index of the k-th choice once the ports in the bit set are bound; port -1: no more. For port q, probed with that set
-bound, `sources` from source_first[set * n + q] on are the bound columns that make its key, and `checks` from check_first[set * n +
-q] on, up to the next, are pairs of one of its columns and a bound one that must agree. A column of port p is its number + p *
-COLUMNS. An unbound one (id 0) agrees with anything.
+`known` (p * groups + group): which of port p's indexes is of that group, counted from its first; -1: none. `all_known`: whether
+each port has indexes of all groups that it leads to alone. `options` ((set * n + k) * 2): port and index of the k-th choice once
+the ports in the bit set are bound; port -1: no more. For port q, probed with that set bound, `sources` from source_first[set * n +
+q] on are the bound columns that make its key, and `checks` from check_first[set * n + q] on, up to the next, are pairs of one of
+its columns and a bound one that must agree. A column of port p is its number + p * COLUMNS. An unbound one (id 0) agrees with
+anything.
 
 Results are written out as ids, column by column: `out_ports[c]` is a bit mask of the ports that column c is taken from, the first
 of which says what it is unless it is unbound there; `having[c]` of all that have it; `own[q * columns + c]` is its column in port
@@ -116,8 +116,8 @@ _ROW_MASK = (np.int64(1) << _RING_SHIFT) - 1
 _LINE_OF_IDS, _MOST_EXPECTED = 8, 64
 # phases of a chunk
 LOCATING, ENTERING, PROBING = range(3)
-# a record: the port that is probed next and the word of the ring there, its row in the chunk, the ports that are bound; then the
-# places of each port's leaf, and of each group's entry
+# a record: the port that is probed next and the word of the ring there, its row in the chunk, the ports that are bound, and those of
+# them of which it has ids; then each port's id or the place of its leaf, and the place of each group's entry
 R_PORT, R_WORD, R_ROW, R_BOUND, R_IDS, R_LEAVES = range(6)
 # levels: how many records a block has, the one that is being extended, and the match that comes next
 L_RECORDS, L_RECORD, L_MATCH = range(3)
@@ -682,11 +682,11 @@ def _source(c, bound, ids, n, columns, own):
 
 @jit_inline
 def _write_strips(
-    first, strips, row, n, bound, ids, row_tick, row_sign, cells, ring_ids, blocks, matched, places, having, own, out_columns,
-    out_tick, out_sign,
+    first, strips, row, n, bound, ids, row_tick, row_sign, cells, ring_ids, blocks, matched, places, own, out_columns, out_tick,
+    out_sign,
 ):  # fmt: skip
     """The results of so many records from matched[first] on, of the same ports, column by column."""
-    columns, room, many = len(having), np.int64(len(out_tick)), np.uint64(strips)
+    columns, room, many = len(own) // n, np.int64(len(out_tick)), np.uint64(strips)
     here = np.uint64(first)
     for i in range(many):
         at = np.uint64(row + blocks[np.uint64(matched[here + i] + R_ROW)])
@@ -776,7 +776,7 @@ def _write(
             if strips > 0:
                 _write_strips(
                     first_matched + i, strips, cursor[ROW], n, bound, blocks[np.uint64(record + R_IDS)], row_tick, row_sign,
-                    cells, ring_ids, blocks, matched, leaves, having, own, out_columns, out_tick, out_sign,
+                    cells, ring_ids, blocks, matched, leaves, own, out_columns, out_tick, out_sign,
                 )  # fmt: skip
                 made = leaves[np.uint64(strips)]
                 i += strips
@@ -907,20 +907,8 @@ def step(
                 cursor[DEPTH] = depth - 1
             else:
                 _extend(
-                    depth,
-                    n,
-                    n_groups,
-                    ports,
-                    check_first,
-                    checks,
-                    cells,
-                    rings,
-                    ring_ids,
-                    since,
-                    blocks,
-                    matched,
-                    levels,
-                )
+                    depth, n, n_groups, ports, check_first, checks, cells, rings, ring_ids, since, blocks, matched, levels,
+                )  # fmt: skip
                 cursor[DEPTH] = depth + 1
                 if depth + 1 == n - 2:
                     _probe_last(

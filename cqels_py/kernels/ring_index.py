@@ -69,7 +69,7 @@ _ONE = np.uint64(1)
 
 LEAVES_AHEAD = 20
 """Leaves between asking for one and reading it."""
-LINE, MOST_EXPECTED = 16, 128
+_LINE, _MOST_EXPECTED = 16, 128
 NEAR_CELLS = 1 << 18
 """With no more cells than these, what an entry leads to is near in any case."""
 
@@ -237,7 +237,7 @@ def expect_rings(p, at, words, tables, rings):
         if q == p:
             prefetch(rings, (first + ((oldest + count) & mask)) << double)
             continue
-        for i in range(0, min(count, MOST_EXPECTED), LINE >> double):
+        for i in range(0, min(count, _MOST_EXPECTED), _LINE >> double):
             prefetch(rings, (first + ((oldest + i) & mask)) << double)
 
 
