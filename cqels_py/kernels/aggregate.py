@@ -359,7 +359,7 @@ def value_of(a, function, there, words, at, apart, apart_at, heap, cursor, joine
     if function == COUNT_ALL:
         return scaled_id(np.int64(TAG_INTEGER), there, np.int64(0))
     if function == COUNT:
-        return scaled_id(np.int64(TAG_INTEGER), words[np.uint64(at)], np.int64(0))
+        return scaled_id(np.int64(TAG_INTEGER), words[at], np.int64(0))
     if function == SUM:
         return total_of(words, at, apart, apart_at, False, cursor, late, late_real)
     if heap is None:

@@ -33,12 +33,12 @@ def split_by_stream(first, stream, element_start, triple_start, elements, elemen
     for i in range(elements_in):
         s = np.uint64(stream[i])
         place = element_start[s]
-        elements[np.uint64(place)] = i
+        elements[place] = i
         element_start[s] = place + 1
         before, place = counts[s], triple_start[s]
         for t in range(np.uint64(first[i]), np.uint64(first[i + _ONE])):
             element[t] = i
-            triple_element[np.uint64(place)] = i
+            triple_element[place] = i
             place += 1
             numbers[t] = before + place
         triple_start[s] = place

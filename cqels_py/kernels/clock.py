@@ -56,7 +56,7 @@ def step(
         ticks += kept
         has_room = has_room and kept < due.shape[1] and ticks <= len(instants)
         if has_room:
-            due[q, np.uint64(kept)] = _NEVER
+            due[q, kept] = _NEVER
             ends[q, KEPT] = kept
     if not has_room:
         for q in range(promises):

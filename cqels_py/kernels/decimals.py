@@ -280,7 +280,7 @@ def average_id(total, scale, count):
     ok &= (rest >= 0) & (rest < count)
     # As many more digits as make sixteen: by powers of two, and one less from the next power of ten on.
     digits = (QUOTIENT_DIGITS - 1) - ((min(max(magnitude, 0), _MAGNITUDES - 1) * 1233) >> 12)
-    power = POWERS[np.uint64(digits)]
+    power = POWERS[digits]
     fewer = whole * power >= _LARGEST_QUOTIENT
     power = np.int64(_tenth(np.uint64(power))) if fewer else power
     digits -= np.int64(fewer)
@@ -298,7 +298,7 @@ def average_id(total, scale, count):
     plain, zeros = _without_zeros(plain, zeros, _FIFTHS_1, _RIGHT_1, _LEFT_1, _FEW_1)
     scale += digits
     integer_zeros = max(zeros - scale, 0)
-    plain *= np.uint64(POWERS[np.uint64(integer_zeros)])
+    plain *= np.uint64(POWERS[integer_zeros])
     scale -= zeros - integer_zeros
     ok &= scale <= ID_SCALE
     unscaled = np.int64(plain)

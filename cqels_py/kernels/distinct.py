@@ -28,11 +28,11 @@ def distinct(tick, sign, columns, width, table, mask, keys, counts, free, meta, 
         entry = find(table, mask, keys, width, columns, row, hashed)
         if entry < 0 and way > 0:
             entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
-        before = counts[np.uint64(entry)] if entry >= 0 else np.int64(0)
+        before = counts[entry] if entry >= 0 else np.int64(0)
         after = before + way
         if after < 0:
             return np.int64(-1)
-        counts[np.uint64(entry)] = after
+        counts[entry] = after
         zero += np.int64(after == 0) - np.int64(before == 0)
         # Written in any case, and over again if nothing appears or vanishes: nobody can foresee that.
         hashes[made] = np.int64(row)
@@ -44,7 +44,7 @@ def distinct(tick, sign, columns, width, table, mask, keys, counts, free, meta, 
         out_sign[i] = sign[row]
     for c in range(width):
         for i in range(made):
-            out[c, i] = columns[c, np.uint64(hashes[i])]
+            out[c, i] = columns[c, hashes[i]]
     return np.int64(made)
 
 

@@ -19,6 +19,8 @@ Shares:   tick, sign (0 where a share only changes, with a sign where it comes o
           said by aggregate, from COLUMNS on: of MIN and MAX an extreme that comes or goes, 0 for none; of others a difference
           (kernels/weighted_sums.py)
 `change`: by aggregate, such a difference, or the extremes before and after a change
+
+Where no aggregate but MIN and MAX is asked for, `wide` is None, and what sums is not compiled, as where none is, `heap` is.
 """
 
 from __future__ import annotations
@@ -118,15 +120,32 @@ def _put_count(difference, came, column, k, out):
 
 
 @jit_inline
+def _put_no_counts(of_aggregates, k, out, wide):
+    """Of two rows the first says just what extremes were."""
+    if wide is None:
+        return
+    kinds, columns = of_aggregates[KINDS], of_aggregates[COLUMNS]
+    for a in range(len(kinds)):
+        if kinds[a] != TERM:
+            _put_count(np.int64(0), np.int64(0), columns[a], k, out)
+
+
+@jit_inline
+def _shares_full(cursor, aggregates, out_tick, wide_apart):
+    """Is there no room for one more row's share?"""
+    if wide_apart is None:
+        return cursor[MADE] + 2 > len(out_tick)
+    return cursor[MADE] + 2 > len(out_tick) or REAL_WORDS * (cursor[WIDE] + aggregates) > len(wide_apart)
+
+
+@jit_inline
 def _end_share(
-    two, came, row, of_aggregates, row_keys, row_width, group_columns, tick, cursor, out_tick, out_sign, out
+    two, came, row, of_aggregates, row_keys, row_width, group_columns, tick, cursor, out_tick, out_sign, out, wide
 ):
     """The rest of a row's share: what it was and what it is (`two`), or one of both."""
-    k, kinds, columns = cursor[MADE], of_aggregates[KINDS], of_aggregates[COLUMNS]
+    k = cursor[MADE]
     if two:
-        for a in range(len(kinds)):
-            if kinds[a] != TERM:
-                _put_count(np.int64(0), np.int64(0), columns[a], k, out)
+        _put_no_counts(of_aggregates, k, out, wide)
     for i in range(k, k + 1 + np.int64(two)):
         out_tick[i] = tick
         for c in range(len(group_columns)):
@@ -141,7 +160,7 @@ def _end_share(
 @jit_inline
 def _take_snapshot(
     key, port_count, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words, snap_apart,
-    heap
+    heap, wide
 ):  # fmt: skip
     """What stands in a key's record before the tick's first change by an input beside the carrier."""
     kinds, ports, local = of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL]
@@ -156,13 +175,12 @@ def _take_snapshot(
         at = local[a]
         if kinds[a] == TERM:
             snap_words[snap_at + at] = bag_first(key_words, key_at + at, heap)
-        elif kinds[a] == BOUND:
-            snap_words[snap_at + at] = key_words[key_at + at]
-        else:
-            for w in range(at, at + SUM_WORDS):
+        elif wide is not None:
+            for w in range(at, at + (1 if kinds[a] == BOUND else SUM_WORDS)):
                 snap_words[snap_at + w] = key_words[key_at + w]
-    for w in range(0, key_apart_n, REAL_WORDS):
-        copy_reals(snap_apart, snap * key_apart_n + w, key_apart, key * key_apart_n + w)
+    if wide is not None:
+        for w in range(0, key_apart_n, REAL_WORDS):
+            copy_reals(snap_apart, snap * key_apart_n + w, key_apart, key * key_apart_n + w)
     key_words[key_at + SNAP] = snap + 1
     cursor[SNAPS] = snap + 1
 
@@ -170,7 +188,7 @@ def _take_snapshot(
 @jit_inline
 def _take_in(
     row, key, port, way, carrier, port_count, of_aggregates, arguments, cursor, k_counts, k_meta, key_size, key_words, key_apart_n,
-    key_apart, snap_key, snap_words, snap_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real,
+    key_apart, snap_key, snap_words, snap_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real, wide,
 ):  # fmt: skip
     """A row of an input beside the carrier goes into its key's record."""
     kinds, ports, local, local_apart, functions = (
@@ -183,7 +201,7 @@ def _take_in(
             return SNAPS_FULL
         _take_snapshot(
             key, port_count, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words,
-            snap_apart, heap,
+            snap_apart, heap, wide,
         )  # fmt: skip
     for a in range(len(kinds)):
         if ports[a] == port and kinds[a] == TERM and arguments[a, row] != 0:
@@ -196,18 +214,67 @@ def _take_in(
         if ports[a] != port or kinds[a] == ROWS:
             continue
         at, term = key_at + local[a], arguments[a, row]
-        if kinds[a] == NUMBER:
+        if kinds[a] == TERM:
+            if term != 0 and not extreme_put(
+                in_order[a], key_words, at, way, term, heap, functions[a] == MAX, texts, spans
+            ):
+                return NOT_THERE
+        elif wide is not None:
+            if kinds[a] == BOUND:
+                key_words[at] += way * np.int64(term != 0)
+                continue
             of_key = key * key_apart_n + local_apart[a]
             if not take_argument(key_words, at, key_apart, of_key, term, way, odd_kind, odd_words, odd_real):
                 return OVERFLOW
             if left == 0:
                 key_words[at + SCALE] = 0
-        elif term != 0:
-            if kinds[a] == BOUND:
-                key_words[at] += way
-            elif not extreme_put(in_order[a], key_words, at, way, term, heap, functions[a] == MAX, texts, spans):
-                return NOT_THERE
     return DONE
+
+
+@jit_inline
+def _count_row(
+    row, entry, key, way, others, born, dies, carrier, of_aggregates, arguments, slots, k, row_at, row_words, row_apart_n, row_apart,
+    key_at, key_words, key_apart_n, key_apart, change, change_apart, odd_kind, odd_words, odd_real, out, wide, wide_apart,
+):  # fmt: skip
+    """What a row of the carrier is to counts and sums: to its record, and to its share, which is put down at `k`."""
+    if wide is None:
+        return True
+    kinds, ports, local, local_apart, columns = (
+        of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[LOCAL_APART], of_aggregates[COLUMNS],
+    )  # fmt: skip
+    came, ok = np.int64(born) - np.int64(dies), True
+    for a in range(len(kinds)):
+        kind, at, column = kinds[a], local[a], columns[a]
+        if kind == ROWS:
+            if others > 0:
+                _put_count(way * others, came, column, k, out)
+        elif kind == BOUND:
+            weight = way * others
+            if ports[a] == carrier:
+                bound = np.int64(arguments[a, row] != 0)
+                row_words[row_at + at] += way * bound
+            else:
+                bound = key_words[key_at + at]
+                weight = weight // key_words[key_at + COUNTERS + ports[a]] if others > 0 else np.int64(0)
+            if others > 0:
+                _put_count(bound * weight, came, column, k, out)
+        elif kind == NUMBER and ports[a] == carrier:
+            mine, of_row, term = row_at + at, entry * row_apart_n + local_apart[a], arguments[a, row]
+            ok = ok and take_argument(row_words, mine, row_apart, of_row, term, way, odd_kind, odd_words, odd_real)
+            if dies:
+                row_words[mine + SCALE] = 0
+            if others > 0:
+                ok = ok and put_argument(
+                    term, way, others, column, k, out, slots, wide, wide_apart, change, a * DIFFERENCE_WORDS, change_apart,
+                    REAL_WORDS * a, odd_kind, odd_words, odd_real,
+                )  # fmt: skip
+        elif kind == NUMBER and others > 0:
+            weight = others // key_words[key_at + COUNTERS + ports[a]] * way
+            ok = ok and put_times(
+                key_words, key_at + at, key_apart, key * key_apart_n + local_apart[a], weight, column, k, out, slots, wide,
+                wide_apart,
+            )  # fmt: skip
+    return ok
 
 
 @jit_inline
@@ -218,9 +285,8 @@ def _take_row(
     out, wide, wide_apart,
 ):  # fmt: skip
     """A row of the carrier goes into its record, and its share changes."""
-    kinds, ports, local, local_apart, functions, columns = (
-        of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[LOCAL_APART], of_aggregates[FUNCTIONS],
-        of_aggregates[COLUMNS],
+    kinds, ports, local, functions, columns = (
+        of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[FUNCTIONS], of_aggregates[COLUMNS],
     )  # fmt: skip
     aggregates, in_order = len(kinds), of_aggregates[IN_ORDER]
     row_at, key_at = entry * row_size, key * key_size
@@ -260,44 +326,16 @@ def _take_row(
             before = after = bag_first(key_words, key_at + local[a], heap)
         if others > 0:
             moves |= _put_extreme(before, after, not born, not dies, columns[a], k, out)
-    stays = not born and not dies
-    two = moves and stays
-    last, ok = k + np.int64(two), True
-    came = np.int64(born) - np.int64(dies)
-    for a in range(aggregates):
-        kind, at, column = kinds[a], local[a], columns[a]
-        if kind == ROWS:
-            if others > 0:
-                _put_count(way * others, came, column, last, out)
-        elif kind == BOUND:
-            weight = way * others
-            if ports[a] == carrier:
-                bound = np.int64(arguments[a, row] != 0)
-                row_words[row_at + at] += way * bound
-            else:
-                bound = key_words[key_at + at]
-                weight = weight // key_words[key_at + COUNTERS + ports[a]] if others > 0 else np.int64(0)
-            if others > 0:
-                _put_count(bound * weight, came, column, last, out)
-        elif kind == NUMBER and ports[a] == carrier:
-            mine, of_row, term = row_at + at, entry * row_apart_n + local_apart[a], arguments[a, row]
-            ok = ok and take_argument(row_words, mine, row_apart, of_row, term, way, odd_kind, odd_words, odd_real)
-            if dies:
-                row_words[mine + SCALE] = 0
-            if others > 0:
-                ok = ok and put_argument(
-                    term, way, others, column, last, out, slots, wide, wide_apart, change, a * DIFFERENCE_WORDS, change_apart,
-                    REAL_WORDS * a, odd_kind, odd_words, odd_real,
-                )  # fmt: skip
-        elif kind == NUMBER and others > 0:
-            weight = others // key_words[key_at + COUNTERS + ports[a]] * way
-            ok = ok and put_times(
-                key_words, key_at + at, key_apart, key * key_apart_n + local_apart[a], weight, column, last, out, slots, wide,
-                wide_apart,
-            )  # fmt: skip
+    two = moves and not born and not dies
+    ok = _count_row(
+        row, entry, key, way, others, born, dies, carrier, of_aggregates, arguments, slots, k + np.int64(two), row_at, row_words,
+        row_apart_n, row_apart, key_at, key_words, key_apart_n, key_apart, change, change_apart, odd_kind, odd_words, odd_real, out,
+        wide, wide_apart,
+    )  # fmt: skip
     if others > 0 and (moves or counted):
         _end_share(
-            two, came, entry, of_aggregates, row_keys, row_width, group_columns, tick, cursor, out_tick, out_sign, out
+            two, np.int64(born) - np.int64(dies), entry, of_aggregates, row_keys, row_width, group_columns, tick, cursor, out_tick,
+            out_sign, out, wide,
         )  # fmt: skip
     return DONE if ok else OVERFLOW
 
@@ -327,7 +365,7 @@ def _unlink(row_at, key_at, row_size, row_words, key_words):
 @jit_inline
 def _find_changes(
     key, snap, before, after, carrier, of_aggregates, key_size, key_words, key_apart_n, key_apart, snap_words, snap_apart, change,
-    change_apart, heap,
+    change_apart, heap, wide,
 ):  # fmt: skip
     """What differs for a key's rows since the snapshot, into `change`. 1: something does, 0: nothing, -1: a sum is too large."""
     kinds, ports, local, local_apart = (
@@ -347,6 +385,8 @@ def _find_changes(
             change[at + 1] = bag_first(key_words, new, heap)
             differs = differs or (change[at] != change[at + 1] and before > 0 and after > 0)
             continue
+        if wide is None:
+            continue
         # Where there are results each counter is a divisor; where there are none nothing counts.
         weight = after // key_words[key_at + COUNTERS + port] if after > 0 else np.int64(0)
         old_weight = before // snap_words[snap_at + COUNTERS + port] if before > 0 else np.int64(0)
@@ -364,15 +404,50 @@ def _find_changes(
 
 
 @jit_inline
+def _count_change(
+    row, row_at, n, before, after, came, carrier, of_aggregates, slots, k, row_words, row_apart_n, row_apart, change, change_apart,
+    out, wide, wide_apart,
+):  # fmt: skip
+    """What `change` is to the counts and sums of a row's share, which is put down at `k`; the row counts `n` times."""
+    if wide is None:
+        return True
+    kinds, ports, local, local_apart, columns = (
+        of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[LOCAL_APART], of_aggregates[COLUMNS],
+    )  # fmt: skip
+    ok = True
+    for a in range(len(kinds)):
+        kind, column = kinds[a], columns[a]
+        if kind == ROWS:
+            _put_count(n * (after - before), came, column, k, out)
+        elif kind == BOUND and ports[a] == carrier:
+            _put_count(row_words[row_at + local[a]] * (after - before), came, column, k, out)
+        elif kind == BOUND:
+            _put_count(change[a * DIFFERENCE_WORDS] * n, came, column, k, out)
+        elif kind == NUMBER and ports[a] == carrier:
+            ok = ok and put_times(
+                row_words, row_at + local[a], row_apart, row * row_apart_n + local_apart[a], after - before, column, k, out, slots,
+                wide, wide_apart,
+            )  # fmt: skip
+        elif kind == NUMBER:
+            ok = ok and put_difference(
+                change, a * DIFFERENCE_WORDS, change_apart, REAL_WORDS * a, n, column, k, out, slots, wide, wide_apart
+            )  # fmt: skip
+    return ok
+
+
+@jit_inline
 def _flush(
     snap, port_count, carrier, of_aggregates, cursor, slots, snap_key, key_size, key_words, key_apart_n, key_apart, row_size,
     row_words, row_apart_n, row_apart, row_keys, row_width, group_columns, snap_words, snap_apart, change, change_apart, heap,
     out_tick, out_sign, out, wide, wide_apart,
 ):  # fmt: skip
     """The shares of a key's rows by what the inputs beside the carrier changed at this tick. Resumable at a row."""
-    kinds, ports, local, local_apart, columns = (
-        of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[LOCAL_APART], of_aggregates[COLUMNS],
-    )  # fmt: skip
+    kinds, ports, local, columns = (
+        of_aggregates[KINDS],
+        of_aggregates[PORTS],
+        of_aggregates[LOCAL],
+        of_aggregates[COLUMNS],
+    )
     aggregates, key = len(kinds), snap_key[snap]
     after = _others(key_words, key * key_size, port_count, carrier)
     before = _others(snap_words, snap * key_size, port_count, carrier)
@@ -380,7 +455,7 @@ def _flush(
         return TOO_MANY
     found = _find_changes(
         key, snap, before, after, carrier, of_aggregates, key_size, key_words, key_apart_n, key_apart, snap_words, snap_apart,
-        change, change_apart, heap,
+        change, change_apart, heap, wide,
     )  # fmt: skip
     if found < 0:
         return OVERFLOW
@@ -398,7 +473,7 @@ def _flush(
         if times(max(after, before), n) < 0:
             return TOO_MANY
         k = cursor[MADE]
-        if k + 2 > len(out_tick) or REAL_WORDS * (slots[0] + aggregates) > len(wide_apart):
+        if _shares_full(cursor, aggregates, out_tick, wide_apart):
             cursor[NEXT_ROW] = following
             return SHARES_FULL
         moves = False
@@ -408,29 +483,15 @@ def _flush(
                 if ports[a] == carrier:
                     old = new = bag_first(row_words, row_at + local[a], heap)
                 moves |= _put_extreme(old, new, lived, lives, columns[a], k, out)
-        two, ok = moves and lived and lives, True
-        last = k + np.int64(two)
-        for a in range(aggregates):
-            kind, column = kinds[a], columns[a]
-            if kind == ROWS:
-                _put_count(n * (after - before), came, column, last, out)
-            elif kind == BOUND and ports[a] == carrier:
-                _put_count(row_words[row_at + local[a]] * (after - before), came, column, last, out)
-            elif kind == BOUND:
-                _put_count(change[a * DIFFERENCE_WORDS] * n, came, column, last, out)
-            elif kind == NUMBER and ports[a] == carrier:
-                ok = ok and put_times(
-                    row_words, row_at + local[a], row_apart, row * row_apart_n + local_apart[a], after - before, column, last, out,
-                    slots, wide, wide_apart,
-                )  # fmt: skip
-            elif kind == NUMBER:
-                ok = ok and put_difference(
-                    change, a * DIFFERENCE_WORDS, change_apart, REAL_WORDS * a, n, column, last, out, slots, wide, wide_apart
-                )  # fmt: skip
-        if not ok:
+        two = moves and lived and lives
+        if not _count_change(
+            row, row_at, n, before, after, came, carrier, of_aggregates, slots, k + np.int64(two), row_words, row_apart_n, row_apart,
+            change, change_apart, out, wide, wide_apart,
+        ):  # fmt: skip
             return OVERFLOW
         _end_share(
-            two, came, row, of_aggregates, row_keys, row_width, group_columns, cursor[TICK], cursor, out_tick, out_sign, out
+            two, came, row, of_aggregates, row_keys, row_width, group_columns, cursor[TICK], cursor, out_tick, out_sign, out,
+            wide,
         )  # fmt: skip
         following = row_words[row_at + NEXT]
     cursor[NEXT_ROW] = 0
@@ -488,13 +549,13 @@ def put_shares(
             status = _take_in(
                 row, key, port, way, carrier, port_count, of_aggregates, arguments, cursor, k_counts, k_meta, key_size, key_words,
                 key_apart_n, key_apart, snap_key, snap_words, snap_apart, heap, heap_meta, texts, spans, odd_kind, odd_words,
-                odd_real,
+                odd_real, wide,
             )  # fmt: skip
         else:
             entry = located[LOCATED_ROWS + row % LOCATED_ROWS]
             if entry < 0:
                 return NOT_THERE
-            if cursor[MADE] + 2 > len(out_tick) or REAL_WORDS * (cursor[WIDE] + aggregates) > len(wide_apart):
+            if _shares_full(cursor, aggregates, out_tick, wide_apart):
                 return SHARES_FULL
             status = _take_row(
                 row, entry, key, way, _others(key_words, key * key_size, port_count, carrier), carrier, of_aggregates, arguments,

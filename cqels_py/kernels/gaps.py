@@ -76,7 +76,7 @@ def read_through(limit, reader, gaps, ends, points):
         if following > limit:
             break
         if read < len(points):
-            points[np.uint64(read)] = following
+            points[read] = following
         passed, place = following, behind
         read += 1
     if read <= len(points):

@@ -374,12 +374,12 @@ def _deliver(
         out_sign[given] = 1
     for a in range(np.uint64(aggregates)):
         for i in range(noted):
-            out[np.uint64(n_keys) + a, np.uint64(notes[TAKEN, i])] = previous[a * size + i]
-            out[np.uint64(n_keys) + a, np.uint64(notes[GIVEN, i])] = fresh[a * size + i]
+            out[np.uint64(n_keys) + a, notes[TAKEN, i]] = previous[a * size + i]
+            out[np.uint64(n_keys) + a, notes[GIVEN, i]] = fresh[a * size + i]
     for c in range(np.uint64(n_keys)):
         for i in range(noted):
             key = keys[np.uint64(notes[NOTE_GROUP, i]) * np.uint64(n_keys) + c]
-            out[c, np.uint64(notes[TAKEN, i])] = out[c, np.uint64(notes[GIVEN, i])] = key
+            out[c, notes[TAKEN, i]] = out[c, notes[GIVEN, i]] = key
 
 
 @jit_flat
@@ -402,7 +402,7 @@ def _forget_terms(functions, places, words, group_words, counts, noted, notes):
     """Of groups that are empty."""
     for i in range(np.uint64(noted)):
         group = notes[NOTE_GROUP, i]
-        if notes[THERE, i] == 0 and counts[np.uint64(group)] == 0:
+        if notes[THERE, i] == 0 and counts[group] == 0:
             forget(functions, places, words, group * group_words)
 
 
@@ -413,7 +413,7 @@ def _tell_places(noted, notes, aggregates, last, late):
         for a in range(np.uint64(aggregates)):
             at = np.uint64(notes[NOTE_GROUP, i]) * np.uint64(aggregates) + a
             if last[at] >> TAG_SHIFT == PROVISIONAL >> TAG_SHIFT:
-                late[np.uint64(last[at] - PROVISIONAL), LATE_PLACE] = np.int64(at)
+                late[last[at] - PROVISIONAL, LATE_PLACE] = np.int64(at)
 
 
 @jit_flat
@@ -426,7 +426,7 @@ def _end_chunk(
     for a in range(aggregates):
         if functions[a] == COUNT_ALL:
             for i in range(noted):
-                there = notes[THERE, np.uint64(i)]
+                there = notes[THERE, i]
                 if weighted is None:
                     fresh[a * size + i] = scaled_id(np.int64(TAG_INTEGER), there, np.int64(0))
                 else:
@@ -456,7 +456,7 @@ def open_group(
     fresh, scales, divisors, quotients = results[FRESH], results[SCALES], results[DIVISORS], results[QUOTIENTS]
     size = np.int64(notes.shape[1])
     for field in range(4):
-        notes[np.uint64(field), 0] = 0
+        notes[field, 0] = 0
     for a in range(len(functions)):
         here = a * size
         divisors[here] = 0

@@ -164,7 +164,7 @@ def _take_out(heap, offset, size, value):
     place = np.uint64(_place_of(heap, offset, size, value))
     if size == 0 or heap[place] != value:
         return _MISSING
-    heap[place] = heap[np.uint64(offset + size - 1)]
+    heap[place] = heap[offset + size - 1]
     return _FIRST if place == np.uint64(offset) else _OTHER
 
 

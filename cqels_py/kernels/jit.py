@@ -1,7 +1,8 @@
 """The house decorator: every compiled function of the project goes through it.
 
 Kept on disk (compiled once per machine), without the GIL, with numpy's error model (no Python exceptions for
-division: kernels check what they divide by). `NUMBA_DISABLE_JIT=1` runs the same functions as plain Python.
+division: kernels check what they divide by), and without negative indices. `NUMBA_DISABLE_JIT=1` runs the same
+functions as plain Python.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numba
 
 from cqels_py.kernels.building.ahead import REHEARSAL
 from cqels_py.kernels.building.files import KernelFiles
+from cqels_py.kernels.building.indices import FromTheStart
 from cqels_py.kernels.building.recording import recorded
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -69,7 +71,10 @@ def _compile(function: Function, *, forceinline: bool = False, **options: bool) 
 
 def _njit(function: Function, **options: bool) -> Any:
     """Nobody calls kernels from C."""
-    return cast(Any, numba.njit)(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
+    compiled = cast(Any, numba.njit)(
+        nogil=True, error_model="numpy", no_cfunc_wrapper=True, pipeline_class=FromTheStart, **options
+    )
+    return compiled(function)
 
 
 def _keep_in_files(compiled: Any) -> Any:
@@ -91,7 +96,7 @@ def _fingerprint(module: str) -> str:
         return module
     text = path.read_text()
     if module == __name__:
-        # What it imports keeps kernels and does not make them.
-        return text
+        # What else it imports keeps kernels and does not make them.
+        return text + _fingerprint(FromTheStart.__module__)
     imported = [_fingerprint(name) for name in dict.fromkeys(_IMPORT.findall(text)) if name != module]
     return hashlib.blake2b("\n".join([text, *imported]).encode(), digest_size=16).hexdigest()

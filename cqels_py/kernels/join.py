@@ -132,12 +132,12 @@ _MOST = np.int64(1) << 62
 def _list_by_port(first, rows, n, row_port, by_port):
     """Which of the rows from `first` on are of which port."""
     for p in range(n):
-        by_port[np.uint64(p * LANE)] = 0
+        by_port[p * LANE] = 0
     for row in range(rows):
-        lane = np.int64(row_port[np.uint64(first + row)]) * LANE
-        count = np.int64(by_port[np.uint64(lane)]) + 1
-        by_port[np.uint64(lane + count)] = row
-        by_port[np.uint64(lane)] = count
+        lane = np.int64(row_port[first + row]) * LANE
+        count = np.int64(by_port[lane]) + 1
+        by_port[lane + count] = row
+        by_port[lane] = count
 
 
 @jit_flat
@@ -150,23 +150,23 @@ def _expect(first, n, row_slot, by_port, ports, indexes, groups, key_columns, ce
     # Unsigned positions, here and below: signed ones are tested for being negative.
     for p in range(n):
         port, lane = p * PORT_FIELDS, p * LANE + 1
-        base, width = ports[np.uint64(port + BASE)], ports[np.uint64(port + WIDTH)]
-        first_index, last_index = ports[np.uint64(port + FIRST_INDEX)], ports[np.uint64(port + LAST_INDEX)]
+        base, width = ports[port + BASE], ports[port + WIDTH]
+        first_index, last_index = ports[port + FIRST_INDEX], ports[port + LAST_INDEX]
         for index in range(first_index, last_index):
-            group = indexes[np.uint64(index * INDEX_FIELDS + GROUP)]
+            group = indexes[index * INDEX_FIELDS + GROUP]
             table, size = (
-                groups[np.uint64(group * GROUP_FIELDS + TABLE)],
-                groups[np.uint64(group * GROUP_FIELDS + SIZE)],
+                groups[group * GROUP_FIELDS + TABLE],
+                groups[group * GROUP_FIELDS + SIZE],
             )
-            stride = groups[np.uint64(group * GROUP_FIELDS + STRIDE)]
-            key_first = indexes[np.uint64(index * INDEX_FIELDS + KEY_FIRST)]
-            key_width = indexes[np.uint64(index * INDEX_FIELDS + KEY_WIDTH)]
-            column = key_columns[np.uint64(key_first)]
-            for j in range(lane, lane + by_port[np.uint64(lane - 1)]):
-                row = np.int64(by_port[np.uint64(j)])
-                leaf = base + np.int64(row_slot[np.uint64(first + row)]) * width
+            stride = groups[group * GROUP_FIELDS + STRIDE]
+            key_first = indexes[index * INDEX_FIELDS + KEY_FIRST]
+            key_width = indexes[index * INDEX_FIELDS + KEY_WIDTH]
+            column = key_columns[key_first]
+            for j in range(lane, lane + by_port[lane - 1]):
+                row = np.int64(by_port[j])
+                leaf = base + np.int64(row_slot[first + row]) * width
                 if key_width == 1:
-                    key = key_of_id(cells[np.uint64(leaf + column)])
+                    key = key_of_id(cells[leaf + column])
                 else:
                     key = key_of_leaf(cells, leaf, key_columns, key_first, key_width)
                 # In a port that expires in order the next leaves that come, or go, follow this one.
@@ -174,8 +174,8 @@ def _expect(first, n, row_slot, by_port, ports, indexes, groups, key_columns, ce
                 home = table + home_in(key, size) * stride
                 expect_entry(home, stride, tables)
                 place = row * most + index - first_index
-                located[np.uint64(place)] = home
-                located[np.uint64(keys + place)] = key
+                located[place] = home
+                located[keys + place] = key
 
 
 @jit_flat
@@ -185,27 +185,27 @@ def _locate(first, rows, n, row_sign, by_port, ports, indexes, groups, tables, l
     keys, probes = LOCATED_ROWS * most, np.int64(0)
     for p in range(n):
         port, lane = p * PORT_FIELDS, p * LANE + 1
-        first_index, last_index = ports[np.uint64(port + FIRST_INDEX)], ports[np.uint64(port + LAST_INDEX)]
+        first_index, last_index = ports[port + FIRST_INDEX], ports[port + LAST_INDEX]
         for index in range(first_index, last_index):
-            group = indexes[np.uint64(index * INDEX_FIELDS + GROUP)]
+            group = indexes[index * INDEX_FIELDS + GROUP]
             base, stride = (
-                groups[np.uint64(group * GROUP_FIELDS + TABLE)],
-                groups[np.uint64(group * GROUP_FIELDS + STRIDE)],
+                groups[group * GROUP_FIELDS + TABLE],
+                groups[group * GROUP_FIELDS + STRIDE],
             )
-            end = base + groups[np.uint64(group * GROUP_FIELDS + SIZE)] * stride
-            for j in range(lane, lane + by_port[np.uint64(lane - 1)]):
-                row = np.int64(by_port[np.uint64(j)])
+            end = base + groups[group * GROUP_FIELDS + SIZE] * stride
+            for j in range(lane, lane + by_port[lane - 1]):
+                row = np.int64(by_port[j])
                 place = row * most + index - first_index
-                key = located[np.uint64(keys + place)]
-                at = seek_between(base, end, stride, located[np.uint64(place)], tables, key)
-                if tables[np.uint64(at)] == 0:
-                    comes = row_sign[np.uint64(first + row)] > 0
+                key = located[keys + place]
+                at = seek_between(base, end, stride, located[place], tables, key)
+                if tables[at] == 0:
+                    comes = row_sign[first + row] > 0
                     at = occupy(at, tables, groups, group, key) if comes else np.int64(-1)
                     if at < 0 and comes:
                         rows = min(rows, row)
                         break
-                located[np.uint64(place)] = at
-            probes += by_port[np.uint64(lane - 1)]
+                located[place] = at
+            probes += by_port[lane - 1]
     cursor[PROBES] += probes
     return rows
 
@@ -233,22 +233,22 @@ def _note_change(ring, row, comes, changes, change_chains):
     number = changes[0] + 1
     chain = np.uint64(_chain_of(ring))
     changes[0] = number
-    changes[np.uint64(number)] = ring << _RING_SHIFT | row << 1 | np.int64(comes)
-    change_chains[np.uint64(CHANGE_CHAINS + number)] = change_chains[chain]
+    changes[number] = ring << _RING_SHIFT | row << 1 | np.int64(comes)
+    change_chains[CHANGE_CHAINS + number] = change_chains[chain]
     change_chains[chain] = number
 
 
 @jit_inline
 def _forget_changes(changes, change_chains):
     for number in range(1, changes[0] + 1):
-        change_chains[np.uint64(_chain_of(changes[np.uint64(number)] >> _RING_SHIFT))] = 0
+        change_chains[_chain_of(changes[number] >> _RING_SHIFT)] = 0
     changes[0] = 0
 
 
 @jit_inline
 def _word_at(ring, row, tables, changes, change_chains):
     """The word of a ring at a row of the chunk."""
-    word, number = tables[np.uint64(ring)], np.int64(change_chains[np.uint64(_chain_of(ring))])
+    word, number = tables[ring], np.int64(change_chains[_chain_of(ring)])
     return word if number == 0 else _word_before_changes(word, ring, row, number, changes, change_chains)
 
 
@@ -277,20 +277,20 @@ def _enter(
     for p in range(cursor[AT] // LANE, n):
         port, lane = p * PORT_FIELDS, p * LANE + 1
         base, width, since_first = (
-            ports[np.uint64(port + BASE)],
-            ports[np.uint64(port + WIDTH)],
-            ports[np.uint64(port + SINCE)],
+            ports[port + BASE],
+            ports[port + WIDTH],
+            ports[port + SINCE],
         )
-        first_index = ports[np.uint64(port + FIRST_INDEX)]
-        many = ports[np.uint64(port + LAST_INDEX)] - first_index
-        for j in range(max(cursor[AT], lane), lane + by_port[np.uint64(lane - 1)]):
-            row = np.int64(by_port[np.uint64(j)])
+        first_index = ports[port + FIRST_INDEX]
+        many = ports[port + LAST_INDEX] - first_index
+        for j in range(max(cursor[AT], lane), lane + by_port[lane - 1]):
+            row = np.int64(by_port[j])
             here, place = np.uint64(first + row), row * most
             slot, comes = np.int64(row_slot[here]), row_sign[here] > 0
             leaf = base + slot * width
             for k in range(cursor[NOTED], many):
                 index = first_index + k
-                ring = ring_of(located[np.uint64(place + k)], index, indexes)
+                ring = ring_of(located[place + k], index, indexes)
                 if comes:
                     status = push_leaf(
                         ring, slot, index, port, ports, indexes, cells, tables, rings, ring_ids, ring_meta
@@ -298,10 +298,10 @@ def _enter(
                     if status != DONE:
                         cursor[AT], cursor[NOTED] = j, k
                         return status
-                    positions_first = indexes[np.uint64(index * INDEX_FIELDS + POSITIONS)]
+                    positions_first = indexes[index * INDEX_FIELDS + POSITIONS]
                     if positions_first >= 0:
-                        _, mask, oldest, count = open_ring(tables[np.uint64(ring)])
-                        positions[np.uint64(positions_first + slot)] = (oldest + count - 1) & mask
+                        _, mask, oldest, count = open_ring(tables[ring])
+                        positions[positions_first + slot] = (oldest + count - 1) & mask
                 if since_first < 0:
                     _note_change(ring, row, comes, changes, change_chains)
             cursor[NOTED] = 0
@@ -329,22 +329,22 @@ def _begin(
     first, fields = cursor[ROW], R_LEAVES + n + n_groups
     for p in range(n):
         port, lane = p * PORT_FIELDS, p * LANE + 1
-        base, width = ports[np.uint64(port + BASE)], ports[np.uint64(port + WIDTH)]
-        for j in range(lane, lane + by_port[np.uint64(lane - 1)]):
-            row = np.int64(by_port[np.uint64(j)])
+        base, width = ports[port + BASE], ports[port + WIDTH]
+        for j in range(lane, lane + by_port[lane - 1]):
+            row = np.int64(by_port[j])
             record = row * fields
             # Nothing leads on from a row that has no results.
-            blocks[np.uint64(record + R_WORD)], blocks[np.uint64(record + R_BOUND)] = 0, 0
-            if row_sign[np.uint64(first + row)] > 0 or retract:
-                blocks[np.uint64(record + R_ROW)] = row
-                blocks[np.uint64(record + R_BOUND)], blocks[np.uint64(record + R_IDS)] = np.int64(1) << p, 0
-                leaf = base + np.int64(row_slot[np.uint64(first + row)]) * width
-                blocks[np.uint64(record + R_LEAVES + p)] = leaf
+            blocks[record + R_WORD], blocks[record + R_BOUND] = 0, 0
+            if row_sign[first + row] > 0 or retract:
+                blocks[record + R_ROW] = row
+                blocks[record + R_BOUND], blocks[record + R_IDS] = np.int64(1) << p, 0
+                leaf = base + np.int64(row_slot[first + row]) * width
+                blocks[record + R_LEAVES + p] = leaf
                 entries = record + R_LEAVES + n
                 for group in range(n_groups):
-                    k = known[np.uint64(p * n_groups + group)]
-                    at = located[np.uint64(row * most + max(k, 0))]
-                    blocks[np.uint64(entries + group)] = at if k >= 0 else _UNKNOWN
+                    k = known[p * n_groups + group]
+                    at = located[row * most + max(k, 0)]
+                    blocks[entries + group] = at if k >= 0 else _UNKNOWN
                 if all_known:
                     _choose(record, n, indexes, options, tables, rings, changes, change_chains, blocks)
     levels[L_RECORDS] = cursor[LOCATED] - first
@@ -360,7 +360,7 @@ def _keep_matched(level, records, fields, blocks, matched, levels):
         record = begin + i * fields
         # Written in any case, and over again if it has none: nobody can foresee that.
         matched[first + stay] = record
-        stay += np.uint64(leaves_in(blocks[np.uint64(record + R_WORD)]) > 0)
+        stay += np.uint64(leaves_in(blocks[record + R_WORD]) > 0)
     levels[level * LEVEL_FIELDS + L_RECORDS] = np.int64(stay)
 
 
@@ -374,16 +374,16 @@ def _id_column(ids, port):
 def _bound_id(source, leaves, ids, cells, blocks):
     """Where a port is bound by an id it is by a key, whose entry is known since then: only for the other column anyone asks."""
     port = source // COLUMNS
-    bound = blocks[np.uint64(leaves + port)]
-    return cells[np.uint64(bound + source % COLUMNS)] if _id_column(ids, port) == 0 else bound
+    bound = blocks[leaves + port]
+    return cells[bound + source % COLUMNS] if _id_column(ids, port) == 0 else bound
 
 
 @jit_inline
 def _key_of_record(record, width, source, sources, cells, blocks):
     """The key that what is bound has in an index of so many columns."""
-    leaves, ids = record + R_LEAVES, blocks[np.uint64(record + R_IDS)]
+    leaves, ids = record + R_LEAVES, blocks[record + R_IDS]
     if width == 1:
-        return key_of_id(_bound_id(sources[np.uint64(source)], leaves, ids, cells, blocks))
+        return key_of_id(_bound_id(sources[source], leaves, ids, cells, blocks))
     key = np.int64(width + 1)
     for k in range(source, source + width):
         key = combine(key, _bound_id(sources[k], leaves, ids, cells, blocks))
@@ -393,13 +393,13 @@ def _key_of_record(record, width, source, sources, cells, blocks):
 @jit_inline
 def _choose(record, n, indexes, options, tables, rings, changes, change_chains, blocks):
     """Algorithm 5: of the ports that a record leads to, the one with the fewest matches is bound next."""
-    entries, option = record + R_LEAVES + n, blocks[np.uint64(record + R_BOUND)] * n * 2
-    row = blocks[np.uint64(record + R_ROW)]
+    entries, option = record + R_LEAVES + n, blocks[record + R_BOUND] * n * 2
+    row = blocks[record + R_ROW]
     best, best_index, best_word, fewest = np.int64(0), np.int64(0), np.int64(0), _MOST
-    q = options[np.uint64(option)]
+    q = options[option]
     while q >= 0:
-        index = options[np.uint64(option + 1)]
-        at = blocks[np.uint64(entries + indexes[np.uint64(index * INDEX_FIELDS + GROUP)])]
+        index = options[option + 1]
+        at = blocks[entries + indexes[index * INDEX_FIELDS + GROUP]]
         word = np.int64(0)
         if at >= 0:
             word = _word_at(ring_of(at, index, indexes), row, tables, changes, change_chains)
@@ -409,21 +409,21 @@ def _choose(record, n, indexes, options, tables, rings, changes, change_chains, 
         best_word = word if count < fewest else best_word
         fewest = min(count, fewest)
         option += 2
-        q = options[np.uint64(option)]
+        q = options[option]
     _bind_next(record, best, best_index, best_word, indexes, rings, blocks)
 
 
 @jit_inline
 def _bind_next(record, q, index, word, indexes, rings, blocks):
     """A record is extended by the leaves of port q that a ring has, which come nearer."""
-    blocks[np.uint64(record + R_PORT)] = q
-    blocks[np.uint64(record + R_WORD)] = word
+    blocks[record + R_PORT] = q
+    blocks[record + R_WORD] = word
     if holds_ids(word):
         first, mask, oldest, count = open_ring(word)
         for i in range(0, min(count + _LINE_OF_IDS, _MOST_EXPECTED), _LINE_OF_IDS):
             prefetch(rings, (first + ((oldest + i) & mask)) << 1)
-        ids = (1 + indexes[np.uint64(index * INDEX_FIELDS + ID_COLUMN)]) << (2 * q)
-        blocks[np.uint64(record + R_IDS)] |= ids
+        ids = (1 + indexes[index * INDEX_FIELDS + ID_COLUMN]) << (2 * q)
+        blocks[record + R_IDS] |= ids
     else:
         prefetch(rings, oldest_in(word))
 
@@ -443,35 +443,35 @@ def _probe(
     for i in range(records):
         record = begin + i * fields
         entries = record + R_LEAVES + n
-        bound, before = blocks[np.uint64(record + R_BOUND)], asked
+        bound, before = blocks[record + R_BOUND], asked
         option = bound * n * 2
-        q = options[np.uint64(option)]
+        q = options[option]
         while q >= 0:
-            index = options[np.uint64(option + 1)]
-            group = indexes[np.uint64(index * INDEX_FIELDS + GROUP)]
-            if blocks[np.uint64(entries + group)] == _UNKNOWN:
-                width = indexes[np.uint64(index * INDEX_FIELDS + KEY_WIDTH)]
-                key = _key_of_record(record, width, source_first[np.uint64(bound * n + q)], sources, cells, blocks)
+            index = options[option + 1]
+            group = indexes[index * INDEX_FIELDS + GROUP]
+            if blocks[entries + group] == _UNKNOWN:
+                width = indexes[index * INDEX_FIELDS + KEY_WIDTH]
+                key = _key_of_record(record, width, source_first[bound * n + q], sources, cells, blocks)
                 home = home_of(key, groups, group)
-                expect_entry(home, groups[np.uint64(group * GROUP_FIELDS + STRIDE)], tables)
-                blocks[np.uint64(entries + group)] = home
-                pending[np.uint64(keys + 3 * asked)] = entries + group
-                pending[np.uint64(keys + 3 * asked + 1)] = group
-                pending[np.uint64(keys + 3 * asked + 2)] = key
+                expect_entry(home, groups[group * GROUP_FIELDS + STRIDE], tables)
+                blocks[entries + group] = home
+                pending[keys + 3 * asked] = entries + group
+                pending[keys + 3 * asked + 1] = group
+                pending[keys + 3 * asked + 2] = key
                 asked += 1
             option += 2
-            q = options[np.uint64(option)]
+            q = options[option]
         if asked == before:
             _choose(record, n, indexes, options, tables, rings, changes, change_chains, blocks)
         else:
-            pending[np.uint64(waiting)] = record
+            pending[waiting] = record
             waiting += 1
     for i in range(asked):
         place = keys + 3 * i
-        entry, group, key = pending[np.uint64(place)], pending[np.uint64(place + 1)], pending[np.uint64(place + 2)]
-        blocks[np.uint64(entry)] = find_from(blocks[np.uint64(entry)], tables, groups, group, key)
+        entry, group, key = pending[place], pending[place + 1], pending[place + 2]
+        blocks[entry] = find_from(blocks[entry], tables, groups, group, key)
     for i in range(waiting):
-        _choose(pending[np.uint64(i)], n, indexes, options, tables, rings, changes, change_chains, blocks)
+        _choose(pending[i], n, indexes, options, tables, rings, changes, change_chains, blocks)
     cursor[PROBES] += asked
     _keep_matched(level, records, fields, blocks, matched, levels)
 
@@ -488,37 +488,37 @@ def _probe_last(
     index, group, width, source, stride = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     for i in range(records):
         record = begin + i * fields
-        bound = blocks[np.uint64(record + R_BOUND)]
+        bound = blocks[record + R_BOUND]
         if bound != bound_before:
             bound_before, option = bound, bound * n * 2
-            index = options[np.uint64(option + 1)] * INDEX_FIELDS
-            group, width = indexes[np.uint64(index + GROUP)], indexes[np.uint64(index + KEY_WIDTH)]
-            source = source_first[np.uint64(bound * n + options[np.uint64(option)])]
-            stride = groups[np.uint64(group * GROUP_FIELDS + STRIDE)]
-        at, key = blocks[np.uint64(record + R_LEAVES + n + group)], np.int64(0)
+            index = options[option + 1] * INDEX_FIELDS
+            group, width = indexes[index + GROUP], indexes[index + KEY_WIDTH]
+            source = source_first[bound * n + options[option]]
+            stride = groups[group * GROUP_FIELDS + STRIDE]
+        at, key = blocks[record + R_LEAVES + n + group], np.int64(0)
         if at == _UNKNOWN:
             key = _key_of_record(record, width, source, sources, cells, blocks)
             at = home_of(key, groups, group)
             expect_entry(at, stride, tables)
-        pending[np.uint64(2 * i)], pending[np.uint64(2 * i + 1)] = at, key
+        pending[2 * i], pending[2 * i + 1] = at, key
     bound_before, q, base, end = np.int64(-1), np.int64(0), np.int64(0), np.int64(0)
     for i in range(records):
         record = begin + i * fields
-        bound = blocks[np.uint64(record + R_BOUND)]
+        bound = blocks[record + R_BOUND]
         if bound != bound_before:
             bound_before, option = bound, bound * n * 2
-            q, index = options[np.uint64(option)], options[np.uint64(option + 1)]
-            group = indexes[np.uint64(index * INDEX_FIELDS + GROUP)] * GROUP_FIELDS
-            base, stride = groups[np.uint64(group + TABLE)], groups[np.uint64(group + STRIDE)]
-            end = base + groups[np.uint64(group + SIZE)] * stride
-        at, key = pending[np.uint64(2 * i)], pending[np.uint64(2 * i + 1)]
+            q, index = options[option], options[option + 1]
+            group = indexes[index * INDEX_FIELDS + GROUP] * GROUP_FIELDS
+            base, stride = groups[group + TABLE], groups[group + STRIDE]
+            end = base + groups[group + SIZE] * stride
+        at, key = pending[2 * i], pending[2 * i + 1]
         if key != 0:
             asked += 1
             at = seek_between(base, end, stride, at, tables, key)
-            at = at if tables[np.uint64(at)] != 0 else np.int64(-1)
+            at = at if tables[at] != 0 else np.int64(-1)
         word = np.int64(0)
         if at >= 0:
-            row = blocks[np.uint64(record + R_ROW)]
+            row = blocks[record + R_ROW]
             word = _word_at(ring_of(at, index, indexes), row, tables, changes, change_chains)
         _bind_next(record, q, index, word, indexes, rings, blocks)
     cursor[PROBES] += asked
@@ -552,31 +552,31 @@ def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, ring_i
     here = level * LEVEL_FIELDS
     i, match, made = levels[here + L_RECORD], levels[here + L_MATCH], np.int64(0)
     while i < levels[here + L_RECORDS] and made < BLOCK:
-        record = matched[np.uint64(first_matched + i)]
+        record = matched[first_matched + i]
         bound, q, row = (
-            blocks[np.uint64(record + R_BOUND)],
-            blocks[np.uint64(record + R_PORT)],
-            blocks[np.uint64(record + R_ROW)],
+            blocks[record + R_BOUND],
+            blocks[record + R_PORT],
+            blocks[record + R_ROW],
         )
-        first, ring_mask, oldest, count = open_ring(blocks[np.uint64(record + R_WORD)])
-        base, width = ports[np.uint64(q * PORT_FIELDS + BASE)], ports[np.uint64(q * PORT_FIELDS + WIDTH)]
-        since_first = ports[np.uint64(q * PORT_FIELDS + SINCE)]
-        check, check_end = check_first[np.uint64(bound * n + q)], check_first[np.uint64(bound * n + q + 1)]
+        first, ring_mask, oldest, count = open_ring(blocks[record + R_WORD])
+        base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
+        since_first = ports[q * PORT_FIELDS + SINCE]
+        check, check_end = check_first[bound * n + q], check_first[bound * n + q + 1]
         special = check < check_end or since_first >= 0
-        of_ids = _id_column(blocks[np.uint64(record + R_IDS)], q) != 0
+        of_ids = _id_column(blocks[record + R_IDS], q) != 0
         stop = min(count, match + BLOCK - made)
         while match < stop:
             if of_ids:
-                slot, leaf = np.int64(0), ring_ids[np.uint64(first + ((oldest + match) & ring_mask))]
+                slot, leaf = np.int64(0), ring_ids[first + ((oldest + match) & ring_mask)]
             else:
                 slot = slot_in(first, ring_mask, (oldest + match) & ring_mask, rings)
                 leaf = base + slot * width
                 prefetch(cells, leaf)
             to = end + made * fields
             for field in range(R_ROW, fields):
-                blocks[np.uint64(to + field)] = blocks[np.uint64(record + field)]
-            blocks[np.uint64(to + R_BOUND)] = bound | np.int64(1) << q
-            blocks[np.uint64(to + R_LEAVES + q)] = leaf
+                blocks[to + field] = blocks[record + field]
+            blocks[to + R_BOUND] = bound | np.int64(1) << q
+            blocks[to + R_LEAVES + q] = leaf
             if special:
                 there = since_first < 0 or _there(slot, row, since, since_first)
                 made += np.int64(there and _agrees(check, check_end, leaf, record, checks, cells, blocks))
@@ -627,14 +627,14 @@ def write_signs(tick, sign, out_tick, out_sign, k, many):
 @jit_inline
 def _known(c, before, record, columns, having, own, cells, blocks):
     """What the bound ports say of output column c; 0: nothing."""
-    of_ports, q, value = having[np.uint64(c)] & before, np.int64(0), np.int64(0)
-    ids = blocks[np.uint64(record + R_IDS)]
+    of_ports, q, value = having[c] & before, np.int64(0), np.int64(0)
+    ids = blocks[record + R_IDS]
     while of_ports != 0 and value == 0:
         if of_ports & 1:
-            bound, column = blocks[np.uint64(record + R_LEAVES + q)], own[np.uint64(q * columns + c)]
+            bound, column = blocks[record + R_LEAVES + q], own[q * columns + c]
             id_column = _id_column(ids, q)
             if id_column == 0:
-                value = cells[np.uint64(bound + column)]
+                value = cells[bound + column]
             elif id_column == column + 1:
                 value = bound
         of_ports >>= 1
@@ -646,24 +646,24 @@ def _known(c, before, record, columns, having, own, cells, blocks):
 def _list_strips(first, i, records, made, room, blocks, matched, places):
     """How many of a block's records, from number i on, become a strip of results each, all of the same ports; where those of each
     begin is written to `places`, and where the last ones end."""
-    record = matched[np.uint64(first + i)]
+    record = matched[first + i]
     bound, q, ids = (
-        blocks[np.uint64(record + R_BOUND)],
-        blocks[np.uint64(record + R_PORT)],
-        blocks[np.uint64(record + R_IDS)],
+        blocks[record + R_BOUND],
+        blocks[record + R_PORT],
+        blocks[record + R_IDS],
     )
     found = np.int64(0)
     if _id_column(ids, q) == 0:
         return found
     places[0] = made
     while i + found < records and made + STRIP <= room:
-        record = matched[np.uint64(first + i + found)]
-        count = leaves_in(blocks[np.uint64(record + R_WORD)])
-        same = blocks[np.uint64(record + R_BOUND)] == bound and blocks[np.uint64(record + R_PORT)] == q
-        if count > STRIP or not same or blocks[np.uint64(record + R_IDS)] != ids:
+        record = matched[first + i + found]
+        count = leaves_in(blocks[record + R_WORD])
+        same = blocks[record + R_BOUND] == bound and blocks[record + R_PORT] == q
+        if count > STRIP or not same or blocks[record + R_IDS] != ids:
             break
         found, made = found + 1, made + count
-        places[np.uint64(found)] = made
+        places[found] = made
     return found
 
 
@@ -674,7 +674,7 @@ def _source(c, bound, ids, n, columns, own):
     Of a port that is bound by an id there is but one column; another port has what it shares.
     """
     for p in range(n):
-        column, id_column = own[np.uint64(p * columns + c)], _id_column(ids, p)
+        column, id_column = own[p * columns + c], _id_column(ids, p)
         if bound >> p & 1 and column >= 0 and (id_column == 0 or id_column == column + 1):
             return np.int64(p), column
     return np.int64(0), np.int64(-1)
@@ -689,7 +689,7 @@ def _write_strips(
     columns, room, many = len(own) // n, np.int64(len(out_tick)), np.uint64(strips)
     here = np.uint64(first)
     for i in range(many):
-        at = np.uint64(row + blocks[np.uint64(matched[here + i] + R_ROW)])
+        at = np.uint64(row + blocks[matched[here + i] + R_ROW])
         fill_strip(out_tick, np.uint64(places[i]), row_tick[at])
         fill_strip(out_sign, np.uint64(places[i]), row_sign[at])
     for c in range(columns):
@@ -698,16 +698,16 @@ def _write_strips(
         of_port, of_id = R_LEAVES + port, _id_column(ids, port)
         if column < 0:
             for i in range(many):
-                first_place, mask, oldest, _ = open_ring(blocks[np.uint64(matched[here + i] + R_WORD)])
+                first_place, mask, oldest, _ = open_ring(blocks[matched[here + i] + R_WORD])
                 at = np.uint64(to + places[i])
                 copy_strip(out_columns, at, ring_ids, np.uint64(first_place), np.uint64(oldest), np.uint64(mask))
         elif of_id != 0:
             for i in range(many):
-                fill_strip(out_columns, np.uint64(to + places[i]), blocks[np.uint64(matched[here + i] + of_port)])
+                fill_strip(out_columns, np.uint64(to + places[i]), blocks[matched[here + i] + of_port])
         else:
             for i in range(many):
-                leaf = blocks[np.uint64(matched[here + i] + of_port)]
-                fill_strip(out_columns, np.uint64(to + places[i]), cells[np.uint64(leaf + column)])
+                leaf = blocks[matched[here + i] + of_port]
+                fill_strip(out_columns, np.uint64(to + places[i]), cells[leaf + column])
 
 
 @jit_inline
@@ -719,11 +719,11 @@ def _write_run(
     # Unsigned positions: signed ones are tested for being negative, which keeps the loops from being vectorised.
     columns = len(having)
     straight = min(many, ring_mask + 1 - start)
-    of_ids = _id_column(blocks[np.uint64(record + R_IDS)], q) != 0
+    of_ids = _id_column(blocks[record + R_IDS], q) != 0
     here, begin, further = np.uint64(first + start), np.uint64(first), np.uint64(straight)
     for c in range(columns):
         value = _known(c, before, record, columns, having, own, cells, blocks)
-        column = own[np.uint64(q * columns + c)]
+        column = own[q * columns + c]
         to = np.uint64(c * room + made)
         if value != 0 or column < 0:
             for j in range(np.uint64(many)):
@@ -734,12 +734,12 @@ def _write_run(
             for j in range(np.uint64(many) - further):
                 out_columns[to + further + j] = ring_ids[begin + j]
         elif ring_mask == 0:
-            out_columns[to] = cells[np.uint64(base + column + first * width)]
+            out_columns[to] = cells[base + column + first * width]
         else:
             for j in range(further):
-                out_columns[to + j] = cells[np.uint64(base + column + np.int64(rings[here + j]) * width)]
+                out_columns[to + j] = cells[base + column + np.int64(rings[here + j]) * width]
             for j in range(np.uint64(many) - further):
-                out_columns[to + further + j] = cells[np.uint64(base + column + np.int64(rings[begin + j]) * width)]
+                out_columns[to + further + j] = cells[base + column + np.int64(rings[begin + j]) * width]
 
 
 @jit_flat
@@ -752,20 +752,20 @@ def _write(
     i, match, records = levels[here + L_RECORD], levels[here + L_MATCH], levels[here + L_RECORDS]
     room, made, done = np.int64(len(out_tick)), cursor[OUT], np.int64(0)
     while i < records and made < room:
-        record = matched[np.uint64(first_matched + i)]
+        record = matched[first_matched + i]
         of_ports = record + R_LEAVES
         bound, q, row = (
-            blocks[np.uint64(record + R_BOUND)],
-            blocks[np.uint64(record + R_PORT)],
-            blocks[np.uint64(record + R_ROW)],
+            blocks[record + R_BOUND],
+            blocks[record + R_PORT],
+            blocks[record + R_ROW],
         )
-        first, ring_mask, oldest, count = open_ring(blocks[np.uint64(record + R_WORD)])
-        base, width = ports[np.uint64(q * PORT_FIELDS + BASE)], ports[np.uint64(q * PORT_FIELDS + WIDTH)]
-        since_first = ports[np.uint64(q * PORT_FIELDS + SINCE)]
-        check, check_end = check_first[np.uint64(bound * n + q)], check_first[np.uint64(bound * n + q + 1)]
+        first, ring_mask, oldest, count = open_ring(blocks[record + R_WORD])
+        base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
+        since_first = ports[q * PORT_FIELDS + SINCE]
+        check, check_end = check_first[bound * n + q], check_first[bound * n + q + 1]
         special = check < check_end or since_first >= 0
-        tick, sign = row_tick[np.uint64(cursor[ROW] + row)], row_sign[np.uint64(cursor[ROW] + row)]
-        if blocks[np.uint64(record + R_IDS)] != 0 or (count - match > _RUN and not special):
+        tick, sign = row_tick[cursor[ROW] + row], row_sign[cursor[ROW] + row]
+        if blocks[record + R_IDS] != 0 or (count - match > _RUN and not special):
             if done > 0:
                 write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
                 made += done
@@ -775,10 +775,10 @@ def _write(
                 strips = _list_strips(first_matched, i, records, made, room, blocks, matched, leaves)
             if strips > 0:
                 _write_strips(
-                    first_matched + i, strips, cursor[ROW], n, bound, blocks[np.uint64(record + R_IDS)], row_tick, row_sign,
+                    first_matched + i, strips, cursor[ROW], n, bound, blocks[record + R_IDS], row_tick, row_sign,
                     cells, ring_ids, blocks, matched, leaves, own, out_columns, out_tick, out_sign,
                 )  # fmt: skip
-                made = leaves[np.uint64(strips)]
+                made = leaves[strips]
                 i += strips
                 continue
             many = min(count - match, room - made)
@@ -798,7 +798,7 @@ def _write(
             slot = slot_in(first, ring_mask, (oldest + match) & ring_mask, rings)
             leaf = base + slot * width
             prefetch(cells, leaf)
-            leaves[np.uint64(q * LAID_OUT + done)] = leaf
+            leaves[q * LAID_OUT + done] = leaf
             if special:
                 there = since_first < 0 or _there(slot, row, since, since_first)
                 done += np.int64(there and _agrees(check, check_end, leaf, record, checks, cells, blocks))
@@ -809,7 +809,7 @@ def _write(
         many = np.uint64(done) - before
         for p in range(n):
             if p != q:
-                other, to = blocks[np.uint64(of_ports + p)], np.uint64(p * LAID_OUT) + before
+                other, to = blocks[of_ports + p], np.uint64(p * LAID_OUT) + before
                 for k in range(many):
                     leaves[to + k] = other
         write_signs(tick, sign, out_tick, out_sign, np.uint64(made) + before, many)
@@ -833,17 +833,17 @@ def _remove(
     """What goes leaves the indexes, and the chunk ends."""
     for p in range(n):
         port, lane = p * PORT_FIELDS, p * LANE + 1
-        first_index, since_first = ports[np.uint64(port + FIRST_INDEX)], ports[np.uint64(port + SINCE)]
-        many = ports[np.uint64(port + LAST_INDEX)] - first_index
-        for j in range(lane, lane + by_port[np.uint64(lane - 1)]):
-            row = np.int64(by_port[np.uint64(j)])
-            slot = np.int64(row_slot[np.uint64(first + row)])
+        first_index, since_first = ports[port + FIRST_INDEX], ports[port + SINCE]
+        many = ports[port + LAST_INDEX] - first_index
+        for j in range(lane, lane + by_port[lane - 1]):
+            row = np.int64(by_port[j])
+            slot = np.int64(row_slot[first + row])
             if since_first >= 0:
                 since[since_first + slot] = 0
-            if row_sign[np.uint64(first + row)] > 0:
+            if row_sign[first + row] > 0:
                 continue
             for k in range(many):
-                at = located[np.uint64(row * most + k)]
+                at = located[row * most + k]
                 remove(first_index + k, at, indexes, slot, tables, rings, positions)
 
 

@@ -55,7 +55,7 @@ def _expect_new(row_words, row_size, row_keys, row_width, free, meta):
 @jit_inline
 def _expect_key(hashed, table, mask, keys, width):
     """Have the key of the entry to which a hash leads come nearer; the table's word should be near already."""
-    word = table[np.uint64(hashed & mask)]
+    word = table[hashed & mask]
     prefetch(keys, ((word & _LOWER) - 1) * width)
 
 

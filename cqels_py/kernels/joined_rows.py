@@ -28,11 +28,11 @@ def lay_rows(port, tick, sign, columns, place, start, rows, key, key_width, widt
         come += sign[i] > 0
     for k in range(width):
         for i in range(n):
-            rows[FIRST + k, np.uint64(place[i])] = columns[key[k], i] if k < len(key) else 0
+            rows[FIRST + k, place[i]] = columns[key[k], i] if k < len(key) else 0
     for a in range(len(arguments)):
         for i in range(n):
             term = columns[arguments[a], i] if arguments[a] >= 0 else np.int64(0)
-            rows[FIRST + width + a, np.uint64(place[i])] = term
+            rows[FIRST + width + a, place[i]] = term
             tag = term >> 60
             hashed |= (kinds[a] == NUMBER) & ((tag == TAG_LITERAL) | (tag == TAG_OVERFLOW))
             floats |= (kinds[a] == NUMBER) & (tag == TAG_FLOAT - 16)

@@ -39,14 +39,14 @@ def find(table, mask, keys, width, columns, row, hashed):
     position = hashed & mask
     upper = hashed & _UPPER
     while True:
-        word = table[np.uint64(position)]
+        word = table[position]
         if word == 0:
             return np.int64(-1)
         if word & _UPPER == upper:
             entry = (word & _LOWER) - 1
             same = True
             for c in range(width):
-                if keys[np.uint64(entry * width + c)] != columns[np.uint64(c), np.uint64(row)]:
+                if keys[entry * width + c] != columns[c, row]:
                     same = False
                     break
             if same:
@@ -96,16 +96,16 @@ def rebuild(table, keys, width, counts, free, meta):
     for position in range(np.uint64(len(table))):
         table[position] = 0
     for entry in range(meta[USED]):
-        if counts[np.uint64(entry)] == 0:
-            free[np.uint64(unused)] = entry
+        if counts[entry] == 0:
+            free[unused] = entry
             unused += 1
             continue
-        hashed = mix(keys[np.uint64(entry)]) if width == 1 else np.int64(_SEED)
+        hashed = mix(keys[entry]) if width == 1 else np.int64(_SEED)
         if width != 1:
             for c in range(width):
-                hashed = combine(hashed, keys[np.uint64(entry * width + c)])
+                hashed = combine(hashed, keys[entry * width + c])
         position = hashed & mask
-        while table[np.uint64(position)] != 0:
+        while table[position] != 0:
             position = (position + 1) & mask
-        table[np.uint64(position)] = (hashed & _UPPER) | (entry + 1)
+        table[position] = (hashed & _UPPER) | (entry + 1)
     meta[FREE], meta[ZERO] = unused, 0

@@ -19,7 +19,7 @@ _DENSE = 8
 def _count_places(ticks, first, behind, place):
     """`behind` (ticks + 1): zeros, for how many rows are in front of each tick."""
     for i in range(np.uint64(len(ticks))):
-        behind[np.uint64(ticks[i] - first + 1)] += 1
+        behind[ticks[i] - first + 1] += 1
     before = np.int32(0)
     for tick in range(np.uint64(len(behind))):
         before += behind[tick]
@@ -81,4 +81,4 @@ def merge_by_tick(ticks, starts, order):
     """For each merged row its position in `ticks`: run r is ticks[starts[r]:starts[r+1]]."""
     place = places_by_tick(ticks, starts)
     for i in range(np.uint64(len(ticks))):
-        order[np.uint64(place[i])] = i
+        order[place[i]] = i

@@ -66,7 +66,7 @@ def _same_key(index, leaf, other_index, other_leaf, indexes, key_columns, cells)
 @jit_inline
 def _any_right(ring, index, leaf, right_index, ports, indexes, key_columns, cells, tables, rings):
     """Is there a right mapping, in the ring of this word, with the key that `leaf` has by `index`?"""
-    first, mask, head, count = open_ring(tables[np.uint64(ring)])
+    first, mask, head, count = open_ring(tables[ring])
     if count == 0 or indexes[index * INDEX_FIELDS + KEY_WIDTH] == 1:
         return count > 0
     for i in range(count):
@@ -104,8 +104,8 @@ def _take_in(
         here = np.uint64(row)
         p, slot, sign, at = np.int64(row_port[here]), np.int64(row_slot[here]), row_sign[here], located[here % _LOCATED]
         port = p * PORT_FIELDS
-        base, width = ports[np.uint64(port + BASE)], ports[np.uint64(port + WIDTH)]
-        full = ports[np.uint64(port + FULL)]
+        base, width = ports[port + BASE], ports[port + WIDTH]
+        full = ports[port + FULL]
         leaf = base + slot * width
         mine = left_index if p == 0 else right_index
         ring = at + (left if p == 0 else right)
@@ -147,13 +147,13 @@ def _take_in(
                 status = np.int64(OUT_FULL)
                 break
             # Written in any case, and over again if it is no result.
-            leaves[np.uint64(made)] = leaf
-            out_tick[np.uint64(made)] = row_tick[here]
-            out_sign[np.uint64(made)] = sign
+            leaves[made] = leaf
+            out_tick[made] = row_tick[here]
+            out_sign[made] = sign
             made += np.int64(found == wanted)
         elif not found:
             # The first right mapping of its key has come, or the last has gone.
-            first, mask, head, partners = open_ring(tables[np.uint64(at + left)])
+            first, mask, head, partners = open_ring(tables[at + left])
             while ring_at < partners:
                 other = left_base + slot_in(first, mask, (head + ring_at) & mask, rings) * left_width
                 if _same_key(right_index, leaf, left_index, other, indexes, key_columns, cells):
@@ -161,9 +161,9 @@ def _take_in(
                         break
                     if far:
                         prefetch(cells, other)
-                    leaves[np.uint64(made)] = other
-                    out_tick[np.uint64(made)] = row_tick[here]
-                    out_sign[np.uint64(made)] = sign if wanted else -sign
+                    leaves[made] = other
+                    out_tick[made] = row_tick[here]
+                    out_sign[made] = sign if wanted else -sign
                     made += 1
                 ring_at += 1
             if ring_at < partners:

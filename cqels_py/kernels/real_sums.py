@@ -37,41 +37,41 @@ def expect_real(sums, at):
 
 @jit_inline
 def _digit(sums, at, i):
-    return np.int64(sums[np.uint64(at + _FIRST + i)])
+    return np.int64(sums[at + _FIRST + i])
 
 
 @jit_inline
 def _put_digit(sums, at, i, digit):
-    sums[np.uint64(at + _FIRST + i)] = np.uint32(digit & _MASK)
+    sums[at + _FIRST + i] = np.uint32(digit & _MASK)
 
 
 @jit_inline
 def _endless(sums, at):
     """The digit that all from TOP on are."""
-    top = np.int64(sums[np.uint64(at + TOP)])
+    top = np.int64(sums[at + TOP])
     return _digit(sums, at, top - 1) if top > 0 else np.int64(0)
 
 
 @jit_inline
 def _reach(sums, at, low, top):
     """Digits from `low` to `top`, and the last of them as all beyond."""
-    before, endless = np.int64(sums[np.uint64(at + TOP)]), _endless(sums, at)
-    if before == 0 or low < np.int64(sums[np.uint64(at + LOW)]):
-        sums[np.uint64(at + LOW)] = np.uint32(low)
+    before, endless = np.int64(sums[at + TOP]), _endless(sums, at)
+    if before == 0 or low < np.int64(sums[at + LOW]):
+        sums[at + LOW] = np.uint32(low)
     if before < top:
         for i in range(before if before > 0 else low, top):
             _put_digit(sums, at, i, endless)
-        sums[np.uint64(at + TOP)] = np.uint32(top)
+        sums[at + TOP] = np.uint32(top)
 
 
 @jit_inline
 def _end(sums, at):
     """After an addition: the last digit is again as all beyond."""
-    top = np.int64(sums[np.uint64(at + TOP)])
+    top = np.int64(sums[at + TOP])
     last = _digit(sums, at, top - 1)
     if last != 0 and last != _MASK:
         _put_digit(sums, at, top, _MASK if last >> (_DIGIT_BITS - 1) else np.int64(0))
-        sums[np.uint64(at + TOP)] = np.uint32(top + 1)
+        sums[at + TOP] = np.uint32(top + 1)
 
 
 @jit_inline
@@ -90,7 +90,7 @@ def add_real(sums, at, value, sign):
     _reach(sums, at, first, first + _OF_DOUBLE + 1)
     # A carry is -1, 0 or 1: shifting rounds down.
     way = sign if bits >= 0 else -sign
-    carry, top = np.int64(0), np.int64(sums[np.uint64(at + TOP)])
+    carry, top = np.int64(0), np.int64(sums[at + TOP])
     for i in range(_OF_DOUBLE):
         digit = _digit(sums, at, first + i) + digits[i] * way + carry
         _put_digit(sums, at, first + i, digit)
@@ -107,12 +107,12 @@ def add_real(sums, at, value, sign):
 @jit_flat
 def add_reals_times(sums, at, other, place, weight):
     """Add another sum, times the weight."""
-    low, top = np.int64(other[np.uint64(place + LOW)]), np.int64(other[np.uint64(place + TOP)])
+    low, top = np.int64(other[place + LOW]), np.int64(other[place + TOP])
     if top == 0 or weight == 0:
         return
     endless = _endless(other, place)
-    _reach(sums, at, low, min(max(np.int64(sums[np.uint64(at + TOP)]), top + _OF_WEIGHT) + 1, np.int64(_DIGITS)))
-    end, size = np.int64(sums[np.uint64(at + TOP)]), np.int64(-weight if weight < 0 else weight)
+    _reach(sums, at, low, min(max(np.int64(sums[at + TOP]), top + _OF_WEIGHT) + 1, np.int64(_DIGITS)))
+    end, size = np.int64(sums[at + TOP]), np.int64(-weight if weight < 0 else weight)
     for part in range(_OF_WEIGHT):
         factor = np.uint64((size >> (part * _DIGIT_BITS)) & _MASK)
         if factor == 0:
@@ -128,31 +128,31 @@ def add_reals_times(sums, at, other, place, weight):
     while end > low + 1 and _digit(sums, at, end - 1) == _digit(sums, at, end - 2):
         _put_digit(sums, at, end - 1, np.int64(0))
         end -= 1
-    sums[np.uint64(at + TOP)] = np.uint32(end)
+    sums[at + TOP] = np.uint32(end)
 
 
 @jit_inline
 def clear_reals(sums, at):
     """A sum of nothing."""
-    for i in range(np.int64(sums[np.uint64(at + LOW)]), np.int64(sums[np.uint64(at + TOP)])):
+    for i in range(np.int64(sums[at + LOW]), np.int64(sums[at + TOP])):
         _put_digit(sums, at, i, np.int64(0))
-    sums[np.uint64(at + LOW)] = sums[np.uint64(at + TOP)] = np.uint32(0)
+    sums[at + LOW] = sums[at + TOP] = np.uint32(0)
 
 
 @jit_inline
 def copy_reals(sums, at, other, place):
     """Make a sum what another one is."""
     clear_reals(sums, at)
-    low, top = np.int64(other[np.uint64(place + LOW)]), np.int64(other[np.uint64(place + TOP)])
+    low, top = np.int64(other[place + LOW]), np.int64(other[place + TOP])
     for i in range(low, top):
         _put_digit(sums, at, i, _digit(other, place, i))
-    sums[np.uint64(at + LOW)], sums[np.uint64(at + TOP)] = np.uint32(low), np.uint32(top)
+    sums[at + LOW], sums[at + TOP] = np.uint32(low), np.uint32(top)
 
 
 @jit_inline
 def _lowest(sums, at):
     """The place of the lowest digit that is not 0, or TOP."""
-    i, top = np.int64(sums[np.uint64(at + LOW)]), np.int64(sums[np.uint64(at + TOP)])
+    i, top = np.int64(sums[at + LOW]), np.int64(sums[at + TOP])
     while i < top and _digit(sums, at, i) == 0:
         i += 1
     return i
@@ -160,7 +160,7 @@ def _lowest(sums, at):
 
 @jit_inline
 def is_zero(sums, at):
-    return _lowest(sums, at) == np.int64(sums[np.uint64(at + TOP)])
+    return _lowest(sums, at) == np.int64(sums[at + TOP])
 
 
 @jit_inline
@@ -177,7 +177,7 @@ def _digit_of_size(sums, at, i, lowest, negative):
 @jit_flat
 def nearest_real(sums, at):
     """The double nearest to a sum (of two the even one), infinite where it is beyond all."""
-    lowest, top = _lowest(sums, at), np.int64(sums[np.uint64(at + TOP)])
+    lowest, top = _lowest(sums, at), np.int64(sums[at + TOP])
     if lowest == top:
         return 0.0
     negative = _digit(sums, at, top - 1) != 0

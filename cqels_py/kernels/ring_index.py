@@ -77,7 +77,7 @@ NEAR_CELLS = 1 << 18
 @jit_inline
 def ring_of(at, index, indexes):
     """Where the word of an index stands in the entry `at`."""
-    return at + indexes[np.uint64(index * INDEX_FIELDS + MEMBER)]
+    return at + indexes[index * INDEX_FIELDS + MEMBER]
 
 
 @jit_inline
@@ -115,7 +115,7 @@ def open_ring(word):
 @jit_inline
 def slot_in(first, mask, position, rings):
     """The slot at a position of an open ring. Without a jump: nobody can foresee which rings have a run of places."""
-    slot = np.int64(rings[np.uint64(first + position if mask > 0 else 0)])
+    slot = np.int64(rings[first + position if mask > 0 else 0])
     return slot if mask > 0 else first
 
 
@@ -140,8 +140,8 @@ def home_in(key, size):
 @jit_inline
 def home_of(key, groups, group):
     """Where the entry of `key` starts in `tables` if no other is in its way."""
-    place = home_in(key, groups[np.uint64(group * GROUP_FIELDS + SIZE)])
-    return groups[np.uint64(group * GROUP_FIELDS + TABLE)] + place * groups[np.uint64(group * GROUP_FIELDS + STRIDE)]
+    place = home_in(key, groups[group * GROUP_FIELDS + SIZE])
+    return groups[group * GROUP_FIELDS + TABLE] + place * groups[group * GROUP_FIELDS + STRIDE]
 
 
 @jit_inline
@@ -154,37 +154,37 @@ def find(tables, groups, group, key):
 def find_from(at, tables, groups, group, key):
     """The same, from the home of `key` on."""
     at = seek(at, tables, groups, group, key)
-    return at if tables[np.uint64(at)] != 0 else np.int64(-1)
+    return at if tables[at] != 0 else np.int64(-1)
 
 
 @jit_inline
 def seek(at, tables, groups, group, key):
     """Where the entry of `key` starts, or the free one that it would have; from the home of `key` on."""
-    base = groups[np.uint64(group * GROUP_FIELDS + TABLE)]
-    stride = groups[np.uint64(group * GROUP_FIELDS + STRIDE)]
-    end = base + groups[np.uint64(group * GROUP_FIELDS + SIZE)] * stride
+    base = groups[group * GROUP_FIELDS + TABLE]
+    stride = groups[group * GROUP_FIELDS + STRIDE]
+    end = base + groups[group * GROUP_FIELDS + SIZE] * stride
     return seek_between(base, end, stride, at, tables, key)
 
 
 @jit_inline
 def seek_between(base, end, stride, at, tables, key):
     """The same in a table that begins and ends there."""
-    there = tables[np.uint64(at)]
+    there = tables[at]
     while there != key and there != 0:
         at += stride
         at = base if at == end else at
-        there = tables[np.uint64(at)]
+        there = tables[at]
     return at
 
 
 @jit_inline
 def occupy(at, tables, groups, group, key):
     """A free entry becomes that of `key`; returns its start, or -1 if the table is too full."""
-    used = groups[np.uint64(group * GROUP_FIELDS + USED)] + 1
-    if used > groups[np.uint64(group * GROUP_FIELDS + LIMIT)]:
+    used = groups[group * GROUP_FIELDS + USED] + 1
+    if used > groups[group * GROUP_FIELDS + LIMIT]:
         return np.int64(-1)
-    tables[np.uint64(at)] = key
-    groups[np.uint64(group * GROUP_FIELDS + USED)] = used
+    tables[at] = key
+    groups[group * GROUP_FIELDS + USED] = used
     return at
 
 
@@ -197,7 +197,7 @@ def key_of_id(value):
 @jit_inline
 def key_of_leaf(cells, leaf, key_columns, first, width):
     if width == 1:
-        return key_of_id(cells[np.uint64(leaf + key_columns[np.uint64(first)])])
+        return key_of_id(cells[leaf + key_columns[first]])
     key = np.int64(width + 1)
     for k in range(first, first + width):
         key = combine(key, cells[leaf + key_columns[k]])
@@ -230,7 +230,7 @@ def expect_rings(p, at, words, tables, rings):
     """Have the leaves come nearer that a row of port p is joined with, and the place where it enters. The entry's words are those of
     port 0, port 1 and so on."""
     for q in range(words):
-        word = tables[np.uint64(at + 1 + q)]
+        word = tables[at + 1 + q]
         first, mask, oldest, count = open_ring(word)
         # An id takes two places.
         double = np.int64(holds_ids(word))
@@ -262,14 +262,14 @@ def locate(
     start, rows = np.uint64(first), np.uint64(last - first)
     for i in range(rows):
         port = np.int64(row_port[start + i]) * PORT_FIELDS
-        width, key_column = ports[np.uint64(port + WIDTH)], ports[np.uint64(port + KEY_COLUMN)]
-        leaf = ports[np.uint64(port + BASE)] + np.int64(row_slot[start + i]) * width
+        width, key_column = ports[port + WIDTH], ports[port + KEY_COLUMN]
+        leaf = ports[port + BASE] + np.int64(row_slot[start + i]) * width
         # Of a port in order the next leaves that come, or go, follow this one.
         prefetch(cells, leaf + LEAVES_AHEAD * width)
         if key_column >= 0:
-            key = key_of_id(cells[np.uint64(leaf + key_column)])
+            key = key_of_id(cells[leaf + key_column])
         else:
-            key = key_in(ports[np.uint64(port + FIRST_INDEX)], leaf, indexes, key_columns, cells)
+            key = key_in(ports[port + FIRST_INDEX], leaf, indexes, key_columns, cells)
         home = base + home_in(key, size) * stride
         expect_entry(home, stride, tables)
         place = (start + i) % _LOCATED
@@ -288,7 +288,7 @@ def locate(
         else:
             probes += 1
             at = seek_between(base, end, stride, located[place], tables, key)
-            if tables[np.uint64(at)] == 0:
+            if tables[at] == 0:
                 at = occupy(at, tables, groups, group, key) if comes else np.int64(-1)
                 if at < 0 and comes:
                     rows = i
@@ -318,13 +318,13 @@ def insert(index, at, indexes, groups, key_columns, cells, leaf, slot, tables, r
         group = indexes[index * INDEX_FIELDS + GROUP]
         key = key_in(index, leaf, indexes, key_columns, cells)
         at = seek(home_of(key, groups, group), tables, groups, group, key)
-        if tables[np.uint64(at)] == 0:
+        if tables[at] == 0:
             at = occupy(at, tables, groups, group, key)
             if at < 0:
                 return TABLE_FULL
     ring = ring_of(at, index, indexes)
     status = push(ring, slot, tables, rings, ring_meta)
-    place = indexes[np.uint64(index * INDEX_FIELDS + POSITIONS)]
+    place = indexes[index * INDEX_FIELDS + POSITIONS]
     if status == DONE and place >= 0:
         _, mask, oldest, count = open_ring(tables[ring])
         positions[place + slot] = (oldest + count - 1) & mask
@@ -334,26 +334,26 @@ def insert(index, at, indexes, groups, key_columns, cells, leaf, slot, tables, r
 @jit_inline
 def push(ring, slot, tables, rings, ring_meta):
     """A slot becomes the newest of the ring whose word stands at `ring`. DONE, or what is short."""
-    word = tables[np.uint64(ring)]
+    word = tables[ring]
     first, mask, oldest, count = open_ring(word)
     if count > mask:
         status = enlarge(ring, tables, rings, ring_meta)
         if status != DONE:
             return status
-        word = tables[np.uint64(ring)]
+        word = tables[ring]
         first, mask, oldest, count = open_ring(word)
-    rings[np.uint64(first + ((oldest + count) & mask) if mask > 0 else 0)] = slot
-    tables[np.uint64(ring)] = word + 1 if mask > 0 else word_of(np.int64(slot), 0, 1)
+    rings[first + ((oldest + count) & mask) if mask > 0 else 0] = slot
+    tables[ring] = word + 1 if mask > 0 else word_of(np.int64(slot), 0, 1)
     return np.int64(DONE)
 
 
 @jit_inline
 def pop(ring, tables):
     """The oldest slot leaves the ring whose word stands at `ring`."""
-    word = tables[np.uint64(ring)]
+    word = tables[ring]
     first, mask, oldest, _ = open_ring(word)
     step = (first | ((oldest + 1) & mask)) - (first | oldest)
-    tables[np.uint64(ring)] = word + (step << _PLACE) - 1
+    tables[ring] = word + (step << _PLACE) - 1
 
 
 @jit_flat
@@ -378,21 +378,21 @@ def enlarge(ring, tables, rings, ring_meta):
 @jit_inline
 def push_leaf(ring, slot, index, port, ports, indexes, cells, tables, rings, ring_ids, ring_meta):
     """A leaf, of the port whose fields begin there, becomes the newest of a ring that may hold ids. DONE, or what is short."""
-    word = tables[np.uint64(ring)]
+    word = tables[ring]
     first, mask, oldest, count = open_ring(word)
     if count > mask:
         status = enlarge_to_ids(ring, index, port, ports, indexes, cells, tables, rings, ring_ids, ring_meta)
         if status != DONE:
             return status
-        word = tables[np.uint64(ring)]
+        word = tables[ring]
         first, mask, oldest, count = open_ring(word)
     place = np.uint64(first + ((oldest + count) & mask) if mask > 0 else 0)
     if holds_ids(word):
-        leaf = ports[np.uint64(port + BASE)] + slot * ports[np.uint64(port + WIDTH)]
-        ring_ids[place] = cells[np.uint64(leaf + indexes[np.uint64(index * INDEX_FIELDS + ID_COLUMN)])]
+        leaf = ports[port + BASE] + slot * ports[port + WIDTH]
+        ring_ids[place] = cells[leaf + indexes[index * INDEX_FIELDS + ID_COLUMN]]
     else:
         rings[place] = slot
-    tables[np.uint64(ring)] = word + 1 if mask > 0 else word_of(np.int64(slot), 0, 1)
+    tables[ring] = word + 1 if mask > 0 else word_of(np.int64(slot), 0, 1)
     return np.int64(DONE)
 
 
@@ -434,7 +434,7 @@ def _release_run(word, rings, ring_meta):
 def remove(index, at, indexes, slot, tables, rings, positions):
     """Take a leaf out of a ring index, from the entry `at`: the oldest where leaves expire in order, else where it stands."""
     ring = ring_of(at, index, indexes)
-    if indexes[np.uint64(index * INDEX_FIELDS + POSITIONS)] < 0:
+    if indexes[index * INDEX_FIELDS + POSITIONS] < 0:
         pop(ring, tables)
         return
     # Such a ring always starts at 0: its last slot takes the place that is free now.
@@ -721,6 +721,6 @@ def _load_column(c, first, width, capacity, tail, rows, columns, sign, cells):
     """Column c of the rows, each of which goes where the next leaf will be: that of a negative row until one comes, for which there
     is room as long as one more does."""
     for row in range(rows):
-        cells[np.uint64(first + tail * width)] = columns[c, row]
+        cells[first + tail * width] = columns[c, row]
         tail += np.int64(sign[row] > 0)
         tail = np.int64(0) if tail == capacity else tail

@@ -94,24 +94,24 @@ def _write_in_places(leave_tick, enter_tick, ids, first, columns, place, tick, s
     leaving, entering = np.uint64(len(leave_tick)), np.uint64(len(enter_tick))
     _find_places(leave_tick, enter_tick, place)
     for i in range(leaving):
-        tick[np.uint64(place[i])] = leave_tick[i]
-        sign[np.uint64(place[i])] = -1
+        tick[place[i]] = leave_tick[i]
+        sign[place[i]] = -1
     for i in range(entering):
-        tick[np.uint64(place[leaving + i])] = enter_tick[i]
-        sign[np.uint64(place[leaving + i])] = 1
+        tick[place[leaving + i]] = enter_tick[i]
+        sign[place[leaving + i]] = 1
     start = np.uint64(first)
     straight = min(leaving, np.uint64(ids.shape[1]) - start)
     for c in range(len(columns)):
         for i in range(entering):
-            changed[c, np.uint64(place[leaving + i])] = columns[c, i]
+            changed[c, place[leaving + i]] = columns[c, i]
         if len(ids):
             for i in range(straight):
-                changed[c, np.uint64(place[i])] = ids[c, start + i]
+                changed[c, place[i]] = ids[c, start + i]
             for i in range(leaving - straight):
-                changed[c, np.uint64(place[straight + i])] = ids[c, i]
+                changed[c, place[straight + i]] = ids[c, i]
         else:
             for i in range(leaving):
-                changed[c, np.uint64(place[i])] = 0
+                changed[c, place[i]] = 0
 
 
 @jit_inline
@@ -223,9 +223,9 @@ def slide(
         places_of(instants, points, size, leave_tick)
     else:
         for i in range(np.uint64(leaving)):
-            leave_tick[i] = element_tick[np.uint64(units[np.uint64(points[i] + size - before - 1)])]
+            leave_tick[i] = element_tick[units[points[i] + size - before - 1]]
     for j in range(np.uint64(len(element))):
-        enter_tick[j] = element_tick[np.uint64(element[j])]
+        enter_tick[j] = element_tick[element[j]]
     rows = _drop(leave_tick, enter_tick, arrived - start)
     if rows > len(tick):
         ends[END], ends[NEWEST], ends[LEAVING + AT], ends[LEAVING + PASSED] = end, newest, at, passed

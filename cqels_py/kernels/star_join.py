@@ -90,17 +90,17 @@ def _note_ids(first, mask, oldest, count, ring_ids, to, partner_ids):
 def _note_with_ids(p, slot, at, n, record, to, tables, rings, ring_ids, products, partners, partner_ids):
     """The partners of a product where some ring holds ids: these, or their slots."""
     for q in range(n):
-        word = tables[np.uint64(_ring(at, q))]
+        word = tables[_ring(at, q)]
         first, mask, oldest, count = open_ring(word)
         if q == p:
-            partners[np.uint64(to)] = slot
+            partners[to] = slot
             count = np.int64(1)
         elif holds_ids(word):
             products[record + PRODUCT_OF_IDS] |= np.int64(1) << q
             _note_ids(first, mask, oldest, count, ring_ids, to, partner_ids)
         else:
             for i in range(count):
-                partners[np.uint64(to + i)] = slot_in(first, mask, (oldest + i) & mask, rings)
+                partners[to + i] = slot_in(first, mask, (oldest + i) & mask, rings)
         products[record + PRODUCT_COUNTS + q] = count
         to += count
 
@@ -112,7 +112,7 @@ def _note_product(
     """Note the product that a row of port p makes, if any; False if there is no room for its slots and ids."""
     many, results, of_ids = np.int64(0), np.int64(1), False
     for q in range(n):
-        word = tables[np.uint64(_ring(at, q))]
+        word = tables[_ring(at, q)]
         count = leaves_in(word) if q != p else np.int64(1)
         results *= count
         many += count
@@ -135,17 +135,15 @@ def _note_product(
         _note_with_ids(p, slot, at, n, record, to, tables, rings, ring_ids, products, partners, partner_ids)
         return True
     for q in range(n):
-        base, width = ports[np.uint64(q * PORT_FIELDS + BASE)], ports[np.uint64(q * PORT_FIELDS + WIDTH)]
+        base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
         # A row's own slot is as a ring that has never had two leaves.
-        first, mask, oldest, count = open_ring(
-            word_of(np.int64(slot), 0, 1) if q == p else tables[np.uint64(_ring(at, q))]
-        )
+        first, mask, oldest, count = open_ring(word_of(np.int64(slot), 0, 1) if q == p else tables[_ring(at, q)])
         for i in range(max(count, _AT_LEAST)):
             partner = slot_in(first, mask, (oldest + i) & mask, rings)
-            partners[np.uint64(to + i)] = partner
+            partners[to + i] = partner
             if soon:
                 prefetch(cells, base + partner * width)
-        products[np.uint64(record + PRODUCT_COUNTS + q)] = count
+        products[record + PRODUCT_COUNTS + q] = count
         to += count
     return True
 
@@ -189,12 +187,12 @@ def _lay_out(record, results, done, n, ports, products, partners, leaves):
     end, each = products[record + PRODUCT_END], np.int64(1)
     for q in range(n - 1, -1, -1):
         base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
-        count = products[np.uint64(record + PRODUCT_COUNTS + q)]
+        count = products[record + PRODUCT_COUNTS + q]
         first, to = end - count, q * LAID_OUT + done
         place, left = first, each
         # Without a jump but the loop's: nobody can foresee how many partners a mapping has.
         for i in range(max(results, _AT_LEAST)):
-            leaves[np.uint64(to + i)] = base + np.int64(partners[np.uint64(place)]) * width
+            leaves[to + i] = base + np.int64(partners[place]) * width
             left -= 1
             turn = left == 0
             place += np.int64(turn)
@@ -251,7 +249,7 @@ def _write_level(begin, count, each, first, many, partner_ids, out_columns, star
     else:
         done = np.int64(0)
         while done < have:
-            value = partner_ids[np.uint64(place)]
+            value = partner_ids[place]
             run = min(left, have - done)
             here = np.uint64(start + done)
             for j in range(np.uint64(run)):
@@ -283,22 +281,22 @@ def _write_product(
             if column >= 0 and (q == p or own[p * columns + c] < 0):
                 if not of_ids >> q & 1:
                     for i in range(np.uint64(begin), np.uint64(begin + count)):
-                        partner_ids[i] = cells[np.uint64(base + column + np.int64(partners[i]) * width)]
+                        partner_ids[i] = cells[base + column + np.int64(partners[i]) * width]
                 _write_level(begin, count, each, first, many, partner_ids, out_columns, c * room + made)
 
 
 @jit_inline
 def _expect_partners(record, n, ports, cells, products, partners):
     """Have the leaves of a large product come nearer."""
-    place = products[np.uint64(record + PRODUCT_END)]
+    place = products[record + PRODUCT_END]
     for q in range(n - 1, -1, -1):
-        base, width = ports[np.uint64(q * PORT_FIELDS + BASE)], ports[np.uint64(q * PORT_FIELDS + WIDTH)]
-        count = products[np.uint64(record + PRODUCT_COUNTS + q)]
+        base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
+        count = products[record + PRODUCT_COUNTS + q]
         place -= count
-        if products[np.uint64(record + PRODUCT_OF_IDS)] >> q & 1:
+        if products[record + PRODUCT_OF_IDS] >> q & 1:
             continue
         for i in range(count):
-            prefetch(cells, base + np.int64(partners[np.uint64(place + i)]) * width)
+            prefetch(cells, base + np.int64(partners[place + i]) * width)
 
 
 @jit_flat
@@ -313,8 +311,8 @@ def _deliver(
     status = np.int64(DONE)
     while product < noted and status == DONE:
         record = product * (n + PRODUCT_COUNTS)
-        row, results = products[np.uint64(record + PRODUCT_ROW)], products[np.uint64(record + PRODUCT_RESULTS)]
-        of_ids = products[np.uint64(record + PRODUCT_OF_IDS)]
+        row, results = products[record + PRODUCT_ROW], products[record + PRODUCT_RESULTS]
+        of_ids = products[record + PRODUCT_OF_IDS]
         least = max(results, _AT_LEAST)
         small = results <= FEW and of_ids == 0 and first == 0 and made + done + least <= room
         if not small or done + least > LAID_OUT:
@@ -323,8 +321,8 @@ def _deliver(
             done = np.int64(0)
         if small:
             for i in range(least):
-                out_tick[np.uint64(made + done + i)] = row_tick[row]
-                out_sign[np.uint64(made + done + i)] = row_sign[row]
+                out_tick[made + done + i] = row_tick[row]
+                out_sign[made + done + i] = row_sign[row]
             _lay_out(record, results, done, n, ports, products, partners, leaves)
             done += results
             product += 1

@@ -392,9 +392,15 @@ class GroupRun:
         self._take(given, (odd.kind, odd.words, odd.real, None, None))
 
     def take_differences(
-        self, rows: int, tick: TickColumn, sign: SignColumn, columns: Ids, wide: Ids, wide_apart: npt.NDArray[np.uint32]
-    ) -> None:  # fmt: skip
-        """The first `rows` rows, of which SUM and AVG take differences (see kernels/weighted_sums.py)."""
+        self,
+        rows: int,
+        tick: TickColumn,
+        sign: SignColumn,
+        columns: Ids,
+        wide: Ids | None,
+        wide_apart: npt.NDArray[np.uint32] | None,
+    ) -> None:
+        """The first `rows` rows, of which SUM and AVG, if there are any, take differences (see kernels/weighted_sums.py)."""
         self._take((rows, tick, sign, None, columns, columns, columns), (None, None, None, wide, wide_apart))
 
     def _expect(self, odd: OddNumbers) -> None:

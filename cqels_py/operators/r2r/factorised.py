@@ -64,7 +64,8 @@ class FactorisedGroupBy:
         self._share_width = len(groups) + sum(widths)
         made = [Aggregate(function, column) for (function, _), column in zip(functions, columns, strict=True)]
         self._group_by = GroupBy(range(len(groups)), made, values)
-        self._few_shares = _Shares(self._share_width, _FEW_SHARES)
+        self._summed = any(kind != records.TERM for _, kind in functions)
+        self._few_shares = _Shares(self._share_width, _FEW_SHARES, summed=self._summed)
         numbers = np.array([GROUP_FUNCTIONS[function] for function, _ in functions], np.int64)
         self._of_aggregates = np.array(
             [kinds, ports, self.state.local, self.state.local_apart, numbers, columns, in_order], np.int64
@@ -112,7 +113,10 @@ class _Run:
         if self._odd.reals:
             of.state.keep_reals()
             of._group_by.keep_reals()
-        self._shares = of._few_shares if rows <= FEW_ROWS else _Shares(of._share_width, _SHARES)
+        self._shares = of._few_shares if rows <= FEW_ROWS else self._many_shares()
+
+    def _many_shares(self) -> _Shares:
+        return _Shares(self._of._share_width, _SHARES, summed=self._of._summed)
 
     def chunks(self) -> Iterator[Delta]:
         state = self._of.state
@@ -154,31 +158,47 @@ class _Run:
 
 
 class _Shares:
-    """Room for changes of shares (see kernels/factorised.py), those of a tick at least: these go into their groups together."""
+    """Room for changes of shares (see kernels/factorised.py), those of a tick at least: these go into their groups together.
 
-    def __init__(self, width: int, rows: int) -> None:
+    `summed`: aggregates are not just MIN and MAX, so that accumulators may be needed.
+    """
+
+    def __init__(self, width: int, rows: int, *, summed: bool) -> None:
         self._tick, self._sign = np.empty(rows, np.int32), np.empty(rows, np.int8)
         self._columns = np.empty((width, rows), np.int64)
-        self._wide = np.empty(_FEW_WIDE * aggregate.SUM_WORDS, np.int64)
-        self._wide_apart = np.zeros(_FEW_WIDE * REAL_WORDS, np.uint32)
+        self._wide = _Accumulators(_FEW_WIDE) if summed else None
         self._gather()
 
     def _gather(self) -> None:
         """The arrays as the kernels take them."""
-        self.arrays = self._tick, self._sign, self._columns, self._wide, self._wide_apart
+        wide = self._wide.arrays if self._wide else (None, None)
+        self.arrays = self._tick, self._sign, self._columns, *wide
 
     def more(self, made: int, wide: int, aggregates: int) -> _Shares:
         """More room, where that is short for the share of one more row; there are `made` shares and `wide` accumulators."""
-        rows, wide_room = len(self._tick), len(self._wide_apart) // REAL_WORDS
-        larger = _Shares(len(self._columns), max(_SHARES, 2 * rows) if made + 2 > rows else rows)
+        rows = len(self._tick)
+        larger = _Shares(len(self._columns), max(_SHARES, 2 * rows) if made + 2 > rows else rows, summed=False)
         larger._tick[:made], larger._sign[:made] = self._tick[:made], self._sign[:made]
         larger._columns[:, :made] = self._columns[:, :made]
-        if wide + aggregates > wide_room:
-            larger._wide = np.empty(max(_SHARES, 2 * wide_room) * aggregate.SUM_WORDS, np.int64)
-            larger._wide_apart = np.zeros(max(_SHARES, 2 * wide_room) * REAL_WORDS, np.uint32)
-            taken, apart = wide * aggregate.SUM_WORDS, wide * REAL_WORDS
-            larger._wide[:taken], larger._wide_apart[:apart] = self._wide[:taken], self._wide_apart[:apart]
-        else:
-            larger._wide, larger._wide_apart = self._wide, self._wide_apart
+        larger._wide = self._wide.more(wide, aggregates) if self._wide else None
         larger._gather()
+        return larger
+
+
+class _Accumulators:
+    """Those of `_Shares`, for sums that a share's columns have no place for."""
+
+    def __init__(self, room: int) -> None:
+        self._words = np.empty(room * aggregate.SUM_WORDS, np.int64)
+        self._apart = np.zeros(room * REAL_WORDS, np.uint32)
+        self.arrays = self._words, self._apart
+
+    def more(self, taken: int, wanted: int) -> _Accumulators:
+        """These, if there is room for as many more as are wanted, or larger ones with what is taken."""
+        room = len(self._apart) // REAL_WORDS
+        if taken + wanted <= room:
+            return self
+        larger = _Accumulators(max(_SHARES, 2 * room))
+        words, apart = taken * aggregate.SUM_WORDS, taken * REAL_WORDS
+        larger._words[:words], larger._apart[:apart] = self._words[:words], self._apart[:apart]
         return larger
