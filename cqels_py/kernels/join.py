@@ -147,7 +147,6 @@ def _expect(first, n, row_slot, by_port, ports, indexes, groups, key_columns, ce
     Those of row `first` + i are at home in located[i * most] and behind, in the order of its port's indexes; the keys follow.
     """
     keys = LOCATED_ROWS * most
-    # Unsigned positions, here and below: signed ones are tested for being negative.
     for p in range(n):
         port, lane = p * PORT_FIELDS, p * LANE + 1
         base, width = ports[port + BASE], ports[port + WIDTH]
@@ -597,31 +596,30 @@ def write_columns(done, made, room, cells, leaves, out_ports, own, out_columns):
     columns = len(out_ports)
     for c in range(columns):
         q, of_ports = np.int64(0), out_ports[c]
-        to = np.uint64(c * room + made)
+        to = c * room + made
         while not of_ports >> q & 1:
             q += 1
-        column, of_port = np.uint64(own[q * columns + c]), np.uint64(q * LAID_OUT)
-        for i in range(np.uint64(done)):
-            out_columns[to + i] = cells[np.uint64(leaves[of_port + i]) + column]
+        column, of_port = own[q * columns + c], q * LAID_OUT
+        for i in range(done):
+            out_columns[to + i] = cells[leaves[of_port + i] + column]
         of_ports >>= q + 1
         # What is unbound in one may be bound in another.
         while of_ports != 0:
             q += 1
             if of_ports & 1:
-                column, of_port = np.uint64(own[q * columns + c]), np.uint64(q * LAID_OUT)
-                for i in range(np.uint64(done)):
+                column, of_port = own[q * columns + c], q * LAID_OUT
+                for i in range(done):
                     if out_columns[to + i] == 0:
-                        out_columns[to + i] = cells[np.uint64(leaves[of_port + i]) + column]
+                        out_columns[to + i] = cells[leaves[of_port + i] + column]
             of_ports >>= 1
 
 
 @jit_inline
 def write_signs(tick, sign, out_tick, out_sign, k, many):
-    to = np.uint64(k)
-    for j in range(np.uint64(many)):
-        out_tick[to + j] = tick
-    for j in range(np.uint64(many)):
-        out_sign[to + j] = sign
+    for j in range(many):
+        out_tick[k + j] = tick
+    for j in range(many):
+        out_sign[k + j] = sign
 
 
 @jit_inline
@@ -716,30 +714,29 @@ def _write_run(
     room,
 ):  # fmt: skip
     """The ids of `many` results of one record, whose last leaves, of port q, stand side by side in a ring from `start` on."""
-    # Unsigned positions: signed ones are tested for being negative, which keeps the loops from being vectorised.
     columns = len(having)
     straight = min(many, ring_mask + 1 - start)
     of_ids = _id_column(blocks[record + R_IDS], q) != 0
-    here, begin, further = np.uint64(first + start), np.uint64(first), np.uint64(straight)
+    here = first + start
     for c in range(columns):
         value = _known(c, before, record, columns, having, own, cells, blocks)
         column = own[q * columns + c]
-        to = np.uint64(c * room + made)
+        to = c * room + made
         if value != 0 or column < 0:
-            for j in range(np.uint64(many)):
+            for j in range(many):
                 out_columns[to + j] = value
         elif of_ids:
-            for j in range(further):
+            for j in range(straight):
                 out_columns[to + j] = ring_ids[here + j]
-            for j in range(np.uint64(many) - further):
-                out_columns[to + further + j] = ring_ids[begin + j]
+            for j in range(many - straight):
+                out_columns[to + straight + j] = ring_ids[first + j]
         elif ring_mask == 0:
             out_columns[to] = cells[base + column + first * width]
         else:
-            for j in range(further):
+            for j in range(straight):
                 out_columns[to + j] = cells[base + column + np.int64(rings[here + j]) * width]
-            for j in range(np.uint64(many) - further):
-                out_columns[to + further + j] = cells[base + column + np.int64(rings[begin + j]) * width]
+            for j in range(many - straight):
+                out_columns[to + straight + j] = cells[base + column + np.int64(rings[first + j]) * width]
 
 
 @jit_flat
@@ -793,7 +790,7 @@ def _write(
                 i += 1
                 match = np.int64(0)
             continue
-        stop, before = min(count, match + min(np.int64(LAID_OUT), room - made) - done), np.uint64(done)
+        stop, before = min(count, match + min(np.int64(LAID_OUT), room - made) - done), done
         while match < stop:
             slot = slot_in(first, ring_mask, (oldest + match) & ring_mask, rings)
             leaf = base + slot * width
@@ -806,13 +803,13 @@ def _write(
                 done += 1
             match += 1
         # The others are the same in all.
-        many = np.uint64(done) - before
+        many = done - before
         for p in range(n):
             if p != q:
-                other, to = blocks[of_ports + p], np.uint64(p * LAID_OUT) + before
+                other, to = blocks[of_ports + p], p * LAID_OUT + before
                 for k in range(many):
                     leaves[to + k] = other
-        write_signs(tick, sign, out_tick, out_sign, np.uint64(made) + before, many)
+        write_signs(tick, sign, out_tick, out_sign, made + before, many)
         if match == count:
             i += 1
             match = np.int64(0)

@@ -179,11 +179,9 @@ def _take_in(
 @jit_flat
 def _write_columns(first, last, width, room, leaves, cells, out_columns):
     """The ids of the leaves of results `first` to `last` - 1."""
-    start, end = np.uint64(first), np.uint64(last)
-    for c in range(np.uint64(width)):
-        to = c * np.uint64(room)
-        for i in range(start, end):
-            out_columns[to + i] = cells[np.uint64(leaves[i]) + c]
+    for c in range(width):
+        for i in range(first, last):
+            out_columns[c * room + i] = cells[leaves[i] + c]
 
 
 @jit_flat

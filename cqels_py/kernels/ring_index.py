@@ -35,7 +35,6 @@ PORT_FIELDS = 11
 GONE = 1 << 16
 # indexes; MEMBER: which word of an entry is theirs; IDS_FROM: log2 of the capacity with which rings begin to hold ids, of ID_COLUMN
 PORT, GROUP, MEMBER, KEY_FIRST, KEY_WIDTH, POSITIONS, IDS_FROM, ID_COLUMN = range(8)
-_KEY_FIRST, _KEY_WIDTH = np.uint64(KEY_FIRST), np.uint64(KEY_WIDTH)
 INDEX_FIELDS = 8
 NEVER = 31
 """IDS_FROM where rings hold slots, whatever their size."""
@@ -207,8 +206,8 @@ def key_of_leaf(cells, leaf, key_columns, first, width):
 @jit_inline
 def key_in(index, leaf, indexes, key_columns, cells):
     """The key that a leaf has in an index."""
-    at = np.uint64(index * INDEX_FIELDS)
-    return key_of_leaf(cells, leaf, key_columns, indexes[at + _KEY_FIRST], indexes[at + _KEY_WIDTH])
+    at = index * INDEX_FIELDS
+    return key_of_leaf(cells, leaf, key_columns, indexes[at + KEY_FIRST], indexes[at + KEY_WIDTH])
 
 
 @jit_inline
@@ -258,7 +257,6 @@ def locate(
     fields = group * GROUP_FIELDS
     base, size, stride = groups[fields + TABLE], groups[fields + SIZE], groups[fields + STRIDE]
     end = base + size * stride
-    # Unsigned positions: signed ones are tested for being negative.
     start, rows = np.uint64(first), np.uint64(last - first)
     for i in range(rows):
         port = np.int64(row_port[start + i]) * PORT_FIELDS
@@ -386,7 +384,7 @@ def push_leaf(ring, slot, index, port, ports, indexes, cells, tables, rings, rin
             return status
         word = tables[ring]
         first, mask, oldest, count = open_ring(word)
-    place = np.uint64(first + ((oldest + count) & mask) if mask > 0 else 0)
+    place = first + ((oldest + count) & mask) if mask > 0 else 0
     if holds_ids(word):
         leaf = ports[port + BASE] + slot * ports[port + WIDTH]
         ring_ids[place] = cells[leaf + indexes[index * INDEX_FIELDS + ID_COLUMN]]

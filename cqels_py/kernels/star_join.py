@@ -79,11 +79,10 @@ def _ring(at, p):
 def _note_ids(first, mask, oldest, count, ring_ids, to, partner_ids):
     """The ids of a ring, oldest first, to `partner_ids` from place `to` on."""
     straight = min(count, mask + 1 - oldest)
-    begin, start, here, over = np.uint64(first + oldest), np.uint64(first), np.uint64(to), np.uint64(to + straight)
-    for i in range(np.uint64(straight)):
-        partner_ids[here + i] = ring_ids[begin + i]
-    for i in range(np.uint64(count - straight)):
-        partner_ids[over + i] = ring_ids[start + i]
+    for i in range(straight):
+        partner_ids[to + i] = ring_ids[first + oldest + i]
+    for i in range(count - straight):
+        partner_ids[to + straight + i] = ring_ids[first + i]
 
 
 @jit_flat
@@ -235,15 +234,13 @@ def _write_level(begin, count, each, first, many, partner_ids, out_columns, star
     if first > 0:
         place = begin + first // each % count
         left = each - first % each
-    # Unsigned positions: signed ones are tested for being negative, which keeps the loops from being vectorised.
     have = min(many, count * each)
     if each == 1:
         done = np.int64(0)
         while done < have:
             run = min(end - place, have - done)
-            here, ids = np.uint64(start + done), np.uint64(place)
-            for j in range(np.uint64(run)):
-                out_columns[here + j] = partner_ids[ids + j]
+            for j in range(run):
+                out_columns[start + done + j] = partner_ids[place + j]
             done += run
             place = begin
     else:
@@ -251,18 +248,16 @@ def _write_level(begin, count, each, first, many, partner_ids, out_columns, star
         while done < have:
             value = partner_ids[place]
             run = min(left, have - done)
-            here = np.uint64(start + done)
-            for j in range(np.uint64(run)):
-                out_columns[here + j] = value
+            for j in range(run):
+                out_columns[start + done + j] = value
             done += run
             left = each
             place = place + 1 if place + 1 < end else begin
     while have < many:
-        more = np.uint64(min(have, many - have))
-        source, target = np.uint64(start), np.uint64(start + have)
+        more = min(have, many - have)
         for j in range(more):
-            out_columns[target + j] = out_columns[source + j]
-        have += np.int64(more)
+            out_columns[start + have + j] = out_columns[start + j]
+        have += more
 
 
 @jit_inline
@@ -280,7 +275,7 @@ def _write_product(
             # What the row has itself is the same in all results.
             if column >= 0 and (q == p or own[p * columns + c] < 0):
                 if not of_ids >> q & 1:
-                    for i in range(np.uint64(begin), np.uint64(begin + count)):
+                    for i in range(begin, begin + count):
                         partner_ids[i] = cells[base + column + np.int64(partners[i]) * width]
                 _write_level(begin, count, each, first, many, partner_ids, out_columns, c * room + made)
 
