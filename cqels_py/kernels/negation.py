@@ -2,6 +2,9 @@
 
 The state is that of a join with two ports, the left mappings (0) and the keys of the right ones (1), each with a ring index
 over the key, `left_index` and `right_index`, in one group: a key has one entry with both rings.
+
+Where both inputs' mappings leave in the order in which they came, and the key is one id, of the right ones is just counted how many
+there are: their ring has no places. Then `positions` is None, and what else is needed where mappings go is not compiled.
 """
 
 from __future__ import annotations
@@ -22,18 +25,21 @@ from cqels_py.kernels.ring_index import (
     LOCATED,
     LOCATED_ROWS,
     MEMBER,
+    MOST_IN_RING,
     NEAR_CELLS,
     NOT_STORED,
     OUT,
     OUT_FULL,
     PHASE,
     PORT_FIELDS,
+    RING_FULL,
     ROW,
     TABLE_FULL,
     WIDTH,
     equal_leaf,
     find_leaf,
     insert,
+    leaves_in,
     locate,
     oldest_in,
     open_ring,
@@ -64,8 +70,10 @@ def _same_key(index, leaf, other_index, other_leaf, indexes, key_columns, cells)
 
 
 @jit_inline
-def _any_right(ring, index, leaf, right_index, ports, indexes, key_columns, cells, tables, rings):
+def _any_right(ring, index, leaf, right_index, ports, indexes, key_columns, cells, tables, rings, positions):
     """Is there a right mapping, in the ring of this word, with the key that `leaf` has by `index`?"""
+    if positions is None:
+        return leaves_in(tables[ring]) > 0
     first, mask, head, count = open_ring(tables[ring])
     if count == 0 or indexes[index * INDEX_FIELDS + KEY_WIDTH] == 1:
         return count > 0
@@ -77,14 +85,24 @@ def _any_right(ring, index, leaf, right_index, ports, indexes, key_columns, cell
     return False
 
 
+@jit_inline
+def _count_right(ring, sign, tables):
+    """A right mapping comes or goes where they are just counted. DONE, or what is short."""
+    if sign > 0 and leaves_in(tables[ring]) == MOST_IN_RING:
+        return np.int64(RING_FULL)
+    tables[ring] += sign
+    return np.int64(DONE)
+
+
 @jit_flat
-def _expect_rings(first, last, left, right, located, tables, rings):
+def _expect_rings(first, last, left, right, located, tables, rings, positions):
     """Have the rings of located rows come nearer."""
     for row in range(first, last):
         at = located[row % LOCATED_ROWS]
         if at >= 0:
             prefetch(rings, oldest_in(tables[at + left]))
-            prefetch(rings, oldest_in(tables[at + right]))
+            if positions is not None:
+                prefetch(rings, oldest_in(tables[at + right]))
 
 
 @jit_flat
@@ -105,14 +123,19 @@ def _take_in(
         p, slot, sign, at = np.int64(row_port[here]), np.int64(row_slot[here]), row_sign[here], located[here % _LOCATED]
         port = p * PORT_FIELDS
         base, width = ports[port + BASE], ports[port + WIDTH]
-        full = ports[port + FULL]
         leaf = base + slot * width
         mine = left_index if p == 0 else right_index
         ring = at + (left if p == 0 else right)
         if phase == NEW:
-            if sign < 0 and full < 0:
+            if positions is None:
+                if sign < 0 and p == 0:
+                    pop(ring, tables)
+                elif sign < 0:
+                    _count_right(ring, sign, tables)
+            elif sign < 0 and ports[port + FULL] < 0:
                 pop(ring, tables)
             elif sign < 0:
+                full = ports[port + FULL]
                 slot = equal_leaf(
                     full, indexes, groups, key_columns, cells, base, leaf, width, tables, rings, row_slot, np.int64(-1)
                 )  # fmt: skip
@@ -124,13 +147,21 @@ def _take_in(
                 remove(mine, at, indexes, slot, tables, rings, positions)
                 entry = find_leaf(full, indexes, groups, key_columns, cells, leaf, tables)
                 remove(full, entry, indexes, slot, tables, rings, positions)
-            found = _any_right(at + right, mine, leaf, right_index, ports, indexes, key_columns, cells, tables, rings)
+            found = _any_right(
+                at + right, mine, leaf, right_index, ports, indexes, key_columns, cells, tables, rings, positions
+            )
             ring_at, index = np.int64(0), mine
             phase = np.int64(ENTERING)
         if phase == ENTERING and sign > 0:
-            if full < 0:
+            if positions is None:
+                if p == 0:
+                    status = push(ring, slot, tables, rings, ring_meta)
+                else:
+                    status = _count_right(ring, sign, tables)
+            elif ports[port + FULL] < 0:
                 status = push(ring, slot, tables, rings, ring_meta)
             else:
+                full = ports[port + FULL]
                 while status == DONE and index <= full:
                     known = at if index == mine else np.int64(-1)
                     status = np.int64(
@@ -156,7 +187,7 @@ def _take_in(
             first, mask, head, partners = open_ring(tables[at + left])
             while ring_at < partners:
                 other = left_base + slot_in(first, mask, (head + ring_at) & mask, rings) * left_width
-                if _same_key(right_index, leaf, left_index, other, indexes, key_columns, cells):
+                if positions is None or _same_key(right_index, leaf, left_index, other, indexes, key_columns, cells):
                     if made == room:
                         break
                     if far:
@@ -206,7 +237,7 @@ def step(
             if cursor[LOCATED] == row:
                 return np.int64(TABLE_FULL)
             if len(cells) > NEAR_CELLS:
-                _expect_rings(row, cursor[LOCATED], left, right, located, tables, rings)
+                _expect_rings(row, cursor[LOCATED], left, right, located, tables, rings, positions)
         status = _take_in(
             row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, left_index, right_index, key_columns, cells,
             tables, located, rings, ring_meta, positions, wanted, leaves, out_tick, out_sign,

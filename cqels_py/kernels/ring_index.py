@@ -568,8 +568,9 @@ def enter_tables(old_tables, groups, new_tables, new_base, new_size, rings, ring
 
 @jit_inline
 def _least_size(word):
-    """log2 of the capacity that a ring needs for its leaves; with one it has a place for that of an id."""
-    count, size = leaves_in(word), np.int64(0)
+    """log2 of the capacity that a ring needs for its leaves; with one it has a place for that of an id. One without places, where
+    leaves may just be counted, needs none."""
+    count, size = leaves_in(word) if size_of(word) > 0 else np.int64(0), np.int64(0)
     while np.int64(1) << size < count:
         size += 1
     return max(size, np.int64(1)) if holds_ids(word) and count > 0 else size

@@ -9,6 +9,7 @@ import pytest
 
 from cqels_py.event_time.clock import Ticks
 from cqels_py.operators.r2r.negation import Negation
+from cqels_py.state import join_state
 from cqels_py.state.join_state import OUT_ROWS
 from tests.operators.deltas import Live, Port, Row, assert_follows, changes, delta, random_steps
 
@@ -38,6 +39,29 @@ def test_every_tick_has_the_difference(
     steps = random_steps(seed, ports, 20, 8, 8)
     assert_follows(negation, [2, len(key)], steps, lambda live: filtered(live, key, exists), chunk=seed)
     assert_empty(negation)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("in_order", [True, False])
+def test_where_state_grows_and_rings_move(monkeypatch: pytest.MonkeyPatch, in_order: bool, seed: int) -> None:
+    for name, size in {"_FIRST_RINGS": 16, "_FIRST_CAPACITY": 2, "_FEW_PLACES": 0, "_SLOTS_ROOM": 0}.items():
+        monkeypatch.setattr(join_state, name, size)
+    negation = Negation(LEFT, ("a",), (True, in_order))
+    steps = random_steps(seed, [Port(2, True, (1, 2, 3)), Port(1, in_order, (1, 2, 3))], 60, 40, 12)
+    assert_follows(negation, [2, 1], steps, lambda live: filtered(live, ("a",), False), chunk=seed)
+    assert_empty(negation)
+
+
+def test_right_mappings_in_order_are_just_counted() -> None:
+    negation, other = Negation(LEFT, ("a",), (True, True)), Negation(LEFT, ("a",), (True, False))
+    right = delta([(0, 1, (7,)) for _ in range(10_000)], 1)
+    for each in (negation, other):
+        assert changes(each.process(ANY_TICK, [[delta([(0, 1, (7, 1))], 2)], []])) == {0: {(7, 1): 1}}
+        assert changes(each.process(ANY_TICK, [[], [right]])) == {0: {(7, 1): -1}}
+    assert len(other.state.rings) > 10_000 > len(negation.state.rings)
+    gone = delta([(tick, -1, (7,)) for tick in range(10_000)], 1)
+    for each in (negation, other):
+        assert changes(each.process(ANY_TICK, [[], [gone]])) == {9_999: {(7, 1): 1}}
 
 
 @pytest.mark.parametrize("exists", [False, True])

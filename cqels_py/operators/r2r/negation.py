@@ -36,6 +36,7 @@ class Negation:
         self.state = JoinState(self.layout)
         self._widths = [len(variables), len(key)]
         self._exists = exists
+        self._counts_right = all(in_order) and len(key) == 1
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         deltas = [concatenate(chunks, width) for chunks, width in zip(inputs, self._widths, strict=True)]
@@ -45,6 +46,7 @@ class Negation:
         rows = merged_rows(state, deltas)
         cursor = state.cursor
         cursor[: ring_index.PROBES] = 0
+        positions = None if self._counts_right else state.positions
         status, room = ring_index.OUT_FULL, room_for(len(rows.tick))
         while status != ring_index.DONE:
             columns = np.empty((self._widths[LEFT], room), np.int64)
@@ -55,7 +57,7 @@ class Negation:
                 status = kernel.step(
                     rows.port, rows.slot, rows.tick, rows.sign, cursor, state.flat_ports, state.flat_indexes, state.flat_groups,
                     self.layout.first[LEFT], self.layout.first[RIGHT], state.key_columns, state.cells, state.tables,
-                    state.located, state.rings, state.ring_meta, state.positions, self._exists, leaves,
+                    state.located, state.rings, state.ring_meta, positions, self._exists, leaves,
                     columns.reshape(-1), out_tick, out_sign,
                 )  # fmt: skip
                 if status in (ring_index.DONE, ring_index.OUT_FULL):
