@@ -30,6 +30,7 @@ from cqels_py.connectors.sources import open_source
 from cqels_py.connectors.times import FAR
 from cqels_py.connectors.triples import PushedElement, Triple, elements_of_pushed, triple_texts
 from cqels_py.dataflow import Dataflow
+from cqels_py.dataflow.regexes import warnings_of_regexes
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import CqelsError, DataError, RunError, UnsupportedQuery, UsageError
 from cqels_py.federation import TIMEOUT, answer_services
@@ -543,7 +544,8 @@ def compile_query(
 def _planned(asked: ContinuousQuery, entailed: ContinuousQuery | None = None) -> Plan:
     """The plan of a query, or of what it entails; warnings are about what was asked."""
     plan = plan_query(optimize(entailed or asked))
-    return replace(plan, warnings=(*warnings_of_unbound(asked), *warnings_of_graphs(asked), *plan.warnings))
+    warnings = (*warnings_of_unbound(asked), *warnings_of_graphs(asked), *warnings_of_regexes(asked), *plan.warnings)
+    return replace(plan, warnings=warnings)
 
 
 def check_entailment(entailment: str | None) -> None:

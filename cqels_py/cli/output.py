@@ -36,7 +36,7 @@ _BY_ENDING = {
     ".turtle": "turtle",
     ".trig": "trig",
 }
-"""The format of a file of results; those with another ending get what standard output gets."""
+"""The format of a file of results; one without an ending gets what standard output gets."""
 
 
 class Writer(Protocol):
@@ -59,6 +59,12 @@ def choose(asked: str | None, path: Path | None, form: str, variables: Sequence[
     """The format, if it fits the query's form and variables: what was asked for, or what the file's ending says; or the default."""
     fitting = GRAPHS if form in _OF_TRIPLES else SOLUTIONS
     format_ = asked or by_ending(path)
+    if format_ is None and path is not None and path.suffix:
+        endings = ", ".join(ending for ending, of in _BY_ENDING.items() if of in fitting)
+        raise UsageError(
+            f"--output {path}: the ending {path.suffix!r} is not known here; known are {endings}, "
+            f"or choose a --format of {', '.join(fitting)}"
+        )
     if format_ is None:
         on_terminal = path is None and sys.stdout.isatty()
         return fitting[0] if on_terminal or fitting is GRAPHS else "json"

@@ -95,7 +95,6 @@ def test_output_to_a_file(cqels: Cqels, stream: Path, tmp_path: Path) -> None:
         ("out.NDJSON", '{"time":'),
         ("out.csv", "time,sign,s,v\n"),
         ("out.tsv", "time\tsign\t?s\t?v\n"),
-        ("out.txt", '{"time":'),
         ("out", '{"time":'),
     ],
 )
