@@ -167,7 +167,7 @@ class _Run:
         if self._job.stats:
             failures.say(self._progress.summary(statistics))
         elif left_out := omissions(statistics):
-            failures.say(f"warning: {', '.join(left_out)}")
+            failures.say(f"warning: in all, {', '.join(left_out)}")
 
 
 def _register(job: Job, changelog: bool) -> tuple[Engine, Query]:

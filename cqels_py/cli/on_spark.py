@@ -86,7 +86,7 @@ def run(job: Job, cleanup: ExitStack) -> None:
             failures.say(progress.summary(statistics))
             failures.say(loads_in_words(loads(work.folder)))
         elif left_out := omissions(statistics):
-            failures.say(f"warning: {', '.join(left_out)}")
+            failures.say(f"warning: in all, {', '.join(left_out)}")
 
 
 def _order(job: Job, plan: Plan) -> list[int]:

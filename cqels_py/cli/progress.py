@@ -93,7 +93,7 @@ def omissions(statistics: Statistics) -> list[str]:
     """What is missing from the answer's input, in words; empty when nothing is."""
     words = []
     if statistics.late:
-        words.append(f"{statistics.late:,} late elements dropped")
+        words.append(f"{statistics.late:,} late element{'s' if statistics.late > 1 else ''} dropped")
     if statistics.malformed:
         words.append(f"{statistics.malformed:,} malformed skipped")
     return words

@@ -26,6 +26,7 @@ RDF_FORMATS = {
 _BATCH = 8192
 _NODES_REMEMBERED = 1 << 20
 _POSITION = re.compile(r"^Parser error (?:at|between) [^:]*: ")
+_RELATIVE = "No scheme found in an absolute IRI"
 # The random labels are 128 bits in hexadecimal, without leading zeros.
 # A blank node as subject, as object after subject and predicate, or as graph at the end of a line.
 _UNLABELLED = re.compile(
@@ -80,6 +81,8 @@ def _fill(batch: list[Any], parser: Iterable[Any]) -> SyntaxError | None:
 def syntax_error(error: SyntaxError, source: str, line: int | None = None) -> DataError:
     """The library's error with its place; `line`: of the source, if the library saw only that line."""
     message = _POSITION.sub("", str(error.args[0] if error.args else error))
+    if message.startswith(_RELATIVE):
+        message += ": one that is relative needs an @base before it"
     if line is not None:
         return DataError(message, Place(line, error.offset, source))
     if error.lineno is None:

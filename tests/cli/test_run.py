@@ -254,14 +254,14 @@ def test_a_malformed_line_is_skipped_and_counted_where_asked(cqels: Cqels, tmp_p
     assert finished.status == 0
     assert [line[3] for line in results(finished.out)] == ["10", "30"]
     assert "stream.csv:3" in finished.err
-    assert "1 malformed skipped" in finished.err
+    assert "in all, 1 malformed skipped" in finished.err
 
 
 def test_late_elements_are_counted_and_reported(cqels: Cqels, tmp_path: Path) -> None:
     lines = (row(1, "a", "10"), row(5, "b", "20"), row(2, "c", "30"))
     finished = run_lines(cqels, tmp_path, *lines)
     assert [line[3] for line in results(finished.out)] == ["10", "20"]
-    assert "1 late elements dropped" in finished.err
+    assert "in all, 1 late element dropped" in finished.err
     waited = run_lines(cqels, tmp_path, *lines, options=("--lateness", "3s"))
     assert [line[3] for line in results(waited.out)] == ["10", "30", "20"]
     assert waited.err == ""

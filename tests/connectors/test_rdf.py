@@ -131,6 +131,12 @@ def test_static_graphs_and_blank_nodes(tmp_path: Path) -> None:
     assert not set(columns[0].tolist()) & set(other[0].tolist())
 
 
+def test_a_relative_iri_of_static_data_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "d.ttl").write_text("<a> <http://ex.org/p> 1 .")
+    with pytest.raises(DataError, match=r"d\.ttl:1:1: .*relative needs an @base"):
+        load_static(str(tmp_path / "d.ttl"), Dictionary(), 1)
+
+
 def test_static_data_that_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "d.nt").write_text(f"{iri('a')} {iri('p')} {iri('b')} .\noops\n")
     with pytest.raises(DataError, match=r"d\.nt:2:1: "):
