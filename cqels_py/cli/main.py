@@ -39,8 +39,8 @@ format_ = click.option(
     "--format",
     "format_",
     type=click.Choice(_FORMATS),
-    help="Default: by the ending of --output (.json .jsonl .ndjson .csv .tsv .nq .ttl .trig), if it has one; else table on "
-    "a terminal, json elsewhere; nquads for CONSTRUCT.",
+    help="Default: by the ending of --output (.json .jsonl .ndjson .csv .tsv .nq .ttl .trig; no others); without "
+    "one, table on a terminal, else json; nquads for CONSTRUCT.",
 )
 output = click.option("-o", "--output", metavar="PATH", type=_FILE, help="Where results go instead of standard output.")
 changelog = click.option("--changelog", is_flag=True, help="Both what becomes true and what ceases to be.")

@@ -74,7 +74,9 @@ def run(job: Job, cleanup: ExitStack) -> None:
             late = 0
             for batch in spark_run.run(merged, job.batch or ELEMENTS_AT_ONCE):
                 if statistics.late > late:
-                    report(f"{statistics.late - late:,} late elements were dropped: a greater --lateness waits longer")
+                    report(
+                        f"late elements were dropped, {statistics.late - late:,} more: a greater --lateness waits longer"
+                    )
                     late = statistics.late
                 take(batch)
                 progress.update(statistics)

@@ -81,8 +81,8 @@ def _fill(batch: list[Any], parser: Iterable[Any]) -> SyntaxError | None:
 def syntax_error(error: SyntaxError, source: str, line: int | None = None) -> DataError:
     """The library's error with its place; `line`: of the source, if the library saw only that line."""
     message = _POSITION.sub("", str(error.args[0] if error.args else error))
-    if message.startswith(_RELATIVE):
-        message += ": one that is relative needs an @base before it"
+    if _RELATIVE in message:
+        message += ": what is relative needs a base before it (@base, or xml:base)"
     if line is not None:
         return DataError(message, Place(line, error.offset, source))
     if error.lineno is None:

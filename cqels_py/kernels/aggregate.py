@@ -52,7 +52,7 @@ COUNT_ALL, COUNT, SUM, AVG, MIN, MAX, CONCAT = range(7)
 
 N, ERRORS, HI, LO, SCALE, DECIMALS, FLOATS, DOUBLES, APART, PLUS_INF, MINUS_INF, NANS = range(12)
 _N, _ERRORS, _HI, _LO, _SCALE, _DECIMALS, _FLOATS, _DOUBLES = np.arange(8, dtype=np.uint64)
-"""The same as unsigned numbers, for which an index into an array needs no care for signs."""
+"""The same to be added to unsigned places: of a signed and an unsigned number numba makes a float."""
 SUM_WORDS = 12
 _HUGE = 2.0**960
 """To what is as large no sum of 128 bits makes a difference."""

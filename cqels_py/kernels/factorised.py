@@ -20,7 +20,8 @@ Shares:   tick, sign (0 where a share only changes, with a sign where it comes o
           (kernels/weighted_sums.py)
 `change`: by aggregate, such a difference, or the extremes before and after a change
 
-Where no aggregate but MIN and MAX is asked for, `wide` is None, and what sums is not compiled, as where none is, `heap` is.
+Where nothing but MIN and MAX is asked for `wide` is None, and where neither is `heap` is: for such a caller what would need them is
+not compiled.
 """
 
 from __future__ import annotations
@@ -443,11 +444,8 @@ def _flush(
 ):  # fmt: skip
     """The shares of a key's rows by what the inputs beside the carrier changed at this tick. Resumable at a row."""
     kinds, ports, local, columns = (
-        of_aggregates[KINDS],
-        of_aggregates[PORTS],
-        of_aggregates[LOCAL],
-        of_aggregates[COLUMNS],
-    )
+        of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[COLUMNS],
+    )  # fmt: skip
     aggregates, key = len(kinds), snap_key[snap]
     after = _others(key_words, key * key_size, port_count, carrier)
     before = _others(snap_words, snap * key_size, port_count, carrier)

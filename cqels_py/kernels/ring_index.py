@@ -6,7 +6,8 @@ of them. What arrives in a star join so finds the partners of all inputs, and it
 `cells`   the ports' leaf mappings, row after row: port p, slot s, column c is at base[p] + s * width[p] + c.
 `tables`  an entry: its key, then a word for each index of the group, the key's ring: the place of its oldest leaf in `rings` << 32
           | whether it holds ids << 31 | log2 of its capacity << 26 | counter. A ring that has had no two leaves needs no places:
-          its word has the slot of its leaf instead, and a capacity of 1. An entry without leaves awaits deletion (3.4).
+          its word has the slot of its leaf instead, and a capacity of 1; where leaves are just counted (kernels/negation.py) it
+          has the counter alone. An entry without leaves awaits deletion (3.4).
 `rings`   for each other ring a contiguous circular run of slots, oldest first; the counter is the stop. A run begins at a multiple
           of its length (kernels/arena.py), so that a place in it says where. Place 0 is in no run.
 `ring_ids` the same memory as ids, two places each: where a port's leaves have but one column beside an index's key (its ID_COLUMN),
@@ -668,7 +669,8 @@ def renumber_slots(port, ports, indexes, groups, tables, rings, new_capacity):
             at = groups[group * GROUP_FIELDS + TABLE] + position * stride
             ring = ring_of(at, index, indexes)
             first, mask, oldest, count = open_ring(tables[ring])
-            if holds_ids(tables[ring]):
+            # What holds ids, or has leaves that are just counted, has no slots.
+            if holds_ids(tables[ring]) or count > mask + 1:
                 continue
             for i in range(count):
                 place = (oldest + i) & mask

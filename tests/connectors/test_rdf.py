@@ -131,10 +131,21 @@ def test_static_graphs_and_blank_nodes(tmp_path: Path) -> None:
     assert not set(columns[0].tolist()) & set(other[0].tolist())
 
 
-def test_a_relative_iri_of_static_data_is_explained(tmp_path: Path) -> None:
-    (tmp_path / "d.ttl").write_text("<a> <http://ex.org/p> 1 .")
-    with pytest.raises(DataError, match=r"d\.ttl:1:1: .*relative needs an @base"):
-        load_static(str(tmp_path / "d.ttl"), Dictionary(), 1)
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("d.ttl", "<a> <http://ex.org/p> 1 ."),
+        (
+            "d.rdf",
+            '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://ex.org/">'
+            '<rdf:Description rdf:about="a"><e:p>1</e:p></rdf:Description></rdf:RDF>',
+        ),
+    ],
+)
+def test_a_relative_iri_of_static_data_is_explained(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match=rf"{name}.*relative needs a base before it"):
+        load_static(str(tmp_path / name), Dictionary(), 1)
 
 
 def test_static_data_that_is_wrong(tmp_path: Path) -> None:

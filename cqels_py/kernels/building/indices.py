@@ -2,6 +2,8 @@
 
 For numba an index that may be negative counts from the end, as in Python. Looking costs aggregation below a join a tenth of its
 time: every index that comes from memory takes a test, a choice, and a register for the array's length.
+
+With `NUMBA_BOUNDSCHECK=1`, and no kernels kept from before, an index that is negative or too large raises.
 """
 
 from __future__ import annotations

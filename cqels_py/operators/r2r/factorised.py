@@ -65,7 +65,7 @@ class FactorisedGroupBy:
         made = [Aggregate(function, column) for (function, _), column in zip(functions, columns, strict=True)]
         self._group_by = GroupBy(range(len(groups)), made, values)
         self._summed = any(kind != records.TERM for _, kind in functions)
-        self._few_shares = _Shares(self._share_width, _FEW_SHARES, summed=self._summed)
+        self._few_shares = self._room_for_shares(_FEW_SHARES)
         numbers = np.array([GROUP_FUNCTIONS[function] for function, _ in functions], np.int64)
         self._of_aggregates = np.array(
             [kinds, ports, self.state.local, self.state.local_apart, numbers, columns, in_order], np.int64
@@ -80,6 +80,9 @@ class FactorisedGroupBy:
         )  # fmt: skip
         taken = [(port, (*inputs[port].key, *(own if port == carrier else ()))) for port in in_order_of_taking]
         self._layout = JoinedRows(inputs, taken, *widths_of_keys, aggregates, values, hashes=True)
+
+    def _room_for_shares(self, rows: int) -> _Shares:
+        return _Shares(self._share_width, rows, _Accumulators(_FEW_WIDE) if self._summed else None)
 
     @property
     def visited(self) -> int:
@@ -113,10 +116,7 @@ class _Run:
         if self._odd.reals:
             of.state.keep_reals()
             of._group_by.keep_reals()
-        self._shares = of._few_shares if rows <= FEW_ROWS else self._many_shares()
-
-    def _many_shares(self) -> _Shares:
-        return _Shares(self._of._share_width, _SHARES, summed=self._of._summed)
+        self._shares = of._few_shares if rows <= FEW_ROWS else of._room_for_shares(_SHARES)
 
     def chunks(self) -> Iterator[Delta]:
         state = self._of.state
@@ -160,28 +160,22 @@ class _Run:
 class _Shares:
     """Room for changes of shares (see kernels/factorised.py), those of a tick at least: these go into their groups together.
 
-    `summed`: aggregates are not just MIN and MAX, so that accumulators may be needed.
+    `wide`: accumulators, unless all aggregates are MIN and MAX. `arrays`: as the kernels take them.
     """
 
-    def __init__(self, width: int, rows: int, *, summed: bool) -> None:
+    def __init__(self, width: int, rows: int, wide: _Accumulators | None) -> None:
         self._tick, self._sign = np.empty(rows, np.int32), np.empty(rows, np.int8)
         self._columns = np.empty((width, rows), np.int64)
-        self._wide = _Accumulators(_FEW_WIDE) if summed else None
-        self._gather()
-
-    def _gather(self) -> None:
-        """The arrays as the kernels take them."""
-        wide = self._wide.arrays if self._wide else (None, None)
-        self.arrays = self._tick, self._sign, self._columns, *wide
+        self._wide = wide
+        self.arrays = self._tick, self._sign, self._columns, *(wide.arrays if wide else (None, None))
 
     def more(self, made: int, wide: int, aggregates: int) -> _Shares:
         """More room, where that is short for the share of one more row; there are `made` shares and `wide` accumulators."""
         rows = len(self._tick)
-        larger = _Shares(len(self._columns), max(_SHARES, 2 * rows) if made + 2 > rows else rows, summed=False)
+        room = max(_SHARES, 2 * rows) if made + 2 > rows else rows
+        larger = _Shares(len(self._columns), room, self._wide.more(wide, aggregates) if self._wide else None)
         larger._tick[:made], larger._sign[:made] = self._tick[:made], self._sign[:made]
         larger._columns[:, :made] = self._columns[:, :made]
-        larger._wide = self._wide.more(wide, aggregates) if self._wide else None
-        larger._gather()
         return larger
 
 

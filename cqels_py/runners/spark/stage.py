@@ -136,7 +136,9 @@ def evaluate(
     if copy is not None and rebuilt > 1:
         copy.leave(name, state)
     if part == 0 and not job.in_order and (dropped := state.statistics.late - late):
-        _LOG.warning("micro-batch %d: %d late elements dropped; a greater lateness waits longer", batch, dropped)
+        _LOG.warning(
+            "micro-batch %d: late elements were dropped, %d in number; a greater lateness waits longer", batch, dropped
+        )
     yield from results
 
 

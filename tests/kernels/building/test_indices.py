@@ -49,7 +49,7 @@ def _choices(**options: Any) -> int:
 
 
 @pytest.mark.parametrize("path", _KERNELS, ids=lambda path: str(path.stem))
-def test_no_kernel_counts_from_the_end(path: Path) -> None:
+def test_no_kernel_has_a_constant_index_from_the_end(path: Path) -> None:
     assert [ast.unparse(each) for each in _from_the_end(ast.parse(path.read_text()))] == []
 
 
