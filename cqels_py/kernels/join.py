@@ -153,10 +153,7 @@ def _expect(first, n, row_slot, by_port, ports, indexes, groups, key_columns, ce
         first_index, last_index = ports[port + FIRST_INDEX], ports[port + LAST_INDEX]
         for index in range(first_index, last_index):
             group = indexes[index * INDEX_FIELDS + GROUP]
-            table, size = (
-                groups[group * GROUP_FIELDS + TABLE],
-                groups[group * GROUP_FIELDS + SIZE],
-            )
+            table, size = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + SIZE]
             stride = groups[group * GROUP_FIELDS + STRIDE]
             key_first = indexes[index * INDEX_FIELDS + KEY_FIRST]
             key_width = indexes[index * INDEX_FIELDS + KEY_WIDTH]
@@ -187,10 +184,7 @@ def _locate(first, rows, n, row_sign, by_port, ports, indexes, groups, tables, l
         first_index, last_index = ports[port + FIRST_INDEX], ports[port + LAST_INDEX]
         for index in range(first_index, last_index):
             group = indexes[index * INDEX_FIELDS + GROUP]
-            base, stride = (
-                groups[group * GROUP_FIELDS + TABLE],
-                groups[group * GROUP_FIELDS + STRIDE],
-            )
+            base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
             end = base + groups[group * GROUP_FIELDS + SIZE] * stride
             for j in range(lane, lane + by_port[lane - 1]):
                 row = np.int64(by_port[j])
@@ -275,11 +269,7 @@ def _enter(
     first = cursor[ROW]
     for p in range(cursor[AT] // LANE, n):
         port, lane = p * PORT_FIELDS, p * LANE + 1
-        base, width, since_first = (
-            ports[port + BASE],
-            ports[port + WIDTH],
-            ports[port + SINCE],
-        )
+        base, width, since_first = ports[port + BASE], ports[port + WIDTH], ports[port + SINCE]
         first_index = ports[port + FIRST_INDEX]
         many = ports[port + LAST_INDEX] - first_index
         for j in range(max(cursor[AT], lane), lane + by_port[lane - 1]):
@@ -552,11 +542,7 @@ def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, ring_i
     i, match, made = levels[here + L_RECORD], levels[here + L_MATCH], np.int64(0)
     while i < levels[here + L_RECORDS] and made < BLOCK:
         record = matched[first_matched + i]
-        bound, q, row = (
-            blocks[record + R_BOUND],
-            blocks[record + R_PORT],
-            blocks[record + R_ROW],
-        )
+        bound, q, row = blocks[record + R_BOUND], blocks[record + R_PORT], blocks[record + R_ROW]
         first, ring_mask, oldest, count = open_ring(blocks[record + R_WORD])
         base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
         since_first = ports[q * PORT_FIELDS + SINCE]
@@ -645,11 +631,7 @@ def _list_strips(first, i, records, made, room, blocks, matched, places):
     """How many of a block's records, from number i on, become a strip of results each, all of the same ports; where those of each
     begin is written to `places`, and where the last ones end."""
     record = matched[first + i]
-    bound, q, ids = (
-        blocks[record + R_BOUND],
-        blocks[record + R_PORT],
-        blocks[record + R_IDS],
-    )
+    bound, q, ids = blocks[record + R_BOUND], blocks[record + R_PORT], blocks[record + R_IDS]
     found = np.int64(0)
     if _id_column(ids, q) == 0:
         return found
@@ -751,11 +733,7 @@ def _write(
     while i < records and made < room:
         record = matched[first_matched + i]
         of_ports = record + R_LEAVES
-        bound, q, row = (
-            blocks[record + R_BOUND],
-            blocks[record + R_PORT],
-            blocks[record + R_ROW],
-        )
+        bound, q, row = blocks[record + R_BOUND], blocks[record + R_PORT], blocks[record + R_ROW]
         first, ring_mask, oldest, count = open_ring(blocks[record + R_WORD])
         base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
         since_first = ports[q * PORT_FIELDS + SINCE]
