@@ -86,12 +86,57 @@ def _any_right(ring, index, leaf, right_index, ports, indexes, key_columns, cell
 
 
 @jit_inline
-def _count_right(ring, sign, tables):
-    """A right mapping comes or goes where they are just counted. DONE, or what is short."""
-    if sign > 0 and leaves_in(tables[ring]) == MOST_IN_RING:
+def _take_oldest(p, ring, tables, positions):
+    """The oldest mapping of a key goes, in a port in order."""
+    if positions is None and p == 1:
+        tables[ring] -= 1
+    else:
+        pop(ring, tables)
+
+
+@jit_inline
+def _add_newest(p, slot, ring, tables, rings, ring_meta, positions):
+    """A mapping of a key comes, in a port in order. DONE, or what is short."""
+    if positions is not None or p == 0:
+        return push(ring, slot, tables, rings, ring_meta)
+    if leaves_in(tables[ring]) == MOST_IN_RING:
         return np.int64(RING_FULL)
-    tables[ring] += sign
+    tables[ring] += 1
     return np.int64(DONE)
+
+
+@jit_inline
+def _take_equal(
+    full, mine, at, base, leaf, width, indexes, groups, key_columns, cells, tables, rings, row_slot, positions
+):  # fmt: skip
+    """The mapping that is equal to `leaf` goes, in a port without order. Returns its slot; -1: there is none."""
+    if positions is None:
+        return np.int64(-1)
+    slot = equal_leaf(
+        full, indexes, groups, key_columns, cells, base, leaf, width, tables, rings, row_slot, np.int64(-1)
+    )
+    if slot >= 0:
+        remove(mine, at, indexes, slot, tables, rings, positions)
+        entry = find_leaf(full, indexes, groups, key_columns, cells, base + slot * width, tables)
+        remove(full, entry, indexes, slot, tables, rings, positions)
+    return slot
+
+
+@jit_inline
+def _add_to_indexes(
+    index, full, mine, at, leaf, slot, indexes, groups, key_columns, cells, tables, rings, ring_meta, positions
+):  # fmt: skip
+    """A mapping comes, in a port without order, from its index of that number on. Returns DONE, or what is short, and with which."""
+    status = np.int64(DONE)
+    if positions is None:
+        return status, index
+    while status == DONE and index <= full:
+        known = at if index == mine else np.int64(-1)
+        status = np.int64(
+            insert(index, known, indexes, groups, key_columns, cells, leaf, slot, tables, rings, ring_meta, positions)
+        )
+        index += np.int64(status == DONE)
+    return status, index
 
 
 @jit_flat
@@ -127,49 +172,31 @@ def _take_in(
         mine = left_index if p == 0 else right_index
         ring = at + (left if p == 0 else right)
         if phase == NEW:
-            if positions is None:
-                if sign < 0 and p == 0:
-                    pop(ring, tables)
-                elif sign < 0:
-                    _count_right(ring, sign, tables)
-            elif sign < 0 and ports[port + FULL] < 0:
-                pop(ring, tables)
+            if sign < 0 and ports[port + FULL] < 0:
+                _take_oldest(p, ring, tables, positions)
             elif sign < 0:
-                full = ports[port + FULL]
-                slot = equal_leaf(
-                    full, indexes, groups, key_columns, cells, base, leaf, width, tables, rings, row_slot, np.int64(-1)
+                slot = _take_equal(
+                    ports[port + FULL], mine, at, base, leaf, width, indexes, groups, key_columns, cells, tables, rings, row_slot,
+                    positions,
                 )  # fmt: skip
                 if slot < 0:
                     status = np.int64(NOT_STORED)
                     break
                 row_slot[here] = np.int32(slot)
                 leaf = base + slot * width
-                remove(mine, at, indexes, slot, tables, rings, positions)
-                entry = find_leaf(full, indexes, groups, key_columns, cells, leaf, tables)
-                remove(full, entry, indexes, slot, tables, rings, positions)
             found = _any_right(
                 at + right, mine, leaf, right_index, ports, indexes, key_columns, cells, tables, rings, positions
             )
             ring_at, index = np.int64(0), mine
             phase = np.int64(ENTERING)
         if phase == ENTERING and sign > 0:
-            if positions is None:
-                if p == 0:
-                    status = push(ring, slot, tables, rings, ring_meta)
-                else:
-                    status = _count_right(ring, sign, tables)
-            elif ports[port + FULL] < 0:
-                status = push(ring, slot, tables, rings, ring_meta)
+            if ports[port + FULL] < 0:
+                status = _add_newest(p, slot, ring, tables, rings, ring_meta, positions)
             else:
-                full = ports[port + FULL]
-                while status == DONE and index <= full:
-                    known = at if index == mine else np.int64(-1)
-                    status = np.int64(
-                        insert(
-                            index, known, indexes, groups, key_columns, cells, leaf, slot, tables, rings, ring_meta, positions
-                        )
-                    )  # fmt: skip
-                    index += np.int64(status == DONE)
+                status, index = _add_to_indexes(
+                    index, ports[port + FULL], mine, at, leaf, slot, indexes, groups, key_columns, cells, tables, rings, ring_meta,
+                    positions,
+                )  # fmt: skip
             if status != DONE:
                 break
         phase = np.int64(DELIVERING)
