@@ -3,8 +3,9 @@
 A member that a later one comes before will never be the first again: it is forgotten. What is left goes up, from the first on, as
 a staircase: each member that comes takes away the steps above it, and one that goes is the lowest step, or was forgotten.
 
-Steps stand side by side in a run of 2**k places in the arena of `kernels.heaps`, and in as many words as a bag: where the first
-step is, log2 of the run's capacity, how many steps there are, and where the run starts. So `bag_first` and `expect_bag` do for both.
+Steps stand side by side in a run of 2**k places in the arena of `kernels.heaps`. A staircase is four words: where the first step is,
+log2 of the run's capacity, how many steps there are, and where the run starts. The first three are those of a bag, so `bag_first` and
+`expect_bag` do for both.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from cqels_py.kernels.arena import allocate, release
 from cqels_py.kernels.heaps import bag_put, bag_room, before
 from cqels_py.kernels.jit import jit_flat, jit_inline
 
-FIRST, _LOG, _SIZE, START = range(4)
+FIRST, _LOG, _SIZE, START, STAIR_WORDS = range(5)
 _FIRST_LOG = 2
 
 

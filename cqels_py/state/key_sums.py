@@ -13,11 +13,13 @@ from cqels_py.kernels.aggregate import SUM_WORDS
 from cqels_py.kernels.heaps import BAG_WORDS
 from cqels_py.kernels.joined_records import BOUND, COUNTERS, NUMBER, ROW_WORDS, TERM
 from cqels_py.kernels.real_sums import REAL_WORDS
+from cqels_py.kernels.staircase import STAIR_WORDS
 from cqels_py.kernels.weighted_sums import DIFFERENCE_WORDS
+from cqels_py.state.arrays import aligned
 from cqels_py.state.key_table import KeyTable
 from cqels_py.state.term_runs import Form, RunsOf, TermRuns
 
-_WORDS = {BOUND: 1, NUMBER: SUM_WORDS, TERM: BAG_WORDS}
+_WORDS = {BOUND: 1, NUMBER: SUM_WORDS}
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Flags = npt.NDArray[np.bool_]
@@ -38,7 +40,7 @@ class KeySums:
         self.rows = KeyTable(key_width + own_width)
         # How many of those that came since it was looked were new is not known: at least so many may still come.
         self._spare_keys = self._spare_rows = 0
-        self._lay_out(kinds, carried)
+        self._lay_out(kinds, carried, in_order)
         self.change = np.zeros(len(kinds) * DIFFERENCE_WORDS, np.int64)
         self.change_apart = np.zeros(len(kinds) * REAL_WORDS, np.uint32)
         self._terms = TermRuns()
@@ -67,14 +69,16 @@ class KeySums:
             heap, heap_meta,
         )  # fmt: skip
 
-    def _lay_out(self, kinds: Ids, carried: Flags) -> None:
+    def _lay_out(self, kinds: Ids, carried: Flags, in_order: Flags) -> None:
         """Where each aggregate's accumulator is in a row or a key."""
         self.local = np.zeros(len(kinds), np.int64)
         self.local_apart = np.zeros(len(kinds), np.int64)
         words, apart = [COUNTERS + self._ports, ROW_WORDS], [0, 0]
-        for a, (kind, of_row) in enumerate(zip(kinds.tolist(), carried.tolist(), strict=True)):
+        of_aggregates = zip(kinds.tolist(), carried.tolist(), in_order.tolist(), strict=True)
+        for a, (kind, of_row, ordered) in enumerate(of_aggregates):
             self.local[a], self.local_apart[a] = words[of_row], apart[of_row]
-            words[of_row] += _WORDS.get(kind, 0)
+            of_terms = STAIR_WORDS if ordered else BAG_WORDS
+            words[of_row] += of_terms if kind == TERM else _WORDS.get(kind, 0)
             apart[of_row] += REAL_WORDS if kind == NUMBER else 0
         self.key_size, self.row_size = words
         self._sizes_with_reals = apart
@@ -107,14 +111,14 @@ class KeySums:
 
     def _grow_keys(self) -> None:
         keys = self.keys.capacity
-        self.key_words = _longer(self.key_words, keys * self.key_size)
+        self.key_words = _longer_aligned(self.key_words, keys * self.key_size)
         self.key_apart = _longer(self.key_apart, keys * self.key_apart_size)
         if self._row_is_key:
             self._grow_rows()
 
     def _grow_rows(self) -> None:
         rows = self.keys.capacity if self._row_is_key else self.rows.capacity
-        self.row_words = _longer(self.row_words, rows * self.row_size)
+        self.row_words = _longer_aligned(self.row_words, rows * self.row_size)
         self.row_apart = _longer(self.row_apart, rows * self.row_apart_size)
 
     def more_snaps(self) -> None:
@@ -145,6 +149,12 @@ class KeySums:
             *(self.snap_key, self.snap_words, self.snap_apart, self._terms.heap),
         )
         return self.keys.nbytes + self.rows.nbytes + sum(array.nbytes for array in arrays)
+
+
+def _longer_aligned(array: Ids, size: int) -> Ids:
+    longer = aligned(size, np.int64)
+    longer[: len(array)] = array
+    return longer
 
 
 def _longer(array: npt.NDArray[Scalar], size: int) -> npt.NDArray[Scalar]:
