@@ -79,6 +79,8 @@ TERMS_FULL, SNAPS_FULL, SHARES_FULL, ENOUGH = range(6, 10)
 TICK, ROW, LOCATED, SNAPS, FLUSHED, NEXT_ROW, MADE, WIDE, VISITED = range(9)
 FIELDS = VISITED + 1
 
+# What is too large, where a row is asked for.
+_OVERFLOWS, _TOO_MANY = np.int64(-1), np.int64(-2)
 _ENOUGH_SHARES = 3_900
 """So many go into their groups together."""
 
@@ -92,15 +94,19 @@ def _count(counts, entry, step, meta):
 
 
 @jit_inline
-def _others(words, at, n_ports, carrier):
-    """The product of the counters of all inputs but the carrier, in the key's record that starts at `at`; -1: too large."""
+def _others(words, at, n_ports, carrier, wide):
+    """The product of the counters of all inputs but the carrier, in the key's record that starts at `at`; -1: too large.
+
+    Where nothing is counted 1 stands for any but 0.
+    """
     product = np.int64(1)
     for p in range(n_ports):
         if p != carrier:
             count = words[at + COUNTERS + p]
             if count == 0:
                 return count
-            product = times(product, count)
+            if wide is not None:
+                product = times(product, count)
     return product
 
 
@@ -188,22 +194,14 @@ def _take_snapshot(
 
 @jit_inline
 def _take_in(
-    row, key, port, way, carrier, port_count, of_aggregates, arguments, cursor, k_counts, k_meta, key_size, key_words, key_apart_n,
-    key_apart, snap_key, snap_words, snap_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real, wide,
+    row, key, port, way, of_aggregates, arguments, k_counts, k_meta, key_size, key_words, key_apart_n, key_apart, heap, heap_meta,
+    texts, spans, odd_kind, odd_words, odd_real, wide,
 ):  # fmt: skip
     """A row of an input beside the carrier goes into its key's record."""
     kinds, ports, local, local_apart, functions = (
         of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[LOCAL_APART], of_aggregates[FUNCTIONS],
     )  # fmt: skip
     key_at, in_order = key * key_size, of_aggregates[IN_ORDER]
-    # Without rows there is nothing to be changed: the carrier's come first.
-    if key_words[key_at + HEAD] > 0 and key_words[key_at + SNAP] == 0:
-        if cursor[SNAPS] == len(snap_key):
-            return SNAPS_FULL
-        _take_snapshot(
-            key, port_count, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words,
-            snap_apart, heap, wide,
-        )  # fmt: skip
     for a in range(len(kinds)):
         if ports[a] == port and kinds[a] == TERM and arguments[a, row] != 0:
             if not extreme_room(in_order[a], key_words, key_at + local[a], way, heap, heap_meta):
@@ -230,6 +228,27 @@ def _take_in(
             if left == 0:
                 key_words[at + SCALE] = 0
     return DONE
+
+
+@jit_inline
+def _change_later(
+    row, key, port, way, port_count, carrier, of_aggregates, arguments, cursor, k_counts, k_meta, key_size, key_words, key_apart_n,
+    key_apart, snap_key, snap_words, snap_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real, wide,
+):  # fmt: skip
+    """A row of an input beside the carrier goes into its key's record; what that changes is found at the tick's end."""
+    key_at = key * key_size
+    # Without rows there is nothing to be changed: the carrier's come first.
+    if key_words[key_at + HEAD] > 0 and key_words[key_at + SNAP] == 0:
+        if cursor[SNAPS] == len(snap_key):
+            return SNAPS_FULL
+        _take_snapshot(
+            key, port_count, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words,
+            snap_apart, heap, wide,
+        )  # fmt: skip
+    return _take_in(
+        row, key, port, way, of_aggregates, arguments, k_counts, k_meta, key_size, key_words, key_apart_n, key_apart, heap, heap_meta,
+        texts, spans, odd_kind, odd_words, odd_real, wide,
+    )  # fmt: skip
 
 
 @jit_inline
@@ -295,7 +314,7 @@ def _take_row(
     born, dies = counter == 0, counter + way == 0
     if born and way < 0:
         return NOT_THERE
-    if others < 0 or times(others, counter + 1) < 0:
+    if wide is not None and (others < 0 or times(others, counter + 1) < 0):
         return TOO_MANY
     for a in range(aggregates):
         if kinds[a] == TERM and ports[a] == carrier and arguments[a, row] != 0:
@@ -437,29 +456,16 @@ def _count_change(
 
 
 @jit_inline
-def _flush(
-    snap, port_count, carrier, of_aggregates, cursor, slots, snap_key, key_size, key_words, key_apart_n, key_apart, row_size,
-    row_words, row_apart_n, row_apart, row_keys, row_width, group_columns, snap_words, snap_apart, change, change_apart, heap,
-    out_tick, out_sign, out, wide, wide_apart,
+def _put_rows_shares(
+    following, before, after, carrier, of_aggregates, cursor, slots, row_size, row_words, row_apart_n, row_apart, row_keys,
+    row_width, group_columns, change, change_apart, heap, out_tick, out_sign, out, wide, wide_apart,
 ):  # fmt: skip
-    """The shares of a key's rows by what the inputs beside the carrier changed at this tick. Resumable at a row."""
+    """The shares of a key's rows, from `following` - 1 on, change by `change`. Returns that of which there was no room for the
+    share, 0 after the last one, or, negative, what is too large."""
     kinds, ports, local, columns = (
         of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[COLUMNS],
     )  # fmt: skip
-    aggregates, key = len(kinds), snap_key[snap]
-    after = _others(key_words, key * key_size, port_count, carrier)
-    before = _others(snap_words, snap * key_size, port_count, carrier)
-    if after < 0 or before < 0:
-        return TOO_MANY
-    found = _find_changes(
-        key, snap, before, after, carrier, of_aggregates, key_size, key_words, key_apart_n, key_apart, snap_words, snap_apart,
-        change, change_apart, heap, wide,
-    )  # fmt: skip
-    if found < 0:
-        return OVERFLOW
-    following = np.int64(0)
-    if found > 0:
-        following = cursor[NEXT_ROW] if cursor[NEXT_ROW] > 0 else key_words[key * key_size + HEAD]
+    aggregates = len(kinds)
     lived, lives = before > 0, after > 0
     came = np.int64(lives) - np.int64(lived)
     if following > 0 and row_words[(following - 1) * row_size + NEXT] > 0:
@@ -468,12 +474,11 @@ def _flush(
         row = following - 1
         row_at = row * row_size
         n = row_words[row_at + COUNTER]
-        if times(max(after, before), n) < 0:
-            return TOO_MANY
+        if wide is not None and times(max(after, before), n) < 0:
+            return _TOO_MANY
         k = cursor[MADE]
         if _shares_full(cursor, aggregates, out_tick, wide_apart):
-            cursor[NEXT_ROW] = following
-            return SHARES_FULL
+            return following
         moves = False
         for a in range(aggregates):
             if kinds[a] == TERM:
@@ -486,14 +491,94 @@ def _flush(
             row, row_at, n, before, after, came, carrier, of_aggregates, slots, k + np.int64(two), row_words, row_apart_n, row_apart,
             change, change_apart, out, wide, wide_apart,
         ):  # fmt: skip
-            return OVERFLOW
+            return _OVERFLOWS
         _end_share(
             two, came, row, of_aggregates, row_keys, row_width, group_columns, cursor[TICK], cursor, out_tick, out_sign, out,
             wide,
         )  # fmt: skip
         following = row_words[row_at + NEXT]
-    cursor[NEXT_ROW] = 0
-    return DONE
+    return np.int64(0)
+
+
+@jit_inline
+def _change_alone(
+    row, key, port, way, port_count, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta, key_size, key_words,
+    key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart, row_keys, row_width, group_columns, snap_key, snap_words,
+    change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real, out_tick, out_sign, out, wide, wide_apart,
+):  # fmt: skip
+    """The same where nothing is counted and no other row of an input beside the carrier is of this tick: without a snapshot."""
+    kinds, ports, local = of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL]
+    key_at = key * key_size
+    before, following = _others(key_words, key_at, port_count, carrier, wide), key_words[key_at + HEAD]
+    for a in range(len(kinds)):
+        if ports[a] != carrier:
+            change[a * DIFFERENCE_WORDS] = bag_first(key_words, key_at + local[a], heap)
+    status = _take_in(
+        row, key, port, way, of_aggregates, arguments, k_counts, k_meta, key_size, key_words, key_apart_n, key_apart, heap, heap_meta,
+        texts, spans, odd_kind, odd_words, odd_real, wide,
+    )  # fmt: skip
+    if status != DONE:
+        return status
+    after = _others(key_words, key_at, port_count, carrier, wide)
+    differs = after != before
+    for a in range(len(kinds)):
+        if ports[a] != carrier:
+            at = a * DIFFERENCE_WORDS
+            change[at + 1] = bag_first(key_words, key_at + local[a], heap)
+            differs |= (change[at] != change[at + 1]) & (after > 0)
+    if not differs or following == 0:
+        return DONE
+    following = _put_rows_shares(
+        following, before, after, carrier, of_aggregates, cursor, slots, row_size, row_words, row_apart_n, row_apart, row_keys,
+        row_width, group_columns, change, change_apart, heap, out_tick, out_sign, out, wide, wide_apart,
+    )  # fmt: skip
+    if following == 0:
+        return DONE
+    # The rest is left to a snapshot of what was.
+    cursor[NEXT_ROW], cursor[SNAPS], cursor[FLUSHED] = following, 1, 0
+    snap_key[0] = key
+    for p in range(port_count):
+        snap_words[COUNTERS + p] = key_words[key_at + COUNTERS + p]
+    snap_words[COUNTERS + port] -= way
+    for a in range(len(kinds)):
+        if ports[a] != carrier:
+            snap_words[local[a]] = change[a * DIFFERENCE_WORDS]
+    cursor[ROW] += 1
+    return SHARES_FULL
+
+
+@jit_inline
+def _flush(
+    snap, port_count, carrier, of_aggregates, cursor, slots, snap_key, key_size, key_words, key_apart_n, key_apart, row_size,
+    row_words, row_apart_n, row_apart, row_keys, row_width, group_columns, snap_words, snap_apart, change, change_apart, heap,
+    out_tick, out_sign, out, wide, wide_apart,
+):  # fmt: skip
+    """The shares of a key's rows by what the inputs beside the carrier changed at this tick. Resumable at a row."""
+    kinds, ports, local, columns = (
+        of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[COLUMNS],
+    )  # fmt: skip
+    aggregates, key = len(kinds), snap_key[snap]
+    after = _others(key_words, key * key_size, port_count, carrier, wide)
+    before = _others(snap_words, snap * key_size, port_count, carrier, wide)
+    if after < 0 or before < 0:
+        return TOO_MANY
+    found = _find_changes(
+        key, snap, before, after, carrier, of_aggregates, key_size, key_words, key_apart_n, key_apart, snap_words, snap_apart,
+        change, change_apart, heap, wide,
+    )  # fmt: skip
+    if found < 0:
+        return OVERFLOW
+    if found == 0:
+        return DONE
+    following = cursor[NEXT_ROW] if cursor[NEXT_ROW] > 0 else key_words[key * key_size + HEAD]
+    following = _put_rows_shares(
+        following, before, after, carrier, of_aggregates, cursor, slots, row_size, row_words, row_apart_n, row_apart, row_keys,
+        row_width, group_columns, change, change_apart, heap, out_tick, out_sign, out, wide, wide_apart,
+    )  # fmt: skip
+    if following < 0:
+        return OVERFLOW if following == _OVERFLOWS else TOO_MANY
+    cursor[NEXT_ROW] = following
+    return DONE if following == 0 else SHARES_FULL
 
 
 @jit_flat
@@ -544,11 +629,20 @@ def put_shares(
         if key < 0:
             return NOT_THERE
         if port != carrier:
-            status = _take_in(
-                row, key, port, way, carrier, port_count, of_aggregates, arguments, cursor, k_counts, k_meta, key_size, key_words,
-                key_apart_n, key_apart, snap_key, snap_words, snap_apart, heap, heap_meta, texts, spans, odd_kind, odd_words,
-                odd_real, wide,
-            )  # fmt: skip
+            last_of_tick = row + 1 == len(tick) or tick[row + 1] != tick[row]
+            if wide is None and last_of_tick and cursor[SNAPS] == 0:
+                status = _change_alone(
+                    row, key, port, way, port_count, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta, key_size,
+                    key_words, key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart, r_keys, row_width, group_columns,
+                    snap_key, snap_words, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real,
+                    out_tick, out_sign, out, wide, wide_apart,
+                )  # fmt: skip
+            else:
+                status = _change_later(
+                    row, key, port, way, port_count, carrier, of_aggregates, arguments, cursor, k_counts, k_meta, key_size,
+                    key_words, key_apart_n, key_apart, snap_key, snap_words, snap_apart, heap, heap_meta, texts, spans, odd_kind,
+                    odd_words, odd_real, wide,
+                )  # fmt: skip
         else:
             entry = located[LOCATED_ROWS + row % LOCATED_ROWS]
             if entry < 0:
@@ -556,7 +650,7 @@ def put_shares(
             if _shares_full(cursor, aggregates, out_tick, wide_apart):
                 return SHARES_FULL
             status = _take_row(
-                row, entry, key, way, _others(key_words, key * key_size, port_count, carrier), carrier, of_aggregates, arguments,
+                row, entry, key, way, _others(key_words, key * key_size, port_count, carrier, wide), carrier, of_aggregates, arguments,
                 cursor, slots, k_counts, k_meta, key_size, key_words, key_apart_n, key_apart, row_width > key_width, r_counts,
                 r_meta, row_size, row_words, row_apart_n, row_apart, r_keys, row_width, group_columns, change, change_apart, heap,
                 heap_meta, texts, spans, odd_kind, odd_words, odd_real, cursor[TICK], out_tick, out_sign, out, wide, wide_apart,
