@@ -21,7 +21,9 @@ Shares:   tick, sign (0 where a share only changes, with a sign where it comes o
 `change`: by aggregate, such a difference, or the extremes before and after a change
 
 Where nothing but MIN and MAX is asked for `wide` is None, and where neither is `heap` is: for such a caller what would need them is
-not compiled.
+not compiled. `beside` (the inputs beside the carrier), `key_places` and `row_places` (of the ids of a key and of a row),
+`group_columns` and `of_aggregates` are arrays, or tuples: the kernel is compiled for the length of these, and then has no loops over
+one or two.
 """
 
 from __future__ import annotations
@@ -86,6 +88,12 @@ _ENOUGH_SHARES = 3_900
 
 
 @jit_inline
+def _is_extreme(kind, wide):
+    """Is an aggregate MIN or MAX? Where nothing is summed all are."""
+    return wide is None or kind == TERM
+
+
+@jit_inline
 def _count(counts, entry, step, meta):
     """Change an index's counter."""
     before = counts[entry]
@@ -94,19 +102,18 @@ def _count(counts, entry, step, meta):
 
 
 @jit_inline
-def _others(words, at, n_ports, carrier, wide):
+def _others(words, at, beside, wide):
     """The product of the counters of all inputs but the carrier, in the key's record that starts at `at`; -1: too large.
 
     Where nothing is counted 1 stands for any but 0.
     """
     product = np.int64(1)
-    for p in range(n_ports):
-        if p != carrier:
-            count = words[at + COUNTERS + p]
-            if count == 0:
-                return count
-            if wide is not None:
-                product = times(product, count)
+    for i in range(len(beside)):
+        count = words[at + COUNTERS + beside[i]]
+        if count == 0:
+            return count
+        if wide is not None:
+            product = times(product, count)
     return product
 
 
@@ -133,7 +140,7 @@ def _put_no_counts(of_aggregates, k, out, wide):
         return
     kinds, columns = of_aggregates[KINDS], of_aggregates[COLUMNS]
     for a in range(len(kinds)):
-        if kinds[a] != TERM:
+        if not _is_extreme(kinds[a], wide):
             _put_count(np.int64(0), np.int64(0), columns[a], k, out)
 
 
@@ -166,7 +173,7 @@ def _end_share(
 
 @jit_inline
 def _take_snapshot(
-    key, port_count, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words, snap_apart,
+    key, beside, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words, snap_apart,
     heap, wide
 ):  # fmt: skip
     """What stands in a key's record before the tick's first change by an input beside the carrier."""
@@ -174,13 +181,14 @@ def _take_snapshot(
     snap, key_at = cursor[SNAPS], key * key_size
     snap_at = snap * key_size
     snap_key[snap] = key
-    for p in range(COUNTERS, COUNTERS + port_count):
-        snap_words[snap_at + p] = key_words[key_at + p]
+    for i in range(len(beside)):
+        counter = COUNTERS + beside[i]
+        snap_words[snap_at + counter] = key_words[key_at + counter]
     for a in range(len(kinds)):
         if ports[a] == carrier or kinds[a] == ROWS:
             continue
         at = local[a]
-        if kinds[a] == TERM:
+        if _is_extreme(kinds[a], wide):
             snap_words[snap_at + at] = bag_first(key_words, key_at + at, heap)
         elif wide is not None:
             for w in range(at, at + (1 if kinds[a] == BOUND else SUM_WORDS)):
@@ -203,7 +211,7 @@ def _take_in(
     )  # fmt: skip
     key_at, in_order = key * key_size, of_aggregates[IN_ORDER]
     for a in range(len(kinds)):
-        if ports[a] == port and kinds[a] == TERM and arguments[a, row] != 0:
+        if ports[a] == port and _is_extreme(kinds[a], wide) and arguments[a, row] != 0:
             if not extreme_room(in_order[a], key_words, key_at + local[a], way, heap, heap_meta):
                 return TERMS_FULL
     _count(k_counts, key, way, k_meta)
@@ -213,7 +221,7 @@ def _take_in(
         if ports[a] != port or kinds[a] == ROWS:
             continue
         at, term = key_at + local[a], arguments[a, row]
-        if kinds[a] == TERM:
+        if _is_extreme(kinds[a], wide):
             if term != 0 and not extreme_put(
                 in_order[a], key_words, at, way, term, heap, functions[a] == MAX, texts, spans
             ):
@@ -232,7 +240,7 @@ def _take_in(
 
 @jit_inline
 def _change_later(
-    row, key, port, way, port_count, carrier, of_aggregates, arguments, cursor, k_counts, k_meta, key_size, key_words, key_apart_n,
+    row, key, port, way, beside, carrier, of_aggregates, arguments, cursor, k_counts, k_meta, key_size, key_words, key_apart_n,
     key_apart, snap_key, snap_words, snap_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real, wide,
 ):  # fmt: skip
     """A row of an input beside the carrier goes into its key's record; what that changes is found at the tick's end."""
@@ -242,12 +250,12 @@ def _change_later(
         if cursor[SNAPS] == len(snap_key):
             return SNAPS_FULL
         _take_snapshot(
-            key, port_count, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words,
+            key, beside, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words,
             snap_apart, heap, wide,
         )  # fmt: skip
     return _take_in(
-        row, key, port, way, of_aggregates, arguments, k_counts, k_meta, key_size, key_words, key_apart_n, key_apart, heap, heap_meta,
-        texts, spans, odd_kind, odd_words, odd_real, wide,
+        row, key, port, way, of_aggregates, arguments, k_counts, k_meta, key_size, key_words, key_apart_n, key_apart, heap,
+        heap_meta, texts, spans, odd_kind, odd_words, odd_real, wide,
     )  # fmt: skip
 
 
@@ -317,7 +325,7 @@ def _take_row(
     if wide is not None and (others < 0 or times(others, counter + 1) < 0):
         return TOO_MANY
     for a in range(aggregates):
-        if kinds[a] == TERM and ports[a] == carrier and arguments[a, row] != 0:
+        if _is_extreme(kinds[a], wide) and ports[a] == carrier and arguments[a, row] != 0:
             if not extreme_room(in_order[a], row_words, row_at + local[a], way, heap, heap_meta):
                 return TERMS_FULL
     # From here on nothing stops the row but an error.
@@ -331,8 +339,8 @@ def _take_row(
         _unlink(row_at, key_at, row_size, row_words, key_words)
     k, moves, counted = cursor[MADE], born or dies, False
     for a in range(aggregates):
-        counted = counted or kinds[a] != TERM
-        if kinds[a] != TERM:
+        counted = counted or not _is_extreme(kinds[a], wide)
+        if not _is_extreme(kinds[a], wide):
             continue
         if ports[a] == carrier:
             mine, term = row_at + local[a], arguments[a, row]
@@ -398,9 +406,9 @@ def _find_changes(
         new, old = key_at + local[a], snap_at + local[a]
         if port == carrier:
             # Of a row's extreme only matters whether it has results.
-            differs = differs or (kind != TERM and after != before)
+            differs = differs or (not _is_extreme(kind, wide) and after != before)
             continue
-        if kind == TERM:
+        if _is_extreme(kind, wide):
             change[at] = snap_words[old]
             change[at + 1] = bag_first(key_words, new, heap)
             differs = differs or (change[at] != change[at + 1] and before > 0 and after > 0)
@@ -481,7 +489,7 @@ def _put_rows_shares(
             return following
         moves = False
         for a in range(aggregates):
-            if kinds[a] == TERM:
+            if _is_extreme(kinds[a], wide):
                 old, new = change[a * DIFFERENCE_WORDS], change[a * DIFFERENCE_WORDS + 1]
                 if ports[a] == carrier:
                     old = new = bag_first(row_words, row_at + local[a], heap)
@@ -502,24 +510,24 @@ def _put_rows_shares(
 
 @jit_inline
 def _change_alone(
-    row, key, port, way, port_count, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta, key_size, key_words,
+    row, key, port, way, beside, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta, key_size, key_words,
     key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart, row_keys, row_width, group_columns, snap_key, snap_words,
     change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real, out_tick, out_sign, out, wide, wide_apart,
 ):  # fmt: skip
     """The same where nothing is counted and no other row of an input beside the carrier is of this tick: without a snapshot."""
     kinds, ports, local = of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL]
     key_at = key * key_size
-    before, following = _others(key_words, key_at, port_count, carrier, wide), key_words[key_at + HEAD]
+    before, following = _others(key_words, key_at, beside, wide), key_words[key_at + HEAD]
     for a in range(len(kinds)):
         if ports[a] != carrier:
             change[a * DIFFERENCE_WORDS] = bag_first(key_words, key_at + local[a], heap)
     status = _take_in(
-        row, key, port, way, of_aggregates, arguments, k_counts, k_meta, key_size, key_words, key_apart_n, key_apart, heap, heap_meta,
-        texts, spans, odd_kind, odd_words, odd_real, wide,
+        row, key, port, way, of_aggregates, arguments, k_counts, k_meta, key_size, key_words, key_apart_n, key_apart, heap,
+        heap_meta, texts, spans, odd_kind, odd_words, odd_real, wide,
     )  # fmt: skip
     if status != DONE:
         return status
-    after = _others(key_words, key_at, port_count, carrier, wide)
+    after = _others(key_words, key_at, beside, wide)
     differs = after != before
     for a in range(len(kinds)):
         if ports[a] != carrier:
@@ -537,8 +545,8 @@ def _change_alone(
     # The rest is left to a snapshot of what was.
     cursor[NEXT_ROW], cursor[SNAPS], cursor[FLUSHED] = following, 1, 0
     snap_key[0] = key
-    for p in range(port_count):
-        snap_words[COUNTERS + p] = key_words[key_at + COUNTERS + p]
+    for i in range(len(beside)):
+        snap_words[COUNTERS + beside[i]] = key_words[key_at + COUNTERS + beside[i]]
     snap_words[COUNTERS + port] -= way
     for a in range(len(kinds)):
         if ports[a] != carrier:
@@ -549,17 +557,14 @@ def _change_alone(
 
 @jit_inline
 def _flush(
-    snap, port_count, carrier, of_aggregates, cursor, slots, snap_key, key_size, key_words, key_apart_n, key_apart, row_size,
+    snap, beside, carrier, of_aggregates, cursor, slots, snap_key, key_size, key_words, key_apart_n, key_apart, row_size,
     row_words, row_apart_n, row_apart, row_keys, row_width, group_columns, snap_words, snap_apart, change, change_apart, heap,
     out_tick, out_sign, out, wide, wide_apart,
 ):  # fmt: skip
     """The shares of a key's rows by what the inputs beside the carrier changed at this tick. Resumable at a row."""
-    kinds, ports, local, columns = (
-        of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[COLUMNS],
-    )  # fmt: skip
-    aggregates, key = len(kinds), snap_key[snap]
-    after = _others(key_words, key * key_size, port_count, carrier, wide)
-    before = _others(snap_words, snap * key_size, port_count, carrier, wide)
+    key = snap_key[snap]
+    after = _others(key_words, key * key_size, beside, wide)
+    before = _others(snap_words, snap * key_size, beside, wide)
     if after < 0 or before < 0:
         return TOO_MANY
     found = _find_changes(
@@ -583,7 +588,7 @@ def _flush(
 
 @jit_flat
 def put_shares(
-    rows, cursor, located, port_count, carrier, key_width, row_width, group_columns, of_aggregates,
+    rows, cursor, located, beside, carrier, key_places, row_places, group_columns, of_aggregates,
     k_table, k_keys, k_counts, k_free, k_meta, key_size, key_words, key_apart_n, key_apart,
     r_table, r_keys, r_counts, r_free, r_meta, row_size, row_words, row_apart_n, row_apart,
     snap_key, snap_words, snap_apart, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real,
@@ -594,8 +599,8 @@ def put_shares(
     Arguments with tag 15 refer to `odd_*`. Resumable, whatever it stopped for.
     """
     tick, sign, row_port = rows[ROW_TICK], rows[ROW_SIGN], rows[ROW_PORT]
+    key_width, row_width, aggregates = len(key_places), len(row_places), len(of_aggregates[KINDS])
     arguments, slots = rows[FIRST + row_width :], cursor[WIDE : WIDE + 1]
-    aggregates = of_aggregates.shape[1]
     while True:
         row = cursor[ROW]
         ended = row == len(tick)
@@ -603,7 +608,7 @@ def put_shares(
             while cursor[FLUSHED] < cursor[SNAPS]:
                 snap = cursor[FLUSHED]
                 status = _flush(
-                    snap, port_count, carrier, of_aggregates, cursor, slots, snap_key, key_size, key_words, key_apart_n, key_apart,
+                    snap, beside, carrier, of_aggregates, cursor, slots, snap_key, key_size, key_words, key_apart_n, key_apart,
                     row_size, row_words, row_apart_n, row_apart, r_keys, row_width, group_columns, snap_words, snap_apart, change,
                     change_apart, heap, out_tick, out_sign, out, wide, wide_apart,
                 )  # fmt: skip
@@ -621,7 +626,7 @@ def put_shares(
         if row == cursor[LOCATED]:
             cursor[LOCATED] = min(row + LOCATED_ROWS, len(tick))
             locate(
-                rows, row, cursor[LOCATED], carrier, key_width, row_width, of_aggregates, located,
+                rows, row, cursor[LOCATED], carrier, key_places, row_places, of_aggregates, located,
                 k_table, k_keys, k_counts, k_free, k_meta, key_size, key_words, r_table, r_keys, r_counts, r_free, r_meta, row_size,
                 row_words, heap,
             )  # fmt: skip
@@ -632,14 +637,14 @@ def put_shares(
             last_of_tick = row + 1 == len(tick) or tick[row + 1] != tick[row]
             if wide is None and last_of_tick and cursor[SNAPS] == 0:
                 status = _change_alone(
-                    row, key, port, way, port_count, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta, key_size,
+                    row, key, port, way, beside, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta, key_size,
                     key_words, key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart, r_keys, row_width, group_columns,
                     snap_key, snap_words, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real,
                     out_tick, out_sign, out, wide, wide_apart,
                 )  # fmt: skip
             else:
                 status = _change_later(
-                    row, key, port, way, port_count, carrier, of_aggregates, arguments, cursor, k_counts, k_meta, key_size,
+                    row, key, port, way, beside, carrier, of_aggregates, arguments, cursor, k_counts, k_meta, key_size,
                     key_words, key_apart_n, key_apart, snap_key, snap_words, snap_apart, heap, heap_meta, texts, spans, odd_kind,
                     odd_words, odd_real, wide,
                 )  # fmt: skip
@@ -650,7 +655,7 @@ def put_shares(
             if _shares_full(cursor, aggregates, out_tick, wide_apart):
                 return SHARES_FULL
             status = _take_row(
-                row, entry, key, way, _others(key_words, key * key_size, port_count, carrier, wide), carrier, of_aggregates, arguments,
+                row, entry, key, way, _others(key_words, key * key_size, beside, wide), carrier, of_aggregates, arguments,
                 cursor, slots, k_counts, k_meta, key_size, key_words, key_apart_n, key_apart, row_width > key_width, r_counts,
                 r_meta, row_size, row_words, row_apart_n, row_apart, r_keys, row_width, group_columns, change, change_apart, heap,
                 heap_meta, texts, spans, odd_kind, odd_words, odd_real, cursor[TICK], out_tick, out_sign, out, wide, wide_apart,

@@ -80,7 +80,7 @@ def _find_or_add(columns, row, hashed, way, width, table, mask, keys, counts, fr
 
 @jit_flat
 def locate(
-    rows, first, last, carrier, key_width, row_width, of_aggregates, located,
+    rows, first, last, carrier, key_places, row_places, of_aggregates, located,
     k_table, k_keys, k_counts, k_free, k_meta, key_size, key_words, r_table, r_keys, r_counts, r_free, r_meta, row_size, row_words,
     heap,
 ):  # fmt: skip
@@ -89,6 +89,7 @@ def locate(
     What comes gets one if it has none; -1: what goes has none. Those of row i are at i % LOCATED_ROWS, and LOCATED_ROWS further
     on; behind these are the rows of the carrier. What the records lead to is asked for in turn, so that much is under way at once.
     """
+    key_width, row_width = len(key_places), len(row_places)
     sign, row_port = rows[ROW_SIGN], rows[ROW_PORT]
     key_hashes, row_hashes, columns = rows[KEY_HASH], rows[ROW_HASH], rows[FIRST : FIRST + row_width]
     k_mask, r_mask = np.int64(len(k_table) - 1), np.int64(len(r_table) - 1)

@@ -4,8 +4,8 @@ A member that a later one comes before will never be the first again: it is forg
 a staircase: each member that comes takes away the steps above it, and one that goes is the lowest step, or was forgotten.
 
 Steps stand side by side in a run of 2**k places in the arena of `kernels.heaps`. A staircase is four words: where the first step is,
-log2 of the run's capacity, how many steps there are, and where the run starts. The first three are those of a bag, so `bag_first` and
-`expect_bag` do for both.
+log2 of the run's capacity, how many steps there are, and where the run starts. The first three are those of a bag, so `bag_first`
+and `expect_bag` do for both.
 """
 
 from __future__ import annotations

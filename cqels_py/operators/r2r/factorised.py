@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -75,9 +76,11 @@ class FactorisedGroupBy:
         located = np.zeros(3 * records.LOCATED_ROWS, np.int64)
         # What every call of the kernels gets: once, as looking it up costs as much as the work on a live stream.
         widths_of_keys = self.state.keys.width, self.state.rows.width
-        self._first_arguments = (
-            self._cursor, located, len(inputs), carrier, *widths_of_keys, self._groups, self._of_aggregates
-        )  # fmt: skip
+        beside, *places = in_order_of_taking[1:], *map(range, widths_of_keys)
+        sized = beside, *places, self._groups, self._of_aggregates
+        most_common = len(inputs) == 2 and widths_of_keys == (1, 2) and len(aggregates) == 1
+        others, *lengths = map(_as_tuple if most_common else np.array, sized)
+        self._first_arguments = (self._cursor, located, others, carrier, *lengths)
         taken = [(port, (*inputs[port].key, *(own if port == carrier else ()))) for port in in_order_of_taking]
         self._layout = JoinedRows(inputs, taken, *widths_of_keys, aggregates, values, hashes=True)
 
@@ -102,6 +105,11 @@ class FactorisedGroupBy:
     @property
     def nbytes(self) -> int:
         return self.state.nbytes + self._group_by.nbytes
+
+
+def _as_tuple(numbers: Iterable[Any]) -> tuple[Any, ...]:
+    """Numbers, or rows of them, as the kernel is to get them that is compiled for how many they are."""
+    return tuple(_as_tuple(each) if isinstance(each, np.ndarray) else int(each) for each in numbers)
 
 
 class _Run:
