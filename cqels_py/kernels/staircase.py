@@ -48,19 +48,28 @@ def _move(words, at, heap, heap_meta):
     return True
 
 
-@jit_flat
+@jit_inline
 def stairs_put(words, at, sign, value, heap, largest, texts, spans):
     """A member comes, or the oldest goes; `stairs_room` has said that there is room."""
     first, size = words[at + FIRST], words[at + _SIZE]
     if sign < 0:
-        if size > 0 and heap[first] == value:
-            words[at + FIRST] = first + 1
-            words[at + _SIZE] = size - 1
+        # Without a jump: whether it was forgotten cannot be foreseen.
+        goes = np.int64(size > 0 and heap[first] == value)
+        words[at + FIRST] = first + goes
+        words[at + _SIZE] = size - goes
         return
-    while size > 0 and before(value, heap[first + size - 1], largest, texts, spans):
-        size -= 1
+    if size > 0:
+        size = _steps_left(heap, first, size, value, largest, texts, spans)
     heap[first + size] = value
     words[at + _SIZE] = size + 1
+
+
+@jit_flat
+def _steps_left(heap, first, size, value, largest, texts, spans):
+    """Of a staircase, when a member comes."""
+    while size > 0 and before(value, heap[first + size - 1], largest, texts, spans):
+        size -= 1
+    return size
 
 
 @jit_inline
