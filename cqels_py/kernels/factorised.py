@@ -81,8 +81,6 @@ TERMS_FULL, SNAPS_FULL, SHARES_FULL, ENOUGH = range(6, 10)
 TICK, ROW, LOCATED, SNAPS, FLUSHED, NEXT_ROW, MADE, WIDE, VISITED = range(9)
 FIELDS = VISITED + 1
 
-# What is too large, where a row is asked for.
-_OVERFLOWS, _TOO_MANY = np.int64(-1), np.int64(-2)
 _ENOUGH_SHARES = 3_900
 """So many go into their groups together."""
 
@@ -468,8 +466,8 @@ def _put_rows_shares(
     following, before, after, carrier, of_aggregates, cursor, slots, row_size, row_words, row_apart_n, row_apart, row_keys,
     row_width, group_columns, change, change_apart, heap, out_tick, out_sign, out, wide, wide_apart,
 ):  # fmt: skip
-    """The shares of a key's rows, from `following` - 1 on, change by `change`. Returns that of which there was no room for the
-    share, 0 after the last one, or, negative, what is too large."""
+    """The shares of a key's rows, from `following` - 1 on, change by `change`. cursor[NEXT_ROW] says which is next, should there be
+    no room; 0 after the last one."""
     kinds, ports, local, columns = (
         of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[COLUMNS],
     )  # fmt: skip
@@ -483,10 +481,11 @@ def _put_rows_shares(
         row_at = row * row_size
         n = row_words[row_at + COUNTER]
         if wide is not None and times(max(after, before), n) < 0:
-            return _TOO_MANY
+            return TOO_MANY
         k = cursor[MADE]
         if _shares_full(cursor, aggregates, out_tick, wide_apart):
-            return following
+            cursor[NEXT_ROW] = following
+            return SHARES_FULL
         moves = False
         for a in range(aggregates):
             if _is_extreme(kinds[a], wide):
@@ -499,22 +498,24 @@ def _put_rows_shares(
             row, row_at, n, before, after, came, carrier, of_aggregates, slots, k + np.int64(two), row_words, row_apart_n, row_apart,
             change, change_apart, out, wide, wide_apart,
         ):  # fmt: skip
-            return _OVERFLOWS
+            return OVERFLOW
         _end_share(
             two, came, row, of_aggregates, row_keys, row_width, group_columns, cursor[TICK], cursor, out_tick, out_sign, out,
             wide,
         )  # fmt: skip
         following = row_words[row_at + NEXT]
-    return np.int64(0)
+    cursor[NEXT_ROW] = 0
+    return DONE
 
 
 @jit_inline
 def _change_alone(
     row, key, port, way, beside, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta, key_size, key_words,
     key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart, row_keys, row_width, group_columns, snap_key, snap_words,
-    change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real, out_tick, out_sign, out, wide, wide_apart,
+    snap_apart, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real, out_tick, out_sign, out, wide,
+    wide_apart,
 ):  # fmt: skip
-    """The same where nothing is counted and no other row of an input beside the carrier is of this tick: without a snapshot."""
+    """The same where nothing is counted, and nothing but this row may change shares at the tick's end: without a snapshot."""
     kinds, ports, local = of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL]
     key_at = key * key_size
     before, following = _others(key_words, key_at, beside, wide), key_words[key_at + HEAD]
@@ -536,23 +537,22 @@ def _change_alone(
             differs |= (change[at] != change[at + 1]) & (after > 0)
     if not differs or following == 0:
         return DONE
-    following = _put_rows_shares(
+    status = _put_rows_shares(
         following, before, after, carrier, of_aggregates, cursor, slots, row_size, row_words, row_apart_n, row_apart, row_keys,
         row_width, group_columns, change, change_apart, heap, out_tick, out_sign, out, wide, wide_apart,
     )  # fmt: skip
-    if following == 0:
-        return DONE
-    # The rest is left to a snapshot of what was.
-    cursor[NEXT_ROW], cursor[SNAPS], cursor[FLUSHED] = following, 1, 0
-    snap_key[0] = key
-    for i in range(len(beside)):
-        snap_words[COUNTERS + beside[i]] = key_words[key_at + COUNTERS + beside[i]]
-    snap_words[COUNTERS + port] -= way
-    for a in range(len(kinds)):
-        if ports[a] != carrier:
-            snap_words[local[a]] = change[a * DIFFERENCE_WORDS]
-    cursor[ROW] += 1
-    return SHARES_FULL
+    if status == SHARES_FULL:
+        # The row is taken in: what is left of the shares is found by a snapshot of what was.
+        cursor[ROW] += 1
+        _take_snapshot(
+            key, beside, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words,
+            snap_apart, heap, wide,
+        )  # fmt: skip
+        snap_words[COUNTERS + port] -= way
+        for a in range(len(kinds)):
+            if ports[a] != carrier:
+                snap_words[local[a]] = change[a * DIFFERENCE_WORDS]
+    return status
 
 
 @jit_inline
@@ -576,14 +576,10 @@ def _flush(
     if found == 0:
         return DONE
     following = cursor[NEXT_ROW] if cursor[NEXT_ROW] > 0 else key_words[key * key_size + HEAD]
-    following = _put_rows_shares(
+    return _put_rows_shares(
         following, before, after, carrier, of_aggregates, cursor, slots, row_size, row_words, row_apart_n, row_apart, row_keys,
         row_width, group_columns, change, change_apart, heap, out_tick, out_sign, out, wide, wide_apart,
     )  # fmt: skip
-    if following < 0:
-        return OVERFLOW if following == _OVERFLOWS else TOO_MANY
-    cursor[NEXT_ROW] = following
-    return DONE if following == 0 else SHARES_FULL
 
 
 @jit_flat
@@ -639,8 +635,8 @@ def put_shares(
                 status = _change_alone(
                     row, key, port, way, beside, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta, key_size,
                     key_words, key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart, r_keys, row_width, group_columns,
-                    snap_key, snap_words, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real,
-                    out_tick, out_sign, out, wide, wide_apart,
+                    snap_key, snap_words, snap_apart, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words,
+                    odd_real, out_tick, out_sign, out, wide, wide_apart,
                 )  # fmt: skip
             else:
                 status = _change_later(

@@ -53,7 +53,7 @@ def stairs_put(words, at, sign, value, heap, largest, texts, spans):
     """A member comes, or the oldest goes; `stairs_room` has said that there is room."""
     first, size = words[at + FIRST], words[at + _SIZE]
     if sign < 0:
-        # Without a jump: whether it was forgotten cannot be foreseen.
+        # Written in any case: whether it was forgotten cannot be foreseen.
         goes = np.int64(size > 0 and heap[first] == value)
         words[at + FIRST] = first + goes
         words[at + _SIZE] = size - goes
@@ -66,7 +66,7 @@ def stairs_put(words, at, sign, value, heap, largest, texts, spans):
 
 @jit_flat
 def _steps_left(heap, first, size, value, largest, texts, spans):
-    """Of a staircase, when a member comes."""
+    """How many steps stay below a member that comes."""
     while size > 0 and before(value, heap[first + size - 1], largest, texts, spans):
         size -= 1
     return size

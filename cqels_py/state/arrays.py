@@ -20,6 +20,13 @@ def aligned(places: int, dtype: type[_Number]) -> npt.NDArray[_Number]:
     return zeros[-zeros.ctypes.data % _LINE // each :][:places]
 
 
+def longer_aligned(array: npt.NDArray[_Number], places: int, dtype: type[_Number]) -> npt.NDArray[_Number]:
+    """The array with zeros behind it, aligned."""
+    longer = aligned(places, dtype)
+    longer[: len(array)] = array
+    return longer
+
+
 def keep_freed_memory() -> None:
     """Have the process keep some of the memory that arrays of a step leave for those of the next.
 

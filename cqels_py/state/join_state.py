@@ -16,7 +16,7 @@ from cqels_py.kernels import arena
 from cqels_py.kernels import join as join_kernel
 from cqels_py.kernels import ring_index as kernel
 from cqels_py.kernels import star_join as star_kernel
-from cqels_py.state.arrays import aligned
+from cqels_py.state.arrays import aligned, longer_aligned
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -437,8 +437,7 @@ class JoinState:
                 f"a join's inputs hold more mappings than the {_MOST_PLACES:,} places of its ring indexes; smaller windows, or"
                 " a key that fewer of them share, would need less"
             )
-        larger = aligned(len(self.rings) + more, np.int32)
-        larger[: len(self.rings)] = self.rings
+        larger = longer_aligned(self.rings, len(self.rings) + more, np.int32)
         self.rings, self.ring_ids = larger, larger.view(np.int64)
 
     def _move_rings(self) -> bool:

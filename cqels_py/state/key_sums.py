@@ -15,7 +15,7 @@ from cqels_py.kernels.joined_records import BOUND, COUNTERS, NUMBER, ROW_WORDS, 
 from cqels_py.kernels.real_sums import REAL_WORDS
 from cqels_py.kernels.staircase import STAIR_WORDS
 from cqels_py.kernels.weighted_sums import DIFFERENCE_WORDS
-from cqels_py.state.arrays import aligned
+from cqels_py.state.arrays import longer_aligned
 from cqels_py.state.key_table import KeyTable
 from cqels_py.state.term_runs import Form, RunsOf, TermRuns
 
@@ -111,14 +111,14 @@ class KeySums:
 
     def _grow_keys(self) -> None:
         keys = self.keys.capacity
-        self.key_words = _longer_aligned(self.key_words, keys * self.key_size)
+        self.key_words = longer_aligned(self.key_words, keys * self.key_size, np.int64)
         self.key_apart = _longer(self.key_apart, keys * self.key_apart_size)
         if self._row_is_key:
             self._grow_rows()
 
     def _grow_rows(self) -> None:
         rows = self.keys.capacity if self._row_is_key else self.rows.capacity
-        self.row_words = _longer_aligned(self.row_words, rows * self.row_size)
+        self.row_words = longer_aligned(self.row_words, rows * self.row_size, np.int64)
         self.row_apart = _longer(self.row_apart, rows * self.row_apart_size)
 
     def more_snaps(self) -> None:
@@ -149,12 +149,6 @@ class KeySums:
             *(self.snap_key, self.snap_words, self.snap_apart, self._terms.heap),
         )
         return self.keys.nbytes + self.rows.nbytes + sum(array.nbytes for array in arrays)
-
-
-def _longer_aligned(array: Ids, size: int) -> Ids:
-    longer = aligned(size, np.int64)
-    longer[: len(array)] = array
-    return longer
 
 
 def _longer(array: npt.NDArray[Scalar], size: int) -> npt.NDArray[Scalar]:

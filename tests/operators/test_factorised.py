@@ -92,9 +92,14 @@ GROUPS = [pytest.param((), id="as one group"), pytest.param((0,), id="by the key
 @pytest.mark.parametrize("pool", POOLS)
 @pytest.mark.parametrize("name", CASES)
 def test_every_tick_has_the_groups_difference(name: str, pool: str, in_order: bool) -> None:
-    case, terms = replace(CASES[name], in_order=in_order), Terms()
+    case = replace(CASES[name], in_order=in_order)
+    assert_groups_follow(case, case.aggregates(), pool, sum(map(ord, name + pool)))
+
+
+def assert_groups_follow(case: Case, aggregates: Sequence[JoinedAggregate], pool: str, seed: int) -> None:
+    """Over drawn steps, at every tick."""
+    terms = Terms()
     arguments, nodes = terms.ids(POOLS[pool]), terms.ids(["<urn:g>", "<urn:h>"])
-    aggregates = case.aggregates()
     operator = case.operator(aggregates, terms)
     n_groups = len(case.groups)
 
@@ -104,8 +109,8 @@ def test_every_tick_has_the_groups_difference(name: str, pool: str, in_order: bo
     def placed(row: Row) -> Row:
         return (*(nodes[x % 2] for x in row[:-1]), arguments[row[-1] % len(arguments)])
 
-    seed = sum(map(ord, name + pool))
-    steps = list(random_steps(seed, [Port(case.width(p), in_order, range(60)) for p in range(case.inputs)], 10, 6, 5))
+    ports = [Port(case.width(p), case.in_order, range(60)) for p in range(case.inputs)]
+    steps = list(random_steps(seed, ports, 10, 6, 5))
     for step in steps:
         for events in step.inputs:
             events[:] = [(tick, sign, placed(row)) for tick, sign, row in events]
@@ -157,6 +162,36 @@ def test_room_for_one_tick_is_enough(name: str, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(operators, name_of_room, room)
     for pool in ("integers", "anything"):
         test_every_tick_has_the_groups_difference(name, pool, False)
+
+
+# What is asked for says which kernel there is: of MIN and MAX it sums nothing, and one aggregate is compiled for.
+ASKED = {
+    "least of the other input": [("MIN", 1)],
+    "greatest of the carrier": [("MAX", 0)],
+    "extremes of both": [("MIN", 1), ("MAX", 0), ("MAX", 1)],
+    "results": [("COUNT(*)", 0)],
+    "bound ones": [("COUNT", 1)],
+    "sum of the other input": [("SUM", 1)],
+    "mean of the carrier": [("AVG", 0)],
+}
+
+
+@pytest.mark.parametrize("room", [None, 2])
+@pytest.mark.parametrize("in_order", [False, True])
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("name", ["by a variable of one input", "by key and variable", "as one group", "without a key"])
+def test_what_is_asked_for_alone(
+    name: str, asked: str, in_order: bool, room: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if room:
+        for name_of_room in ("_FEW_SHARES", "_SHARES", "_FEW_WIDE"):
+            monkeypatch.setattr(operators, name_of_room, room)
+    case = replace(CASES[name], in_order=in_order)
+    aggregates = [
+        JoinedAggregate(f, port, None if f == "COUNT(*)" else case.width(port) - 1) for f, port in ASKED[asked]
+    ]
+    for seed in range(8):
+        assert_groups_follow(case, aggregates, "integers" if seed % 2 else "anything", seed)
 
 
 @pytest.mark.parametrize("in_order", [False, True])
@@ -260,6 +295,17 @@ def test_more_results_than_can_be_counted_stop_the_query(function: str, groups: 
     operator = Case(inputs, 1, 0, groups).operator([aggregate], terms)
     with pytest.raises(RunError, match="more results than an aggregate can count"):
         list(operator.process(ANY_TICK, [[delta([(0, 1, (7, one))] * 1000, 2)] for _ in range(inputs)]))
+
+
+def test_extremes_are_those_of_more_results_than_can_be_counted() -> None:
+    terms = Terms()
+    one, two = numbers(terms, 1, 2)
+    aggregates = [JoinedAggregate("MIN", 0, 1), JoinedAggregate("MAX", 1, 1)]
+    operator = Case(7, 1, 0, ()).operator(aggregates, terms)
+    rows = [delta([(0, 1, (7, one))] * 999 + [(0, 1, (7, two))], 2)]
+    (found,) = changes(operator.process(ANY_TICK, [rows] * 7)).values()
+    ((row, _),) = ((row, n) for row, n in found.items() if n > 0)
+    assert [value(terms, i) for i in row] == ["1", "2"]  # type: ignore[arg-type]
 
 
 def test_a_sum_beyond_128_bits_stops_the_query() -> None:

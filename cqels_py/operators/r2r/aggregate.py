@@ -20,7 +20,7 @@ from cqels_py.kernels.accumulation import FIRST, OF_INPUT
 from cqels_py.kernels.dtypes import INT8, INT32, INT64
 from cqels_py.kernels.joined_records import ROW_PORT, ROW_SIGN, ROW_TICK
 from cqels_py.kernels.real_sums import REAL_WORDS
-from cqels_py.state.arrays import aligned
+from cqels_py.state.arrays import longer_aligned
 from cqels_py.state.key_table import KeyTable
 from cqels_py.state.term_runs import Form, RunsOf, TermRuns
 
@@ -206,9 +206,7 @@ class GroupBy:
     def _grow_groups(self) -> None:
         """Bring the arrays by group to the index's capacity."""
         groups, n = self.index.capacity, len(self._aggregates)
-        words = aligned(groups * self._group_words, np.int64)
-        words[: len(self._words)] = self._words
-        self._words = words
+        self._words = longer_aligned(self._words, groups * self._group_words, np.int64)
         more_reals = groups * self._reals_by_group - len(self._apart)
         self._apart = np.concatenate([self._apart, np.zeros(more_reals, np.uint32)])
         self._last = np.concatenate([self._last, np.zeros(groups * n - len(self._last), np.int64)])

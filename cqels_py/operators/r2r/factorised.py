@@ -68,7 +68,7 @@ class FactorisedGroupBy:
         self._summed = any(kind != records.TERM for _, kind in functions)
         self._few_shares = self._room_for_shares(_FEW_SHARES)
         numbers = np.array([GROUP_FUNCTIONS[function] for function, _ in functions], np.int64)
-        self._of_aggregates = np.array(
+        of_aggregates = np.array(
             [kinds, ports, self.state.local, self.state.local_apart, numbers, columns, in_order], np.int64
         )
         self._cursor = np.zeros(kernel.FIELDS, np.int64)
@@ -76,11 +76,10 @@ class FactorisedGroupBy:
         located = np.zeros(3 * records.LOCATED_ROWS, np.int64)
         # What every call of the kernels gets: once, as looking it up costs as much as the work on a live stream.
         widths_of_keys = self.state.keys.width, self.state.rows.width
-        beside, *places = in_order_of_taking[1:], *map(range, widths_of_keys)
-        sized = beside, *places, self._groups, self._of_aggregates
+        sized = in_order_of_taking[1:], *map(range, widths_of_keys), self._groups, of_aggregates
         most_common = len(inputs) == 2 and widths_of_keys == (1, 2) and len(aggregates) == 1
-        others, *lengths = map(_as_tuple if most_common else np.array, sized)
-        self._first_arguments = (self._cursor, located, others, carrier, *lengths)
+        beside, *others = map(_as_tuple if most_common else np.array, sized)
+        self._first_arguments = (self._cursor, located, beside, carrier, *others)
         taken = [(port, (*inputs[port].key, *(own if port == carrier else ()))) for port in in_order_of_taking]
         self._layout = JoinedRows(inputs, taken, *widths_of_keys, aggregates, values, hashes=True)
 
