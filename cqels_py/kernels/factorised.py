@@ -237,27 +237,6 @@ def _take_in(
 
 
 @jit_inline
-def _change_later(
-    row, key, port, way, beside, carrier, of_aggregates, arguments, cursor, k_counts, k_meta, key_size, key_words, key_apart_n,
-    key_apart, snap_key, snap_words, snap_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real, wide,
-):  # fmt: skip
-    """A row of an input beside the carrier goes into its key's record; what that changes is found at the tick's end."""
-    key_at = key * key_size
-    # Without rows there is nothing to be changed: the carrier's come first.
-    if key_words[key_at + HEAD] > 0 and key_words[key_at + SNAP] == 0:
-        if cursor[SNAPS] == len(snap_key):
-            return SNAPS_FULL
-        _take_snapshot(
-            key, beside, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words,
-            snap_apart, heap, wide,
-        )  # fmt: skip
-    return _take_in(
-        row, key, port, way, of_aggregates, arguments, k_counts, k_meta, key_size, key_words, key_apart_n, key_apart, heap,
-        heap_meta, texts, spans, odd_kind, odd_words, odd_real, wide,
-    )  # fmt: skip
-
-
-@jit_inline
 def _count_row(
     row, entry, key, way, others, born, dies, carrier, of_aggregates, arguments, slots, k, row_at, row_words, row_apart_n, row_apart,
     key_at, key_words, key_apart_n, key_apart, change, change_apart, odd_kind, odd_words, odd_real, out, wide, wide_apart,
@@ -509,24 +488,37 @@ def _put_rows_shares(
 
 
 @jit_inline
-def _change_alone(
-    row, key, port, way, beside, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta, key_size, key_words,
+def _change_key(
+    row, key, port, way, alone, beside, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta, key_size, key_words,
     key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart, row_keys, row_width, group_columns, snap_key, snap_words,
     snap_apart, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real, out_tick, out_sign, out, wide,
     wide_apart,
 ):  # fmt: skip
-    """The same where nothing is counted, and nothing but this row may change shares at the tick's end: without a snapshot."""
+    """A row of an input beside the carrier goes into its key's record; what that changes is found at the tick's end.
+
+    Or at once, without a snapshot, if nothing but this row may change shares at that end (`alone`) and nothing is counted.
+    """
     kinds, ports, local = of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL]
     key_at = key * key_size
-    before, following = _others(key_words, key_at, beside, wide), key_words[key_at + HEAD]
-    for a in range(len(kinds)):
-        if ports[a] != carrier:
-            change[a * DIFFERENCE_WORDS] = bag_first(key_words, key_at + local[a], heap)
+    following, before = key_words[key_at + HEAD], np.int64(0)
+    if wide is None and alone:
+        before = _others(key_words, key_at, beside, wide)
+        for a in range(len(kinds)):
+            if ports[a] != carrier:
+                change[a * DIFFERENCE_WORDS] = bag_first(key_words, key_at + local[a], heap)
+    # Without rows there is nothing to be changed: the carrier's come first.
+    elif following > 0 and key_words[key_at + SNAP] == 0:
+        if cursor[SNAPS] == len(snap_key):
+            return SNAPS_FULL
+        _take_snapshot(
+            key, beside, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words,
+            snap_apart, heap, wide,
+        )  # fmt: skip
     status = _take_in(
         row, key, port, way, of_aggregates, arguments, k_counts, k_meta, key_size, key_words, key_apart_n, key_apart, heap,
         heap_meta, texts, spans, odd_kind, odd_words, odd_real, wide,
     )  # fmt: skip
-    if status != DONE:
+    if wide is not None or not alone or status != DONE:
         return status
     after = _others(key_words, key_at, beside, wide)
     differs = after != before
@@ -630,20 +622,13 @@ def put_shares(
         if key < 0:
             return NOT_THERE
         if port != carrier:
-            last_of_tick = row + 1 == len(tick) or tick[row + 1] != tick[row]
-            if wide is None and last_of_tick and cursor[SNAPS] == 0:
-                status = _change_alone(
-                    row, key, port, way, beside, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta, key_size,
-                    key_words, key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart, r_keys, row_width, group_columns,
-                    snap_key, snap_words, snap_apart, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words,
-                    odd_real, out_tick, out_sign, out, wide, wide_apart,
-                )  # fmt: skip
-            else:
-                status = _change_later(
-                    row, key, port, way, beside, carrier, of_aggregates, arguments, cursor, k_counts, k_meta, key_size,
-                    key_words, key_apart_n, key_apart, snap_key, snap_words, snap_apart, heap, heap_meta, texts, spans, odd_kind,
-                    odd_words, odd_real, wide,
-                )  # fmt: skip
+            alone = cursor[SNAPS] == 0 and (row + 1 == len(tick) or tick[row + 1] != tick[row])
+            status = _change_key(
+                row, key, port, way, alone, beside, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta, key_size,
+                key_words, key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart, r_keys, row_width, group_columns,
+                snap_key, snap_words, snap_apart, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words,
+                odd_real, out_tick, out_sign, out, wide, wide_apart,
+            )  # fmt: skip
         else:
             entry = located[LOCATED_ROWS + row % LOCATED_ROWS]
             if entry < 0:
