@@ -26,9 +26,12 @@ QUOTIENT_DIGITS = 16
 LIMIT = 1 << 62
 """Intermediate results stay below this in size: sums of two then cannot overflow."""
 _MAGNITUDES = 50
-_LARGEST_QUOTIENT = 10**QUOTIENT_DIGITS
+_LARGEST_WHOLE, _LARGEST_QUOTIENT = 2.0**_MAGNITUDES, 10.0**QUOTIENT_DIGITS
 _ABOVE_ONE = 1.0 + 2.0**-51
 """Quotients that are whole do not fall short of themselves."""
+_WHOLE_BITS, _FRACTION = 2.0**52, (1 << 52) - 1
+_SCALE_BITS, _SCALE_PLACES, _SCALE_MASK = 6, np.uint64(6), 63
+_MINUS, _UNSIGNED = np.int64(-(1 << 63)), np.uint64((1 << 63) - 1)
 _FIFTHS_8, _FIFTHS_4, _FIFTHS_2, _FIFTHS_1 = np.array([pow(5, -digits, 1 << 64) for digits in (8, 4, 2, 1)], np.uint64)
 _RIGHT_8, _RIGHT_4, _RIGHT_2, _RIGHT_1 = np.array([8, 4, 2, 1], np.uint64)
 _LEFT_8, _LEFT_4, _LEFT_2, _LEFT_1 = np.array([56, 60, 62, 63], np.uint64)
@@ -244,76 +247,92 @@ def scaled_id(tag, unscaled, scale):
 
 
 @jit_inline
-def _without_zeros(plain, zeros, fifths, right, left, few):
-    """Divide by 10**2**k if that leaves nothing; `zeros`, a number in base 2, gets one more place: whether it did.
+def _without_zeros(plain, scale, zeros, fifths, right, left, few):
+    """Divide by 10**zeros, a power of two, if that leaves nothing and there are as many fraction digits; these are then fewer.
 
-    By the inverse of 5**2**k modulo 2**64, as exact quotients alone come out small (Granlund and Montgomery 1994). Without a
+    By the inverse of 5**zeros modulo 2**64, as exact quotients alone come out small (Granlund and Montgomery 1994). Without a
     jump: nobody can foresee which numbers end in zeros.
     """
     product = plain * fifths
     quotient = (product >> right) | (product << left)
-    exact = quotient <= few
-    return quotient if exact else plain, zeros + zeros + np.int64(exact)
+    exact = (quotient <= few) & (scale >= zeros)
+    return quotient if exact else plain, scale - (zeros if exact else 0)
 
 
 @jit_inline
-def _tenth(plain):
-    """Of a multiple of ten, without a division."""
-    product = plain * _FIFTHS_1
-    return (product >> _RIGHT_1) | (product << _LEFT_1)
+def _integer(real):
+    """The integer nearest to a floating number from 0 to below 2**52: the last bits of their sum."""
+    return np.float64(real + _WHOLE_BITS).view(np.int64) & _FRACTION
 
 
 @jit_inline
-def average_id(total, scale, count):
-    """The id of the decimal total / 10**scale (below LIMIT in size) divided by a positive count, as `decimal_quotient` rounds it.
+def _quotient(total, scale, count):
+    """The decimal total / 10**scale (below LIMIT in size) divided by a positive count, as `decimal_quotient` rounds it.
 
-    0 where it has none, and where this short way does not lead there: floating numbers come near, integers say how near. It has
-    no jumps, so that the processor does several at once.
+    It is not yet without zeros at its end: its size in the upper bits, its scale in the lower ones, and a minus sign in the first.
+    0 where this short way does not lead there: floating numbers come near, integers say how near.
     """
     size = -total if total < 0 else total
     reciprocal = _ABOVE_ONE / np.float64(count)
     near = np.float64(size) * reciprocal
     magnitude = (np.float64(near).view(np.int64) >> 52) - 1023
     ok = (magnitude >= 0) & (magnitude < _MAGNITUDES)
-    whole = np.int64(near)
+    real = np.trunc(near if near < _LARGEST_WHOLE else _LARGEST_WHOLE)
+    whole = _integer(real)
     rest = size - whole * count
     ok &= (rest >= 0) & (rest < count)
     # As many more digits as make sixteen: by powers of two, and one less from the next power of ten on.
     digits = (QUOTIENT_DIGITS - 1) - ((min(max(magnitude, 0), _MAGNITUDES - 1) * 1233) >> 12)
-    power = POWERS[digits]
-    fewer = whole * power >= _LARGEST_QUOTIENT
-    power = np.int64(_tenth(np.uint64(power))) if fewer else power
+    power = REAL_POWERS[digits]
+    fewer = real * power >= _LARGEST_QUOTIENT
+    # Of each power of ten up to there a tenth is exact.
+    power = power * 0.1 if fewer else power
     digits -= np.int64(fewer)
-    ok &= np.float64(count) * np.float64(power) < LIMIT
-    rest *= power
-    more = np.int64(np.rint(np.float64(rest) * reciprocal))
+    ok &= np.float64(count) * power < LIMIT
+    times = _integer(power)
+    rest *= times
+    more = _integer(np.float64(rest) * reciprocal)
     twice = 2 * (rest - more * count)
     # Halves between two results are left to the long way.
     ok &= (twice != count) & (twice != -count)
     more += np.int64(twice > count) - np.int64(twice < -count)
-    plain = np.uint64(whole * power + more)
-    plain, zeros = _without_zeros(plain, np.int64(0), _FIFTHS_8, _RIGHT_8, _LEFT_8, _FEW_8)
-    plain, zeros = _without_zeros(plain, zeros, _FIFTHS_4, _RIGHT_4, _LEFT_4, _FEW_4)
-    plain, zeros = _without_zeros(plain, zeros, _FIFTHS_2, _RIGHT_2, _LEFT_2, _FEW_2)
-    plain, zeros = _without_zeros(plain, zeros, _FIFTHS_1, _RIGHT_1, _LEFT_1, _FEW_1)
-    scale += digits
-    integer_zeros = max(zeros - scale, 0)
-    plain *= np.uint64(POWERS[integer_zeros])
-    scale -= zeros - integer_zeros
-    ok &= scale <= ID_SCALE
+    found = ((whole * times + more) << _SCALE_BITS) | (scale + digits)
+    return (found | _MINUS if total < 0 else found) if ok else np.int64(0)
+
+
+@jit_inline
+def _quotient_id(quotient):
+    """The id of what `_quotient` found; 0 where it has none."""
+    plain, scale = (np.uint64(quotient) & _UNSIGNED) >> _SCALE_PLACES, quotient & _SCALE_MASK
+    plain, scale = _without_zeros(plain, scale, 8, _FIFTHS_8, _RIGHT_8, _LEFT_8, _FEW_8)
+    plain, scale = _without_zeros(plain, scale, 4, _FIFTHS_4, _RIGHT_4, _LEFT_4, _FEW_4)
+    plain, scale = _without_zeros(plain, scale, 2, _FIFTHS_2, _RIGHT_2, _LEFT_2, _FEW_2)
+    plain, scale = _without_zeros(plain, scale, 1, _FIFTHS_1, _RIGHT_1, _LEFT_1, _FEW_1)
     unscaled = np.int64(plain)
-    unscaled = -unscaled if total < 0 else unscaled
+    unscaled = -unscaled if quotient < 0 else unscaled
     identifier = np.int64((TAG_DECIMAL << TAG_SHIFT) | (scale << 56) | (unscaled & _VALUE_MASK))
-    return identifier if ok else np.int64(0)
+    return identifier if (quotient != 0) & (scale <= ID_SCALE) else np.int64(0)
+
+
+@jit_inline
+def average_id(total, scale, count):
+    """The id of the decimal total / 10**scale (below LIMIT in size) divided by a positive count, as `decimal_quotient` rounds it.
+
+    0 where it has none, and where this short way does not lead there.
+    """
+    return _quotient_id(_quotient(total, scale, count))
 
 
 @jit_flat
 def average_ids(totals, scales, counts, start, end, ids):
-    """`average_id` of places start to end; whatever for those whose count is zero."""
+    """`average_id` of places start to end; whatever for those whose count is zero.
+
+    It has no jumps, so that the processor does several at once; of two short loops it does more at once than of a long one.
+    """
     for i in range(np.uint64(start), np.uint64(end)):
-        count = counts[i]
-        total = totals[i] if count > 0 else np.int64(0)
-        ids[i] = average_id(total, scales[i], max(count, 1))
+        ids[i] = _quotient(totals[i], scales[i], max(counts[i], 1))
+    for i in range(np.uint64(start), np.uint64(end)):
+        ids[i] = _quotient_id(ids[i])
 
 
 @jit_inline
