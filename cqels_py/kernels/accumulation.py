@@ -45,7 +45,7 @@ from cqels_py.kernels.aggregate import (
     total_of,
 )
 from cqels_py.kernels.decimals import LIMIT, scaled_id
-from cqels_py.kernels.heaps import bag_first, expect_bag, make_room
+from cqels_py.kernels.heaps import bag_first, bag_replace, expect_bag, make_room, replace_room
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import ZERO, add, find, hash_row
 from cqels_py.kernels.prefetch import prefetch
@@ -275,6 +275,31 @@ def take_extremes(
                 return HEAP_FULL
             if not extreme_put(in_order, words, at, sign, term, heap, largest, texts, spans):
                 return NOT_THERE
+        fresh[shift + np.uint64(rows[NOTE, i])] = bag_first(words, at, heap)
+    return DONE
+
+
+@jit_flat
+def take_replaced_extremes(
+    largest, column, columns, cursor, rows, place, words, group_words, heap, heap_meta, texts, spans, fresh, shift
+):  # fmt: skip
+    """The same, by bags, where each row tells which member goes and, in the next column, which one comes; 0: none."""
+    if heap is None:
+        return DONE
+    first = np.uint64(cursor[FIRST])
+    end = np.uint64(cursor[STOP]) - first
+    for i in range(np.uint64(cursor[AT]), end):
+        expect(i, end, rows, words, group_words, place)
+        expect(i, end, rows, words, group_words, place + EXTREME_WORDS - 1)
+        if i + _NEAR < end:
+            expect_bag(words, rows[GROUP, i + _NEAR] * group_words + place, heap)
+        gone, come = columns[column, first + i], columns[column + _ONE, first + i]
+        at = rows[GROUP, i] * group_words + place
+        if not replace_room(words, at, gone, come, heap, heap_meta):
+            cursor[AT] = np.int64(i)
+            return HEAP_FULL
+        if not bag_replace(words, at, gone, come, heap, largest, texts, spans):
+            return NOT_THERE
         fresh[shift + np.uint64(rows[NOTE, i])] = bag_first(words, at, heap)
     return DONE
 

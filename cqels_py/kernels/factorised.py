@@ -16,8 +16,8 @@ Changes of shares are put down, as rows of a delta of their own, and then go int
 Records by key and by row, and the rows of a step, are those of kernels/joined_records.py.
 
 Shares:   tick, sign (0 where a share only changes, with a sign where it comes or goes), and columns: the group's keys, then what is
-          said by aggregate, from COLUMNS on: of MIN and MAX an extreme that comes or goes, 0 for none; of others a difference
-          (kernels/weighted_sums.py)
+          said by aggregate, from COLUMNS on: of MIN and MAX the extreme that goes and that which comes, 0 for none; of others a
+          difference (kernels/weighted_sums.py)
 `change`: by aggregate, such a difference, or the extremes before and after a change
 
 Where nothing but MIN and MAX is asked for `wide` is None, and where neither is `heap` is: for such a caller what would need them is
@@ -117,11 +117,11 @@ def _others(words, at, beside, wide):
 
 @jit_inline
 def _put_extreme(before, after, lived, lives, column, k, out):
-    """What a share says of an extreme, in one row or, where it only changes, the first of two. Returns whether it differs."""
-    same = lived and lives and before == after
-    out[column, k] = 0 if same else before if lived else after
-    out[column, k + 1] = 0 if same else after
-    return not same
+    """What a share says of an extreme. Returns whether it differs."""
+    differs = before != after or not (lived and lives)
+    out[column, k] = before if lived and differs else np.int64(0)
+    out[column + 1, k] = after if lives and differs else np.int64(0)
+    return differs
 
 
 @jit_inline
@@ -132,40 +132,22 @@ def _put_count(difference, came, column, k, out):
 
 
 @jit_inline
-def _put_no_counts(of_aggregates, k, out, wide):
-    """Of two rows the first says just what extremes were."""
-    if wide is None:
-        return
-    kinds, columns = of_aggregates[KINDS], of_aggregates[COLUMNS]
-    for a in range(len(kinds)):
-        if not _is_extreme(kinds[a], wide):
-            _put_count(np.int64(0), np.int64(0), columns[a], k, out)
-
-
-@jit_inline
 def _shares_full(cursor, aggregates, out_tick, wide_apart):
     """Is there no room for one more row's share?"""
     if wide_apart is None:
-        return cursor[MADE] + 2 > len(out_tick)
-    return cursor[MADE] + 2 > len(out_tick) or REAL_WORDS * (cursor[WIDE] + aggregates) > len(wide_apart)
+        return cursor[MADE] == len(out_tick)
+    return cursor[MADE] == len(out_tick) or REAL_WORDS * (cursor[WIDE] + aggregates) > len(wide_apart)
 
 
 @jit_inline
-def _end_share(
-    two, came, row, of_aggregates, row_keys, row_width, group_columns, tick, cursor, out_tick, out_sign, out, wide
-):
-    """The rest of a row's share: what it was and what it is (`two`), or one of both."""
+def _end_share(came, row, row_keys, row_width, group_columns, cursor, out_tick, out_sign, out):
+    """The rest of a row's share."""
     k = cursor[MADE]
-    if two:
-        _put_no_counts(of_aggregates, k, out, wide)
-    for i in range(k, k + 1 + np.int64(two)):
-        out_tick[i] = tick
-        for c in range(len(group_columns)):
-            out[c, i] = row_keys[row * row_width + group_columns[c]]
-    out_sign[k] = -1 if two else came
-    if two:
-        out_sign[k + 1] = 1
-    cursor[MADE] = k + 1 + np.int64(two)
+    out_tick[k] = cursor[TICK]
+    out_sign[k] = came
+    for c in range(len(group_columns)):
+        out[c, k] = row_keys[row * row_width + group_columns[c]]
+    cursor[MADE] = k + 1
     cursor[VISITED] += 1
 
 
@@ -286,8 +268,8 @@ def _count_row(
 def _take_row(
     row, entry, key, way, others, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta, key_size, key_words,
     key_apart_n, key_apart, is_row_counted, r_counts, r_meta, row_size, row_words, row_apart_n, row_apart, row_keys, row_width,
-    group_columns, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real, tick, out_tick, out_sign,
-    out, wide, wide_apart,
+    group_columns, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real, out_tick, out_sign, out, wide,
+    wide_apart,
 ):  # fmt: skip
     """A row of the carrier goes into its record, and its share changes."""
     kinds, ports, local, functions, columns = (
@@ -331,17 +313,14 @@ def _take_row(
             before = after = bag_first(key_words, key_at + local[a], heap)
         if others > 0:
             moves |= _put_extreme(before, after, not born, not dies, columns[a], k, out)
-    two = moves and not born and not dies
     ok = _count_row(
-        row, entry, key, way, others, born, dies, carrier, of_aggregates, arguments, slots, k + np.int64(two), row_at, row_words,
+        row, entry, key, way, others, born, dies, carrier, of_aggregates, arguments, slots, k, row_at, row_words,
         row_apart_n, row_apart, key_at, key_words, key_apart_n, key_apart, change, change_apart, odd_kind, odd_words, odd_real, out,
         wide, wide_apart,
     )  # fmt: skip
     if others > 0 and (moves or counted):
-        _end_share(
-            two, np.int64(born) - np.int64(dies), entry, of_aggregates, row_keys, row_width, group_columns, tick, cursor, out_tick,
-            out_sign, out, wide,
-        )  # fmt: skip
+        came = np.int64(born) - np.int64(dies)
+        _end_share(came, entry, row_keys, row_width, group_columns, cursor, out_tick, out_sign, out)
     return DONE if ok else OVERFLOW
 
 
@@ -465,23 +444,18 @@ def _put_rows_shares(
         if _shares_full(cursor, aggregates, out_tick, wide_apart):
             cursor[NEXT_ROW] = following
             return SHARES_FULL
-        moves = False
         for a in range(aggregates):
             if _is_extreme(kinds[a], wide):
                 old, new = change[a * DIFFERENCE_WORDS], change[a * DIFFERENCE_WORDS + 1]
                 if ports[a] == carrier:
                     old = new = bag_first(row_words, row_at + local[a], heap)
-                moves |= _put_extreme(old, new, lived, lives, columns[a], k, out)
-        two = moves and lived and lives
+                _put_extreme(old, new, lived, lives, columns[a], k, out)
         if not _count_change(
-            row, row_at, n, before, after, came, carrier, of_aggregates, slots, k + np.int64(two), row_words, row_apart_n, row_apart,
-            change, change_apart, out, wide, wide_apart,
+            row, row_at, n, before, after, came, carrier, of_aggregates, slots, k, row_words, row_apart_n, row_apart, change,
+            change_apart, out, wide, wide_apart,
         ):  # fmt: skip
             return OVERFLOW
-        _end_share(
-            two, came, row, of_aggregates, row_keys, row_width, group_columns, cursor[TICK], cursor, out_tick, out_sign, out,
-            wide,
-        )  # fmt: skip
+        _end_share(came, row, row_keys, row_width, group_columns, cursor, out_tick, out_sign, out)
         following = row_words[row_at + NEXT]
     cursor[NEXT_ROW] = 0
     return DONE
@@ -639,7 +613,7 @@ def put_shares(
                 row, entry, key, way, _others(key_words, key * key_size, beside, wide), carrier, of_aggregates, arguments,
                 cursor, slots, k_counts, k_meta, key_size, key_words, key_apart_n, key_apart, row_width > key_width, r_counts,
                 r_meta, row_size, row_words, row_apart_n, row_apart, r_keys, row_width, group_columns, change, change_apart, heap,
-                heap_meta, texts, spans, odd_kind, odd_words, odd_real, cursor[TICK], out_tick, out_sign, out, wide, wide_apart,
+                heap_meta, texts, spans, odd_kind, odd_words, odd_real, out_tick, out_sign, out, wide, wide_apart,
             )  # fmt: skip
         if status != DONE:
             return status

@@ -48,6 +48,7 @@ from cqels_py.kernels.accumulation import (
     take_counts,
     take_differences,
     take_extremes,
+    take_replaced_extremes,
     take_sums,
     take_texts,
 )
@@ -563,10 +564,16 @@ def group(
                     fresh, shift, joined, late, late_real,
                 )  # fmt: skip
             elif function != COUNT_ALL:
-                status = take_extremes(
-                    function == MAX, of_aggregates[IN_ORDER, a] != 0, column, columns, cursor, rows, place, words, group_words, heap,
-                    heap_meta, texts, spans, fresh, shift,
-                )  # fmt: skip
+                if odd_kind is not None:
+                    status = take_extremes(
+                        function == MAX, of_aggregates[IN_ORDER, a] != 0, column, columns, cursor, rows, place, words, group_words,
+                        heap, heap_meta, texts, spans, fresh, shift,
+                    )  # fmt: skip
+                else:
+                    status = take_replaced_extremes(
+                        function == MAX, column, columns, cursor, rows, place, words, group_words, heap, heap_meta, texts, spans,
+                        fresh, shift,
+                    )  # fmt: skip
             if status != DONE:
                 return status
             cursor[PASS] += 1

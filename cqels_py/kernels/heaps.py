@@ -29,10 +29,11 @@ MOST_IN_RUN = 128
 """Up to here looking for members costs less than what is put off."""
 _REBUILD_FROM = 16
 _FEW = 32
-_ONE = np.uint64(1)
-_VALUE = np.int64((1 << 56) - 1)
-# What was taken out.
-_MISSING, _FIRST, _OTHER = range(3)
+_NOTHING, _ONE = np.uint64(0), np.uint64(1)
+LANES = 16
+"""So many places are looked at together, whether there are members or not: how many there are nobody can foresee."""
+_KIND_PLACE, _KIND_BITS, _PLACE = 56, 8, 255
+_ALL_BUT_PLACE, _NONE, _BEHIND_NONE = np.int64(~_PLACE), np.int64(-(1 << 63) + 1), np.uint64(2)
 
 
 @jit_flat
@@ -76,6 +77,12 @@ def _drop_first(heap, offset, size, largest, texts, spans):
 
 
 @jit_inline
+def allocate_run(heap, heap_meta, log):
+    """Where a run begins, or -1. Behind each are as many places as are looked at together."""
+    return allocate(heap[: max(len(heap) - LANES, 0)], heap_meta, log)
+
+
+@jit_inline
 def make_room(words, at, heap, heap_meta):
     """Room for one more in the heap whose words start at `at`; False if the arena has none (nothing is changed)."""
     log = words[at + _LOG]
@@ -87,7 +94,7 @@ def make_room(words, at, heap, heap_meta):
 def _enlarge(words, at, heap, heap_meta):
     size, log = words[at + _SIZE], words[at + _LOG]
     larger = log + 1 if log > 0 else np.int64(_FIRST_LOG)
-    offset = allocate(heap, heap_meta, larger)
+    offset = allocate_run(heap, heap_meta, larger)
     if offset < 0:
         return False
     if log > 0:
@@ -130,7 +137,7 @@ def move_runs(words, width, place, heap, new_heap, new_meta):
         log, offset = _least_log(words, at), words[at + _OFFSET]
         words[at + _LOG] = log
         if log > 0:
-            words[at + _OFFSET] = allocate(new_heap, new_meta, log)
+            words[at + _OFFSET] = allocate_run(new_heap, new_meta, log)
             for i in range(words[at + _SIZE]):
                 new_heap[words[at + _OFFSET] + i] = heap[offset + i]
 
@@ -150,46 +157,82 @@ def _insert(heap, offset, size, value, largest, texts, spans):
 
 
 @jit_inline
-def _place_of(heap, offset, size, value):
-    """Where an id stands last in a run, or `offset`, if anywhere. Without a jump, so that many are compared at once."""
-    found = np.int64(offset)
-    for i in range(np.uint64(offset), np.uint64(offset + size)):
-        found = max(found, np.int64(i) if heap[i] == value else np.int64(offset))
-    return found
+def _lanes(size):
+    """Up to which place a run of so many members is looked at."""
+    return np.uint64((size + LANES - 1) & -LANES)
+
+
+@jit_inline
+def _in_order(identifier, place, largest):
+    """A number by which ids that tell the order are compared: the largest is the first. Its last byte tells a place: an id's own
+    first one, which says of which kind it is, is left out."""
+    number = (identifier << _KIND_BITS) | np.int64(place + _BEHIND_NONE)
+    return number if largest else number ^ _ALL_BUT_PLACE
+
+
+@jit_inline
+def _place_in(number):
+    """That which it tells; of _NONE the first."""
+    return np.uint64(max((number & _PLACE) - np.int64(_BEHIND_NONE), np.int64(0)))
+
+
+@jit_inline
+def _first_but_one(heap, start, size, without, largest):
+    """`_in_order` of the first of a run's members but for one, or _NONE."""
+    first = _NONE
+    for i in range(_lanes(size)):
+        there = (np.int64(i) < size) & (np.int64(i) != without)
+        first = max(first, _in_order(heap[start + i], i, largest) if there else _NONE)
+    return first
 
 
 @jit_flat
-def _take_out(heap, offset, size, value):
-    """Of a run: was it there, and the first of all?"""
-    place = np.uint64(_place_of(heap, offset, size, value))
-    if size == 0 or heap[place] != value:
-        return _MISSING
-    heap[place] = heap[offset + size - 1]
-    return _FIRST if place == np.uint64(offset) else _OTHER
+def _replace(heap, offset, size, gone, come, largest, texts, spans):
+    """A member of a run leaves, and another one comes in its stead, if `come` is not 0. False: it was not there.
+
+    Of few members the first of those that stay is looked for in any case: whether it was the first that leaves nobody can foresee.
+    """
+    start, place, kinds = np.uint64(offset), np.int64(-1), np.int64(0)
+    for i in range(_lanes(size)):
+        there = np.int64(i) < size
+        place = max(place, np.int64(i) if (heap[start + i] == gone) & there else np.int64(-1))
+        kinds |= heap[start + i] ^ gone if there else np.int64(0)
+    if place < 0:
+        return False
+    kinds |= come ^ gone if come != 0 else np.int64(0)
+    if kinds >> _KIND_PLACE != 0 or not same_kind(gone, gone):
+        _replace_slowly(heap, offset, size, place, come, largest, texts, spans)
+        return True
+    first = _in_order(heap[start], _NOTHING, largest)
+    if size <= LANES or place == 0:
+        first = _first_but_one(heap, start, size, place, largest)
+    comes_first = (come != 0) & (_in_order(come, _NOTHING, largest) > first)
+    head, behind, other = heap[start], heap[start + np.uint64(size - 1)], heap[start + _place_in(first)]
+    behind = come if come != 0 else behind
+    to = np.uint64(place) if comes_first or place > 0 else _place_in(first)
+    heap[start + to] = head if comes_first else behind
+    heap[start] = come if comes_first else other
+    return True
+
+
+@jit_flat
+def _replace_slowly(heap, offset, size, place, come, largest, texts, spans):
+    """The same of that in a place, where ids alone do not tell the order."""
+    heap[offset + place] = heap[offset + size - 1]
+    if place == 0 and size > 2:
+        _bring_first(heap, offset, size - 1, largest, texts, spans)
+    if come != 0:
+        _insert(heap, offset, size - 1, come, largest, texts, spans)
 
 
 @jit_flat
 def _bring_first(heap, offset, size, largest, texts, spans):
     """The first member to the start of a run."""
     start, end = np.uint64(offset), np.uint64(offset + size)
-    kind, others = heap[start] >> 56, np.int64(0)
-    for i in range(start, end):
-        others |= (heap[i] >> 56) ^ kind
     place = start
-    if others == 0 and same_kind(heap[start], heap[start]):
-        # Of one kind: numbers tell the order.
-        least = heap[start] << 8
-        if largest:
-            for i in range(start, end):
-                least = max(least, heap[i] << 8)
-        else:
-            for i in range(start, end):
-                least = min(least, heap[i] << 8)
-        place = np.uint64(_place_of(heap, offset, size, (kind << 56) | ((least >> 8) & _VALUE)))
-    else:
-        for i in range(start + _ONE, end):
-            if before(heap[i], heap[place], largest, texts, spans):
-                place = i
+    for i in range(start + _ONE, end):
+        if before(heap[i], heap[place], largest, texts, spans):
+            place = i
     heap[start], heap[place] = heap[place], heap[start]
 
 
@@ -276,14 +319,30 @@ def bag_put(words, at, sign, value, heap, largest, texts, spans):
         return True
     if sign > 0:
         _insert(heap, offset, size, value, largest, texts, spans)
-    else:
-        taken = _take_out(heap, offset, size, value)
-        if taken == _MISSING:
-            return False
-        if taken == _FIRST and size > 2:
-            _bring_first(heap, offset, size - 1, largest, texts, spans)
+    elif not _replace(heap, offset, size, value, np.int64(0), largest, texts, spans):
+        return False
     words[at + _SIZE] = size + sign
     return True
+
+
+@jit_inline
+def replace_room(words, at, gone, come, heap, heap_meta):
+    """Room for `bag_replace`."""
+    return (come == 0 or bag_room(words, at, np.int64(1), heap, heap_meta)) and (
+        gone == 0 or bag_room(words, at, np.int64(-1), heap, heap_meta)
+    )
+
+
+@jit_inline
+def bag_replace(words, at, gone, come, heap, largest, texts, spans):
+    """A member goes and another one comes, or just one of both where the other is 0; `replace_room` has said that there is room.
+    False: what goes was not there."""
+    if gone == 0 or words[at + GONE + _SIZE] > 0:
+        there = gone == 0 or bag_put(words, at, np.int64(-1), gone, heap, largest, texts, spans)
+        return there and (come == 0 or bag_put(words, at, np.int64(1), come, heap, largest, texts, spans))
+    size = words[at + _SIZE]
+    words[at + _SIZE] = size - np.int64(come == 0)
+    return _replace(heap, words[at + _OFFSET], size, gone, come, largest, texts, spans)
 
 
 @jit_flat

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.arena import allocate, release
-from cqels_py.kernels.heaps import bag_put, bag_room, before
+from cqels_py.kernels.arena import release
+from cqels_py.kernels.heaps import allocate_run, bag_put, bag_room, before
 from cqels_py.kernels.jit import jit_flat, jit_inline
 
 FIRST, _LOG, _SIZE, START, STAIR_WORDS = range(5)
@@ -35,7 +35,7 @@ def _move(words, at, heap, heap_meta):
     # Mostly the steps move to the run's start; if they fill half of it that would be again and again.
     if log == 0 or 2 * size > (np.int64(1) << log):
         larger = log + 1 if log > 0 else np.int64(_FIRST_LOG)
-        to = allocate(heap, heap_meta, larger)
+        to = allocate_run(heap, heap_meta, larger)
         if to < 0:
             return False
         words[at + _LOG] = larger

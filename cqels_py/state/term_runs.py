@@ -56,7 +56,7 @@ class TermRuns:
         more member of each aggregate has room then. False: nothing is changed."""
         needs = [heaps.count_places(of.words, of.width, place) for of in runs for place in of.places]
         least, more = map(sum, zip(*needs, strict=True))
-        if len(self.heap) < max(_ROOM * least, least + more):
+        if len(self.heap) < max(_ROOM * least, least + more + heaps.LANES):
             return False
         old, self.heap = self.heap, np.zeros_like(self.heap)
         self.meta[:] = _NO_RUNS

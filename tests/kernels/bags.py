@@ -41,10 +41,25 @@ class Bags:
     def put_id(self, bag: int, sign: int, identifier: int, *, largest: bool = False) -> None:
         at = np.int64(bag * heaps.BAG_WORDS)
         while not self._room(self.words, at, np.int64(sign), self.heap, self.meta):
-            self.heap = np.concatenate([self.heap, np.zeros_like(self.heap)])
+            self._grow()
         self._put(
             self.words, at, np.int64(sign), np.int64(identifier), self.heap, np.bool_(largest), NO_TEXTS, NO_SPANS
         )
+
+    def replace(self, bag: int, gone: int | None, come: int | None, *, largest: bool = False) -> bool:
+        ids = [0 if value is None else number(value) for value in (gone, come)]
+        return self.replace_id(bag, *ids, largest=largest)
+
+    def replace_id(self, bag: int, gone: int, come: int, *, largest: bool = False) -> bool:
+        """0: none."""
+        at, ids = np.int64(bag * heaps.BAG_WORDS), (np.int64(gone), np.int64(come))
+        while not heaps.replace_room(self.words, at, *ids, self.heap, self.meta):
+            self._grow()
+        given = self.heap, np.bool_(largest), NO_TEXTS, NO_SPANS
+        return bool(heaps.bag_replace(self.words, at, *ids, *given))
+
+    def _grow(self) -> None:
+        self.heap = np.concatenate([self.heap, np.zeros_like(self.heap)])
 
     def first(self, bag: int) -> int:
         return int(heaps.bag_first(self.words, np.int64(bag * heaps.BAG_WORDS), self.heap))

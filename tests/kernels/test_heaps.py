@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from bisect import insort
 from collections.abc import Callable
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -69,6 +70,61 @@ def test_bags_that_grow_and_shrink_past_a_run_know_their_first(order: str, leave
             assert bags.first(0) == wanted
 
 
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("order", ["up", "down", "same", "any", "far"])
+@pytest.mark.parametrize("most", [1, 3, 17, heaps.MOST_IN_RUN + 20])
+def test_one_member_is_replaced_by_another(most: int, order: str, largest: bool) -> None:
+    """Or just comes or goes: as if each were put by itself, whatever there is room for."""
+    rng = random.Random(order + str(most))
+    bags, live, count = Bags(2), [list[int](), list[int]()], 0
+    for _ in range(6 * most + 200):
+        bag = rng.randrange(2)
+        mine = live[bag]
+        goes = mine and rng.random() < (0.8 if len(mine) >= most else 0.5)
+        gone = mine.pop(rng.choice((0, mine.index(min(mine)), rng.randrange(len(mine))))) if goes else None
+        come = None
+        if gone is None or (len(mine) < most and rng.random() < 0.6):
+            count += 1
+            come = _come(order, count, rng)
+            mine.append(come)
+        assert bags.replace(bag, gone, come, largest=largest)
+        wanted = (max(mine) if largest else min(mine)) if mine else None
+        assert bags.first(bag) == (0 if wanted is None else number(wanted))
+
+
+@pytest.mark.parametrize("members", [[], [3], [3, 1, 2], [*range(40)], [*range(3 * heaps.MOST_IN_RUN)]])
+def test_what_is_not_there_is_not_replaced(members: list[int]) -> None:
+    bags = Bags(1)
+    for value in members:
+        bags.put(0, 1, value)
+    # Heaps do not look for what goes.
+    if len(members) <= heaps.MOST_IN_RUN:
+        assert not bags.replace(0, -7, 5)
+        assert not bags.replace(0, -7, None)
+
+
+def test_members_of_other_kinds_replace_each_other() -> None:
+    """Integers and decimals, which ids alone do not compare; the extreme numbers that ids hold."""
+    rng = random.Random(2)
+    most = (1 << 55) - 1
+    values = [
+        ("1", "integer"),
+        ("1.5", "decimal"),
+        (str(-most - 1), "integer"),
+        (str(most), "integer"),
+        ("0.25", "decimal"),
+    ]
+    for largest in (False, True):
+        bags, live = Bags(1), list[tuple[str, str]]()
+        for _ in range(400):
+            gone = live.pop(rng.randrange(len(live))) if live and rng.random() < 0.6 else None
+            come = rng.choice(values) if gone is None or rng.random() < 0.7 else None
+            live += [come] if come else []
+            bags.replace_id(0, _id(*gone) if gone else 0, _id(*come) if come else 0, largest=largest)
+            first = (max if largest else min)(live, key=lambda text: Decimal(text[0]), default=None)
+            assert bags.first(0) == (_id(*first) if first else 0)
+
+
 def test_terms_of_all_kinds_are_brought_in_order_again_when_a_large_bag_has_become_small() -> None:
     """Integers and decimals, which ids alone do not compare."""
     rng = random.Random(1)
@@ -101,13 +157,14 @@ def test_ids_are_sorted_in_place_and_nothing_beside_them(size: int) -> None:
 
 
 def test_few_members_take_one_run_however_many_have_come_and_gone() -> None:
-    bags = Bags(1, arena=4)
+    room = 4 + heaps.LANES
+    bags = Bags(1, room)
     for value in range(1_000):
         bags.put(0, 1, value)
         bags.put(0, 1, -value)
         bags.put(0, -1, value)
         bags.put(0, -1, -value)
-    assert len(bags.heap) == 4
+    assert len(bags.heap) == room
 
 
 def test_what_has_gone_below_the_first_is_purged() -> None:

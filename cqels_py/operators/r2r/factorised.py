@@ -59,8 +59,8 @@ class FactorisedGroupBy:
         ports = np.array([carrier if a.argument is None else a.input for a in aggregates], np.int64)
         in_order = np.array([inputs[port].in_order for port in ports])
         self.state = KeySums(len(inputs), len(inputs[carrier].key), len(own), kinds, ports == carrier, in_order)
-        # A share's columns: of an extreme one, of a sum three.
-        widths = [1 if kind == records.TERM else 3 for _, kind in functions]
+        # A share's columns: of an extreme two, of a sum three.
+        widths = [2 if kind == records.TERM else 3 for _, kind in functions]
         columns = [len(groups) + sum(widths[:a]) for a in range(len(widths))]
         self._share_width = len(groups) + sum(widths)
         made = [Aggregate(function, column) for (function, _), column in zip(functions, columns, strict=True)]
@@ -179,7 +179,7 @@ class _Shares:
     def more(self, made: int, wide: int, aggregates: int) -> _Shares:
         """More room, where that is short for the share of one more row; there are `made` shares and `wide` accumulators."""
         rows = len(self._tick)
-        room = max(_SHARES, 2 * rows) if made + 2 > rows else rows
+        room = max(_SHARES, 2 * rows) if made == rows else rows
         larger = _Shares(len(self._columns), room, self._wide.more(wide, aggregates) if self._wide else None)
         larger._tick[:made], larger._sign[:made] = self._tick[:made], self._sign[:made]
         larger._columns[:, :made] = self._columns[:, :made]
