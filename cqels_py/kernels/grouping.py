@@ -75,7 +75,7 @@ from cqels_py.kernels.aggregate import (
 )
 from cqels_py.kernels.decimals import average_ids, scaled_id
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.key_table import FREE, USED, ZERO, add, find, hash_row
+from cqels_py.kernels.key_table import FREE, USED, ZERO, add, find, find_nearby, hash_row
 from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.weighted_sums import times, times_id
 
@@ -97,7 +97,7 @@ _ONE, _TWO, _NOTHING = np.uint64(1), np.uint64(2), np.uint64(0)
 _NOW_AND_THEN = np.uint64(63)
 _SMALL = 1 << 30
 """The product of two numbers below is none to care about."""
-_SHIFT, _LOWER = np.uint64(32), np.uint64((1 << 32) - 1)
+_LOWER = np.uint64((1 << 32) - 1)
 
 
 @jit_inline
@@ -114,22 +114,6 @@ def _end_of_chunk(tick, first, end, size):
     if end - first <= size:
         return np.int64(end)
     return _start_of_tick(tick, first, first + size)
-
-
-@jit_inline
-def _entry_nearby(hashed, key, table, places, keys):
-    """The entry with a key of one id, if it stands at the first or second place where it may stand; or -1.
-
-    Most do: a jump between the two could not be foreseen.
-    """
-    place = np.uint64(hashed) & places
-    upper = np.uint64(hashed) >> _SHIFT
-    word, second = np.uint64(table[place]), np.uint64(table[(place + _ONE) & places])
-    word = word if (word >> _SHIFT) == upper else second
-    entry = (word & _LOWER) - _ONE
-    if (word >> _SHIFT) == upper and word != _NOTHING and keys[entry] == key:
-        return np.int64(entry)
-    return np.int64(-1)
 
 
 @jit_flat
@@ -166,7 +150,7 @@ def _locate(
         hashed = rows[HASH, i]
         entry = np.int64(-1)
         if width == 1:
-            entry = _entry_nearby(hashed, columns[0, row], table, places, keys)
+            entry = find_nearby(hashed, columns[0, row], table, places, keys)
         if entry < 0:
             entry = find(table, mask, keys, width, columns, row, hashed)
         if entry < 0:

@@ -13,7 +13,7 @@ import numpy as np
 
 from cqels_py.kernels.heaps import expect_bag, expect_first
 from cqels_py.kernels.jit import jit_flat, jit_inline
-from cqels_py.kernels.key_table import FREE, add, find
+from cqels_py.kernels.key_table import FREE, add, find, find_nearby
 from cqels_py.kernels.prefetch import prefetch
 
 # What an aggregate needs of its argument: nothing, whether it is bound, its number, the term.
@@ -72,7 +72,11 @@ def _list_rows_of(carrier, row_port, first, last, located):
 @jit_inline
 def _find_or_add(columns, row, hashed, way, width, table, mask, keys, counts, free, meta):
     """The entry of a row's key; of one that goes -1 if there is none."""
-    entry = find(table, mask, keys, width, columns, row, hashed)
+    entry = np.int64(-1)
+    if width == 1:
+        entry = find_nearby(hashed, columns[0, row], table, np.uint64(mask), keys)
+    if entry < 0:
+        entry = find(table, mask, keys, width, columns, row, hashed)
     if entry < 0 and way > 0:
         entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
     return entry

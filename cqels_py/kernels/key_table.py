@@ -19,6 +19,7 @@ USED, FREE, ZERO = 0, 1, 2
 
 _UPPER = np.int64(-(1 << 32))
 _LOWER = np.int64((1 << 32) - 1)
+_SHIFT, _ENTRY, _NOTHING, _ONE = np.uint64(32), np.uint64((1 << 32) - 1), np.uint64(0), np.uint64(1)
 _SEED = 0x5851F42D
 _TABLE_AHEAD, _ENTRY_AHEAD = 12, 6
 
@@ -52,6 +53,23 @@ def find(table, mask, keys, width, columns, row, hashed):
             if same:
                 return np.int64(entry)
         position = (position + 1) & mask
+
+
+@jit_inline
+def find_nearby(hashed, key, table, places, keys):
+    """The entry with a key of one id, if it stands at the first or second place where it may stand, as most do; or -1.
+
+    `places`: the mask of the table's. Without a jump between the two, which could not be foreseen.
+    """
+    place = np.uint64(hashed) & places
+    upper = np.uint64(hashed) >> _SHIFT
+    # A choice between two words would become one.
+    place = (place + np.uint64(np.uint64(table[place]) >> _SHIFT != upper)) & places
+    word = np.uint64(table[place])
+    entry = (word & _ENTRY) - _ONE
+    if (word >> _SHIFT) == upper and word != _NOTHING and keys[entry] == key:
+        return np.int64(entry)
+    return np.int64(-1)
 
 
 @jit_inline
