@@ -31,6 +31,7 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.aggregate import DONE, MAX, NOT_THERE, OVERFLOW, SCALE, SUM_WORDS, TOO_MANY
+from cqels_py.kernels.choice import choose
 from cqels_py.kernels.heaps import bag_first
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.joined_records import (
@@ -108,9 +109,11 @@ def _others(words, at, beside, wide):
     product = np.int64(1)
     for i in range(len(beside)):
         count = words[at + COUNTERS + beside[i]]
-        if count == 0:
+        if wide is None:
+            product &= np.int64(count != 0)
+        elif count == 0:
             return count
-        if wide is not None:
+        else:
             product = times(product, count)
     return product
 
@@ -118,9 +121,9 @@ def _others(words, at, beside, wide):
 @jit_inline
 def _put_extreme(before, after, lived, lives, column, k, out):
     """What a share says of an extreme. Returns whether it differs."""
-    differs = before != after or not (lived and lives)
-    out[column, k] = before if lived and differs else np.int64(0)
-    out[column + 1, k] = after if lives and differs else np.int64(0)
+    differs = (before != after) | (not lived) | (not lives)
+    out[column, k] = choose(lived & differs, before, np.int64(0))
+    out[column + 1, k] = choose(lives & differs, after, np.int64(0))
     return differs
 
 
@@ -295,7 +298,7 @@ def _take_row(
     if born:
         _link(entry, row_at, key_at, row_size, row_words, key_words)
     elif dies:
-        _unlink(row_at, key_at, row_size, row_words, key_words)
+        _unlink(entry, row_at, key_at, row_size, row_words, key_words)
     k, moves, counted = cursor[MADE], born or dies, False
     for a in range(aggregates):
         counted = counted or not _is_extreme(kinds[a], wide)
@@ -328,22 +331,19 @@ def _take_row(
 def _link(row, row_at, key_at, row_size, row_words, key_words):
     """A new row becomes its key's first."""
     first = key_words[key_at + HEAD]
+    # Without a jump, here and below: where there is no other row, what is of no matter to this one is written.
+    row_words[choose(first > 0, first - 1, row) * row_size + PREVIOUS] = row + 1
     row_words[row_at + PREVIOUS] = 0
     row_words[row_at + NEXT] = first
-    if first > 0:
-        row_words[(first - 1) * row_size + PREVIOUS] = row + 1
     key_words[key_at + HEAD] = row + 1
 
 
 @jit_inline
-def _unlink(row_at, key_at, row_size, row_words, key_words):
-    previous, following = row_words[row_at + PREVIOUS], row_words[row_at + NEXT]
-    if previous > 0:
-        row_words[(previous - 1) * row_size + NEXT] = following
-    else:
-        key_words[key_at + HEAD] = following
-    if following > 0:
-        row_words[(following - 1) * row_size + PREVIOUS] = previous
+def _unlink(row, row_at, key_at, row_size, row_words, key_words):
+    previous, following, head = row_words[row_at + PREVIOUS], row_words[row_at + NEXT], key_words[key_at + HEAD]
+    row_words[choose(previous > 0, previous - 1, row) * row_size + NEXT] = following
+    row_words[choose(following > 0, following - 1, row) * row_size + PREVIOUS] = previous
+    key_words[key_at + HEAD] = choose(previous > 0, head, following)
 
 
 @jit_inline

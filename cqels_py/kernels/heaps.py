@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.arena import allocate, release
+from cqels_py.kernels.choice import choose
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.order import order_terms, same_kind
 from cqels_py.kernels.prefetch import prefetch
@@ -41,6 +42,14 @@ def before(a, b, largest, texts, spans):
     """Does a term come before another in the order, or after it where the largest is the first?"""
     order = order_terms(a, b, texts, spans)
     return order > 0 if largest else order < 0
+
+
+@jit_inline
+def is_before(a, b, largest, texts, spans):
+    """The same where most need no call, and this way no jump that cannot be foreseen."""
+    if same_kind(a, b):
+        return choose(largest, (b << _KIND_BITS) < (a << _KIND_BITS), (a << _KIND_BITS) < (b << _KIND_BITS))
+    return before(a, b, largest, texts, spans)
 
 
 @jit_flat
@@ -145,15 +154,10 @@ def move_runs(words, width, place, heap, new_heap, new_meta):
 @jit_inline
 def _insert(heap, offset, size, value, largest, texts, spans):
     """Into a run."""
-    first = heap[offset] if size > 0 else value
-    # Most need no call, and this way no jump that cannot be foreseen.
-    if same_kind(first, value):
-        comes_first = (first << 8) < (value << 8) if largest else (value << 8) < (first << 8)
-    else:
-        comes_first = before(value, first, largest, texts, spans)
-    heap[offset + size] = first if comes_first else value
-    if comes_first:
-        heap[offset] = value
+    first = choose(size > 0, heap[offset], value)
+    comes_first = is_before(value, first, largest, texts, spans)
+    heap[offset + size] = choose(comes_first, first, value)
+    heap[offset] = choose(comes_first, value, first)
 
 
 @jit_inline
@@ -208,10 +212,9 @@ def _replace(heap, offset, size, gone, come, largest, texts, spans):
         first = _first_but_one(heap, start, size, place, largest)
     comes_first = (come != 0) & (_in_order(come, _NOTHING, largest) > first)
     head, behind, other = heap[start], heap[start + np.uint64(size - 1)], heap[start + _place_in(first)]
-    behind = come if come != 0 else behind
-    to = np.uint64(place) if comes_first or place > 0 else _place_in(first)
-    heap[start + to] = head if comes_first else behind
-    heap[start] = come if comes_first else other
+    to = choose(comes_first | (place > 0), np.uint64(place), _place_in(first))
+    heap[start + to] = choose(comes_first, head, choose(come != 0, come, behind))
+    heap[start] = choose(comes_first, come, other)
     return True
 
 
@@ -372,9 +375,8 @@ def bag_first(words, at, heap):
     """The first member in the order, or 0 if there is none."""
     if heap is None:
         return np.int64(0)
-    if words[at + _SIZE] == 0:
-        return np.int64(0)
-    return heap[words[at + _OFFSET]]
+    # Of what has never had a member there is some other place.
+    return choose(words[at + _SIZE] > 0, heap[words[at + _OFFSET]], np.int64(0))
 
 
 @jit_inline

@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.arena import release
-from cqels_py.kernels.heaps import allocate_run, bag_put, bag_room, before
+from cqels_py.kernels.choice import choose
+from cqels_py.kernels.heaps import allocate_run, bag_put, bag_room, before, is_before
 from cqels_py.kernels.jit import jit_flat, jit_inline
 
 FIRST, _LOG, _SIZE, START, STAIR_WORDS = range(5)
@@ -54,11 +55,15 @@ def stairs_put(words, at, sign, value, heap, largest, texts, spans):
     first, size = words[at + FIRST], words[at + _SIZE]
     if sign < 0:
         # Written in any case: whether it was forgotten cannot be foreseen.
-        goes = np.int64(size > 0 and heap[first] == value)
-        words[at + FIRST] = first + goes
-        words[at + _SIZE] = size - goes
+        leaves = np.int64((size > 0) & (heap[first] == value))
+        words[at + FIRST] = first + leaves
+        words[at + _SIZE] = size - leaves
         return
-    if size > 0:
+    # Mostly there are few steps, and whether one goes cannot be foreseen: that more do is seldom.
+    top = choose(size > 0, heap[choose(size > 0, first + size - 1, first)], value)
+    goes = is_before(value, top, largest, texts, spans)
+    size -= np.int64(goes)
+    if goes and size > 0:
         size = _steps_left(heap, first, size, value, largest, texts, spans)
     heap[first + size] = value
     words[at + _SIZE] = size + 1
