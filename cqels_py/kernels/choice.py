@@ -1,7 +1,7 @@
 """Choosing one of two values without a jump.
 
-Which rows come or go, and where a key stands, nobody can foresee: a jump there is foreseen wrongly half of the time, and costs more
-than both values do. A conditional expression is at the compiler's discretion, which makes jumps of many, as if they were foreseeable.
+Which rows come or go, and where a key stands, nobody can foresee: a jump there is foreseen wrongly half of the time, and costs
+more than both values do. Of a conditional expression the compiler may make a jump, and often does.
 """
 
 from __future__ import annotations
