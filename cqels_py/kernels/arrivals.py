@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.jit import jit, jit_flat
+from cqels_py.kernels.jit import jit, jit_flat, jit_inline
 
 _ONE = np.uint64(1)
 _TOGETHER = np.uint64(4)
@@ -68,16 +68,34 @@ def elements_of_triples(first, element):
             element[t] = i
 
 
-@jit_flat
-def places_of(instants, points, later, place):
-    """For each of `points` (not falling) how many instants (not falling) are before it + `later`."""
-    at, i = np.uint64(0), np.uint64(0)
-    end, last = np.uint64(len(place)), np.uint64(len(instants))
-    # Nobody can foresee how many instants are between two points, and each comparison alone would wait for the one before it.
+@jit_inline
+def _before(instants, point):
+    """How many instants are before a point."""
+    least, most = np.uint64(0), np.uint64(len(instants))
+    while least < most:
+        middle = (least + most) >> _ONE
+        if instants[middle] < point:
+            least = middle + _ONE
+        else:
+            most = middle
+    return least
+
+
+@jit_inline
+def _of_next(instants, at, point):
+    """How many of the next instants, which are compared together, are before a point."""
+    before = np.uint64(0)
+    for k in range(_TOGETHER):
+        before += np.uint64(instants[at + k] < point)
+    return before
+
+
+@jit_inline
+def _places_on(instants, points, later, i, end, at, place):
+    """The places of points i to end - 1, from an instant on."""
+    last = np.uint64(len(instants))
     while i < end and at + _TOGETHER <= last:
-        instant, before = points[i] + later, np.uint64(0)
-        for k in range(_TOGETHER):
-            before += np.uint64(instants[at + k] < instant)
+        before = _of_next(instants, at, points[i] + later)
         at += before
         place[i] = np.int32(at)
         i += np.uint64(before < _TOGETHER)
@@ -86,3 +104,26 @@ def places_of(instants, points, later, place):
             at += _ONE
         place[i] = np.int32(at)
         i += _ONE
+
+
+@jit_flat
+def places_of(instants, points, later, place):
+    """For each of `points` (not falling) how many instants (not falling) are before it + `later`.
+
+    Nobody can foresee how many instants are between two points, and each comparison would wait for the one before it: several
+    instants are compared together, and both halves of the points are gone through at once.
+    """
+    end, last = np.uint64(len(place)), np.uint64(len(instants))
+    half, i, at = end >> _ONE, np.uint64(0), np.uint64(0)
+    j, behind = half, _before(instants, points[half] + later) if end else np.uint64(0)
+    while i < half and j < end and behind + _TOGETHER <= last:
+        before = _of_next(instants, at, points[i] + later)
+        at += before
+        place[i] = np.int32(at)
+        i += np.uint64(before < _TOGETHER)
+        before = _of_next(instants, behind, points[j] + later)
+        behind += before
+        place[j] = np.int32(behind)
+        j += np.uint64(before < _TOGETHER)
+    _places_on(instants, points, later, i, half, at, place)
+    _places_on(instants, points, later, j, end, behind, place)

@@ -13,6 +13,8 @@ FULL = -1
 _ONE, _TWO = np.uint64(1), np.uint64(2)
 _DROPPED = np.int32(-1)
 """Instead of a tick."""
+_FEW = 8
+"""Fewer changes than these are not gone through at several places at once."""
 
 
 @jit_inline
@@ -67,51 +69,91 @@ def _drop(leave_tick, enter_tick, ahead):
 
 
 @jit_inline
-def _find_places(leave_tick, enter_tick, place):
-    """The place of each change in the order of ticks, of those that leave first."""
-    leaving, entering = np.uint64(len(leave_tick)), np.uint64(len(enter_tick))
-    i, j, k = np.uint64(0), np.uint64(0), np.int32(0)
-    while i < leaving and j < entering:
-        # Without a jump: nobody can foresee which of the two is next.
-        leaves = leave_tick[i] <= enter_tick[j]
-        place[i if leaves else leaving + j] = k
-        i += np.uint64(leaves)
-        j += np.uint64(not leaves)
-        k += np.int32(1)
-    while i < leaving:
-        place[i] = k
-        i += _ONE
-        k += np.int32(1)
-    while j < entering:
-        place[leaving + j] = k
-        j += _ONE
-        k += np.int32(1)
+def _in_front(ticks, leaving, rows):
+    """How many of the first `rows` changes in the order of ticks are of what leaves; at one tick it is first."""
+    entering = np.uint64(len(ticks)) - leaving
+    least, most = rows - min(rows, entering), min(rows, leaving)
+    while least < most:
+        middle = (least + most) >> _ONE
+        if ticks[middle] <= ticks[leaving + rows - _ONE - middle]:
+            least = middle + _ONE
+        else:
+            most = middle
+    return least
+
+
+@jit_inline
+def _find_next(ticks, i, j, k, place, tick):
+    """The head of what leaves, i, or that of what enters, j, has place k; returns the heads behind it."""
+    # Without a jump: nobody can foresee which of the two is next.
+    leaves, enters = ticks[i], ticks[j]
+    first = leaves <= enters
+    place[i if first else j] = np.int32(k)
+    tick[k] = min(leaves, enters)
+    return i + np.uint64(first), j + np.uint64(not first)
+
+
+@jit_inline
+def _find_rest(ticks, i, last_i, j, last_j, k, place, tick):
+    """What leaves, from i to `last_i`, and what enters, from j to `last_j`, have the places from k on."""
+    while i < last_i and j < last_j:
+        i, j = _find_next(ticks, i, j, k, place, tick)
+        k += _ONE
+    for at in range(last_i - i):
+        place[i + at] = np.int32(k + at)
+        tick[k + at] = ticks[i + at]
+    k += last_i - i
+    for at in range(last_j - j):
+        place[j + at] = np.int32(k + at)
+        tick[k + at] = ticks[j + at]
 
 
 @jit_flat
-def _write_in_places(leave_tick, enter_tick, ids, first, columns, place, tick, sign, changed):
+def _find_places(ticks, leaving, place, tick):
+    """The place of each change in the order of ticks, which is written: of `ticks` those of what leaves are first.
+
+    Each comparison has to wait for the one before it, so that both halves of the order are gone through at once.
+    """
+    changes, half, k = np.uint64(len(ticks)), np.uint64(len(ticks)) >> _ONE, np.uint64(0)
+    last_i = _in_front(ticks, leaving, half)
+    last_j = leaving + half - last_i
+    i, j, u, v = np.uint64(0), leaving, last_i, last_j
+    while True:
+        # So many of each are certainly there.
+        together = min(min(last_i - i, last_j - j), min(leaving - u, changes - v))
+        if together < _FEW:
+            break
+        for at in range(k, k + together):
+            i, j = _find_next(ticks, i, j, at, place, tick)
+            u, v = _find_next(ticks, u, v, half + at, place, tick)
+        k += together
+    _find_rest(ticks, i, last_i, j, last_j, k, place, tick)
+    _find_rest(ticks, u, leaving, v, changes, half + k, place, tick)
+
+
+@jit_flat
+def _write_in_places(ticks, leaving, ids, first, columns, place, tick, sign, changed):
     """Where they leave and enter at all kinds of ticks: each mapping's place among the changes is found, then it is written."""
-    leaving, entering = np.uint64(len(leave_tick)), np.uint64(len(enter_tick))
-    _find_places(leave_tick, enter_tick, place)
+    rows, leaving = np.uint64(len(ticks)), np.uint64(leaving)
+    entering = rows - leaving
+    _find_places(ticks, leaving, place, tick)
+    for k in range(rows):
+        sign[k] = 1
     for i in range(leaving):
-        tick[place[i]] = leave_tick[i]
         sign[place[i]] = -1
-    for i in range(entering):
-        tick[place[leaving + i]] = enter_tick[i]
-        sign[place[leaving + i]] = 1
     start = np.uint64(first)
     straight = min(leaving, np.uint64(ids.shape[1]) - start)
     for c in range(len(columns)):
-        for i in range(entering):
-            changed[c, place[leaving + i]] = columns[c, i]
         if len(ids):
             for i in range(straight):
                 changed[c, place[i]] = ids[c, start + i]
             for i in range(leaving - straight):
                 changed[c, place[straight + i]] = ids[c, i]
         else:
-            for i in range(leaving):
-                changed[c, place[i]] = 0
+            for k in range(rows):
+                changed[c, k] = 0
+        for i in range(entering):
+            changed[c, place[leaving + i]] = columns[c, i]
 
 
 @jit_inline
@@ -154,16 +196,20 @@ def _write_what_stays(leave_tick, enter_tick, ahead, ids, first, columns, tick, 
 
 
 @jit_flat
-def _write(leave_tick, enter_tick, ahead, ids, first, columns, place, tick, sign, changed):
-    """The changes by tick, as many as there is room for. `place`: scratch for a number a change."""
-    if len(tick) < len(leave_tick) + len(enter_tick):
+def _write(ticks, leaving, ahead, ids, first, columns, place, tick, sign, changed):
+    """The changes by tick, as many as there is room for. `ticks`: of the `leaving` ones, then of those that enter.
+
+    `place`: scratch for a number a change.
+    """
+    leave_tick, enter_tick = ticks[:leaving], ticks[leaving:]
+    if len(tick) < len(ticks):
         _write_what_stays(leave_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed)
-    elif len(leave_tick) == 0:
+    elif leaving == 0:
         _write_entering(enter_tick, columns, tick, sign, changed)
     elif _in_pairs(leave_tick, enter_tick):
         _write_pairs(enter_tick, ids, first, columns, tick, sign, changed)
     else:
-        _write_in_places(leave_tick, enter_tick, ids, first, columns, place, tick, sign, changed)
+        _write_in_places(ticks, leaving, ids, first, columns, place, tick, sign, changed)
 
 
 @jit
@@ -174,9 +220,10 @@ def merge(leave_tick, enter_tick, ahead, ids, first, columns):
     mappings after the first that leaves. `ids` (width, room; with no rows at all, ids of what leaves are 0): circular, of what
     leaves from place `first` on; `columns` (width, n) of what enters. Returns tick, sign and columns of the changes.
     """
-    rows = _drop(leave_tick, enter_tick, ahead)
+    ticks, leaving = np.concatenate((leave_tick, enter_tick)), len(leave_tick)
+    rows = _drop(ticks[:leaving], enter_tick, ahead)
     tick, sign, changed = np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty((len(columns), rows), np.int64)
-    _write(leave_tick, enter_tick, ahead, ids, first, columns, np.empty(rows, np.int32), tick, sign, changed)
+    _write(ticks, leaving, ahead, ids, first, columns, np.empty(rows, np.int32), tick, sign, changed)
     return tick, sign, changed
 
 
@@ -233,5 +280,5 @@ def slide(
     _store(ids, arrived, columns)
     first = start % max(ids.shape[1], 1)
     tick, sign, changed = tick[:rows], sign[:rows], changed[: width * rows].reshape((width, rows))
-    _write(leave_tick, enter_tick, arrived - start, ids, first, columns, place, tick, sign, changed)
+    _write(ticks[:changes], leaving, arrived - start, ids, first, columns, place, tick, sign, changed)
     return leaving, rows, ends[LEAVING + NEXT]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cqels_py.kernels import gaps
-from cqels_py.kernels.sliding import FULL, slide
+from cqels_py.kernels.sliding import FULL, merge, slide
 
 ROOM = 16
 
@@ -57,3 +57,24 @@ def test_changes_of_a_counting_window(pairs: bool, with_ids: bool, seed: int) ->
     ]
     expected.sort(key=lambda change: change[:2])
     assert list(zip(tick.tolist(), sign.tolist(), *changed.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+@pytest.mark.parametrize("leaving", [0, 1, 9, 60, 300])
+@pytest.mark.parametrize("entering", [0, 1, 9, 60, 300])
+def test_changes_by_tick_are_what_sorting_makes_them(leaving: int, entering: int, with_ids: bool) -> None:
+    rng = np.random.default_rng([leaving, entering])
+    for ticks in (2, 40, 1_000):
+        for entering_from in (0, ticks):
+            leave_tick = np.sort(rng.integers(0, ticks, leaving)).astype(np.int32)
+            enter_tick = entering_from + np.sort(rng.integers(0, ticks, entering)).astype(np.int32)
+            width, room, first = 2, leaving + 5, int(rng.integers(0, leaving + 5))
+            ids, columns = rng.integers(0, 99, (width, room)), rng.integers(0, 99, (width, entering))
+            left = ids[:, (first + np.arange(leaving)) % room] * int(with_ids)
+            tick, sign, changed = merge(
+                leave_tick, enter_tick, leaving, ids if with_ids else ids[:0], first if with_ids else 0, columns
+            )
+            in_order = np.argsort(np.concatenate([leave_tick, enter_tick]), kind="stable")
+            assert tick.tolist() == np.concatenate([leave_tick, enter_tick])[in_order].tolist()
+            assert sign.tolist() == np.repeat([-1, 1], [leaving, entering])[in_order].tolist()
+            assert changed.tolist() == np.concatenate([left, columns], axis=1)[:, in_order].tolist()
