@@ -202,9 +202,13 @@ class TickClock:
         # Nothing but arrivals and promises moves most queries' windows.
         self._plain = not self._sessions and not any(map(self._timed_step, self._windows))
         self._no_ends = (_NONE,) * len(self._windows)
-        self._promised = np.array(_promises(self._windows), np.int64).reshape(-1, 2)
-        self._gaps = np.zeros((len(self._promised), _FIRST_ROOM), np.uint8)
-        self._ends = np.zeros((len(self._promised), kernel.ENDS), np.int64)
+        promises = _promises(self._windows)
+        self._offsets = np.array(list(promises), np.int64)
+        self._promising = np.zeros((len(promises), streams), np.bool_)
+        for q, promising in enumerate(promises.values()):
+            self._promising[q, list(promising)] = True
+        self._gaps = np.zeros((len(promises), _FIRST_ROOM), np.uint8)
+        self._ends = np.zeros((len(promises), kernel.ENDS), np.int64)
         self._ends[:, [gaps.NEWEST, gaps.LEAVING + gaps.PASSED]] = _BEFORE_ALL
         self._make_place(_FIRST_ROOM, _FIRST_ROOM)
 
@@ -313,8 +317,8 @@ class TickClock:
         number, element_tick = np.empty(len(time), INT64), np.empty(len(time), INT32)
         while True:
             count, through = kernel.step(
-                time, stream, first, boundary, expired_through, self._eager, self._steps, self._counts, self._promised,
-                self._gaps, self._ends, self._due, number, element_tick, self._instants,
+                time, stream, first, boundary, expired_through, self._eager, self._steps, self._counts, self._offsets,
+                self._promising, self._gaps, self._ends, self._due, number, element_tick, self._instants,
             )  # fmt: skip
             if count >= 0:
                 break
@@ -367,7 +371,7 @@ class TickClock:
 
     def _make_place(self, due: int, others: int) -> None:
         """For the ticks of a step: so many promises of each kind that are kept, and so many other ticks."""
-        self._due = np.empty((len(self._promised), due), np.int64)
+        self._due = np.empty((len(self._offsets), due), np.int64)
         self._instants = np.empty(self._due.size + others, np.int64)
 
 
@@ -378,14 +382,17 @@ def _too_far(limit: int, following: int, step: int) -> RunError:
     )
 
 
-def _promises(windows: Sequence[ClockedWindow]) -> list[tuple[int, int]]:
-    """Each (stream, offset) once: so long after an arrival something enters or leaves an eager window."""
-    found: list[tuple[int, int]] = []
+def _promises(windows: Sequence[ClockedWindow]) -> dict[int, set[int]]:
+    """How long after an arrival something enters or leaves eager windows, each once, and the streams of these windows.
+
+    What streams promise after as long comes in the order in which they do, and is kept as one.
+    """
+    found: dict[int, set[int]] = {}
     for window in windows:
         bounds = window.bounds
         if bounds.of_time and bounds.eager:
             if bounds.delay:
-                found.append((window.stream, bounds.delay))
+                found.setdefault(bounds.delay, set()).add(window.stream)
             if bounds.size is not None and bounds.measure is not Measure.SESSION:
-                found.append((window.stream, bounds.delay + bounds.size))
-    return list(dict.fromkeys(found))
+                found.setdefault(bounds.delay + bounds.size, set()).add(window.stream)
+    return found
