@@ -52,18 +52,42 @@ def split_by_stream(first, stream, element_start, triple_start, elements, elemen
     triple_start[0] = 0
 
 
-@jit
+@jit_flat
+def all_of_one_triple(first):
+    """Does each element have one triple? `first` (n + 1): where each element's triples start."""
+    others = np.int64(0)
+    for i in range(np.uint64(len(first) - 1)):
+        others += np.int64(first[i + _ONE] - first[i] != 1)
+    return others == 0
+
+
+@jit_flat
+def split_numbered(stream, number, before, start, elements):
+    """Sort elements by stream, in order, of which it is known that each is `number` (n), from 1, in its stream (n).
+
+    `before` (streams): how many came before; each number's distance from the place is left there. `start` (streams + 1): zeros.
+    Stream s has elements[start[s]:start[s + 1]].
+    """
+    n, unseen = np.uint64(len(stream)), len(before)
+    for back in range(n):
+        s = np.uint64(stream[n - _ONE - back])
+        if start[s + _ONE] == 0:
+            # The last of its stream tells how many there are.
+            start[s + _ONE] = number[n - _ONE - back] - before[s]
+            unseen -= 1
+            if unseen == 0:
+                break
+    for s in range(np.uint64(len(before))):
+        before[s] += 1 - start[s]
+        start[s + _ONE] += start[s]
+    for i in range(n):
+        elements[number[i] - before[stream[i]]] = i
+
+
+@jit_flat
 def elements_of_triples(first, element):
     """The element of each triple; `first` (n + 1): where each element's triples start."""
-    elements, others = np.uint64(len(first) - 1), np.int64(0)
-    for i in range(elements):
-        others += np.int64(first[i + _ONE] - first[i] != 1)
-    if others == 0:
-        # As in most streams that are not graphs: several are written at once.
-        for i in range(elements):
-            element[i] = i
-        return
-    for i in range(elements):
+    for i in range(np.uint64(len(first) - 1)):
         for t in range(np.uint64(first[i]), np.uint64(first[i + _ONE])):
             element[t] = i
 

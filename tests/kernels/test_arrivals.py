@@ -40,3 +40,23 @@ def test_the_element_of_each_triple(first: list[int]) -> None:
     element = np.empty(first[-1], np.int64)
     kernel.elements_of_triples(np.array(first), element)
     assert element.tolist() == np.repeat(np.arange(len(first) - 1), np.diff(first)).tolist()
+
+
+@pytest.mark.parametrize("first", [[0], [0, 1, 2, 3], [0, 2, 2, 3], [0, 1, 3], [0, 0]])
+def test_has_each_element_one_triple(first: list[int]) -> None:
+    assert kernel.all_of_one_triple(np.array(first)) == all(np.diff(first) == 1)
+
+
+@pytest.mark.parametrize("streams", [2, 5])
+@pytest.mark.parametrize("elements", [1, 2, 50])
+def test_numbered_elements_by_stream(elements: int, streams: int) -> None:
+    rng = np.random.default_rng([elements, streams])
+    stream, before = rng.integers(0, streams, elements, np.int32), rng.integers(0, 99, streams)
+    mine = [np.flatnonzero(stream == s) for s in range(streams)]
+    number = np.empty(elements, np.int64)
+    for s in range(streams):
+        number[mine[s]] = before[s] + 1 + np.arange(len(mine[s]))
+    start, sorted_elements = np.zeros(streams + 1, np.int64), np.empty(elements, np.int64)
+    kernel.split_numbered(stream, number, before.copy(), start, sorted_elements)
+    assert start.tolist() == [0, *np.cumsum([len(each) for each in mine])]
+    assert sorted_elements.tolist() == np.concatenate(mine).tolist()

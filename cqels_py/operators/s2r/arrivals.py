@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +14,19 @@ from cqels_py.event_time.clock import Step
 from cqels_py.event_time.windows import Measure, Points
 from cqels_py.kernels import arrivals as kernel
 
+_MOST_POSITIONS = 1 << 16
 _NONE = np.empty(0, np.int64)
 _FIRST = np.zeros(1, np.int64)
+
+
+@cache
+def _many_positions() -> npt.NDArray[np.int64]:
+    return np.arange(_MOST_POSITIONS)
+
+
+def _positions(count: int) -> npt.NDArray[np.int64]:
+    """From 0; nobody changes them, so that most steps take the same ones."""
+    return _many_positions()[:count] if count <= _MOST_POSITIONS else np.arange(count)
 
 
 @dataclass(slots=True)
@@ -49,12 +61,22 @@ class StreamArrivals:
         return self.triple_element, self.first_triple
 
 
-@dataclass(slots=True)
 class Counted:
     """What windows that count ask for: each stream's part, and for each triple of the batch its number in its stream."""
 
-    streams: tuple[StreamArrivals, ...]
-    number: npt.NDArray[np.int64]
+    __slots__ = ("_count", "_number", "streams")
+
+    def __init__(self, streams: tuple[StreamArrivals, ...], count: Callable[[], npt.NDArray[np.int64]]) -> None:
+        self.streams = streams
+        self._count = count
+        self._number: npt.NDArray[np.int64] | None = None
+
+    @property
+    def number(self) -> npt.NDArray[np.int64]:
+        """From 1."""
+        if self._number is None:
+            self._number = self._count()
+        return self._number
 
 
 class Arrivals:
@@ -87,8 +109,11 @@ class ArrivalCounter:
         if len(batch.time) == 1:
             return self._take_one(batch, step)
         streams, triples = len(self._elements), batch.triples
+        alone = triples == len(batch) and kernel.all_of_one_triple(batch.first)
         if streams == 1:
-            return self._take_one_stream(batch, step)
+            return self._take_one_stream(batch, step, alone=alone)
+        if alone:
+            return self._take_triples(batch, step)
         before, after = self._triples, np.array(self._triples, np.int64)
         starts = np.zeros((2, streams + 1), np.int64)
         elements = np.empty(len(batch), np.int64)
@@ -104,17 +129,39 @@ class ArrivalCounter:
             of_triples = by_stream[ends[1][stream] : ends[1][stream + 1]]
             found.append(StreamArrivals(step, mine, self._elements[stream], of_triples, before[stream]))
             self._elements[stream] += len(mine)
-        return Arrivals(step, element, lambda: Counted(tuple(found), number))
+        return Arrivals(step, element, lambda: Counted(tuple(found), lambda: number))
 
-    def _take_one_stream(self, batch: ElementBatch, step: Step) -> Arrivals:
+    def _take_triples(self, batch: ElementBatch, step: Step) -> Arrivals:
+        """The same where each element has one triple, and so what counts elements counts triples."""
+        elements, before = np.empty(len(batch), np.int64), np.array(self._elements, np.int64)
+        start = np.zeros(len(before) + 1, np.int64)
+        kernel.split_numbered(batch.stream, step.number, before, start, elements)
+        further, ends = self._further(), start.tolist()
+        found: list[StreamArrivals] = []
+        for stream, came in enumerate(self._elements):
+            mine = elements[ends[stream] : ends[stream + 1]]
+            found.append(StreamArrivals(step, mine, came, mine, self._triples[stream]))
+            self._elements[stream] += len(mine)
+            self._triples[stream] += len(mine)
+        count = (lambda: step.number) if further is None else lambda: step.number + further[batch.stream]
+        return Arrivals(step, _positions(len(batch)), lambda: Counted(tuple(found), count))
+
+    def _further(self) -> npt.NDArray[np.int64] | None:
+        """By stream, how many more triples than elements there have been; None if there were as many everywhere."""
+        return None if self._triples == self._elements else np.array(self._triples, np.int64) - self._elements
+
+    def _take_one_stream(self, batch: ElementBatch, step: Step, *, alone: bool) -> Arrivals:
         """The same where there is nothing to sort by stream."""
         before, came = self._triples[0], self._elements[0]
-        element = np.empty(batch.triples, np.int64)
-        kernel.elements_of_triples(batch.first, element)
+        elements = element = _positions(len(batch))
+        if not alone:
+            element = np.empty(batch.triples, np.int64)
+            kernel.elements_of_triples(batch.first, element)
         self._elements[0] += len(batch)
         self._triples[0] += len(element)
-        mine = StreamArrivals(step, np.arange(len(batch)), came, element, before)
-        return Arrivals(step, element, lambda: Counted((mine,), np.arange(before + 1, before + 1 + len(element))))
+        mine = StreamArrivals(step, elements, came, element, before)
+        numbers = range(before + 1, before + 1 + len(element))
+        return Arrivals(step, element, lambda: Counted((mine,), lambda: np.arange(numbers.start, numbers.stop)))
 
     def _take_one(self, batch: ElementBatch, step: Step) -> Arrivals:
         """The same for a single element, as they come on a live stream."""
@@ -130,4 +177,4 @@ class ArrivalCounter:
         found = [StreamArrivals(step, _NONE, elements, _NONE, triples) for elements, triples in counted]
         elements, triples = self._elements[mine] - 1, self._triples[mine] - len(element)
         found[mine] = StreamArrivals(step, _FIRST, elements, element, triples)
-        return Counted(tuple(found), np.arange(triples + 1, triples + 1 + len(element)))
+        return Counted(tuple(found), lambda: np.arange(triples + 1, triples + 1 + len(element)))
