@@ -20,6 +20,10 @@ MOST_BYTES = 10
 _BITS = np.uint64(7)
 _LOW, _MORE = np.uint64(127), np.uint64(128)
 _ONE = np.uint64(1)
+_TOGETHER = np.uint64(8)
+"""So many gaps of one byte are read at once."""
+_FEW = np.uint64(16)
+"""So many are read one by one before it is seen again whether they could be read at once."""
 
 
 @jit_inline
@@ -63,22 +67,51 @@ def _take(place, gaps):
     return np.int64(gap), place
 
 
+@jit_inline
+def _read_short(limit, place, last, passed, gaps, points, read):
+    """Gaps of one byte each, several at once: from a place on, as long as those behind them begin before `last`.
+
+    None of the points is past the limit. Returns what comes next: the place, and what has been passed and read.
+    """
+    while place + _TOGETHER < last and read + _TOGETHER <= np.uint64(len(points)):
+        together, following = np.uint8(0), passed
+        for k in range(_TOGETHER):
+            together |= gaps[place + k]
+            following += np.int64(gaps[place + k])
+        if together > _LOW or following > limit:
+            break
+        for k in range(_TOGETHER):
+            passed += np.int64(gaps[place + k])
+            points[read + k] = passed
+        place += _TOGETHER
+        read += _TOGETHER
+    return place, passed, read
+
+
 @jit_flat
 def read_through(limit, reader, gaps, ends, points):
     """The next points at or before the limit go to `points`; returns how many they are.
 
     If there are more than `points` has room for, none of them is read.
     """
-    place, passed, following, read = np.uint64(ends[reader + AT]), ends[reader + PASSED], np.int64(0), 0
-    while place != np.uint64(ends[END]):
-        gap, behind = _take(place, gaps)
-        following = passed + gap
-        if following > limit:
-            break
-        if read < len(points):
-            points[read] = following
-        passed, place = following, behind
-        read += 1
-    if read <= len(points):
+    place, passed, following, read = np.uint64(ends[reader + AT]), ends[reader + PASSED], np.int64(0), np.uint64(0)
+    end, room = np.uint64(ends[END]), np.uint64(len(points))
+    more = place != end
+    while more:
+        straight = end if place < end else np.uint64(len(gaps))
+        place, passed, read = _read_short(limit, place, straight, passed, gaps, points, read)
+        few = read + _FEW
+        more = place != end
+        while more and read < few:
+            gap, behind = _take(place, gaps)
+            following = passed + gap
+            more = following <= limit
+            if more:
+                if read < room:
+                    points[read] = following
+                passed, place = following, behind
+                read += _ONE
+                more = place != end
+    if read <= room:
         ends[reader + AT], ends[reader + PASSED], ends[reader + NEXT] = np.int64(place), passed, following
-    return read
+    return np.int64(read)
