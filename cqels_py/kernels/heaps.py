@@ -192,10 +192,7 @@ def _first_but_one(heap, start, size, without, largest):
 
 @jit_flat
 def _replace(heap, offset, size, gone, come, largest, texts, spans):
-    """A member of a run leaves, and another one comes in its stead, if `come` is not 0. False: it was not there.
-
-    Of few members the first of those that stay is looked for in any case: whether it was the first that leaves nobody can foresee.
-    """
+    """A member of a run leaves, and another one comes in its stead, if `come` is not 0. False: it was not there."""
     start, place, kinds = np.uint64(offset), np.int64(-1), np.int64(0)
     for i in range(_lanes(size)):
         there = np.int64(i) < size
@@ -208,7 +205,7 @@ def _replace(heap, offset, size, gone, come, largest, texts, spans):
         _replace_slowly(heap, offset, size, place, come, largest, texts, spans)
         return True
     first = _in_order(heap[start], _NOTHING, largest)
-    if size <= LANES or place == 0:
+    if place == 0:
         first = _first_but_one(heap, start, size, place, largest)
     comes_first = (come != 0) & (_in_order(come, _NOTHING, largest) > first)
     head, behind, other = heap[start], heap[start + np.uint64(size - 1)], heap[start + _place_in(first)]

@@ -60,13 +60,17 @@ def _expect_key(hashed, table, mask, keys, width):
 
 
 @jit_inline
-def _list_rows_of(carrier, row_port, first, last, located):
-    """Put down which rows are the carrier's, behind what is located, and return how many: which come next cannot be foreseen."""
-    found = np.int64(0)
+def _list_rows_of(carrier, row_port, sign, first, last, carried):
+    """Put down which rows are the carrier's: those that come from the start on, those that go from the end on. Returns where these
+    and those end: which come next cannot be foreseen."""
+    come, go = np.int64(0), np.int64(LOCATED_ROWS)
     for row in range(first, last):
-        located[2 * LOCATED_ROWS + found] = row
-        found += np.int64(row_port[row] == carrier)
-    return found
+        # Written in any case, and over again if it is not there.
+        carried[come] = carried[go - 1] = row
+        mine, comes = row_port[row] == carrier, sign[row] > 0
+        come += np.int64(mine & comes)
+        go -= np.int64(mine & (not comes))
+    return come, go
 
 
 @jit_inline
@@ -83,6 +87,28 @@ def _find_or_add(columns, row, hashed, way, width, table, mask, keys, counts, fr
 
 
 @jit_flat
+def _locate_rows(
+    first, end, carried, sign, columns, row_hashes, row_width, located, r_table, r_keys, r_counts, r_free, r_meta, row_size,
+    row_words,
+):  # fmt: skip
+    """Find where the rows carried[first:end] have their own record: as `locate` says."""
+    r_mask = np.int64(len(r_table) - 1)
+    for i in range(first, end):
+        prefetch(r_table, row_hashes[carried[i]] & r_mask)
+    for i in range(first, end):
+        row = carried[i]
+        if i + _KEY_AHEAD < end:
+            _expect_key(row_hashes[carried[i + _KEY_AHEAD]], r_table, r_mask, r_keys, row_width)
+        if sign[row] > 0:
+            _expect_new(row_words, row_size, r_keys, row_width, r_free, r_meta)
+        entry = _find_or_add(
+            columns, row, row_hashes[row], sign[row], row_width, r_table, r_mask, r_keys, r_counts, r_free, r_meta
+        )
+        _expect_record(entry, row_words, row_size, r_counts)
+        located[LOCATED_ROWS + row % LOCATED_ROWS] = entry
+
+
+@jit_flat
 def locate(
     rows, first, last, carrier, key_places, row_places, of_aggregates, located,
     k_table, k_keys, k_counts, k_free, k_meta, key_size, key_words, r_table, r_keys, r_counts, r_free, r_meta, row_size, row_words,
@@ -91,19 +117,17 @@ def locate(
     """Find where the rows `first` to `last` - 1 have their key's record and, those of the carrier, their own.
 
     What comes gets one if it has none; -1: what goes has none. Those of row i are at i % LOCATED_ROWS, and LOCATED_ROWS further
-    on; behind these are the rows of the carrier. What the records lead to is asked for in turn, so that much is under way at once.
+    on; behind these are the rows of the carrier, as `_list_rows_of` has them. What the records lead to is asked for
+    in turn, so that much is under way at once.
     """
     key_width, row_width = len(key_places), len(row_places)
     sign, row_port = rows[ROW_SIGN], rows[ROW_PORT]
     key_hashes, row_hashes, columns = rows[KEY_HASH], rows[ROW_HASH], rows[FIRST : FIRST + row_width]
-    k_mask, r_mask = np.int64(len(k_table) - 1), np.int64(len(r_table) - 1)
-    apart, of_carrier = row_width > key_width, _list_rows_of(carrier, row_port, first, last, located)
-    carried = located[2 * LOCATED_ROWS :]
+    k_mask = np.int64(len(k_table) - 1)
+    apart, carried = row_width > key_width, located[2 * LOCATED_ROWS :]
+    come, go = _list_rows_of(carrier, row_port, sign, first, last, carried)
     for row in range(first, last):
         prefetch(k_table, key_hashes[row] & k_mask)
-    if apart:
-        for i in range(of_carrier):
-            prefetch(r_table, row_hashes[carried[i]] & r_mask)
     for row in range(first, last):
         if row + _KEY_AHEAD < last:
             _expect_key(key_hashes[row + _KEY_AHEAD], k_table, k_mask, k_keys, key_width)
@@ -112,29 +136,29 @@ def locate(
         )
         located[row % LOCATED_ROWS] = key
         _expect_record(key, key_words, key_size, k_counts)
-    for i in range(of_carrier):
-        row = carried[i]
-        entry = located[row % LOCATED_ROWS]
-        if apart:
-            if i + _KEY_AHEAD < of_carrier:
-                _expect_key(row_hashes[carried[i + _KEY_AHEAD]], r_table, r_mask, r_keys, row_width)
-            if sign[row] > 0:
-                _expect_new(row_words, row_size, r_keys, row_width, r_free, r_meta)
-            entry = _find_or_add(
-                columns, row, row_hashes[row], sign[row], row_width, r_table, r_mask, r_keys, r_counts, r_free, r_meta
-            )
-            _expect_record(entry, row_words, row_size, r_counts)
-        located[LOCATED_ROWS + row % LOCATED_ROWS] = entry
+    if apart:
+        # Those that come are mostly new, and those that go never: apart from each other that can be foreseen.
+        _locate_rows(
+            np.int64(0), come, carried, sign, columns, row_hashes, row_width, located, r_table, r_keys, r_counts, r_free, r_meta,
+            row_size, row_words,
+        )  # fmt: skip
+        _locate_rows(
+            go, np.int64(LOCATED_ROWS), carried, sign, columns, row_hashes, row_width, located, r_table, r_keys, r_counts, r_free,
+            r_meta, row_size, row_words,
+        )  # fmt: skip
+    else:
+        for row in range(first, last):
+            located[LOCATED_ROWS + row % LOCATED_ROWS] = located[row % LOCATED_ROWS]
     _expect_what_follows(
-        first, last, carrier, of_carrier, of_aggregates, located, key_size, key_words, row_size, row_words, r_keys, row_width, heap
+        first, last, carrier, come, go, of_aggregates, located, key_size, key_words, row_size, row_words, r_keys, row_width, heap
     )  # fmt: skip
 
 
 @jit_inline
 def _expect_what_follows(
-    first, last, carrier, of_carrier, of_aggregates, located, key_size, key_words, row_size, row_words, row_keys, row_width, heap
+    first, last, carrier, come, go, of_aggregates, located, key_size, key_words, row_size, row_words, row_keys, row_width, heap
 ):  # fmt: skip
-    """Have the bags of located records come nearer, and the first row of a key."""
+    """Have the bags of located records come nearer, and the first row of a key. `come`, `go`: as `_list_rows_of` has it."""
     kinds, ports, local = of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL]
     for row in range(first, last):
         key = located[row % LOCATED_ROWS]
@@ -149,8 +173,9 @@ def _expect_what_follows(
         prefetch(row_keys, head * row_width)
     for a in range(len(kinds)):
         if kinds[a] == TERM and ports[a] == carrier:
-            for i in range(of_carrier):
-                entry = located[LOCATED_ROWS + located[2 * LOCATED_ROWS + i] % LOCATED_ROWS]
+            for i in range(come + LOCATED_ROWS - go):
+                row = located[2 * LOCATED_ROWS + (i if i < come else i - come + go)]
+                entry = located[LOCATED_ROWS + row % LOCATED_ROWS]
                 if entry >= 0:
                     expect_first(row_words, entry * row_size + local[a], heap)
 
