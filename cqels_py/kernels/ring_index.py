@@ -701,27 +701,50 @@ def load(port, ports, cells, columns, sign, free, free_meta, row_slot):
     leaves = ports[port * PORT_FIELDS + LEAVES]
     tail = head + leaves
     tail -= capacity if tail >= capacity else np.int64(0)
-    rows, last = np.uint64(len(sign)), np.uint64(len(sign))
-    while last > 0 and sign[last - _ONE] < 0:
-        last -= _ONE
-    for c in range(np.uint64(width)):
-        _load_column(c, base + np.int64(c), width, capacity, tail, last, columns, sign, cells)
-    # Here and there without a jump: nobody can foresee where time windows leave off and go on.
-    for row in range(rows):
-        comes = sign[row] > 0
-        row_slot[row] = np.int32(tail if comes else head)
-        tail, head = tail + np.int64(comes), head + np.int64(not comes)
-        tail = np.int64(0) if tail == capacity else tail
-        head = np.int64(0) if head == capacity else head
-        leaves += np.int64(1) if comes else np.int64(-1)
-    ports[port * PORT_FIELDS + HEAD], ports[port * PORT_FIELDS + LEAVES] = head, leaves
+    # Until the slots stand there: which rows come.
+    came = _list_what_comes(sign, row_slot)
+    for c in range(width):
+        _load_column(c, base + c, width, capacity, tail, came, columns, row_slot, cells)
+    _note_slots(head, tail, capacity, sign, row_slot)
+    gone = len(sign) - came
+    head += gone
+    ports[port * PORT_FIELDS + HEAD] = head - capacity if head >= capacity else head
+    ports[port * PORT_FIELDS + LEAVES] = leaves + came - gone
+
+
+@jit_flat
+def _list_what_comes(sign, coming):
+    """The rows with a positive sign go to the start of `coming` (n); returns how many they are.
+
+    Here and there without a jump: nobody can foresee where time windows leave off and go on.
+    """
+    came = np.int64(0)
+    for row in range(len(sign)):
+        coming[came] = np.int32(row)
+        came += np.int64(sign[row] > 0)
+    return came
 
 
 @jit_inline
-def _load_column(c, first, width, capacity, tail, rows, columns, sign, cells):
-    """Column c of the rows, each of which goes where the next leaf will be: that of a negative row until one comes, for which there
-    is room as long as one more does."""
-    for row in range(rows):
-        cells[first + tail * width] = columns[c, row]
-        tail += np.int64(sign[row] > 0)
-        tail = np.int64(0) if tail == capacity else tail
+def _load_column(c, first, width, capacity, tail, came, columns, coming, cells):
+    """Column c of what comes, to one slot after the other from the tail on, round the end."""
+    straight = min(came, capacity - tail)
+    at = first + tail * width
+    for i in range(straight):
+        cells[at + i * width] = columns[c, coming[i]]
+    for i in range(came - straight):
+        cells[first + i * width] = columns[c, coming[straight + i]]
+
+
+@jit_flat
+def _note_slots(head, tail, capacity, sign, row_slot):
+    """What comes gets the slots from the tail on, what goes has those from the head on.
+
+    A row's slot follows from how many came before it alone, so that no row waits for where the last one went round the end.
+    """
+    came = np.int64(0)
+    for row in range(len(sign)):
+        comes = sign[row] > 0
+        slot = tail + came if comes else head + row - came
+        row_slot[row] = np.int32(slot - capacity if slot >= capacity else slot)
+        came += np.int64(comes)

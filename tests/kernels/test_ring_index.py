@@ -162,6 +162,38 @@ def test_a_purge_leaves_what_has_leaves(seed: int) -> None:
                 assert indexed.ring(port, leaf) == [slot for slot, _ in mine]
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_loaded_rows_follow_each_other_round_the_end(seed: int) -> None:
+    """Against a deque of the slots in use: what comes gets the next one, and what goes is the oldest, whatever its ids."""
+    chance = random.Random(seed)
+    state = Indexed(in_order=True).state
+    capacity, base = state.capacity(1), int(state.ports[1, kernel.BASE])
+    there: deque[tuple[int, list[int]]] = deque()
+    following = 0
+    for number in range(200):
+        signs: list[int] = []
+        more, room = chance.randrange(20), capacity - len(there)
+        for _ in range(more):
+            live = len(there) + sum(signs)
+            comes = chance.random() < chance.choice([0.1, 0.5, 0.9]) and signs.count(1) < room
+            signs += [1] if comes else [-1] * (live > 0)
+        columns = np.array([[chance.randrange(1, 1_000) for _ in signs] for _ in range(2)], np.int64).reshape(2, -1)
+        slots = np.full(len(signs), number, np.int32)
+        kernel.load(
+            1, state.flat_ports, state.cells, columns, np.array(signs, np.int8), state.free, state.free_meta, slots
+        )
+        expected = []
+        for row, sign in enumerate(signs):
+            if sign > 0:
+                there.append((following, columns[:, row].tolist()))
+                following = (following + 1) % capacity
+            expected.append(there[-1][0] if sign > 0 else there.popleft()[0])
+        assert slots.tolist() == expected
+        assert state.leaves(1) == len(there)
+        for slot, ids in there:
+            assert state.cells[base + 2 * slot : base + 2 * slot + 2].tolist() == ids
+
+
 def test_a_ring_that_its_word_cannot_count_is_refused() -> None:
     state = Indexed(in_order=True).state
     size = kernel.MOST_IN_RING.bit_length() - 1
