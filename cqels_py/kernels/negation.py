@@ -36,6 +36,7 @@ from cqels_py.kernels.ring_index import (
     ROW,
     TABLE_FULL,
     WIDTH,
+    end_of_run,
     equal_leaf,
     find_leaf,
     insert,
@@ -258,8 +259,8 @@ def step(
         row, made = cursor[ROW], cursor[OUT]
         if row >= cursor[LOCATED]:
             cursor[LOCATED] = locate(
-                row, min(row + LOCATED_ROWS, rows), row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells,
-                tables, located, None, False, cursor,
+                row, end_of_run(row, rows), row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables,
+                located, cursor,
             )  # fmt: skip
             if cursor[LOCATED] == row:
                 return np.int64(TABLE_FULL)

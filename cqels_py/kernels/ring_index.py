@@ -64,9 +64,9 @@ ROW, PHASE, DEPTH, OUT, AT, LOCATED, NOTED, PROBES = range(8)
 CURSOR_FIELDS = 10
 LOCATED_ROWS = 256
 """So many rows are located together."""
-_LOCATED = np.uint64(LOCATED_ROWS)
-_ONE = np.uint64(1)
 
+NEAR_HOME = 2
+"""So many places behind its home a key is looked for without a jump: few are further from it."""
 LEAVES_AHEAD = 20
 """Leaves between asking for one and reading it."""
 _LINE, _MOST_EXPECTED = 16, 128
@@ -242,63 +242,140 @@ def expect_rings(p, at, words, tables, rings):
 
 
 @jit_flat
-def locate(
-    first, last, row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables, located, rings, retract, cursor
-):  # fmt: skip
-    """Find where rows `first` to `last` - 1 have their key's entry in the group of the ports' first indexes, which is one.
+def _are_of_one_port(first, rows, row_port):
+    others = np.int64(0)
+    for row in range(np.uint64(first), np.uint64(first + rows)):
+        others += np.int64(row_port[row] != row_port[first])
+    return others == 0
 
-    A mapping that comes gets an entry if its key has none; -1: one that goes has none. That of row r is located[r % LOCATED_ROWS];
-    there are no more rows than that, and behind them as many places for their keys. Returns up to which row there was room in the
-    table.
 
-    A row with the key of the last one of its sign, as the triples of an observation that arrive, or leave, together, needs no
-    lookup. `rings`: those that rows will ask for, which come nearer, where what goes asks too if `retract`; None: none.
-    """
-    group = indexes[ports[FIRST_INDEX] * INDEX_FIELDS + GROUP]
-    fields = group * GROUP_FIELDS
-    base, size, stride = groups[fields + TABLE], groups[fields + SIZE], groups[fields + STRIDE]
-    end = base + size * stride
-    start, rows = np.uint64(first), np.uint64(last - first)
-    for i in range(rows):
+@jit_flat
+def _note_keys_of_one_port(key_of_first, width, first, rows, row_slot, cells, located):
+    """The keys of rows of a port whose leaves have them in one place: the leaf in slot 0 at `key_of_first`."""
+    start, to = np.uint64(first), np.uint64(LOCATED_ROWS + first % LOCATED_ROWS)
+    for i in range(np.uint64(rows)):
+        at = key_of_first + np.int64(row_slot[start + i]) * width
+        # In a port in order the next leaves that come, or go, follow this one.
+        prefetch(cells, at + LEAVES_AHEAD * width)
+        located[to + i] = key_of_id(cells[at])
+
+
+@jit_flat
+def _note_keys(first, rows, row_port, row_slot, ports, indexes, key_columns, cells, located):
+    """The keys that so many rows from `first` on have in their ports' first indexes."""
+    start, to = np.uint64(first), np.uint64(LOCATED_ROWS + first % LOCATED_ROWS)
+    for i in range(np.uint64(rows)):
         port = np.int64(row_port[start + i]) * PORT_FIELDS
         width, key_column = ports[port + WIDTH], ports[port + KEY_COLUMN]
         leaf = ports[port + BASE] + np.int64(row_slot[start + i]) * width
-        # Of a port in order the next leaves that come, or go, follow this one.
+        # In a port in order the next leaves that come, or go, follow this one.
         prefetch(cells, leaf + LEAVES_AHEAD * width)
         if key_column >= 0:
             key = key_of_id(cells[leaf + key_column])
         else:
             key = key_in(ports[port + FIRST_INDEX], leaf, indexes, key_columns, cells)
-        home = base + home_in(key, size) * stride
-        expect_entry(home, stride, tables)
-        place = (start + i) % _LOCATED
-        located[place] = home
-        located[_LOCATED + place] = key
-    far = len(cells) > NEAR_CELLS
-    come_key, come_at, gone_key, gone_at = np.int64(0), np.int64(-1), np.int64(0), np.int64(-1)
-    probes = np.int64(0)
-    for i in range(rows):
-        place = (start + i) % _LOCATED
-        key, comes = located[_LOCATED + place], row_sign[start + i] > 0
-        if key == (come_key if comes else gone_key):
-            at = come_at if comes else gone_at
-        elif key == come_key:
-            at, gone_key, gone_at = come_at, key, come_at
-        else:
-            probes += 1
-            at = seek_between(base, end, stride, located[place], tables, key)
-            if tables[at] == 0:
-                at = occupy(at, tables, groups, group, key) if comes else np.int64(-1)
-                if at < 0 and comes:
-                    rows = i
-                    break
-            come_key, come_at = (key, at) if comes else (come_key, come_at)
-            gone_key, gone_at = (gone_key, gone_at) if comes else (key, at)
-        located[place] = at
-        if rings is not None and far and (comes or retract):
-            expect_rings(np.int64(row_port[start + i]), at, stride - 1, tables, rings)
-    cursor[PROBES] += probes
-    return np.int64(start + rows)
+        located[to + i] = key
+
+
+@jit_flat
+def _note_homes(place, rows, base, size, stride, located):
+    """Where the entries of so many keys are, from a place of `located` on, if no other is in their way."""
+    at, keys = np.uint64(place), np.uint64(LOCATED_ROWS + place)
+    for i in range(np.uint64(rows)):
+        located[at + i] = base + home_in(located[keys + i], size) * stride
+
+
+@jit_flat
+def _list_not_at_home(place, rows, stride, tables, located):
+    """List the rows whose key has an entry somewhere else, or none; returns how many they are.
+
+    Without a jump, as nobody can foresee which they are: so many entries are on their way from memory at once.
+    """
+    at, keys, found = np.uint64(place), np.uint64(LOCATED_ROWS + place), np.uint64(2 * LOCATED_ROWS)
+    for i in range(np.uint64(rows)):
+        home = located[at + i]
+        # The end of an entry may stand in another line of the cache than its start.
+        prefetch(tables, home + stride - 1)
+        located[found] = np.int64(i)
+        found += np.uint64(tables[home] != located[keys + i])
+    return np.int64(found) - 2 * LOCATED_ROWS
+
+
+@jit_flat
+def _list_not_behind(steps, place, many, base, size, stride, tables, located):
+    """Of the rows listed, so many, those whose key is so many places behind its home have found it; the others stay listed."""
+    found, end = np.int64(2 * LOCATED_ROWS), base + size * stride
+    for j in range(2 * LOCATED_ROWS, 2 * LOCATED_ROWS + many):
+        i = located[j]
+        home = located[place + i]
+        behind = home + steps * stride
+        behind = behind if behind < end else behind - size * stride
+        there = tables[behind] == located[LOCATED_ROWS + place + i]
+        located[place + i] = behind if there else home
+        located[found] = i
+        found += np.int64(not there)
+    return found - 2 * LOCATED_ROWS
+
+
+@jit_flat
+def _search(first, rows, many, row_sign, groups, group, tables, located):
+    """Find the entries of the rows listed, so many, from their keys' homes on. Returns for how many of all rows there was room."""
+    fields, place = group * GROUP_FIELDS, first % LOCATED_ROWS
+    base, stride = groups[fields + TABLE], groups[fields + STRIDE]
+    end = base + groups[fields + SIZE] * stride
+    for j in range(2 * LOCATED_ROWS, 2 * LOCATED_ROWS + many):
+        i = located[j]
+        key = located[LOCATED_ROWS + place + i]
+        at = seek_between(base, end, stride, located[place + i], tables, key)
+        if tables[at] == 0:
+            comes = row_sign[first + i] > 0
+            at = occupy(at, tables, groups, group, key) if comes else np.int64(-1)
+            if at < 0 and comes:
+                return i
+        located[place + i] = at
+    return rows
+
+
+@jit_flat
+def locate(
+    first, last, row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables, located, cursor
+):  # fmt: skip
+    """Find where rows `first` to `last` - 1 have their key's entry in the group of the ports' first indexes, which is one.
+
+    A mapping that comes gets an entry if its key has none; -1: one that goes has none. That of row r is located[r % LOCATED_ROWS];
+    `last` is at most what `end_of_run` says, and behind the entries there are as many places for their keys, and as many to list
+    rows. Returns up to which row there was room in the table.
+    """
+    group = indexes[ports[FIRST_INDEX] * INDEX_FIELDS + GROUP]
+    fields = group * GROUP_FIELDS
+    base, size, stride = groups[fields + TABLE], groups[fields + SIZE], groups[fields + STRIDE]
+    rows, place, port = last - first, first % LOCATED_ROWS, np.int64(row_port[first]) * PORT_FIELDS
+    if ports[port + KEY_COLUMN] >= 0 and _are_of_one_port(first, rows, row_port):
+        key_of_first = ports[port + BASE] + ports[port + KEY_COLUMN]
+        _note_keys_of_one_port(key_of_first, ports[port + WIDTH], first, rows, row_slot, cells, located)
+    else:
+        _note_keys(first, rows, row_port, row_slot, ports, indexes, key_columns, cells, located)
+    _note_homes(place, rows, base, size, stride, located)
+    many = _list_not_at_home(place, rows, stride, tables, located)
+    for steps in range(1, NEAR_HOME + 1):
+        many = _list_not_behind(steps, place, many, base, size, stride, tables, located)
+    rows = _search(first, rows, many, row_sign, groups, group, tables, located)
+    cursor[PROBES] += rows
+    return first + rows
+
+
+@jit_inline
+def end_of_run(row, rows):
+    """Up to which row those from `row` on are located together."""
+    return min((row // LOCATED_ROWS + 1) * LOCATED_ROWS, rows)
+
+
+@jit_flat
+def expect_rings_of(first, last, row_port, row_sign, stride, tables, located, rings, retract):
+    """Have the rings come nearer that located rows ask for: those that come, and those that go if `retract`."""
+    for row in range(first, last):
+        if row_sign[row] > 0 or retract:
+            expect_rings(np.int64(row_port[row]), located[row % LOCATED_ROWS], stride - 1, tables, rings)
 
 
 @jit_inline

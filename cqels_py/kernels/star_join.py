@@ -1,7 +1,6 @@
 """The n-ary join where all inputs share one variable and nothing else: a star, the shape of observations.
 
-Every port is then probed by the same key, whose entry has the rings of all ports (kernels/ring_index.py): one lookup a row, and
-none for a row of the key that the last one of its sign had, as the triples of an observation that arrive, or leave, together.
+Every port is then probed by the same key, whose entry has the rings of all ports (kernels/ring_index.py): one lookup a row.
 
 Rows go through in chunks, and each chunk in passes, so that many lookups are under way at once: entries are located, rows taken in
 and the products noted that they make, and the products delivered. A product is that of the other ports' rings, whose slots or ids
@@ -41,6 +40,8 @@ from cqels_py.kernels.ring_index import (
     ROW,
     TABLE_FULL,
     WIDTH,
+    end_of_run,
+    expect_rings_of,
     holds_ids,
     leaves_in,
     locate,
@@ -357,11 +358,13 @@ def step(
             row = cursor[ROW]
             if row >= cursor[LOCATED] and row < rows:
                 cursor[LOCATED] = locate(
-                    row, min(row + LOCATED_ROWS, rows), row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells,
-                    tables, located, rings, retract, cursor,
+                    row, end_of_run(row, rows), row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables,
+                    located, cursor,
                 )  # fmt: skip
                 if cursor[LOCATED] == row:
                     return TABLE_FULL
+                if len(cells) > NEAR_CELLS:
+                    expect_rings_of(row, cursor[LOCATED], row_port, row_sign, n + 1, tables, located, rings, retract)
             status = _take_in(
                 row_port, row_slot, row_sign, cursor, n, ports, indexes, cells, tables, located, rings, ring_ids, ring_meta,
                 products, partners, partner_ids, retract,

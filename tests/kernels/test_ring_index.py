@@ -194,6 +194,53 @@ def test_loaded_rows_follow_each_other_round_the_end(seed: int) -> None:
             assert state.cells[base + 2 * slot : base + 2 * slot + 2].tolist() == ids
 
 
+@pytest.mark.parametrize("ports", [(0,), (0, 1)], ids=["one port", "two ports"])
+@pytest.mark.parametrize("full", [0.3, 0.95])
+@pytest.mark.parametrize("seed", range(4))
+def test_located_rows_have_their_keys_entries(seed: int, full: float, ports: tuple[int, ...]) -> None:
+    """In a table of 64 places: at home, behind it, far from it and round the end, until there is no more room for a new key."""
+    chance = random.Random(seed)
+    indexed = Indexed(in_order=True)
+    state = indexed.state
+    stride, limit = int(state.groups[0, kernel.STRIDE]), int(full * 64)
+    state.groups[0, kernel.LIMIT] = limit
+    # Above half a word too; and what is unbound has a key as well.
+    keys = [0, *(chance.choice([1, 1 << 40]) * chance.randrange(2, 1 << 20) for _ in range(limit + 5))]
+    known: dict[int, int] = {}
+    first, rows = 0, 600
+    port = np.array([chance.choice(ports) for _ in range(rows)], np.int32)
+    slot = np.array([chance.randrange(64) for _ in range(rows)], np.int32)
+    sign = np.array([chance.choice([1, 1, -1]) for _ in range(rows)], np.int8)
+    while first < rows:
+        for p in ports:
+            for leaf in range(64):
+                indexed.write(p, leaf, chance.choice(keys[: 3 + first // 4]), 0)
+        # Sooner than all that may be located together.
+        last = min(int(kernel.end_of_run(first, rows)), first + chance.choice([1, 7, 256]))
+        before = int(state.cursor[kernel.PROBES])
+        done = kernel.locate(
+            first, last, port, slot, sign, state.flat_ports, state.flat_indexes, state.flat_groups, state.key_columns, state.cells,
+            state.tables, state.located, state.cursor,
+        )  # fmt: skip
+        assert state.cursor[kernel.PROBES] - before == done - first
+        for row in range(first, last):
+            value = int(state.cells[state.ports[port[row], kernel.BASE] + 2 * slot[row]])
+            key, place = value if value else 1, int(state.located[row % kernel.LOCATED_ROWS])
+            if row == done:
+                assert key not in known
+                assert sign[row] > 0
+                assert len(known) == limit
+                break
+            if sign[row] < 0 and key not in known:
+                assert place == -1
+                continue
+            assert known.setdefault(key, place) == place
+            assert state.tables[place] == key
+            assert place % stride == 0
+        assert state.groups[0, kernel.USED] == len(known)
+        first = int(done) + (done < last)
+
+
 def test_a_ring_that_its_word_cannot_count_is_refused() -> None:
     state = Indexed(in_order=True).state
     size = kernel.MOST_IN_RING.bit_length() - 1
