@@ -51,17 +51,19 @@ from cqels_py.kernels.ring_index import (
     slot_in,
     word_of,
 )
+from cqels_py.kernels.strips import STRIP, copy_strip, fill_strip
 
 NEXT, DELIVERED = AT, DEPTH
 IDS_FROM = 6
 """log2 of the capacity with which rings begin to hold ids. With a lower one keys that had some more leaves for once would take twice
 the memory, and their small products be written one by one."""
 PRODUCT_ROW, PRODUCT_END, PRODUCT_RESULTS, PRODUCT_OF_IDS, PRODUCT_COUNTS = range(5)
-FEW = 16
+FEW = STRIP
 """A product of more results than these is written by itself."""
 _AT_LEAST = np.int64(2)
 """So many partners are noted, and so many results laid out, even if there are fewer: nobody can foresee how many there are, and
-a loop that mostly ends there costs no more than one that ends sooner."""
+a loop that mostly ends there costs no more than one that ends sooner. With more partners, and of what is the same for few results,
+there is a strip, as behind what is noted there is always room for one."""
 # phases of a row
 NEW, JOINING, ENTERING = range(3)
 # levels of a large product, outermost first: the port, where its partners are noted and how many, how many results each has
@@ -106,6 +108,18 @@ def _note_with_ids(p, slot, at, n, record, to, tables, rings, ring_ids, products
 
 
 @jit_inline
+def _note_slots(word, to, rings, partners):
+    """The slots of a ring, oldest first, to `partners` from place `to` on."""
+    first, mask, oldest, count = open_ring(word)
+    if count <= _AT_LEAST:
+        for i in range(_AT_LEAST):
+            partners[to + i] = slot_in(first, mask, (oldest + i) & mask, rings)
+        return
+    for i in range(0, count, STRIP):
+        copy_strip(partners, np.uint64(to + i), rings, np.uint64(first), np.uint64(oldest + i), np.uint64(mask))
+
+
+@jit_inline
 def _note_product(
     row, p, slot, at, n, far, cursor, ports, cells, tables, rings, ring_ids, products, partners, partner_ids
 ):
@@ -124,7 +138,7 @@ def _note_product(
     noted = cursor[NOTED]
     record = noted * (n + PRODUCT_COUNTS)
     to = products[record - (n + PRODUCT_COUNTS) + PRODUCT_END] if noted > 0 else np.int64(0)
-    if to + many + _AT_LEAST > len(partners):
+    if to + many + STRIP > len(partners):
         return False
     products[record + PRODUCT_ROW] = row
     products[record + PRODUCT_END] = to + many
@@ -135,14 +149,14 @@ def _note_product(
         _note_with_ids(p, slot, at, n, record, to, tables, rings, ring_ids, products, partners, partner_ids)
         return True
     for q in range(n):
-        base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
         # A row's own slot is as a ring that has never had two leaves.
-        first, mask, oldest, count = open_ring(word_of(np.int64(slot), 0, 1) if q == p else tables[_ring(at, q)])
-        for i in range(max(count, _AT_LEAST)):
-            partner = slot_in(first, mask, (oldest + i) & mask, rings)
-            partners[to + i] = partner
-            if soon:
-                prefetch(cells, base + partner * width)
+        word = word_of(np.int64(slot), 0, 1) if q == p else tables[_ring(at, q)]
+        _note_slots(word, to, rings, partners)
+        count = leaves_in(word)
+        if soon:
+            base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
+            for i in range(count):
+                prefetch(cells, base + np.int64(partners[to + i]) * width)
         products[record + PRODUCT_COUNTS + q] = count
         to += count
     return True
@@ -200,6 +214,20 @@ def _lay_out(record, results, done, n, ports, products, partners, leaves):
             place = first if place == end else place
         end = first
         each *= count
+
+
+@jit_inline
+def _lay_out_of_two(p, record, done, ports, products, partners, leaves):
+    """The same where there are two ports, for a row of port p: a strip of its own leaf, and one of the other port's."""
+    other, count = 1 - p, products[record + PRODUCT_RESULTS]
+    first = products[record + PRODUCT_END] - count - 1
+    slot = np.int64(partners[first + p * count])
+    leaf = ports[p * PORT_FIELDS + BASE] + slot * ports[p * PORT_FIELDS + WIDTH]
+    fill_strip(leaves, np.uint64(p * LAID_OUT + done), leaf)
+    base, width = ports[other * PORT_FIELDS + BASE], ports[other * PORT_FIELDS + WIDTH]
+    to, place = np.uint64(other * LAID_OUT + done), np.uint64(first + other)
+    for i in range(np.uint64(STRIP)):
+        leaves[to + i] = base + np.int64(partners[place + i]) * width
 
 
 @jit_inline
@@ -309,17 +337,18 @@ def _deliver(
         record = product * (n + PRODUCT_COUNTS)
         row, results = products[record + PRODUCT_ROW], products[record + PRODUCT_RESULTS]
         of_ids = products[record + PRODUCT_OF_IDS]
-        least = max(results, _AT_LEAST)
-        small = results <= FEW and of_ids == 0 and first == 0 and made + done + least <= room
-        if not small or done + least > LAID_OUT:
+        small = results <= FEW and of_ids == 0 and first == 0 and made + done + STRIP <= room
+        if not small or done + STRIP > LAID_OUT:
             write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
             made += done
             done = np.int64(0)
         if small:
-            for i in range(least):
-                out_tick[made + done + i] = row_tick[row]
-                out_sign[made + done + i] = row_sign[row]
-            _lay_out(record, results, done, n, ports, products, partners, leaves)
+            fill_strip(out_tick, np.uint64(made + done), row_tick[row])
+            fill_strip(out_sign, np.uint64(made + done), row_sign[row])
+            if n == 2:
+                _lay_out_of_two(np.int64(row_port[row]), record, done, ports, products, partners, leaves)
+            else:
+                _lay_out(record, results, done, n, ports, products, partners, leaves)
             done += results
             product += 1
             continue

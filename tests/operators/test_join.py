@@ -178,7 +178,7 @@ def test_more_results_than_a_chunk_holds(in_order: bool, retract: bool) -> None:
 @pytest.mark.parametrize("room", [5, 40, OUT_ROWS])
 @pytest.mark.parametrize("retract", [True, False])
 @pytest.mark.parametrize("order", ["in order", "any order", "mixed"])
-@pytest.mark.parametrize("shape", ["star", "chain", "triangle", "an input apart"])
+@pytest.mark.parametrize("shape", ["two", "star", "chain", "triangle", "an input apart"])
 def test_many_rows_a_step_make_what_they_make_one_by_one(
     shape: str, order: str, retract: bool, room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,7 +186,7 @@ def test_many_rows_a_step_make_what_they_make_one_by_one(
     monkeypatch.setattr(operators, "OUT_ROWS", room)
     monkeypatch.setattr(operators, "room_for", lambda rows: room)
     inputs = SHAPES[shape]
-    orders = [order == "in order" or (order == "mixed" and p != 1) for p in range(3)]
+    orders = [order == "in order" or (order == "mixed" and p != 1) for p in range(len(inputs))]
     joins = [MultiwayJoin(inputs, orders, variables(inputs), retract=retract) for _ in range(2)]
     ports = [Port(len(each), in_order, (1, 2, 3, 4)) for each, in_order in zip(inputs, orders, strict=True)]
     for step in random_steps(room, ports, 3, 150, 14):
