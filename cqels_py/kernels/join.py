@@ -60,6 +60,7 @@ from cqels_py.kernels.ring_index import (
     LEAVES_AHEAD,
     LOCATED,
     LOCATED_ROWS,
+    NEAR_HOME,
     NOT_STORED,
     NOTED,
     OUT,
@@ -85,12 +86,13 @@ from cqels_py.kernels.ring_index import (
     key_of_id,
     key_of_leaf,
     leaves_in,
-    occupy,
+    list_not_behind,
     oldest_in,
     open_ring,
     push_leaf,
     remove,
     ring_of,
+    search_listed,
     seek_between,
     size_of,
     slot_in,
@@ -141,10 +143,10 @@ def _list_by_port(first, rows, n, row_port, by_port):
 
 
 @jit_flat
-def _expect(first, n, row_slot, by_port, ports, indexes, groups, key_columns, cells, tables, located, most):
-    """Have the entries of the rows' keys come nearer.
+def _note_homes(first, n, row_slot, by_port, ports, indexes, groups, key_columns, cells, tables, located, most):
+    """Where the entries of the rows' keys are if no others are in their way.
 
-    Those of row `first` + i are at home in located[i * most] and behind, in the order of its port's indexes; the keys follow.
+    Those of row `first` + i in located[i * most] and behind, in the order of its port's indexes; the keys follow.
     """
     keys = LOCATED_ROWS * most
     for p in range(n):
@@ -167,11 +169,24 @@ def _expect(first, n, row_slot, by_port, ports, indexes, groups, key_columns, ce
                     key = key_of_leaf(cells, leaf, key_columns, key_first, key_width)
                 # In a port that expires in order the next leaves that come, or go, follow this one.
                 prefetch(cells, leaf + LEAVES_AHEAD * width)
-                home = table + home_in(key, size) * stride
-                expect_entry(home, stride, tables)
                 place = row * most + index - first_index
-                located[place] = home
+                located[place] = table + home_in(key, size) * stride
                 located[keys + place] = key
+
+
+@jit_flat
+def _list_not_at_home(lane, most, number, stride, by_port, tables, located):
+    """List the places of a port's rows in `located`, those of its index of that number, where a key is not at home; how many."""
+    keys = LOCATED_ROWS * most
+    found = 2 * keys
+    for j in range(lane, lane + by_port[lane - 1]):
+        place = np.int64(by_port[j]) * most + number
+        home = located[place]
+        # The end of an entry may stand in another line of the cache than its start.
+        prefetch(tables, home + stride - 1)
+        located[found] = place
+        found += np.int64(tables[home] != located[keys + place])
+    return found - 2 * keys
 
 
 @jit_flat
@@ -183,21 +198,14 @@ def _locate(first, rows, n, row_sign, by_port, ports, indexes, groups, tables, l
         port, lane = p * PORT_FIELDS, p * LANE + 1
         first_index, last_index = ports[port + FIRST_INDEX], ports[port + LAST_INDEX]
         for index in range(first_index, last_index):
-            group = indexes[index * INDEX_FIELDS + GROUP]
+            group, number = indexes[index * INDEX_FIELDS + GROUP], index - first_index
             base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
-            end = base + groups[group * GROUP_FIELDS + SIZE] * stride
-            for j in range(lane, lane + by_port[lane - 1]):
-                row = np.int64(by_port[j])
-                place = row * most + index - first_index
-                key = located[keys + place]
-                at = seek_between(base, end, stride, located[place], tables, key)
-                if tables[at] == 0:
-                    comes = row_sign[first + row] > 0
-                    at = occupy(at, tables, groups, group, key) if comes else np.int64(-1)
-                    if at < 0 and comes:
-                        rows = min(rows, row)
-                        break
-                located[place] = at
+            size = groups[group * GROUP_FIELDS + SIZE]
+            many = _list_not_at_home(lane, most, number, stride, by_port, tables, located)
+            for steps in range(1, NEAR_HOME + 1):
+                many = list_not_behind(steps, many, keys, base, size, stride, tables, located)
+            short = search_listed(many, keys, number, most, first, row_sign, groups, group, tables, located)
+            rows = rows if short < 0 else min(rows, short - first)
             probes += by_port[lane - 1]
     cursor[PROBES] += probes
     return rows
@@ -839,7 +847,7 @@ def step(
             last = min(row + (LOCATED_ROWS >> cursor[SHORT]), rows)
             _forget_changes(changes, change_chains)
             _list_by_port(row, last - row, n, row_port, by_port)
-            _expect(row, n, row_slot, by_port, ports, indexes, groups, key_columns, cells, tables, located, most)
+            _note_homes(row, n, row_slot, by_port, ports, indexes, groups, key_columns, cells, tables, located, most)
             room = _locate(row, last - row, n, row_sign, by_port, ports, indexes, groups, tables, located, most, cursor)
             if room == 0:
                 # Others of many rows may have taken the room that the first one needs.

@@ -286,54 +286,62 @@ def _note_homes(place, rows, base, size, stride, located):
 
 
 @jit_flat
-def _list_not_at_home(place, rows, stride, tables, located):
-    """List the rows whose key has an entry somewhere else, or none; returns how many they are.
+def _list_not_at_home(first, many, stride, tables, located):
+    """List the places of `located` where a key's entry is somewhere else, or none; returns how many they are.
 
     Without a jump, as nobody can foresee which they are: so many entries are on their way from memory at once.
     """
-    at, keys, found = np.uint64(place), np.uint64(LOCATED_ROWS + place), np.uint64(2 * LOCATED_ROWS)
-    for i in range(np.uint64(rows)):
-        home = located[at + i]
+    keys, found = np.uint64(LOCATED_ROWS), np.uint64(2 * LOCATED_ROWS)
+    for place in range(np.uint64(first), np.uint64(first + many)):
+        home = located[place]
         # The end of an entry may stand in another line of the cache than its start.
         prefetch(tables, home + stride - 1)
-        located[found] = np.int64(i)
-        found += np.uint64(tables[home] != located[keys + i])
+        located[found] = np.int64(place)
+        found += np.uint64(tables[home] != located[keys + place])
     return np.int64(found) - 2 * LOCATED_ROWS
 
 
 @jit_flat
-def _list_not_behind(steps, place, many, base, size, stride, tables, located):
-    """Of the rows listed, so many, those whose key is so many places behind its home have found it; the others stay listed."""
-    found, end = np.int64(2 * LOCATED_ROWS), base + size * stride
-    for j in range(2 * LOCATED_ROWS, 2 * LOCATED_ROWS + many):
-        i = located[j]
-        home = located[place + i]
+def list_not_behind(steps, many, keys, base, size, stride, tables, located):
+    """Of the keys listed, so many, those whose entry is so many places behind their home have found it; the others stay listed.
+
+    `located`: the homes, the keys from place `keys` on, in the same order, and from 2 * keys on the list of places.
+    """
+    list_first = np.int64(2 * keys)
+    found, end = list_first, base + size * stride
+    for j in range(list_first, list_first + many):
+        place = located[j]
+        home = located[place]
         behind = home + steps * stride
         behind = behind if behind < end else behind - size * stride
-        there = tables[behind] == located[LOCATED_ROWS + place + i]
-        located[place + i] = behind if there else home
-        located[found] = i
+        there = tables[behind] == located[keys + place]
+        located[place] = behind if there else home
+        located[found] = place
         found += np.int64(not there)
-    return found - 2 * LOCATED_ROWS
+    return found - list_first
 
 
 @jit_flat
-def _search(first, rows, many, row_sign, groups, group, tables, located):
-    """Find the entries of the rows listed, so many, from their keys' homes on. Returns for how many of all rows there was room."""
-    fields, place = group * GROUP_FIELDS, first % LOCATED_ROWS
+def search_listed(many, keys, first_place, each, first, row_sign, groups, group, tables, located):
+    """Find the entries of the keys listed, so many, from their homes on. -1: there was room for all; else up to which row.
+
+    Each row has so many places of `located`; row `first` is at `first_place`.
+    """
+    fields = group * GROUP_FIELDS
     base, stride = groups[fields + TABLE], groups[fields + STRIDE]
     end = base + groups[fields + SIZE] * stride
-    for j in range(2 * LOCATED_ROWS, 2 * LOCATED_ROWS + many):
-        i = located[j]
-        key = located[LOCATED_ROWS + place + i]
-        at = seek_between(base, end, stride, located[place + i], tables, key)
+    for j in range(2 * keys, 2 * keys + many):
+        place = located[j]
+        key = located[keys + place]
+        at = seek_between(base, end, stride, located[place], tables, key)
         if tables[at] == 0:
-            comes = row_sign[first + i] > 0
+            row = first + (place - first_place) // each
+            comes = row_sign[row] > 0
             at = occupy(at, tables, groups, group, key) if comes else np.int64(-1)
             if at < 0 and comes:
-                return i
-        located[place + i] = at
-    return rows
+                return row
+        located[place] = at
+    return np.int64(-1)
 
 
 @jit_flat
@@ -358,10 +366,11 @@ def locate(
     _note_homes(place, rows, base, size, stride, located)
     many = _list_not_at_home(place, rows, stride, tables, located)
     for steps in range(1, NEAR_HOME + 1):
-        many = _list_not_behind(steps, place, many, base, size, stride, tables, located)
-    rows = _search(first, rows, many, row_sign, groups, group, tables, located)
-    cursor[PROBES] += rows
-    return first + rows
+        many = list_not_behind(steps, many, LOCATED_ROWS, base, size, stride, tables, located)
+    short = search_listed(many, LOCATED_ROWS, place, 1, first, row_sign, groups, group, tables, located)
+    last = short if short >= 0 else last
+    cursor[PROBES] += last - first
+    return last
 
 
 @jit_inline

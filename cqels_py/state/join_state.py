@@ -270,7 +270,8 @@ class JoinState:
         """What the kernels have no use for between two steps."""
         n, star = self.n, self.layout.star
         most = 1 if star else max(len(self.layout.columns_of(p)) for p in range(n))
-        self.located = np.zeros(kernel.LOCATED_ROWS * max(2 * most, 3), np.int64)
+        # The entries of rows, their keys, and those that are searched for.
+        self.located = np.zeros((2 * most + 1) * kernel.LOCATED_ROWS, np.int64)
         self.leaf_places = np.zeros(n * join_kernel.LAID_OUT, np.int64)
         self.products = np.zeros(kernel.LOCATED_ROWS * (n + star_kernel.PRODUCT_COUNTS) if star else 0, np.int64)
         self._make_partners(_FIRST_PARTNERS if star else 0)
