@@ -108,6 +108,13 @@ def _note_with_ids(p, slot, at, n, record, to, tables, rings, ring_ids, products
 
 
 @jit_inline
+def _word_for(p, mine, q, at, tables):
+    """The word of port q's ring, for a row of port p that of its own. Without a jump: nobody can foresee of which port a row is."""
+    word = tables[_ring(at, q)]
+    return mine if q == p else word
+
+
+@jit_inline
 def _note_slots(word, to, rings, partners):
     """The slots of a ring, oldest first, to `partners` from place `to` on."""
     first, mask, oldest, count = open_ring(word)
@@ -124,13 +131,13 @@ def _note_product(
     row, p, slot, at, n, far, cursor, ports, cells, tables, rings, ring_ids, products, partners, partner_ids
 ):
     """Note the product that a row of port p makes, if any; False if there is no room for its slots and ids."""
-    many, results, of_ids = np.int64(0), np.int64(1), False
+    # A row's own slot is as a ring that has never had two leaves.
+    mine, many, results, words = word_of(np.int64(slot), 0, 1), np.int64(0), np.int64(1), np.int64(0)
     for q in range(n):
-        word = tables[_ring(at, q)]
-        count = leaves_in(word) if q != p else np.int64(1)
-        results *= count
-        many += count
-        of_ids |= q != p and holds_ids(word)
+        word = _word_for(p, mine, q, at, tables)
+        results *= leaves_in(word)
+        many += leaves_in(word)
+        words |= word
     if results == 0:
         return True
     # Of many partners the last would be forgotten before they are written.
@@ -145,12 +152,11 @@ def _note_product(
     products[record + PRODUCT_RESULTS] = results
     products[record + PRODUCT_OF_IDS] = 0
     cursor[NOTED] = noted + 1
-    if of_ids:
+    if holds_ids(words):
         _note_with_ids(p, slot, at, n, record, to, tables, rings, ring_ids, products, partners, partner_ids)
         return True
     for q in range(n):
-        # A row's own slot is as a ring that has never had two leaves.
-        word = word_of(np.int64(slot), 0, 1) if q == p else tables[_ring(at, q)]
+        word = _word_for(p, mine, q, at, tables)
         _note_slots(word, to, rings, partners)
         count = leaves_in(word)
         if soon:
@@ -160,6 +166,39 @@ def _note_product(
         products[record + PRODUCT_COUNTS + q] = count
         to += count
     return True
+
+
+@jit_inline
+def _has_partners(p, at, n, tables):
+    """Have all ports but p leaves of a key?"""
+    if n == 2:
+        return leaves_in(tables[_ring(at, 1 - p)]) > 0
+    all_have = True
+    for q in range(n):
+        all_have &= (q == p) | (leaves_in(tables[_ring(at, q)]) > 0)
+    return all_have
+
+
+@jit_flat
+def _take_in_alone(first, last, n, row_port, row_slot, row_sign, tables, located, rings, retract):
+    """Take in located rows as long as they make no products, and enter rings of slots that have room; returns up to which.
+
+    What `_take_in` does, in half the time: it has fewer arrays, which so stay in registers.
+    """
+    for row in range(np.uint64(first), np.uint64(last)):
+        p, comes, at = np.int64(row_port[row]), row_sign[row] > 0, located[row % _LOCATED]
+        if (comes or retract) and _has_partners(p, at, n, tables):
+            return np.int64(row)
+        if comes:
+            word = tables[_ring(at, p)]
+            ring, mask, oldest, count = open_ring(word)
+            if count > mask or mask == 0 or holds_ids(word):
+                return np.int64(row)
+            rings[ring + ((oldest + count) & mask)] = row_slot[row]
+            tables[_ring(at, p)] = word + 1
+        else:
+            pop(_ring(at, p), tables)
+    return np.int64(last)
 
 
 @jit_flat
@@ -381,7 +420,7 @@ def step(
 ):  # fmt: skip
     """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short."""
     n = np.int64(len(ports) // PORT_FIELDS)
-    rows = len(row_port)
+    rows, alone = len(row_port), False
     while cursor[ROW] < rows or cursor[NOTED] > 0:
         if cursor[NEXT] == 0:
             row = cursor[ROW]
@@ -394,12 +433,18 @@ def step(
                     return TABLE_FULL
                 if len(cells) > NEAR_CELLS:
                     expect_rings_of(row, cursor[LOCATED], row_port, row_sign, n + 1, tables, located, rings, retract)
+            if alone and cursor[PHASE] == NEW:
+                cursor[ROW] = _take_in_alone(
+                    cursor[ROW], cursor[LOCATED], n, row_port, row_slot, row_sign, tables, located, rings, retract
+                )
             status = _take_in(
                 row_port, row_slot, row_sign, cursor, n, ports, indexes, cells, tables, located, rings, ring_ids, ring_meta,
                 products, partners, partner_ids, retract,
             )  # fmt: skip
             if status != DONE and not (status == PARTNERS_FULL and cursor[NOTED] > 0):
                 return status
+            # Where rows have just made no products the next ones mostly make none either.
+            alone = cursor[NOTED] == 0
             cursor[NEXT] = 1
         status = _deliver(
             row_port, row_tick, row_sign, cursor, n, ports, cells, products, partners, partner_ids, leaves, levels, out_ports, own,

@@ -204,6 +204,43 @@ def test_many_rows_a_step_make_what_they_make_one_by_one(
     assert_empty(joins[0])
 
 
+@pytest.mark.parametrize("retract", [True, False])
+@pytest.mark.parametrize("shape", ["star", "star of two"])
+def test_rows_that_make_nothing_for_long_make_what_they_make_in_small_steps(shape: str, retract: bool) -> None:
+    """For some hundred rows but one input has mappings; keys have one, or so many that their rings hold ids."""
+    inputs = SHAPES["star"][: 3 if shape == "star" else 2]
+    joins = [MultiwayJoin(inputs, [True] * len(inputs), variables(inputs), retract=retract) for _ in range(2)]
+    chance = random.Random(len(inputs))
+    live: list[deque[Row]] = [deque() for _ in inputs]
+    made = 0
+    for _ in range(4):
+        events: list[list[Event]] = [[] for _ in inputs]
+        tick = 0
+        for window in (300, 0, 20):
+            port = chance.randrange(len(inputs))
+            for _ in range(700):
+                p = port if chance.random() < 0.997 else chance.randrange(len(inputs))
+                tick += chance.randrange(2)
+                row = (chance.choice((1, 1, chance.randrange(2, 400))), chance.randrange(1, 1_000))
+                events[p].append((tick, 1, row))
+                live[p].append(row)
+                # Of the others no more than two.
+                for q, mine in enumerate(live):
+                    while len(mine) > (window if q == port else 2):
+                        events[q].append((tick, -1, mine.popleft()))
+        deltas = [delta(each, 2) for each in events]
+        ticks = Ticks(np.arange(tick + 1), first=True)
+        found = changes(joins[0].process(ticks, [[each] for each in deltas]))
+        wanted = {}
+        # Fewer rows than are located together.
+        for now in range(0, tick + 1, 40):
+            some = [[each.take((each.tick >= now) & (each.tick < now + 40))] for each in deltas]
+            wanted |= changes(joins[1].process(ticks, some))
+        assert found == wanted
+        made += len(found)
+    assert made > 20
+
+
 def test_a_product_of_more_partners_than_there_is_room_for() -> None:
     join = MultiwayJoin(SHAPES["star"], [True] * 3, ["a", "b", "c", "d"])
     side = 3 * len(join.state.partners)
