@@ -64,7 +64,6 @@ ROW, PHASE, DEPTH, OUT, AT, LOCATED, NOTED, PROBES = range(8)
 CURSOR_FIELDS = 10
 LOCATED_ROWS = 256
 """So many rows are located together."""
-
 NEAR_HOME = 2
 """So many places behind its home a key is looked for without a jump: few are further from it."""
 LEAVES_AHEAD = 20
@@ -72,6 +71,7 @@ LEAVES_AHEAD = 20
 _LINE, _MOST_EXPECTED = 16, 128
 NEAR_CELLS = 1 << 18
 """With no more cells than these, what an entry leads to is near in any case."""
+_ONE, _TWO = np.uint64(1), np.uint64(2)
 
 
 @jit_inline
@@ -344,6 +344,48 @@ def search_listed(many, keys, first_place, each, first, row_sign, groups, group,
     return np.int64(-1)
 
 
+@jit_inline
+def _are_in_runs(place, rows, located):
+    """Do most of so many rows, from a place of `located` on, have the key of one of the two before them?"""
+    keys, again = np.uint64(LOCATED_ROWS + place), np.int64(0)
+    for i in range(np.uint64(2), np.uint64(rows)):
+        key = located[keys + i]
+        again += np.int64((key == located[keys + i - _ONE]) | (key == located[keys + i - _TWO]))
+    return 2 * again > rows
+
+
+@jit_flat
+def _search_runs(first, rows, row_sign, groups, group, tables, located, cursor):
+    """Find the entries of rows that share keys, from their homes on: one with the key of the last one of its sign, as the triples of
+    an observation that arrive, or leave, together, needs no lookup. Returns up to which row there was room in the table."""
+    fields = group * GROUP_FIELDS
+    base, stride = groups[fields + TABLE], groups[fields + STRIDE]
+    end = base + groups[fields + SIZE] * stride
+    place = np.uint64(first % LOCATED_ROWS)
+    for i in range(np.uint64(rows)):
+        expect_entry(located[place + i], stride, tables)
+    come_key, come_at, gone_key, gone_at = np.int64(0), np.int64(-1), np.int64(0), np.int64(-1)
+    for i in range(np.uint64(rows)):
+        key, comes = located[np.uint64(LOCATED_ROWS) + place + i], row_sign[np.uint64(first) + i] > 0
+        if key == (come_key if comes else gone_key):
+            at = come_at if comes else gone_at
+        elif key == come_key:
+            at, gone_key, gone_at = come_at, key, come_at
+        else:
+            at = seek_between(base, end, stride, located[place + i], tables, key)
+            if tables[at] == 0:
+                at = occupy(at, tables, groups, group, key) if comes else np.int64(-1)
+                if at < 0 and comes:
+                    return np.int64(np.uint64(first) + i)
+            cursor[PROBES] += 1
+            if comes:
+                come_key, come_at = key, at
+            elif at >= 0:
+                gone_key, gone_at = key, at
+        located[place + i] = at
+    return np.int64(first + rows)
+
+
 @jit_flat
 def locate(
     first, last, row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables, located, cursor
@@ -352,7 +394,7 @@ def locate(
 
     A mapping that comes gets an entry if its key has none; -1: one that goes has none. That of row r is located[r % LOCATED_ROWS];
     `last` is at most what `end_of_run` says, and behind the entries there are as many places for their keys, and as many to list
-    rows. Returns up to which row there was room in the table.
+    rows. Returns up to which row there was room in the table. Where rows share keys one lookup serves for several.
     """
     group = indexes[ports[FIRST_INDEX] * INDEX_FIELDS + GROUP]
     fields = group * GROUP_FIELDS
@@ -364,6 +406,8 @@ def locate(
     else:
         _note_keys(first, rows, row_port, row_slot, ports, indexes, key_columns, cells, located)
     _note_homes(place, rows, base, size, stride, located)
+    if _are_in_runs(place, rows, located):
+        return _search_runs(first, rows, row_sign, groups, group, tables, located, cursor)
     many = _list_not_at_home(place, rows, stride, tables, located)
     for steps in range(1, NEAR_HOME + 1):
         many = list_not_behind(steps, many, LOCATED_ROWS, base, size, stride, tables, located)

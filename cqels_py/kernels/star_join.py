@@ -1,6 +1,7 @@
 """The n-ary join where all inputs share one variable and nothing else: a star, the shape of observations.
 
-Every port is then probed by the same key, whose entry has the rings of all ports (kernels/ring_index.py): one lookup a row.
+Every port is then probed by the same key, whose entry has the rings of all ports (kernels/ring_index.py): one lookup a row, and
+none for a row of the key that the last one of its sign had, as the triples of an observation that arrive, or leave, together.
 
 Rows go through in chunks, and each chunk in passes, so that many lookups are under way at once: entries are located, rows taken in
 and the products noted that they make, and the products delivered. A product is that of the other ports' rings, whose slots or ids

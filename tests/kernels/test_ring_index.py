@@ -222,7 +222,8 @@ def test_located_rows_have_their_keys_entries(seed: int, full: float, ports: tup
             first, last, port, slot, sign, state.flat_ports, state.flat_indexes, state.flat_groups, state.key_columns, state.cells,
             state.tables, state.located, state.cursor,
         )  # fmt: skip
-        assert state.cursor[kernel.PROBES] - before == done - first
+        # Where most rows have the key of another one it is looked up once.
+        assert done - first >= state.cursor[kernel.PROBES] - before >= (done > first)
         for row in range(first, last):
             value = int(state.cells[state.ports[port[row], kernel.BASE] + 2 * slot[row]])
             key, place = value if value else 1, int(state.located[row % kernel.LOCATED_ROWS])

@@ -557,11 +557,12 @@ def probes_at(window: int) -> int:
 
 @pytest.mark.parametrize("window", [100, 10_000])
 def test_the_work_of_an_arrival_does_not_follow_the_windows_size(window: int) -> None:
-    """Each of three mappings that leave is looked up once, and each of three that arrive; those again that find the table full."""
-    assert 600 <= probes_at(window) <= 630
+    """Of three mappings that share a key and leave together one is looked up, as of three that arrive; and one of each
+    that finds the table full."""
+    assert 200 <= probes_at(window) <= 210
 
 
-def test_each_triple_of_a_star_is_looked_up_once() -> None:
+def test_a_star_whose_triples_come_together_is_looked_up_once() -> None:
     """Five patterns of one observation, which pushes out another; then one whose triples come one by one."""
     names = "abcde"
     join = MultiwayJoin([("s", name) for name in names], [True] * 5, ["s", *names])
@@ -574,8 +575,8 @@ def test_each_triple_of_a_star_is_looked_up_once() -> None:
         )
         return join.probes - before, list(made.values())
 
-    assert arrives(1, range(5)) == (5, [Counter({(1, 7, 7, 7, 7, 7): 1})])
-    assert arrives(2, range(5)) == (10, [Counter({(1, 7, 7, 7, 7, 7): -1, (2, 7, 7, 7, 7, 7): 1})])
+    assert arrives(1, range(5)) == (1, [Counter({(1, 7, 7, 7, 7, 7): 1})])
+    assert arrives(2, range(5)) == (2, [Counter({(1, 7, 7, 7, 7, 7): -1, (2, 7, 7, 7, 7, 7): 1})])
     apart = [arrives(3, [p]) for p in range(5)]
     assert [lookups for lookups, _ in apart] == [2] * 5
     assert [bag for _, made in apart for bag in made] == [
