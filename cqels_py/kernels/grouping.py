@@ -73,6 +73,7 @@ from cqels_py.kernels.aggregate import (
     long_average,
     value_of,
 )
+from cqels_py.kernels.choice import choose
 from cqels_py.kernels.decimals import average_ids, scaled_id
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import FREE, USED, ZERO, add, find, find_nearby, hash_row
@@ -265,16 +266,16 @@ def _find_averages(functions, noted, size, fresh, scales, divisors, quotients, c
             # Where there is no short id: all in a pass without jumps, as mostly there is none to be found.
             missing = np.int64(0)
             for i in range(start, end):
-                missing |= np.int64((divisors[i] > 0) & (quotients[i] == 0))
+                is_average, quotient = divisors[i] > 0, quotients[i]
+                missing |= np.int64(is_average & (quotient == 0))
+                fresh[i] = choose(is_average & (quotient != 0), quotient, fresh[i])
             if missing:
                 for i in range(start, end):
                     if divisors[i] > 0 and quotients[i] == 0:
                         total = fresh[i]
-                        quotients[i] = long_average(
+                        fresh[i] = long_average(
                             total >> 63, np.uint64(total), scales[i], divisors[i], cursor, late, late_real
                         )
-            for i in range(start, end):
-                fresh[i] = quotients[i] if divisors[i] > 0 else fresh[i]
 
 
 @jit_inline

@@ -26,7 +26,7 @@ from cqels_py.operators.r2r.joined_rows import (
 )
 from cqels_py.state.key_sums import KeySums
 
-_SHARES = 4_096
+_SHARES = 8_192
 """Room for so many shares at first."""
 _FEW_SHARES = 32
 """Steps of few rows have that room, which is kept."""
