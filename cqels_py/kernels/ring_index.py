@@ -71,6 +71,7 @@ LEAVES_AHEAD = 20
 _LINE, _MOST_EXPECTED = 16, 128
 NEAR_CELLS = 1 << 18
 """With no more cells than these, what an entry leads to is near in any case."""
+_LOOKED_AT = np.int64(32)
 _ONE, _TWO = np.uint64(1), np.uint64(2)
 
 
@@ -346,12 +347,12 @@ def search_listed(many, keys, first_place, each, first, row_sign, groups, group,
 
 @jit_inline
 def _are_in_runs(place, rows, located):
-    """Do most of so many rows, from a place of `located` on, have the key of one of the two before them?"""
-    keys, again = np.uint64(LOCATED_ROWS + place), np.int64(0)
-    for i in range(np.uint64(2), np.uint64(rows)):
+    """Do most of so many rows, from a place of `located` on, have the key of one of the two before them? The first ones tell."""
+    keys, again, looked_at = np.uint64(LOCATED_ROWS + place), np.int64(0), min(np.int64(rows), _LOOKED_AT)
+    for i in range(np.uint64(2), np.uint64(looked_at)):
         key = located[keys + i]
         again += np.int64((key == located[keys + i - _ONE]) | (key == located[keys + i - _TWO]))
-    return 2 * again > rows
+    return 2 * again > looked_at
 
 
 @jit_flat
