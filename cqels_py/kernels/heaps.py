@@ -181,11 +181,11 @@ def _place_in(number):
 
 
 @jit_inline
-def _first_but_one(heap, start, size, without, largest):
-    """`_in_order` of the first of a run's members but for one, or _NONE."""
+def _first_of_others(heap, start, size, largest):
+    """`_in_order` of the first of a run's members behind that at its start, or _NONE."""
     first = _NONE
     for i in range(_lanes(size)):
-        there = (np.int64(i) < size) & (np.int64(i) != without)
+        there = (i > _NOTHING) & (np.int64(i) < size)
         first = max(first, _in_order(heap[start + i], i, largest) if there else _NONE)
     return first
 
@@ -206,7 +206,7 @@ def _replace(heap, offset, size, gone, come, largest, texts, spans):
         return True
     first = _in_order(heap[start], _NOTHING, largest)
     if place == 0:
-        first = _first_but_one(heap, start, size, place, largest)
+        first = _first_of_others(heap, start, size, largest)
     comes_first = (come != 0) & (_in_order(come, _NOTHING, largest) > first)
     head, behind, other = heap[start], heap[start + np.uint64(size - 1)], heap[start + _place_in(first)]
     to = choose(comes_first | (place > 0), np.uint64(place), _place_in(first))
