@@ -316,7 +316,7 @@ class Engine:
             return
         self._pushed.append(PushedElement(stream, number, time, predicate, texts))
         if len(self._pushed) >= (self._batch or 1):
-            self.flush()
+            self._flush()
 
     @_in_turn
     def push_batch(self, stream: str, table: ArrowStream) -> None:
@@ -340,6 +340,9 @@ class Engine:
     @_in_turn
     def flush(self) -> None:
         """Process what was pushed so far."""
+        self._flush()
+
+    def _flush(self) -> None:
         while self._pushed and not self._busy:
             self._script.input = self._pushed
             batch, wrong = elements_of_pushed(self._pushed, self.dictionary, self._elements + 1)
@@ -352,7 +355,8 @@ class Engine:
                 self._malformed(*wrong, beside=error)
                 raise
             self._script.input = None
-            self._malformed(*wrong)
+            if wrong:
+                self._malformed(*wrong)
 
     @_in_turn
     def advance(self, time: int) -> None:

@@ -167,7 +167,7 @@ class Dataflow:
             constant.settle()
 
     def _tick(self, ticks: Ticks) -> Iterator[ResultBatch]:
-        yield from self._output.process(ticks, self.root.deltas(ticks))
+        return self._output.process(ticks, self.root.deltas(ticks))
 
     def live_ids(self, told: set[int] | None = None) -> Iterator[Ids]:
         """Arrays with every id this query may still refer to. `told`: sources of which they are known, and which is added to."""

@@ -6,7 +6,8 @@ with every row, over what the row before it wrote, and what takes longer is left
 is given, a row of another input than the argument's has the sign 0, and each member counts once for each combination of the other
 inputs' rows.
 
-Each pass goes on at cursor[AT], of rows that are `stop` - cursor[FIRST] in number, and returns why it stopped.
+Each pass goes on at cursor[AT], of rows that are cursor[STOP] - cursor[FIRST] in number, and returns why it stopped. Rows of which
+there is one short sum alone go through all passes at once (`note_short_sums`), until the first of another kind.
 """
 
 from __future__ import annotations
@@ -20,18 +21,17 @@ from cqels_py.kernels.aggregate import (
     CURSOR_FIELDS,
     DECIMALS,
     DONE,
-    DOUBLES,
-    ERRORS,
     EXTREME_WORDS,
-    FLOATS,
     HEAP_FULL,
     HI,
     JOINED,
     JOINED_FULL,
     LO,
     NOT_THERE,
+    ODD,
     OVERFLOW,
     SCALE,
+    STAMP,
     SUM_WORDS,
     TOO_MANY,
     N,
@@ -44,6 +44,7 @@ from cqels_py.kernels.aggregate import (
     take_float,
     total_of,
 )
+from cqels_py.kernels.compiling import kept_apart
 from cqels_py.kernels.decimals import LIMIT, scaled_id
 from cqels_py.kernels.heaps import bag_first, bag_replace, expect_bag, make_room, replace_room
 from cqels_py.kernels.jit import jit_flat, jit_inline
@@ -54,8 +55,9 @@ from cqels_py.kernels.sorted_runs import run_put
 from cqels_py.kernels.staircase import extreme_put, extreme_room
 from cqels_py.kernels.weighted_sums import add_difference, add_times, are_too_many, total_of_times
 
-# cursor, after the fields of kernels/aggregate.py: the chunk's first row, that after its last, the row at hand, how many notes.
-FIRST, STOP, AT, NOTED = range(CURSOR_FIELDS, CURSOR_FIELDS + 4)
+# cursor, after the fields of kernels/aggregate.py: the chunk's first row, that after its last, the row at hand, how many notes, how
+# many rows need no passes any more, which pass comes next; and the notes of all time, which stay from one delta to the next.
+FIRST, STOP, AT, NOTED, THROUGH, PASS, SEEN = range(CURSOR_FIELDS, CURSOR_FIELDS + 7)
 # rows
 HASH, GROUP, NOTE, SIGN = np.arange(4, dtype=np.uint64)
 # notes
@@ -64,10 +66,10 @@ NOTE_GROUP, NOTE_TICK, THERE, LAST_ROW, TAKEN, GIVEN, OF_INPUT = np.arange(7, dt
 _AHEAD, _NEAR = np.uint64(8), np.uint64(4)
 _ONE, _TWO = np.uint64(1), np.uint64(2)
 _ODD_INDEX = np.int64((1 << 60) - 1)
-_N, _ERRORS, _HI, _LO, _SCALE, _DECIMALS, _FLOATS, _DOUBLES = np.array(
-    [N, ERRORS, HI, LO, SCALE, DECIMALS, FLOATS, DOUBLES], np.uint64
-)
+_N, _ODD, _HI, _LO, _SCALE, _DECIMALS, _STAMP = np.array([N, ODD, HI, LO, SCALE, DECIMALS, STAMP], np.uint64)
 _RUN_SIZE = 2
+_FORM, _DIGITS, _FIRST_FORM, _FORMS = np.array([56, 15, TAG_INTEGER << 4, 32], np.uint64)
+_FIRST_DECIMAL, _TWICE_LIMIT = np.uint64(TAG_DECIMAL << 4), np.uint64(2 * LIMIT)
 SHORT_SUM = -1
 """Among the divisors."""
 
@@ -93,6 +95,84 @@ def partners(notes, note, port):
         if p != np.uint64(port):
             found *= notes[OF_INPUT + p, note]
     return found
+
+
+@jit_flat
+def note_short_averages(
+    column, tick, sign, values, cursor, counts, meta, rows, notes, words, group_words, place, fresh, scales, divisors
+):  # fmt: skip
+    """What `note` and `take_sums` do, for rows of a GROUP BY with keys that has nothing but one AVG.
+
+    Up to the first row, if there is one, of which the sum or the argument is none of 64 bits that is exact: cursor[THROUGH].
+    """
+    kept_apart()
+    first, seen, record, place = np.uint64(cursor[FIRST]), cursor[SEEN], np.uint64(group_words), np.uint64(place)
+    end = np.uint64(cursor[STOP]) - first
+    noted, of_tick, now, through = np.int64(0), np.int64(0), np.int32(-1), end
+    for i in range(end):
+        if i + _AHEAD < end:
+            ahead = rows[GROUP, i + _AHEAD]
+            prefetch(counts, ahead)
+            prefetch(words, ahead * group_words)
+        row, group = first + i, np.uint64(rows[GROUP, i])
+        stamped = group * record
+        at = stamped + place
+        identifier, way = values[column, row], np.int64(sign[row])
+        form, total = np.uint64(identifier) >> _FORM, words[at + _LO]
+        scale = np.int64(form & _DIGITS)
+        odd = (words[at + _HI] ^ (total >> 63)) | words[at + _ODD] | (words[at + _SCALE] ^ scale)
+        if odd != 0 or np.uint64(form - _FIRST_FORM) >= _FORMS or np.uint64(total + LIMIT) >= _TWICE_LIMIT:
+            through = i
+            break
+        of_tick = noted if tick[row] != now else of_tick
+        now = np.int32(tick[row])
+        before = counts[group]
+        after = before + way
+        counts[group] = after
+        if before == 0 or after == 0:
+            meta[ZERO] += np.int64(after == 0) - np.int64(before == 0)
+        note = words[stamped + _STAMP] - seen
+        new = note < of_tick
+        note = noted if new else note
+        noted += np.int64(new)
+        words[stamped + _STAMP] = note + seen
+        here = np.uint64(note)
+        notes[NOTE_GROUP, here] = np.int64(group)
+        notes[NOTE_TICK, here] = now
+        notes[THERE, here] = after
+        total += ((identifier << 8) >> 8) * way
+        count = words[at + _N] + way
+        words[at + _LO] = total
+        words[at + _HI] = total >> 63
+        words[at + _N] = count
+        words[at + _SCALE] = 0 if count == 0 else scale
+        if form >= _FIRST_DECIMAL:
+            words[at + _DECIMALS] += way
+        fresh[here] = total
+        scales[here] = scale
+        divisors[here] = max(count, np.int64(1))
+    cursor[NOTED], cursor[THROUGH] = noted, np.int64(through)
+
+
+@jit_inline
+def _is_narrow(words, at, total):
+    """Is a sum, `total` its lower half, one of 64 bits, and stays so?"""
+    return (words[at + _HI] == total >> 63) & (total > -LIMIT) & (total < LIMIT)
+
+
+@jit_inline
+def _add_short(words, at, total, scale, tag, identifier, way):
+    """Add (or take away) an integer or decimal to such a sum of the same scale. Returns how many members there are, and the sum."""
+    total += ((identifier << 8) >> 8) * way
+    count = words[at + _N] + way
+    words[at + _LO] = total
+    words[at + _HI] = total >> 63
+    words[at + _N] = count
+    # Of no members nothing is left.
+    words[at + _SCALE] = 0 if count == 0 else scale
+    if tag == TAG_DECIMAL:
+        words[at + _DECIMALS] += way
+    return count, total
 
 
 @jit_flat
@@ -149,7 +229,7 @@ def take_sums(
     other value is found here."""
     first = np.uint64(cursor[FIRST])
     end = np.uint64(cursor[STOP]) - first
-    for i in range(end):
+    for i in range(np.uint64(cursor[THROUGH]), end):
         expect(i, end, rows, words, group_words, place)
         identifier, sign, group = values[column, first + i], rows[SIGN, i], rows[GROUP, i]
         at = np.uint64(group * group_words + place)
@@ -163,25 +243,16 @@ def take_sums(
             # The sum stays: what it comes to may change with the other inputs' rows.
             scale = words[at + _SCALE]
             exact = True
-        if exact and words[at + _HI] == total >> 63 and total > -LIMIT and total < LIMIT:
-            # The sum stays within 64 bits.
-            total += ((identifier << 8) >> 8) * sign
-            count = words[at + _N] + sign
-            words[at + _LO] = total
-            words[at + _HI] = total >> 63
-            words[at + _N] = count
-            # Of no members nothing is left.
-            words[at + _SCALE] = 0 if count == 0 else scale
-            if tag == TAG_DECIMAL:
-                words[at + _DECIMALS] += sign
-            unusual = words[at + _ERRORS] | words[at + _FLOATS] | words[at + _DOUBLES]
-            if average and unusual == 0 and (count > 0 or not always):
+        if exact and _is_narrow(words, at, total):
+            count, total = _add_short(words, at, total, scale, tag, identifier, sign)
+            exact = words[at + _ODD] == 0
+            if average and exact and (count > 0 or not always):
                 # What the mean of no members is matters of a group that is always there.
                 fresh[here] = total
                 scales[here] = scale
                 divisors[here] = max(count, np.int64(1))
                 continue
-            if not average and unusual == 0 and scale == 0:
+            if not average and exact and scale == 0:
                 fresh[here] = total
                 scales[here] = words[at + _DECIMALS]
                 divisors[here] = SHORT_SUM

@@ -5,20 +5,21 @@ decimals they are written as; those without an inline form, and floats, are summ
 leaves nothing behind. MIN and MAX keep a bag (kernels/heaps.py), or a staircase where mappings leave in order
 (kernels/staircase.py), GROUP_CONCAT its values in order (kernels/sorted_runs.py).
 
-`words` holds for each group `group_words` int64: each aggregate's accumulator from `places[a]` on:
+`words` holds for each group `group_words` int64: STAMP, the number of its last note (kernels/grouping.py); SHOWN, whether it is in
+the answer; from LAST on, for each aggregate, the id that was last delivered; and each aggregate's accumulator from `places[a]` on:
     COUNT      n
-    SUM, AVG   n, errors, hi, lo, scale, decimals, floats, doubles, apart, +INF, -INF, NaN
+    SUM, AVG   n, odd, hi, lo, scale, decimals, floats, doubles, apart, +INF, -INF, NaN; odd: how many members are no exact numbers,
+               floats, doubles and such as are no number at all
     MIN, MAX   a bag or a staircase
     CONCAT     a sorted run, whether `last` is what it joins to
-`keys`' counter is the number of mappings in the group. `last` are the ids that were last delivered for the group and
-`shown` whether it is in the answer.
+`keys`' counter is the number of mappings in the group.
 
 `apart` holds for each group and each of its SUMs and AVGs a sum of kernels/real_sums.py, REAL_WORDS uint32. It is empty as long as
 no number has been summed apart.
 
 A computed number that has no inline id is delivered as a provisional id, tag 15, with the number of its place in `late`:
 (tag, hi, lo, scale) and `late_real`; the caller gives it its text and its id. So is a joined text: (LATE_TEXT, start, length,
-number of the aggregate), its values standing in `joined` from start on. After these stands where in `last` it was put; perhaps
+number of the aggregate), its values standing in `joined` from start on. After these stands where in `words` it was put; perhaps
 another value has taken its place since.
 """
 
@@ -50,10 +51,13 @@ from cqels_py.kernels.sorted_runs import RUN_WORDS, run_copy
 
 COUNT_ALL, COUNT, SUM, AVG, MIN, MAX, CONCAT = range(7)
 
-N, ERRORS, HI, LO, SCALE, DECIMALS, FLOATS, DOUBLES, APART, PLUS_INF, MINUS_INF, NANS = range(12)
-_N, _ERRORS, _HI, _LO, _SCALE, _DECIMALS, _FLOATS, _DOUBLES = np.arange(8, dtype=np.uint64)
+STAMP, SHOWN, LAST = range(3)
+N, ODD, HI, LO, SCALE, DECIMALS, FLOATS, DOUBLES, APART, PLUS_INF, MINUS_INF, NANS = range(12)
+_N, _ODD, _HI, _LO, _SCALE, _DECIMALS, _FLOATS, _DOUBLES = np.arange(8, dtype=np.uint64)
 """The same to be added to unsigned places: of a signed and an unsigned number numba makes a float."""
 SUM_WORDS = 12
+MOST_USED_WORDS = 5
+"""So many of them, the first, are all that most arguments change."""
 _HUGE = 2.0**960
 """To what is as large no sum of 128 bits makes a difference."""
 EXTREME_WORDS = BAG_WORDS
@@ -131,7 +135,7 @@ def _take_odd(words, at, apart, apart_at, index, sign, odd_kind, odd_words, odd_
     """An argument without an inline id: an error, a large number, or a float written with an exponent."""
     kind = odd_kind[index]
     if kind == ODD_ERROR:
-        words[at + ERRORS] += sign
+        words[at + ODD] += sign
         return True
     if kind <= ODD_DECIMAL:
         words[at + N] += sign
@@ -153,6 +157,7 @@ def take_float(words, at, apart, apart_at, identifier, sign):
 def _take_real(words, at, apart, apart_at, value, kind, sign):
     """A number that is summed apart; `kind`: where those of its type are counted."""
     words[at + N] += sign
+    words[at + ODD] += sign
     words[at + kind] += sign
     if value != value:
         words[at + NANS] += sign
@@ -175,10 +180,11 @@ def _take_number(words, at, identifier, sign):
     scale = np.int64(0)
     if tag != TAG_INTEGER:
         if tag != TAG_DECIMAL and tag != TAG_DOUBLE:
-            words[place + _ERRORS] += sign
+            words[place + _ODD] += sign
             return True
         scale = (identifier >> 56) & 15
         words[place + (_DECIMALS if tag == TAG_DECIMAL else _DOUBLES)] += sign
+        words[place + _ODD] += sign if tag == TAG_DOUBLE else 0
     words[place + _N] += sign
     if scale == words[place + _SCALE]:
         total = words[place + _LO]
@@ -249,9 +255,8 @@ def is_short(words, at):
     """Are the members exact numbers, and is their sum one of 64 bits?"""
     place = np.uint64(at)
     total = words[place + _LO]
-    unusual = words[place + _ERRORS] | words[place + _DOUBLES] | words[place + _FLOATS]
     short = (words[place + _HI] == total >> 63) & (total > -LIMIT) & (total < LIMIT)
-    return (unusual == 0) & (words[place + _N] > 0) & short
+    return (words[place + _ODD] == 0) & (words[place + _N] > 0) & short
 
 
 @jit_inline
@@ -287,13 +292,13 @@ def long_average(hi, lo, scale, count, cursor, late, late_real):
 @jit_flat
 def any_total(words, at, apart, apart_at, average, cursor, late, late_real):
     """The same, whatever its members are."""
-    if words[at + ERRORS] > 0:
+    doubles, floats = words[at + DOUBLES], words[at + FLOATS]
+    if words[at + ODD] > doubles + floats:
         return np.int64(0)
     n = words[at + N]
     if n == 0:
         return scaled_id(np.int64(TAG_INTEGER), np.int64(0), np.int64(0))
     hi, lo, scale = words[at + HI], np.uint64(words[at + LO]), words[at + SCALE]
-    doubles, floats = words[at + DOUBLES], words[at + FLOATS]
     if doubles + floats == 0:
         decimal = average or words[at + DECIMALS] > 0
         tag = np.int64(TAG_DECIMAL if decimal else TAG_INTEGER)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.dictionary.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_FLOAT, TAG_INTEGER, TAG_SHIFT
+from cqels_py.kernels.compiling import in_whole_vectors
 from cqels_py.kernels.jit import jit, jit_flat, jit_inline
 
 POWERS = np.array([10**digits for digits in range(19)], np.int64)
@@ -329,6 +330,7 @@ def average_ids(totals, scales, counts, start, end, ids):
 
     It has no jumps, so that the processor does several at once; of two short loops it does more at once than of a long one.
     """
+    in_whole_vectors()
     for i in range(np.uint64(start), np.uint64(end)):
         ids[i] = _quotient(totals[i], scales[i], max(counts[i], 1))
     for i in range(np.uint64(start), np.uint64(end)):

@@ -11,10 +11,10 @@ has as many results as the product of what it has of each input, and a sum count
 `rows` (4, size), by row of the chunk: its hash, group, note and sign. `notes` (6, size): group, tick, how many results the group
 has then, the row of the chunk that is its last, and the places in the output of what it takes back and of what it delivers; of a
 join there are more, how many rows the group has of each input.
-`stamps`: the number of each group's last note, counted from the first of all on. `results` (4, aggregates * size, by aggregate):
-what an aggregate comes to, `fresh`; of an average the sum, its scale, by how much it is to be divided, 0 where it is known, and
-what comes of it; of a sum of 64 bits without fraction digits SHORT_SUM instead of that, and whether it is a decimal. When these are
-found, the last place holds the values delivered before.
+A group's record, in `words`, has the number of its last note, counted from the first of all on. `results` (4, aggregates * size,
+by aggregate): what an aggregate comes to, `fresh`; of an average the sum, its scale, by how much it is to be divided, 0 where it is
+known, and what comes of it; of a sum of 64 bits without fraction digits SHORT_SUM instead of that, and whether it is a decimal. When
+these are found, the last place holds the values delivered before.
 `of_aggregates` (6, aggregates): function, column of the argument, place of the accumulator, whether a term counts once, the input
 that has the argument, and whether its rows leave in the order in which they came.
 
@@ -38,11 +38,15 @@ from cqels_py.kernels.accumulation import (
     NOTE_TICK,
     NOTED,
     OF_INPUT,
+    PASS,
+    SEEN,
     SHORT_SUM,
     SIGN,
     STOP,
     TAKEN,
     THERE,
+    THROUGH,
+    note_short_averages,
     only_new,
     partners,
     take_counts,
@@ -59,12 +63,15 @@ from cqels_py.kernels.aggregate import (
     COUNT,
     COUNT_ALL,
     DONE,
+    LAST,
     LATE,
     LATE_PLACE,
     MAX,
     NOT_THERE,
     OUT,
     PROVISIONAL,
+    SHOWN,
+    STAMP,
     SUM,
     TOO_MANY,
     any_total,
@@ -74,15 +81,16 @@ from cqels_py.kernels.aggregate import (
     value_of,
 )
 from cqels_py.kernels.choice import choose
+from cqels_py.kernels.compiling import kept_apart
 from cqels_py.kernels.decimals import average_ids, scaled_id
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import FREE, USED, ZERO, add, find, find_nearby, hash_row
 from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.weighted_sums import times, times_id
 
-# cursor, after the fields of kernels/accumulation.py: which pass comes next; those from SEEN on stay from one delta to the next:
-# the notes of all time, mappings that have left the queue, and those that have entered it.
-PASS, SEEN, HEAD, TAIL = range(NOTED + 1, NOTED + 5)
+# cursor, after the fields of kernels/accumulation.py: mappings that have left the queue, and those that have entered it, which
+# stay too.
+HEAD, TAIL = range(SEEN + 1, SEEN + 3)
 FIELDS = TAIL + 1
 LOCATE = 0
 
@@ -93,6 +101,7 @@ FRESH, SCALES, DIVISORS, QUOTIENTS = range(4)
 # Why a run stopped, beside the reasons of kernels/aggregate.py.
 INDEX_FULL, QUEUE_FULL, CHUNK_SMALL = range(8, 11)
 
+_STAMP, _SHOWN, _LAST = np.array([STAMP, SHOWN, LAST], np.uint64)
 _TABLE_AHEAD, _KEY_AHEAD, _GROUP_AHEAD = np.uint64(32), np.uint64(16), np.uint64(8)
 _ONE, _TWO, _NOTHING = np.uint64(1), np.uint64(2), np.uint64(0)
 _NOW_AND_THEN = np.uint64(63)
@@ -207,17 +216,30 @@ def _many_results(place, inputs, port_counts):
     return product
 
 
+@jit_inline
+def _first_note_of(tick, notes, noted):
+    """The first of the notes of a tick, which are the last ones."""
+    while noted > 0 and notes[NOTE_TICK, noted - 1] == tick:
+        noted -= 1
+    return np.int64(noted)
+
+
 @jit_flat
-def _note(tick, sign, port, cursor, counts, meta, port_counts, rows, notes, stamps):
-    """A note for each group that a tick changes, and the groups' counters. Returns DONE, or why that is not possible."""
-    first, seen = np.uint64(cursor[FIRST]), cursor[SEEN]
-    end = np.uint64(cursor[STOP]) - first
-    next_note, of_tick, now, zero, least = seen, seen, np.int32(-1), np.int64(0), np.int64(0)
-    for i in range(end):
+def _note(tick, sign, port, cursor, counts, meta, port_counts, rows, notes, words, group_words):
+    """A note for each group that a tick changes, and the groups' counters. Returns DONE, or why that is not possible.
+
+    Some of the first rows may have been noted already.
+    """
+    kept_apart()
+    first, seen, record = np.uint64(cursor[FIRST]), cursor[SEEN], np.uint64(group_words)
+    start, end = np.uint64(cursor[THROUGH]), np.uint64(cursor[STOP]) - first
+    next_note, now = seen + cursor[NOTED], np.int32(tick[first + start - _ONE] if start > 0 else -1)
+    of_tick, zero, least = seen + _first_note_of(now, notes, cursor[NOTED]), np.int64(0), np.int64(0)
+    for i in range(start, end):
         if i + _GROUP_AHEAD < end:
             ahead = rows[GROUP, i + _GROUP_AHEAD]
             prefetch(counts, ahead)
-            prefetch(stamps, ahead)
+            prefetch(words, ahead * group_words)
             if port_counts is not None:
                 prefetch(port_counts, ahead * np.int64(len(notes) - OF_INPUT))
         row, group = first + i, np.uint64(rows[GROUP, i])
@@ -227,11 +249,11 @@ def _note(tick, sign, port, cursor, counts, meta, port_counts, rows, notes, stam
         after = before + sign[row]
         counts[group] = after
         zero += np.int64(after == 0) - np.int64(before == 0)
-        stamp = stamps[group]
+        stamp = words[group * record + _STAMP]
         new = stamp < of_tick
         stamp = next_note if new else stamp
         next_note += np.int64(new)
-        stamps[group] = stamp
+        words[group * record + _STAMP] = stamp
         note = np.uint64(stamp - seen)
         rows[NOTE, i] = np.int64(note)
         notes[NOTE_GROUP, note] = np.int64(group)
@@ -252,7 +274,7 @@ def _note(tick, sign, port, cursor, counts, meta, port_counts, rows, notes, stam
 def _take_signs(sign, port, input_of_argument, cursor, rows):
     """A row of another input than the argument's has none."""
     first = np.uint64(cursor[FIRST])
-    for i in range(np.uint64(cursor[STOP]) - first):
+    for i in range(np.uint64(cursor[THROUGH]), np.uint64(cursor[STOP]) - first):
         of_argument = np.int64(port is None or port[first + i] == input_of_argument)
         rows[SIGN, i] = sign[first + i] * of_argument
 
@@ -279,41 +301,41 @@ def _find_averages(functions, noted, size, fresh, scales, divisors, quotients, c
 
 
 @jit_inline
-def _replace_value(i, a, width, size, notes, fresh, previous, last):
+def _replace_value(i, a, size, notes, fresh, previous, words, group_words):
     """What an aggregate comes to takes the place of what was delivered last: 1 if that was something else."""
-    here, at = a * size + i, np.uint64(notes[NOTE_GROUP, i]) * width + a
-    before = last[at]
+    here, at = a * size + i, np.uint64(notes[NOTE_GROUP, i]) * group_words + _LAST + a
+    before = words[at]
     previous[here] = before
     value = before if notes[THERE, i] == 0 or fresh[here] == AS_BEFORE else fresh[here]
     fresh[here] = value
-    last[at] = value
+    words[at] = value
     return np.int64(value != before)
 
 
 @jit_flat
-def _replace_values(noted, notes, size, aggregates, fresh, previous, last, shown):
+def _replace_values(noted, notes, size, aggregates, fresh, previous, words, group_words):
     """What is noted takes the place of what was delivered last, which goes to `previous`.
 
     A note's TAKEN says whether the group's row was there, 1, and GIVEN whether it is there now, 1; both 0 where it stays the same.
     Returns how many of all these rows there are.
     """
-    width = np.uint64(aggregates)
+    width, group_words = np.uint64(aggregates), np.uint64(group_words)
     if width != _ONE:
         for i in range(noted):
             notes[GIVEN, i] = 0
         for a in range(width):
             for i in range(noted):
-                notes[GIVEN, i] |= _replace_value(i, a, width, size, notes, fresh, previous, last)
+                notes[GIVEN, i] |= _replace_value(i, a, size, notes, fresh, previous, words, group_words)
     changes = np.int64(0)
     for i in range(noted):
-        group = np.uint64(notes[NOTE_GROUP, i])
+        shown = np.uint64(notes[NOTE_GROUP, i]) * group_words + _SHOWN
         if width == _ONE:
             # One aggregate, as most queries have, needs no pass of its own.
-            differs = _replace_value(i, _NOTHING, width, size, notes, fresh, previous, last)
+            differs = _replace_value(i, _NOTHING, size, notes, fresh, previous, words, group_words)
         else:
             differs = notes[GIVEN, i]
-        exists, before = np.int64(notes[THERE, i] != 0), np.int64(shown[group])
-        shown[group] = exists != 0
+        exists, before = np.int64(notes[THERE, i] != 0), words[shown]
+        words[shown] = exists
         changed = differs | (exists ^ before)
         notes[TAKEN, i] = before & changed
         notes[GIVEN, i] = exists & changed
@@ -341,11 +363,11 @@ def _write_pairs(noted, notes, size, aggregates, fresh, previous, n_keys, keys, 
 
 @jit_flat
 def _deliver(
-    noted, notes, size, aggregates, fresh, previous, n_keys, keys, last, shown, cursor, out_tick, out_sign, out
+    noted, notes, size, aggregates, fresh, previous, n_keys, keys, words, group_words, cursor, out_tick, out_sign, out
 ):  # fmt: skip
     """The noted groups' rows are now those of their values, or none: what changes goes out, column by column."""
     noted, size, end = np.uint64(noted), np.uint64(size), np.uint64(cursor[OUT])
-    changes = np.uint64(_replace_values(noted, notes, size, aggregates, fresh, previous, last, shown))
+    changes = np.uint64(_replace_values(noted, notes, size, aggregates, fresh, previous, words, group_words))
     cursor[OUT] = np.int64(end + changes)
     if changes == _TWO * noted:
         _write_pairs(noted, notes, size, aggregates, fresh, previous, n_keys, keys, end, out_tick, out_sign, out)
@@ -393,19 +415,19 @@ def _forget_terms(functions, places, words, group_words, counts, noted, notes):
 
 
 @jit_flat
-def _tell_places(noted, notes, aggregates, last, late):
+def _tell_places(noted, notes, aggregates, words, group_words, late):
     """Where the values stand that are still to get ids."""
     for i in range(np.uint64(noted)):
         for a in range(np.uint64(aggregates)):
-            at = np.uint64(notes[NOTE_GROUP, i]) * np.uint64(aggregates) + a
-            if last[at] >> TAG_SHIFT == PROVISIONAL >> TAG_SHIFT:
-                late[last[at] - PROVISIONAL, LATE_PLACE] = np.int64(at)
+            at = np.uint64(notes[NOTE_GROUP, i] * group_words) + _LAST + a
+            if words[at] >> TAG_SHIFT == PROVISIONAL >> TAG_SHIFT:
+                late[words[at] - PROVISIONAL, LATE_PLACE] = np.int64(at)
 
 
 @jit_flat
 def _end_chunk(
     of_aggregates, words, group_words, n_keys, keys, counts, heap, weighted, cursor, notes, size, fresh, scales, divisors, quotients,
-    last, shown, out_tick, out_sign, out, late, late_real,
+    out_tick, out_sign, out, late, late_real,
 ):  # fmt: skip
     functions, ports = of_aggregates[FUNCTIONS], of_aggregates[PORTS]
     noted, aggregates = cursor[NOTED], len(functions)
@@ -426,16 +448,16 @@ def _end_chunk(
             # There is one group, and always.
             notes[THERE, i] = 1
     _deliver(
-        noted, notes, size, aggregates, fresh, quotients, n_keys, keys, last, shown, cursor, out_tick, out_sign, out
+        noted, notes, size, aggregates, fresh, quotients, n_keys, keys, words, group_words, cursor, out_tick, out_sign, out
     )  # fmt: skip
     if cursor[LATE] != 0:
-        _tell_places(noted, notes, aggregates, last, late)
+        _tell_places(noted, notes, aggregates, words, group_words, late)
 
 
 @jit_flat
 def open_group(
-    of_aggregates, words, group_words, apart, keys, counts, heap, cursor, notes, results, last, shown, out_tick, out_sign, out, late,
-    late_real, joined,
+    of_aggregates, words, group_words, apart, keys, counts, heap, cursor, notes, results, out_tick, out_sign, out, late, late_real,
+    joined,
 ):  # fmt: skip
     """The row of the one group of an aggregation without keys, entry 0 of its index, before there is any mapping."""
     functions, places = of_aggregates[FUNCTIONS], of_aggregates[PLACES]
@@ -455,7 +477,7 @@ def open_group(
     cursor[NOTED] = 1
     _end_chunk(
         of_aggregates, words, group_words, 0, keys, counts, heap, None, cursor, notes, size, fresh, scales, divisors, quotients,
-        last, shown, out_tick, out_sign, out, late, late_real,
+        out_tick, out_sign, out, late, late_real,
     )  # fmt: skip
 
 
@@ -471,8 +493,8 @@ def _count_sums(functions, end):
 @jit_flat
 def group(
     row_count, tick, sign, port, keyed, columns, values, n_keys, in_order, texts, spans, odd_kind, odd_words, odd_real, wide,
-    wide_apart, of_aggregates, cursor, queue, table, keys, counts, free, meta, port_counts, rows, notes, stamps, words, group_words,
-    apart, heap, heap_meta, scratch, d_table, d_keys, d_counts, d_free, d_meta, results, last, shown, weighted, weighted_apart,
+    wide_apart, of_aggregates, cursor, queue, table, keys, counts, free, meta, port_counts, rows, notes, words, group_words,
+    apart, heap, heap_meta, scratch, d_table, d_keys, d_counts, d_free, d_meta, results, weighted, weighted_apart,
     out_tick, out_sign, out, late, late_real, joined,
 ):  # fmt: skip
     """A delta's rows, from cursor[FIRST] and the pass cursor[PASS] on, into their groups; what changes at each tick goes out.
@@ -492,6 +514,7 @@ def group(
     fresh, scales, divisors, quotients = results[FRESH], results[SCALES], results[DIVISORS], results[QUOTIENTS]
     aggregates, size, always = len(functions), np.int64(notes.shape[1]), n_keys == 0
     sums = _count_sums(functions, aggregates)
+    alone = aggregates == 1 and functions[0] == AVG and not (always or distinct[0])
     while True:
         if cursor[PASS] == LOCATE:
             first = cursor[FIRST]
@@ -510,7 +533,17 @@ def group(
             if end == first:
                 return INDEX_FULL
             cursor[STOP] = end
-            status = np.int64(_note(tick, sign, port, cursor, counts, meta, port_counts, rows, notes, stamps))
+            cursor[NOTED] = cursor[THROUGH] = 0
+            # Otherwise it is not even compiled.
+            if port is None and odd_kind is not None:
+                if alone:
+                    note_short_averages(
+                        np.uint64(arguments[0]), tick, sign, values, cursor, counts, meta, rows, notes, words,
+                        group_words, places[0], fresh, scales, divisors,
+                    )  # fmt: skip
+            status = np.int64(
+                _note(tick, sign, port, cursor, counts, meta, port_counts, rows, notes, words, group_words)
+            )
             if status != DONE:
                 return status
             cursor[PASS] = 1
@@ -565,7 +598,7 @@ def group(
             cursor[AT] = -1
         _end_chunk(
             of_aggregates, words, group_words, n_keys, keys, counts, heap, weighted, cursor, notes, size, fresh, scales, divisors,
-            quotients, last, shown, out_tick, out_sign, out, late, late_real,
+            quotients, out_tick, out_sign, out, late, late_real,
         )  # fmt: skip
         cursor[FIRST] = cursor[STOP]
         cursor[PASS] = LOCATE

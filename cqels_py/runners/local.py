@@ -130,7 +130,8 @@ class Company:
         if not len(batch.time):
             return 0
         turn, results = self._front.step(batch), 0
-        for query in self._concerned(turn):
+        for seat in self._front.concerned(turn):
+            query = self.queries[seat.number]
             results += query.take(turn, query.places, views.elements, chosen)
         self._front.end()
         return results
@@ -149,12 +150,10 @@ class Company:
         return self._pass(self._front.finish(), elements)
 
     def _pass(self, turn: Turn, elements: ElementBatch) -> int:
-        results = sum(query.take(turn, places_by_time, elements) for query in self._concerned(turn))
+        concerned = self._front.concerned(turn)
+        results = sum(self.queries[seat.number].take(turn, places_by_time, elements) for seat in concerned)
         self._front.end()
         return results
-
-    def _concerned(self, turn: Turn) -> list[RunningQuery]:
-        return [self.queries[seat.number] for seat in self._front.concerned(turn)]
 
 
 class LocalRunner:

@@ -16,7 +16,7 @@ from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import aggregate as kernel
 from cqels_py.kernels import grouping
-from cqels_py.kernels.accumulation import FIRST, OF_INPUT
+from cqels_py.kernels.accumulation import FIRST, OF_INPUT, SEEN
 from cqels_py.kernels.dtypes import INT8, INT32, INT64
 from cqels_py.kernels.joined_records import ROW_PORT, ROW_SIGN, ROW_TICK
 from cqels_py.kernels.real_sums import REAL_WORDS
@@ -171,12 +171,11 @@ class GroupBy:
         self._words = np.zeros(0, np.int64)
         self._apart = np.zeros(0, np.uint32)
         self._reals_by_group = 0
-        self._last = np.zeros(0, np.int64)
-        self._shown = np.zeros(0, np.bool_)
-        self._stamps = np.zeros(0, np.int64)
         self._queue = np.zeros(_SMALLEST_QUEUE if in_order else 1, np.int32)
         self._cursor = np.zeros(grouping.FIELDS, np.int64)
-        self._of_run = self._cursor[: grouping.SEEN]
+        # A group that has none yet has the stamp 0.
+        self._cursor[SEEN] = 1
+        self._of_run = self._cursor[:SEEN]
         # Of a few rows, as they come on a live stream; more have room of their own.
         self._for_few = _room_for_late(_FEW, len(aggregates))
         self._make_notes(_SMALLEST_CHUNK)
@@ -198,20 +197,17 @@ class GroupBy:
         heap, heap_meta = self.terms
         self.arrays: tuple[Any, ...] = (
             self._of_aggregates, self._cursor, self._queue, index.table, index.keys, index.counts, index.free, index.meta,
-            self._port_counts if self._joins else None, self._rows, self._notes, self._stamps, self._words, self._group_words,
+            self._port_counts if self._joins else None, self._rows, self._notes, self._words, self._group_words,
             self._apart, heap, heap_meta, self._scratch, terms.table, terms.keys, terms.counts, terms.free, terms.meta,
-            self._results, self._last, self._shown, *(self._weighted if self._joins else (None, None)),
+            self._results, *(self._weighted if self._joins else (None, None)),
         )  # fmt: skip
 
     def _grow_groups(self) -> None:
         """Bring the arrays by group to the index's capacity."""
-        groups, n = self.index.capacity, len(self._aggregates)
+        groups = self.index.capacity
         self._words = longer_aligned(self._words, groups * self._group_words, np.int64)
         more_reals = groups * self._reals_by_group - len(self._apart)
         self._apart = np.concatenate([self._apart, np.zeros(more_reals, np.uint32)])
-        self._last = np.concatenate([self._last, np.zeros(groups * n - len(self._last), np.int64)])
-        self._shown = np.concatenate([self._shown, np.zeros(groups - len(self._shown), np.bool_)])
-        self._stamps = np.concatenate([self._stamps, np.full(groups - len(self._stamps), -1, np.int64)])
         if self._joins:
             more = groups * self._inputs - len(self._port_counts)
             self._port_counts = np.concatenate([self._port_counts, np.zeros(more, np.int64)])
@@ -296,12 +292,13 @@ class GroupBy:
         return values, numbers
 
     def live_ids(self) -> Iterable[Ids]:
-        return (self.index.live_ids(), self._last, self._terms.heap, self._distinct_values.live_ids())
+        last = self._words.reshape(-1, self._group_words)[:, kernel.LAST : kernel.LAST + len(self._aggregates)]
+        return (self.index.live_ids(), last.reshape(-1), self._terms.heap, self._distinct_values.live_ids())
 
     @property
     def nbytes(self) -> int:
         return (
-            self.index.nbytes + self._words.nbytes + self._apart.nbytes + self._last.nbytes + self._terms.heap.nbytes
+            self.index.nbytes + self._words.nbytes + self._apart.nbytes + self._terms.heap.nbytes
             + self._queue.nbytes + self._distinct_values.nbytes + self._port_counts.nbytes
         )  # fmt: skip
 
@@ -309,14 +306,20 @@ class GroupBy:
 def _lay_out(functions: Sequence[int]) -> tuple[list[int], int]:
     """Where each aggregate's accumulator begins in a group's words, and how many these are.
 
-    Sums come first, each from a line of the processor's cache on: what most rows change of one is in this line alone.
+    Sums come first, and what most rows change of one is in one line of the processor's cache; with a single one it is the line that
+    each row of the group needs in any case.
     """
-    places, end = [0] * len(functions), 0
+    places, end = [0] * len(functions), kernel.LAST + len(functions)
     for a in sorted(range(len(functions)), key=lambda a: functions[a] not in _SUMS):
-        if functions[a] in _SUMS:
-            end = -(-end // _LINE) * _LINE
+        if functions[a] in _SUMS and end % _LINE + kernel.MOST_USED_WORDS > _LINE:
+            end = _of_lines(end)
         places[a], end = end, end + _WORDS[functions[a]]
-    return places, -(-end // _LINE) * _LINE if any(f in _SUMS for f in functions) else end
+    return places, _of_lines(end)
+
+
+def _of_lines(words: int) -> int:
+    """Room for so many words: whole lines, or such a part of one that none is in two."""
+    return -(-words // _LINE) * _LINE if words > _LINE // 2 else 1 << (words - 1).bit_length()
 
 
 def with_numbers(terms: Ids, values: TermValues) -> tuple[Ids, OddNumbers]:
@@ -373,7 +376,7 @@ class GroupRun:
         of = self._of
         grouping.open_group(
             of._of_aggregates, of._words, of._group_words, of._apart, of.index.keys, of.index.counts, of.terms[0], self._cursor,
-            of._notes, of._results, of._last, of._shown, self._tick, self._sign, self._out, self._late, self._late_real,
+            of._notes, of._results, self._tick, self._sign, self._out, self._late, self._late_real,
             self._joined,
         )  # fmt: skip
 
@@ -446,9 +449,9 @@ class GroupRun:
             ids = self._resolve(self._late[:late], self._late_real[:late])
             provisional = (columns >> TAG_SHIFT) == kernel.PROVISIONAL >> TAG_SHIFT
             columns[provisional] = ids[columns[provisional] - kernel.PROVISIONAL]
-            place, last = self._late[:late, kernel.LATE_PLACE], self._of._last
-            still = last[place] == kernel.PROVISIONAL + np.arange(late)
-            last[place[still]] = ids[still]
+            place, words = self._late[:late, kernel.LATE_PLACE], self._of._words
+            still = words[place] == kernel.PROVISIONAL + np.arange(late)
+            words[place[still]] = ids[still]
         return delta
 
     def _resolve(self, late: Ids, real: npt.NDArray[np.float64]) -> Ids:
