@@ -52,6 +52,7 @@ POOLS: dict[str, Sequence[str | None]] = {
     "all sizes": [*SIZES, *FLOATS],
     "numbers and unbound": [*INTEGERS[:3], None],
     "anything": [*INTEGERS[:3], *DECIMALS[:2], *DOUBLES, *OTHERS],
+    "seldom other than integers": [*INTEGERS * 5, DOUBLES[0], DECIMALS[1], LARGE[0], None],
 }
 DATES = [typed(text, "dateTime") for text in ("2020-01-01T00:00:00Z", "2019-01-01T00:00:00.5", "0001-01-01T00:00:00Z")]
 
@@ -132,12 +133,28 @@ def test_chunks_end_with_any_row(rows: int, in_order: bool, monkeypatch: pytest.
         assert_has_groups("anything", 1, seed, in_order)
 
 
-def assert_has_groups(pool: str, keys: int, seed: int, in_order: bool) -> None:
-    """The changes at each tick of random steps are those of the oracle's groups."""
+@pytest.mark.parametrize("in_order", BOTH)
+@pytest.mark.parametrize("keys", [0, 1, 2])
+@pytest.mark.parametrize("pool", [*POOLS, "dates"])
+def test_an_average_alone_is_the_same_as_with_others(
+    pool: str, keys: int, in_order: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It goes through all passes at once until an argument is none of the short numbers, at which the others go on.
+    alone = [Aggregate("AVG", keys)]
+    for seed in range(3):
+        assert_has_groups(pool, keys, seed, in_order, alone)
+    monkeypatch.setattr(aggregate_operator, "_CHUNK", 7)
+    assert_has_groups(pool, keys, 3, in_order, alone)
+
+
+def assert_has_groups(
+    pool: str, keys: int, seed: int, in_order: bool, aggregates: Sequence[Aggregate] | None = None
+) -> None:
+    """The changes at each tick of random steps are those of the oracle's groups. `aggregates`: not all that there are."""
     terms = Terms()
     arguments = terms.ids(DATES if pool == "dates" else POOLS[pool])
     group_keys = terms.ids(["<urn:g>", "<urn:h>", typed("1", "integer")])
-    aggregates = all_aggregates(keys)
+    aggregates = aggregates or all_aggregates(keys)
     operator = GroupBy(range(keys), aggregates, terms.values, in_order=in_order)
 
     def view(row: Row) -> tuple[Hashable, ...]:
