@@ -206,6 +206,15 @@ def test_a_value_that_did_not_change_is_in_no_result() -> None:
     ) == {0: {(1, six): 1}}
 
 
+def test_a_tick_of_numbers_of_two_kinds_gives_a_group_one_row() -> None:
+    # The first goes through all passes at once, and the second does not.
+    terms = Terms()
+    one, half = terms.ids([typed("1", "integer"), typed("0.5", "double")])
+    operator = GroupBy([0], [Aggregate("AVG", 1)], terms.values)
+    (made,) = operator.process(ANY_TICK, [[delta([(0, 1, (7, one)), (0, 1, (8, one)), (0, 1, (7, half))], 2)]])
+    assert sorted(made.columns[0].tolist()) == [7, 8]
+
+
 @pytest.mark.parametrize(
     "numbers",
     [
