@@ -154,27 +154,6 @@ def note_short_averages(
     cursor[NOTED], cursor[THROUGH] = noted, np.int64(through)
 
 
-@jit_inline
-def _is_narrow(words, at, total):
-    """Is a sum, `total` its lower half, one of 64 bits, and stays so?"""
-    return (words[at + _HI] == total >> 63) & (total > -LIMIT) & (total < LIMIT)
-
-
-@jit_inline
-def _add_short(words, at, total, scale, tag, identifier, way):
-    """Add (or take away) an integer or decimal to such a sum of the same scale. Returns how many members there are, and the sum."""
-    total += ((identifier << 8) >> 8) * way
-    count = words[at + _N] + way
-    words[at + _LO] = total
-    words[at + _HI] = total >> 63
-    words[at + _N] = count
-    # Of no members nothing is left.
-    words[at + _SCALE] = 0 if count == 0 else scale
-    if tag == TAG_DECIMAL:
-        words[at + _DECIMALS] += way
-    return count, total
-
-
 @jit_flat
 def only_new(aggregate, column, columns, values, cursor, rows, scratch, table, keys, counts, free, meta):
     """Take the sign from rows that are of no matter to an aggregate with DISTINCT: of terms that are one more, or one of several.
@@ -243,8 +222,17 @@ def take_sums(
             # The sum stays: what it comes to may change with the other inputs' rows.
             scale = words[at + _SCALE]
             exact = True
-        if exact and _is_narrow(words, at, total):
-            count, total = _add_short(words, at, total, scale, tag, identifier, sign)
+        if exact and words[at + _HI] == total >> 63 and total > -LIMIT and total < LIMIT:
+            # The sum stays within 64 bits.
+            total += ((identifier << 8) >> 8) * sign
+            count = words[at + _N] + sign
+            words[at + _LO] = total
+            words[at + _HI] = total >> 63
+            words[at + _N] = count
+            # Of no members nothing is left.
+            words[at + _SCALE] = 0 if count == 0 else scale
+            if tag == TAG_DECIMAL:
+                words[at + _DECIMALS] += sign
             exact = words[at + _ODD] == 0
             if average and exact and (count > 0 or not always):
                 # What the mean of no members is matters of a group that is always there.

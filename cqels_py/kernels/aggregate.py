@@ -6,7 +6,7 @@ leaves nothing behind. MIN and MAX keep a bag (kernels/heaps.py), or a staircase
 (kernels/staircase.py), GROUP_CONCAT its values in order (kernels/sorted_runs.py).
 
 `words` holds for each group `group_words` int64: STAMP, the number of its last note (kernels/grouping.py); SHOWN, whether it is in
-the answer; from LAST on, for each aggregate, the id that was last delivered; and each aggregate's accumulator from `places[a]` on:
+the answer; and for each aggregate the id that was last delivered, and behind it, from `places[a]` on, its accumulator:
     COUNT      n
     SUM, AVG   n, odd, hi, lo, scale, decimals, floats, doubles, apart, +INF, -INF, NaN; odd: how many members are no exact numbers,
                floats, doubles and such as are no number at all
@@ -51,7 +51,9 @@ from cqels_py.kernels.sorted_runs import RUN_WORDS, run_copy
 
 COUNT_ALL, COUNT, SUM, AVG, MIN, MAX, CONCAT = range(7)
 
-STAMP, SHOWN, LAST = range(3)
+STAMP, SHOWN = range(2)
+GROUP_WORDS = 2
+"""Of them, those that belong to no aggregate."""
 N, ODD, HI, LO, SCALE, DECIMALS, FLOATS, DOUBLES, APART, PLUS_INF, MINUS_INF, NANS = range(12)
 _N, _ODD, _HI, _LO, _SCALE, _DECIMALS, _FLOATS, _DOUBLES = np.arange(8, dtype=np.uint64)
 """The same to be added to unsigned places: of a signed and an unsigned number numba makes a float."""

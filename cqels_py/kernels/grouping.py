@@ -63,7 +63,6 @@ from cqels_py.kernels.aggregate import (
     COUNT,
     COUNT_ALL,
     DONE,
-    LAST,
     LATE,
     LATE_PLACE,
     MAX,
@@ -101,8 +100,8 @@ FRESH, SCALES, DIVISORS, QUOTIENTS = range(4)
 # Why a run stopped, beside the reasons of kernels/aggregate.py.
 INDEX_FULL, QUEUE_FULL, CHUNK_SMALL = range(8, 11)
 
-_STAMP, _SHOWN, _LAST = np.array([STAMP, SHOWN, LAST], np.uint64)
-_TABLE_AHEAD, _KEY_AHEAD, _GROUP_AHEAD = np.uint64(32), np.uint64(16), np.uint64(8)
+_STAMP, _SHOWN = np.array([STAMP, SHOWN], np.uint64)
+_TABLE_AHEAD, _KEY_AHEAD, _GROUP_AHEAD = np.uint64(32), np.uint64(16), np.uint64(20)
 _ONE, _TWO, _NOTHING = np.uint64(1), np.uint64(2), np.uint64(0)
 _NOW_AND_THEN = np.uint64(63)
 _SMALL = 1 << 30
@@ -230,7 +229,6 @@ def _note(tick, sign, port, cursor, counts, meta, port_counts, rows, notes, word
 
     Some of the first rows may have been noted already.
     """
-    kept_apart()
     first, seen, record = np.uint64(cursor[FIRST]), cursor[SEEN], np.uint64(group_words)
     start, end = np.uint64(cursor[THROUGH]), np.uint64(cursor[STOP]) - first
     next_note, now = seen + cursor[NOTED], np.int32(tick[first + start - _ONE] if start > 0 else -1)
@@ -301,9 +299,9 @@ def _find_averages(functions, noted, size, fresh, scales, divisors, quotients, c
 
 
 @jit_inline
-def _replace_value(i, a, size, notes, fresh, previous, words, group_words):
+def _replace_value(i, here, last, notes, fresh, previous, words, group_words):
     """What an aggregate comes to takes the place of what was delivered last: 1 if that was something else."""
-    here, at = a * size + i, np.uint64(notes[NOTE_GROUP, i]) * group_words + _LAST + a
+    at = np.uint64(notes[NOTE_GROUP, i]) * group_words + last
     before = words[at]
     previous[here] = before
     value = before if notes[THERE, i] == 0 or fresh[here] == AS_BEFORE else fresh[here]
@@ -313,25 +311,28 @@ def _replace_value(i, a, size, notes, fresh, previous, words, group_words):
 
 
 @jit_flat
-def _replace_values(noted, notes, size, aggregates, fresh, previous, words, group_words):
+def _replace_values(noted, notes, size, places, fresh, previous, words, group_words):
     """What is noted takes the place of what was delivered last, which goes to `previous`.
 
     A note's TAKEN says whether the group's row was there, 1, and GIVEN whether it is there now, 1; both 0 where it stays the same.
     Returns how many of all these rows there are.
     """
-    width, group_words = np.uint64(aggregates), np.uint64(group_words)
+    width, group_words = np.uint64(len(places)), np.uint64(group_words)
     if width != _ONE:
         for i in range(noted):
             notes[GIVEN, i] = 0
         for a in range(width):
+            last = np.uint64(places[a]) - _ONE
             for i in range(noted):
-                notes[GIVEN, i] |= _replace_value(i, a, size, notes, fresh, previous, words, group_words)
-    changes = np.int64(0)
+                notes[GIVEN, i] |= _replace_value(
+                    i, a * size + i, last, notes, fresh, previous, words, group_words
+                )  # fmt: skip
+    changes, last = np.int64(0), np.uint64(places[0]) - _ONE if width == _ONE else _NOTHING
     for i in range(noted):
         shown = np.uint64(notes[NOTE_GROUP, i]) * group_words + _SHOWN
         if width == _ONE:
             # One aggregate, as most queries have, needs no pass of its own.
-            differs = _replace_value(i, _NOTHING, size, notes, fresh, previous, words, group_words)
+            differs = _replace_value(i, i, last, notes, fresh, previous, words, group_words)
         else:
             differs = notes[GIVEN, i]
         exists, before = np.int64(notes[THERE, i] != 0), words[shown]
@@ -363,14 +364,14 @@ def _write_pairs(noted, notes, size, aggregates, fresh, previous, n_keys, keys, 
 
 @jit_flat
 def _deliver(
-    noted, notes, size, aggregates, fresh, previous, n_keys, keys, words, group_words, cursor, out_tick, out_sign, out
+    noted, notes, size, places, fresh, previous, n_keys, keys, words, group_words, cursor, out_tick, out_sign, out
 ):  # fmt: skip
     """The noted groups' rows are now those of their values, or none: what changes goes out, column by column."""
     noted, size, end = np.uint64(noted), np.uint64(size), np.uint64(cursor[OUT])
-    changes = np.uint64(_replace_values(noted, notes, size, aggregates, fresh, previous, words, group_words))
+    changes = np.uint64(_replace_values(noted, notes, size, places, fresh, previous, words, group_words))
     cursor[OUT] = np.int64(end + changes)
     if changes == _TWO * noted:
-        _write_pairs(noted, notes, size, aggregates, fresh, previous, n_keys, keys, end, out_tick, out_sign, out)
+        _write_pairs(noted, notes, size, len(places), fresh, previous, n_keys, keys, end, out_tick, out_sign, out)
         return
     for i in range(noted):
         # Both rows are written, each in its place, and stay if the next one is written behind them.
@@ -380,7 +381,7 @@ def _deliver(
         out_tick[taken] = out_tick[given] = notes[NOTE_TICK, i]
         out_sign[taken] = -1
         out_sign[given] = 1
-    for a in range(np.uint64(aggregates)):
+    for a in range(np.uint64(len(places))):
         for i in range(noted):
             out[np.uint64(n_keys) + a, notes[TAKEN, i]] = previous[a * size + i]
             out[np.uint64(n_keys) + a, notes[GIVEN, i]] = fresh[a * size + i]
@@ -415,11 +416,11 @@ def _forget_terms(functions, places, words, group_words, counts, noted, notes):
 
 
 @jit_flat
-def _tell_places(noted, notes, aggregates, words, group_words, late):
+def _tell_places(noted, notes, places, words, group_words, late):
     """Where the values stand that are still to get ids."""
     for i in range(np.uint64(noted)):
-        for a in range(np.uint64(aggregates)):
-            at = np.uint64(notes[NOTE_GROUP, i] * group_words) + _LAST + a
+        for a in range(len(places)):
+            at = np.uint64(notes[NOTE_GROUP, i] * group_words + places[a] - 1)
             if words[at] >> TAG_SHIFT == PROVISIONAL >> TAG_SHIFT:
                 late[words[at] - PROVISIONAL, LATE_PLACE] = np.int64(at)
 
@@ -429,7 +430,7 @@ def _end_chunk(
     of_aggregates, words, group_words, n_keys, keys, counts, heap, weighted, cursor, notes, size, fresh, scales, divisors, quotients,
     out_tick, out_sign, out, late, late_real,
 ):  # fmt: skip
-    functions, ports = of_aggregates[FUNCTIONS], of_aggregates[PORTS]
+    functions, places, ports = of_aggregates[FUNCTIONS], of_aggregates[PLACES], of_aggregates[PORTS]
     noted, aggregates = cursor[NOTED], len(functions)
     for a in range(aggregates):
         if functions[a] == COUNT_ALL:
@@ -442,16 +443,16 @@ def _end_chunk(
     _find_averages(functions, noted, size, fresh, scales, divisors, quotients, cursor, late, late_real)
     _find_short_sums(functions, ports, noted, notes, size, weighted, fresh, scales, divisors, cursor, late, late_real)
     if heap is not None:
-        _forget_terms(functions, of_aggregates[PLACES], words, group_words, counts, noted, notes)
+        _forget_terms(functions, places, words, group_words, counts, noted, notes)
     if n_keys == 0:
         for i in range(np.uint64(noted)):
             # There is one group, and always.
             notes[THERE, i] = 1
     _deliver(
-        noted, notes, size, aggregates, fresh, quotients, n_keys, keys, words, group_words, cursor, out_tick, out_sign, out
+        noted, notes, size, places, fresh, quotients, n_keys, keys, words, group_words, cursor, out_tick, out_sign, out
     )  # fmt: skip
     if cursor[LATE] != 0:
-        _tell_places(noted, notes, aggregates, words, group_words, late)
+        _tell_places(noted, notes, places, words, group_words, late)
 
 
 @jit_flat

@@ -292,7 +292,7 @@ class GroupBy:
         return values, numbers
 
     def live_ids(self) -> Iterable[Ids]:
-        last = self._words.reshape(-1, self._group_words)[:, kernel.LAST : kernel.LAST + len(self._aggregates)]
+        last = self._words.reshape(-1, self._group_words)[:, self._of_aggregates[grouping.PLACES] - 1]
         return (self.index.live_ids(), last.reshape(-1), self._terms.heap, self._distinct_values.live_ids())
 
     @property
@@ -304,16 +304,16 @@ class GroupBy:
 
 
 def _lay_out(functions: Sequence[int]) -> tuple[list[int], int]:
-    """Where each aggregate's accumulator begins in a group's words, and how many these are.
+    """Where each aggregate's accumulator begins in a group's words, behind the value last delivered, and how many these are.
 
-    Sums come first, and what most rows change of one is in one line of the processor's cache; with a single one it is the line that
+    Sums come first, and what most rows change of one is in one line of the processor's cache; of the first one it is that which
     each row of the group needs in any case.
     """
-    places, end = [0] * len(functions), kernel.LAST + len(functions)
+    places, end = [0] * len(functions), kernel.GROUP_WORDS
     for a in sorted(range(len(functions)), key=lambda a: functions[a] not in _SUMS):
-        if functions[a] in _SUMS and end % _LINE + kernel.MOST_USED_WORDS > _LINE:
+        if functions[a] in _SUMS and end % _LINE + 1 + kernel.MOST_USED_WORDS > _LINE:
             end = _of_lines(end)
-        places[a], end = end, end + _WORDS[functions[a]]
+        places[a], end = end + 1, end + 1 + _WORDS[functions[a]]
     return places, _of_lines(end)
 
 
