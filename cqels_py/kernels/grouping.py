@@ -80,7 +80,6 @@ from cqels_py.kernels.aggregate import (
     value_of,
 )
 from cqels_py.kernels.choice import choose
-from cqels_py.kernels.compiling import kept_apart
 from cqels_py.kernels.decimals import average_ids, scaled_id
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import FREE, USED, ZERO, add, find, find_nearby, hash_row

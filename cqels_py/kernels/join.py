@@ -39,6 +39,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cqels_py.kernels.compiling import kept_apart
 from cqels_py.kernels.hashing import combine
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.prefetch import prefetch
@@ -584,9 +585,10 @@ def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, ring_i
     levels[here + LEVEL_FIELDS + L_RECORD], levels[here + LEVEL_FIELDS + L_MATCH] = 0, 0
 
 
-@jit_inline
+@jit_flat
 def write_columns(done, made, room, cells, leaves, out_ports, own, out_columns):
     """The ids of results laid out as leaves, those of port q from `leaves[q * LAID_OUT]` on, from place `made` on."""
+    kept_apart()
     columns = len(out_ports)
     for c in range(columns):
         q, of_ports = np.int64(0), out_ports[c]
