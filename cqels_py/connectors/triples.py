@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -62,11 +63,7 @@ def _text(term: Term) -> str:
 
 def _offsets(texts: Sequence[bytes]) -> list[int]:
     """Where each of texts that follow one another starts, and where the last one ends."""
-    offsets, end = [0], 0
-    for text in texts:
-        end += len(text)
-        offsets.append(end)
-    return offsets
+    return list(accumulate(map(len, texts), initial=0))
 
 
 def _triple_ids(
