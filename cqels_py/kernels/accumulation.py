@@ -7,7 +7,7 @@ is given, a row of another input than the argument's has the sign 0, and each me
 inputs' rows.
 
 Each pass goes on at cursor[AT], of rows that are cursor[STOP] - cursor[FIRST] in number, and returns why it stopped. Rows of which
-there is one short sum alone go through all passes at once (`note_short_sums`), until the first of another kind.
+there is one AVG alone go through all passes at once (`note_short_averages`), until the first whose sum is not short.
 """
 
 from __future__ import annotations
@@ -68,8 +68,10 @@ _ONE, _TWO = np.uint64(1), np.uint64(2)
 _ODD_INDEX = np.int64((1 << 60) - 1)
 _N, _ODD, _HI, _LO, _SCALE, _DECIMALS, _STAMP = np.array([N, ODD, HI, LO, SCALE, DECIMALS, STAMP], np.uint64)
 _RUN_SIZE = 2
-_FORM, _DIGITS, _FIRST_FORM, _FORMS = np.array([56, 15, TAG_INTEGER << 4, 32], np.uint64)
-_FIRST_DECIMAL, _TWICE_LIMIT = np.uint64(TAG_DECIMAL << 4), np.uint64(2 * LIMIT)
+_FORM, _DIGITS = np.uint64(56), np.uint64(15)
+_FIRST_FORM, _FIRST_DECIMAL, _END_OF_FORMS = np.array(
+    [TAG_INTEGER, TAG_DECIMAL, TAG_DECIMAL + 1], np.uint64
+) << np.uint64(4)
 SHORT_SUM = -1
 """Among the divisors."""
 
@@ -121,7 +123,7 @@ def note_short_averages(
         form, total = np.uint64(identifier) >> _FORM, words[at + _LO]
         scale = np.int64(form & _DIGITS)
         odd = (words[at + _HI] ^ (total >> 63)) | words[at + _ODD] | (words[at + _SCALE] ^ scale)
-        if odd != 0 or np.uint64(form - _FIRST_FORM) >= _FORMS or np.uint64(total + LIMIT) >= _TWICE_LIMIT:
+        if odd != 0 or form < _FIRST_FORM or form >= _END_OF_FORMS or total <= -LIMIT or total >= LIMIT:
             through = i
             break
         of_tick = noted if tick[row] != now else of_tick

@@ -206,6 +206,18 @@ def test_a_value_that_did_not_change_is_in_no_result() -> None:
     ) == {0: {(1, six): 1}}
 
 
+def test_an_average_alone_has_a_sum_of_more_than_64_bits() -> None:
+    terms = Terms()
+    largest = (1 << 55) - 1
+    (number,) = terms.ids([typed(str(largest), "integer")])
+    operator = GroupBy([0], [Aggregate("AVG", 1)], terms.values)
+    events = [(tick, 1 if tick < 600 else -1, (7, number)) for tick in range(1_199)]
+    made = [chunk for chunk in operator.process(ANY_TICK, [[delta(events, 2)]]) if len(chunk)]
+    # The average of equal numbers is that number all the time.
+    assert [len(chunk) for chunk in made] == [1]
+    assert terms.term(int(made[0].columns[1, 0])) == Literal(str(largest), datatype=XSD.decimal)
+
+
 def test_a_tick_of_numbers_of_two_kinds_gives_a_group_one_row() -> None:
     # The first goes through all passes at once, and the second does not.
     terms = Terms()
