@@ -170,7 +170,7 @@ class Engine:
         classes and properties of the static default graph. Raises QuerySyntaxError, UnsupportedQuery, DataError.
         """
         self._check_open("register")
-        self.flush()
+        self._flush()
         check_entailment(entailment)
         static_graphs = graphs_by_name(static_graphs)
         asked = _read(text, source, changelog, self._service_timeout)
@@ -209,7 +209,7 @@ class Engine:
         UsageError for a query that makes no triples or withdraws them, or where queries would feed themselves.
         """
         self._check_open("connect")
-        self.flush()
+        self._flush()
         self._check_registered(query)
         self._connections.connect(query, str(stream), list(self._queries))
         self._queries_changed()
@@ -231,7 +231,7 @@ class Engine:
         entailment UnsupportedQuery) the query has the data it had.
         """
         self._check_open("update_static")
-        self.flush()
+        self._flush()
         self._check_registered(query)
         data = load_static_data(query.plan, static, static_graphs, self.dictionary)
         if query in self._ontologies and ontology_of(data, self.dictionary) != self._ontologies[query]:
@@ -240,7 +240,7 @@ class Engine:
                 "register the query anew"
             )
         self._processing(self._runner.update_static, self._queries[query], data)
-        self.flush()
+        self._flush()
 
     @_in_turn
     def unregister(self, query: Query) -> None:
@@ -250,7 +250,7 @@ class Engine:
         """
         self._check_registered(query)
         if self._closed is None:
-            self.flush()
+            self._flush()
         if query not in self._queries:
             # A subscriber was faster.
             return
@@ -331,11 +331,11 @@ class Engine:
             raise UsageError(
                 f"push_batch takes an Arrow table or reader, not {type(table).__name__}; push takes triples"
             )
-        self.flush()
+        self._flush()
         with self._script.working_on(Table(str(stream), table)):
             for batch in self._open(str(stream), table, self._time_predicates.get(str(stream)), self._malformed):
                 self._process(batch)
-                self.flush()
+                self._flush()
 
     @_in_turn
     def flush(self) -> None:
@@ -363,9 +363,9 @@ class Engine:
         """Promise that no element before `time` (microseconds) will come: what expires before it does so now."""
         self._check_open("advance")
         time = instant(time)
-        self.flush()
+        self._flush()
         self._processing(self._runner.advance, time)
-        self.flush()
+        self._flush()
 
     @_in_turn
     def finish(self) -> None:
@@ -373,7 +373,7 @@ class Engine:
         if self._closed is not None:
             return
         self._check_idle("finish")
-        self.flush()
+        self._flush()
         self._closed = UsageError("the engine's streams have ended: make a new engine")
         self._processing(self._runner.finish)
 
@@ -398,7 +398,7 @@ class Engine:
         given = {**self._time_predicates, **_predicates_given(time_predicates, sources)}
         if progress is not None:
             check_callable(progress, "progress", "the statistics")
-        self.flush()
+        self._flush()
         second = self._reader_ahead(list(sources.values()), threads)
         report = self._malformed if second is None else second.report
         readers = [self._open(iri, source, given.get(iri), report) for iri, source in sources.items()]
@@ -418,7 +418,7 @@ class Engine:
                 for start in range(0, len(batch), self._batch or len(batch)):
                     end = min(len(batch), start + (self._batch or len(batch)))
                     self._process(slice_elements(batch, start, end))
-                    self.flush()
+                    self._flush()
                     if progress is not None:
                         progress(self.statistics)
         self.finish()

@@ -24,11 +24,11 @@ from cqels_py.kernels.aggregate import (
     EXTREME_WORDS,
     HEAP_FULL,
     HI,
+    INEXACT,
     JOINED,
     JOINED_FULL,
     LO,
     NOT_THERE,
-    ODD,
     OVERFLOW,
     SCALE,
     STAMP,
@@ -66,7 +66,7 @@ NOTE_GROUP, NOTE_TICK, THERE, LAST_ROW, TAKEN, GIVEN, OF_INPUT = np.arange(7, dt
 _AHEAD, _NEAR = np.uint64(8), np.uint64(4)
 _ONE, _TWO = np.uint64(1), np.uint64(2)
 _ODD_INDEX = np.int64((1 << 60) - 1)
-_N, _ODD, _HI, _LO, _SCALE, _DECIMALS, _STAMP = np.array([N, ODD, HI, LO, SCALE, DECIMALS, STAMP], np.uint64)
+_N, _INEXACT, _HI, _LO, _SCALE, _DECIMALS, _STAMP = np.array([N, INEXACT, HI, LO, SCALE, DECIMALS, STAMP], np.uint64)
 _RUN_SIZE = 2
 _FORM, _DIGITS = np.uint64(56), np.uint64(15)
 _FIRST_FORM, _FIRST_DECIMAL, _END_OF_FORMS = np.array(
@@ -99,11 +99,27 @@ def partners(notes, note, port):
     return found
 
 
+@jit_inline
+def _add_short(words, at, total, scale, decimal, identifier, way):
+    """An integer or decimal comes or goes, of a `total` of 64 bits with as many fraction digits. Returns how many members there are
+    then, and what they come to."""
+    total += ((identifier << 8) >> 8) * way
+    count = words[at + _N] + way
+    words[at + _LO] = total
+    words[at + _HI] = total >> 63
+    words[at + _N] = count
+    # Of no members nothing is left.
+    words[at + _SCALE] = 0 if count == 0 else scale
+    if decimal:
+        words[at + _DECIMALS] += way
+    return count, total
+
+
 @jit_flat
 def note_short_averages(
     column, tick, sign, values, cursor, counts, meta, rows, notes, words, group_words, place, fresh, scales, divisors
 ):  # fmt: skip
-    """What `note` and `take_sums` do, for rows of a GROUP BY with keys that has nothing but one AVG.
+    """The notes of kernels/grouping.py, and what `take_sums` does, for rows of a GROUP BY with keys that has nothing but one AVG.
 
     Up to the first row, if there is one, of which the sum or the argument is none of 64 bits that is exact: cursor[THROUGH].
     """
@@ -122,8 +138,8 @@ def note_short_averages(
         identifier, way = values[column, row], np.int64(sign[row])
         form, total = np.uint64(identifier) >> _FORM, words[at + _LO]
         scale = np.int64(form & _DIGITS)
-        odd = (words[at + _HI] ^ (total >> 63)) | words[at + _ODD] | (words[at + _SCALE] ^ scale)
-        if odd != 0 or form < _FIRST_FORM or form >= _END_OF_FORMS or total <= -LIMIT or total >= LIMIT:
+        unusual = (words[at + _HI] ^ (total >> 63)) | words[at + _INEXACT] | (words[at + _SCALE] ^ scale)
+        if unusual != 0 or form < _FIRST_FORM or form >= _END_OF_FORMS or total <= -LIMIT or total >= LIMIT:
             through = i
             break
         of_tick = noted if tick[row] != now else of_tick
@@ -142,14 +158,7 @@ def note_short_averages(
         notes[NOTE_GROUP, here] = np.int64(group)
         notes[NOTE_TICK, here] = now
         notes[THERE, here] = after
-        total += ((identifier << 8) >> 8) * way
-        count = words[at + _N] + way
-        words[at + _LO] = total
-        words[at + _HI] = total >> 63
-        words[at + _N] = count
-        words[at + _SCALE] = 0 if count == 0 else scale
-        if form >= _FIRST_DECIMAL:
-            words[at + _DECIMALS] += way
+        count, total = _add_short(words, at, total, scale, form >= _FIRST_DECIMAL, identifier, way)
         fresh[here] = total
         scales[here] = scale
         divisors[here] = max(count, np.int64(1))
@@ -226,16 +235,8 @@ def take_sums(
             exact = True
         if exact and words[at + _HI] == total >> 63 and total > -LIMIT and total < LIMIT:
             # The sum stays within 64 bits.
-            total += ((identifier << 8) >> 8) * sign
-            count = words[at + _N] + sign
-            words[at + _LO] = total
-            words[at + _HI] = total >> 63
-            words[at + _N] = count
-            # Of no members nothing is left.
-            words[at + _SCALE] = 0 if count == 0 else scale
-            if tag == TAG_DECIMAL:
-                words[at + _DECIMALS] += sign
-            exact = words[at + _ODD] == 0
+            count, total = _add_short(words, at, total, scale, tag == TAG_DECIMAL, identifier, sign)
+            exact = words[at + _INEXACT] == 0
             if average and exact and (count > 0 or not always):
                 # What the mean of no members is matters of a group that is always there.
                 fresh[here] = total

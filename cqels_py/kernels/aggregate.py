@@ -8,8 +8,8 @@ leaves nothing behind. MIN and MAX keep a bag (kernels/heaps.py), or a staircase
 `words` holds for each group `group_words` int64: STAMP, the number of its last note (kernels/grouping.py); SHOWN, whether it is in
 the answer; and for each aggregate the id that was last delivered, and behind it, from `places[a]` on, its accumulator:
     COUNT      n
-    SUM, AVG   n, odd, hi, lo, scale, decimals, floats, doubles, apart, +INF, -INF, NaN; odd: how many members are no exact numbers,
-               floats, doubles and such as are no number at all
+    SUM, AVG   n, inexact, hi, lo, scale, decimals, floats, doubles, apart, +INF, -INF, NaN; inexact: how many members are floats,
+               doubles, or no numbers at all
     MIN, MAX   a bag or a staircase
     CONCAT     a sorted run, whether `last` is what it joins to
 `keys`' counter is the number of mappings in the group.
@@ -54,8 +54,8 @@ COUNT_ALL, COUNT, SUM, AVG, MIN, MAX, CONCAT = range(7)
 STAMP, SHOWN = range(2)
 GROUP_WORDS = 2
 """Of them, those that belong to no aggregate."""
-N, ODD, HI, LO, SCALE, DECIMALS, FLOATS, DOUBLES, APART, PLUS_INF, MINUS_INF, NANS = range(12)
-_N, _ODD, _HI, _LO, _SCALE, _DECIMALS, _FLOATS, _DOUBLES = np.arange(8, dtype=np.uint64)
+N, INEXACT, HI, LO, SCALE, DECIMALS, FLOATS, DOUBLES, APART, PLUS_INF, MINUS_INF, NANS = range(12)
+_N, _INEXACT, _HI, _LO, _SCALE, _DECIMALS, _FLOATS, _DOUBLES = np.arange(8, dtype=np.uint64)
 """The same to be added to unsigned places: of a signed and an unsigned number numba makes a float."""
 SUM_WORDS = 12
 MOST_USED_WORDS = 5
@@ -137,7 +137,7 @@ def _take_odd(words, at, apart, apart_at, index, sign, odd_kind, odd_words, odd_
     """An argument without an inline id: an error, a large number, or a float written with an exponent."""
     kind = odd_kind[index]
     if kind == ODD_ERROR:
-        words[at + ODD] += sign
+        words[at + INEXACT] += sign
         return True
     if kind <= ODD_DECIMAL:
         words[at + N] += sign
@@ -159,7 +159,7 @@ def take_float(words, at, apart, apart_at, identifier, sign):
 def _take_real(words, at, apart, apart_at, value, kind, sign):
     """A number that is summed apart; `kind`: where those of its type are counted."""
     words[at + N] += sign
-    words[at + ODD] += sign
+    words[at + INEXACT] += sign
     words[at + kind] += sign
     if value != value:
         words[at + NANS] += sign
@@ -182,11 +182,11 @@ def _take_number(words, at, identifier, sign):
     scale = np.int64(0)
     if tag != TAG_INTEGER:
         if tag != TAG_DECIMAL and tag != TAG_DOUBLE:
-            words[place + _ODD] += sign
+            words[place + _INEXACT] += sign
             return True
         scale = (identifier >> 56) & 15
         words[place + (_DECIMALS if tag == TAG_DECIMAL else _DOUBLES)] += sign
-        words[place + _ODD] += sign if tag == TAG_DOUBLE else 0
+        words[place + _INEXACT] += sign if tag == TAG_DOUBLE else 0
     words[place + _N] += sign
     if scale == words[place + _SCALE]:
         total = words[place + _LO]
@@ -258,7 +258,7 @@ def is_short(words, at):
     place = np.uint64(at)
     total = words[place + _LO]
     short = (words[place + _HI] == total >> 63) & (total > -LIMIT) & (total < LIMIT)
-    return (words[place + _ODD] == 0) & (words[place + _N] > 0) & short
+    return (words[place + _INEXACT] == 0) & (words[place + _N] > 0) & short
 
 
 @jit_inline
@@ -295,7 +295,7 @@ def long_average(hi, lo, scale, count, cursor, late, late_real):
 def any_total(words, at, apart, apart_at, average, cursor, late, late_real):
     """The same, whatever its members are."""
     doubles, floats = words[at + DOUBLES], words[at + FLOATS]
-    if words[at + ODD] > doubles + floats:
+    if words[at + INEXACT] > doubles + floats:
         return np.int64(0)
     n = words[at + N]
     if n == 0:

@@ -323,9 +323,7 @@ def _replace_values(noted, notes, size, places, fresh, previous, words, group_wo
         for a in range(width):
             last = np.uint64(places[a]) - _ONE
             for i in range(noted):
-                notes[GIVEN, i] |= _replace_value(
-                    i, a * size + i, last, notes, fresh, previous, words, group_words
-                )  # fmt: skip
+                notes[GIVEN, i] |= _replace_value(i, a * size + i, last, notes, fresh, previous, words, group_words)
     changes, last = np.int64(0), np.uint64(places[0]) - _ONE if width == _ONE else _NOTHING
     for i in range(noted):
         shown = np.uint64(notes[NOTE_GROUP, i]) * group_words + _SHOWN

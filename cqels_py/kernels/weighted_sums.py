@@ -20,10 +20,10 @@ from cqels_py.kernels.aggregate import (
     DOUBLES,
     FLOATS,
     HI,
+    INEXACT,
     LO,
     MINUS_INF,
     NANS,
-    ODD,
     OVERFLOW,
     PLUS_INF,
     SCALE,
@@ -101,7 +101,7 @@ def add_times(words, at, apart, apart_at, other, place, other_apart, apart_place
     All words of an accumulator are sums over its members, but for the scale of HI and LO.
     """
     words[at + N] += other[place + N] * weight
-    words[at + ODD] += other[place + ODD] * weight
+    words[at + INEXACT] += other[place + INEXACT] * weight
     for w in range(DECIMALS, SUM_WORDS):
         words[at + w] += other[place + w] * weight
     hi, lo = other[place + HI], np.uint64(other[place + LO])
@@ -148,7 +148,7 @@ def _form_of(words, at):
     """
     total, n = words[at + LO], words[at + N]
     decimals, doubles = words[at + DECIMALS], words[at + DOUBLES]
-    errors = words[at + ODD] - words[at + FLOATS] - doubles
+    errors = words[at + INEXACT] - words[at + FLOATS] - doubles
     odd = errors | words[at + APART] | words[at + PLUS_INF] | words[at + MINUS_INF] | words[at + NANS]
     kind = np.int64(0)
     if decimals | doubles != 0:
@@ -177,7 +177,7 @@ def _widen(value, count, form, weight, wide, wide_apart, slot):
     wide[at + N] = count * weight
     if form >> _KIND > 0:
         wide[at + DECIMALS - 1 + (form >> _KIND)] = count * weight
-        wide[at + ODD] = count * weight if form >> _KIND == _OF_DOUBLES else 0
+        wide[at + INEXACT] = count * weight if form >> _KIND == _OF_DOUBLES else 0
     return _add_wide(wide, at, value >> 63, np.uint64(value), form & _DIGITS, weight)
 
 
@@ -282,7 +282,7 @@ def add_difference(value, count, form, words, at):
     words[at + N] += count
     if form >> _KIND > 0:
         words[at + DECIMALS - 1 + (form >> _KIND)] += count
-        words[at + ODD] += count if form >> _KIND == _OF_DOUBLES else 0
+        words[at + INEXACT] += count if form >> _KIND == _OF_DOUBLES else 0
     total = words[at + LO]
     if form & _DIGITS == words[at + SCALE] and words[at + HI] == total >> 63 and total > -LIMIT and total < LIMIT:
         total += value
