@@ -291,7 +291,6 @@ class Engine:
 
     # --- elements -------------------------------------------------------------------------------------------------
 
-    @_in_turn
     def push(self, stream: str, triples: Iterable[Triple], *, time: int | None = None) -> None:
         """One element: its triples (rdflib terms or N-Triples texts) at `time`, in microseconds since the epoch.
 
@@ -299,24 +298,26 @@ class Engine:
         left out as a whole: DataError, or with `on_error="skip"` a report. A subscriber may push too: its elements wait
         until what is being processed is done.
         """
-        self._check_open()
-        stream = str(stream)
-        number = self._number(stream)
-        predicate = self._time_predicates.get(stream)
-        if predicate is None:
-            time = instant(time)
-        elif time is not None:
-            raise UsageError(
-                f"the time of <{stream}> is the property <{predicate}> of each element: push without time="
-            )
-        try:
-            texts = triple_texts(triples)
-        except DataError as error:
-            self._malformed(DataError(f"an element pushed to <{stream}>: {error.message}"))
-            return
-        self._pushed.append(PushedElement(stream, number, time, predicate, texts))
-        if len(self._pushed) >= (self._batch or 1):
-            self._flush()
+        # As the other methods, but without a call more, which a single element would notice.
+        with self._lock:
+            self._check_open()
+            stream = str(stream)
+            number = self._number(stream)
+            predicate = self._time_predicates.get(stream)
+            if predicate is None:
+                time = instant(time)
+            elif time is not None:
+                raise UsageError(
+                    f"the time of <{stream}> is the property <{predicate}> of each element: push without time="
+                )
+            try:
+                texts = triple_texts(triples)
+            except DataError as error:
+                self._malformed(DataError(f"an element pushed to <{stream}>: {error.message}"))
+                return
+            self._pushed.append(PushedElement(stream, number, time, predicate, texts))
+            if len(self._pushed) >= (self._batch or 1):
+                self._flush()
 
     @_in_turn
     def push_batch(self, stream: str, table: ArrowStream) -> None:

@@ -16,7 +16,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 KERNELS = sorted(
     path
     for path in (PACKAGE / "kernels").glob("*.py")
-    if path.stem not in ("__init__", "jit", "compilation", "prefetch", "choice", "compiling", "bits", "strips")
+    if path.stem
+    not in ("__init__", "jit", "compilation", "prefetch", "choice", "compiling", "bits", "strips", "standing")
 )
 HOUSE_DECORATORS = {"jit", "jit_flat", "jit_inline"}
 FUNCTION_OR_CLASS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from cqels_py.batches.elements import Ids
 
+_FEW = 64
+"""So few rows are copied sooner than moved."""
 TickColumn = npt.NDArray[np.int32]
 SignColumn = npt.NDArray[np.int8]
 
@@ -52,7 +54,7 @@ def insertions(columns: Ids, tick: int = 0) -> Delta:
 def first_rows(tick: TickColumn, sign: SignColumn, columns: Ids, made: int) -> Delta:
     """The first `made` rows of a buffer that nobody writes to any more. If they fill most of it, its columns move together."""
     width, room = columns.shape
-    if made < room <= 2 * made:
+    if _FEW < made < room <= 2 * made:
         places = columns.reshape(-1)
         for c in range(1, width):
             places[c * made : (c + 1) * made] = places[c * room : c * room + made]
@@ -77,11 +79,17 @@ def concatenate(parts: Iterable[Delta], width: int) -> Delta:
     )
 
 
-def by_whole_ticks(chunks: Iterable[Delta], width: int, rows: int = 1 << 17) -> Iterator[Delta]:
+def by_whole_ticks(chunks: Iterable[Delta], width: int, rows: int = 1 << 17) -> Iterable[Delta]:
     """Chunks of one operator's output as few larger ones of at least `rows` rows (the last one fewer), cut between ticks.
 
     What is kept at once is bounded by `rows` and by the largest tick, not by the step.
     """
+    if isinstance(chunks, tuple) and len(chunks) < 2:
+        return chunks if chunks and len(chunks[0].tick) else ()
+    return _gathered(chunks, width, rows)
+
+
+def _gathered(chunks: Iterable[Delta], width: int, rows: int) -> Iterator[Delta]:
     held: list[Delta] = []
     count, enough = 0, rows
     for chunk in chunks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
@@ -61,9 +61,9 @@ def _text(term: Term) -> str:
     return text
 
 
-def _offsets(texts: Sequence[bytes]) -> list[int]:
+def _offsets(texts: Sequence[bytes]) -> Iterator[int]:
     """Where each of texts that follow one another starts, and where the last one ends."""
-    return list(accumulate(map(len, texts), initial=0))
+    return accumulate(map(len, texts), initial=0)
 
 
 def _triple_ids(
@@ -97,7 +97,7 @@ def _find_misplaced(texts: Sequence[bytes], ids: Ids, errors: dict[int, DataErro
 def static_triples(triples: Iterable[Triple], dictionary: Dictionary, scope: int) -> Ids:
     """Columns (3, n) of ids. DataError names the first term that is none."""
     texts = triple_texts(triples)
-    offsets = np.array(_offsets(texts), np.int64)
+    offsets = np.array([*_offsets(texts)], np.int64)
     ids, errors = _triple_ids(texts, offsets, np.array([0, len(texts) // 3]), scope, dictionary)
     if errors:
         raise errors[min(errors)]
@@ -132,7 +132,7 @@ def elements_of_pushed(
             timeless.append(len(times))
         times.append(each.time or 0)
     # One array for all numbers: making it costs more than cutting it up.
-    numbers = np.array(times + bounds + _offsets(texts), INT64)
+    numbers = np.array([*times, *bounds, *_offsets(texts)], INT64)
     elements = len(pushed)
     time, first = numbers[:elements], numbers[elements : 2 * elements + 1]
     ids, errors = _triple_ids(texts, numbers[2 * elements + 1 :], first, first_scope, dictionary)

@@ -118,10 +118,10 @@ class Dataflow:
         yield from self.take(turn)
         self.front.end()
 
-    def take(self, turn: Turn) -> Iterator[ResultBatch]:
+    def take(self, turn: Turn) -> Iterable[ResultBatch]:
         """Take part in a turn of the front."""
         if self._left:
-            return
+            return ()
         ticks, self.element_tick = turn.step.ticks, turn.step.element_tick
         changed = 0
         for scan in self._scans:
@@ -130,7 +130,8 @@ class Dataflow:
             if not self._ticked and not self._restless:
                 self.front.idle(self.seat)
             self._ticked = True
-            yield from self._tick(ticks)
+            return self._tick(ticks)
+        return ()
 
     def leave(self) -> None:
         """The query has been taken away: from now on it does nothing, and keeps nothing."""

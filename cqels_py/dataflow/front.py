@@ -24,6 +24,7 @@ from cqels_py.event_time.windows import NEVER, Measure
 from cqels_py.kernels import match as kernel
 from cqels_py.kernels.dtypes import INT64
 from cqels_py.kernels.hashing import mix
+from cqels_py.kernels.standing import Standing
 from cqels_py.operators.s2r.arrivals import ArrivalCounter, Arrivals
 from cqels_py.operators.s2r.window import Wakes
 from cqels_py.plan.nodes import PatternText, is_variable
@@ -165,7 +166,8 @@ class Front:
 
     def _turn(self, batch: ElementBatch, step: Step) -> Turn:
         arrivals = self._counter.take(batch, step)
-        return Turn(batch, step, arrivals, *self._router.match(batch, arrivals.element))
+        first, triples = self._router.match(batch, arrivals.element)
+        return Turn(batch, step, arrivals, first, triples)
 
     def concerned(self, turn: Turn) -> list[Seat]:
         """Who is to take part in a turn, in the order in which they came."""
@@ -287,19 +289,18 @@ class Router:
         first, triples = self._first, np.empty(len(element) + _ROOM, INT64)
         while True:
             found = kernel.match(
-                batch.subject, batch.predicate, batch.object, element, batch.stream, self._ids, self._same, self._streams,
-                self._routes, self._route_first, self._route_patterns, first, triples,
-            )  # fmt: skip
+                batch.subject, batch.predicate, batch.object, element, batch.stream, self._standing.where, triples
+            )
             if found <= len(triples):
                 return first, triples
             triples = np.empty(found, np.int64)
 
     def _lay_out(self) -> None:
-        self._ids = np.array(self._constants, np.int64).reshape(-1, 3)
-        self._first = np.empty(len(self._ids) + 1, np.int64)
+        ids = np.array(self._constants, np.int64).reshape(-1, 3)
+        self._first = np.empty(len(ids) + 1, np.int64)
         asked = [pattern or _NO_PATTERN for pattern in self._patterns]
-        self._same = np.array([_same_positions(text) for text, _ in asked], np.int64)
-        self._streams = np.array([stream for _, stream in asked], np.int64)
+        same = np.array([_same_positions(text) for text, _ in asked], np.int64)
+        streams = np.array([stream for _, stream in asked], np.int64)
         size = 8
         while size < 4 * len(asked):
             size *= 2
@@ -308,8 +309,9 @@ class Router:
         for number, pattern in enumerate(self._patterns):
             if pattern is not None:
                 lists[self._slot(self._constants[number][1], size)].append(number)
-        self._route_first = np.cumsum([0, *map(len, lists)], dtype=np.int64)
-        self._route_patterns = np.array([number for numbers in lists for number in numbers], np.int64)
+        route_first = np.cumsum([0, *map(len, lists)], dtype=np.int64)
+        route_patterns = np.array([number for numbers in lists for number in numbers], np.int64)
+        self._standing = Standing(ids, same, streams, self._routes, route_first, route_patterns, self._first)
         self._laid_out = True
 
     def _slot(self, predicate: int, size: int) -> int:

@@ -69,8 +69,8 @@ class _Source(Generic[AnyWindow]):
         columns, element, points = np.empty((len(self._columns), n), INT64), np.empty(n, INT64), np.empty(n, INT64)
         kernel.mappings(
             batch.subject, batch.predicate, batch.object, rows, self._columns, arrivals.element,
-            batch.time if self._timed else turn.step.number, arrivals.counted.number if self._by_triple else _NONE,
-            self._by_triple, columns, element, points,
+            batch.time if self._timed else turn.step.number, arrivals.counted.number if self._by_triple else _NONE, columns, element,
+            points,
         )  # fmt: skip
         return columns, element, points
 

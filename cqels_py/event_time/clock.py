@@ -26,6 +26,7 @@ from cqels_py.event_time.windows import Bounds, Measure, Points
 from cqels_py.kernels import clock as kernel
 from cqels_py.kernels import gaps
 from cqels_py.kernels.dtypes import INT32, INT64
+from cqels_py.kernels.standing import Standing
 
 _BEFORE_ALL = np.iinfo(np.int64).min // 2
 
@@ -317,9 +318,8 @@ class TickClock:
         number, element_tick = np.empty(len(time), INT64), np.empty(len(time), INT32)
         while True:
             count, through = kernel.step(
-                time, stream, first, boundary, expired_through, self._eager, self._steps, self._counts, self._offsets,
-                self._promising, self._gaps, self._ends, self._due, number, element_tick, self._instants,
-            )  # fmt: skip
+                time, stream, first, boundary, expired_through, self._standing.where, number, element_tick
+            )
             if count >= 0:
                 break
             if count == kernel.GAPS_FULL:
@@ -368,11 +368,27 @@ class TickClock:
             queues[q, :size] = np.roll(self._gaps[q], -start)[:size]
         self._gaps = queues
         self._ends[:, gaps.END], self._ends[:, gaps.LEAVING + gaps.AT] = used, 0
+        self._gather()
 
     def _make_place(self, due: int, others: int) -> None:
         """For the ticks of a step: so many promises of each kind that are kept, and so many other ticks."""
         self._due = np.empty((len(self._offsets), due), np.int64)
         self._instants = np.empty(self._due.size + others, np.int64)
+        self._gather()
+
+    def _gather(self) -> None:
+        """The arrays as the kernel takes them: once, as they stay."""
+        self._standing = Standing(
+            self._eager,
+            self._steps,
+            self._counts,
+            self._offsets,
+            self._promising,
+            self._gaps,
+            self._ends,
+            self._due,
+            self._instants,
+        )
 
 
 def _too_far(limit: int, following: int, step: int) -> RunError:

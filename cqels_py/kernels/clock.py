@@ -6,10 +6,13 @@ import numpy as np
 
 from cqels_py.kernels.gaps import AT, END, FIELDS, LEAVING, MOST_BYTES, NEWEST, put, read_through
 from cqels_py.kernels.jit import jit_flat, jit_inline
+from cqels_py.kernels.standing import flag_rows, flags, int64_rows, int64s, uint8_rows
 
 GAPS_FULL, TICKS_FULL = -1, -2
 """There is no room in `gaps`, or for the ticks: nothing has been changed."""
 ELEMENTS, TRIPLES = 0, 1
+EAGER, STEPS, COUNTS, OFFSETS, PROMISING, GAPS, PLACES, DUE, INSTANTS = range(9)
+"""What a clock keeps, in the order in which `step` is given it (kernels/standing.py)."""
 KEPT, ENDS = 2 * FIELDS, 2 * FIELDS + 1
 """In `ends`, behind those of the queue and what they were before the step: how many promises are kept now."""
 _FEW = 8
@@ -19,23 +22,26 @@ _NEVER = np.int64(np.iinfo(np.int64).max)
 
 
 @jit_flat
-def step(
-    time, stream, first, boundary, through, eager, steps, counts, offsets, promising, gaps, ends, due, number, element_tick,
-    instants,
-):  # fmt: skip
+def step(time, stream, first, boundary, through, standing, number, element_tick):
     """Number elements (n), and put together the ticks of a step.
 
     `time` (n) not falling, `stream` (n), `first` (n + 1): where each element's triples start. `boundary`: instants in order, each
-    once. `eager` (streams): every arrival is a tick. `steps` (k, 3): of that stream the element that brings the count of elements
-    (or TRIPLES) to a multiple of that size, or past it, is one. `counts` (2, streams): how many came before; updated.
-    `offsets` (q), `promising` (q, streams): queues of promises, that so long after each element of those streams something happens;
-    `gaps` (q, room), `ends` (q, ENDS): the instants of each (kernels/gaps.py). `due` (q, m): room for those that are kept now.
+    once. Of the arrays in `standing`, `eager` (streams): every arrival is a tick. `steps` (k, 3): of that stream the element that
+    brings the count of elements (or TRIPLES) to a multiple of that size, or past it, is one. `counts` (2, streams): how many came
+    before; updated. `offsets` (q), `promising` (q, streams): queues of promises, that so long after each element of those streams
+    something happens; `gaps` (q, room), `ends` (q, ENDS): the instants of each (kernels/gaps.py). `due` (q, m): room for those that
+    are kept now.
 
-    Promises through `through`, or the last arrival that is a tick, are kept: at one instant they are a tick ahead of all (none
-    if an arrival is), then come the arrivals, then a boundary. Writes `number` (n), from 1 per stream, `element_tick` (n), -1
-    for an arrival that is none, and `instants`. Returns how many ticks there are (or what is full), and through when promises
-    were kept.
+    Promises through `through`, or the last arrival that is a tick, are kept: at one instant they are a tick ahead of all (none if an
+    arrival is), then come the arrivals, then a boundary. Writes `number` (n), from 1 per stream, `element_tick` (n), -1 for an
+    arrival that is none, and `instants` (room for all). Returns how many ticks there are (or what is full), and through when
+    promises were kept.
     """
+    eager, steps, counts, offsets, promising, gaps, ends, due, instants = (
+        flags(standing, EAGER), int64_rows(standing, STEPS), int64_rows(standing, COUNTS), int64s(standing, OFFSETS),
+        flag_rows(standing, PROMISING), uint8_rows(standing, GAPS), int64_rows(standing, PLACES), int64_rows(standing, DUE),
+        int64s(standing, INSTANTS),
+    )  # fmt: skip
     n, promises, limit = len(time), np.uint64(len(offsets)), through
     if len(instants) < n + len(boundary):
         return TICKS_FULL, limit

@@ -84,6 +84,7 @@ from cqels_py.kernels.decimals import average_ids, scaled_id
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import FREE, USED, ZERO, add, find, find_nearby, hash_row
 from cqels_py.kernels.prefetch import prefetch
+from cqels_py.kernels.standing import int32s, int64_rows, int64s, int64s_with, uint32s, uint32s_with
 from cqels_py.kernels.weighted_sums import times, times_id
 
 # cursor, after the fields of kernels/accumulation.py: mappings that have left the queue, and those that have entered it, which
@@ -95,6 +96,12 @@ LOCATE = 0
 # of_aggregates, results
 FUNCTIONS, ARGUMENTS, PLACES, DISTINCT, PORTS, IN_ORDER = range(6)
 FRESH, SCALES, DIVISORS, QUOTIENTS = range(4)
+
+# STANDING: the arrays that a GROUP BY keeps, as kernels/standing.py lists them. From INDEX on: those of the groups' keys; from
+# D_INDEX on: of a one-way index (aggregate, group, term) -> counter, where a term counts once; WEIGHTED and WEIGHTED_APART: an
+# accumulator of a join's sums for passing use.
+OF_AGGREGATES, CURSOR, QUEUE, ROWS, NOTES, RESULTS, SCRATCH, WORDS, APART, HEAP, HEAP_META, PORT_COUNTS = range(12)
+WEIGHTED, WEIGHTED_APART, INDEX, D_INDEX = 12, 13, 14, 19
 
 # Why a run stopped, beside the reasons of kernels/aggregate.py.
 INDEX_FULL, QUEUE_FULL, CHUNK_SMALL = range(8, 11)
@@ -480,6 +487,15 @@ def open_group(
 
 
 @jit_inline
+def _index(standing, first):
+    """The arrays of a one-way index."""
+    return (
+        int64s(standing, first), int64s(standing, first + 1), int64s(standing, first + 2), int32s(standing, first + 3),
+        int64s(standing, first + 4),
+    )  # fmt: skip
+
+
+@jit_inline
 def _count_sums(functions, end):
     """How many of the first aggregates are sums or averages."""
     found = np.int64(0)
@@ -491,21 +507,32 @@ def _count_sums(functions, end):
 @jit_flat
 def group(
     row_count, tick, sign, port, keyed, columns, values, n_keys, in_order, texts, spans, odd_kind, odd_words, odd_real, wide,
-    wide_apart, of_aggregates, cursor, queue, table, keys, counts, free, meta, port_counts, rows, notes, words, group_words,
-    apart, heap, heap_meta, scratch, d_table, d_keys, d_counts, d_free, d_meta, results, weighted, weighted_apart,
-    out_tick, out_sign, out, late, late_real, joined,
+    wide_apart, standing, group_words, out_tick, out_sign, out, late, late_real, joined,
 ):  # fmt: skip
     """A delta's rows, from cursor[FIRST] and the pass cursor[PASS] on, into their groups; what changes at each tick goes out.
 
-    `keyed`: the columns with the keys first. Aggregates take their arguments from `columns` as the terms
-    they are, from `values` with tag 15 for what `odd_*` tells the numbers of. Where a term counts once, the d_*
-    arrays are a one-way index (aggregate, group, term) -> counter. `in_order`: rows leave in the order in which they came. If
-    `wide` and `wide_apart`, and not `odd_*`, are given, SUM and AVG take differences (kernels/weighted_sums.py) instead of terms;
-    a sign is 0 where a row changes nothing but these. Of a join (see above) `port` tells each row's input, `weighted` and
-    `weighted_apart` are an accumulator for passing use, and each aggregate has a column of its own, 0 in rows of other inputs.
+    `keyed`: the columns with the keys first. Aggregates take their arguments from `columns` as the terms they are, from `values`
+    with tag 15 for what `odd_*` tells the numbers of; `texts` and `spans` are given where some are kept as terms. `in_order`, 1 or
+    0: do rows leave in the order in which they came? If `wide` and `wide_apart`, and not `odd_*`, are given, SUM and AVG take
+    differences (kernels/weighted_sums.py) instead of terms; a sign is 0 where a row changes nothing but these. Of a join (see above)
+    `port` tells each row's input, and each aggregate has a column of its own, 0 in rows of other inputs. `standing`: see STANDING.
 
     Returns DONE, or for want of what it stopped: there it goes on when it is called again.
     """
+    of_aggregates, rows, notes, results, scratch = (
+        int64_rows(standing, OF_AGGREGATES), int64_rows(standing, ROWS), int64_rows(standing, NOTES), int64_rows(standing, RESULTS),
+        int64_rows(standing, SCRATCH),
+    )  # fmt: skip
+    cursor, queue, words, apart = (
+        int64s(standing, CURSOR), int32s(standing, QUEUE), int64s(standing, WORDS), uint32s(standing, APART)
+    )  # fmt: skip
+    table, keys, counts, free, meta = _index(standing, INDEX)
+    d_table, d_keys, d_counts, d_free, d_meta = _index(standing, D_INDEX)
+    # What has to do with what is None is not even compiled.
+    heap, heap_meta = int64s_with(texts, standing, HEAP), int64s_with(texts, standing, HEAP_META)
+    port_counts, weighted, weighted_apart = (
+        int64s_with(port, standing, PORT_COUNTS), int64s_with(port, standing, WEIGHTED), uint32s_with(port, standing, WEIGHTED_APART)
+    )  # fmt: skip
     functions, arguments, places, distinct, ports = (
         of_aggregates[FUNCTIONS], of_aggregates[ARGUMENTS], of_aggregates[PLACES], of_aggregates[DISTINCT], of_aggregates[PORTS],
     )  # fmt: skip

@@ -11,13 +11,13 @@ from cqels_py.kernels.key_table import hash_row
 
 
 @jit_flat
-def lay_rows(port, tick, sign, columns, place, start, rows, key, key_width, width, arguments, kinds, hashes):
+def lay_rows(port, tick, sign, columns, place, start, rows, sources, key_width, width, hashes):
     """Put an input's rows (n) in their places among those of all, place[start:].
 
-    `key`: which of its `columns` become the first of the `width` ones of a key and its row; the others are zeros. `arguments`:
-    for each aggregate the column that it takes from this input, -1 for none: zeros. `hashes`: those of keys and rows are wanted.
-    Returns how many rows have a plus sign, whether an argument is a literal of which only the dictionary knows the number, and
-    whether one is a float.
+    `sources` (2, all): for each of the `width` columns of a key and its row, and for each aggregate's argument, which of this
+    input's `columns` it is, -1 for none: zeros; and what is asked of it. `hashes`: 1 if those of keys are wanted, 2 if those of
+    rows too, else 0. Returns how many rows have a plus sign, whether an argument is a literal of which only the dictionary knows
+    the number, and whether one is a float.
     """
     come, hashed, floats, n, place = np.int64(0), False, False, np.uint64(len(tick)), place[start:]
     for i in range(n):
@@ -26,23 +26,21 @@ def lay_rows(port, tick, sign, columns, place, start, rows, key, key_width, widt
         rows[ROW_SIGN, to] = sign[i]
         rows[ROW_PORT, to] = port
         come += sign[i] > 0
-    for k in range(width):
+    for c in range(sources.shape[1]):
+        source, number = sources[0, c], sources[1, c] == NUMBER
         for i in range(n):
-            rows[FIRST + k, place[i]] = columns[key[k], i] if k < len(key) else 0
-    for a in range(len(arguments)):
-        for i in range(n):
-            term = columns[arguments[a], i] if arguments[a] >= 0 else np.int64(0)
-            rows[FIRST + width + a, place[i]] = term
+            term = columns[source, i] if source >= 0 else np.int64(0)
+            rows[FIRST + c, place[i]] = term
             tag = term >> 60
-            hashed |= (kinds[a] == NUMBER) & ((tag == TAG_LITERAL) | (tag == TAG_OVERFLOW))
-            floats |= (kinds[a] == NUMBER) & (tag == TAG_FLOAT - 16)
-    if not hashes:
+            hashed |= number & ((tag == TAG_LITERAL) | (tag == TAG_OVERFLOW))
+            floats |= number & (tag == TAG_FLOAT - 16)
+    if hashes == 0:
         return come, hashed, floats
     keys = rows[FIRST : FIRST + width]
     for i in range(n):
         to = np.uint64(place[i])
         rows[KEY_HASH, to] = hash_row(keys, to, key_width)
-    if len(key) > key_width:
+    if hashes == 2:
         for i in range(n):
             to = np.uint64(place[i])
             rows[ROW_HASH, to] = hash_row(keys, to, width)

@@ -6,14 +6,13 @@ from cqels_py.kernels.jit import jit_flat
 
 
 @jit_flat
-def mappings(
-    subject, predicate, object_, rows, positions, element, of_element, of_triple, by_triple, columns, elements, points
-):
+def mappings(subject, predicate, object_, rows, positions, element, of_element, of_triple, columns, elements, points):
     """The columns of the triples at `rows` (n), their elements, and at which point each arrived.
 
-    `positions` (width): 0, 1 or 2 for each column. `element` (m): that of each triple. Points are of_triple[triple] if
-    `by_triple`, else of_element[element]. Writes `columns` (width, n), `elements` (n) and `points` (n).
+    `positions` (width): 0, 1 or 2 for each column. `element` (m): that of each triple. Points are of_triple[triple], or
+    of_element[element] where `of_triple` is empty. Writes `columns` (width, n), `elements` (n) and `points` (n).
     """
+    by_triple = len(of_triple) > 0
     for i in range(len(rows)):
         triple = rows[i]
         e = element[triple]

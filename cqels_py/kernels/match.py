@@ -6,26 +6,32 @@ import numpy as np
 
 from cqels_py.kernels.hashing import mix
 from cqels_py.kernels.jit import jit_flat
+from cqels_py.kernels.standing import int64_rows, int64s
 
 # What positions of a pattern must be the same term, because they are the same variable.
 SUBJECT_PREDICATE, SUBJECT_OBJECT, PREDICATE_OBJECT = 1, 2, 4
 
 
+CONSTANTS, SAME, STREAMS, ROUTES, ROUTE_FIRST, ROUTE_PATTERNS, FIRST = range(7)
+"""What a router keeps, in the order in which `match` is given it (kernels/standing.py)."""
+
+
 @jit_flat
-def match(
-    subject, predicate, object_, element, stream, constants, same, pattern_stream, routes, route_first, route_patterns,
-    first, triples,
-):  # fmt: skip
+def match(subject, predicate, object_, element, stream, standing, triples):
     """Which triple matches which pattern.
 
-    `element` (m): each triple's element; `stream` (elements): its stream. Patterns: `constants` (k, 3), 0 for a variable;
-    `same` (k): bit set above; `pattern_stream` (k). `routes`: an open-addressing table of predicate ids (0 empty), slot r
+    `element` (m): each triple's element; `stream` (elements): its stream. In `standing`, patterns: `constants` (k, 3), 0 for a
+    variable; `same` (k): bit set above; `pattern_stream` (k). `routes`: an open-addressing table of predicate ids (0 empty), slot r
     lists its patterns in route_patterns[route_first[r] : route_first[r + 1]]; the slot after the table is for patterns with a
-    variable predicate.
+    variable predicate; and `first` (k + 1).
 
     Writes `first` (k + 1) and `triples`: pattern j matches triples[first[j] : first[j + 1]], in order. Returns how many matches
     there are; where there is no room for so many, nothing of `triples` is written.
     """
+    constants, same, pattern_stream, routes, route_first, route_patterns, first = (
+        int64_rows(standing, CONSTANTS), int64s(standing, SAME), int64s(standing, STREAMS), int64s(standing, ROUTES),
+        int64s(standing, ROUTE_FIRST), int64s(standing, ROUTE_PATTERNS), int64s(standing, FIRST),
+    )  # fmt: skip
     patterns = constants.shape[0]
     mask = np.int64(len(routes) - 1)
     anything = np.int64(len(routes))

@@ -253,10 +253,10 @@ def slide(
     (width, n). What arrived at or before the point `limit` leaves, at its point + `size`: `timed`, at the first of `instants` (the
     ticks') that is not before it; else with the arrival of that number, units[number - before - 1] being its element.
 
-    Writes `tick`, `sign` and, column after column, `changed`: as many rows as there are, which may be fewer than there is room
-    for. Returns how many mappings leave, how many changes there are, and the point of the mapping that is then the oldest, if there
-    is one; FULL where there is no room for the changes, and then all is as it was. Scratch: `points` for what leaves, `ticks` for
-    twice that and what comes.
+    Writes `tick`, `sign` and, column after column from the start of it on, `changed` (width, room): as many rows as there are,
+    which may be fewer than there is room for. Returns how many mappings leave, how many changes there are, and the point of the
+    mapping that is then the oldest, if there is one; FULL where there is no room for the changes, and then all is as it was.
+    Scratch: `points` for what leaves, `ticks` for twice that and what comes.
     """
     end, newest, at, passed = ends[END], ends[NEWEST], ends[LEAVING + AT], ends[LEAVING + PASSED]
     append(come, gaps, ends)
@@ -279,6 +279,6 @@ def slide(
         return leaving, FULL, at
     _store(ids, arrived, columns)
     first = start % max(ids.shape[1], 1)
-    tick, sign, changed = tick[:rows], sign[:rows], changed[: width * rows].reshape((width, rows))
+    tick, sign, changed = tick[:rows], sign[:rows], changed.reshape(changed.size)[: width * rows].reshape((width, rows))
     _write(ticks[:changes], leaving, arrived - start, ids, first, columns, place, tick, sign, changed)
     return leaving, rows, ends[LEAVING + NEXT]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from cqels_py.batches.delta import Delta
@@ -17,7 +17,7 @@ class Operator(Protocol):
     Between the ends of two ticks an operator may deliver changes that cancel each other; the sum over a tick is exact.
     """
 
-    def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
+    def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterable[Delta]:
         """One step. `inputs`: one stream of chunks for each input of the operator."""
         ...
 

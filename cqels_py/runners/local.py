@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,7 +101,7 @@ class RunningQuery:
     def update_static(self, static: StaticData) -> int:
         return self._hand_out(self.dataflow.update_static(static), places_by_time, NOTHING)
 
-    def _hand_out(self, results: Iterator[ResultBatch], places: Callable[..., PlacesOf], *of: Any) -> int:
+    def _hand_out(self, results: Iterable[ResultBatch], places: Callable[..., PlacesOf], *of: Any) -> int:
         """`places`(`of`), asked when there are results: behind which elements these come."""
         count = 0
         for batch in results:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from cqels_py.kernels import key_table as kernel
 
@@ -22,6 +25,11 @@ class KeyTable:
         self.counts = np.zeros(_SMALLEST, np.int64)
         self.free = np.zeros(_SMALLEST, np.int32)
         self.meta = np.zeros(4, np.int64)
+
+    @property
+    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
+        """All of them, which `ensure` may replace."""
+        return self.table, self.keys, self.counts, self.free, self.meta
 
     @property
     def mask(self) -> int:

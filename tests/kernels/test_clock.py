@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from cqels_py.kernels import clock as kernel
 from cqels_py.kernels import gaps
+from cqels_py.kernels.standing import Standing
 
 NO_STEPS = np.empty((0, 3), np.int64)
 NO_PROMISES = np.empty(0, np.int64), np.empty((0, 2), np.bool_)
 BEFORE_ALL = -(1 << 62)
+
+
+def step(*arguments: Any) -> tuple[int, int]:
+    """The kernel, all that stays given as arrays of their own."""
+    *moving, eager, steps, counts, offsets, promising, gaps, ends, due, number, element_tick, instants = arguments
+    standing = Standing(eager, steps, counts, offsets, promising, gaps, ends, due, instants)
+    return kernel.step(*moving, standing.where, number, element_tick)
 
 
 class Promises:
@@ -43,7 +53,7 @@ def test_instants_are_merged_by_phase(seed: int) -> None:
     promises = Promises(expiry[0::2].tolist(), expiry[1::2].tolist())
     instants = np.empty(2 * 40 + 15 + len(boundary), np.int64)
     element_tick, number = np.empty(15, np.int32), np.empty(15, np.int64)
-    count, through = kernel.step(
+    count, through = step(
         time, np.zeros(15, np.int32), np.arange(16), boundary, 29, np.array([True]), NO_STEPS, np.zeros((2, 1), np.int64),
         np.array([1_000, 1_000]), np.array([[True], [True]]), *promises.arrays, number, element_tick, instants,
     )  # fmt: skip
@@ -61,7 +71,7 @@ def test_instants_are_merged_by_phase(seed: int) -> None:
 def test_every_third_element_or_triple_is_a_tick(counted: int, ticks: list[int] | None) -> None:
     stream, sizes = np.array([0, 1, 0, 0, 1, 0, 0], np.int32), np.array([2, 1, 0, 1, 1, 3, 1])
     counts, number, element_tick = np.array([[2, 0], [5, 0]]), np.empty(7, np.int64), np.empty(7, np.int32)
-    count, through = kernel.step(
+    count, through = step(
         np.arange(7), stream, np.concatenate([[0], np.cumsum(sizes)]), np.empty(0, np.int64), BEFORE_ALL,
         np.array([False, True]), np.array([[0, 3, counted]]), counts, *NO_PROMISES, *Promises().arrays, number,
         element_tick, np.empty(7, np.int64),
@@ -83,7 +93,7 @@ def test_what_is_full_changes_nothing(room: int, due: int, ticks: int, full: int
     """At 5 an element comes; before that instants 2 and 3 were promised, and 20."""
     promises = Promises([2, 3, 20], room=room, due=due)
     counts = np.array([[7], [9]])
-    count, _ = kernel.step(
+    count, _ = step(
         np.array([5]), np.zeros(1, np.int32), np.array([0, 4]), np.empty(0, np.int64), 0, np.array([True]), NO_STEPS, counts,
         np.array([30]), np.array([[True]]), *promises.arrays, np.empty(1, np.int64), np.empty(1, np.int32),
         np.empty(ticks, np.int64),
@@ -106,7 +116,7 @@ def test_arrivals_and_the_promises_of_one_queue(arrivals: int, promised: int, st
         promising, sizes = np.arange(streams) > 0, rng.integers(0, 3, arrivals)
         counts, instants = np.zeros((2, streams), np.int64), np.empty(promised + 1 + arrivals, np.int64)
         number, element_tick = np.empty(arrivals, np.int64), np.empty(arrivals, np.int32)
-        count, _ = kernel.step(
+        count, _ = step(
             time, stream, np.concatenate([[0], np.cumsum(sizes)]), np.empty(0, np.int64), furthest, np.ones(streams, np.bool_),
             NO_STEPS, counts, np.array([7_000]), promising[np.newaxis], *promises.arrays, number, element_tick, instants,
         )  # fmt: skip

@@ -52,7 +52,7 @@ def test_changes_are_what_is_left_of_the_signs_asked_for(
     instants = 100 + np.arange(len(ticks))
     out_tick, out_sign, out = np.empty_like(tick), np.empty_like(sign), np.empty((1 + width, len(tick)), np.int64)
     room = np.empty(kernel.ROOM_A_ROW * len(tick) + kernel.ROOM, np.int64)
-    made = kernel.changes(tick, sign, columns, instants, insertions, deletions, room, out_tick, out_sign, out)
+    made = kernel.changes(tick, sign, columns, instants, int(insertions), int(deletions), room, out_tick, out_sign, out)
     left = [r for r in kernel.cancel(tick, sign, columns).tolist() if (insertions if sign[r] > 0 else deletions)]
     assert out_tick[:made].tolist() == tick[left].tolist()
     assert out_sign[:made].tolist() == sign[left].tolist()

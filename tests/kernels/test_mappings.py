@@ -18,7 +18,7 @@ def test_columns_elements_and_points(by_triple: bool, points: list[int]) -> None
     columns, elements, of_rows = np.empty((3, 2), np.int64), np.empty(2, np.int64), np.empty(2, np.int64)
     mappings(
         SUBJECT, PREDICATE, OBJECT, np.array([1, 2]), np.array([2, 0, 1]), ELEMENT, np.array([500, 600]),
-        np.array([6, 7, 8]), by_triple, columns, elements, of_rows,
+        np.array([6, 7, 8])[: 3 * by_triple], columns, elements, of_rows,
     )  # fmt: skip
     assert columns.tolist() == [[22, 23], [2, 3], [12, 13]]
     assert elements.tolist() == [0, 1]

@@ -9,6 +9,7 @@ import pytest
 
 from cqels_py.kernels import match as kernel
 from cqels_py.kernels.hashing import mix
+from cqels_py.kernels.standing import Standing
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 
@@ -41,10 +42,8 @@ def match(triples: list[Triple], element: list[int], stream: list[int], patterns
     same = np.array([pattern[3] for pattern in patterns], np.int64)
     streams = np.array([pattern[4] for pattern in patterns], np.int64)
     first, found = np.full(len(patterns) + 1, -1), np.empty(0, np.int64)
-    arrays = (
-        subject, predicate, object_, np.array(element, np.int64), np.array(stream, np.int32), constants, same, streams,
-        *routes(patterns), first,
-    )  # fmt: skip
+    standing = Standing(constants, same, streams, *routes(patterns), first)
+    arrays = subject, predicate, object_, np.array(element, np.int64), np.array(stream, np.int32), standing.where
     # Without room it says how much is needed.
     found = np.empty(kernel.match(*arrays, found), np.int64)
     assert kernel.match(*arrays, found) == len(found)

@@ -38,14 +38,14 @@ def test_changes_of_a_counting_window(pairs: bool, with_ids: bool, seed: int) ->
     columns = np.array([[10 * number + c for number in entering] for c in range(width)], np.int64).reshape(width, came)
     made, room = FULL, 0
     while made == FULL:
-        tick, sign, changed = np.empty(room, np.int32), np.empty(room, np.int8), np.empty(width * room, np.int64)
+        tick, sign, changed = np.empty(room, np.int32), np.empty(room, np.int8), np.empty((width, room), np.int64)
         left, made, oldest = slide(
-            coded, ends, ids if with_ids else ids[:0], start, arrived, np.arange(arrived, end), end - 1 - size, size, False,
+            coded, ends, ids if with_ids else ids[:0], start, arrived, np.arange(arrived, end), end - 1 - size, size, 0,
             np.empty(0, np.int64), np.arange(came), arrived - 1, np.arange(came), np.array(ticks, np.int32), columns,
             np.empty(room, np.int64), np.empty(2 * (room + came), np.int32), tick, sign, changed,
         )  # fmt: skip
         room += 1
-    tick, sign, changed = tick[:made], sign[:made], changed[: width * made].reshape(width, made)
+    tick, sign, changed = tick[:made], sign[:made], changed.reshape(-1)[: width * made].reshape(width, made)
     leaving = {number: entering[number + size] for number in range(start, end - size)}
     assert left == len(leaving)
     assert start + left == end or oldest == start + left

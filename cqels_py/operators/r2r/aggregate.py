@@ -20,6 +20,7 @@ from cqels_py.kernels.accumulation import FIRST, OF_INPUT, SEEN
 from cqels_py.kernels.dtypes import INT8, INT32, INT64
 from cqels_py.kernels.joined_records import ROW_PORT, ROW_SIGN, ROW_TICK
 from cqels_py.kernels.real_sums import REAL_WORDS
+from cqels_py.kernels.standing import Standing
 from cqels_py.state.arrays import longer_aligned
 from cqels_py.state.key_table import KeyTable
 from cqels_py.state.term_runs import Form, RunsOf, TermRuns
@@ -142,7 +143,7 @@ class GroupBy:
         of_inputs: OfInputs | None = None,
     ) -> None:
         self._keys = np.array(keys, np.int64)
-        self._ways_of_keys = len(keys), in_order
+        self._ways_of_keys = len(keys), int(in_order)
         self._keys_first = list(keys) == list(range(len(keys)))
         self._aggregates = tuple(aggregates)
         self.width = len(keys) + len(aggregates)
@@ -192,14 +193,11 @@ class GroupBy:
         return self._values.texts() if self._kept_terms else (None, None)
 
     def _gather(self) -> None:
-        """The arrays as `kernels.grouping.group` takes them, from `of_aggregates` to `weighted_apart`: once, as they stay."""
-        index, terms = self.index, self._distinct_values
-        heap, heap_meta = self.terms
-        self.arrays: tuple[Any, ...] = (
-            self._of_aggregates, self._cursor, self._queue, index.table, index.keys, index.counts, index.free, index.meta,
-            self._port_counts if self._joins else None, self._rows, self._notes, self._words, self._group_words,
-            self._apart, heap, heap_meta, self._scratch, terms.table, terms.keys, terms.counts, terms.free, terms.meta,
-            self._results, *(self._weighted if self._joins else (None, None)),
+        """The arrays as `kernels.grouping.group` takes them: once, as they stay."""
+        self.standing = Standing(
+            self._of_aggregates, self._cursor, self._queue, self._rows, self._notes, self._results, self._scratch, self._words,
+            self._apart, self._terms.heap, self._terms.meta, self._port_counts, *self._weighted, *self.index.arrays,
+            *self._distinct_values.arrays,
         )  # fmt: skip
 
     def _grow_groups(self) -> None:
@@ -243,6 +241,8 @@ class GroupBy:
     def expect_rows(self, rows: int) -> None:
         """Notes for chunks as large as so many rows give rise to; those of one large tick are not kept for ever."""
         room = self._noted
+        if rows <= room <= _MOST_NOTES:
+            return
         if room < min(rows, _CHUNK) or (room > _MOST_NOTES and 4 * rows < room):
             self.make_notes(max(min(2 * rows, _CHUNK), _SMALLEST_CHUNK))
 
@@ -414,7 +414,8 @@ class GroupRun:
         while True:
             output = self._tick, self._sign, self._out, self._late, self._late_real, self._joined
             # One tuple after another, as going through all that they have takes longer.
-            status = grouping.group(*(rows + of._ways_of_keys + texts + numbers + of.arrays + output))
+            kept = of.standing.where, of._group_words
+            status = grouping.group(*(rows + of._ways_of_keys + texts + numbers + kept + output))
             if status == kernel.DONE:
                 return
             count, tick, *_ = rows

@@ -6,7 +6,7 @@ follow from the rows of one input each. So every arrival costs the same, however
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
@@ -38,15 +38,15 @@ class GroupByKey:
         self._group_by = GroupBy(range(width), made, values, of_inputs=OfInputs(len(inputs), ports, in_order))
         self._first_argument = records.FIRST + width
 
-    def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
+    def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterable[Delta]:
         filled, count = self._layout.filled(inputs)
         if not count:
-            return
+            return ()
         rows, _, _, odd = self._layout.lay(filled, count, one_tick=len(ticks.time) == 1)
         self._group_by.expect_rows(count)
         run = GroupRun(self._group_by, count)
         run.take_joined(rows, rows[records.FIRST : self._first_argument], rows[self._first_argument :], odd)
-        yield run.output()
+        return (run.output(),)
 
     def live_ids(self) -> Iterable[Ids]:
         return self._group_by.live_ids()

@@ -81,8 +81,11 @@ class JoinedRows:
         self._first_argument = records.FIRST + width
         self._ways = []
         for port, columns in taken:
-            given = key_width, width, _arguments(aggregates, port), self._kinds, hashes
-            self._ways.append((port, inputs[port].width, (np.array(columns, np.int64), *given)))
+            sources = [*columns, *[-1] * (width - len(columns)), *_arguments(aggregates, port)]
+            kinds = [*[records.ROWS] * width, *self._kinds]
+            wanted = (2 if len(columns) > key_width else 1) if hashes else 0
+            given = np.array([sources, kinds], np.int64), key_width, width, wanted
+            self._ways.append((port, inputs[port].width, given))
 
     def filled(self, inputs: Sequence[Iterable[Delta]]) -> tuple[list[Filled], int]:
         """The inputs that have changes, and how many rows these are."""
@@ -120,9 +123,9 @@ class JoinedRows:
         return known
 
 
-def _arguments(aggregates: Sequence[JoinedAggregate], port: int) -> Ids:
+def _arguments(aggregates: Sequence[JoinedAggregate], port: int) -> list[int]:
     """The columns of an input that are the aggregates' arguments; -1 where it has none."""
-    return np.array([-1 if a.argument is None or a.input != port else a.argument for a in aggregates], np.int64)
+    return [-1 if a.argument is None or a.input != port else a.argument for a in aggregates]
 
 
 _FIRST_POSITIONS = np.arange(FEW_ROWS, dtype=np.int32)

@@ -31,8 +31,9 @@ class Changes:
 
     def __init__(self, variables: tuple[str, ...], *, insertions: bool, deletions: bool) -> None:
         self._variables = variables
-        self._insertions = insertions
-        self._deletions = deletions
+        # Kernels get a number sooner than a truth value.
+        self._insertions = int(insertions)
+        self._deletions = int(deletions)
         self._rows = range(1, 1 + len(variables))
         self._for_few = _room_for(_FEW_ROWS)
 

@@ -52,7 +52,8 @@ class Window:
         self._scratch = _scratch_for(_FEWEST_CHANGES, 0)
         # Then it only has to be known what leaves.
         self._slides = not self._waiting and bounds.measure is not Measure.SESSION and bounds.size is not None
-        self._timed = bounds.of_time
+        # Kernels get a number sooner than a truth value.
+        self._timed = int(bounds.of_time)
         # Then: the point at which the oldest mapping leaves.
         self._leaves_at = NEVER
 
@@ -118,7 +119,7 @@ class Window:
         room, width = self._changes if arrived < _FEW else 2 * arrived + _FEWEST_CHANGES, self._width
         while True:
             tick, sign = np.empty(room, INT32), np.empty(room, INT8)
-            changed = np.empty(width * room, INT64)
+            changed = np.empty((width, room), INT64)
             leaving, ticks = self._scratch if room + arrived <= _FEWEST_CHANGES else _scratch_for(room, arrived)
             left, made, oldest = sliding.slide(
                 buffer.gaps, buffer.ends, buffer.columns, buffer.start, buffer.end, points, reached - size, size, self._timed,
@@ -132,8 +133,9 @@ class Window:
         self._leaves_at = oldest + size if buffer.start < buffer.end else NEVER
         self._changes = made or 1
         if made < room:
-            tick, sign, changed = tick[:made], sign[:made], changed[: width * made]
-        return Delta(tick, sign, changed.reshape(width, made))
+            tick, sign = tick[:made], sign[:made]
+            changed = changed.reshape(-1)[: width * made].reshape(width, made)
+        return Delta(tick, sign, changed)
 
     def _passed(self, arrivals: Arrivals) -> int:
         """The last point up to which exits (and with STEP, entries) have happened."""
