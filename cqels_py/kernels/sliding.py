@@ -7,9 +7,12 @@ import numpy as np
 from cqels_py.kernels.arrivals import places_of
 from cqels_py.kernels.gaps import AT, END, LEAVING, NEWEST, NEXT, PASSED, append, read_through
 from cqels_py.kernels.jit import jit, jit_flat, jit_inline
+from cqels_py.kernels.standing import int64_rows, int64s, uint8s
 
 FULL = -1
 """There is no room for the changes."""
+GAPS, PLACES, IDS = range(3)
+"""What a window's buffer keeps, in the order in which `slide` is given it."""
 _ONE, _TWO = np.uint64(1), np.uint64(2)
 _DROPPED = np.int32(-1)
 """Instead of a tick."""
@@ -243,21 +246,23 @@ def _store(ids, arrived, columns):
 
 @jit_flat
 def slide(
-    gaps, ends, ids, start, arrived, come, limit, size, timed, instants, units, before, element, element_tick, columns, points,
-    ticks, tick, sign, changed,
+    buffer, start, arrived, come, limit, size, timed, instants, units, before, element, element_tick, columns, points, ticks, tick,
+    sign, changed,
 ):  # fmt: skip
     """The changes of a window into which everything enters at its own arrival, as `merge` has them.
 
-    `gaps`, `ends` (kernels/gaps.py), `ids` (width, room; or no rows): circular, of the mappings with numbers from `start` on. Those
-    from `arrived` on are new, and written there: their points are `come` (n), their elements `element` (n), their ids `columns`
-    (width, n). What arrived at or before the point `limit` leaves, at its point + `size`: `timed`, at the first of `instants` (the
-    ticks') that is not before it; else with the arrival of that number, units[number - before - 1] being its element.
+    `buffer` lists (kernels/standing.py) GAPS, PLACES (kernels/gaps.py) and IDS (width, room; or no rows): circular, of the mappings
+    with numbers from `start` on. Those from `arrived` on are new, and written there: their points are `come` (n), their elements
+    `element` (n), their ids `columns` (width, n). What arrived at or before the point `limit` leaves, at its point + `size`:
+    `timed`, at the first of `instants` (the ticks') that is not before it; else with the arrival of that number, units[number -
+    before - 1] being its element.
 
     Writes `tick`, `sign` and, column after column from the start of it on, `changed` (width, room): as many rows as there are,
     which may be fewer than there is room for. Returns how many mappings leave, how many changes there are, and the point of the
     mapping that is then the oldest, if there is one; FULL where there is no room for the changes, and then all is as it was.
     Scratch: `points` for what leaves, `ticks` for twice that and what comes.
     """
+    gaps, ends, ids = uint8s(buffer, GAPS), int64s(buffer, PLACES), int64_rows(buffer, IDS)
     end, newest, at, passed = ends[END], ends[NEWEST], ends[LEAVING + AT], ends[LEAVING + PASSED]
     append(come, gaps, ends)
     leaving, width = read_through(limit, LEAVING, gaps, ends, points), len(columns)

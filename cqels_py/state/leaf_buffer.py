@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.kernels import gaps as kernel
+from cqels_py.kernels.standing import Standing
 
 Int64 = npt.NDArray[np.int64]
 _NOTHING = np.empty(0, np.int64)
@@ -35,7 +36,7 @@ class LeafBuffer:
     waits for its time, `end` that of the next to come. Points are read in order only, by what leaves and by what enters.
 
     Public for kernels: `gaps` and `ends`, the points as they stand (kernels/gaps.py); `columns`, the ids of number n at n modulo
-    their length.
+    their length; `where`, these three (kernels/standing.py).
     """
 
     def __init__(self, width: int, capacity: int = 256) -> None:
@@ -46,6 +47,14 @@ class LeafBuffer:
         self._spare = 0
         self._room_through: float = 0 if width else math.inf
         self.start = self.entered = self.end = 0
+        self._gather()
+
+    def _gather(self) -> None:
+        self._standing = Standing(self.gaps, self.ends, self.columns)
+
+    @property
+    def where(self) -> Int64:
+        return self._standing.where
 
     def __len__(self) -> int:
         return self.end - self.start
@@ -119,10 +128,12 @@ class LeafBuffer:
         for end in (kernel.END, kernel.ENTERING + kernel.AT, kernel.LEAVING + kernel.AT):
             self.ends[end] = (self.ends[end] - first) % len(self.gaps)
         self.gaps = gaps
+        self._gather()
 
     def _lay_out(self, capacity: int) -> None:
         kept = self.live_ids()
         self.columns = np.empty((len(kept), capacity), np.int64)
+        self._gather()
         self._put(self.start, kept)
 
     def _put(self, number: int, columns: Int64) -> None:

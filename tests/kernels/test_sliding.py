@@ -9,6 +9,7 @@ import pytest
 
 from cqels_py.kernels import gaps
 from cqels_py.kernels.sliding import FULL, merge, slide
+from cqels_py.kernels.standing import Standing
 
 ROOM = 16
 
@@ -40,8 +41,8 @@ def test_changes_of_a_counting_window(pairs: bool, with_ids: bool, seed: int) ->
     while made == FULL:
         tick, sign, changed = np.empty(room, np.int32), np.empty(room, np.int8), np.empty((width, room), np.int64)
         left, made, oldest = slide(
-            coded, ends, ids if with_ids else ids[:0], start, arrived, np.arange(arrived, end), end - 1 - size, size, 0,
-            np.empty(0, np.int64), np.arange(came), arrived - 1, np.arange(came), np.array(ticks, np.int32), columns,
+            Standing(coded, ends, ids if with_ids else ids[:0]).where, start, arrived, np.arange(arrived, end), end - 1 - size, size,
+            0, np.empty(0, np.int64), np.arange(came), arrived - 1, np.arange(came), np.array(ticks, np.int32), columns,
             np.empty(room, np.int64), np.empty(2 * (room + came), np.int32), tick, sign, changed,
         )  # fmt: skip
         room += 1

@@ -360,7 +360,8 @@ class GroupRun:
 
     def __init__(self, group_by: GroupBy, rows: int) -> None:
         self._of = group_by
-        room = 2 * rows + 2
+        # A row changes one group's row, which it may take back and give; without any, the single group gives its first.
+        room = 2 * rows or 1
         self._cursor = group_by._cursor
         group_by._of_run.fill(0)
         self._tick = np.empty(room, INT32)

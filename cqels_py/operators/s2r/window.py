@@ -122,8 +122,8 @@ class Window:
             changed = np.empty((width, room), INT64)
             leaving, ticks = self._scratch if room + arrived <= _FEWEST_CHANGES else _scratch_for(room, arrived)
             left, made, oldest = sliding.slide(
-                buffer.gaps, buffer.ends, buffer.columns, buffer.start, buffer.end, points, reached - size, size, self._timed,
-                step.ticks.time, units, before, element, step.element_tick, columns, leaving, ticks, tick, sign, changed,
+                buffer.where, buffer.start, buffer.end, points, reached - size, size, self._timed, step.ticks.time, units, before,
+                element, step.element_tick, columns, leaving, ticks, tick, sign, changed,
             )  # fmt: skip
             if made != sliding.FULL:
                 break
