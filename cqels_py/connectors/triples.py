@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,7 +18,7 @@ from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.layout import TAG_BLANK, TAG_IRI, TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.dictionary.rdf import from_rdflib
 from cqels_py.errors import DataError, UsageError
-from cqels_py.kernels.dtypes import INT64, UINT8
+from cqels_py.kernels.dtypes import INT64
 
 Term: TypeAlias = Any
 """An rdflib term, or a text in N-Triples syntax."""
@@ -61,22 +60,15 @@ def _text(term: Term) -> str:
     return text
 
 
-def _offsets(texts: Sequence[bytes]) -> Iterator[int]:
-    """Where each of texts that follow one another starts, and where the last one ends."""
-    return accumulate(map(len, texts), initial=0)
-
-
 def _triple_ids(
-    texts: Sequence[bytes], offsets: Ids, first: Ids, scope: int, dictionary: Dictionary
+    texts: Sequence[bytes], first: Ids, scope: int, dictionary: Dictionary
 ) -> tuple[Ids, dict[int, DataError]]:
-    """Ids (3, n) of n triples; what is wrong, by triple.
+    """Ids (3, n) of n triples, given as their 3 n terms; what is wrong, by triple.
 
-    `texts` one after another start at `offsets` (3 n + 1). Element e has the triples first[e] to first[e + 1], and its blank
-    nodes belong to `scope` + e.
+    Element e has the triples first[e] to first[e + 1], and its blank nodes belong to `scope` + e.
     """
-    data = np.frombuffer(b"".join(texts) or b"\0", UINT8)
     wrong: dict[int, DataError] = {}
-    ids, misplaced = dictionary.encode_triples(data, offsets, first, scope, wrong)
+    ids, misplaced = dictionary.encode_triples(texts, first, scope, wrong)
     if not (misplaced or wrong):
         return ids, wrong
     errors = {at // 3: error for at, error in reversed(wrong.items())}
@@ -97,8 +89,7 @@ def _find_misplaced(texts: Sequence[bytes], ids: Ids, errors: dict[int, DataErro
 def static_triples(triples: Iterable[Triple], dictionary: Dictionary, scope: int) -> Ids:
     """Columns (3, n) of ids. DataError names the first term that is none."""
     texts = triple_texts(triples)
-    offsets = np.array([*_offsets(texts)], np.int64)
-    ids, errors = _triple_ids(texts, offsets, np.array([0, len(texts) // 3]), scope, dictionary)
+    ids, errors = _triple_ids(texts, np.array([0, len(texts) // 3]), scope, dictionary)
     if errors:
         raise errors[min(errors)]
     return ids
@@ -132,10 +123,10 @@ def elements_of_pushed(
             timeless.append(len(times))
         times.append(each.time or 0)
     # One array for all numbers: making it costs more than cutting it up.
-    numbers = np.array([*times, *bounds, *_offsets(texts)], INT64)
+    numbers = np.array(times + bounds, INT64)
     elements = len(pushed)
-    time, first = numbers[:elements], numbers[elements : 2 * elements + 1]
-    ids, errors = _triple_ids(texts, numbers[2 * elements + 1 :], first, first_scope, dictionary)
+    time, first = numbers[:elements], numbers[elements:]
+    ids, errors = _triple_ids(texts, first, first_scope, dictionary)
     wrong = {bisect_right(bounds, row) - 1: errors[row] for row in sorted(errors, reverse=True)} if errors else {}
     for e in timeless:
         time[e] = _time(pushed[e], ids[:, bounds[e] : bounds[e + 1]], dictionary, wrong, e)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from cqels_py.dictionary.layout import TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.errors import DataError, TermCollision
 from cqels_py.kernels import dictionary as kernel
 from cqels_py.kernels.dtypes import INT64, UINT8
+from cqels_py.kernels.positions import PREDICATE, SUBJECT, misplaced
 from cqels_py.kernels.triples import encode_triples
 
 Ids = npt.NDArray[np.int64]
@@ -112,28 +113,42 @@ class Dictionary:
                     at += 1
 
     def encode_triples(
-        self, data: npt.NDArray[np.uint8], offsets: Ids, first: Ids, scope: int, wrong: dict[int, DataError]
+        self, texts: Sequence[bytes], first: Ids, scope: int, wrong: dict[int, DataError]
     ) -> tuple[Ids, int]:
-        """Columns (3, n) of elements' triples, their terms one after another as of encode_bytes, none of them empty.
+        """Columns (3, n) of elements' triples, given as their terms one after another, none of them empty.
 
         Element e has the triples first[e] to first[e + 1], and its blank nodes belong to `scope` + e. Also says how many
         subjects and predicates are what cannot stand there; what is no term is entered in `wrong`, and gets the id 0.
         """
-        columns = np.empty((3, len(offsets) // 3), INT64)
-        at = element = 0
+        lines = b"\n".join(texts)
+        if lines.count(b"\n") != len(texts) - 1:
+            return self._encode_apart(texts, first, scope, wrong)
+        data, columns = np.frombuffer(lines, UINT8), np.empty((3, len(texts) // 3), INT64)
+        start = at = element = 0
         with self.lock:
             while True:
                 at, status = encode_triples(
-                    data, offsets, first, scope, at, element, self._shift, self.table, self.arena, self.meta, columns
+                    data, start, first, scope, at, element, self._shift, self.table, self.arena, self.meta, columns
                 )
                 if status == kernel.DONE:
                     return columns, at
-                raw, place = data[offsets[at] : offsets[at + 1]], (at % 3, at // 3)
+                place = at % 3, at // 3
                 element = int(np.searchsorted(first, at // 3, side="right")) - 1
-                found = self._stopped_at(at, status, raw.tobytes(), int(columns[place]), scope + element, wrong)
+                found = self._stopped_at(at, status, texts[at], int(columns[place]), scope + element, wrong)
                 if found is not None:
                     columns[place] = found
                     at += 1
+                start = sum(map(len, texts[:at])) + at
+
+    def _encode_apart(
+        self, texts: Sequence[bytes], first: Ids, scope: int, wrong: dict[int, DataError]
+    ) -> tuple[Ids, int]:
+        """The same where there is no text, or one of several lines."""
+        offsets = np.fromiter(accumulate(map(len, texts), initial=0), np.int64)
+        scopes = np.repeat(scope + np.arange(len(first) - 1), 3 * np.diff(first))
+        ids = self.encode_bytes(np.frombuffer(b"".join(texts) or b"\0", np.uint8), offsets, scopes, wrong)
+        columns = np.ascontiguousarray(ids.reshape(-1, 3).T)
+        return columns, misplaced(columns[SUBJECT], SUBJECT) + misplaced(columns[PREDICATE], PREDICATE)
 
     def _stopped_at(
         self, at: int, status: int, raw: bytes, identifier: int, scope: int, wrong: dict[int, DataError] | None

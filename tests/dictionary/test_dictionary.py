@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cqels_py.dictionary.canonical import canonical, escape
 from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.dictionary.layout import TAG_BLANK, TAG_IRI, TAG_LITERAL, TAG_OVERFLOW
+from cqels_py.dictionary.layout import TAG_BLANK, TAG_IRI, TAG_LITERAL, TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.errors import DataError, TermCollision
 from tests.operators.plain_dictionary import INTEGERS, inline_id, typed
 
@@ -180,9 +180,7 @@ def test_encode_triples_lays_out_columns_and_says_what_is_misplaced() -> None:
     data = [text.encode() for text in texts]
     first = np.cumsum([0, *map(len, elements)])
     dictionary, wrong = Dictionary(), dict[int, DataError]()
-    columns, misplaced = dictionary.encode_triples(
-        np.frombuffer(b"".join(data), np.uint8), np.cumsum([0, *map(len, data)]), first, 7, wrong
-    )
+    columns, misplaced = dictionary.encode_triples(data, first, 7, wrong)
     scopes = np.repeat(np.arange(7, 11), [3 * len(element) for element in elements])
     known = np.array([text != "nothing" for text in texts])
     right = [text if fine else None for text, fine in zip(texts, known, strict=True)]
@@ -190,6 +188,32 @@ def test_encode_triples_lays_out_columns_and_says_what_is_misplaced() -> None:
     assert list(wrong) == [i for i, text in enumerate(texts) if text == "nothing"]
     # A literal and no term at all as subjects, a blank node and a literal as predicates.
     assert misplaced == 4
+
+
+TRICKY = [
+    "<http://e.org/a>", "<http://e.org/a", "http://e.org/a>", '"x"', '"x', 'x"', '"x"@en', '"x"@EN', '"1"^^', "_:b", "_:b.", "_:",
+    "<http://e.org/a>\n<http://e.org/b>", '"x\ny"', "\n", '"x"\n', '"x\\', '"x\\n"', '"\r"', '"01"^^<http://www.w3.org/2001/XMLSchema#integer>',
+    '"' + 200 * "x", '"' + 200 * "x" + '"', '"\u00e9\u20ac"', " ",
+]  # fmt: skip
+"""Texts of which several next to each other may look like other ones."""
+
+
+@given(st.lists(st.lists(st.tuples(*3 * [st.sampled_from(TRICKY)]), max_size=3), max_size=3))
+def test_encode_triples_says_of_each_text_what_encode_bytes_says(elements: list[list[tuple[str, str, str]]]) -> None:
+    texts = [term.encode() for element in elements for triple in element for term in triple]
+    first = np.cumsum([0, *map(len, elements)])
+    dictionary, wrong, expected_wrong = Dictionary(), dict[int, DataError](), dict[int, DataError]()
+    columns, misplaced = dictionary.encode_triples(texts, first, 7, wrong)
+    scopes = np.repeat(7 + np.arange(len(elements)), [3 * len(element) for element in elements])
+    offsets = np.cumsum([0, *map(len, texts)])
+    expected = dictionary.encode_bytes(
+        np.frombuffer(b"".join(texts) or b"\0", np.uint8), offsets, scopes, expected_wrong
+    )
+    assert columns.T.reshape(-1).tolist() == expected.tolist()
+    assert {at: str(error) for at, error in wrong.items()} == {at: str(e) for at, e in expected_wrong.items()}
+    tags = expected.reshape(-1, 3) >> TAG_SHIFT & 15
+    allowed = np.isin(tags, (TAG_IRI, TAG_OVERFLOW)) | ((tags == TAG_BLANK) & (np.arange(3) == 0))
+    assert misplaced == np.count_nonzero(~allowed[:, :2])
 
 
 # --- blank nodes -----------------------------------------------------------------------------------------------------
