@@ -13,7 +13,7 @@ from cqels_py.errors import UsageError
 
 def instant(time: object) -> int:
     """A time as it may be: UsageError for what is none, or far beyond any date."""
-    number = whole(time, "time", "microseconds since the epoch")
+    number = time if type(time) is int else whole(time, "time", "microseconds since the epoch")
     if not -FAR < number < FAR:
         raise UsageError(f"time is microseconds since the epoch; {number} is far beyond any date")
     return number

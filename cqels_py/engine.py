@@ -316,7 +316,7 @@ class Engine:
                 self._malformed(DataError(f"an element pushed to <{stream}>: {error.message}"))
                 return
             self._pushed.append(PushedElement(stream, number, time, predicate, texts))
-            if len(self._pushed) >= (self._batch or 1):
+            if self._batch is None or len(self._pushed) >= self._batch:
                 self._flush()
 
     @_in_turn

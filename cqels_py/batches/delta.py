@@ -54,7 +54,9 @@ def insertions(columns: Ids, tick: int = 0) -> Delta:
 def first_rows(tick: TickColumn, sign: SignColumn, columns: Ids, made: int) -> Delta:
     """The first `made` rows of a buffer that nobody writes to any more. If they fill most of it, its columns move together."""
     width, room = columns.shape
-    if _FEW < made < room <= 2 * made:
+    if made == room:
+        return Delta(tick, sign, columns)
+    if made > _FEW and room <= 2 * made:
         places = columns.reshape(-1)
         for c in range(1, width):
             places[c * made : (c + 1) * made] = places[c * room : c * room + made]

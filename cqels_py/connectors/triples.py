@@ -26,6 +26,7 @@ Triple: TypeAlias = tuple[Term, Term, Term]
 
 _POSITIONS = ("subject", "predicate", "object")
 _EXPECTED = {"subject": "an IRI or a blank node", "predicate": "an IRI"}
+_THREE_TEXTS = [str, str, str]
 _NO_TRIPLE = "a triple is (subject, predicate, object), and triples are a list of such: not {!r}"
 
 
@@ -40,7 +41,10 @@ def triple_texts(triples: Iterable[Any]) -> list[bytes]:
         if len(triple) != 3:
             raise UsageError(_NO_TRIPLE.format(triple))
         try:
-            texts += [term.encode() if type(term) is str and term else _text(term).encode() for term in triple]
+            if [*map(type, triple)] == _THREE_TEXTS and all(triple):
+                texts += map(str.encode, triple)
+            else:
+                texts += [_text(term).encode() for term in triple]
         except UnicodeEncodeError as error:
             text = error.object
             raise DataError(f"{text!a} is not a term: it holds half a character (a lone surrogate)") from None
@@ -48,7 +52,7 @@ def triple_texts(triples: Iterable[Any]) -> list[bytes]:
 
 
 def _text(term: Term) -> str:
-    """The text of a term that is not simply one. It is not empty."""
+    """The text of a term, which is not empty."""
     if hasattr(term, "n3"):
         text = from_rdflib(term)
     elif isinstance(term, str):
@@ -119,9 +123,10 @@ def elements_of_pushed(
         texts += each.texts
         bounds.append(len(texts) // 3)
         streams.append(each.stream)
-        if each.time is None:
+        if (at := each.time) is None:
             timeless.append(len(times))
-        times.append(each.time or 0)
+            at = 0
+        times.append(at)
     # One array for all numbers: making it costs more than cutting it up.
     numbers = np.array(times + bounds, INT64)
     elements = len(pushed)

@@ -44,6 +44,7 @@ class _Source(Generic[AnyWindow]):
         places = _places(scan.pattern)
         self._places = places
         self._columns = np.array([places[name] for name in scan.variables], np.int64)
+        self._width = len(scan.variables)
         self._owned: list[tuple[Coordinate, int]] = []
         self.conditions: list[tuple[Evaluator, list[int]]] = [
             (evaluator(program), [places[name] for name in program.inputs]) for program in scan.conditions
@@ -66,7 +67,7 @@ class _Source(Generic[AnyWindow]):
     def _mappings(self, turn: Turn, rows: npt.NDArray[np.int64]) -> tuple[Ids, npt.NDArray[np.int64], Points]:
         """The triples' mappings: their columns, their elements, and at which point of the window's measure each arrived."""
         batch, arrivals, n = turn.batch, turn.arrivals, len(rows)
-        columns, element, points = np.empty((len(self._columns), n), INT64), np.empty(n, INT64), np.empty(n, INT64)
+        columns, element, points = np.empty((self._width, n), INT64), np.empty(n, INT64), np.empty(n, INT64)
         kernel.mappings(
             batch.subject, batch.predicate, batch.object, rows, self._columns, arrivals.element,
             batch.time if self._timed else turn.step.number, arrivals.counted.number if self._by_triple else _NONE, columns, element,

@@ -101,7 +101,8 @@ class ScanOutput:
         self.stream = source.stream
         self.pattern = front.ask((node.pattern, source.stream))
         self._turn: Turn | None = None
-        self._current: Delta | None = None
+        self._changes = 0
+        self._chunks: tuple[Delta, ...] = ()
 
     @property
     def wakes(self) -> Wakes:
@@ -110,20 +111,19 @@ class ScanOutput:
     def take(self, turn: Turn) -> int:
         """The window moves, if it has not yet. Returns the number of changes."""
         if self._turn is not turn:
-            self._turn = turn
-            self._current = self.source.advance(turn, turn.matches(self.pattern))
+            delta = self.source.advance(turn, turn.matches(self.pattern))
+            self._turn, self._changes = turn, len(delta.tick)
+            self._chunks = (delta,) if self._changes else ()
             self._front.remembering.append(self)
-        assert self._current is not None
-        return len(self._current.tick)
+        return self._changes
 
     def deltas(self, ticks: Ticks) -> Iterable[Delta]:
-        if self._turn is None or self._turn.step.ticks is not ticks or self._current is None:
-            return ()
-        return (self._current,) if len(self._current.tick) else ()
+        turn = self._turn
+        return self._chunks if turn is not None and turn.step.ticks is ticks else ()
 
     def forget(self) -> None:
         """The turn has ended."""
-        self._turn = self._current = None
+        self._turn, self._chunks = None, ()
 
     def give_up(self) -> None:
         self._front.ask_no_more([self.pattern])

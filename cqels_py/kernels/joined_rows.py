@@ -9,19 +9,22 @@ from cqels_py.kernels.jit import jit_flat
 from cqels_py.kernels.joined_records import FIRST, KEY_HASH, NUMBER, ROW_HASH, ROW_PORT, ROW_SIGN, ROW_TICK
 from cqels_py.kernels.key_table import hash_row
 
+HASHED, FLOATS = 1, 2
+"""Literals of which only the dictionary knows the numbers; floats."""
+
 
 @jit_flat
 def lay_rows(port, tick, sign, columns, place, start, rows, sources, key_width, width, hashes):
-    """Put an input's rows (n) in their places among those of all, place[start:].
+    """Put an input's rows (n) in their places among those of all, place[start:], or from `start` on where `place` is empty.
 
     `sources` (2, all): for each of the `width` columns of a key and its row, and for each aggregate's argument, which of this
     input's `columns` it is, -1 for none: zeros; and what is asked of it. `hashes`: 1 if those of keys are wanted, 2 if those of
-    rows too, else 0. Returns how many rows have a plus sign, whether an argument is a literal of which only the dictionary knows
-    the number, and whether one is a float.
+    rows too, else 0. Returns how many rows have a plus sign, and what is among the arguments of sums: HASHED and FLOATS.
     """
-    come, hashed, floats, n, place = np.int64(0), False, False, np.uint64(len(tick)), place[start:]
+    come, hashed, floats, n, in_order = np.int64(0), False, False, np.uint64(len(tick)), len(place) == 0
+    first, place = np.uint64(start if in_order else 0), place[start:]
     for i in range(n):
-        to = np.uint64(place[i])
+        to = first + i if in_order else np.uint64(place[i])
         rows[ROW_TICK, to] = tick[i]
         rows[ROW_SIGN, to] = sign[i]
         rows[ROW_PORT, to] = port
@@ -30,18 +33,19 @@ def lay_rows(port, tick, sign, columns, place, start, rows, sources, key_width, 
         source, number = sources[0, c], sources[1, c] == NUMBER
         for i in range(n):
             term = columns[source, i] if source >= 0 else np.int64(0)
-            rows[FIRST + c, place[i]] = term
+            rows[FIRST + c, first + i if in_order else np.uint64(place[i])] = term
             tag = term >> 60
             hashed |= number & ((tag == TAG_LITERAL) | (tag == TAG_OVERFLOW))
             floats |= number & (tag == TAG_FLOAT - 16)
+    found = np.int64(hashed) * HASHED | np.int64(floats) * FLOATS
     if hashes == 0:
-        return come, hashed, floats
+        return come, found
     keys = rows[FIRST : FIRST + width]
     for i in range(n):
-        to = np.uint64(place[i])
+        to = first + i if in_order else np.uint64(place[i])
         rows[KEY_HASH, to] = hash_row(keys, to, key_width)
     if hashes == 2:
         for i in range(n):
-            to = np.uint64(place[i])
+            to = first + i if in_order else np.uint64(place[i])
             rows[ROW_HASH, to] = hash_row(keys, to, width)
-    return come, hashed, floats
+    return come, found

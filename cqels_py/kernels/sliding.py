@@ -11,6 +11,8 @@ from cqels_py.kernels.standing import int64_rows, int64s, uint8s
 
 FULL = -1
 """There is no room for the changes."""
+NEVER = np.iinfo(np.int64).max
+"""A point that is not reached."""
 GAPS, PLACES, IDS = range(3)
 """What a window's buffer keeps, in the order in which `slide` is given it."""
 _ONE, _TWO = np.uint64(1), np.uint64(2)
@@ -246,29 +248,29 @@ def _store(ids, arrived, columns):
 
 @jit_flat
 def slide(
-    buffer, start, arrived, come, limit, size, timed, instants, units, before, element, element_tick, columns, points, ticks, tick,
+    buffer, start, arrived, come, reached, size, timed, instants, units, before, element, element_tick, columns, points, ticks, tick,
     sign, changed,
 ):  # fmt: skip
     """The changes of a window into which everything enters at its own arrival, as `merge` has them.
 
     `buffer` lists (kernels/standing.py) GAPS, PLACES (kernels/gaps.py) and IDS (width, room; or no rows): circular, of the mappings
     with numbers from `start` on. Those from `arrived` on are new, and written there: their points are `come` (n), their elements
-    `element` (n), their ids `columns` (width, n). What arrived at or before the point `limit` leaves, at its point + `size`:
-    `timed`, at the first of `instants` (the ticks') that is not before it; else with the arrival of that number, units[number -
-    before - 1] being its element.
+    `element` (n), their ids `columns` (width, n). A mapping leaves at its point + `size`, if that is `reached`: `timed`, at the
+    first of `instants` (the ticks') that is not before it; else with the arrival of that number, units[number - before - 1] being
+    its element.
 
     Writes `tick`, `sign` and, column after column from the start of it on, `changed` (width, room): as many rows as there are,
-    which may be fewer than there is room for. Returns how many mappings leave, how many changes there are, and the point of the
-    mapping that is then the oldest, if there is one; FULL where there is no room for the changes, and then all is as it was.
+    which may be fewer than there is room for. Returns how many mappings leave, how many changes there are, and when the mapping
+    that is then the oldest leaves, NEVER if there is none; FULL where there is no room for the changes, and then all is as it was.
     Scratch: `points` for what leaves, `ticks` for twice that and what comes.
     """
     gaps, ends, ids = uint8s(buffer, GAPS), int64s(buffer, PLACES), int64_rows(buffer, IDS)
     end, newest, at, passed = ends[END], ends[NEWEST], ends[LEAVING + AT], ends[LEAVING + PASSED]
     append(come, gaps, ends)
-    leaving, width = read_through(limit, LEAVING, gaps, ends, points), len(columns)
+    leaving, width = read_through(reached - size, LEAVING, gaps, ends, points), len(columns)
     if leaving > len(points):
         ends[END], ends[NEWEST], ends[LEAVING + AT], ends[LEAVING + PASSED] = end, newest, at, passed
-        return leaving, FULL, at
+        return leaving, FULL, NEVER
     changes = leaving + len(come)
     leave_tick, enter_tick, place = ticks[:leaving], ticks[leaving:changes], ticks[changes : 2 * changes]
     if timed:
@@ -281,9 +283,9 @@ def slide(
     rows = _drop(leave_tick, enter_tick, arrived - start)
     if rows > len(tick):
         ends[END], ends[NEWEST], ends[LEAVING + AT], ends[LEAVING + PASSED] = end, newest, at, passed
-        return leaving, FULL, at
+        return leaving, FULL, NEVER
     _store(ids, arrived, columns)
     first = start % max(ids.shape[1], 1)
     tick, sign, changed = tick[:rows], sign[:rows], changed.reshape(changed.size)[: width * rows].reshape((width, rows))
     _write(ticks[:changes], leaving, arrived - start, ids, first, columns, place, tick, sign, changed)
-    return leaving, rows, ends[LEAVING + NEXT]
+    return leaving, rows, ends[LEAVING + NEXT] + size if start + leaving < arrived + len(come) else NEVER

@@ -51,6 +51,12 @@ class Views:
 
     def of(self, streams: tuple[int, ...]) -> View:
         """The elements of these streams, which get the numbers 0, 1, …"""
+        batch = self.elements
+        if len(batch.time) == 1:
+            # As they come on a live stream: mostly it has that number already.
+            number = batch.stream.item(0)
+            if number < len(streams) and streams[number] == number:
+                return batch, None
         made = self._made.get(streams)
         if made is None:
             made = self._made[streams] = self._make(streams)

@@ -36,7 +36,7 @@ class LeafBuffer:
     waits for its time, `end` that of the next to come. Points are read in order only, by what leaves and by what enters.
 
     Public for kernels: `gaps` and `ends`, the points as they stand (kernels/gaps.py); `columns`, the ids of number n at n modulo
-    their length; `where`, these three (kernels/standing.py).
+    their length; `standing`, these three (kernels/standing.py).
     """
 
     def __init__(self, width: int, capacity: int = 256) -> None:
@@ -50,11 +50,7 @@ class LeafBuffer:
         self._gather()
 
     def _gather(self) -> None:
-        self._standing = Standing(self.gaps, self.ends, self.columns)
-
-    @property
-    def where(self) -> Int64:
-        return self._standing.where
+        self.standing = Standing(self.gaps, self.ends, self.columns)
 
     def __len__(self) -> int:
         return self.end - self.start

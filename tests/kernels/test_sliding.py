@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cqels_py.kernels import gaps
-from cqels_py.kernels.sliding import FULL, merge, slide
+from cqels_py.kernels.sliding import FULL, NEVER, merge, slide
 from cqels_py.kernels.standing import Standing
 
 ROOM = 16
@@ -40,16 +40,16 @@ def test_changes_of_a_counting_window(pairs: bool, with_ids: bool, seed: int) ->
     made, room = FULL, 0
     while made == FULL:
         tick, sign, changed = np.empty(room, np.int32), np.empty(room, np.int8), np.empty((width, room), np.int64)
-        left, made, oldest = slide(
-            Standing(coded, ends, ids if with_ids else ids[:0]).where, start, arrived, np.arange(arrived, end), end - 1 - size, size,
-            0, np.empty(0, np.int64), np.arange(came), arrived - 1, np.arange(came), np.array(ticks, np.int32), columns,
+        left, made, leaves = slide(
+            Standing(coded, ends, ids if with_ids else ids[:0]).where, start, arrived, np.arange(arrived, end), end - 1, size, 0,
+            np.empty(0, np.int64), np.arange(came), arrived - 1, np.arange(came), np.array(ticks, np.int32), columns,
             np.empty(room, np.int64), np.empty(2 * (room + came), np.int32), tick, sign, changed,
         )  # fmt: skip
         room += 1
     tick, sign, changed = tick[:made], sign[:made], changed.reshape(-1)[: width * made].reshape(width, made)
     leaving = {number: entering[number + size] for number in range(start, end - size)}
     assert left == len(leaving)
-    assert start + left == end or oldest == start + left
+    assert leaves == (NEVER if start + left == end else start + left + size)
     expected = [
         (at, sign, *((10 * number + c) if sign > 0 or with_ids else 0 for c in range(width)))
         for sign, changes in ((-1, leaving), (1, entering))

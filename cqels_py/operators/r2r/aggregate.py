@@ -356,7 +356,7 @@ def _room_for_late(rows: int, aggregates: int) -> tuple[Ids, npt.NDArray[np.floa
 class GroupRun:
     """Rows on their way through the kernel, and the output."""
 
-    __slots__ = ("_cursor", "_joined", "_late", "_late_real", "_of", "_out", "_sign", "_tick")
+    __slots__ = ("_cursor", "_of", "_output")
 
     def __init__(self, group_by: GroupBy, rows: int) -> None:
         self._of = group_by
@@ -364,32 +364,30 @@ class GroupRun:
         room = 2 * rows or 1
         self._cursor = group_by._cursor
         group_by._of_run.fill(0)
-        self._tick = np.empty(room, INT32)
-        self._sign = np.empty(room, INT8)
-        self._out = np.empty((group_by.width, room), INT64)
-        few = rows < _FEW
-        self._late, self._late_real, self._joined = (
-            group_by._for_few if few else _room_for_late(rows, len(group_by._aggregates))
-        )
+        # Tick, sign and columns; and what of these is to be computed, with the values of joined texts.
+        made = np.empty(room, INT32), np.empty(room, INT8), np.empty((group_by.width, room), INT64)
+        late = group_by._for_few if rows < _FEW else _room_for_late(rows, len(group_by._aggregates))
+        self._output: tuple[Any, ...] = made + late
 
     def open(self) -> None:
         """The single group, before any mapping."""
         of = self._of
         grouping.open_group(
             of._of_aggregates, of._words, of._group_words, of._apart, of.index.keys, of.index.counts, of.terms[0], self._cursor,
-            of._notes, of._results, self._tick, self._sign, self._out, self._late, self._late_real,
-            self._joined,
+            of._notes, of._results, *self._output,
         )  # fmt: skip
 
     def take(self, delta: Delta, keyed: Ids, values: Ids, odd: OddNumbers) -> None:
         """All rows; `keyed` and `values` as `grouping.group` has them."""
-        self._expect(odd)
+        if odd.reals:
+            self._of.keep_reals()
         rows = (len(delta), delta.tick, delta.sign, None, keyed, delta.columns, values)
         self._take(rows, (odd.kind, odd.words, odd.real, None, None))
 
     def take_joined(self, rows: Ids, keyed: Ids, arguments: Ids, odd: OddNumbers) -> None:
         """All rows of a join's inputs, as kernels/joined_records.py has them."""
-        self._expect(odd)
+        if odd.reals:
+            self._of.keep_reals()
         given = (rows.shape[1], rows[ROW_TICK], rows[ROW_SIGN], rows[ROW_PORT], keyed, arguments, arguments)
         self._take(given, (odd.kind, odd.words, odd.real, None, None))
 
@@ -405,18 +403,13 @@ class GroupRun:
         """The first `rows` rows, of which SUM and AVG, if there are any, take differences (see kernels/weighted_sums.py)."""
         self._take((rows, tick, sign, None, columns, columns, columns), (None, None, None, wide, wide_apart))
 
-    def _expect(self, odd: OddNumbers) -> None:
-        if odd.reals:
-            self._of.keep_reals()
-
     def _take(self, rows: tuple[Any, ...], numbers: tuple[Any, ...]) -> None:
         of = self._of
         texts = of.texts()
         while True:
-            output = self._tick, self._sign, self._out, self._late, self._late_real, self._joined
             # One tuple after another, as going through all that they have takes longer.
             kept = of.standing.where, of._group_words
-            status = grouping.group(*(rows + of._ways_of_keys + texts + numbers + kept + output))
+            status = grouping.group(*(rows + of._ways_of_keys + texts + numbers + kept + self._output))
             if status == kernel.DONE:
                 return
             count, tick, *_ = rows
@@ -428,7 +421,8 @@ class GroupRun:
         if status == kernel.HEAP_FULL:
             of.more_terms()
         elif status == kernel.JOINED_FULL:
-            self._joined = np.concatenate([self._joined, np.empty_like(self._joined)])
+            *others, joined = self._output
+            self._output = (*others, np.concatenate([joined, np.empty_like(joined)]))
         elif status == grouping.INDEX_FULL:
             of.make_room(self._rows_of_tick(tick))
         elif status == grouping.QUEUE_FULL:
@@ -443,20 +437,20 @@ class GroupRun:
         return int(np.searchsorted(tick, tick[first], side="right") - first)
 
     def output(self) -> Delta:
-        made = self._cursor.item(kernel.OUT)
-        delta = first_rows(self._tick, self._sign, self._out, made)
+        tick, sign, out, late_rows, late_real, joined = self._output
+        delta = first_rows(tick, sign, out, self._cursor.item(kernel.OUT))
         late = self._cursor.item(kernel.LATE)
         if late:
             columns = delta.columns
-            ids = self._resolve(self._late[:late], self._late_real[:late])
+            ids = self._resolve(late_rows[:late], late_real[:late], joined)
             provisional = (columns >> TAG_SHIFT) == kernel.PROVISIONAL >> TAG_SHIFT
             columns[provisional] = ids[columns[provisional] - kernel.PROVISIONAL]
-            place, words = self._late[:late, kernel.LATE_PLACE], self._of._words
+            place, words = late_rows[:late, kernel.LATE_PLACE], self._of._words
             still = words[place] == kernel.PROVISIONAL + np.arange(late)
             words[place[still]] = ids[still]
         return delta
 
-    def _resolve(self, late: Ids, real: npt.NDArray[np.float64]) -> Ids:
+    def _resolve(self, late: Ids, real: npt.NDArray[np.float64], joined: Ids) -> Ids:
         """The ids of computed numbers and joined texts."""
         ids = np.empty(len(late), np.int64)
         texts = late[:, 0] == kernel.LATE_TEXT
@@ -465,5 +459,5 @@ class GroupRun:
         if texts.any():
             _, start, length, aggregate = late[texts, : kernel.LATE_PLACE].T
             separators = [self._of._aggregates[a].separator for a in aggregate.tolist()]
-            ids[texts] = self._of._values.joined(self._joined, start, length, separators)
+            ids[texts] = self._of._values.joined(joined, start, length, separators)
         return ids

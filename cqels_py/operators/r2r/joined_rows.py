@@ -13,12 +13,13 @@ from cqels_py.batches.delta import Delta, TickColumn, concatenate
 from cqels_py.batches.elements import Ids
 from cqels_py.kernels import joined_records as records
 from cqels_py.kernels.dtypes import INT64
-from cqels_py.kernels.joined_rows import lay_rows
+from cqels_py.kernels.joined_rows import HASHED, lay_rows
 from cqels_py.kernels.merge import places_by_tick
 from cqels_py.operators.r2r.aggregate import JUST_FLOATS, NO_ODD, OddNumbers, TermValues, with_numbers
 
 FEW_ROWS = 8
 """Steps of so few rows, as they come on a live stream, have what they need at hand."""
+_IN_ORDER = np.empty(0, np.int32)
 
 FUNCTIONS = {
     "COUNT(*)": ("SUM", records.ROWS),
@@ -91,10 +92,12 @@ class JoinedRows:
         """The inputs that have changes, and how many rows these are."""
         filled, rows = [], 0
         for port, width, given in self._ways:
-            delta = concatenate(inputs[port], width)
-            if came := len(delta.tick):
-                filled.append((port, given, delta))
-                rows += came
+            # What an input delivers may be none at all, or a generator.
+            if chunks := inputs[port]:
+                delta = concatenate(chunks, width)
+                if came := len(delta.tick):
+                    filled.append((port, given, delta))
+                    rows += came
         return filled, rows
 
     def lay(
@@ -102,19 +105,19 @@ class JoinedRows:
     ) -> tuple[Ids, int, int, OddNumbers]:
         """All rows in the order of ticks; how many of them come, of all inputs and of the carrier; what SUM and AVG are to know."""
         rows = np.empty((self._size, count), INT64)
-        in_order = one_tick or len(filled) == 1
-        place = _positions(count) if in_order else _places([delta.tick for _, _, delta in filled])
-        coming, of_carrier, hashed, floats, start = 0, 0, False, False, 0
+        place = _IN_ORDER if one_tick or len(filled) == 1 else _places([delta.tick for _, _, delta in filled])
+        coming = of_carrier = found = start = 0
         for port, given, delta in filled:
             tick = delta.tick
-            come, unknown, real = lay_rows(port, tick, delta.sign, delta.columns, place, start, rows, *given)
-            hashed, floats = hashed or unknown, floats or real
+            come, known = lay_rows(port, tick, delta.sign, delta.columns, place, start, rows, *given)
+            found |= known
             coming += come
-            of_carrier += come if port == carrier else 0
+            if port == carrier:
+                of_carrier = come
             start += len(tick)
-        if hashed:
+        if found & HASHED:
             return rows, coming, of_carrier, self._known_numbers(rows[self._first_argument :])
-        return rows, coming, of_carrier, JUST_FLOATS if floats else NO_ODD
+        return rows, coming, of_carrier, JUST_FLOATS if found else NO_ODD
 
     def _known_numbers(self, arguments: Ids) -> OddNumbers:
         """What hashed literals are to SUM and AVG, put in their places among the arguments."""
@@ -126,13 +129,6 @@ class JoinedRows:
 def _arguments(aggregates: Sequence[JoinedAggregate], port: int) -> list[int]:
     """The columns of an input that are the aggregates' arguments; -1 where it has none."""
     return [-1 if a.argument is None or a.input != port else a.argument for a in aggregates]
-
-
-_FIRST_POSITIONS = np.arange(FEW_ROWS, dtype=np.int32)
-
-
-def _positions(rows: int) -> npt.NDArray[np.int32]:
-    return _FIRST_POSITIONS if rows <= FEW_ROWS else np.arange(rows, dtype=np.int32)
 
 
 def _places(ticks: Sequence[TickColumn]) -> npt.NDArray[np.int32]:

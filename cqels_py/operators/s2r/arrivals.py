@@ -169,10 +169,12 @@ class ArrivalCounter:
         element = _FIRST if triples == 1 else np.zeros(triples, np.int64)
         self._elements[mine] += 1
         self._triples[mine] += triples
-        return Arrivals(step, element, lambda: self._counted_one(step, mine, element))
+        self._one = step, mine, element
+        return Arrivals(step, element, self._counted_one)
 
-    def _counted_one(self, step: Step, mine: int, element: npt.NDArray[np.int64]) -> Counted:
+    def _counted_one(self) -> Counted:
         """After a single element, and before the next one is taken."""
+        step, mine, element = self._one
         counted = zip(self._elements, self._triples, strict=True)
         found = [StreamArrivals(step, _NONE, elements, _NONE, triples) for elements, triples in counted]
         elements, triples = self._elements[mine] - 1, self._triples[mine] - len(element)

@@ -12,8 +12,8 @@ from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.windows import NEVER, Bounds, Measure, Points
 from cqels_py.kernels import arrivals as kernel
-from cqels_py.kernels import sliding
 from cqels_py.kernels.dtypes import INT8, INT32, INT64
+from cqels_py.kernels.sliding import merge, slide
 from cqels_py.operators.s2r.arrivals import Arrivals
 from cqels_py.state.leaf_buffer import LeafBuffer
 
@@ -27,7 +27,7 @@ _FEWEST_CHANGES = 8
 
 
 def _scratch_for(changes: int, arrived: int) -> tuple[Points, TickColumn]:
-    """As `sliding.slide` needs it."""
+    """As `slide` needs it."""
     return np.empty(changes, INT64), np.empty(2 * (changes + arrived), INT32)
 
 
@@ -54,6 +54,7 @@ class Window:
         self._slides = not self._waiting and bounds.measure is not Measure.SESSION and bounds.size is not None
         # Kernels get a number sooner than a truth value.
         self._timed = int(bounds.of_time)
+        self._size = bounds.size or 0
         # Then: the point at which the oldest mapping leaves.
         self._leaves_at = NEVER
 
@@ -97,7 +98,7 @@ class Window:
             enter_tick, entering = step.element_tick[element], columns
         ids = buffer.columns if self._keep_ids else _NO_IDS
         first = start % max(ids.shape[1], 1)
-        tick, sign, changed = sliding.merge(leave_tick, enter_tick, entered - start, ids, first, entering)
+        tick, sign, changed = merge(leave_tick, enter_tick, entered - start, ids, first, entering)
         return Delta(tick, sign, changed)
 
     def _counted(self, arrivals: Arrivals) -> int:
@@ -106,8 +107,7 @@ class Window:
 
     def _slide(self, arrivals: Arrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
         """The step of a window into which everything enters at once."""
-        buffer, step, size, arrived = self._buffer, arrivals.step, self._bounds.size, len(points)
-        assert size is not None
+        buffer, step, arrived = self._buffer, arrivals.step, len(points)
         if arrived:
             buffer.reserve(points)
         if self._timed:
@@ -116,26 +116,24 @@ class Window:
             units, before = arrivals.counted.streams[self._stream].counted(self._bounds.measure)
             reached = self._counted(arrivals)
         # One mapping mostly leaves for each that comes; where they come one by one, mostly as many change as did before.
-        room, width = self._changes if arrived < _FEW else 2 * arrived + _FEWEST_CHANGES, self._width
+        room = self._changes if arrived < _FEW else 2 * arrived + _FEWEST_CHANGES
         while True:
-            tick, sign = np.empty(room, INT32), np.empty(room, INT8)
-            changed = np.empty((width, room), INT64)
+            tick, sign, changed = np.empty(room, INT32), np.empty(room, INT8), np.empty((self._width, room), INT64)
             leaving, ticks = self._scratch if room + arrived <= _FEWEST_CHANGES else _scratch_for(room, arrived)
-            left, made, oldest = sliding.slide(
-                buffer.where, buffer.start, buffer.end, points, reached - size, size, self._timed, step.ticks.time, units, before,
-                element, step.element_tick, columns, leaving, ticks, tick, sign, changed,
+            left, made, self._leaves_at = slide(
+                buffer.standing.where, buffer.start, buffer.end, points, reached, self._size, self._timed, step.ticks.time, units,
+                before, element, step.element_tick, columns, leaving, ticks, tick, sign, changed,
             )  # fmt: skip
-            if made != sliding.FULL:
+            if made >= 0:
                 break
-            room = arrived + left
+            room = self._changes = arrived + left
         buffer.end += arrived
         buffer.start += left
-        self._leaves_at = oldest + size if buffer.start < buffer.end else NEVER
+        if made == room:
+            return Delta(tick, sign, changed)
         self._changes = made or 1
-        if made < room:
-            tick, sign = tick[:made], sign[:made]
-            changed = changed.reshape(-1)[: width * made].reshape(width, made)
-        return Delta(tick, sign, changed)
+        changed = changed.reshape(-1)[: self._width * made].reshape(self._width, made)
+        return Delta(tick[:made], sign[:made], changed)
 
     def _passed(self, arrivals: Arrivals) -> int:
         """The last point up to which exits (and with STEP, entries) have happened."""
