@@ -300,9 +300,12 @@ class Engine:
         """
         # As the other methods, but without a call more, which a single element would notice.
         with self._lock:
-            self._check_open()
+            if self._closed is not None:
+                self._check_open()
             stream = str(stream)
-            number = self._number(stream)
+            number = self._streams.get(stream)
+            if number is None:
+                number = self._number(stream)
             predicate = self._time_predicates.get(stream)
             if predicate is None:
                 time = instant(time)

@@ -56,6 +56,8 @@ def first_rows(tick: TickColumn, sign: SignColumn, columns: Ids, made: int) -> D
     width, room = columns.shape
     if made == room:
         return Delta(tick, sign, columns)
+    if made == 0:
+        return empty(width)
     if made > _FEW and room <= 2 * made:
         places = columns.reshape(-1)
         for c in range(1, width):

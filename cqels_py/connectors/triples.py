@@ -114,6 +114,13 @@ def elements_of_pushed(
     pushed: Sequence[PushedElement], dictionary: Dictionary, first_scope: int
 ) -> tuple[ElementBatch, list[DataError]]:
     """The elements that are right, and what is wrong with the others; each has its own scope, from `first_scope` on."""
+    if len(pushed) == 1 and pushed[0].time is not None:
+        # As they come on a live stream: all that follows, in short.
+        alone = pushed[0]
+        numbers = np.array((alone.time, 0, len(alone.texts) // 3), INT64)
+        ids, errors = _triple_ids(alone.texts, numbers[1:], first_scope, dictionary)
+        if not errors:
+            return ElementBatch(numbers[:1], _alone(alone.stream), numbers[1:], *ids), []
     texts: list[bytes] = []
     bounds = [0]
     times: list[int] = []
@@ -135,8 +142,7 @@ def elements_of_pushed(
     wrong = {bisect_right(bounds, row) - 1: errors[row] for row in sorted(errors, reverse=True)} if errors else {}
     for e in timeless:
         time[e] = _time(pushed[e], ids[:, bounds[e] : bounds[e + 1]], dictionary, wrong, e)
-    stream = _alone(streams[0]) if elements == 1 else np.array(streams, np.int32)
-    batch = ElementBatch(time, stream, first, ids[0], ids[1], ids[2])
+    batch = ElementBatch(time, np.array(streams, np.int32), first, *ids)
     if not wrong:
         return batch, []
     batch = take_elements(batch, np.setdiff1d(np.arange(len(pushed)), list(wrong)))

@@ -122,7 +122,8 @@ class Dataflow:
         """Take part in a turn of the front."""
         if self._left:
             return ()
-        ticks, self.element_tick = turn.step.ticks, turn.step.element_tick
+        step = turn.step
+        ticks, self.element_tick = step.ticks, step.element_tick
         changed = 0
         for scan in self._scans:
             changed += scan.take(turn)

@@ -93,7 +93,7 @@ class ScanSource(_Source[Window]):
 
     def __init__(self, scan: Scan, window: PlannedWindow, evaluator: MakeEvaluator) -> None:
         super().__init__(scan, window, evaluator)
-        self._nothing = empty(len(scan.variables))
+        self._no_columns = empty(len(scan.variables)).columns
         self.window = Window(
             window.bounds, len(scan.variables), keep_ids=scan.keep_ids, stream=window.stream, index=scan.window
         )
@@ -110,9 +110,7 @@ class ScanSource(_Source[Window]):
         if len(rows):
             columns, element, points = self._mappings(turn, rows)
             return self.window.advance(turn.arrivals, points, element, columns)
-        if self.window.rests(turn.arrivals):
-            return self._nothing
-        return self.window.advance(turn.arrivals, _NONE, _NONE, self._nothing.columns)
+        return self.window.advance(turn.arrivals, _NONE, _NONE, self._no_columns)
 
 
 class PartitionedScanSource(_Source[PartitionedWindow]):

@@ -67,12 +67,11 @@ class ClockedWindow:
 class Step:
     """What one batch of elements means for the windows.
 
-    `element_tick` (n elements): the tick of an arrival, -1 where it is none. `number` (n): the element's number in its stream,
-    from 1. `expired_through`: eager time windows have let go of what leaves at or before this instant.
-    `boundary_through`: for each window, the instant through whose end boundaries have passed. `session_ends`: for each window,
-    the instants at whose ends its sessions have ended (with STEP: through the last boundary; with PARTITION BY: may have), in
-    order; an end without a tick of its own belongs to the next tick. `ended_through`: the instant through whose end sessions
-    have ended.
+    `element_tick` (n elements): the tick of an arrival, -1 where it is none. `number` (n): the element's number in its stream, from
+    1. `expired_through`: eager time windows have let go of what leaves at or before this instant. `boundary_through`: where windows
+    have boundaries, for each the instant through whose end they have passed. `session_ends`: for each window, the instants at whose
+    ends its sessions have ended (with STEP: through the last boundary; with PARTITION BY: may have), in order; an end without a
+    tick of its own belongs to the next tick. `ended_through`: the instant through whose end sessions have ended.
     """
 
     ticks: Ticks
@@ -228,7 +227,8 @@ class TickClock:
             if not self._plain:
                 self._promise(time, stream)
             self._started = True
-        return self._make(time, stream, first, self._now - 1, (self._now - 1,) * len(self._windows))
+        through = self._now - 1
+        return self._make(time, stream, first, through, () if self._plain else (through,) * len(self._windows))
 
     def advance(self, time: int) -> Step:
         """No element before `time` will come any more."""
@@ -315,7 +315,8 @@ class TickClock:
         boundary, ended = _NONE, self._no_ends
         if not self._plain:
             boundary, ended = self._boundary(ended_through, limits, at_end=last is not None)
-        number, element_tick = np.empty(len(time), INT64), np.empty(len(time), INT32)
+        elements = len(time)
+        number, element_tick = np.empty(elements, INT64), np.empty(elements, INT32)
         while True:
             count, through = kernel.step(
                 time, stream, first, boundary, expired_through, self._standing.where, number, element_tick
@@ -323,14 +324,15 @@ class TickClock:
             if count >= 0:
                 break
             if count == kernel.GAPS_FULL:
-                self._make_room(len(time))
+                self._make_room(elements)
             else:
                 # Mostly as many promises are kept as elements come.
-                self._make_place(max(2 * self._due.shape[1], len(time) + 1), len(time) + len(boundary))
-        ticks = Ticks(self._instants[:count].copy(), not self._ticked and count > 0)
+                self._make_place(max(2 * self._due.shape[1], elements + 1), elements + len(boundary))
+        ticks = Ticks(self._instants[:count].copy(), count > 0 and not self._ticked)
         if len(self._instants) > _MOST_KEPT:
             self._make_place(_FIRST_ROOM, _FIRST_ROOM)
-        self._ticked = self._ticked or count > 0
+        if count:
+            self._ticked = True
         return Step(ticks, element_tick, number, through if last is None else last, limits, ended, ended_through)
 
     def _boundary(

@@ -107,7 +107,13 @@ class ArrivalCounter:
 
     def take(self, batch: ElementBatch, step: Step) -> Arrivals:
         if len(batch.time) == 1:
-            return self._take_one(batch, step)
+            # As they come on a live stream.
+            of, count = batch.stream.item(0), len(batch.subject)
+            its_triples = _FIRST if count == 1 else np.zeros(count, np.int64)
+            self._elements[of] += 1
+            self._triples[of] += count
+            self._one = step, of, its_triples
+            return Arrivals(step, its_triples, self._counted_one)
         streams, triples = len(self._elements), batch.triples
         alone = triples == len(batch) and kernel.all_of_one_triple(batch.first)
         if streams == 1:
@@ -162,15 +168,6 @@ class ArrivalCounter:
         mine = StreamArrivals(step, elements, came, element, before)
         numbers = range(before + 1, before + 1 + len(element))
         return Arrivals(step, element, lambda: Counted((mine,), lambda: np.arange(numbers.start, numbers.stop)))
-
-    def _take_one(self, batch: ElementBatch, step: Step) -> Arrivals:
-        """The same for a single element, as they come on a live stream."""
-        mine, triples = batch.stream.item(0), len(batch.subject)
-        element = _FIRST if triples == 1 else np.zeros(triples, np.int64)
-        self._elements[mine] += 1
-        self._triples[mine] += triples
-        self._one = step, mine, element
-        return Arrivals(step, element, self._counted_one)
 
     def _counted_one(self) -> Counted:
         """After a single element, and before the next one is taken."""

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta
+from cqels_py.batches.delta import Delta, empty
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.windows import NEVER, Bounds, Measure, Points
 from cqels_py.kernels import arrivals as kernel
@@ -43,6 +43,7 @@ class Window:
         self._bounds = bounds
         self._stream = stream
         self._width = width
+        self._nothing = empty(width)
         self._keep_ids = keep_ids
         self._index = index
         # Mappings that wait for a boundary or for their time must be kept with their ids in any case.
@@ -58,18 +59,6 @@ class Window:
         # Then: the point at which the oldest mapping leaves.
         self._leaves_at = NEVER
 
-    def rests(self, arrivals: Arrivals) -> bool:
-        """Would a step in which nothing arrives here change nothing?"""
-        if self._slides:
-            return self._leaves_at > (arrivals.step.expired_through if self._timed else self._counted(arrivals))
-        bounds, buffer = self._bounds, self._buffer
-        if bounds.size is None or buffer.start == buffer.end:
-            return True
-        through = self._passed(arrivals) - bounds.delay
-        if self._waiting and buffer.entered < buffer.end and buffer.first_to_enter <= through:
-            return False
-        return buffer.oldest > self._left_through(arrivals, through)
-
     @property
     def wakes(self) -> Wakes:
         """When it next moves though nothing arrives."""
@@ -79,8 +68,44 @@ class Window:
 
     def advance(self, arrivals: Arrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
         """One step. `points` (n) in the window's measure, not falling; `element` (n): positions of the elements in the batch."""
-        if self._slides:
-            return self._slide(arrivals, points, element, columns)
+        if not self._slides:
+            return self._advance_waiting(arrivals, points, element, columns)
+        buffer, step, arrived = self._buffer, arrivals.step, len(points)
+        if self._timed:
+            units, before, reached = _NONE, 0, step.expired_through
+        else:
+            units, before = arrivals.counted.streams[self._stream].counted(self._bounds.measure)
+            reached = self._counted(arrivals)
+        if arrived:
+            buffer.reserve(points)
+        elif self._leaves_at > reached:
+            return self._nothing
+        # One mapping mostly leaves for each that comes; where they come one by one, mostly as many change as did before.
+        room = self._changes if arrived < _FEW else 2 * arrived + _FEWEST_CHANGES
+        while True:
+            tick, sign, changed = np.empty(room, INT32), np.empty(room, INT8), np.empty((self._width, room), INT64)
+            leaving, ticks = self._scratch if room + arrived <= _FEWEST_CHANGES else _scratch_for(room, arrived)
+            left, made, self._leaves_at = slide(
+                buffer.standing.where, buffer.start, buffer.end, points, reached, self._size, self._timed, step.ticks.time, units,
+                before, element, step.element_tick, columns, leaving, ticks, tick, sign, changed,
+            )  # fmt: skip
+            if made >= 0:
+                break
+            room = self._changes = arrived + left
+        buffer.end += arrived
+        buffer.start += left
+        if made == room:
+            return Delta(tick, sign, changed)
+        self._changes = made or 1
+        changed = changed.reshape(-1)[: self._width * made].reshape(self._width, made)
+        return Delta(tick[:made], sign[:made], changed)
+
+    def _advance_waiting(
+        self, arrivals: Arrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids
+    ) -> Delta:
+        """The step of a window into which not everything enters at once, or that nothing leaves one by one."""
+        if not len(points) and self._rests(arrivals):
+            return self._nothing
         bounds, step = self._bounds, arrivals.step
         if bounds.size is None:
             tick = step.element_tick[element]
@@ -101,39 +126,19 @@ class Window:
         tick, sign, changed = merge(leave_tick, enter_tick, entered - start, ids, first, entering)
         return Delta(tick, sign, changed)
 
+    def _rests(self, arrivals: Arrivals) -> bool:
+        """Would a step in which nothing arrives here change nothing, though not everything enters at once?"""
+        bounds, buffer = self._bounds, self._buffer
+        if bounds.size is None or buffer.start == buffer.end:
+            return True
+        through = self._passed(arrivals) - bounds.delay
+        if self._waiting and buffer.entered < buffer.end and buffer.first_to_enter <= through:
+            return False
+        return buffer.oldest > self._left_through(arrivals, through)
+
     def _counted(self, arrivals: Arrivals) -> int:
         """The number of the last element or triple so far."""
         return arrivals.counted.streams[self._stream].reached(self._bounds.measure)
-
-    def _slide(self, arrivals: Arrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
-        """The step of a window into which everything enters at once."""
-        buffer, step, arrived = self._buffer, arrivals.step, len(points)
-        if arrived:
-            buffer.reserve(points)
-        if self._timed:
-            units, before, reached = _NONE, 0, step.expired_through
-        else:
-            units, before = arrivals.counted.streams[self._stream].counted(self._bounds.measure)
-            reached = self._counted(arrivals)
-        # One mapping mostly leaves for each that comes; where they come one by one, mostly as many change as did before.
-        room = self._changes if arrived < _FEW else 2 * arrived + _FEWEST_CHANGES
-        while True:
-            tick, sign, changed = np.empty(room, INT32), np.empty(room, INT8), np.empty((self._width, room), INT64)
-            leaving, ticks = self._scratch if room + arrived <= _FEWEST_CHANGES else _scratch_for(room, arrived)
-            left, made, self._leaves_at = slide(
-                buffer.standing.where, buffer.start, buffer.end, points, reached, self._size, self._timed, step.ticks.time, units,
-                before, element, step.element_tick, columns, leaving, ticks, tick, sign, changed,
-            )  # fmt: skip
-            if made >= 0:
-                break
-            room = self._changes = arrived + left
-        buffer.end += arrived
-        buffer.start += left
-        if made == room:
-            return Delta(tick, sign, changed)
-        self._changes = made or 1
-        changed = changed.reshape(-1)[: self._width * made].reshape(self._width, made)
-        return Delta(tick[:made], sign[:made], changed)
 
     def _passed(self, arrivals: Arrivals) -> int:
         """The last point up to which exits (and with STEP, entries) have happened."""
