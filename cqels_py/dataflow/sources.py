@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import fields
 
-from cqels_py.batches.delta import Delta, insertions
+from cqels_py.batches.delta import Delta, empty, insertions
 from cqels_py.batches.elements import Ids
 from cqels_py.dataflow.front import Front, Turn
 from cqels_py.dataflow.scans import PartitionedScanSource, PartitionSource, ScanSource
@@ -100,6 +100,7 @@ class ScanOutput:
         self._front = front
         self.stream = source.stream
         self.pattern = front.ask((node.pattern, source.stream))
+        self._nothing = empty(len(node.variables))
         self._turn: Turn | None = None
         self._changes = 0
         self._chunks: tuple[Delta, ...] = ()
@@ -112,6 +113,9 @@ class ScanOutput:
         """The window moves, if it has not yet. Returns the number of changes."""
         if self._turn is not turn:
             delta = self.source.advance(turn, turn.matches(self.pattern))
+            if delta is self._nothing:
+                # Nothing has come or gone, nor will it if another reader asks.
+                return 0
             self._turn, self._changes = turn, len(delta.tick)
             self._chunks = (delta,) if self._changes else ()
             self._front.remembering.append(self)

@@ -97,18 +97,14 @@ class RunningQuery:
         self._left = True
         self.dataflow.leave()
 
-    def take(self, turn: Turn, places: Callable[..., PlacesOf], *of: Any) -> int:
-        """Take part in a turn; returns the number of results."""
-        return self._hand_out(self.dataflow.take(turn), places, *of)
-
     def places(self, elements: ElementBatch, chosen: npt.NDArray[np.int64] | None) -> PlacesOf:
         return places_by_tick(elements, chosen, self.dataflow.element_tick)
 
     def update_static(self, static: StaticData) -> int:
-        return self._hand_out(self.dataflow.update_static(static), places_by_time, NOTHING)
+        return self.hand_out(self.dataflow.update_static(static), places_by_time, NOTHING)
 
-    def _hand_out(self, results: Iterable[ResultBatch], places: Callable[..., PlacesOf], *of: Any) -> int:
-        """`places`(`of`), asked when there are results: behind which elements these come."""
+    def hand_out(self, results: Iterable[ResultBatch], places: Callable[..., PlacesOf], *of: Any) -> int:
+        """Results to whom they go; returns how many. `places`(`of`), asked when there are some: behind which elements they come."""
         count = 0
         for batch in results:
             if rows := len(batch.time):
@@ -138,7 +134,7 @@ class Company:
         turn, results = self._front.step(batch), 0
         for seat in self._front.concerned(turn):
             query = self.queries[seat.number]
-            results += query.take(turn, query.places, views.elements, chosen)
+            results += query.hand_out(query.dataflow.take(turn), query.places, views.elements, chosen)
         self._front.end()
         return results
 
@@ -156,8 +152,8 @@ class Company:
         return self._pass(self._front.finish(), elements)
 
     def _pass(self, turn: Turn, elements: ElementBatch) -> int:
-        concerned = self._front.concerned(turn)
-        results = sum(self.queries[seat.number].take(turn, places_by_time, elements) for seat in concerned)
+        queries = [self.queries[seat.number] for seat in self._front.concerned(turn)]
+        results = sum(query.hand_out(query.dataflow.take(turn), places_by_time, elements) for query in queries)
         self._front.end()
         return results
 
