@@ -45,6 +45,7 @@ class _Source(Generic[AnyWindow]):
         self._places = places
         self._columns = np.array([places[name] for name in scan.variables], np.int64)
         self._width = len(scan.variables)
+        self._for_one: tuple[Ids, npt.NDArray[np.int64], Points] | None = None
         self._owned: list[tuple[Coordinate, int]] = []
         self.conditions: list[tuple[Evaluator, list[int]]] = [
             (evaluator(program), [places[name] for name in program.inputs]) for program in scan.conditions
@@ -67,13 +68,17 @@ class _Source(Generic[AnyWindow]):
     def _mappings(self, turn: Turn, rows: npt.NDArray[np.int64]) -> tuple[Ids, npt.NDArray[np.int64], Points]:
         """The triples' mappings: their columns, their elements, and at which point of the window's measure each arrived."""
         batch, arrivals, n = turn.batch, turn.arrivals, len(rows)
-        columns, element, points = np.empty((self._width, n), INT64), np.empty(n, INT64), np.empty(n, INT64)
+        columns, element, points = self._for_one if n == 1 and self._for_one else self._room_for(n)
         kernel.mappings(
             batch.subject, batch.predicate, batch.object, rows, self._columns, arrivals.element,
             batch.time if self._timed else turn.step.number, arrivals.counted.number if self._by_triple else _NONE, columns, element,
             points,
         )  # fmt: skip
         return columns, element, points
+
+    def _room_for(self, rows: int) -> tuple[Ids, npt.NDArray[np.int64], Points]:
+        """As `_mappings` makes them."""
+        return np.empty((self._width, rows), INT64), np.empty(rows, INT64), np.empty(rows, INT64)
 
     def _taken_in(
         self, batch: ElementBatch, rows: npt.NDArray[np.int64], element: npt.NDArray[np.int64]
@@ -97,6 +102,9 @@ class ScanSource(_Source[Window]):
         self.window = Window(
             window.bounds, len(scan.variables), keep_ids=scan.keep_ids, stream=window.stream, index=scan.window
         )
+        if self.window.copies:
+            # As rows come one by one on a live stream.
+            self._for_one = self._room_for(1)
 
     @property
     def wakes(self) -> Wakes:

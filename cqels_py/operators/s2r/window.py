@@ -60,6 +60,11 @@ class Window:
         self._leaves_at = NEVER
 
     @property
+    def copies(self) -> bool:
+        """Is nothing that it is given part of its deltas, or kept?"""
+        return self._bounds.size is not None
+
+    @property
     def wakes(self) -> Wakes:
         """When it next moves though nothing arrives."""
         if self._bounds.size is None:
