@@ -18,6 +18,7 @@ from cqels_py.dataflow.scans import PartitionedScanSource, ScanSource
 from cqels_py.dataflow.sources import PartitionOutput, ScanOutput, Stage
 from cqels_py.event_time.clock import TickClock
 from cqels_py.kernels import match as kernel
+from cqels_py.kernels.standing import LENGTH
 from cqels_py.operators.r2r.join import MultiwayJoin
 
 STREAM, OTHER = "http://ex.org/stream", "http://ex.org/other"
@@ -247,7 +248,7 @@ def test_common_work_is_done_once() -> None:
         engine.flush()
         assert turned.call_count == matched.call_count
         assert 3 <= matched.call_count <= 6
-        assert all(len(call.args[5]) == 5 for call in matched.call_args_list)
+        assert all(call.args[5][kernel.CONSTANTS, LENGTH] == 5 for call in matched.call_args_list)
 
 
 def test_common_sub_plans_have_one_state() -> None:
