@@ -381,16 +381,9 @@ class TickClock:
     def _gather(self) -> None:
         """The arrays as the kernel takes them: once, as they stay."""
         self._standing = Standing(
-            self._eager,
-            self._steps,
-            self._counts,
-            self._offsets,
-            self._promising,
-            self._gaps,
-            self._ends,
-            self._due,
+            self._eager, self._steps, self._counts, self._offsets, self._promising, self._gaps, self._ends, self._due,
             self._instants,
-        )
+        )  # fmt: skip
 
 
 def _too_far(limit: int, following: int, step: int) -> RunError:
