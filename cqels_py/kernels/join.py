@@ -42,6 +42,7 @@ import numpy as np
 from cqels_py.kernels.compiling import kept_apart
 from cqels_py.kernels.hashing import combine
 from cqels_py.kernels.jit import jit_flat, jit_inline
+from cqels_py.kernels.join_arrays import of_block, of_output, of_results, of_state, of_ways
 from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.ring_index import (
     AT,
@@ -834,11 +835,18 @@ def _remove(
 
 @jit_flat
 def step(
-    row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, key_columns, options, known, all_known, source_first,
-    sources, check_first, checks, cells, tables, by_port, located, rings, ring_ids, ring_meta, positions, since, changes,
-    change_chains, blocks, pending, matched, levels, leaves, out_ports, having, own, out_columns, out_tick, out_sign, retract,
-):  # fmt: skip
-    """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short."""
+    row_port, row_slot, row_tick, row_sign, state, asked, all_known, block, out_columns, out_tick, out_sign, retract
+):
+    """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short.
+
+    `state`, `asked`, `block`: see kernels/join_arrays.py. `all_known`, `retract`: 1 or 0.
+    """
+    cursor, ports, indexes, groups, key_columns, cells, tables, located, rings, ring_ids, ring_meta = of_state(state)
+    levels, leaves, positions, since = of_results(state)
+    out_ports, having, own = of_output(asked)
+    options, known, source_first, sources, check_first, checks = of_ways(asked)
+    by_port, changes, change_chains, blocks, pending, matched = of_block(block)
+    out_columns = out_columns.reshape(out_columns.size)
     n = np.int64(len(ports) // PORT_FIELDS)
     n_groups = np.int64(len(groups) // GROUP_FIELDS)
     most = np.int64(len(located) // (2 * LOCATED_ROWS))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.jit import jit_flat, jit_inline
+from cqels_py.kernels.join_arrays import of_state
 from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.ring_index import (
     AT,
@@ -245,14 +246,16 @@ def _write_columns(first, last, width, room, leaves, cells, out_columns):
 
 @jit_flat
 def step(
-    row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, left_index, right_index, key_columns, cells, tables,
-    located, rings, ring_meta, positions, wanted, leaves, out_columns, out_tick, out_sign,
+    row_port, row_slot, row_tick, row_sign, state, left_index, right_index, positions, wanted, leaves, out_columns, out_tick,
+    out_sign,
 ):  # fmt: skip
-    """Take in rows from cursor[ROW] on; `wanted`: keep left mappings with a partner (EXISTS), else those without.
+    """Take in rows from cursor[ROW] on; `wanted`, 1 or 0: keep left mappings with a partner (EXISTS), else those without.
 
     Results are the ids of left leaves; `leaves`, as long as there is room for results, is for where these stand. Resumable as
     `join.step` is. Rows go through in chunks, and each chunk in passes: they are located, taken in, and results written.
     """
+    cursor, ports, indexes, groups, key_columns, cells, tables, located, rings, _, ring_meta = of_state(state)
+    out_columns, wanted = out_columns.reshape(out_columns.size), wanted != 0
     left, right = indexes[left_index * INDEX_FIELDS + MEMBER], indexes[right_index * INDEX_FIELDS + MEMBER]
     rows, status = len(row_port), np.int64(DONE)
     while status == DONE and cursor[ROW] < rows:

@@ -23,6 +23,7 @@ import numpy as np
 
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.join import LAID_OUT, write_columns, write_signs
+from cqels_py.kernels.join_arrays import of_output, of_results, of_star, of_state
 from cqels_py.kernels.prefetch import prefetch
 from cqels_py.kernels.ring_index import (
     AT,
@@ -424,11 +425,16 @@ def _deliver(
 
 
 @jit_flat
-def step(
-    row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, key_columns, cells, tables, located, rings, ring_ids,
-    ring_meta, products, partners, partner_ids, leaves, levels, out_ports, own, out_columns, out_tick, out_sign, retract,
-):  # fmt: skip
-    """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short."""
+def step(row_port, row_slot, row_tick, row_sign, state, asked, out_columns, out_tick, out_sign, retract):
+    """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short.
+
+    `state`, `asked`: see kernels/join_arrays.py. `retract`: 1 if results are withdrawn, else 0.
+    """
+    cursor, ports, indexes, groups, key_columns, cells, tables, located, rings, ring_ids, ring_meta = of_state(state)
+    levels, leaves, _, _ = of_results(state)
+    products, partners, partner_ids = of_star(state)
+    out_ports, _, own = of_output(asked)
+    out_columns = out_columns.reshape(out_columns.size)
     n = np.int64(len(ports) // PORT_FIELDS)
     rows, alone = len(row_port), False
     while cursor[ROW] < rows or cursor[NOTED] > 0:

@@ -16,6 +16,7 @@ from cqels_py.kernels import arena
 from cqels_py.kernels import join as join_kernel
 from cqels_py.kernels import ring_index as kernel
 from cqels_py.kernels import star_join as star_kernel
+from cqels_py.kernels.standing import Standing
 from cqels_py.state.arrays import aligned, longer_aligned
 
 Int64 = npt.NDArray[np.int64]
@@ -229,6 +230,9 @@ class Blocks:
         self.by_port = np.zeros(n * join_kernel.LANE, np.int32)
         self.changes = np.zeros(1 + kernel.LOCATED_ROWS * groups, np.int64)
         self.change_chains = np.zeros(join_kernel.CHANGE_CHAINS + len(self.changes), np.int32)
+        self.standing = Standing(
+            self.by_port, self.changes, self.change_chains, self.records, self.pending, self.matched
+        )
 
 
 _unused_blocks: dict[tuple[int, int], list[Blocks]] = {}
@@ -378,6 +382,7 @@ class JoinState:
             base += capacity * width
         self.cells, self.free = cells, free
         self._lay_out_positions(old_ports)
+        self._gather()
 
     def _lay_out_positions(self, old_ports: Int64) -> None:
         old, top = self.positions, 0
@@ -427,6 +432,15 @@ class JoinState:
             )
         else:
             raise AssertionError(f"a retracted mapping was never inserted (status {status})")
+        self._gather()
+
+    def _gather(self) -> None:
+        """The arrays as kernels/join_arrays.py lists them: once, as they stay."""
+        self.standing = Standing(
+            self.cursor, self.flat_ports, self.flat_indexes, self.flat_groups, self.key_columns, self.cells, self.tables,
+            self.located, self.rings, self.ring_ids, self.ring_meta, self.levels, self.leaf_places, self.positions, self.since,
+            self.products, self.partners, self.partner_ids,
+        )  # fmt: skip
 
     def _grow_rings(self) -> None:
         """Room for larger rings: what others no longer need, if that is much, else more places."""

@@ -18,6 +18,7 @@ from cqels_py.kernels import ring_index
 from cqels_py.kernels import star_join as star_kernel
 from cqels_py.kernels.dtypes import INT8, INT32, INT64
 from cqels_py.kernels.merge import merge_rows
+from cqels_py.kernels.standing import Standing
 from cqels_py.state.join_state import OUT_ROWS, Blocks, JoinLayout, JoinPort, JoinState
 
 _FEWEST_OUT_ROWS, _OUT_ROWS_EACH = 64, 8
@@ -106,23 +107,29 @@ class MultiwayJoin:
         ]
         self.layout = JoinLayout(ports, frozenset(number[name] for name in loose))
         self.state = JoinState(self.layout, rings_of_ids=True)
-        self._retract = retract
+        # Kernels get a number sooner than a truth value.
+        self._retract, self._all_known = int(retract), int(self.state.all_known)
         self._widths = [len(variables) for variables in inputs]
         self._locate(inputs, output, loose)
 
     def _locate(self, inputs: Sequence[Sequence[str]], output: Sequence[str], loose: frozenset[str]) -> None:
         """Where the columns of a result come from: any input that has them, but that one may be unbound there."""
         having = [[p for p, variables in enumerate(inputs) if name in variables] for name in output]
-        self._out_ports = np.array(
+        out_ports = np.array(
             [
                 sum(1 << p for p in (ports if name in loose else ports[:1]))
                 for name, ports in zip(output, having, strict=True)
             ],
             np.int64,
         )
-        self._having = np.array([sum(1 << p for p in ports) for ports in having], np.int64)
+        of_output = np.array([sum(1 << p for p in ports) for ports in having], np.int64)
         own = [list(v).index(name) if name in v else -1 for v in inputs for name in output]
-        self._own = np.array(own, np.int64)
+        layout = self.layout
+        self._asked = Standing(
+            out_ports, of_output, np.array(own, np.int64), layout.options, self.state.known, layout.source_first, layout.sources,
+            layout.check_first, layout.checks,
+        )  # fmt: skip
+        self._width = len(out_ports)
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         deltas = [concatenate(chunks, width) for chunks, width in zip(inputs, self._widths, strict=True)]
@@ -146,12 +153,12 @@ class MultiwayJoin:
         cursor[: ring_index.PROBES] = 0
         status, room = ring_index.OUT_FULL, room_for(len(rows.tick))
         while status != ring_index.DONE:
-            columns = np.empty((len(self._out_ports), room), INT64)
+            columns = np.empty((self._width, room), INT64)
             out_tick, out_sign = np.empty(room, INT32), np.empty(room, INT8)
             room = OUT_ROWS
             cursor[ring_index.OUT] = 0
             while True:
-                status = step(columns.reshape(-1), out_tick, out_sign)
+                status = step(columns, out_tick, out_sign)
                 if status in (ring_index.DONE, ring_index.OUT_FULL):
                     break
                 state.grow(status)
@@ -161,23 +168,15 @@ class MultiwayJoin:
         rows.release(state)
 
     def _step_of_star(self, rows: LeafRows, columns: Ids, tick: TickColumn, sign: SignColumn) -> int:
-        state = self.state
         return star_kernel.step(  # type: ignore[no-any-return]
-            rows.port, rows.slot, rows.tick, rows.sign, state.cursor, state.flat_ports, state.flat_indexes, state.flat_groups,
-            state.key_columns, state.cells, state.tables, state.located, state.rings, state.ring_ids, state.ring_meta,
-            state.products, state.partners, state.partner_ids, state.leaf_places, state.levels, self._out_ports, self._own, columns,
-            tick, sign, self._retract,
+            rows.port, rows.slot, rows.tick, rows.sign, self.state.standing.where, self._asked.where, columns, tick, sign,
+            self._retract,
         )  # fmt: skip
 
     def _step(self, rows: LeafRows, blocks: Blocks, columns: Ids, tick: TickColumn, sign: SignColumn) -> int:
-        state, layout = self.state, self.layout
         return kernel.step(  # type: ignore[no-any-return]
-            rows.port, rows.slot, rows.tick, rows.sign, state.cursor, state.flat_ports, state.flat_indexes, state.flat_groups,
-            state.key_columns, layout.options, state.known, state.all_known, layout.source_first, layout.sources,
-            layout.check_first, layout.checks, state.cells, state.tables, blocks.by_port, state.located, state.rings,
-            state.ring_ids, state.ring_meta, state.positions, state.since, blocks.changes, blocks.change_chains, blocks.records,
-            blocks.pending, blocks.matched, state.levels, state.leaf_places, self._out_ports, self._having, self._own, columns,
-            tick, sign, self._retract,
+            rows.port, rows.slot, rows.tick, rows.sign, self.state.standing.where, self._asked.where, self._all_known,
+            blocks.standing.where, columns, tick, sign, self._retract,
         )  # fmt: skip
 
     @property

@@ -35,7 +35,8 @@ class Negation:
         self.layout = JoinLayout(ports, frozenset())
         self.state = JoinState(self.layout)
         self._widths = [len(variables), len(key)]
-        self._exists = exists
+        # Kernels get a number sooner than a truth value.
+        self._exists = int(exists)
         self._counts_right = all(in_order) and len(key) == 1
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
@@ -55,10 +56,8 @@ class Negation:
             cursor[ring_index.OUT] = 0
             while True:
                 status = kernel.step(
-                    rows.port, rows.slot, rows.tick, rows.sign, cursor, state.flat_ports, state.flat_indexes, state.flat_groups,
-                    self.layout.first[LEFT], self.layout.first[RIGHT], state.key_columns, state.cells, state.tables,
-                    state.located, state.rings, state.ring_meta, positions, self._exists, leaves,
-                    columns.reshape(-1), out_tick, out_sign,
+                    rows.port, rows.slot, rows.tick, rows.sign, state.standing.where, self.layout.first[LEFT],
+                    self.layout.first[RIGHT], positions, self._exists, leaves, columns, out_tick, out_sign,
                 )  # fmt: skip
                 if status in (ring_index.DONE, ring_index.OUT_FULL):
                     break
