@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -14,7 +14,7 @@ from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.event_time.clock import Step
 from cqels_py.event_time.windows import Measure
-from cqels_py.operators.s2r.arrivals import ArrivalCounter
+from cqels_py.operators.s2r.arrivals import ArrivalCounter, Arrivals
 from cqels_py.operators.s2r.window import Window
 from cqels_py.planner.windows import bounds_of
 from tests import naive, traces
@@ -187,3 +187,46 @@ def test_everything_keeps_nothing() -> None:
     elements = random_elements(random.Random(1), 2000, 1)
     assert Counter(player.take(elements, clock.step(*columns(elements))).sign.tolist()).keys() == {1}
     assert player.window.nbytes == before
+
+
+@pytest.mark.parametrize("extent", [nodes.TimeRange(700), nodes.ElementCount(700)])
+@pytest.mark.parametrize("together", [1, 7, 300])
+def test_hundreds_of_mappings_are_moved_to_where_there_is_room(together: int, extent: nodes.Extent) -> None:
+    query = query_of([extent])
+    player, clock = Player(query, 0), clock_of(query, every_boundary=False)
+    held: deque[int] = deque()
+    for start in range(0, 2_100, together):
+        times = range(start, start + together)
+        elements = [Element(t, query.windows[0].stream, traces.triples(f"s p {3 * t + 1}")) for t in times]
+        step = clock.step(*columns(elements))
+        delta = player.take(elements, step)
+        instants = step.ticks.time[delta.tick].tolist()
+        for time, sign, row in zip(instants, delta.sign.tolist(), delta.columns[0].tolist(), strict=True):
+            if sign > 0:
+                held.append(row)
+                assert row == 3 * time + 1
+            else:
+                assert row == held.popleft() == 3 * (time - 700) + 1
+        assert list(held) == [3 * t + 1 for t in range(max(0, times[-1] - 699), times[-1] + 1)]
+
+
+@pytest.mark.parametrize(
+    "extent", [nodes.Everything(), nodes.TimeRange(5), nodes.TimeRange(6, 2), nodes.ElementCount(5)]
+)
+def test_a_window_that_copies_gives_away_nothing_of_what_it_is_given(extent: nodes.Extent) -> None:
+    query = query_of([extent])
+    player, clock = Player(query, 0), clock_of(query, every_boundary=False)
+    given: list[np.ndarray] = []
+    advance = player.window.advance
+
+    def remembering(arrivals: Arrivals, *arrays: np.ndarray) -> Delta:
+        given.extend(arrays)
+        return advance(arrivals, *arrays)
+
+    player.window.advance = remembering  # type: ignore[method-assign,assignment]
+    shared = False
+    for t in range(20):
+        elements = [Element(t, query.windows[0].stream, traces.triples(f"s p {3 * t + 1}"))]
+        delta = player.take(elements, clock.step(*columns(elements)))
+        shared |= any(np.shares_memory(delta.columns, array) for array in given)
+    assert shared is not player.window.copies
