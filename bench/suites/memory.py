@@ -30,6 +30,7 @@ from bench.arrivals import MANY, Setting
 from bench.queries import RunningQuery
 from bench.suites.outcome import folder_of, parser_of, taken_now
 from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.kernels.standing import Standing
 from cqels_py.suites import memory
 
 WINDOW = 1_000_000
@@ -146,9 +147,10 @@ def arrays_of(root: object) -> Counter[str]:
     seen: set[int] = set()
     # Objects in `waiting` stay alive, so that an identity is that of one object.
     waiting: list[tuple[str, object]] = [("", root)]
+    last: list[tuple[str, object]] = []
     kept: list[object] = []
-    while waiting:
-        name, item = waiting.pop()
+    while waiting or last:
+        name, item = (waiting or last).pop()
         while isinstance(item, np.ndarray) and isinstance(item.base, np.ndarray):
             item = item.base
         if id(item) in seen or isinstance(item, type | Dictionary):
@@ -157,6 +159,9 @@ def arrays_of(root: object) -> Counter[str]:
         kept.append(item)
         if isinstance(item, np.ndarray):
             found[name] += item.nbytes
+        elif isinstance(item, Standing):
+            # Mostly somebody else holds what it lists.
+            last += _parts(name, item)
         else:
             waiting += _parts(name, item)
     return found

@@ -16,8 +16,11 @@ from cqels_py.state.leaf_buffer import LeafBuffer
 def test_an_array_counts_once_and_whole() -> None:
     buffer = LeafBuffer(2, capacity=16)
     view = buffer.live_ids()
-    held = buffer.nbytes + 8 * gaps.FIELDS
-    assert sum(memory.arrays_of([buffer, view, {"again": buffer}]).values()) == held
+    held = buffer.nbytes + 8 * gaps.FIELDS + buffer.standing.where.nbytes
+    found = memory.arrays_of([buffer, view, {"again": buffer}])
+    assert sum(found.values()) == held
+    assert found["Standing.where"] == buffer.standing.where.nbytes
+    assert found["LeafBuffer.columns"] == buffer.columns.nbytes
     assert sum(memory.arrays_of((buffer, np.zeros(3))).values()) == held + 24
 
 
