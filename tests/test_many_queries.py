@@ -251,6 +251,21 @@ def test_common_work_is_done_once() -> None:
         assert all(call.args[5][kernel.CONSTANTS, LENGTH] == 5 for call in matched.call_args_list)
 
 
+def test_a_window_that_many_read_moves_once_a_turn() -> None:
+    """Also one in which nothing comes or goes."""
+    pattern = f"STREAM <{STREAM}> [COUNT 9] {{ ?s :p0 ?v . ?s :p1 ?w }}"
+    with patch.object(ScanSource, "advance", autospec=True, side_effect=ScanSource.advance) as moved:
+        engine = cqels_py.Engine()
+        for i in range(20):
+            text = f"PREFIX : <http://ex.org/> SELECT ?s WHERE {{ {pattern} FILTER(?v + ?w > {i}) }}"
+            engine.register(text).subscribe(lambda _: None)
+        for time in range(30):
+            engine.push(
+                STREAM, [(f"<http://ex.org/s{time % 4}>", f"<http://ex.org/p{time % 2}>", f'"{time}"')], time=time
+            )
+        assert 30 <= moved.call_count <= 2 * 30
+
+
 def test_common_sub_plans_have_one_state() -> None:
     """Windows and joins that deliver the same columns."""
     pattern = f"STREAM <{STREAM}> [COUNT 9] {{ ?s :p0 ?v . ?s :p1 ?w }}"

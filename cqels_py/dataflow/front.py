@@ -100,7 +100,8 @@ class Front:
         self._by_pattern: dict[int, list[_Watched]] = {}
         self._waking: dict[tuple[Measure, int], _Waking] = {}
         self._moving: list[_Watched] = []
-        self._alone = True
+        self.alone = True
+        """Does one query sit here, or none?"""
         self.commons: dict[Hashable, Any] = {}
         self.remembering: list[Remembering] = []
 
@@ -122,7 +123,7 @@ class Front:
         """A place for a query that reads these scans, before the first turn. It takes every turn until it is `idle`."""
         seat = Seat(next(self._numbers), tuple(scans))
         self._seats[seat.number] = self._every_turn[seat.number] = seat
-        self._alone = len(self._seats) == 1
+        self.alone = len(self._seats) == 1
         for scan in seat.scans:
             watched = self._watched.get(scan)
             if watched is None:
@@ -171,7 +172,7 @@ class Front:
 
     def concerned(self, turn: Turn) -> list[Seat]:
         """Who is to take part in a turn, in the order in which they came."""
-        if self._alone:
+        if self.alone:
             return list(self._seats.values())
         moving = self._matched(turn)
         for (measure, stream), waking in self._waking.items():

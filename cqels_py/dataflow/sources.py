@@ -112,10 +112,9 @@ class ScanOutput:
     def take(self, turn: Turn) -> int:
         """The window moves, if it has not yet. Returns the number of changes."""
         if self._turn is not turn:
-            rows = turn.matches(self.pattern)
-            delta = self.source.advance(turn, rows)
-            if delta is self._nothing and not len(rows):
-                # Nothing has come or gone, nor will it if another reader asks.
+            delta = self.source.advance(turn, turn.matches(self.pattern))
+            if delta is self._nothing and self._front.alone:
+                # Nothing has come or gone, and no other query is going to ask.
                 return 0
             self._turn, self._changes = turn, len(delta.tick)
             self._chunks = (delta,) if self._changes else ()
