@@ -130,10 +130,9 @@ def elements_of_pushed(
         texts += each.texts
         bounds.append(len(texts) // 3)
         streams.append(each.stream)
-        if (at := each.time) is None:
+        if each.time is None:
             timeless.append(len(times))
-            at = 0
-        times.append(at)
+        times.append(each.time or 0)
     # One array for all numbers: making it costs more than cutting it up.
     numbers = np.array(times + bounds, INT64)
     elements = len(pushed)

@@ -26,6 +26,16 @@ _FIRST_ARENA = 1 << 16
 _HASH_BITS = 60
 
 
+def _offsets(texts: Sequence[bytes]) -> Ids:
+    """Where each of texts that follow one another starts, and where the last one ends."""
+    return np.fromiter(accumulate(map(len, texts), initial=0), np.int64)
+
+
+def _lines_length(texts: Sequence[bytes]) -> int:
+    """How long texts are, each with the end of its line."""
+    return sum(map(len, texts)) + len(texts)
+
+
 class Dictionary:
     """Encodes terms in N-Triples syntax, keeps the texts of hashed ones, and lets go of those that nothing refers to.
 
@@ -82,8 +92,7 @@ class Dictionary:
         Blank nodes belong to `scope`, or to scopes[i] each. DataError names a text that is no term.
         """
         data = [b"" if term is None else _utf8(term) for term in terms]
-        offsets = np.zeros(len(data) + 1, np.int64)
-        np.cumsum([len(text) for text in data], out=offsets[1:])
+        offsets = _offsets(data)
         if "" in terms:
             raise malformed("an empty text")
         if scopes is None:
@@ -127,24 +136,26 @@ class Dictionary:
         start = at = element = 0
         with self.lock:
             while True:
+                begun = at
                 at, status = encode_triples(
                     data, start, first, scope, at, element, self._shift, self.table, self.arena, self.meta, columns
                 )
                 if status == kernel.DONE:
                     return columns, at
+                start += _lines_length(texts[begun:at])
                 place = at % 3, at // 3
                 element = int(np.searchsorted(first, at // 3, side="right")) - 1
                 found = self._stopped_at(at, status, texts[at], int(columns[place]), scope + element, wrong)
                 if found is not None:
                     columns[place] = found
+                    start += _lines_length(texts[at : at + 1])
                     at += 1
-                start = sum(map(len, texts[:at])) + at
 
     def _encode_apart(
         self, texts: Sequence[bytes], first: Ids, scope: int, wrong: dict[int, DataError]
     ) -> tuple[Ids, int]:
         """The same where there is no text, or one of several lines."""
-        offsets = np.fromiter(accumulate(map(len, texts), initial=0), np.int64)
+        offsets = _offsets(texts)
         scopes = np.repeat(scope + np.arange(len(first) - 1), 3 * np.diff(first))
         ids = self.encode_bytes(np.frombuffer(b"".join(texts) or b"\0", np.uint8), offsets, scopes, wrong)
         columns = np.ascontiguousarray(ids.reshape(-1, 3).T)

@@ -5,7 +5,7 @@ Every group that a tick changes gets a note. Each aggregate takes its column and
 (kernels/accumulation.py). Averages are found for all notes at once, and what has changed is delivered. So a loop does one thing to
 many rows: it has no jumps that could not be foreseen, and many lookups are under way at once.
 
-Rows are of one input, or (`port` and `port_counts` are given) of several whose join on the groups' keys is never made: a group then
+Rows are of one input, or (`port` is given) of several whose join on the groups' keys is never made: a group then
 has as many results as the product of what it has of each input, and a sum counts once for each combination of the others' rows.
 
 `rows` (4, size), by row of the chunk: its hash, group, note and sign. `notes` (6, size): group, tick, how many results the group

@@ -1,4 +1,7 @@
-"""What a join keeps from step to step, as its kernels find it by where it is (kernels/standing.py)."""
+"""What a join keeps from step to step, as its kernels find it by where it is (kernels/standing.py).
+
+JoinState and its Blocks list their arrays in this order, and MultiwayJoin what is asked of it.
+"""
 
 from __future__ import annotations
 

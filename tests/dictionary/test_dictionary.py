@@ -216,6 +216,21 @@ def test_encode_triples_says_of_each_text_what_encode_bytes_says(elements: list[
     assert misplaced == np.count_nonzero(~allowed[:, :2])
 
 
+def test_terms_that_stop_the_kernel_do_not_make_it_begin_anew() -> None:
+    """Where the next one begins is counted on from the last one, however many are to be rewritten."""
+
+    class Text(bytes):
+        measured = 0
+
+        def __len__(self) -> int:
+            Text.measured += 1
+            return super().__len__()
+
+    texts = [Text(f"{term}@EN".encode() if i % 3 == 2 else b"<http://e.org/a>") for i, term in enumerate(300 * ['"x"'])]
+    Dictionary().encode_triples(texts, np.array([0, 100]), 7, {})
+    assert Text.measured <= 2 * len(texts)
+
+
 # --- blank nodes -----------------------------------------------------------------------------------------------------
 
 
