@@ -76,7 +76,7 @@ def write_stream(path: Path, name: str) -> None:
 
 def seconds(case: Case, folder: Path, compiled: Path | None = None) -> float:
     """One run over the streams in `folder`; `compiled`: the folder for what is compiled, if it is not the usual one."""
-    environment = dict(os.environ) if compiled is None else os.environ | {"NUMBA_CACHE_DIR": str(compiled)}
+    environment = dict(os.environ) if compiled is None else os.environ | {"CQELS_CACHE_DIR": str(compiled)}
     # Modules as installing them leaves them.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     text = f"PREFIX : <http://ex.org/>\n{_QUERIES[case.query]}"

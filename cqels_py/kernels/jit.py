@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 import numba
 
 from cqels_py.kernels.building.ahead import REHEARSAL
-from cqels_py.kernels.building.files import KernelFiles
+from cqels_py.kernels.building.cache import KernelCache
 from cqels_py.kernels.building.indices import FromTheStart
 from cqels_py.kernels.building.recording import recorded
 
@@ -61,12 +61,7 @@ def _compile(function: Function, *, forceinline: bool = False, **options: bool) 
     # Said in any case: what is first compiled for a caller that is inlined would inherit that.
     if REHEARSAL in os.environ:
         return cast(Function, recorded(function))
-    try:
-        compiled = _njit(function, cache=True, forceinline=forceinline, **options)
-    except RuntimeError:
-        # There is no folder that could be written.
-        compiled = _njit(function, forceinline=forceinline, **options)
-    return cast(Function, _keep_in_files(compiled))
+    return cast(Function, _keep_in_files(_njit(function, forceinline=forceinline, **options)))
 
 
 def _njit(function: Function, **options: bool) -> Any:
@@ -82,10 +77,8 @@ def _keep_in_files(compiled: Any) -> Any:
 
     numba looks at the one file only, and would go on using a caller whose inlined helper has changed in another file.
     """
-    kept: Any = getattr(compiled, "_cache", None)
-    if hasattr(kept, "_cache_file"):
-        stamp = _fingerprint(compiled.__module__)
-        kept._cache_file = KernelFiles(kept.cache_path, kept._impl.filename_base, stamp)
+    if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        compiled._cache = KernelCache(compiled.py_func, _fingerprint(compiled.__module__))
     return compiled
 
 

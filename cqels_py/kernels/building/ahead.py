@@ -98,14 +98,17 @@ def told(on_start: Callable[[], None], on_end: Done) -> Iterator[None]:
         _EXPECTED.on_start, _EXPECTED.on_end = before
 
 
-def something_is_missing() -> bool:
-    """A kernel is in no file. Is it worth looking again, because kernels have been compiled in the meantime?"""
+def something_is_missing(can_be_kept: Callable[[], bool] = lambda: True) -> bool:
+    """A kernel is in no file. Is it worth looking again, because kernels have been compiled in the meantime?
+
+    Where files cannot be kept it is not: nobody would see those that other processes compile.
+    """
     rehearsal = _EXPECTED.rehearsal
     if rehearsal is None or _EXPECTED.left == 0:
         return False
     _EXPECTED.on_start()
     workers = _workers()
-    if workers < 2 or (first_input := _EXPECTED.first_input()) is None:
+    if workers < 2 or not can_be_kept() or (first_input := _EXPECTED.first_input()) is None:
         return False
     _EXPECTED.left -= 1
     started = time.perf_counter()

@@ -36,7 +36,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[subprocess.Popen[s
 def test_what_a_rehearsal_calls_is_compiled_and_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[str]]
 ) -> None:
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("CQELS_CACHE_DIR", str(tmp_path))
     assert ahead.compile_all(REHEARSAL, 2) == MIXED
     assert len(started) == 3
     assert ahead.compile_all(REHEARSAL, 1) == set()
@@ -121,6 +121,13 @@ def test_without_a_rehearsal_or_a_second_core_nothing_is_started(
     with ahead.rehearsing(REHEARSAL):
         assert not ahead.something_is_missing()
     assert compiling == []
+
+
+def test_where_kernels_cannot_be_kept_nothing_is_started(compiling: list[tuple[Sequence[str], int]]) -> None:
+    begun: list[str] = []
+    with ahead.told(lambda: begun.append("begun"), lambda kernels, seconds: None), ahead.rehearsing(REHEARSAL):
+        assert not ahead.something_is_missing(lambda: False)
+    assert (begun, compiling) == (["begun"], [])
 
 
 def test_who_wants_to_know_hears_of_it(compiling: list[tuple[Sequence[str], int]]) -> None:
