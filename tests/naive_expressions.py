@@ -347,7 +347,13 @@ def _str_dt(text: Term, datatype: Term) -> Term:
 
 
 def _part(name: str) -> Callable[[Term], Term]:
-    return lambda term: typed(str(getattr(values.instant(term), name)), XSD.integer)
+    """A part of a dateTime; the functions of days are the engine's year-from-date and so on of XPath for dates, too."""
+
+    def apply(term: Term) -> Term:
+        is_date = isinstance(term, Literal) and term.datatype == XSD.date and name in ("year", "month", "day")
+        return typed(str(getattr(values.date_instant(term) if is_date else values.instant(term), name)), XSD.integer)
+
+    return apply
 
 
 def _seconds(term: Term) -> Term:
@@ -404,11 +410,26 @@ def _to_string(term: Term) -> Term:
 
 
 def _to_date_time(term: Term) -> Term:
+    if isinstance(term, Literal) and term.datatype == XSD.date:
+        day = values.date_instant(term)
+        return typed(f"{values.date_text(day.year, f'-{day.month:02}-{day.day:02}')}T00:00:00{day.zone}", XSD.dateTime)
     if not (values.is_string(term) or (isinstance(term, Literal) and term.datatype == XSD.dateTime)):
         raise ExpressionError("no cast to a dateTime")
     text = str(term)
     literal = typed(text.strip(values.WHITESPACE) if values.is_string(term) else text, XSD.dateTime)
     values.instant(literal)
+    return literal
+
+
+def _to_date(term: Term) -> Term:
+    if isinstance(term, Literal) and term.datatype == XSD.dateTime:
+        day = values.instant(term)
+        return typed(f"{values.date_text(day.year, f'-{day.month:02}-{day.day:02}')}{day.zone}", XSD.date)
+    if not (values.is_string(term) or (isinstance(term, Literal) and term.datatype == XSD.date)):
+        raise ExpressionError("no cast to a date")
+    text = str(term)
+    literal = typed(text.strip(values.WHITESPACE) if values.is_string(term) else text, XSD.date)
+    values.date_instant(literal)
     return literal
 
 
@@ -420,6 +441,7 @@ CASTS: dict[URIRef, Callable[[Term], Term]] = {
     XSD.boolean: _to_boolean,
     XSD.string: _to_string,
     XSD.dateTime: _to_date_time,
+    XSD.date: _to_date,
 }
 
 FUNCTIONS: dict[str, Callable[..., Term]] = {

@@ -279,10 +279,16 @@ def zone_seconds(zone: str) -> int:
 
 def date_time_literal(microseconds: int) -> Literal:
     """An instant of event time as xsd:dateTime in UTC."""
-    moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=microseconds)
-    text = moment.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
+    # The calendar repeats after 400 years of 146,097 days: Python's dates are asked about those after 2000.
+    cycle, rest = divmod(microseconds - 946_684_800_000_000, 146_097 * 86_400_000_000)
+    moment = datetime.datetime(2000, 1, 1) + datetime.timedelta(microseconds=rest)
     fraction = f".{moment.microsecond:06d}".rstrip("0").rstrip(".")
-    return typed(f"{text}{fraction}Z", XSD.dateTime)
+    return typed(f"{date_text(moment.year + 400 * cycle, moment.strftime('-%m-%dT%H:%M:%S'))}{fraction}Z", XSD.dateTime)
+
+
+def date_text(year: int, rest: str) -> str:
+    """A year by the lexical mapping of XML Schema (at least four digits, and a sign before them), and the rest of the date."""
+    return ("-" if year < 0 else "") + str(abs(year)).zfill(4) + rest
 
 
 # --- truth, comparison, order ---------------------------------------------------------------------

@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-import numpy as np
-
 from cqels_py.cli.failures import say
+from cqels_py.operators.r2r.functions.dates import instant_text
 
 REFRESH_SECONDS = 0.125
 REPORTED_AT_MOST = 10
@@ -30,8 +29,8 @@ def instant(microseconds: int | None) -> str:
     """2013-01-01 15:18:10 UTC; of any year, as results show it, where Python's dates end with 9999."""
     if microseconds is None:
         return "no event yet"
-    date, _, clock = str(np.datetime64(microseconds // 1_000_000, "s")).partition("T")
-    return f"{date} {clock} UTC"
+    date, _, clock = instant_text(microseconds // 1_000_000 * 1_000_000).partition("T")
+    return f"{date} {clock.removesuffix('Z')} UTC"
 
 
 class Progress:

@@ -23,8 +23,12 @@ GENERATED_AT = "<http://www.w3.org/ns/prov#generatedAtTime>"
 
 EXPECTED = 'expected a time like "2013-01-01T15:18:10Z", or an integer of microseconds since the epoch'
 
+_CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?(Z|[+-]\d\d:?\d\d)?", re.ASCII)
+_YEAR = r"(-?(?:[1-9]\d{3,5}|0\d{3}))"
+_ISO = re.compile(
+    _YEAR + r"-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?(Z|[+-]\d\d:?\d\d)?", re.ASCII
+)
 _INTEGER = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
@@ -64,7 +68,9 @@ def time_of_text(text: str) -> int:
     year, month, day, hour, minute, second, fraction, zone = match.groups()
     try:
         # 24:00:00 is the end of the day.
-        midnight = datetime(int(year), int(month), int(day), tzinfo=_zone(zone))
+        # The calendar repeats after 400 years: these are counted from 2000, as Python's dates end with 9999 and begin with 1.
+        cycles, of_cycle = divmod(int(year) - 2000, _CYCLE_YEARS)
+        midnight = datetime(2000 + of_cycle, int(month), int(day), tzinfo=_zone(zone))
         if int(hour or 0) > 24 or int(minute or 0) > 59 or int(second or 0) > 59:
             return NO_TIME
     except ValueError:
@@ -73,7 +79,9 @@ def time_of_text(text: str) -> int:
     rest = (int(hour or 0) * 60 + int(minute or 0)) * 60 + int(second or 0)
     if rest * 1_000_000 + micros > 86_400_000_000:
         return NO_TIME
-    return (midnight - _EPOCH) // timedelta(microseconds=1) + rest * 1_000_000 + micros
+    seconds = (midnight - _EPOCH) // timedelta(seconds=1) + cycles * _CYCLE_DAYS * 86_400 + rest
+    time = seconds * 1_000_000 + micros
+    return time if -FAR < time < FAR else NO_TIME
 
 
 def _zone(text: str | None) -> timezone:

@@ -80,18 +80,17 @@ def _put_two(value, out, at):
 
 @jit_inline
 def _put_year(year, out, at):
-    """Four places at least, with the sign of a year before 0."""
-    width, least = 1, 4
+    """Four digits at least, behind the sign of a year before 0."""
+    width = 1
     if year < 0:
         out[at] = _MINUS
         at += 1
         year = -year
-        least = 3
     rest = year // 10
     while rest > 0:
         rest //= 10
         width += 1
-    width = max(width, least)
+    width = max(width, 4)
     for k in range(width - 1, -1, -1):
         out[at + k] = _ZERO + year % 10
         year //= 10

@@ -95,6 +95,9 @@ SECOND = 1_000_000
 DAY = 86_400 * SECOND
 QUARTER = 900 * SECOND
 
+_YEAR_1, _YEAR_10000 = -719_162 * DAY, 2_932_897 * DAY
+"""Between these instants a year in UTC has the four digits of the inline form."""
+
 _EXACT = 1 << 53
 _PRODUCT_LIMIT = 4.0e18
 
@@ -153,6 +156,8 @@ def decode(identifier):
 @jit_inline
 def datetime_to_id(micros):
     """The id of an instant written with zone Z and no superfluous fraction digits; 0 if it is not inline."""
+    if micros < _YEAR_1 or micros >= _YEAR_10000:
+        return np.int64(0)
     fraction, digits = micros % SECOND, np.int64(6)
     if fraction == 0:
         digits = np.int64(0)
@@ -160,10 +165,7 @@ def datetime_to_id(micros):
         fraction = fraction // 10
         digits -= 1
     if digits <= 3:
-        millis = micros // 1000
-        if millis < -(1 << 50) or millis >= 1 << 50:
-            return np.int64(0)
-        payload = (digits << 58) | (np.int64(ZONE_Z) << 51) | (millis & np.int64((1 << 51) - 1))
+        payload = (digits << 58) | (np.int64(ZONE_Z) << 51) | ((micros // 1000) & np.int64((1 << 51) - 1))
         return (np.int64(TAG_DATETIME - 16) << TAG_SHIFT) | payload
     if micros < -(1 << 56) or micros >= 1 << 56:
         return np.int64(0)

@@ -37,6 +37,10 @@ def tsv_term(text: str) -> str:
 
 def time_text(micros: int) -> str:
     text = str(np.datetime_as_string(np.datetime64(micros, "us")))
+    if text.startswith("-"):
+        # numpy counts the sign among the four places of a year.
+        year, rest = text[1:].split("-", 1)
+        text = f"-{year.zfill(4)}-{rest}"
     return text.rstrip("0").rstrip(".") + "Z"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cqels_py.operators.r2r.functions.dates import Moment, parse_moment
+from cqels_py.operators.r2r.functions.dates import Moment, date_text, parse_moment
 from cqels_py.operators.r2r.functions.numbers import (
     DOUBLE,
     FLOAT,
@@ -108,7 +108,7 @@ def to_date(term: Term) -> Term:
         if value.is_date:
             return term
         zone = term.text[-1:] if term.text.endswith("Z") else ("" if value.zone is None else term.text[-6:])
-        return literal(f"{value.year:04}-{value.month:02}-{value.day:02}{zone}", XSD_DATE)
+        return literal(date_text(value.year, value.month, value.day) + zone, XSD_DATE)
     if isinstance(value, str) and parse_moment(value, True):
         return literal(value, XSD_DATE)
     raise ExpressionError("this term cannot be cast to xsd:date")

@@ -92,10 +92,15 @@ def duration_text(minutes: int) -> str:
     return f"{'-' if minutes < 0 else ''}PT{f'{hours}H' if hours else ''}{f'{rest}M' if rest else ''}"
 
 
+def date_text(year: int, month: int, day: int) -> str:
+    """As XML Schema writes a date: a year has at least four digits behind its sign."""
+    return f"{year:0{5 if year < 0 else 4}}-{month:02}-{day:02}"
+
+
 def instant_text(micros: int) -> str:
     """Microseconds since the epoch as an xsd:dateTime in UTC, without superfluous fraction digits."""
     seconds, fraction = divmod(micros, 1_000_000)
     days, rest = divmod(seconds, _DAY)
     year, month, day = _civil(days)
     digits = f".{fraction:06}".rstrip("0") if fraction else ""
-    return f"{year:04}-{month:02}-{day:02}T{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}{digits}Z"
+    return f"{date_text(year, month, day)}T{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}{digits}Z"
