@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("cqels_py.spark")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """s3a:, hdfs:, file:; a single letter is a drive."""
-_FORMAT = 22
+_FORMAT = 23
 """Raised when the form of the state changes: an older one is then refused."""
 
 
@@ -75,7 +75,7 @@ def continuous(
     `entailment` "rdfs": the query also sees what follows by the classes and properties of the static default graph. `on_error`
     "skip": a row with a term that is none is left out, counted and logged; "stop": it stops the query.
     """
-    from cqels_py.runners.spark.pipeline import check_frames, transform
+    from cqels_py.runners.spark.pipeline import application_of, check_frames, transform
 
     if not isinstance(frames, Mapping):
         raise UsageError(f"give data frames by the IRIs of their streams, not {type(frames).__name__}")
@@ -90,6 +90,7 @@ def continuous(
         lateness=lateness,
         entailment=entailment,
         on_error=on_error,
+        application=application_of(frames),
     )
     return transform(job, numbered(frames, plan))
 
@@ -153,11 +154,13 @@ def prepare(
     service_timeout: float = TIMEOUT,
     solutions: bool = False,
     in_order: bool = False,
+    application: str | None = None,
 ) -> tuple[Job, Plan]:
     """Compile a query, and lay out the state of its parts unless it is there from an earlier run.
 
     `check`: what is to be seen before anything is written. `service_timeout`: seconds that an endpoint of SERVICE may be
     silent. `solutions`: rows have the query's solutions in columns "0", "1" …, also of CONSTRUCT. `in_order`: see `Job`.
+    `application`: Spark's id of it.
     """
     _check_partitions(partitions)
     if not _is_number(lateness) or not 0 <= lateness < FAR:
@@ -187,7 +190,7 @@ def prepare(
         check_names(columns)
         _check_template(plan)
     planned = stages_of(plan, partitions)
-    mark = folder.claim(
+    claimed = folder.claim(
         path,
         {
             "format": _FORMAT,
@@ -198,15 +201,24 @@ def prepare(
             "partitions": " ".join(str(stage.parts) for stage in planned),
             "lateness": lateness,
         },
+        application,
     )
     first, *later = planned
     if partitions > 1 and first.shares is None:
         _LOG.warning("the query's state is in one part, whatever the partitions: %s", first.reason)
     routing = routing_of(plan, first.root, _axes(first), first.parts, dictionary)
-    exchanges = tuple(map(_exchange, later))
-    skip = on_error == "skip"
     job = Job(
-        str(path), mark, columns, template, plan.streams, plan.time_predicates, routing, exchanges, in_order, skip
+        folder=str(path),
+        mark=claimed.mark,
+        columns=columns,
+        template=template,
+        streams=plan.streams,
+        time_predicates=plan.time_predicates,
+        routing=routing,
+        exchanges=tuple(map(_exchange, later)),
+        in_order=in_order,
+        skip_malformed=on_error == "skip",
+        run=claimed.run,
     )
     for number, stage in enumerate(planned):
         for part in range(stage.parts):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from cqels_py.runners.spark.store import write_whole
 
 _NAME = "query.json"
 _MARK = "mark"
+_RUN = "run"
+_APPLICATION = "application"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +32,26 @@ class PartLoad:
     rebuilt: int
 
 
-_ANOTHER = {"static data": "other static data", "partitions": "another number of partitions"}
+_ANOTHER = {
+    "static data": "other static data",
+    "partitions": "another number of partitions",
+    "format": "another version of cqels_py, which keeps it in another form",
+}
 
 
-def claim(folder: Path, about: Mapping[str, str | int]) -> str:
-    """Take the folder for a query, or find that it has its state already; returns what marks this state.
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """`mark` tells this state from any other one; `run`: the number of the application of Spark that works on it, from 1."""
+
+    mark: str
+    run: int
+
+
+def claim(folder: Path, about: Mapping[str, str | int], application: str | None = None) -> Claim:
+    """Take the folder for a query, or find that it has its state already.
 
     `about`: what has to be the same when a query goes on from there. UsageError if it is not, or the folder is another's.
+    `application`: Spark's id of it; without one each claim counts as a run of its own.
     """
     path = folder / _NAME
     if path.exists():
@@ -47,13 +62,22 @@ def claim(folder: Path, about: Mapping[str, str | int]) -> str:
                 f"the state in {folder} was made with {_ANOTHER.get(changed[0], f'another {changed[0]}')}: give the query a new "
                 "folder (and a new checkpoint)"
             )
-        return str(found[_MARK])
+        claimed = Claim(str(found[_MARK]), int(found.get(_RUN, 1)))
+        if application is None or found.get(_APPLICATION) != application:
+            claimed = replace(claimed, run=claimed.run + 1)
+            _write(path, about, claimed, application)
+        return claimed
     if folder.exists() and any(each.suffix != ".tmp" for each in folder.iterdir()):
         raise UsageError(f"{folder} is not empty, and holds no state of a query")
     folder.mkdir(parents=True, exist_ok=True)
-    mark = uuid.uuid4().hex
-    write_whole(path, json.dumps({**about, _MARK: mark}).encode())
-    return mark
+    claimed = Claim(uuid.uuid4().hex, 1)
+    _write(path, about, claimed, application)
+    return claimed
+
+
+def _write(path: Path, about: Mapping[str, str | int], claimed: Claim, application: str | None) -> None:
+    text = json.dumps({**about, _MARK: claimed.mark, _RUN: claimed.run, _APPLICATION: application})
+    write_whole(path, text.encode())
 
 
 def statistics(folder: Path) -> Statistics:
@@ -79,7 +103,7 @@ def loads(folder: Path) -> list[list[PartLoad]]:
     ]
 
 
-def _all_noted(folder: Path) -> list[list[dict[str, Any]]]:
+def _all_noted(folder: Path) -> list[list[Mapping[str, Any]]]:
     path = folder / _NAME
     if not path.exists():
         raise UsageError(f"{folder} holds no state of a query")
@@ -87,9 +111,9 @@ def _all_noted(folder: Path) -> list[list[dict[str, Any]]]:
     return [_noted(folder, stage, int(count)) for stage, count in enumerate(parts)]
 
 
-def _noted(folder: Path, stage: int, parts: int) -> list[dict[str, Any]]:
-    texts = [store_of(folder, stage, part).noted() for part in range(parts)]
-    return [json.loads(text) for text in texts if text is not None]
+def _noted(folder: Path, stage: int, parts: int) -> list[Mapping[str, Any]]:
+    counts = [store_of(folder, stage, part).counts() for part in range(parts)]
+    return [each for each in counts if each is not None]
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 Which worker gets a part's next micro-batch is up to Spark, and one that has not the part's state would read it back from its
 snapshot and log. So the state is left beside Spark's own temporary files, in the system's file cache: any worker of the host
 takes it from there at the speed of memory. Nothing is synced, as nothing depends on it: a copy that is missing, of another
-micro-batch, not whole or damaged is no copy, and Spark removes its temporary files when it ends.
+state, not whole or damaged is no copy, and Spark removes its temporary files when it ends.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class HotCopy(Generic[State]):
         self._path = folder / f"cqels-{mark}-{stage}-{part}.hot"
 
     def leave(self, name: str, state: State) -> None:
-        """Replace the copy; `name` is that of the input that the state came about by."""
+        """Replace the copy; `name` is that of the state in its store."""
         blocks = to_buffers((name, state))
         if sum(map(len, blocks)) > LARGEST:
             self._path.unlink(missing_ok=True)
@@ -53,8 +53,8 @@ class HotCopy(Generic[State]):
             # A full disk, for example: the durable state is elsewhere.
             temporary.unlink(missing_ok=True)
 
-    def take(self, name: str | None) -> State | None:
-        """The state that came about by the input of that name, if this is its copy."""
+    def take(self, name: str) -> State | None:
+        """The state of that name, if this is its copy."""
         with suppress(OSError, EOFError, ValueError, MemoryError), self._path.open("rb") as file:
             check = file.read(_CHECK.size)
             blocks = list(_blocks(file))

@@ -55,9 +55,18 @@ def _stage(
     def evaluate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = _context()
         near = Path(SparkFiles.getRootDirectory())
-        return stage.evaluate(job, batches, _batch(context, batch), context.partitionId(), final, number, near)
+        part, execution = context.partitionId(), context.stageId()
+        return stage.evaluate(job, batches, _batch(context, batch), part, final, number, near, execution)
 
     return evaluate
+
+
+def application_of(frames: Mapping[str, Frame]) -> str | None:
+    """Spark's id of the application that has the frames, whether it is this process or a server; None if these are no frames."""
+    for frame in frames.values():
+        if (session := getattr(frame, "sparkSession", None)) is not None:
+            return str(session.conf.get("spark.app.id"))
+    return None
 
 
 def check_frames(frames: Mapping[int, Frame], time_predicates: Sequence[str | None]) -> None:

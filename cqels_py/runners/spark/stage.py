@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import pickle
 from collections.abc import Iterable, Iterator
@@ -23,7 +22,7 @@ from cqels_py.runners.spark.hot import HotCopy
 from cqels_py.runners.spark.parts import PartState, routed_rows
 from cqels_py.runners.spark.routing import Routing, shares
 from cqels_py.runners.spark.rows import row_schema
-from cqels_py.runners.spark.store import PartStore
+from cqels_py.runners.spark.store import Attempt, PartStore, Saved, Start
 
 _ROW_BITS, _TASK_BITS, _BATCH_BITS = 26, 11, 26
 """Blank nodes of different elements are different: by batch, task, and rows of a task."""
@@ -38,7 +37,8 @@ class Job:
     `mark` tells this state from any other one that the folder may have held. `columns`: those of the results that hold text.
     `streams`: their IRIs; `time_predicates`: by stream. `exchanges`: how the changes of each stage but the last find the parts of
     the next. `in_order`: elements are taken as they arrive, not by their times, and results say the order of their ticks: for one
-    reader of all streams. `skip_malformed`: rows with terms that are none are left out and counted.
+    reader of all streams. `skip_malformed`: rows with terms that are none are left out and counted. `run`: how many times a driver
+    has taken the state up, this one included.
     """
 
     folder: str
@@ -51,6 +51,7 @@ class Job:
     exchanges: tuple[Exchange, ...] = ()
     in_order: bool = False
     skip_malformed: bool = False
+    run: int = 1
 
     @property
     def result_schema(self) -> pa.Schema:
@@ -97,7 +98,7 @@ def _elements(
 
 
 _HOT: dict[tuple[str, int, int], tuple[str, PartState]] = {}
-"""States that this worker still has, by mark, stage and part, each with the name of the input that it came about by."""
+"""States that this worker still has, by mark, stage and part, each with its name in the store."""
 _MOST_HOT = 64
 
 
@@ -114,27 +115,37 @@ def evaluate(
     final: bool,
     stage: int = 0,
     near: Path | None = None,
+    execution: int = 0,
 ) -> Iterator[pa.RecordBatch]:
     """What one part of a stage makes of one micro-batch: results, or rows for the next stage's parts.
 
-    Running a batch again gives the same, and the same state. `near`: a folder of this host for hot states.
+    Running a batch again gives the same, and the same state. `near`: a folder of this host for hot states. `execution`: Spark's
+    number of the stage: attempts that share it make the same of the micro-batch, whatever rows they got (`store`).
     """
     found = sorted((row["task"], row["share"]) for each in rows for row in each.to_pylist() if row["part"] == part)
     share_data = [share for _, share in found]
+    data = pickle.dumps((share_data, final), pickle.HIGHEST_PROTOCOL)
+    attempt = Attempt(batch, job.run, execution)
     store = store_of(Path(job.folder), stage, part)
     copy: HotCopy[PartState] | None = None if near is None else HotCopy(near, job.mark, stage, part)
-    state, read_back = _state_before(store, copy, job, batch, stage, part)
-    rebuilt = _rebuilt(store) + read_back
-    late, had = state.statistics.late, state.rows
-    state.take(share_data, final=final, in_order=job.in_order)
-    results = state.results.fetch()
-    load = {"rows": state.rows, "rows_of_batch": state.rows - had, "rebuilt": rebuilt}
-    store.note(json.dumps({"batch": batch, **load, **asdict(state.statistics)}))
-    name = store.save(batch, pickle.dumps((share_data, final), pickle.HIGHEST_PROTOCOL), state)
-    _HOT[job.mark, stage, part] = (name, state)
-    # Where all micro-batches go to one worker, none needs a copy; the first one is always read.
-    if copy is not None and rebuilt > 1:
-        copy.leave(name, state)
+    saved: Saved | None = None
+    while saved is None:
+        start = store.start(attempt)
+        if start.settled is not None and start.settled != data:
+            data = start.settled
+            share_data, final = pickle.loads(data)
+        state, read_back = _state_before(store, copy, start, (job.mark, stage, part), in_order=job.in_order)
+        late, had = state.statistics.late, state.rows
+        state.take(share_data, final=final, in_order=job.in_order)
+        results = state.results.fetch()
+        rebuilt = start.counts.get("rebuilt", 0) + read_back
+        load = {"rows": state.rows, "rows_of_batch": state.rows - had, "rebuilt": rebuilt}
+        saved = store.save(attempt, start, data, state, {"batch": batch, **load, **asdict(state.statistics)})
+    if not saved.late:
+        _keep_hot((job.mark, stage, part), saved.name, state)
+        # Where all micro-batches go to one worker, none needs a copy; the first one is always read.
+        if copy is not None and rebuilt > 1:
+            copy.leave(saved.name, state)
     if part == 0 and not job.in_order and (dropped := state.statistics.late - late):
         _LOG.warning(
             "micro-batch %d: late elements were dropped, %d in number; a greater lateness waits longer", batch, dropped
@@ -142,31 +153,35 @@ def evaluate(
     yield from results
 
 
-def _rebuilt(store: PartStore[PartState]) -> int:
-    """How often the state had to be read back up to now."""
-    noted = store.noted()
-    return 0 if noted is None else int(json.loads(noted)["rebuilt"])
+def _keep_hot(key: tuple[str, int, int], name: str, state: PartState) -> None:
+    while len(_HOT) >= _MOST_HOT:
+        del _HOT[next(iter(_HOT))]
+    _HOT[key] = name, state
 
 
 def _state_before(
-    store: PartStore[PartState], copy: HotCopy[PartState] | None, job: Job, batch: int, stage: int, part: int
+    store: PartStore[PartState],
+    copy: HotCopy[PartState] | None,
+    start: Start,
+    key: tuple[str, int, int],
+    *,
+    in_order: bool,
 ) -> tuple[PartState, bool]:
     """The state that the batch starts from, and whether it was read back.
 
-    It is this worker's no longer: what fails half-way leaves nothing behind.
+    It is this worker's no longer: what fails half-way leaves nothing behind. A late attempt leaves another one's state alone.
     """
-    while len(_HOT) >= _MOST_HOT:
-        del _HOT[next(iter(_HOT))]
-    name, hot = _HOT.pop((job.mark, stage, part), (None, None))
-    newest = store.newest(batch - 1)
-    if hot is not None and name == newest:
+    name, hot = _HOT.get(key, (None, None))
+    if name == start.name or not start.late:
+        _HOT.pop(key, None)
+    if hot is not None and name == start.name:
         return hot, False
-    if copy is not None and newest is not None and (taken := copy.take(newest)) is not None:
+    if copy is not None and (taken := copy.take(start.name)) is not None:
         return taken, False
-    state, inputs = store.load(batch)
+    state, inputs = store.load(start)
     for data in inputs:
         share_data, final = pickle.loads(data)
-        _replay(state, share_data, final=final, in_order=job.in_order)
+        _replay(state, share_data, final=final, in_order=in_order)
     return state, True
 
 

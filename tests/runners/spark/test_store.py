@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,7 +17,7 @@ from cqels_py.errors import RunError, UsageError
 from cqels_py.plan.nodes import Plan
 from cqels_py.runners import local
 from cqels_py.runners.spark import parts, stage, store
-from cqels_py.runners.spark.store import PartStore
+from cqels_py.runners.spark.store import Attempt, PartStore
 from cqels_py.spark import prepare, statistics
 from tests.naive import Static
 from tests.runners.spark import simulation
@@ -77,7 +79,7 @@ class Disk:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.done = 0
         self.fatal: int | None = None
-        for owner, name in ((Path, "open"), (Path, "rename"), (Path, "unlink"), (os, "fsync")):
+        for owner, name in ((Path, "open"), (Path, "rename"), (Path, "unlink"), (os, "fsync"), (os, "link")):
             monkeypatch.setattr(owner, name, self._counting(name, getattr(owner, name)))
 
     def _counting(self, name: str, operation: Callable[..., Any]) -> Callable[..., Any]:
@@ -128,11 +130,13 @@ def test_a_crash_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_crash_in_any_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     """At every so many operations on files: parts of one stage have done the micro-batch, others have not."""
     expected, disk = wanted(STAGED), Disk(monkeypatch)
-    with simulation.scratch() as state:
-        cluster = begin(state, 2, STAGED)
-        assert cluster.job.parts == (2, 2, 1)
-        disk.done = 0
-        assert counted(run(cluster)) == expected
+    # The first of all runs also opens files of compiled kernels.
+    for _ in range(2):
+        with simulation.scratch() as state:
+            cluster = begin(state, 2, STAGED)
+            assert cluster.job.parts == (2, 2, 1)
+            disk.done = 0
+            assert counted(run(cluster)) == expected
     operations, stages = range(2, disk.done, 13), Counter[str]()
     assert len(operations) > 10
     for fatal in operations:
@@ -306,6 +310,24 @@ def test_another_query_on_the_state_is_refused(state: Path, changed: dict[str, A
         prepare(**options | changed)
 
 
+def test_a_state_of_another_form_is_refused(state: Path) -> None:
+    prepare(QUERY, state=state, partitions=2)
+    path = state / "query.json"
+    found = json.loads(path.read_text())
+    del found["run"], found["application"]
+    path.write_text(json.dumps(found | {"format": 22}))
+    with pytest.raises(
+        UsageError, match="another version of cqels_py, which keeps it in another form: give the query a new folder"
+    ):
+        prepare(QUERY, state=state, partitions=2)
+
+
+def test_applications_that_work_on_a_state_are_numbered(state: Path) -> None:
+    asked: dict[str, Any] = {"query": QUERY, "state": state, "partitions": 2}
+    runs = [prepare(**asked, application=name)[0].run for name in ("a", "a", "b", None, None, "b", "b")]
+    assert runs == [1, 1, 2, 3, 4, 5, 5]
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -357,16 +379,96 @@ def test_statistics_of_what_is_no_state(state: Path) -> None:
     assert statistics(state).elements == 0
 
 
-def test_different_content_replaces_what_an_earlier_attempt_wrote(state: Path) -> None:
+def test_all_attempts_at_an_execution_have_the_input_of_the_first(state: Path) -> None:
     parts: PartStore[str] = PartStore(state, 0)
     parts.begin("start")
-    first = parts.save(0, b"one", "")
-    assert parts.newest(0) == first
-    assert parts.save(0, b"one", "") == first
-    second = parts.save(0, b"two", "")
-    assert second != first
-    assert parts.newest(0) == second
-    assert parts.load(1) == ("start", [b"two"])
+    attempt = Attempt(0, 1, 5)
+    start = parts.start(attempt)
+    first = parts.save(attempt, start, b"one", "", {})
+    assert first is not None
+    assert parts.save(attempt, start, b"one", "", {}) == first
+    assert parts.save(attempt, start, b"two", "", {}) is None
+    assert parts.start(attempt).settled == b"one"
+    assert parts.load(parts.start(Attempt(1, 1, 6))) == ("start", [b"one"])
+
+
+def test_a_later_execution_counts_from_then_on(state: Path) -> None:
+    """The driver has been restarted, and has planned the micro-batch again; then an attempt from before comes to its end."""
+    parts: PartStore[str] = PartStore(state, 0)
+    parts.begin("start")
+    for attempt, data in ((Attempt(0, 2, 1), b"two"), (Attempt(0, 1, 9), b"one")):
+        saved = parts.save(attempt, parts.start(attempt), data, "", {"of": attempt.run})
+        assert saved is not None
+        assert not saved.late
+    assert parts.counts() == {"of": 2}
+    following = Attempt(1, 2, 2)
+    assert parts.load(parts.start(following)) == ("start", [b"two"])
+    parts.save(following, parts.start(following), b"next", "", {"of": 2})
+    assert parts.load(parts.start(Attempt(2, 3, 0))) == ("start", [b"two", b"next"])
+
+
+@pytest.mark.parametrize("error", [errno.EPERM, errno.EOPNOTSUPP])
+def test_a_file_system_without_links(state: Path, monkeypatch: pytest.MonkeyPatch, error: int) -> None:
+    def refuse(*arguments: Any) -> None:
+        raise OSError(error, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    cluster = begin(state)
+    rows = run(cluster, 0, 2)
+    assert run(cluster, 1, 2) == rows[-len(run(cluster, 1, 2)) :]
+    assert counted(rows + run(cluster, 2)) == wanted()
+
+
+# --- late attempts ----------------------------------------------------------------------------------------------------
+
+
+def contents(state: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(state)): path.read_bytes() for path in sorted(state.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("query", [QUERY, STAGED], ids=["one stage", "three stages"])
+@pytest.mark.parametrize("states", ["read back", "left by another worker", "in memory"])
+def test_an_attempt_that_ends_after_the_next_micro_batch_changes_nothing(state: Path, query: str, states: str) -> None:
+    """Micro-batches 0 to 3, then 2 again as another attempt, then 4."""
+    job = begin(state, 2, query).job
+    near = state.parent if states == "left by another worker" else None
+    cluster = Cluster(job, chance=states == "in memory", near=near)
+    rows = run(cluster, 0, 2)
+    rows += (once := run(cluster, 2, 3))
+    rows += run(cluster, 3, 4)
+    before, counts = contents(state), statistics(state)
+    copies = contents(state.parent)
+    kept = dict(stage._HOT)
+    assert run(cluster, 2, 3) == once
+    assert contents(state) == before
+    assert contents(state.parent) == copies
+    assert statistics(state) == counts
+    assert states != "in memory" or all(stage._HOT[key] is each for key, each in kept.items())
+    assert counted(rows + run(cluster, 4)) == wanted(query)
+
+
+@pytest.mark.usefixtures("often")
+def test_a_late_attempt_with_other_rows_makes_what_the_first_one_made(state: Path) -> None:
+    """As when a source gives its rows in another order: what counts is what Spark has accepted already."""
+    cluster = begin(state)
+    rows = run(cluster, 0, 2)
+    once = run(cluster, 2, 3)
+    rows += once + run(cluster, 3, 4)
+    assert cluster.run(2, tasks(1)) == once
+    assert counted(rows + run(cluster, 4)) == wanted()
+
+
+def test_a_late_attempt_whose_files_have_gone_says_so(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "_outweighs", lambda inputs, snapshot: True)
+    cluster = begin(state)
+    rows = run(cluster, 0, 4)
+    before = contents(state)
+    for late in (0, 1):
+        with pytest.raises(RunError, match="this attempt came too late"):
+            run(cluster, late, late + 1)
+    assert contents(state) == before
+    assert counted(rows + run(cluster, 4)) == wanted()
 
 
 def test_results_are_decoded_before_their_terms_are_released(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
