@@ -56,15 +56,15 @@ Answers
       window.
     * The answer's columns are the query's variables; bags are compared with exact terms, and a plain
       literal is an xsd:string.
-    * Rows that ORDER BY leaves equal are put in the order of their terms, column by column, as they are
-      selected; LIMIT and OFFSET without ORDER BY keep the first rows in that order. ORDER BY without LIMIT is
-      the order of each report of RSTREAM, and makes no difference elsewhere. REDUCED keeps all rows.
+    * ORDER BY compares values: naive_values.value_key. Rows that it leaves equal are put in the order of their
+      terms, column by column, as they are selected; LIMIT and OFFSET without ORDER BY keep the first rows in
+      that order. ORDER BY without LIMIT is the order of each report of RSTREAM, and makes no difference
+      elsewhere. REDUCED keeps all rows.
 
 Values (where SPARQL 1.1 leaves room)
-    * Order of terms: naive_values.order_key, a total order. MIN, MAX and ORDER BY use it. Doubles and floats
-      stand in it as the decimals that they are written as: promotion would not be transitive. SAMPLE is the
-      least value and GROUP_CONCAT joins the values in this order, so neither depends on how the answer came
-      about.
+    * Order of terms: naive_values.order_key, a total order. MIN and MAX use it. Doubles and floats stand in it as
+      the shortest decimals that read as them: promotion would not be transitive. SAMPLE is the least value
+      and GROUP_CONCAT joins the values in this order, so neither depends on how the answer came about.
     * SUM and AVG are exact over integers and decimals. AVG of integers and every division of decimals is
       rounded half-even to 16 significant digits, never left of the units; computed decimals are canonical
       (no needless zeros, no point when integral: "5"^^xsd:decimal). The exact sum of doubles is rounded once. A

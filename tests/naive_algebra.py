@@ -18,7 +18,7 @@ from rdflib import URIRef, Variable
 
 from cqels_py.algebra import nodes
 from tests import naive_aggregates, naive_expressions
-from tests.naive_values import ExpressionError, Term, canonical, order_key
+from tests.naive_values import ExpressionError, Term, canonical, order_key, value_key
 
 Triple: TypeAlias = tuple[Term, Term, Term]
 Solution: TypeAlias = dict[Variable, Term]
@@ -358,7 +358,7 @@ def _order(
     columns: Sequence[Variable] | None,
     scope: Scope,
 ) -> list[Solution]:
-    """What the conditions leave equal is in the order of the columns' terms (None: of all variables, by their names).
+    """By the conditions' values, then by the terms of the columns (None: of all variables, by their names).
 
     Python's sort keeps the order of equals, so the last condition is sorted by first.
     """
@@ -366,16 +366,16 @@ def _order(
         columns = sorted({v for mu in found for v in mu})
     ordered = sorted(found, key=lambda mu: [order_key(mu.get(v)) for v in columns])
     for expression, descending in reversed(conditions):
-        key = partial(_order_key, expression=expression, scope=scope)
+        key = partial(_value_key, expression=expression, scope=scope)
         ordered.sort(key=key, reverse=descending)
     return ordered
 
 
-def _order_key(mu: Solution, expression: nodes.Expression, scope: Scope) -> tuple[object, ...]:
+def _value_key(mu: Solution, expression: nodes.Expression, scope: Scope) -> tuple[object, ...]:
     try:
-        return order_key(_value(expression, mu, scope))
+        return value_key(_value(expression, mu, scope))
     except ExpressionError:
-        return order_key(None)
+        return value_key(None)
 
 
 def _group(

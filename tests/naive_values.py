@@ -15,6 +15,7 @@ from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+import numpy
 from rdflib import RDF, XSD, BNode, Literal, URIRef
 from rdflib.term import Node
 
@@ -366,12 +367,11 @@ def _has_value(literal: Literal) -> bool:
     return True
 
 
-def order_key(term: Term | None) -> tuple[Any, ...]:
-    """The total order of terms behind ORDER BY, MIN and MAX.
+def value_key(term: Term | None) -> tuple[Any, ...]:
+    """The order of values behind ORDER BY: equal for two terms of which neither is before the other.
 
-    Unbound, blank nodes, IRIs, literals; among literals numbers, booleans, dateTimes, dates, strings,
-    strings with a language, anything else. Equal values are told apart by `_form`, then by the length of the
-    text, then by the text.
+    Unbound, blank nodes, IRIs, literals; among literals numbers, booleans, dateTimes, dates, strings, strings with a language,
+    anything else. All NaNs are equal.
     """
     if term is None:
         return (0,)
@@ -379,22 +379,41 @@ def order_key(term: Term | None) -> tuple[Any, ...]:
         return (1, str(term))
     if not isinstance(term, Literal):
         return (2, str(term))
-    text = f'"{term}"^^{datatype_of(term)}'
     try:
-        return (3, *_literal_rank(term), *_form(term), len(text), text)
+        return (3, *_literal_rank(term))
     except ExpressionError:
         return (3, 6, str(term), str(datatype_of(term)))
 
 
+def order_key(term: Term | None) -> tuple[Any, ...]:
+    """The total order of terms behind MIN, MAX and all that ORDER BY leaves open.
+
+    By value; equal values are told apart by `_form`, then by the length of the text, then by the text.
+    """
+    key = value_key(term)
+    if key[0] < 3 or key[1] == 6 or not isinstance(term, Literal):
+        return key
+    text = f'"{term}"^^{datatype_of(term)}'
+    return (*key, *_form(term), len(text), text)
+
+
 def _form(term: Literal) -> tuple[Any, ...]:
-    """Numbers: the kind, plain forms first, by fraction digits, then the datatype. Others: instants by fraction
-    digits and zone (none, Z, others by offset), booleans as words first."""
+    """Numbers: the decimal that is written, the kind, plain forms first, by fraction digits, then the datatype. Others: instants
+    by fraction digits and zone (none, Z, others by offset), booleans as words first."""
     if term.datatype in KINDS:
         plain = re.fullmatch(r"-?(?:0|[1-9][0-9]*)(?:\.([0-9]+))?", str(term))
         digits = len(plain[1] or "") if plain else 0
         names = (XSD.integer, *(XSD[name] for name in _DERIVED_TYPES))
         rank = names.index(URIRef(term.datatype)) if term.datatype in names else 0
-        return (KINDS[URIRef(term.datatype)], plain is None, digits, rank)
+        beyond = {"NaN": -2, "-INF": -1, "INF": 1, "+INF": 1}.get(str(term), 0)
+        return (
+            beyond,
+            Fraction(0) if beyond else Fraction(str(term)),
+            KINDS[URIRef(term.datatype)],
+            plain is None,
+            digits,
+            rank,
+        )
     if term.datatype in (XSD.dateTime, XSD.date):
         fraction = re.search(r"\.(\d+)", str(term))
         zone = (instant(term) if term.datatype == XSD.dateTime else date_instant(term)).zone
@@ -407,12 +426,14 @@ def _literal_rank(term: Literal) -> tuple[Any, ...]:
         return (1, boolean_value(term))
     if term.datatype in KINDS:
         # An integer out of its type's bounds stands by its digits, though it is no number elsewhere.
-        text = str(term)
-        parse_number(text, KINDS[URIRef(term.datatype)])
-        if text in ("NaN", "-INF"):
-            return (0, text == "-INF", Fraction(0))
-        # One order for all kinds: a double is the decimal that it is written as.
-        return (0, 2, Fraction(text)) if not text.endswith("INF") else (0, 3, Fraction(0))
+        kind = KINDS[URIRef(term.datatype)]
+        value = parse_number(str(term), kind)
+        if kind < FLOAT:
+            return (0, 2, Fraction(value))
+        if not math.isfinite(value):
+            return (0, 3, Fraction(0)) if value > 0 else (0, 1 if value < 0 else 0, Fraction(0))
+        # One order for all kinds: a double or float is the shortest decimal that reads as it.
+        return (0, 2, Fraction(double_text(value) if kind == DOUBLE else str(numpy.float32(value))))
     if term.datatype == XSD.dateTime:
         return (2, instant(term).seconds)
     if term.datatype == XSD.date:

@@ -19,7 +19,7 @@ KERNELS = sorted(
     if path.stem
     not in ("__init__", "jit", "compilation", "prefetch", "choice", "compiling", "bits", "strips", "standing")
 )
-HOUSE_DECORATORS = {"jit", "jit_flat", "jit_inline"}
+HOUSE_DECORATORS = {"jit", "jit_allocating", "jit_flat", "jit_inline"}
 FUNCTION_OR_CLASS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 

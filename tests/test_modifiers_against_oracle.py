@@ -7,6 +7,7 @@ from itertools import groupby
 
 import pytest
 from hypothesis import given, reject
+from rdflib import XSD, Literal, URIRef
 
 from cqels_py.algebra.nodes import Dialect, Output
 from tests import harness, naive, traces
@@ -37,6 +38,19 @@ TENTHS = traces.elements("""
 """)
 ELEMENTS = [Element(element.time * 100_000, element.stream, element.triples) for element in TENTHS]
 STATIC = Static(traces.triples("a name 'A', b name 'B', a link c, b link a, b link b"))
+
+TIES = traces.elements("""
+    10 s a v 4, a r 1
+    11 s b v 4.0, b r 0
+    12 s c v 4.00, c r 2
+    13 s d v 4e0, d r 1
+    20 s e v 3, e r 9
+    25 s f v 0.4e1, f r -1
+    30 s g v 40e-1, g r 0.0
+    44 s a v 04, b v 4.000
+""")
+EQUAL_VALUES = [Element(element.time * 100_000, element.stream, element.triples) for element in TIES]
+"""Several terms for one number: the next key decides between them, and the terms after the last one."""
 
 AGGREGATES = {
     "sample": "SELECT (SAMPLE(?s) AS ?a) (SAMPLE(?n) AS ?b) { %w { ?s ?p ?n } }",
@@ -86,6 +100,18 @@ SLICES = {
     "the group with most": "SELECT ?s { %w { ?s ?p ?n } } GROUP BY ?s ORDER BY DESC(COUNT(*)) LIMIT 1",
 }
 
+OVER_EQUAL_VALUES = {
+    "the next key": "SELECT ?s ?n { %w { ?s :v ?n } } ORDER BY DESC(?n) ?s LIMIT 2",
+    "the key after that": "SELECT ?s ?n { %w { ?s :v ?n ; :r ?m } } ORDER BY ?n DESC(?m) DESC(?s) LIMIT 3 OFFSET 1",
+    "the order of terms": "SELECT ?n ?s { %w { ?s :v ?n } } ORDER BY DESC(?n) LIMIT 3",
+    "an expression": "SELECT ?s ?n { %w { ?s :v ?n } } ORDER BY (IF(?n < 4, ?n, ?n)) DESC(?s) LIMIT 2",
+    "truth": 'SELECT ?s ?b { %w { ?s :v ?n } BIND(IF(?s < :d, ?n > 3, "1"^^xsd:boolean) AS ?b) } ORDER BY ?b DESC(?s) LIMIT 3',
+    "groups": "SELECT ?n (COUNT(*) AS ?k) { %w { ?s :v ?n } } GROUP BY ?n ORDER BY DESC(?n) ?k LIMIT 2",
+    "a subquery": "SELECT ?s ?m { { SELECT ?s { %w { ?s :v ?n } } ORDER BY DESC(?n) DESC(?s) LIMIT 2 } %w { ?s :r ?m } }",
+    "different rows": "SELECT DISTINCT ?m { %w { ?s :v ?n ; :r ?m } } ORDER BY DESC(?n) DESC(?m) LIMIT 2",
+    "extremes": "SELECT (MIN(?n) AS ?a) (MAX(?n) AS ?b) (SAMPLE(?n) AS ?c) { %w { ?s :v ?n } }",
+}
+
 TIMED = {
     "selected": "SELECT ?s ?n (SECONDS(NOW()) AS ?t) { %w { ?s :p ?n } }",
     "filter": "SELECT ?s ?n { %w { ?s :p ?n } FILTER(SECONDS(NOW()) = ?n + 1.0) }",
@@ -124,6 +150,13 @@ TIMED = {
 def test_a_query(text: str, window: str) -> None:
     output = None if text.startswith("ASK") else Output.CHANGELOG
     harness.assert_engine_right(PREFIX + text.replace("%w", window), ELEMENTS, STATIC, output)
+
+
+@pytest.mark.parametrize("window", ["range", "count"])
+@pytest.mark.parametrize("text", OVER_EQUAL_VALUES.values(), ids=OVER_EQUAL_VALUES.keys())
+def test_a_query_over_equal_values(text: str, window: str) -> None:
+    text = f"{PREFIX}PREFIX xsd: <{XSD}>\n{text.replace('%w', WINDOWED[window])}"
+    harness.assert_engine_right(text, EQUAL_VALUES, STATIC, Output.CHANGELOG)
 
 
 # --- reports in order -------------------------------------------------------------------------------------------------
@@ -165,6 +198,35 @@ def test_reports_are_in_order(text: str) -> None:
     text = f"{PREFIX}REGISTER RSTREAM :o AS {head} {window} {{{group.replace('%w', 'WINDOW :w')}"
     for batch in harness.BATCH_SIZES:
         assert_reports_in_order(text, ELEMENTS, STATIC, batch)
+
+
+INSTANTS = [
+    Element(
+        i * 500_000,
+        URIRef(f"{STREAMS}s"),
+        (
+            (URIRef(EX + name), URIRef(f"{EX}p"), Literal(text, datatype=XSD.dateTime, normalize=False)),
+            (URIRef(EX + name), URIRef(f"{EX}q"), URIRef(EX + other)),
+        ),
+    )
+    for i, (name, text, other) in enumerate(
+        [
+            ("a", "2024-05-01T12:00:00Z", "z"),
+            ("b", "2024-05-01T14:00:00+02:00", "y"),
+            ("c", "2024-05-01T12:00:00.000", "x"),
+            ("d", "2024-05-01T11:59:59.9999999Z", "w"),
+            ("e", "2024-05-01T12:00:00.0000000Z", "y"),
+        ]
+    )
+]
+
+
+@pytest.mark.parametrize("order", ["?n DESC(?o) ?s", "DESC(?n) ?o DESC(?s)", "?n", "DESC(?n)"])
+def test_reports_of_equal_instants_are_in_order(order: str) -> None:
+    head = f"REGISTER RSTREAM :o AS SELECT ?s ?n FROM NAMED WINDOW :w ON <{STREAMS}s> [RANGE PT2S STEP PT1S]"
+    text = f"{PREFIX}{head} {{ WINDOW :w {{ ?s :p ?n ; :q ?o }} }} ORDER BY {order}"
+    for batch in harness.BATCH_SIZES:
+        assert_reports_in_order(text, INSTANTS, STATIC, batch)
 
 
 @given(scenarios({"join", "union", "optional", "aggregate", "distinct", "slice"}, RSP_QL_WINDOWS, most_elements=12))

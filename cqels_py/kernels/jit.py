@@ -41,6 +41,11 @@ def jit_flat(function: Function) -> Function:
     return _compile(function, _nrt=False)
 
 
+def jit_allocating(function: Function) -> Function:
+    """For a kernel that allocates and is called by ones that do not, from which it would inherit that it cannot."""
+    return _compile(function, _nrt=True)
+
+
 def jit_inline(function: Function) -> Function:
     """For helpers of a few lines inside hot loops, which allocate nothing: LLVM puts them into their callers.
 

@@ -1,12 +1,15 @@
-"""The total order of terms behind ORDER BY, MIN and MAX, with the dictionary's texts where ids do not decide.
+"""The order of values behind ORDER BY, and the total order of terms behind MIN, MAX and all that the former leaves open.
 
 Unbound, blank nodes, IRIs, then literals: numbers by value, booleans, dateTimes, dates, strings, strings with a language, all others
-by text. A double or float counts as the decimal that it is written as, so that numbers of all kinds have one order. What stands for
-the same value has an order too:
+by text. A double or float counts as the shortest decimal that reads as it, so that numbers of all kinds have one order: promoting
+one of two, as `<` does, gives none (of 0.1 as a decimal, a float and a double, the first equals both others, which differ). All
+NaNs are equal here. Where values are equal, `order_values` leaves it at that, and `order_terms` goes on:
 
-* numbers ("1" and "1.0"): the kind of number (integer, decimal, float, double), plain forms first (without signs, zeros or
-  exponents that could be left out), fewer fraction digits, the datatype, the length of the text, the text;
-* dateTimes and dates: fewer fraction digits, then no zone, Z, any other zone by its offset, the length of the text, the text.
+* numbers ("1" and "1.0"): the decimal as which they are written, the kind of number (integer, decimal, float, double), plain forms
+  first (without signs, zeros or exponents that could be left out), fewer fraction digits, the datatype, the length of the text,
+  the text;
+* dateTimes and dates: fewer fraction digits, then no zone, Z, any other zone by its offset, the length of the text, the text;
+* booleans: words first.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from cqels_py.kernels.compare import order_class, sign_of
 from cqels_py.kernels.dictionary import is_hashed, place_of
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.moments import read_moment
+from cqels_py.kernels.nearest import is_settled, settled
 from cqels_py.kernels.numerals import NOT_A_NUMBER, compare_rest, inline_numeral, read_numeral
 from cqels_py.kernels.terms import DATATYPES, datatype_number, datetime_micros, scale_of, tag_of, value_of, zone_of
 from cqels_py.kernels.values import DATE, DATETIME, DECIMAL, DOUBLE, FLOAT, INTEGER, KIND_OF_TAG
@@ -40,30 +44,55 @@ def same_kind(a, b):
 
 
 @jit_inline
+def _surely_differ(a, b):
+    """Do two terms of the same kind, as `same_kind` has it, have different values?
+
+    Doubles and floats may be written with more digits than theirs tell apart, which are then near to each other.
+    """
+    if a >> 60 == 5 or a >> 60 == 6:
+        return True
+    one, other = value_of(a), value_of(b)
+    return abs(one - other) > max(abs(one), abs(other)) >> np.int64(51 if a >> 60 == 7 else 22)
+
+
+@jit_inline
+def order_values(a, b, texts, spans):
+    """-1, 0 (equal: neither value is before the other) or 1. `texts`, `spans`: the dictionary's arena and table."""
+    if a == b:
+        return np.int64(0)
+    if same_kind(a, b) and _surely_differ(a, b):
+        return np.int64(-1 if (a << 8) < (b << 8) else 1)
+    return _order_slowly(a, b, False, texts, spans)
+
+
+@jit_inline
 def order_terms(a, b, texts, spans):
     """-1, 0 (the same term) or 1. `texts`, `spans`: the dictionary's arena and table."""
     if a == b:
         return np.int64(0)
     if same_kind(a, b):
         return np.int64(-1 if (a << 8) < (b << 8) else 1)
-    return _order_slowly(a, b, texts, spans)
+    return _order_slowly(a, b, True, texts, spans)
 
 
 @jit_flat
-def _order_slowly(a, b, texts, spans):
+def _order_slowly(a, b, of_terms, texts, spans):
+    """`order_terms` or, if not `of_terms`, `order_values`."""
     a_class, a_kind = _class_of(a, texts, spans)
     b_class, b_kind = _class_of(b, texts, spans)
     if a_class != b_class:
         return sign_of(a_class, b_class)
     if a_class == _NUMBER:
-        order = _order_numbers(a, a_kind, b, b_kind, texts, spans)
+        order = _order_numbers(a, a_kind, b, b_kind, of_terms, texts, spans)
     elif a_class == _DATETIME or a_class == _DATE:
-        order = _order_moments(a, b, a_class == _DATE, texts, spans)
+        order = _order_moments(a, b, a_class == _DATE, of_terms, texts, spans)
     elif a_class == _BOOLEAN:
         order = sign_of(a & 1, b & 1)
     else:
+        # A value is what is written.
         order = np.int64(0)
-    if order != 0:
+        of_terms = True
+    if order != 0 or not of_terms:
         return order
     if not (is_hashed(a) and is_hashed(b)):
         # Inline forms come first, in the order of what their ids hold beside the value.
@@ -161,20 +190,63 @@ def _fraction_digits(text, start, end):
 
 
 @jit_flat
-def _order_numbers(a, a_kind, b, b_kind, texts, spans):
+def _order_numerals(
+    a_sign, a_exponent, a_leading, a_rest, a_stop, b_sign, b_exponent, b_leading, b_rest, b_stop, texts
+):  # fmt: skip
+    """NaN comes before all other numbers."""
+    if a_sign != b_sign or a_sign == NOT_A_NUMBER:
+        return sign_of(a_sign, b_sign)
+    order = sign_of(a_exponent, b_exponent)
+    if order == 0:
+        order = sign_of(a_leading, b_leading)
+    if order == 0:
+        order = compare_rest(texts, a_rest, a_stop, texts, b_rest, b_stop)
+    return order * a_sign
+
+
+@jit_flat
+def _settled(kind, sign, exponent, leading, rest, stop, texts):
+    """A numeral as what it counts as: a double or float as the shortest decimal that reads as it."""
+    single = kind == FLOAT
+    if kind < FLOAT or abs(sign) != 1 or is_settled(exponent, leading, rest, stop, single):
+        return sign, exponent, leading, rest, stop
+    sign, exponent, leading = settled(sign, exponent, leading, texts, rest, stop, single)
+    return sign, exponent, leading, np.int64(0), np.int64(0)
+
+
+@jit_flat
+def _may_meet(kind, a_exponent, a_leading, b_exponent, b_leading):
+    """May two numerals of one sign, of which a double or a float has this kind, read as the same one?"""
+    most = np.int64(36 if kind == FLOAT else 300)
+    if abs(a_exponent) > most or abs(b_exponent) > most:
+        return True
+    if a_exponent != b_exponent:
+        return abs(a_exponent - b_exponent) == 1
+    return abs(a_leading - b_leading) <= a_leading >> np.int64(22 if kind == FLOAT else 50)
+
+
+@jit_flat
+def _order_numbers(a, a_kind, b, b_kind, of_terms, texts, spans):
     a_sign, a_exponent, a_leading, a_rest, a_stop, a_digits, a_datatype = _numeral(a, a_kind, texts, spans)
     b_sign, b_exponent, b_leading, b_rest, b_stop, b_digits, b_datatype = _numeral(b, b_kind, texts, spans)
-    if a_sign != b_sign:
-        # NaN comes before all other numbers.
-        return sign_of(a_sign, b_sign)
-    order = np.int64(0)
-    if a_sign != NOT_A_NUMBER:
-        order = sign_of(a_exponent, b_exponent)
-        if order == 0:
-            order = sign_of(a_leading, b_leading)
-        if order == 0:
-            order = compare_rest(texts, a_rest, a_stop, texts, b_rest, b_stop)
-        order *= a_sign
+    written = _order_numerals(
+        a_sign, a_exponent, a_leading, a_rest, a_stop, b_sign, b_exponent, b_leading, b_rest, b_stop, texts
+    )
+    order = written
+    kind = np.int64(FLOAT if a_kind == FLOAT or b_kind == FLOAT else max(a_kind, b_kind))
+    if kind >= FLOAT and _may_meet(kind, a_exponent, a_leading, b_exponent, b_leading):
+        a_sign, a_exponent, a_leading, a_rest, a_stop = _settled(
+            a_kind, a_sign, a_exponent, a_leading, a_rest, a_stop, texts
+        )
+        b_sign, b_exponent, b_leading, b_rest, b_stop = _settled(
+            b_kind, b_sign, b_exponent, b_leading, b_rest, b_stop, texts
+        )
+        order = _order_numerals(
+            a_sign, a_exponent, a_leading, a_rest, a_stop, b_sign, b_exponent, b_leading, b_rest, b_stop, texts
+        )
+    if order != 0 or not of_terms:
+        return order
+    order = written
     if order == 0:
         order = sign_of(a_kind, b_kind)
     if order == 0:
@@ -201,7 +273,7 @@ def _moment(identifier, is_date, texts, spans):
 
 
 @jit_flat
-def _order_moments(a, b, is_date, texts, spans):
+def _order_moments(a, b, is_date, of_terms, texts, spans):
     a_rank, a_offset, a_seconds, a_digits, a_leading, a_rest, a_stop = _moment(a, is_date, texts, spans)
     b_rank, b_offset, b_seconds, b_digits, b_leading, b_rest, b_stop = _moment(b, is_date, texts, spans)
     order = sign_of(a_seconds, b_seconds)
@@ -209,8 +281,9 @@ def _order_moments(a, b, is_date, texts, spans):
         order = sign_of(a_leading, b_leading)
     if order == 0:
         order = compare_rest(texts, a_rest, a_stop, texts, b_rest, b_stop)
-    if order == 0:
-        order = sign_of(a_digits, b_digits)
+    if order != 0 or not of_terms:
+        return order
+    order = sign_of(a_digits, b_digits)
     if order == 0:
         order = sign_of(a_rank, b_rank)
     return sign_of(a_offset, b_offset) if order == 0 else order

@@ -10,7 +10,7 @@ import numpy as np
 
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import ZERO, add, find, hash_row
-from cqels_py.kernels.order import order_terms
+from cqels_py.kernels.order import order_terms, order_values
 from cqels_py.kernels.ordered_blocks import (
     COUNT,
     FREE,
@@ -39,12 +39,12 @@ def _compare_keys(a, a_at, b, b_at, by):
 
 @jit_flat
 def _compare_rows(a, a_at, b, b_at, width, by, columns, descending, texts, spans):
-    """Rows at a[a_at:] and b[b_at:] by the key, the order's columns, then by all columns."""
+    """Rows at a[a_at:] and b[b_at:] by the key, the values of the order's columns, then by the terms of all columns."""
     by_key = _compare_keys(a, a_at, b, b_at, by)
     if by_key != 0:
         return by_key
     for k in range(len(columns)):
-        order = order_terms(a[a_at + columns[k]], b[b_at + columns[k]], texts, spans)
+        order = order_values(a[a_at + columns[k]], b[b_at + columns[k]], texts, spans)
         if order != 0:
             return -order if descending[k] else order
     for c in range(width):

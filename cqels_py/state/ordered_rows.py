@@ -22,7 +22,7 @@ def blocks_for(used: int, more: int) -> int:
 
 
 class OrderedRows:
-    """A bag of rows by `order` (column, descending), ties by all columns in term order.
+    """A bag of rows by the values of `order` (column, descending), ties by all columns in term order.
 
     `offset`, `limit` (None: endless): the slice of which `take` says what enters and leaves it. `by`: the columns of a key; rows
     of each key have a slice of their own.

@@ -1,9 +1,10 @@
-"""The total order of terms behind ORDER BY, MIN and MAX, against the oracle's."""
+"""The order of values behind ORDER BY and the total order of terms behind MIN and MAX, against the oracle's."""
 
 from __future__ import annotations
 
 import itertools
 import random
+from decimal import Decimal
 from functools import cmp_to_key
 from typing import Any
 
@@ -14,9 +15,9 @@ from hypothesis import strategies as st
 
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.rdf import to_rdflib
-from cqels_py.kernels.order import order_terms
+from cqels_py.kernels.order import order_terms, order_values
 from cqels_py.operators.r2r.functions.dates import parse_moment
-from tests.naive_values import canonical, order_key
+from tests.naive_values import canonical, order_key, value_key
 from tests.operators.plain_dictionary import typed
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
@@ -59,17 +60,17 @@ class Order:
     def compare(self, a: np.int64, b: np.int64) -> int:
         return int(order_terms(a, b, self.dictionary.arena, self.dictionary.table))
 
+    def compare_values(self, a: np.int64, b: np.int64) -> int:
+        return int(order_values(a, b, self.dictionary.arena, self.dictionary.table))
+
 
 def sign(a: Any, b: Any) -> int:
     return int(a > b) - int(a < b)
 
 
 def test_every_two_terms_stand_as_the_oracle_has_them() -> None:
-    order = Order(POOL)
-    keys = [order_key(term) for term in order.terms]
-    assert len(set(keys)) == len(keys)
-    for (a, a_key), (b, b_key) in itertools.product(zip(order.ids, keys, strict=True), repeat=2):
-        assert order.compare(a, b) == sign(a_key, b_key), (a_key, b_key)
+    assert len({order_key(term) for term in Order(POOL).terms}) == len(Order(POOL).ids)
+    assert_ordered(POOL)
 
 
 def test_sorting_gives_one_order_from_any_other() -> None:
@@ -122,8 +123,24 @@ NUMBERS = st.builds(
     [[typed(text, "decimal") for text in ("100000000000000000000.1", "100000000000000000000", "1000000000000000000")]]
 )
 @example([[typed("9007199254740993", "integer"), typed("9007199254740992.0", "double")]])
+@example([[typed("0.1", "double"), typed("0.10000000000000001", "double"), typed("0.1000000000000000056", "decimal")]])
+@example([[typed("16777217", "float"), typed("16777216", "float"), typed("16777217", "double")]])
+@example([[typed("1E400", "double"), typed("2E400", "double"), typed("INF", "double"), typed("1E40", "float")]])
+@example([[typed("-1E-400", "double"), typed("0", "integer"), typed("1E-50", "float"), typed("-0.0E0", "double")]])
+@example([[typed("9007199254740993.000000000000000000001", "double"), typed("9007199254740994", "double")]])
+@example([[typed("NaN", "double"), typed("NaN", "float"), typed("-INF", "float"), typed("-INF", "double")]])
 def test_numbers_stand_by_value_whatever_their_length(found: list[list[str]]) -> None:
     assert_ordered([text for texts in found for text in texts])
+
+
+@given(st.floats(allow_nan=False), st.integers(14, 40), st.sampled_from(["double", "float"]))
+@example(0.30000000000000004, 16, "double")
+@example(5e-324, 15, "double")
+@example(2.0**-44, 17, "double")
+@example(1.7976931348623157e308, 17, "double")
+def test_digits_that_make_no_other_double_make_no_other_value(value: float, places: int, datatype: str) -> None:
+    texts = [repr(value).replace("inf", "INF"), f"{Decimal(value):.{places}E}".replace("Infinity", "INF")]
+    assert_ordered([typed(text, each) for text in texts for each in (datatype, "double")])
 
 
 TIMES = st.builds(
@@ -152,11 +169,12 @@ def test_moments_stand_by_instant_to_the_last_digit(times: list[str], dates: lis
 
 
 def assert_ordered(texts: list[str]) -> None:
-    """Every two of the terms stand as the oracle has them."""
+    """Every two of the terms, and their values, stand as the oracle has them."""
     order = Order(texts)
-    keys = [order_key(term) for term in order.terms]
-    for (a, a_key), (b, b_key) in itertools.product(zip(order.ids, keys, strict=True), repeat=2):
+    keys = [(i, order_key(term), value_key(term)) for i, term in zip(order.ids, order.terms, strict=True)]
+    for (a, a_key, a_value), (b, b_key, b_value) in itertools.product(keys, repeat=2):
         assert order.compare(a, b) == sign(a_key, b_key), (a_key, b_key)
+        assert order.compare_values(a, b) == sign(a_value, b_value), (a_key, b_key)
 
 
 def test_years_beyond_four_digits_and_the_end_of_a_day() -> None:

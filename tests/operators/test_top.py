@@ -19,19 +19,22 @@ Order = Sequence[tuple[int, bool]]
 
 TEXTS = [
     *(typed(text, "integer") for text in ("-3", "5", "7")),
-    *(typed(text, "decimal") for text in ("5.0", "0.5", "123456789012345678.5")),
+    *(typed(text, "decimal") for text in ("5.0", "5.00", "0.5", "123456789012345678.5")),
     *(typed(text, "double") for text in ("5.0", "1.0E300", "-INF")),
-    *(typed(text, "dateTime") for text in ("2020-01-01T00:00:00Z", "1970-01-01T00:00:00Z")),
+    *(
+        typed(text, "dateTime")
+        for text in ("2020-01-01T00:00:00Z", "2020-01-01T01:00:00+01:00", "1970-01-01T00:00:00Z")
+    ),
     *("<urn:a>", "<urn:b>", '"a"', '"ab"', '"b"', '"a"@en', None),
-    typed("true", "boolean"),
+    *(typed(text, "boolean") for text in ("true", "1")),
 ]
 
 
 def sliced(rows: Sequence[Row], order: Order, offset: int, limit: int | None, terms: Terms) -> list[Row]:
-    """By the order's columns, ties by all columns in the order of terms."""
+    """By the values of the order's columns, ties by all columns in the order of terms."""
     ordered = sorted(rows, key=lambda row: [naive_values.order_key(terms.term(i)) for i in row])
     for column, descending in reversed(order):
-        keys = {row: naive_values.order_key(terms.term(row[column])) for row in rows}
+        keys = {row: naive_values.value_key(terms.term(row[column])) for row in rows}
         ordered.sort(key=keys.__getitem__, reverse=descending)
     return ordered[offset : None if limit is None else offset + limit]
 

@@ -15,7 +15,7 @@ from cqels_py.state.ordered_rows import OrderedRows
 
 
 class OrderedAnswers:
-    """RSTREAM by `order` (column, descending), ties by the results' columns in term order.
+    """RSTREAM by the values of `order` (column, descending), ties by the results' columns in term order.
 
     The input's `width` columns are the results', then what else is in the order. `distinct`: of equal results of a report only
     the first.

@@ -1,4 +1,4 @@
-"""What terms mean: values of literals, effective boolean values, `=`, `<`, and the total order of terms."""
+"""What terms mean: values of literals, effective boolean values, `=` and `<`."""
 
 from __future__ import annotations
 
