@@ -28,7 +28,7 @@ from cqels_py.connections import Connections
 from cqels_py.connectors.construction import Construction
 from cqels_py.connectors.sources import open_source
 from cqels_py.connectors.times import FAR
-from cqels_py.connectors.triples import PushedElement, Triple, elements_of_pushed, triple_texts
+from cqels_py.connectors.triples import PushedElement, Term, Triple, elements_of_pushed, graph_text, triple_texts
 from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.regexes import warnings_of_regexes
 from cqels_py.dictionary.dictionary import Dictionary
@@ -130,10 +130,12 @@ class Engine:
         self.dictionary.hold(self._waiting)
         self._connections = Connections()
         self._numbers: dict[str, int] = {}
-        # What registered queries read: streams with their numbers, and those whose elements carry their times.
+        # What registered queries read: streams with their numbers, those whose elements carry their times, and those of whose
+        # elements they ask the graphs.
         self._streams: dict[str, int] = {}
         self._fed: set[str] = set()
         self._time_predicates: dict[str, str] = {}
+        self._graphs_asked: set[str] = set()
         self._pushed: list[PushedElement] = []
         self._elements = 0
         self._closed: CqelsError | None = None
@@ -272,6 +274,7 @@ class Engine:
         pairs = [pair for q in self._queries for pair in zip(q.streams, q.plan.time_predicates, strict=True)]
         self._streams = {stream: self._numbers[stream] for stream, _ in pairs}
         self._time_predicates = {stream: predicate for stream, predicate in pairs if predicate is not None}
+        self._graphs_asked = {stream for query in self._queries for stream in query.plan.graph_streams}
         self._fed = {stream for query in ordered for stream in self._connections.fed_by(query, self._streams)}
         for query, running in self._queries.items():
             if running.feed is not None:
@@ -291,12 +294,14 @@ class Engine:
 
     # --- elements -------------------------------------------------------------------------------------------------
 
-    def push(self, stream: str, triples: Iterable[Triple], *, time: int | None = None) -> None:
+    def push(
+        self, stream: str, triples: Iterable[Triple], *, time: int | None = None, graph: Term | None = None
+    ) -> None:
         """One element: its triples (rdflib terms or N-Triples texts) at `time`, in microseconds since the epoch.
 
-        No `time` where a query takes it from the element itself (`@ :predicate`). An element with a term that is none is
-        left out as a whole: DataError, or with `on_error="skip"` a report. A subscriber may push too: its elements wait
-        until what is being processed is done.
+        `graph`: the IRI or blank node that names the element's graph, which GRAPH in a window asks for. No `time` where a query
+        takes it from the element itself (`@ :predicate`). An element with a term that is none is left out as a whole: DataError,
+        or with `on_error="skip"` a report. A subscriber may push too: its elements wait until what is being processed is done.
         """
         # As the other methods, but without a call more, which a single element would notice.
         with self._lock:
@@ -315,10 +320,13 @@ class Engine:
                 )
             try:
                 texts = triple_texts(triples)
+                name = None if graph is None else graph_text(graph)
             except DataError as error:
                 self._malformed(DataError(f"an element pushed to <{stream}>: {error.message}"))
                 return
-            self._pushed.append(PushedElement(stream, number, time, predicate, texts))
+            if name is not None and stream not in self._graphs_asked:
+                name = None
+            self._pushed.append(PushedElement(stream, number, time, predicate, texts, name))
             if self._batch is None or len(self._pushed) >= self._batch:
                 self._flush()
 
@@ -411,7 +419,7 @@ class Engine:
         merged, batch = TimeMerge(readers), NOTHING
 
         def live() -> Iterator[Ids]:
-            yield from (batch.subject, batch.predicate, batch.object)
+            yield from batch.live_ids()
             yield from merged.live_ids()
             if second is not None:
                 yield from second.live_ids()

@@ -178,21 +178,22 @@ def _terms_of(given: Input) -> set[bytes]:
     from cqels_py.script import Pushed, Table
 
     if isinstance(given, Pushed):
-        return {text for _, texts, _ in given.elements for text in texts}
+        return {text for _, texts, _, _ in given.elements for text in texts}
     pieces = [given.rows] if isinstance(given, Table) else given.sources.values()
     return terms(piece if isinstance(piece, str) else piece.to_batches() for piece in pieces if piece is not None)
 
 
 def _push(engine: Engine, given: Pushed, plans: Sequence[Plan]) -> None:
     """What came first is often one element alone, or nothing yet: then come some that match."""
-    for stream, texts, time in given.elements:
+    for stream, texts, time, graph in given.elements:
         terms_of = iter(map(bytes.decode, texts))
-        engine.push(stream, zip(terms_of, terms_of, terms_of, strict=True), time=time)
+        named = None if graph is None else graph.decode()
+        engine.push(stream, zip(terms_of, terms_of, terms_of, strict=True), time=time, graph=named)
     now = engine.statistics.event_time or 0
     for plan in plans:
         for value in _VALUES:
-            for stream, predicate, triples in _matching(plan, value, now):
-                engine.push(stream, triples, time=now if predicate is None else None)
+            for stream, predicate, name, triples in _matching(plan, value, now):
+                engine.push(stream, triples, time=now if predicate is None else None, graph=name)
     _wait(engine)
 
 
@@ -201,22 +202,24 @@ def _table(plans: Sequence[Plan], iri: str) -> pa.Table:
     import pyarrow as pa
 
     rows = [
-        (time * 1_000_000, *triple)
+        (time * 1_000_000, graph, *triple)
         for plan in plans
         for time, value in enumerate(_VALUES)
-        for stream, _, triples in _matching(plan, value, time * 1_000_000)
+        for stream, _, graph, triples in _matching(plan, value, time * 1_000_000)
         if stream == iri
         for triple in triples
     ]
-    return pa.table([list(column) for column in zip(*rows, strict=True)], ["time", "subject", "predicate", "object"])
+    return pa.table(
+        [list(column) for column in zip(*rows, strict=True)], ["time", "graph", "subject", "predicate", "object"]
+    )
 
 
-def _matching(plan: Plan, value: str, now: int) -> Iterator[tuple[str, str | None, list[Triple]]]:
-    """Triples that the patterns of each stream match, and each other: stream, predicate of its times, triples.
+def _matching(plan: Plan, value: str, now: int) -> Iterator[tuple[str, str | None, str, list[Triple]]]:
+    """Triples that the patterns of each stream match, and each other: stream, predicate of its times, graph, triples.
 
     What is only an object is the value; what is more is one and the same thing. Times are `now`.
     """
-    from cqels_py.plan.nodes import Scan, is_variable
+    from cqels_py.plan.nodes import GRAPH, Scan, is_variable
     from cqels_py.planner.partitioning import nodes_of
 
     scans = [node for node in nodes_of(plan.root) if isinstance(node, Scan)]
@@ -228,10 +231,11 @@ def _matching(plan: Plan, value: str, now: int) -> Iterator[tuple[str, str | Non
 
     for number, (stream, predicate) in enumerate(zip(plan.streams, plan.time_predicates, strict=True)):
         patterns = [scan.pattern for scan in scans if plan.windows[scan.window].stream == number]
-        triples: list[Triple] = [(term(s), term(p), term(o)) for s, p, o in patterns]
+        triples: list[Triple] = [(term(s), term(p), term(o)) for s, p, o, *_ in patterns]
+        graphs = [name for pattern in patterns for name in pattern[GRAPH:] if not is_variable(name)]
         if predicate is not None:
             triples.append((_ANYTHING, f"<{predicate}>", f'"{date}"^^<{_XSD}dateTime>'))
-        yield stream, predicate, triples
+        yield stream, predicate, graphs[0] if graphs else _ANYTHING, triples
 
 
 def _wait(engine: Engine) -> None:

@@ -24,9 +24,9 @@ _STANDARD_INPUT = "-"
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """Elements of `Engine.push`: the stream, the texts of the triples, the time."""
+    """Elements of `Engine.push`: the stream, the texts of the triples, the time, the name of the graph."""
 
-    elements: Sequence[tuple[str, Sequence[bytes], int | None]]
+    elements: Sequence[tuple[str, Sequence[bytes], int | None, bytes | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def _input(given: Any) -> Input | None:
             else:
                 found[iri] = _file(source) or _first_rows(source)
         return Sources(found, given.time_predicates)
-    return Pushed([(each.iri, each.texts, each.time) for each in (given or [])[:FIRST_ROWS]])
+    return Pushed([(each.iri, each.texts, each.time, each.graph) for each in (given or [])[:FIRST_ROWS]])
 
 
 def _first_of_standard_input() -> bytes | None:

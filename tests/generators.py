@@ -40,7 +40,7 @@ Wanted: TypeAlias = tuple[str, str, str]
 FEATURES = frozenset(
     {
         *("join", "filter", "aggregate", "distinct", "minus", "not_exists", "union", "bind", "static"),
-        *("optional", "path", "order", "subquery", "values", "graph", "ask"),
+        *("optional", "path", "order", "subquery", "values", "graph", "window_graph", "ask"),
         *CLAUSES,
         *MODIFIERS,
     }
@@ -61,6 +61,8 @@ def answerable(*refusals: type[Exception]) -> Iterator[None]:
 
 
 NODES = ("a", "b", "c")
+GRAPHS = tuple(URIRef(EX + name) for name in ("g", "g", "h", "a"))
+"""The names of elements' graphs, the more likely the more often."""
 LINK = "link"
 LABEL = "label"
 VALUES = {
@@ -108,7 +110,8 @@ class Scenario:
 
 def _element_line(element: Element) -> str:
     content = ", ".join(_triple_text(triple) for triple in element.triples)
-    return f"{element.time} {element.stream.removeprefix(STREAMS)} {content}"
+    graph = "" if element.graph is None else f" {traces.short(element.graph)}"
+    return f"{element.time} {element.stream.removeprefix(STREAMS)}{graph} {content}"
 
 
 def _triple_text(triple: Triple) -> str:
@@ -228,7 +231,14 @@ class DrawnQuery:
         if needed:
             self.wanted.setdefault(self.uses[number].stream, []).extend(self.pending)
         self.pending = []
-        return f"%{number}% {{ {body} }}"
+        return f"%{number}% {{ {self.within_graph(body) if self.wants('window_graph', 50) else body} }}"
+
+    def within_graph(self, body: str) -> str:
+        """The body, asked of the graphs of the window's elements."""
+        name = self.pick([":g", "?named", "?named"])
+        if name == "?named":
+            self.maybe[name] = "node"
+        return f"GRAPH {name} {{ {body} }}"
 
     def triples(self) -> str:
         """One to three connected triple patterns, perhaps with a filter."""
@@ -524,7 +534,8 @@ def element_lists(
             triples = needed[draw(st.integers(0, len(needed) - 1)) :][:4] if len(needed) > 4 else needed
         else:
             triples = draw(st.lists(triple_of(predicates), min_size=1, max_size=4))
-        found.append(Element(time, URIRef(STREAMS + stream), tuple(dict.fromkeys(triples))))
+        graph = draw(st.sampled_from([None, *GRAPHS]))
+        found.append(Element(time, URIRef(STREAMS + stream), tuple(dict.fromkeys(triples)), graph))
     return tuple(found)
 
 

@@ -86,7 +86,8 @@ def run_engine(
         for data in [data for after, data in updates if after == number - 1]:
             query.update_static(**_given(data))
         time = None if element.stream in timed else element.time
-        engine.push(str(element.stream), list(element.triples), time=time)
+        assert not element.about, "only a source tells of graphs"
+        engine.push(str(element.stream), list(element.triples), time=time, graph=element.graph)
         if batch is not None and number % batch == 0:
             engine.flush()
     engine.flush()

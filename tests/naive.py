@@ -46,6 +46,15 @@ Ticks
       or every k·s.
     * `@ :p`: the element's time is the value of that property in it.
 
+Graphs
+    * An element may name the graph that its triples are in. Patterns outside of GRAPH match all triples of a window; GRAPH inside
+      of a window's block matches those of the graphs that its elements name, where elements of one name make up one graph. An
+      element without a name is in none. A graph is there while it has triples. Where windows are sets a triple counts once
+      outside of GRAPH and once in each graph; where they are bags each counts everywhere.
+    * `about`: triples of the default graph that belong to the element. They are in no graph, and are not counted by `[TRIPLES n]`:
+      there they come and go with the last triple of the element's graph. An element that has no others is one without a name.
+    * In C-SPARQL GRAPH asks static graphs, and windows that are named graphs.
+
 Answers
     * R before the first tick is empty. The implicit group exists from the first tick: COUNT without GROUP
       BY has the row 0.
@@ -99,7 +108,7 @@ from rdflib import URIRef, Variable
 
 from cqels_py.algebra import nodes
 from tests import naive_partitions
-from tests.naive_algebra import Dataset, Scope, Triple, evaluate
+from tests.naive_algebra import Content, Dataset, Quad, Scope, Triple, evaluate
 from tests.naive_values import Term, boolean, canonical, instant
 
 Mapping: TypeAlias = frozenset[tuple[Variable, Term]]
@@ -107,11 +116,25 @@ Mapping: TypeAlias = frozenset[tuple[Variable, Term]]
 
 @dataclass(frozen=True)
 class Element:
-    """What a stream delivers at one instant (microseconds)."""
+    """What a stream delivers at one instant (microseconds): triples, perhaps in a graph of this name, and others `about` it."""
 
     time: int
     stream: URIRef
     triples: tuple[Triple, ...]
+    graph: URIRef | None = None
+    about: tuple[Triple, ...] = ()
+
+    @property
+    def quads(self) -> tuple[Quad, ...]:
+        return (*((*triple, self.graph) for triple in self.triples), *((*triple, None) for triple in self.about))
+
+    @property
+    def counted(self) -> tuple[Element, ...]:
+        """The triples that `[TRIPLES n]` counts, each an element; what is not counted goes with the last of them."""
+        if not self.triples:
+            return tuple(replace(self, triples=(triple,), graph=None, about=()) for triple in self.about)
+        single = [replace(self, triples=(triple,), about=()) for triple in self.triples]
+        return (*single[:-1], replace(single[-1], about=self.about))
 
 
 @dataclass(frozen=True)
@@ -194,7 +217,7 @@ def relevant(query: nodes.ContinuousQuery, elements: Iterable[Element]) -> list[
     assert all(a.time <= b.time for a, b in itertools.pairwise(arrived)), "elements out of order"
     for window in query.windows:
         assert all(_carries_its_time(e, window.time_predicate) for e in arrived if e.stream == window.stream)
-    return [Element(e.time, e.stream, tuple(_spell(triple) for triple in e.triples)) for e in arrived]
+    return [replace(e, triples=tuple(map(_spell, e.triples)), about=tuple(map(_spell, e.about))) for e in arrived]
 
 
 def _carries_its_time(element: Element, predicate: URIRef | None) -> bool:
@@ -242,9 +265,9 @@ def _is_tick(query: nodes.ContinuousQuery, arrived: Sequence[Element], index: in
         if isinstance(window.extent, nodes.ElementCount) and number % (window.extent.step or 1) == 0:
             return True
         if isinstance(window.extent, nodes.TripleCount):
-            through = sum(len(element.triples) for element in arrived[: index + 1] if element.stream == stream)
+            through = sum(len(element.counted) for element in arrived[: index + 1] if element.stream == stream)
             step = window.extent.step or 1
-            if through // step > (through - len(arrived[index].triples)) // step:
+            if through // step > (through - len(arrived[index].counted)) // step:
                 return True
     return False
 
@@ -326,12 +349,12 @@ def _graph(triples: Iterable[Triple]) -> list[Triple]:
 
 def content(
     query: nodes.ContinuousQuery, window: nodes.WindowDefinition, arrived: Sequence[Element], moment: Moment
-) -> list[Triple]:
-    """The triples in the window at the tick: a bag, or a set where the query's windows are RDF graphs."""
+) -> Content:
+    """What is in the window at the tick: bags of triples, or sets where the query's windows are RDF graphs."""
     mine = [element for element in arrived[: moment.seen] if element.stream == window.stream]
     extent = window.extent
     if isinstance(extent, nodes.TripleCount):
-        mine = [replace(element, triples=(triple,)) for element in mine for triple in element.triples]
+        mine = [single for element in mine for single in element.counted]
     if isinstance(extent, nodes.TripleCount | nodes.ElementCount):
         mine = mine[: len(mine) - len(mine) % (extent.step or 1)]
     end: Moment | None = moment
@@ -345,8 +368,14 @@ def content(
         kept = naive_partitions.kept(query.pattern, window, mine, partial(_last, extent, end))
     else:
         kept = _last(extent, end, mine)
-    triples = [triple for element in kept for triple in element.triples]
-    return triples if query.bag_windows else list(dict.fromkeys(triples))
+    quads = [quad for element in kept for quad in element.quads]
+    quads = quads if query.bag_windows else list(dict.fromkeys(quads))
+    triples = [(s, p, o) for s, p, o, _ in quads]
+    named: dict[Term, list[Triple]] = {}
+    for s, p, o, graph in quads:
+        if graph is not None:
+            named.setdefault(graph, []).append((s, p, o))
+    return Content(triples if query.bag_windows else list(dict.fromkeys(triples)), named)
 
 
 def _last(extent: nodes.Extent, moment: Moment, mine: Sequence[Element]) -> list[Element]:

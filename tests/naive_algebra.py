@@ -21,6 +21,7 @@ from tests import naive_aggregates, naive_expressions
 from tests.naive_values import ExpressionError, Term, canonical, order_key, value_key
 
 Triple: TypeAlias = tuple[Term, Term, Term]
+Quad: TypeAlias = tuple[Term, Term, Term, URIRef | None]
 Solution: TypeAlias = dict[Variable, Term]
 Pairs: TypeAlias = list[tuple[Term, Term]]
 
@@ -32,10 +33,18 @@ class TooManyPairs(Exception):
 
 
 @dataclass(frozen=True)
+class Content:
+    """What a window holds: all its triples, and the graphs that its elements name."""
+
+    triples: list[Triple]
+    named: Mapping[Term, list[Triple]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Dataset:
     """What a query sees at one tick: windows' contents (bags or sets), static graphs, and the time."""
 
-    windows: Mapping[URIRef, list[Triple]]
+    windows: Mapping[URIRef, Content]
     default: list[Triple]
     named: Mapping[URIRef, list[Triple]]
     bags: bool
@@ -44,14 +53,18 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Scope:
-    """Where a pattern is evaluated: the active graph, and the solution that EXISTS substitutes."""
+    """Where a pattern is evaluated: the active graph, the solution that EXISTS substitutes, the graphs of the window around it."""
 
     dataset: Dataset
     graph: list[Triple]
     given: Solution = field(default_factory=dict)
+    named: Mapping[Term, list[Triple]] = field(default_factory=dict)
 
     def over(self, graph: list[Triple]) -> Scope:
         return replace(self, graph=graph)
+
+    def within(self, content: Content) -> Scope:
+        return replace(self, graph=content.triples, named=content.named)
 
     def seeing(self, variables: Iterable[Variable]) -> Scope:
         """The scope inside a subquery, where only these variables are those outside."""
@@ -92,12 +105,16 @@ def evaluate(pattern: nodes.Pattern, scope: Scope) -> list[Solution]:
 def _evaluate_scoped(pattern: nodes.Pattern, scope: Scope) -> list[Solution]:
     """The patterns that choose a graph, and the solution modifiers."""
     match pattern:
-        case nodes.Graph(name, inner):
-            return _over_named(name, inner, scope.dataset.named, scope)
+        case nodes.Graph(name, inner, in_window):
+            graphs = scope.named if in_window else scope.dataset.named
+            return _over_named(name, inner, {each: scope.over(graph) for each, graph in graphs.items()}, scope)
         case nodes.WindowVariable(variable, inner):
-            return _over_named(variable, inner, scope.dataset.windows, scope)
-        case nodes.Window():
-            return evaluate(pattern.pattern, scope.over(_merge(pattern, scope.dataset)))
+            contents = scope.dataset.windows.items()
+            return _over_named(variable, inner, {each: scope.within(content) for each, content in contents}, scope)
+        case nodes.Window(graph=None):
+            return evaluate(pattern.pattern, scope.within(_merge(pattern, scope.dataset)))
+        case nodes.Window(_, inner, graph=name):
+            return evaluate(replace(pattern, graph=None, pattern=nodes.Graph(name, inner, in_window=True)), scope)
         case nodes.Group(inner, keys, aggregates):
             inside = scope.seeing(keys)
             return _group(evaluate(inner, inside), keys, aggregates, inside)
@@ -175,23 +192,27 @@ def _substituted(mu: Solution, scope: Scope) -> Solution:
     return {v: term for v, term in mu.items() if v not in scope.given}
 
 
-def _merge(window: nodes.Window, dataset: Dataset) -> list[Triple]:
-    triples = [triple for name in window.windows for triple in dataset.windows[name]]
+def _merge(window: nodes.Window, dataset: Dataset) -> Content:
+    contents = [dataset.windows[name] for name in window.windows]
+    if len(contents) == 1 and not window.with_static:
+        return contents[0]
+    triples = [triple for content in contents for triple in content.triples]
     if window.with_static:
         triples += dataset.default
-    return triples if dataset.bags else list(dict.fromkeys(triples))
+    return Content(triples if dataset.bags else list(dict.fromkeys(triples)))
 
 
 def _over_named(
-    name: URIRef | Variable, inner: nodes.Pattern, graphs: Mapping[URIRef, list[Triple]], scope: Scope
+    name: URIRef | Variable, inner: nodes.Pattern, inside: Mapping[Term, Scope], scope: Scope
 ) -> list[Solution]:
+    """A pattern over the graph, or window, of that name, or over each; `inside`: the scopes there, by name."""
     if not isinstance(name, Variable):
-        return evaluate(inner, scope.over(graphs[name])) if name in graphs else []
+        return evaluate(inner, inside[name]) if name in inside else []
     solutions: list[Solution] = []
-    for graph_name, graph in graphs.items():
-        bound: Solution = {name: graph_name}
+    for each, there in inside.items():
+        bound: Solution = {name: each}
         if compatible(bound, scope.given):
-            solutions += join(evaluate(inner, scope.over(graph)), [_substituted(bound, scope)])
+            solutions += join(evaluate(inner, there), [_substituted(bound, scope)])
     return solutions
 
 

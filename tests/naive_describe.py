@@ -33,7 +33,7 @@ def _tick(query: nodes.ContinuousQuery, arrived: Sequence[Element], static: Stat
     resources = {term for term in query.describe if not isinstance(term, Variable)}
     if variables:
         resources |= {term for row in naive.answer(selected, arrived, static, moment).rows for _, term in row}
-    triples = [triple for window in query.windows for triple in naive.content(query, window, arrived, moment)]
+    triples = [triple for window in query.windows for triple in naive.content(query, window, arrived, moment).triples]
     rows = [_row(triple) for triple in described(resources, dict.fromkeys([*triples, *static.default]))]
     return Tick(moment.time, moment.phase, Counter(rows), tuple(rows))
 

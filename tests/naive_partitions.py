@@ -1,7 +1,8 @@
 """The oracle's PARTITION BY: which elements and triples have which values, and which of them a window keeps.
 
 The triple patterns of a window are those asked of it anywhere in the query: in OPTIONAL, EXISTS and subqueries too,
-for RSP-QL in any of its blocks, for C-SPARQL's merged windows in the whole default graph. Their filters do not matter.
+for RSP-QL in any of its blocks, for C-SPARQL's merged windows in the whole default graph. Their filters do not matter. A pattern
+inside of GRAPH has the graph as a fourth part, and is matched by triples that are in a graph.
 
 An element has the values that its triples give the variables of PARTITION BY by matching, together, a smallest
 connected set of these patterns that has all the variables; there may be several such sets, and any will do. Connected
@@ -18,9 +19,11 @@ from typing import Protocol, TypeAlias, TypeVar
 from rdflib import URIRef, Variable
 
 from cqels_py.algebra import nodes
-from tests.naive_algebra import Triple
+from tests.naive_algebra import Quad
 from tests.naive_values import Term, canonical
 
+Parts: TypeAlias = tuple[nodes.TermOrVariable, ...]
+"""Of a pattern: three, or four where it is asked in a graph."""
 Values: TypeAlias = tuple[Term, ...]
 Solution: TypeAlias = dict[Variable, Term]
 
@@ -29,7 +32,7 @@ class Unit(Protocol):
     """What a window keeps or lets go of: an element, or one triple."""
 
     @property
-    def triples(self) -> Sequence[Triple]: ...
+    def quads(self) -> Sequence[Quad]: ...
 
 
 U = TypeVar("U", bound=Unit)
@@ -40,7 +43,7 @@ def kept(
 ) -> list[U]:
     """The units that the window keeps of all that has arrived on its stream; `last`: those it keeps of one value's."""
     patterns = list(dict.fromkeys(asked(pattern, window.name)))
-    values = [values_of(patterns, window.partition_by, unit.triples) for unit in arrived]
+    values = [values_of(patterns, window.partition_by, unit.quads) for unit in arrived]
     found: set[int] = set()
     for value in set().union(*values):
         numbers = {id(unit): number for number, unit in enumerate(arrived) if value in values[number]}
@@ -48,18 +51,16 @@ def kept(
     return [arrived[number] for number in sorted(found)]
 
 
-def values_of(
-    patterns: Sequence[nodes.TriplePattern], variables: Sequence[Variable], triples: Sequence[Triple]
-) -> set[Values]:
+def values_of(patterns: Sequence[Parts], variables: Sequence[Variable], quads: Sequence[Quad]) -> set[Values]:
     for size in range(1, len(patterns) + 1):
         sets = [each for each in itertools.combinations(patterns, size) if _has(each, variables)]
         if sets:
-            solutions = [found for each in sets for found in _solutions(each, triples)]
+            solutions = [found for each in sets for found in _solutions(each, quads)]
             return {tuple(solution[variable] for variable in variables) for solution in solutions}
     raise AssertionError("no connected patterns have the variables")
 
 
-def _has(patterns: Sequence[nodes.TriplePattern], variables: Sequence[Variable]) -> bool:
+def _has(patterns: Sequence[Parts], variables: Sequence[Variable]) -> bool:
     """Are the patterns connected, and do they have the variables?"""
     reached = _variables(patterns[0])
     for _ in patterns:
@@ -69,45 +70,45 @@ def _has(patterns: Sequence[nodes.TriplePattern], variables: Sequence[Variable])
     return set(variables) <= reached and all(_variables(pattern) & reached for pattern in patterns)
 
 
-def _solutions(patterns: Sequence[nodes.TriplePattern], triples: Sequence[Triple]) -> list[Solution]:
+def _solutions(patterns: Sequence[Parts], quads: Sequence[Quad]) -> list[Solution]:
     solutions: list[Solution] = [{}]
     for pattern in patterns:
-        matches = (_match(pattern, triple, given) for given in solutions for triple in triples)
+        matches = (_match(pattern, triple, given) for given in solutions for triple in quads)
         solutions = [found for found in matches if found is not None]
     return solutions
 
 
-def asked(node: object, window: URIRef, active: bool = False) -> Iterator[nodes.TriplePattern]:
-    """The triple patterns that are asked of a window; `active`: those found here are."""
+def asked(node: object, window: URIRef, active: bool = False, graph: Parts = ()) -> Iterator[Parts]:
+    """The triple patterns that are asked of a window; `active`: those found here are, in this `graph`, if any."""
     match node:
-        case nodes.TriplePattern():
+        case nodes.TriplePattern(subject, predicate, object_):
             if active:
-                yield node
+                yield (subject, predicate, object_, *graph)
             return
         case nodes.Window(names):
             active = window in names
         case nodes.WindowVariable():
             active = True
+        case nodes.Graph(name, in_window=True):
+            graph = (name,)
         case nodes.Graph() | nodes.Service():
             active = False
     children = node if isinstance(node, tuple) else ()
     if is_dataclass(node):
         children = tuple(getattr(node, field.name) for field in fields(node))
     for child in children:
-        yield from asked(child, window, active)
+        yield from asked(child, window, active, graph)
 
 
-def _variables(pattern: nodes.TriplePattern) -> set[Variable]:
-    return {part for part in _parts(pattern) if isinstance(part, Variable)}
+def _variables(pattern: Parts) -> set[Variable]:
+    return {part for part in pattern if isinstance(part, Variable)}
 
 
-def _parts(pattern: nodes.TriplePattern) -> tuple[nodes.TermOrVariable, ...]:
-    return pattern.subject, pattern.predicate, pattern.object
-
-
-def _match(pattern: nodes.TriplePattern, triple: Triple, given: Mapping[Variable, Term]) -> Solution | None:
+def _match(pattern: Parts, quad: Quad, given: Mapping[Variable, Term]) -> Solution | None:
     found = dict(given)
-    for part, term in zip(_parts(pattern), triple, strict=True):
+    for part, term in zip(pattern, quad, strict=False):
+        if term is None:
+            return None
         if (found.setdefault(part, term) if isinstance(part, Variable) else canonical(part)) != term:
             return None
     return found

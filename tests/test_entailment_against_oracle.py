@@ -79,11 +79,17 @@ def saturated(triples: Iterable[Triple], schema: Sequence[Triple], *, hierarchy:
         found |= dict.fromkeys(new)
 
 
+def entailed(content: naive.Content, static: Sequence[Triple]) -> naive.Content:  # type: ignore[type-arg]
+    """All that a window holds and what follows of it, also within each graph."""
+    named = {name: saturated(triples, static, hierarchy=False) for name, triples in content.named.items()}
+    return naive.Content(saturated(content.triples, static, hierarchy=False), named)
+
+
 def expected(text: str, elements: Sequence[Element], static: Sequence[Triple]) -> list[naive.Change]:  # type: ignore[type-arg]
     query = replace(parse(text), bag_windows=False, output=nodes.Output.CHANGELOG)
     plain = naive.content
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(naive, "content", lambda *given: saturated(plain(*given), static, hierarchy=False))
+        patch.setattr(naive, "content", lambda *given: entailed(plain(*given), static))
         default = saturated(static, static, hierarchy=True)
         return naive.output(query, naive.ticks(query, elements, Static(default)))
 
@@ -95,7 +101,7 @@ def check(text: str, elements: Sequence[Element], static: Sequence[Triple]) -> N
         results: list[object] = []
         query.subscribe(lambda result, results=results: results.append(_result(result)))
         for element in elements:
-            engine.push(str(element.stream), list(element.triples), time=element.time)
+            engine.push(str(element.stream), list(element.triples), time=element.time, graph=element.graph)
         engine.finish()
         check_equal(expected(text, elements, static), results, f"batch {batch}")
 
@@ -120,7 +126,7 @@ def elements_of(drawn: Sequence[tuple[int, Sequence[Triple]]]) -> list[Element]:
     time, found = 0, []
     for gap, triples in drawn:
         time += gap * 1_000_000
-        found.append(Element(time, STREAM, tuple(triples)))
+        found.append(Element(time, STREAM, tuple(triples), ex(["f", "g"][len(found) % 2])))
     return found
 
 
@@ -129,6 +135,14 @@ def elements_of(drawn: Sequence[tuple[int, Sequence[Triple]]]) -> list[Element]:
 @given(drawn=ELEMENTS)
 def test_windows(pattern: str, drawn: list[tuple[int, list[Triple]]]) -> None:  # type: ignore[type-arg]
     text = f"PREFIX : <{EX}> SELECT * WHERE {{ STREAM <{STREAM}> [RANGE 3s] {{ {pattern} }} }}"
+    check(text, elements_of(drawn), SCHEMA)
+
+
+@pytest.mark.parametrize("pattern", ["?x a ?c", "?x :has ?y", "?x a :Being", "?x ?p ?y"])
+@settings(max_examples=6)
+@given(drawn=ELEMENTS)
+def test_graphs_of_windows(pattern: str, drawn: list[tuple[int, list[Triple]]]) -> None:  # type: ignore[type-arg]
+    text = f"PREFIX : <{EX}> SELECT * WHERE {{ STREAM <{STREAM}> [RANGE 3s] {{ GRAPH ?g {{ {pattern} }} }} }}"
     check(text, elements_of(drawn), SCHEMA)
 
 

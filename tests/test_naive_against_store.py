@@ -50,7 +50,7 @@ def _back(term: Any) -> Term:
 def _store(query: ContinuousQuery, arrived: Sequence[naive.Element], static: Static, moment: naive.Moment) -> ox.Store:
     store = ox.Store()
     graphs: list[tuple[Any, Iterable[Triple]]] = [(ox.DefaultGraph(), static.default)]
-    graphs += [(ox.NamedNode(str(w.name)), naive.content(query, w, arrived, moment)) for w in query.windows]
+    graphs += [(ox.NamedNode(str(w.name)), naive.content(query, w, arrived, moment).triples) for w in query.windows]
     for graph, triples in graphs:
         for triple in triples:
             subject, predicate, object_ = (_term(term) for term in triple)

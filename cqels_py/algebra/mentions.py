@@ -56,9 +56,9 @@ def mentioned_variables(pattern: Pattern) -> Variables:
             return found & frozenset(keys)
         case Project(inner, variables):
             return mentioned_variables(inner) & frozenset(variables)
-        case Graph() | WindowVariable() | Service():
+        case Graph() | Window() | WindowVariable() | Service():
             return mentioned_variables(pattern.pattern) | possible_variables(pattern)
-        case Window(_, inner) | Distinct(inner) | Reduced(inner) | Slice(inner):
+        case Distinct(inner) | Reduced(inner) | Slice(inner):
             return mentioned_variables(inner)
 
 

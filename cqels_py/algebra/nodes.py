@@ -151,22 +151,29 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A pattern over a static named graph (a variable: over each of them)."""
+    """A pattern over a named graph (a variable: over each of them).
+
+    `in_window`: of the graphs that the elements of the window around it name; otherwise of static data.
+    """
 
     name: URIRef | Variable
     pattern: Pattern
+    in_window: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
     """A pattern over the merge of windows' contents (and of the static default graph, where `with_static`).
 
-    CQELS-QL and RSP-QL name one window; in C-SPARQL the default graph is the merge of all windows and static data.
+    CQELS-QL and RSP-QL name one window; in C-SPARQL the default graph is the merge of all windows and static data. `graph`: over
+    this named graph of the content alone, or over each of them; elements that name the same one share it. A graph is there while
+    it has triples. None: over all triples of the elements, whatever graph they are in.
     """
 
     windows: tuple[URIRef, ...]
     pattern: Pattern
     with_static: bool = False
+    graph: URIRef | Variable | None = None
 
 
 @dataclass(frozen=True, slots=True)

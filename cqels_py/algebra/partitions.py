@@ -1,7 +1,8 @@
 """PARTITION BY: which triple patterns say what values an element has.
 
-The patterns of a window are the triple patterns asked of it anywhere in the query. An element has the values that its triples
-give the variables by matching, together, a smallest connected set of these patterns that has all the variables.
+The patterns of a window are the triple patterns asked of it anywhere in the query; those inside of GRAPH have the graph as one more
+position. An element has the values that its triples give the variables by matching, together, a smallest connected set of these
+patterns that has all the variables.
 
     PARTITION BY ?s       { ?s :speed ?v . ?s :at ?place }          each of the two patterns, by itself
     PARTITION BY ?s ?kind { ?o :sensor ?s . ?o :observes ?kind }    both patterns together, of one ?o
@@ -19,13 +20,28 @@ from cqels_py.algebra.nodes import (
     Graph,
     Pattern,
     Service,
+    TermOrVariable,
     TriplePattern,
     Window,
     WindowDefinition,
     WindowVariable,
 )
+from cqels_py.algebra.variables import written_variable
 
 Variables = frozenset[Variable]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPattern:
+    """A triple pattern, and the graph in which it is asked; None: wherever its triples are."""
+
+    triple: TriplePattern
+    graph: URIRef | Variable | None = None
+
+    @property
+    def positions(self) -> tuple[TermOrVariable, ...]:
+        found = (self.triple.subject, self.triple.predicate, self.triple.object)
+        return found if self.graph is None else (*found, self.graph)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +51,7 @@ class Partition:
     Where there are none: `missing` are variables that no pattern has; without these, no patterns connect the variables.
     """
 
-    alternatives: tuple[tuple[TriplePattern, ...], ...]
+    alternatives: tuple[tuple[AskedPattern, ...], ...]
     missing: tuple[Variable, ...] = ()
 
 
@@ -54,7 +70,7 @@ def partition_of(pattern: Pattern, window: WindowDefinition) -> Partition:
     raise AssertionError("a connected set has all the variables")
 
 
-def _connected(patterns: Sequence[TriplePattern], first: TriplePattern) -> tuple[TriplePattern, ...]:
+def _connected(patterns: Sequence[AskedPattern], first: AskedPattern) -> tuple[AskedPattern, ...]:
     """Those of the patterns that shared variables connect with the first, each with one before it."""
     found = [first]
     rest = [pattern for pattern in patterns if pattern != first]
@@ -64,26 +80,33 @@ def _connected(patterns: Sequence[TriplePattern], first: TriplePattern) -> tuple
     return tuple(found)
 
 
-def patterns_asked(node: object, window: URIRef, active: bool = False) -> Iterator[TriplePattern]:
-    """The triple patterns asked of a window in a pattern, subqueries and EXISTS included; `active`: those here are."""
+def patterns_asked(
+    node: object, window: URIRef, active: bool = False, graph: URIRef | Variable | None = None
+) -> Iterator[AskedPattern]:
+    """The triple patterns asked of a window in a pattern, subqueries and EXISTS included.
+
+    `active`: those here are, in this `graph`.
+    """
     match node:
         case TriplePattern():
             if active:
-                yield node
+                yield AskedPattern(node, written_variable(graph) if isinstance(graph, Variable) else graph)
             return
-        case Window(names):
-            active = window in names
+        case Window(names, graph=within):
+            active, graph = window in names, within
         case WindowVariable():
-            active = True
+            active, graph = True, None
+        case Graph(name, in_window=True):
+            graph = name
         case Graph() | Service():
             active = False
     children = node if isinstance(node, tuple) else ()
     if is_dataclass(node):
         children = tuple(getattr(node, field.name) for field in fields(node))
     for child in children:
-        yield from patterns_asked(child, window, active)
+        yield from patterns_asked(child, window, active, graph)
 
 
-def _variables(patterns: Iterable[TriplePattern]) -> Variables:
-    positions = (position for triple in patterns for position in (triple.subject, triple.predicate, triple.object))
+def _variables(patterns: Iterable[AskedPattern]) -> Variables:
+    positions = (position for pattern in patterns for position in pattern.positions)
     return frozenset(position for position in positions if isinstance(position, Variable))

@@ -204,8 +204,8 @@ def _inline(pattern: Pattern) -> str:
             return _values(pattern)
         case Graph(name, inner):
             return f"GRAPH {term_text(name)} {{ {_inline(inner)} }}"
-        case Window(windows, inner, with_static):
-            return f"WINDOW {_window_names(windows, with_static)} {{ {_inline(inner)} }}"
+        case Window(windows, inner, with_static, graph):
+            return f"WINDOW {_window_names(windows, with_static, graph)} {{ {_inline(inner)} }}"
         case WindowVariable(variable, inner):
             return f"WINDOW {term_text(variable)} {{ {_inline(inner)} }}"
         case Service(endpoint, inner, silent):
@@ -315,10 +315,10 @@ def _described(pattern: Pattern) -> tuple[str, Iterable[Pattern | str]]:
             return f"extend {term_text(variable)} = {expression_text(expression)}", (inner,)
         case Values():
             return _values(pattern), ()
-        case Graph(name, inner):
-            return f"graph {term_text(name)}", (inner,)
-        case Window(windows, inner, with_static):
-            return f"window {_window_names(windows, with_static)}", (inner,)
+        case Graph(name, inner, in_window):
+            return f"graph {term_text(name)}{' of the window' if in_window else ''}", (inner,)
+        case Window(windows, inner, with_static, graph):
+            return f"window {_window_names(windows, with_static, graph)}", (inner,)
         case Planned(number):
             return f"planned {number}", ()
         case WindowVariable(variable, inner):
@@ -365,5 +365,6 @@ def _names(variables: Iterable[Variable]) -> str:
     return " ".join(map(term_text, variables))
 
 
-def _window_names(windows: Iterable[Term], with_static: bool) -> str:
-    return " ".join([*map(term_text, windows), *(["and static data"] if with_static else [])])
+def _window_names(windows: Iterable[Term], with_static: bool, graph: Term | Variable | None) -> str:
+    within = [] if graph is None else [f"GRAPH {term_text(graph)}"]
+    return " ".join([*map(term_text, windows), *(["and static data"] if with_static else []), *within])

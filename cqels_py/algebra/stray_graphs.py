@@ -17,7 +17,8 @@ _INSTEAD = {
 def warnings_of_graphs(query: ContinuousQuery) -> tuple[str, ...]:
     """What to say of each graph of static data that has a stream's name, in order of their names."""
     streams = {window.stream for window in query.windows}
-    named = {node.name for node, _ in walk(query.pattern) if isinstance(node, Graph) and isinstance(node.name, URIRef)}
+    asked = (node for node, _ in walk(query.pattern) if isinstance(node, Graph) and not node.in_window)
+    named = {node.name for node in asked if isinstance(node.name, URIRef)}
     return tuple(
         f"GRAPH <{name}> asks static data of that name: {_INSTEAD[query.dialect].format(name)}"
         for name in sorted(named & streams)

@@ -36,7 +36,26 @@ from cqels_py.algebra.nodes import (
 
 Variables = frozenset[Variable]
 
+_GRAPH = "_:graph "
+"""Only what `graph_variable` makes begins so."""
+
 _ALWAYS_BOUND = {"COUNT"}
+
+
+def graph_variable(name: Variable) -> Variable:
+    """The variable that a rewrite has for the name of a graph, where the query's own must not be seen."""
+    return Variable(f"{_GRAPH}{name}")
+
+
+def written_variable(name: Variable) -> Variable:
+    """The variable of the query that stands behind one of `graph_variable`, or any other as it is.
+
+    >>> written_variable(graph_variable(graph_variable(Variable("g"))))
+    rdflib.term.Variable('g')
+    """
+    while name.startswith(_GRAPH):
+        name = Variable(name[len(_GRAPH) :])
+    return name
 
 
 def expression_variables(expression: Expression) -> Variables:
@@ -140,7 +159,9 @@ def _variables(pattern: Pattern, *, certain: bool) -> Variables:
             return kept | made
         case Project(inner, variables):
             return frozenset(variables) & _variables(inner, certain=True) if certain else frozenset(variables)
-        case Filter(inner) | Distinct(inner) | Reduced(inner) | OrderBy(inner) | Slice(inner) | Window(_, inner):
+        case Window(_, inner, graph=graph):
+            return _variables(inner, certain=certain) | _named(graph)
+        case Filter(inner) | Distinct(inner) | Reduced(inner) | OrderBy(inner) | Slice(inner):
             return _variables(inner, certain=certain)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 Ids = npt.NDArray[np.int64]
+_NONE = np.empty(0, np.int64)
 
 
 @dataclass(slots=True)
@@ -16,6 +18,11 @@ class ElementBatch:
 
     `time` (n): microseconds since the epoch, UTC. `stream` (n): the number of the element's stream.
     `first` (n + 1): element e has the triples first[e] to first[e + 1]. The other columns (m) are term ids.
+
+    `graph` (m): the name of the graph that a triple is in, 0 for none; None: no triple is in one, or nobody asks. `counted` (n): how
+    many of its triples a window that counts triples counts. These come first in an element; those after them are in the default
+    graph, about the element's graph, and enter and leave with the last one counted. There is one at least in an element with
+    triples. None: all are counted.
     """
 
     time: npt.NDArray[np.int64]
@@ -24,6 +31,8 @@ class ElementBatch:
     subject: Ids
     predicate: Ids
     object: Ids
+    graph: Ids | None = None
+    counted: npt.NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.time)
@@ -31,3 +40,14 @@ class ElementBatch:
     @property
     def triples(self) -> int:
         return len(self.subject)
+
+    @property
+    def positions(self) -> tuple[Ids, Ids, Ids, Ids]:
+        """Subjects, predicates, objects and graphs; no graphs where there are none."""
+        return self.subject, self.predicate, self.object, _NONE if self.graph is None else self.graph
+
+    def live_ids(self) -> Iterator[Ids]:
+        """The columns of terms."""
+        yield from (self.subject, self.predicate, self.object)
+        if self.graph is not None:
+            yield self.graph

@@ -64,6 +64,17 @@ def _text(term: Term) -> str:
     return text
 
 
+def graph_text(graph: Any) -> bytes:
+    """The name of an element's graph in N-Triples syntax, not yet checked: an rdflib term, or a text, also an IRI as it is."""
+    if not isinstance(graph, str) or not graph:
+        raise UsageError(f"graph is the name of the element's graph, an IRI or a blank node, not {graph!r}")
+    text = _text(graph)
+    try:
+        return (text if text[0] in '<_"' else f"<{text}>").encode()
+    except UnicodeEncodeError:
+        raise DataError(f"{text!a} is no name of a graph: it holds half a character (a lone surrogate)") from None
+
+
 def _triple_ids(
     texts: Sequence[bytes], first: Ids, scope: int, dictionary: Dictionary
 ) -> tuple[Ids, dict[int, DataError]]:
@@ -101,13 +112,17 @@ def static_triples(triples: Iterable[Triple], dictionary: Dictionary, scope: int
 
 @dataclass(slots=True)
 class PushedElement:
-    """One element: the stream's IRI and number, `texts` as of triple_texts; `time` None where `time_predicate` gives it."""
+    """One element: the stream's IRI and number, `texts` as of triple_texts; `time` None where `time_predicate` gives it.
+
+    `graph`: its name, as of graph_text; None where there is none, or nobody asks.
+    """
 
     iri: str
     stream: int
     time: int | None
     time_predicate: str | None
     texts: Sequence[bytes]
+    graph: bytes | None = None
 
 
 def elements_of_pushed(
@@ -119,7 +134,7 @@ def elements_of_pushed(
         alone = pushed[0]
         numbers = np.array((alone.time, 0, len(alone.texts) // 3), INT64)
         ids, errors = _triple_ids(alone.texts, numbers[1:], first_scope, dictionary)
-        if not errors:
+        if not errors and alone.graph is None:
             return ElementBatch(numbers[:1], _alone(alone.stream), numbers[1:], *ids), []
     texts: list[bytes] = []
     bounds = [0]
@@ -141,12 +156,40 @@ def elements_of_pushed(
     wrong = {bisect_right(bounds, row) - 1: errors[row] for row in sorted(errors, reverse=True)} if errors else {}
     for e in timeless:
         time[e] = _time(pushed[e], ids[:, bounds[e] : bounds[e + 1]], dictionary, wrong, e)
-    batch = ElementBatch(time, np.array(streams, np.int32), first, *ids)
+    graph = _graphs(pushed, first, first_scope, dictionary, wrong)
+    batch = ElementBatch(time, np.array(streams, np.int32), first, ids[0], ids[1], ids[2], graph)
     if not wrong:
         return batch, []
     batch = take_elements(batch, np.setdiff1d(np.arange(len(pushed)), list(wrong)))
     reports = [DataError(f"an element pushed to <{pushed[e].iri}>: {wrong[e].message}") for e in sorted(wrong)]
     return batch, reports
+
+
+def _graphs(
+    pushed: Sequence[PushedElement], first: Ids, scope: int, dictionary: Dictionary, wrong: dict[int, DataError]
+) -> Ids | None:
+    """The graph of each triple; None: no element has one. Blank nodes are those of the element's triples."""
+    named = [e for e, each in enumerate(pushed) if each.graph is not None]
+    if not named:
+        return None
+    ids = np.zeros(len(pushed), np.int64)
+    for e in named:
+        text = (pushed[e].graph or b"").decode()
+        try:
+            ids[e] = dictionary.encode([text], scope=scope + e)[0]
+        except DataError as error:
+            wrong.setdefault(e, DataError(f"the graph: {error.message}"))
+        else:
+            if not is_node(ids[e : e + 1])[0]:
+                wrong.setdefault(e, DataError(f"the graph is {_EXPECTED['subject']}, not {text}"))
+    return np.repeat(ids, np.diff(first))
+
+
+def is_node(ids: Ids) -> npt.NDArray[np.bool_]:
+    """Which of the terms are IRIs or blank nodes."""
+    tag = (ids >> TAG_SHIFT) & 15
+    found: npt.NDArray[np.bool_] = (tag == TAG_IRI) | (tag == TAG_OVERFLOW) | (tag == TAG_BLANK)
+    return found
 
 
 @cache

@@ -63,7 +63,7 @@ def _partition(window: PlannedWindow) -> str:
     partition = window.partition
     if partition is None:
         return ""
-    alternatives = [" . ".join(" ".join(pattern) for pattern in patterns) for patterns in partition.alternatives]
+    alternatives = [" . ".join(map(_pattern, patterns)) for patterns in partition.alternatives]
     patterns = " or ".join(f"{{ {patterns} }}" for patterns in alternatives)
     size, unit = window.bounds.size or 0, window.bounds.measure.value
     if window.bounds.measure is Measure.SESSION:
@@ -157,7 +157,12 @@ def _scan(query: Plan, scan: plan.Scan) -> str:
     tested = "".join(f" filter {condition}" for condition in scan.conditions)
     place = " and ids" if scan.keep_ids or _waits(window) else ""
     kept = "nothing" if window.bounds.size is None else f"a time stamp{place} for each mapping"
-    return f"scan {window.text} {{ {' '.join(scan.pattern)} }}{tested}; keeps {kept}{_estimate(window, scan)}"
+    return f"scan {window.text} {{ {_pattern(scan.pattern)} }}{tested}; keeps {kept}{_estimate(window, scan)}"
+
+
+def _pattern(pattern: plan.PatternText) -> str:
+    triple = " ".join(pattern[: plan.GRAPH])
+    return f"GRAPH {pattern[plan.GRAPH]} {{ {triple} }}" if len(pattern) > plan.GRAPH else triple
 
 
 def _waits(window: PlannedWindow) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.elements import ElementBatch
+from cqels_py.batches.rearrange import counted_triples
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.event_time.clock import ClockedWindow, Step, TickClock
 from cqels_py.event_time.windows import NEVER, Measure
@@ -155,7 +156,8 @@ class Front:
 
     def step(self, batch: ElementBatch) -> Turn:
         """Elements of the streams, in order; `batch.stream` are positions in the streams."""
-        return self._turn(batch, self._clock.step(batch.time, batch.stream, batch.first))
+        first = batch.first if batch.counted is None else counted_triples(batch).first
+        return self._turn(batch, self._clock.step(batch.time, batch.stream, first))
 
     def advance(self, time: int) -> Turn:
         """No element before `time` (microseconds) will come any more."""
@@ -250,7 +252,7 @@ class Router:
         self._dictionary = dictionary
         self._numbers: dict[StreamPattern, int] = {}
         self._patterns: list[StreamPattern | None] = []
-        self._constants: list[tuple[int, int, int]] = []
+        self._constants: list[tuple[int, ...]] = []
         self._wanted: list[int] = []
         self._free: list[int] = []
         self._laid_out = False
@@ -262,10 +264,9 @@ class Router:
             number = self._free.pop() if self._free else len(self._patterns)
             if number == len(self._patterns):
                 self._patterns.append(None)
-                self._constants.append((0, 0, 0))
+                self._constants.append(_NO_CONSTANTS)
                 self._wanted.append(0)
-            subject, predicate, object_ = constants
-            self._patterns[number], self._constants[number] = pattern, (subject, predicate, object_)
+            self._patterns[number], self._constants[number] = pattern, (*constants, 0)[: len(_NO_CONSTANTS)]
             self._numbers[pattern] = number
             self._laid_out = False
         number = self._numbers[pattern]
@@ -289,15 +290,13 @@ class Router:
             self._lay_out()
         first, triples = self._first, np.empty(len(element) + _ROOM, INT64)
         while True:
-            found = kernel.match(
-                batch.subject, batch.predicate, batch.object, element, batch.stream, self._standing.where, triples
-            )
+            found = kernel.match(*batch.positions, element, batch.stream, self._standing.where, triples)
             if found <= len(triples):
                 return first, triples
             triples = np.empty(found, np.int64)
 
     def _lay_out(self) -> None:
-        ids = np.array(self._constants, np.int64).reshape(-1, 3)
+        ids = np.array(self._constants, np.int64).reshape(-1, len(_NO_CONSTANTS))
         self._first = np.empty(len(ids) + 1, np.int64)
         asked = [pattern or _NO_PATTERN for pattern in self._patterns]
         same = np.array([_same_positions(text) for text, _ in asked], np.int64)
@@ -361,11 +360,18 @@ _NOTHING = ElementBatch(
     np.empty(0, np.int64), np.empty(0, np.int32), np.zeros(1, np.int64), *(np.empty(0, np.int64) for _ in range(3))
 )
 _NO_PATTERN: StreamPattern = (("?s", "?p", "?o"), -1)
+_NO_CONSTANTS = (0, 0, 0, 0)
 
 
 def _same_positions(pattern: PatternText) -> int:
-    subject, predicate, object_ = (text if is_variable(text) else None for text in pattern)
+    subject, predicate, object_, *graph = (text if is_variable(text) else None for text in pattern)
     same = 0
+    if graph:
+        same |= kernel.IN_GRAPH
+        bits = (kernel.SUBJECT_GRAPH, kernel.PREDICATE_GRAPH, kernel.OBJECT_GRAPH)
+        for position, bit in zip((subject, predicate, object_), bits, strict=True):
+            if position and position == graph[0]:
+                same |= bit
     if subject and subject == predicate:
         same |= kernel.SUBJECT_PREDICATE
     if subject and subject == object_:

@@ -70,7 +70,7 @@ class _Source(Generic[AnyWindow]):
         batch, arrivals, n = turn.batch, turn.arrivals, len(rows)
         columns, element, points = self._for_one if n == 1 and self._for_one else self._room_for(n)
         kernel.mappings(
-            batch.subject, batch.predicate, batch.object, rows, self._columns, arrivals.element,
+            *batch.positions, rows, self._columns, arrivals.element,
             batch.time if self._timed else turn.step.number, arrivals.counted.number if self._by_triple else _NONE, columns, element,
             points,
         )  # fmt: skip
@@ -84,7 +84,7 @@ class _Source(Generic[AnyWindow]):
         self, batch: ElementBatch, rows: npt.NDArray[np.int64], element: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
         """Those of the triples that are this part's own and fulfil the conditions."""
-        parts = (batch.subject, batch.predicate, batch.object)
+        parts = batch.positions
         for coordinate, position in self._owned:
             rows = rows[coordinate.mine(parts[position][rows])]
         for condition, positions in self.conditions:

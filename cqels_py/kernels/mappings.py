@@ -6,11 +6,14 @@ from cqels_py.kernels.jit import jit_flat
 
 
 @jit_flat
-def mappings(subject, predicate, object_, rows, positions, element, of_element, of_triple, columns, elements, points):
+def mappings(
+    subject, predicate, object_, graph, rows, positions, element, of_element, of_triple, columns, elements, points
+):
     """The columns of the triples at `rows` (n), their elements, and at which point each arrived.
 
-    `positions` (width): 0, 1 or 2 for each column. `element` (m): that of each triple. Points are of_triple[triple], or
-    of_element[element] where `of_triple` is empty. Writes `columns` (width, n), `elements` (n) and `points` (n).
+    `graph` (m): none where no triple is in one. `positions` (width): 0, 1, 2, or 3 for the graph, for each column. `element` (m):
+    that of each triple. Points are of_triple[triple], or of_element[element] where `of_triple` is empty. Writes `columns`
+    (width, n), `elements` (n) and `points` (n).
     """
     by_triple = len(of_triple) > 0
     for i in range(len(rows)):
@@ -23,5 +26,7 @@ def mappings(subject, predicate, object_, rows, positions, element, of_element, 
                 columns[c, i] = subject[triple]
             elif positions[c] == 1:
                 columns[c, i] = predicate[triple]
-            else:
+            elif positions[c] == 2:
                 columns[c, i] = object_[triple]
+            else:
+                columns[c, i] = graph[triple]

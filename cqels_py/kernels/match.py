@@ -5,25 +5,48 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.hashing import mix
-from cqels_py.kernels.jit import jit_flat
+from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.standing import int64_rows, int64s
 
 # What positions of a pattern must be the same term, because they are the same variable.
 SUBJECT_PREDICATE, SUBJECT_OBJECT, PREDICATE_OBJECT = 1, 2, 4
+# The triple is asked in a graph; and positions that must be the graph's name.
+IN_GRAPH, SUBJECT_GRAPH, PREDICATE_GRAPH, OBJECT_GRAPH = 8, 16, 32, 64
 
 
 CONSTANTS, SAME, STREAMS, ROUTES, ROUTE_FIRST, ROUTE_PATTERNS, FIRST = range(7)
 """What a router keeps, in the order in which `match` is given it (kernels/standing.py)."""
 
 
+@jit_inline
+def _fits(same, s, p, o, g, graph):
+    """Does a triple in graph `g` (0: in none) fit what a pattern asks beside its constants? `graph`: its constant there, or 0."""
+    if same & SUBJECT_PREDICATE and s != p:
+        return False
+    if same & SUBJECT_OBJECT and s != o:
+        return False
+    if same & PREDICATE_OBJECT and p != o:
+        return False
+    if not same & IN_GRAPH:
+        return True
+    if g == 0 or (graph != 0 and graph != g):
+        return False
+    if same & SUBJECT_GRAPH and s != g:
+        return False
+    if same & PREDICATE_GRAPH and p != g:
+        return False
+    return not (same & OBJECT_GRAPH and o != g)
+
+
 @jit_flat
-def match(subject, predicate, object_, element, stream, standing, triples):
+def match(subject, predicate, object_, graph, element, stream, standing, triples):
     """Which triple matches which pattern.
 
-    `element` (m): each triple's element; `stream` (elements): its stream. In `standing`, patterns: `constants` (k, 3), 0 for a
-    variable; `same` (k): bit set above; `pattern_stream` (k). `routes`: an open-addressing table of predicate ids (0 empty), slot r
-    lists its patterns in route_patterns[route_first[r] : route_first[r + 1]]; the slot after the table is for patterns with a
-    variable predicate; and `first` (k + 1).
+    `graph` (m, or none of them where no triple is in one); `element` (m): each triple's element; `stream` (elements): its
+    stream. In `standing`, patterns: `constants` (k, 4), 0 for a variable; `same` (k): bit set above; `pattern_stream` (k).
+    `routes`: an open-addressing table of predicate ids (0 empty), slot r lists its patterns in
+    route_patterns[route_first[r] : route_first[r + 1]]; the slot after the table is for patterns with a variable predicate; and
+    `first` (k + 1).
 
     Writes `first` (k + 1) and `triples`: pattern j matches triples[first[j] : first[j + 1]], in order. Returns how many matches
     there are; where there is no room for so many, nothing of `triples` is written.
@@ -35,6 +58,7 @@ def match(subject, predicate, object_, element, stream, standing, triples):
     patterns = constants.shape[0]
     mask = np.int64(len(routes) - 1)
     anything = np.int64(len(routes))
+    named = len(graph) > 0
     first[:] = 0
     for turn in range(2):
         for t in range(len(subject)):
@@ -53,9 +77,7 @@ def match(subject, predicate, object_, element, stream, standing, triples):
                     fits = fits and (constants[j, 0] == 0 or constants[j, 0] == s)
                     fits = fits and (constants[j, 2] == 0 or constants[j, 2] == o)
                     if fits and same[j] != 0:
-                        fits = not (same[j] & SUBJECT_PREDICATE and s != p)
-                        fits = fits and not (same[j] & SUBJECT_OBJECT and s != o)
-                        fits = fits and not (same[j] & PREDICATE_OBJECT and p != o)
+                        fits = _fits(same[j], s, p, o, graph[t] if named else np.int64(0), constants[j, 3])
                     if fits:
                         if turn == 0:
                             first[j + 1] += 1

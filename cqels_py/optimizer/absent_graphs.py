@@ -2,12 +2,12 @@
 
     Graph(<g>, Values)  →  Join(Graph(<g>, BGP()), Values)
 
-A group that has solutions only where there are triples needs nothing more.
+A group that has solutions only where there are triples needs nothing more. In a window a graph is there while it has triples.
 """
 
 from __future__ import annotations
 
-from rdflib import URIRef
+from dataclasses import replace
 
 from cqels_py.algebra.nodes import (
     BGP,
@@ -26,16 +26,19 @@ from cqels_py.algebra.nodes import (
     Reduced,
     Slice,
     Union,
+    Window,
 )
 
 
-def where_there_is(name: URIRef, inner: Pattern, pushed: Pattern) -> Pattern:
-    """What GRAPH <name> has become, `pushed`, asked only if there is such a graph.
+def where_there_is(asked: Graph | Window, pushed: Pattern) -> Pattern:
+    """What `asked`, a pattern over the graph of one name, has become, `pushed`, asked only if there is such a graph.
 
-    >>> where_there_is(URIRef("g"), BGP(()), BGP(())) == Join(Graph(URIRef("g"), BGP(())), BGP(()))
+    >>> from rdflib import URIRef
+    >>> asked = Graph(URIRef("g"), BGP(()))
+    >>> where_there_is(asked, BGP(())) == Join(asked, BGP(()))
     True
     """
-    return pushed if _needs_triples(inner) else Join(Graph(name, BGP(())), pushed)
+    return pushed if _needs_triples(asked.pattern) else Join(replace(asked, pattern=BGP(())), pushed)
 
 
 def _needs_triples(pattern: Pattern) -> bool:

@@ -29,7 +29,7 @@ def _parts(pattern: Pattern) -> tuple[Pattern, ...]:
             return parts
         case BGP(()):
             return ()
-        case Window(pattern=BGP(())):
+        case Window(pattern=BGP(()), graph=None):
             return ()
         case _:
             return (pattern,)

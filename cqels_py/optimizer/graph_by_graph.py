@@ -2,13 +2,15 @@
 
     Graph(?g, Project(BGP a, ?x))  →  Project(Extend(Project(Graph(?h, BGP a), ?x ?h), ?g := ?h), ?x ?g)
 
-A ?g inside of a subquery is another variable, unless it is selected: then it has to be the graph.
+A ?g inside of a subquery is another variable, unless it is selected: then it has to be the graph. The graphs of a window's
+elements are asked in the same way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeAlias
 
 from rdflib import Literal, Variable
 
@@ -34,10 +36,12 @@ from cqels_py.algebra.nodes import (
     VariableRef,
     Window,
 )
-from cqels_py.algebra.variables import certain_variables, possible_variables
+from cqels_py.algebra.variables import certain_variables, graph_variable, possible_variables
 from cqels_py.optimizer.traverse import map_children
 
-Push = Callable[[Graph], Pattern | None]
+Named: TypeAlias = Graph | Window
+"""A pattern over named graphs, static ones or those of a window."""
+Push = Callable[[Named], Pattern | None]
 """The pattern with its graph pushed down to what asks it; None where that would make a difference."""
 Rewrite = Callable[[Pattern], Pattern]
 """What becomes of clauses that choose another graph."""
@@ -52,32 +56,41 @@ _OF_NOTHING: dict[str, Literal] = {
 _MEMBERS = Variable("_:members")
 
 
-def graph_by_graph(pattern: Pattern, name: Variable, push: Push, elsewhere: Rewrite) -> Pattern:
-    """Graph(name, pattern) by graphs around what asks them alone."""
-    # Only what this makes begins so, and a subquery hides what is inside of it.
-    graph = Variable(f"_:graph {name}")
-    inside = _ByGraph(graph, push, elsewhere).rewritten(pattern)
+def named(around: Named, name: Variable, pattern: Pattern) -> Named:
+    """Another pattern over the same graphs, whose names another variable has."""
+    if isinstance(around, Window):
+        return replace(around, graph=name, pattern=pattern)
+    return replace(around, name=name, pattern=pattern)
+
+
+def graph_by_graph(around: Named, name: Variable, push: Push, elsewhere: Rewrite) -> Pattern:
+    """A pattern over each graph, whose name the variable has, by graphs around what asks them alone."""
+    pattern = around.pattern
+    # A subquery hides what is inside of it.
+    graph = graph_variable(name)
+    inside = _ByGraph(around, graph, push, elsewhere).rewritten(pattern)
     possible = possible_variables(pattern)
     if name not in possible:
-        named: Pattern = Extend(inside, name, VariableRef(graph))
+        found: Pattern = Extend(inside, name, VariableRef(graph))
     elif name in certain_variables(pattern):
-        named = Filter(inside, Call("SAMETERM", (VariableRef(name), VariableRef(graph))))
+        found = Filter(inside, Call("SAMETERM", (VariableRef(name), VariableRef(graph))))
     else:
-        named = Join(inside, Extend(Graph(name, BGP(())), graph, VariableRef(name)))
+        found = Join(inside, Extend(named(around, name, BGP(())), graph, VariableRef(name)))
     # Expressions inside may see what EXISTS has from outside.
-    return Project(named, tuple(sorted(possible | mentioned_variables(pattern) | {name})))
+    return Project(found, tuple(sorted(possible | mentioned_variables(pattern) | {name})))
 
 
 class _ByGraph:
     """Rewrites patterns so that their solutions are those in each graph, with the graph."""
 
-    def __init__(self, graph: Variable, push: Push, elsewhere: Rewrite) -> None:
+    def __init__(self, around: Named, graph: Variable, push: Push, elsewhere: Rewrite) -> None:
+        self._around = around
         self._graph = graph
         self._push = push
         self._elsewhere = elsewhere
 
     def rewritten(self, pattern: Pattern) -> Pattern:
-        pushed = self._push(Graph(self._graph, pattern))
+        pushed = self._push(named(self._around, self._graph, pattern))
         if pushed is not None:
             return pushed
         match pattern:
@@ -101,7 +114,11 @@ class _ByGraph:
                 return map_children(pattern, self.rewritten)
 
     def _in_each(self, pattern: Pattern) -> Pattern:
-        return Join(Graph(self._graph, BGP(())), pattern)
+        return Join(self._names(), pattern)
+
+    def _names(self) -> Pattern:
+        """Each graph's name."""
+        return named(self._around, self._graph, BGP(()))
 
     def _whole(self, group: Group) -> Pattern:
         """The group without keys, which there is in a graph without solutions too."""
@@ -109,7 +126,7 @@ class _ByGraph:
         aggregates = tuple((hidden.get(variable, variable), call) for variable, call in group.aggregates)
         aggregates = (*aggregates, (_MEMBERS, AggregateCall("COUNT", None)))
         grouped = replace(group, keys=(self._graph,), aggregates=aggregates)
-        found: Pattern = LeftJoin(Graph(self._graph, BGP(())), map_children(grouped, self.rewritten), None)
+        found: Pattern = LeftJoin(self._names(), map_children(grouped, self.rewritten), None)
         for variable, call in group.aggregates:
             if variable in hidden:
                 value = _or_else(call.function, VariableRef(hidden[variable]), _OF_NOTHING[call.function])

@@ -4,7 +4,9 @@
 
 Patterns inside EXISTS are asked of the same window, as SPARQL has it for the active graph. The same holds for GRAPH, but for
 GRAPH ?g only where it makes no difference that ?g is bound inside already and not, as SPARQL has it, around the whole group;
-elsewhere see graph_by_graph.
+elsewhere see graph_by_graph. GRAPH in a window is asked of the window's own graphs:
+
+    Window(w, Join(Graph(?g, BGP a), BGP b))  →  Join(Window(w, BGP a, ?g), Window(w, BGP b))
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from cqels_py.algebra.nodes import (
 )
 from cqels_py.algebra.variables import certain_variables, exists_patterns
 from cqels_py.optimizer.absent_graphs import where_there_is
-from cqels_py.optimizer.graph_by_graph import graph_by_graph
+from cqels_py.optimizer.graph_by_graph import Named, graph_by_graph
 from cqels_py.optimizer.traverse import map_children
 
 
@@ -46,25 +48,39 @@ def push_windows(pattern: Pattern) -> Pattern:
     True
     """
     match pattern:
-        case Graph(Variable() as name, inner) if not _may_bind_inside(inner, name):
-            return graph_by_graph(inner, name, _pushed, push_windows)
-        case Graph(URIRef() as name, inner) if inner != BGP(()):
-            return where_there_is(name, inner, _push(pattern, inner))
         case Window() | Graph():
-            return _push(pattern, pattern.pattern)
+            return _asked(pattern)
         case _:
             return map_children(pattern, push_windows)
 
 
-def _pushed(graph: Graph) -> Pattern | None:
-    assert isinstance(graph.name, Variable)
-    return _push(graph, graph.pattern) if _may_bind_inside(graph.pattern, graph.name) else None
+def _asked(around: Named) -> Pattern:
+    """A window, or named graphs, pushed down."""
+    name, inner = _name(around), around.pattern
+    if isinstance(name, Variable) and not _may_bind_inside(inner, name):
+        return graph_by_graph(around, name, _pushed, lambda pattern: _push(around, pattern))
+    if isinstance(name, URIRef) and inner != BGP(()):
+        return where_there_is(around, _push(around, inner))
+    return _push(around, inner)
 
 
-def _push(around: Window | Graph, pattern: Pattern) -> Pattern:
+def _name(around: Named) -> URIRef | Variable | None:
+    return around.graph if isinstance(around, Window) else around.name
+
+
+def _pushed(around: Named) -> Pattern | None:
+    name = _name(around)
+    assert isinstance(name, Variable)
+    return _push(around, around.pattern) if _may_bind_inside(around.pattern, name) else None
+
+
+def _push(around: Named, pattern: Pattern) -> Pattern:
     match pattern:
         case BGP() | PathPattern():
             return replace(around, pattern=pattern)
+        case Graph(name, inner, in_window=True):
+            assert isinstance(around, Window)
+            return _asked(replace(around, graph=name, pattern=inner))
         case Window() | WindowVariable() | Graph():
             # The innermost graph clause is the active one.
             return push_windows(pattern)

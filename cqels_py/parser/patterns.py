@@ -50,6 +50,9 @@ def _each_graph(name: Variable, windows: list[URIRef], inner: Pattern) -> Patter
     return nodes.Union((*asked, static))
 
 
+_WINDOW = "a window"
+
+
 class PatternReader:
     """Turns rdflib's algebra into ours. Raises QuerySyntaxError, UnsupportedQuery and Unplaced."""
 
@@ -131,17 +134,20 @@ class PatternReader:
         lifted = self._around.lifted
         block = lifted.blocks.get(node.term)
         if block is not None:
-            self._check_not_inside("a window", block.offset)
-            inner = self._read_inside("a window", node.p)
+            self._check_not_inside(_WINDOW, block.offset)
+            inner = self._read_inside(_WINDOW, node.p)
             if isinstance(block.target, Variable):
                 return nodes.WindowVariable(block.target, inner)
             return nodes.Window((block.target,), inner)
         if node.term in lifted.named:
-            return nodes.Window((URIRef(node.term),), self._read_inside("a window", node.p))
-        inner = self._read_inside("GRAPH", node.p)
+            return nodes.Window((URIRef(node.term),), self._read_inside("a named stream", node.p))
+        in_window = self._inside == _WINDOW
+        # A graph within the graph is the window's too.
+        inner = self._read_inside(_WINDOW if in_window else "GRAPH", node.p)
         if isinstance(node.term, Variable) and lifted.named:
             return _each_graph(Variable(node.term), lifted.named, inner)
-        return nodes.Graph(Variable(node.term) if isinstance(node.term, Variable) else URIRef(node.term), inner)
+        name = Variable(node.term) if isinstance(node.term, Variable) else URIRef(node.term)
+        return nodes.Graph(name, inner, in_window)
 
     def _check_not_inside(self, what: str, offset: int) -> None:
         if self._inside is not None:

@@ -12,7 +12,11 @@ from typing import TypeAlias
 from cqels_py.event_time.windows import Bounds
 from cqels_py.plan.expressions import ExpressionProgram
 
-PatternText: TypeAlias = tuple[str, str, str]
+TRIPLE = ("subject", "predicate", "object")
+GRAPH = len(TRIPLE)
+"""The position of a triple's graph."""
+PatternText: TypeAlias = tuple[str, ...]
+"""Subject, predicate, object; and the graph, where the triple is asked in one. Without it, in whatever graph it is, or in none."""
 
 
 def is_variable(position: str) -> bool:
@@ -340,7 +344,8 @@ class Plan:
     """A registered query, ready to run.
 
     `form` SELECT, ASK or CONSTRUCT; `variables` the columns of a result; `output` ISTREAM, DSTREAM, RSTREAM or CHANGELOG;
-    `time_predicates`: for each stream the IRI of the property that carries the event time, or None. `static_default` and
+    `time_predicates`: for each stream the IRI of the property that carries the event time, or None. `graphs`: for each stream, are
+    the graphs of its elements asked for? `static_default` and
     `static_named`: IRIs of FROM and FROM NAMED. `order`: for RSTREAM with ORDER BY; the root then has columns for it after the
     results'.
     """
@@ -352,9 +357,15 @@ class Plan:
     streams: tuple[str, ...]
     windows: tuple[PlannedWindow, ...]
     time_predicates: tuple[str | None, ...]
+    graphs: tuple[bool, ...]
     template: tuple[TemplateTriple, ...] = ()
     static_default: tuple[str, ...] = ()
     static_named: tuple[str, ...] = ()
     name: str | None = None
     warnings: tuple[str, ...] = ()
     order: ReportOrder | None = None
+
+    @property
+    def graph_streams(self) -> tuple[str, ...]:
+        """The streams of whose elements the graphs are asked for."""
+        return tuple(stream for stream, asked in zip(self.streams, self.graphs, strict=True) if asked)

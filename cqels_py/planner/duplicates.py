@@ -37,7 +37,7 @@ def _met_once(node: Node) -> Node:
 
 def _without_copies(node: Node) -> Node:
     match node:
-        case Scan(_, (subject, _, _), variables) if variables and is_variable(subject) and subject[1:] not in variables:
+        case Scan(_, (subject, *_), variables) if variables and is_variable(subject) and subject[1:] not in variables:
             return DistinctRowsOf(replace(node, keep_ids=True), _REASON)
         case _:
             return _met_once(node)

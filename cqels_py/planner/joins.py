@@ -69,7 +69,7 @@ def joined(*patterns: Pattern) -> Pattern:
                 parts += inner
             case Join(left, right):
                 parts += [left, right]
-            case BGP(()) | Window(pattern=BGP(())):
+            case BGP(()) | Window(pattern=BGP(()), graph=None):
                 continue
             case _:
                 parts.append(pattern)

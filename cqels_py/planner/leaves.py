@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rdflib import Variable
+from rdflib import URIRef, Variable
 
 from cqels_py.algebra.nodes import BGP, TermOrVariable, TriplePattern, Values, Window
 from cqels_py.dictionary.rdf import from_rdflib
@@ -42,16 +42,29 @@ def template_triple(triple: TriplePattern) -> TemplateTriple:
 
 def window_bgp(planner: Planning, window: Window, bgp: BGP, needed: Needed) -> Node:
     if not bgp.triples:
-        return Rows((), ((),))
+        return Rows((), ((),)) if window.graph is None else _graph_names(planner, window, window.graph)
     if len(bgp.triples) == 1:
         return leaf(planner, window, bgp.triples[0], needed)
     return join(planner, tuple(replace(window, pattern=BGP((triple,))) for triple in bgp.triples), needed)
 
 
+def _graph_names(planner: Planning, window: Window, graph: URIRef | Variable) -> Node:
+    """The graphs of a window's content, each once: each one's name, or the one empty mapping if there is this one."""
+    triple = TriplePattern(planner.fresh("subject"), planner.fresh("predicate"), planner.fresh("object"))
+    name = (str(graph),) if isinstance(graph, Variable) else ()
+    scans = tuple(
+        Scan(planner.streams.number(each), pattern_text(triple, graph), name, in_order=planner.streams.in_order(each))
+        for each in window.windows
+    )
+    return DistinctRowsOf(scans[0] if len(scans) == 1 else UnionRows(scans, name), "a graph is there once")
+
+
 def leaf(planner: Planning, window: Window, triple: TriplePattern, needed: Needed) -> Node:
-    """One triple pattern over one or more windows. Where a window is a graph, the same triple counts once."""
-    pattern = pattern_text(triple)
+    """One triple pattern over one or more windows. Where a window is a graph, the same triple counts once, and once in a graph."""
+    pattern = pattern_text(triple, window.graph)
     variables = pattern_variables(triple)
+    if isinstance(window.graph, Variable) and window.graph not in variables:
+        variables = (*variables, window.graph)
     names = tuple(map(str, variables))
     scans: list[Node] = [
         Scan(planner.streams.number(name), pattern, names, in_order=planner.streams.in_order(name))
@@ -61,8 +74,12 @@ def leaf(planner: Planning, window: Window, triple: TriplePattern, needed: Neede
         scans.append(Once(StaticScan("", pattern, names)))
     node = scans[0] if len(scans) == 1 else UnionRows(tuple(scans), names)
     if not planner.bags or len(scans) > 1:
-        node = DistinctRowsOf(node, "a window is a graph: the same triple counts once")
+        node = DistinctRowsOf(node, "a window is a graph: the same triple counts once" + _once_where(window))
     return project(node, tuple(str(v) for v in variables if v in needed))
+
+
+def _once_where(window: Window) -> str:
+    return "" if window.graph is None else " in each graph"
 
 
 def static_bgp(

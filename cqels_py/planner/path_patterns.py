@@ -33,7 +33,7 @@ from cqels_py.planner.planning import Planning
 
 @dataclass(frozen=True, slots=True)
 class ActiveGraph:
-    """What a path is asked of: a window, a named graph, or (None) the static default graph."""
+    """What a path is asked of: a window or named graphs of it, a static named graph, or (None) the static default graph."""
 
     clause: Window | Graph | None
 
@@ -43,11 +43,16 @@ class ActiveGraph:
     @property
     def name(self) -> Variable | None:
         """The variable that each graph's name is bound to."""
-        found = self.clause.name if isinstance(self.clause, Graph) else None
-        return found if isinstance(found, Variable) else None
+        match self.clause:
+            case Graph(Variable() as name) | Window(graph=Variable() as name):
+                return name
+            case _:
+                return None
 
     def under(self, name: Variable) -> ActiveGraph:
         """The named graphs with another variable for their names."""
+        if isinstance(self.clause, Window):
+            return ActiveGraph(replace(self.clause, graph=name))
         assert isinstance(self.clause, Graph)
         return ActiveGraph(replace(self.clause, name=name))
 

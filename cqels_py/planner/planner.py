@@ -34,7 +34,7 @@ from cqels_py.algebra.nodes import (
     Values,
     Window,
 )
-from cqels_py.plan.nodes import Node, Plan
+from cqels_py.plan.nodes import TRIPLE, Node, Plan
 from cqels_py.planner.descriptions import as_construct, description
 from cqels_py.planner.filters import extended, filter_rows
 from cqels_py.planner.grouping import grouped
@@ -42,6 +42,7 @@ from cqels_py.planner.joins import join, union
 from cqels_py.planner.leaves import inline_rows, static_bgp, template_triple, window_bgp
 from cqels_py.planner.negation import without
 from cqels_py.planner.optional import left_join
+from cqels_py.planner.partitioning import scans_of
 from cqels_py.planner.paths import path_pattern
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.rows import once, project
@@ -75,6 +76,7 @@ def plan_query(query: ContinuousQuery) -> Plan:
         streams=tuple(streams.streams),
         windows=tuple(streams.windows),
         time_predicates=streams.time_predicates,
+        graphs=_graphs_asked(root, streams),
         template=tuple(template_triple(triple) for triple in query.template),
         static_default=tuple(map(str, query.static_from)),
         static_named=tuple(map(str, query.static_named)),
@@ -82,6 +84,16 @@ def plan_query(query: ContinuousQuery) -> Plan:
         warnings=tuple(planner.warnings),
         order=order,
     )
+
+
+def _graphs_asked(root: Node, streams: StreamTable) -> tuple[bool, ...]:
+    """Which streams' elements are asked for the graphs that they name."""
+    patterns = [(streams.windows[scan.window].stream, scan.pattern) for scan in scans_of(root)]
+    for window in streams.windows:
+        if window.partition is not None:
+            patterns += [(window.stream, each) for those in window.partition.alternatives for each in those]
+    asked = {stream for stream, pattern in patterns if len(pattern) > len(TRIPLE)}
+    return tuple(number in asked for number in range(len(streams.streams)))
 
 
 class _Planner(Planning):

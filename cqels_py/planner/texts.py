@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdflib import Variable
+from rdflib import URIRef, Variable
 
 from cqels_py.algebra.nodes import TermOrVariable, TriplePattern
 from cqels_py.dictionary.rdf import from_rdflib
@@ -16,5 +16,6 @@ def position_text(position: TermOrVariable) -> str:
     return text
 
 
-def pattern_text(triple: TriplePattern) -> PatternText:
-    return position_text(triple.subject), position_text(triple.predicate), position_text(triple.object)
+def pattern_text(triple: TriplePattern, graph: URIRef | Variable | None = None) -> PatternText:
+    positions = (triple.subject, triple.predicate, triple.object)
+    return tuple(map(position_text, positions if graph is None else (*positions, graph)))

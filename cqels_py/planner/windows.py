@@ -104,7 +104,9 @@ def _partition(pattern: Pattern, definition: WindowDefinition) -> PlannedPartiti
     if not found.alternatives:
         names = " ".join(f"?{variable}" for variable in definition.partition_by)
         raise UnsupportedQuery(f"PARTITION BY {names}: no connected triple patterns of the window have all of them")
-    alternatives = tuple(tuple(map(pattern_text, patterns)) for patterns in found.alternatives)
+    alternatives = tuple(
+        tuple(pattern_text(each.triple, each.graph) for each in patterns) for patterns in found.alternatives
+    )
     return PlannedPartition(tuple(map(str, definition.partition_by)), alternatives)
 
 

@@ -78,7 +78,7 @@ class ReadAhead:
         """Ids of what was read, but not taken."""
         for part in self._parts:
             if part.batch is not None:
-                yield from (part.batch.subject, part.batch.predicate, part.batch.object)
+                yield from part.batch.live_ids()
 
     def read(self, batches: Iterable[ElementBatch]) -> Iterator[ElementBatch]:
         """The batches, read ahead from now on."""

@@ -257,7 +257,7 @@ class LocalRunner:
         told: set[int] = set()
         live = [ids for query in self.queries for ids in query.dataflow.live_ids(told)]
         if self._early is not None:
-            live += [self._early.subject, self._early.predicate, self._early.object]
+            live += self._early.live_ids()
         self._dictionary.collect(live)
         for query in self.queries:
             query.dataflow.forget_evaluations()

@@ -58,7 +58,7 @@ class TimeMerge:
         """Ids of elements that were read, but wait for those of another source."""
         for source in self._sources:
             for batch in source.pending:
-                yield from (batch.subject, batch.predicate, batch.object)
+                yield from batch.live_ids()
 
     def __iter__(self) -> Iterator[ElementBatch]:
         while behind := [source for source in self._sources if not source.ended]:

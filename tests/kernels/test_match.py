@@ -13,9 +13,10 @@ from cqels_py.kernels.standing import Standing
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 
-Pattern = tuple[int, int, int, int, int]
-"""Three constants (0: a variable), which positions are the same, the stream."""
-Triple = tuple[int, int, int]
+Pattern = tuple[int, int, int, int, int, int]
+"""Four constants (0: a variable), what is asked beside them, the stream."""
+Triple = tuple[int, int, int, int]
+"""With its graph, 0 for none."""
 
 
 def routes(patterns: list[Pattern]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -37,13 +38,14 @@ def routes(patterns: list[Pattern]) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def match(triples: list[Triple], element: list[int], stream: list[int], patterns: list[Pattern]) -> list[list[int]]:
-    subject, predicate, object_ = np.array(triples, np.int64).reshape(-1, 3).T.copy()
-    constants = np.array([pattern[:3] for pattern in patterns], np.int64).reshape(-1, 3)
-    same = np.array([pattern[3] for pattern in patterns], np.int64)
-    streams = np.array([pattern[4] for pattern in patterns], np.int64)
+    subject, predicate, object_, graph = np.array(triples, np.int64).reshape(-1, 4).T.copy()
+    graph = graph if graph.any() else graph[:0]
+    constants = np.array([pattern[:4] for pattern in patterns], np.int64).reshape(-1, 4)
+    same = np.array([pattern[4] for pattern in patterns], np.int64)
+    streams = np.array([pattern[5] for pattern in patterns], np.int64)
     first, found = np.full(len(patterns) + 1, -1), np.empty(0, np.int64)
     standing = Standing(constants, same, streams, *routes(patterns), first)
-    arrays = subject, predicate, object_, np.array(element, np.int64), np.array(stream, np.int32), standing.where
+    arrays = subject, predicate, object_, graph, np.array(element, np.int64), np.array(stream, np.int32), standing.where
     # Without room it says how much is needed.
     found = np.empty(kernel.match(*arrays, found), np.int64)
     assert kernel.match(*arrays, found) == len(found)
@@ -51,11 +53,19 @@ def match(triples: list[Triple], element: list[int], stream: list[int], patterns
 
 
 def fits(triple: Triple, stream: int, pattern: Pattern) -> bool:
-    s, p, o = triple
-    same = pattern[3]
+    s, p, o, g = triple
+    same = pattern[4]
+    if same & kernel.IN_GRAPH and (
+        g == 0
+        or pattern[3] not in (0, g)
+        or (same & kernel.SUBJECT_GRAPH and s != g)
+        or (same & kernel.PREDICATE_GRAPH and p != g)
+        or (same & kernel.OBJECT_GRAPH and o != g)
+    ):
+        return False
     return (
-        stream == pattern[4]
-        and all(constant in (0, term) for constant, term in zip(pattern[:3], triple, strict=True))
+        stream == pattern[5]
+        and all(constant in (0, term) for constant, term in zip(pattern[:3], triple, strict=False))
         and not (same & kernel.SUBJECT_PREDICATE and s != p)
         and not (same & kernel.SUBJECT_OBJECT and s != o)
         and not (same & kernel.PREDICATE_OBJECT and p != o)
@@ -71,18 +81,22 @@ def test_each_pattern_gets_its_triples_in_order(seed: int) -> None:
     def constant(share: float) -> int:
         return rng.choice(terms) if rng.random() < share else 0
 
-    patterns = [
-        (constant(0.2), constant(0.8), constant(0.2), rng.choice((0, 0, 0, 1, 2, 4, 7)), rng.randrange(2))
-        for _ in range(rng.randrange(12))
-    ]
+    patterns: list[Pattern] = []
+    for _ in range(rng.randrange(12)):
+        same, graph = rng.choice((0, 0, 0, 1, 2, 4, 7)), 0
+        if rng.random() < 0.4:
+            same |= kernel.IN_GRAPH | rng.choice((0, 0, 16, 32, 64, 80))
+            graph = constant(0.3)
+        patterns.append((constant(0.2), constant(0.8), constant(0.2), graph, same, rng.randrange(2)))
     stream = [rng.randrange(2) for _ in range(20)]
     element = sorted(rng.randrange(20) for _ in range(60))
-    triples = [(rng.choice(terms), rng.choice(terms), rng.choice(terms)) for _ in element]
+    names = [0, *terms] if seed % 3 else [0]
+    triples = [(rng.choice(terms), rng.choice(terms), rng.choice(terms), rng.choice(names)) for _ in element]
     assert match(triples, element, stream, patterns) == [
         [t for t, triple in enumerate(triples) if fits(triple, stream[element[t]], pattern)] for pattern in patterns
     ]
 
 
 def test_no_triples_and_no_patterns() -> None:
-    assert match([], [], [], [(0, 1, 0, 0, 0)]) == [[]]
-    assert match([(1, 2, 3)], [0], [0], []) == []
+    assert match([], [], [], [(0, 1, 0, 0, 0, 0)]) == [[]]
+    assert match([(1, 2, 3, 0)], [0], [0], []) == []

@@ -104,7 +104,7 @@ def expected(extents: Sequence[nodes.Extent], index: int, elements: Sequence[Ele
     query = query_of(extents)
     found: Contents = []
     for moment in naive.moments(query, elements):
-        triples = naive.content(query, query.windows[index], elements, moment)
+        triples = naive.content(query, query.windows[index], elements, moment).triples
         numbers = [int(str(o)) for _, _, o in triples]
         found.append((moment.time, [n for n in numbers if is_matched(n)]))
     return found

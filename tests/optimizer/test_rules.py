@@ -165,7 +165,10 @@ def many_elements(count: int) -> tuple[list[Element], Static]:
     for i in range(count):
         chosen = rng.sample(PREDICATES, 2)
         content = ", ".join(f"{rng.choice(NODES)} {p} {rng.choice(values[p])}" for p in chosen)
-        elements.append(Element(500_000 * i, URIRef(STREAMS + rng.choice(["one", "two"])), traces.triples(content)))
+        graph = rng.choice([None, URIRef(EX + "g"), URIRef(EX + "h")])
+        elements.append(
+            Element(500_000 * i, URIRef(STREAMS + rng.choice(["one", "two"])), traces.triples(content), graph)
+        )
     labels = traces.triples(f"a {LABEL} 'x', b {LABEL} 'y', b {LABEL} 'z', c {LABEL} 'w', a {LINK} a, b {LINK} c")
     named: dict[URIRef, Sequence[Triple]] = {
         URIRef(EX + "g"): labels[:3],

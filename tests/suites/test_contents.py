@@ -75,7 +75,7 @@ def test_windows_hold_what_the_oracle_says(
         def compare(moment: naive.Moment) -> None:
             repeated = False
             for definition in query.windows:
-                expected = Counter(str(s) for s, _, _ in naive.content(query, definition, arrived, moment))
+                expected = Counter(str(s) for s, _, _ in naive.content(query, definition, arrived, moment).triples)
                 assert held(there.store, str(definition.name)) == set(expected)
                 repeated |= max(expected.values(), default=1) > 1
             assert there.repeated == repeated

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.elements import ElementBatch
+from cqels_py.batches.rearrange import counted_triples
 from cqels_py.event_time.clock import Step
 from cqels_py.event_time.windows import Measure, Points
 from cqels_py.kernels import arrivals as kernel
@@ -106,6 +107,8 @@ class ArrivalCounter:
         self._triples = [0] * streams
 
     def take(self, batch: ElementBatch, step: Step) -> Arrivals:
+        if batch.counted is not None:
+            return self._take_counted(batch, batch.counted, step)
         if len(batch.time) == 1:
             # As they come on a live stream.
             of, count = batch.stream.item(0), len(batch.subject)
@@ -136,6 +139,17 @@ class ArrivalCounter:
             found.append(StreamArrivals(step, mine, self._elements[stream], of_triples, before[stream]))
             self._elements[stream] += len(mine)
         return Arrivals(step, element, lambda: Counted(tuple(found), lambda: number))
+
+    def _take_counted(self, batch: ElementBatch, counted: npt.NDArray[np.int64], step: Step) -> Arrivals:
+        """The same where some triples are not counted: they have the number of the last one of their element that is."""
+        arrivals = self.take(counted_triples(batch), step)
+        sizes = np.diff(batch.first)
+        element = np.repeat(np.arange(len(batch)), sizes)
+        first = np.concatenate([[0], np.cumsum(counted)])
+        within = np.arange(batch.triples) - batch.first[element]
+        place = first[element] + np.minimum(within, counted[element] - 1)
+        found = arrivals.counted
+        return Arrivals(step, element, lambda: Counted(found.streams, lambda: found.number[place]))
 
     def _take_triples(self, batch: ElementBatch, step: Step) -> Arrivals:
         """The same where each element has one triple, and so what counts elements counts triples."""

@@ -32,7 +32,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class KeyPattern:
-    """A triple pattern that gives elements their values: its variables, and where each first stands (0, 1, 2)."""
+    """A triple pattern that gives elements their values: its variables, and where each first stands (0, 1, 2; 3: the graph)."""
 
     variables: tuple[str, ...]
     positions: tuple[int, ...]
@@ -56,7 +56,7 @@ class Partitioning:
 
         `matches`: for each pattern the triples of the batch that match it; `element` (triples): positions in the batch.
         """
-        parts = (batch.subject, batch.predicate, batch.object)
+        parts = batch.positions
         found = [
             _Solutions(rows, dict(zip(pattern.variables, (parts[p][rows] for p in pattern.positions), strict=True)))
             for pattern, rows in zip(self._patterns, matches, strict=True)

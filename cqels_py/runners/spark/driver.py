@@ -70,7 +70,7 @@ class SparkRun:
 
     def _live_ids(self) -> Iterator[Ids]:
         for batch in self._waiting:
-            yield from (batch.subject, batch.predicate, batch.object)
+            yield from batch.live_ids()
 
     def _let_go(self) -> None:
         if self._release and len(self._dictionary) > _COLLECT_FROM:
