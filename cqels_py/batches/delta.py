@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 
 import numpy as np
@@ -12,6 +12,8 @@ from cqels_py.batches.elements import Ids
 
 _FEW = 64
 """So few rows are copied sooner than moved."""
+BLOCK_ROWS = 1 << 16
+"""So many rows of an input are taken together, if it delivers more in a step."""
 TickColumn = npt.NDArray[np.int32]
 SignColumn = npt.NDArray[np.int8]
 
@@ -83,17 +85,84 @@ def concatenate(parts: Iterable[Delta], width: int) -> Delta:
     )
 
 
-def by_whole_ticks(chunks: Iterable[Delta], width: int, rows: int = 1 << 17) -> Iterable[Delta]:
+def in_blocks(
+    inputs: Sequence[Iterable[Delta]], widths: Sequence[int], rows: int = BLOCK_ROWS
+) -> Iterable[Sequence[Delta]]:
+    """The chunks of several inputs as blocks that follow each other in the order of ticks: one delta of each input, perhaps empty.
+
+    A block may end within a tick. An input is read on when less than `rows` rows of it wait, so that memory is bounded by its
+    chunks and by the others' rows of the same ticks, not by the step.
+    """
+    block: list[Delta] = []
+    for chunks, width in zip(inputs, widths, strict=True):
+        if not isinstance(chunks, tuple) or len(chunks) > 1:
+            break
+        block.append(chunks[0] if chunks else empty(width))
+    else:
+        return (block,)
+    readers = [iter(chunks) for chunks in inputs]
+    waiting = [enough(reader, rows) for reader in readers]
+    block = [concatenate(read, width) for (read, _), width in zip(waiting, widths, strict=True)]
+    unread = {i for i, (_, complete) in enumerate(waiting) if not complete}
+    return _aligned(readers, block, unread, widths, rows) if unread else (block,)
+
+
+def _aligned(
+    readers: Sequence[Iterator[Delta]], waiting: list[Delta], unread: set[int], widths: Sequence[int], rows: int
+) -> Iterator[Sequence[Delta]]:
+    """`waiting`: what has been read of each input; `unread`: the inputs that may have more."""
+    starts = [0] * len(widths)
+    while True:
+        # Up to the end of the first block of an input that may have more; that of others may begin with the same tick.
+        last = min((int(waiting[i].tick[-1]) for i in unread), default=None)
+        block = []
+        for i, delta in enumerate(waiting):
+            end = len(delta) if last is None else int(np.searchsorted(delta.tick, last, side="right"))
+            block.append(_between(delta, starts[i], end))
+            starts[i] = end
+        yield block
+        if not unread:
+            return
+        for i in sorted(unread):
+            if starts[i] == len(waiting[i]):
+                chunks, complete = enough(readers[i], rows)
+                starts[i], waiting[i] = 0, concatenate(chunks, widths[i])
+                if complete:
+                    unread.discard(i)
+
+
+def enough(chunks: Iterator[Delta], rows: int = BLOCK_ROWS) -> tuple[tuple[Delta, ...], bool]:
+    """The next chunks, of at least `rows` rows if there are so many; and whether these are all."""
+    found: tuple[Delta, ...] = ()
+    count = 0
+    for chunk in chunks:
+        found += (chunk,)
+        count += len(chunk.tick)
+        if count >= rows:
+            return found, False
+    return found, True
+
+
+def _between(delta: Delta, first: int, last: int) -> Delta:
+    if first == 0 and last == len(delta.tick):
+        return delta
+    return Delta(delta.tick[first:last], delta.sign[first:last], delta.columns[:, first:last])
+
+
+def by_whole_ticks(
+    chunks: Iterable[Delta], width: int, rows: int = 1 << 17, settled: Callable[[int], bool] | None = None
+) -> Iterable[Delta]:
     """Chunks of one operator's output as few larger ones of at least `rows` rows (the last one fewer), cut between ticks.
 
-    What is kept at once is bounded by `rows` and by the largest tick, not by the step.
+    The rows kept at once are bounded by `rows` and by the largest tick, not by the step; and not by a tick of which `settled`
+    says that all its changes have one sign, so that none takes back another: it is cut too.
     """
     if isinstance(chunks, tuple) and len(chunks) < 2:
         return chunks if chunks and len(chunks[0].tick) else ()
-    return _gathered(chunks, width, rows)
+    return _gathered(chunks, width, rows, settled)
 
 
-def _gathered(chunks: Iterable[Delta], width: int, rows: int) -> Iterator[Delta]:
+def _gathered(chunks: Iterable[Delta], width: int, rows: int, settled: Callable[[int], bool] | None) -> Iterator[Delta]:
     held: list[Delta] = []
     count, enough = 0, rows
     for chunk in chunks:
@@ -104,10 +173,11 @@ def _gathered(chunks: Iterable[Delta], width: int, rows: int) -> Iterator[Delta]
         if count < enough:
             continue
         together = concatenate(held, width)
-        cut = int(np.searchsorted(together.tick, together.tick[-1]))
+        last = int(together.tick[-1])
+        cut = count if settled is not None and settled(last) else int(np.searchsorted(together.tick, last))
         if cut:
-            yield together.take(np.arange(cut))
-            together = together.take(np.arange(cut, count))
+            yield _between(together, 0, cut)
+            together = _between(together, cut, count)
         held, count = [together], len(together)
         # A tick larger than that: how often it is put together must not grow with it.
         enough = max(rows, 2 * count)

@@ -69,8 +69,13 @@ class Taker:
             return
         self._write(_first(batch, self._left))
         self._left -= len(batch)
-        if self._left <= 0:
+        if self.full:
             raise Enough
+
+    @property
+    def full(self) -> bool:
+        """Has it handed on as many as it may?"""
+        return self._left is not None and self._left <= 0
 
 
 def check_partitions(runner: str, partitions: int | None) -> None:
@@ -137,7 +142,7 @@ class _Run:
         self._take = Taker(self._writer.write, job.limit)
 
     def run(self) -> None:
-        self._query.subscribe_batches(self._take)
+        self._query.subscribe_batches(self._take_or_leave)
         streams = {iri: self._source(iri) for iri in self._job.streams if iri in self._query.streams}
         predicate = self._job.time_predicate
         times = dict.fromkeys(streams, predicate) if predicate else {}
@@ -157,7 +162,16 @@ class _Run:
         number = self._query.streams.index(iri)
         return element_batches(source, self._engine.dictionary, number, self._job.batch)
 
+    def _take_or_leave(self, batch: ResultBatch) -> None:
+        """With the last result that is asked for the query leaves: the rest of its results, however many, is not even made."""
+        try:
+            self._take(batch)
+        except Enough:
+            self._engine.unregister(self._query)
+
     def _look(self, statistics: Statistics) -> None:
+        if self._take.full:
+            raise Enough
         self._progress.update(statistics)
         if self._pace is not None:
             self._pace.wait(statistics.event_time)

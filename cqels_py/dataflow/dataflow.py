@@ -23,6 +23,7 @@ from cqels_py.event_time.clock import ClockedWindow, Ticks
 from cqels_py.operators.r2s.relay import Relay
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.nodes import Node, Plan, inputs_of
+from cqels_py.plan.order import is_monotone
 
 Held = TypeVar("Held", Stage, ScanOutput, Constant, PartitionOutput)
 
@@ -75,7 +76,9 @@ class Dataflow:
         self._constants = [source for source in below if isinstance(source, Constant)]
         self._inbox = next((source for source in below if isinstance(source, Inbox)), None)
         self._keep_to(self._cell)
-        self._output = relay or make_output(query, self._values)
+        self._at: Ticks | None = None
+        self._one_way = is_monotone(query.root) and self._inbox is None
+        self._output = relay or make_output(query, self._values, self._settled)
         self._ticked = False
         self._left = False
         # Of the last step: the tick (its number in the step) of each element's arrival, -1 where it was none.
@@ -169,7 +172,20 @@ class Dataflow:
             constant.settle()
 
     def _tick(self, ticks: Ticks) -> Iterator[ResultBatch]:
+        self._at = ticks
         return self._output.process(ticks, self.root.deltas(ticks))
+
+    def _settled(self, tick: int) -> bool:
+        """Have all changes of the answer at this tick of the step at hand one sign? Only True is certain."""
+        if not self._one_way or self._at is None:
+            return False
+        signs: set[int] = set()
+        sources: list[ScanOutput | Constant] = [*self._scans, *self._constants]
+        for source in sources:
+            for delta in source.deltas(self._at):
+                first, last = np.searchsorted(delta.tick, [tick, tick + 1])
+                signs.update(np.unique(delta.sign[first:last]).tolist())
+        return len(signs) < 2
 
     def live_ids(self, told: set[int] | None = None) -> Iterator[Ids]:
         """Arrays with every id this query may still refer to. `told`: sources of which they are known, and which is added to."""

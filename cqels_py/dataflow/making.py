@@ -95,8 +95,10 @@ def _below_the_join(node: plan.FactorisedGroups, values: DictionaryValues) -> Op
     return FactorisedGroupBy(inputs, node.carrier, own, groups, aggregates, values)
 
 
-def make_output(query: Plan, values: DictionaryValues) -> Answers | OrderedAnswers | Changes | Ask:
-    """What makes results of the answer's changes."""
+def make_output(
+    query: Plan, values: DictionaryValues, settled: Callable[[int], bool]
+) -> Answers | OrderedAnswers | Changes | Ask:
+    """What makes results of the answer's changes. `settled`: of a tick of the step at hand, whether all of them have one sign."""
     insertions = query.output in ("ISTREAM", "CHANGELOG")
     deletions = query.output in ("DSTREAM", "CHANGELOG")
     if query.form == "ASK":
@@ -107,7 +109,7 @@ def make_output(query: Plan, values: DictionaryValues) -> Answers | OrderedAnswe
         return OrderedAnswers(query.variables, len(columns), keys, values, distinct=query.order.distinct)
     if query.output == "RSTREAM":
         return Answers(query.variables)
-    return Changes(query.variables, insertions=insertions, deletions=deletions)
+    return Changes(query.variables, insertions=insertions, deletions=deletions, settled=settled)
 
 
 def is_timed(node: Node) -> bool:

@@ -1,16 +1,18 @@
 """What a query's operators are wired of: stages, scans, constants. Queries at one front may read the same ones.
 
-`readers`: how many stages and queries read a source; without any it is given up. A stage with several is evaluated for the first
-of them, and remembers its deltas until the turn ends. `key`: what it does, where others may ask for the same: what its node says
-but for its inputs, and which sources these are.
+`readers`: how many stages and queries read a source; without any it is given up. The deltas of a stage with several are made
+once, and remembered until all of them have read them, at most until the turn ends. `key`: what it does, where others may ask for
+the same: what its node says but for its inputs, and which sources these are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import fields
+from itertools import chain, tee
 
-from cqels_py.batches.delta import Delta, empty, insertions
+from cqels_py.batches.delta import Delta, empty, enough, insertions
 from cqels_py.batches.elements import Ids
 from cqels_py.dataflow.front import Front, Turn
 from cqels_py.dataflow.scans import PartitionedScanSource, PartitionSource, ScanSource
@@ -38,21 +40,40 @@ class Stage:
         self.key: Hashable = None
         self._front = front
         self._step: Ticks | None = None
-        self._deltas: list[Delta] = []
+        self._made: Iterable[Delta] = ()
+        self._left = 0
 
     def deltas(self, ticks: Ticks) -> Iterable[Delta]:
         if self._step is ticks:
-            return self._deltas
+            return self._next_copy()
         made = self.operator.process(ticks, [source.deltas(ticks) for source in self.inputs])
         if self.readers == 1:
             return made
-        self._step, self._deltas = ticks, list(made)
+        self._step, self._left = ticks, self.readers
+        if not isinstance(made, tuple):
+            rest = iter(made)
+            first, complete = enough(rest)
+            # As a rule a step makes few.
+            made = first if complete else tee(chain(first, rest), 1)[0]
+        self._made = made
         self._front.remembering.append(self)
-        return self._deltas
+        return self._next_copy()
+
+    def _next_copy(self) -> Iterable[Delta]:
+        """The deltas for one more reader; with the last one they are let go as they have been read by all."""
+        made = self._made
+        self._left -= 1
+        assert self._left >= 0, "a stage is read by more than its readers"
+        if isinstance(made, tuple):
+            return made
+        if not self._left:
+            self._made = ()
+            return made
+        return copy(made)
 
     def forget(self) -> None:
         """The turn has ended."""
-        self._step, self._deltas = None, []
+        self._step, self._made = None, ()
 
 
 class PartitionOutput:
@@ -157,11 +178,10 @@ class Constant:
         self.key: Hashable = None
         self._change: Delta | None = None
 
-    def deltas(self, ticks: Ticks) -> Iterator[Delta]:
+    def deltas(self, ticks: Ticks) -> Iterable[Delta]:
         if ticks.first and self.columns.shape[1]:
-            yield insertions(self.columns)
-        elif self._change is not None and len(self._change):
-            yield self._change
+            return (insertions(self.columns),)
+        return () if self._change is None or not len(self._change) else (self._change,)
 
     def replace(self, columns: Ids) -> None:
         """Other mappings: until `settle`, `deltas` are the difference."""

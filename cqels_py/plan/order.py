@@ -1,8 +1,24 @@
-"""In which order the mappings of a plan's node leave, which operators above it make use of."""
+"""In which order the mappings of a plan's node come and leave, which operators above it make use of."""
 
 from __future__ import annotations
 
-from cqels_py.plan.nodes import ExtendRows, FilterRows, Node, ProjectRows, Rows, Scan, Shared
+from cqels_py.plan.nodes import (
+    DistinctRowsOf,
+    ExtendRows,
+    FilterRows,
+    GraphNames,
+    JoinAll,
+    Negate,
+    Node,
+    Once,
+    ProjectRows,
+    Rows,
+    Scan,
+    Shared,
+    StaticScan,
+    UnionRows,
+    inputs_of,
+)
 
 
 def is_timed(node: Node) -> bool:
@@ -27,5 +43,29 @@ def expires_in_order(node: Node) -> bool:
             return expires_in_order(inner)
         case ExtendRows(inner) | Shared(_, inner):
             return expires_in_order(inner)
+        case _:
+            return False
+
+
+def is_monotone(node: Node) -> bool:
+    """Where all that a plan reads comes at a tick, and nothing goes, is it so with its mappings, and the other way round?"""
+    match node:
+        case Scan() | Rows() | Once() | StaticScan() | GraphNames():
+            return True
+        case FilterRows() | ExtendRows() if is_timed(node):
+            return False
+        case Negate(exists=False):
+            return False
+        case (
+            FilterRows()
+            | ExtendRows()
+            | ProjectRows()
+            | JoinAll()
+            | UnionRows()
+            | DistinctRowsOf()
+            | Shared()
+            | Negate()
+        ):
+            return all(map(is_monotone, inputs_of(node)))
         case _:
             return False

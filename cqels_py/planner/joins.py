@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from rdflib import Variable
 
 from cqels_py.algebra.mentions import aggregate_arguments
@@ -10,6 +13,7 @@ from cqels_py.algebra.nodes import (
     Expression,
     Extend,
     Filter,
+    Graph,
     Group,
     Join,
     LeftJoin,
@@ -26,14 +30,27 @@ from cqels_py.algebra.nodes import (
     WindowVariable,
 )
 from cqels_py.algebra.variables import certain_variables, exists_patterns, possible_variables
-from cqels_py.plan.nodes import GraphNames, JoinAll, Node, Once, StaticScan, UnionRows
+from cqels_py.plan.nodes import (
+    DistinctRowsOf,
+    ExtendRows,
+    FilterRows,
+    GraphNames,
+    JoinAll,
+    Node,
+    Once,
+    ProjectRows,
+    Scan,
+    StaticScan,
+    UnionRows,
+    is_variable,
+)
 from cqels_py.plan.order import expires_in_order
 from cqels_py.planner.boundness import split_by_boundness
+from cqels_py.planner.connected import MOST_JOINED, beside, components, stages_of_join
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.rows import is_static, once, project, short_text, without_ids
 
 _MANY_JOINED = 6
-_MOST_JOINED = 10
 
 
 def maybe_unbound(pattern: Pattern) -> frozenset[Variable]:
@@ -47,17 +64,56 @@ def join(planner: Planning, parts: tuple[Pattern, ...], needed: Needed) -> Node:
         return union(planner, tuple(NaryJoin(branch) for branch in split), needed)
     nodes: list[Node] = []
     uncertain: list[frozenset[Variable]] = []
+    parts = tuple(piece for part in parts for piece in _pieces(part))
     static = [part for part in parts if reads_no_stream(part)]
-    flowing = [part for part in parts if part not in static]
-    if flowing and len(static) > 1:
-        nodes.append(once(join(planner, tuple(static), shared_with(static, flowing) | needed)))
-        uncertain.append(maybe_unbound(NaryJoin(tuple(static))))
-        parts = tuple(flowing)
+    flowing = [part for part in parts if not reads_no_stream(part)]
+    # One relation of static mappings for each connected component: their product may be large, and streams connect them.
+    together = [places for places in components(list(map(possible_variables, static))) if flowing and len(places) > 1]
+    for relation in [[static[place] for place in places] for places in together]:
+        parts = tuple(part for part in parts if not any(part is one for one in relation))
+        others = [*flowing, *(part for part in static if not any(part is one for one in relation))]
+        nodes.append(once(join(planner, tuple(relation), shared_with(relation, others) | needed)))
+        uncertain.append(maybe_unbound(NaryJoin(tuple(relation))))
     for part in parts:
         others = [other for other in (*flowing, *static) if other is not part]
-        nodes.append(planner.plan(part, shared_with([part], others) | needed))
+        nodes.append(once(planner.plan(part, shared_with([part], others) | needed)))
         uncertain.append(maybe_unbound(part))
     return join_nodes(planner, nodes, uncertain, needed)
+
+
+def _pieces(part: Pattern) -> Iterator[Pattern]:
+    """Static triple patterns by what connects them."""
+    match part:
+        case BGP(triples) | Graph(_, BGP(triples)) if len(triples) > 1:
+            if isinstance(part, Graph) and isinstance(part.name, Variable):
+                yield part
+                return
+            for places in components([possible_variables(BGP((triple,))) for triple in triples]):
+                piece = BGP(tuple(triples[place] for place in places))
+                yield replace(part, pattern=piece) if isinstance(part, Graph) else piece
+        case _:
+            yield part
+
+
+def is_product(pattern: Pattern) -> bool:
+    """Does a join have parts that share no variables?"""
+    match pattern:
+        case Filter(inner) | Window(pattern=inner):
+            return is_product(inner)
+        case Graph(name, inner) if not isinstance(name, Variable):
+            return is_product(inner)
+        case BGP(triples):
+            return len(components([possible_variables(BGP((triple,))) for triple in triples])) > 1
+        case Join(left, right):
+            return _is_product_of((left, right))
+        case NaryJoin(parts):
+            return _is_product_of(parts)
+        case _:
+            return False
+
+
+def _is_product_of(parts: tuple[Pattern, ...]) -> bool:
+    return len(components(list(map(possible_variables, parts)))) > 1 or any(map(is_product, parts))
 
 
 def joined(*patterns: Pattern) -> Pattern:
@@ -120,15 +176,9 @@ def join_nodes(planner: Planning, nodes: list[Node], uncertain: list[frozenset[V
     if things is not None:
         heads = [_join_of_thing(planner, thing, nodes, needed) for thing in things]
         return join_nodes(planner, heads, [frozenset()] * len(heads), needed)
-    if len(nodes) > _MOST_JOINED:
-        # The choices of a probing sequence grow with the power set of the inputs: join in two stages.
-        head = join_nodes(
-            planner,
-            nodes[:_MOST_JOINED],
-            uncertain[:_MOST_JOINED],
-            needed | frozenset(Variable(v) for node in nodes[_MOST_JOINED:] for v in node.variables),
-        )
-        return join_nodes(planner, [head, *nodes[_MOST_JOINED:]], [loose, *uncertain[_MOST_JOINED:]], needed)
+    if len(nodes) > MOST_JOINED:
+        # The choices of a probing sequence grow with the power set of the inputs: join in stages.
+        return _join_in_stages(planner, nodes, uncertain, needed)
     warn_of_products(planner, nodes)
     seen = dict.fromkeys(v for node in nodes for v in node.variables)
     columns = tuple(v for v in seen if Variable(v) in needed)
@@ -142,6 +192,48 @@ def join_nodes(planner: Planning, nodes: list[Node], uncertain: list[frozenset[V
         tuple(expires_in_order(node) for node in nodes),
         frozenset(map(str, loose)) & shared,
     )
+
+
+def _join_in_stages(planner: Planning, nodes: list[Node], uncertain: list[frozenset[Variable]], needed: Needed) -> Node:
+    """Join more inputs than one join takes: first what belongs together, in joins of their own, then what those deliver."""
+    about = [_about(node) for node in nodes]
+    parts = stages_of_join(
+        [frozenset(node.variables) for node in nodes], [each for each, _ in about], [each for _, each in about]
+    )
+    heads: list[Node] = []
+    unsure: list[frozenset[Variable]] = []
+    for part in parts:
+        chosen = [nodes[place] for place in part]
+        theirs = [uncertain[place] for place in part]
+        if len(part) == 1:
+            heads.append(chosen[0])
+            unsure.append(theirs[0])
+            continue
+        outside = frozenset(
+            Variable(v) for place, node in enumerate(nodes) if place not in part for v in node.variables
+        )
+        heads.append(join_nodes(planner, chosen, theirs, needed | outside))
+        bound = frozenset(
+            Variable(v)
+            for node, some in zip(chosen, theirs, strict=True)
+            for v in node.variables
+            if Variable(v) not in some
+        )
+        unsure.append(frozenset().union(*theirs) - bound)
+    return join_nodes(planner, heads, unsure, needed)
+
+
+def _about(node: Node) -> tuple[str, str]:
+    """The variable that a pattern's triples are about, and their predicate; empty where there is none, or it is no pattern."""
+    match node:
+        case Scan(pattern=(subject, predicate, *_)) | StaticScan(pattern=(subject, predicate, *_)):
+            return (subject[1:], predicate) if is_variable(subject) else ("", "")
+        case DistinctRowsOf(inner) | ProjectRows(inner) | FilterRows(inner) | ExtendRows(inner) | Once(inner):
+            return _about(inner)
+        case UnionRows(inputs) if len(found := set(map(_about, inputs))) == 1:
+            return found.pop()
+        case _:
+            return "", ""
 
 
 def _join_of_thing(planner: Planning, thing: list[Node], nodes: list[Node], needed: Needed) -> Node:
@@ -166,16 +258,13 @@ def _things(nodes: list[Node]) -> list[list[Node]] | None:
 
 def _apart(nodes: list[Node], hub: str) -> list[list[Node]] | None:
     """The things that only `hub` connects, or None if they are not all conditioned."""
-    things: list[list[Node]] = []
-    for node in nodes:
-        mine = set(node.variables) - {hub}
-        met = [thing for thing in things if any(mine & set(other.variables) for other in thing)]
-        things = [thing for thing in things if thing not in met]
-        things.append([*(each for thing in met for each in thing), node])
+    groups = beside([frozenset(node.variables) for node in nodes], hub)
+    if groups is None:
+        return None
+    things = [[nodes[place] for place in group] for group in groups]
     large = [thing for thing in things if len(thing) > 1]
     conditioned = [thing for thing in large if any(len(set(node.variables)) == 1 for node in thing)]
-    linked = all(any(hub in node.variables for node in thing) for thing in things)
-    return things if len(large) > 1 and large == conditioned and linked else None
+    return things if len(large) > 1 and large == conditioned else None
 
 
 def _only_coming(node: Node) -> Node:

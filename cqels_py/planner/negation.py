@@ -32,7 +32,7 @@ from cqels_py.algebra.variables import certain_variables, first_exists, possible
 from cqels_py.plan.nodes import Negate, Node
 from cqels_py.plan.order import expires_in_order
 from cqels_py.planner.correlation import Given, stands_alone, under
-from cqels_py.planner.joins import joined
+from cqels_py.planner.joins import is_product, joined
 from cqels_py.planner.keys import UNBOUND, with_exact_key
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.rows import project, without_ids
@@ -73,13 +73,14 @@ def _sides(
 ) -> tuple[Planned, Pattern, frozenset[Variable]]:
     """The outer mappings, the pattern of EXISTS under each of them, and the key that connects them.
 
-    Where the pattern sees of the outer mappings only what it binds itself, it stands as it is.
+    Where the pattern sees of the outer mappings only what it binds itself, it stands as it is; but for one whose parts only the
+    outer mappings connect, which is joined with these.
     """
     asked, skipped = _asked(pattern)
     visible = possible_variables(inner)
     outer = visible & mentioned_variables(asked)
     shared = outer & possible_variables(asked)
-    if stands_alone(asked, outer) and _surely_bound(shared, inner, asked):
+    if stands_alone(asked, outer) and _surely_bound(shared, inner, asked) and not is_product(asked):
         wanted = (needed & visible) | shared
         more = _more_than(planner, asked, skipped, shared)
         if read_again:
@@ -139,7 +140,7 @@ def without(planner: Planning, minus: Minus, needed: Needed) -> Node:
     if not counted:
         planner.warnings.append("MINUS shares no variable with what it is taken from: it removes nothing")
         return planner.plan(minus.left, needed)
-    if _surely_bound(shared, minus.left, minus.right):
+    if _surely_bound(shared, minus.left, minus.right) and not is_product(minus.right):
         return kept(planner, planner.plan(minus.left, needed | shared), minus.right, shared, exists=False, word="MINUS")
     keyed, key = with_exact_key(planner, minus.left, shared)
     columns = shared.union(key.values())

@@ -94,9 +94,10 @@ class FactorisedGroupBy:
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         if ticks.first and len(self._groups) == 0:
             yield self._group_by.open_single_group()
-        filled, rows = self._layout.filled(inputs)
-        if rows:
-            yield from _Run(self, filled, rows, len(ticks.time) == 1).chunks()
+        for block in self._layout.blocks(inputs):
+            filled, rows = self._layout.filled(block)
+            if rows:
+                yield from _Run(self, filled, rows, len(ticks.time) == 1).chunks()
 
     def live_ids(self) -> Iterable[Ids]:
         return (*self.state.live_ids(), *self._group_by.live_ids())

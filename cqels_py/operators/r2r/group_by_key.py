@@ -39,6 +39,13 @@ class GroupByKey:
         self._first_argument = records.FIRST + width
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterable[Delta]:
+        blocks = self._layout.blocks(inputs)
+        if isinstance(blocks, tuple):
+            return self._changes(ticks, inputs)
+        return (delta for block in blocks for delta in self._changes(ticks, block))
+
+    def _changes(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> tuple[Delta, ...]:
+        """The groups' changes that one block makes."""
         filled, count = self._layout.filled(inputs)
         if not count:
             return ()

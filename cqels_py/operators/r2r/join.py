@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta, SignColumn, TickColumn, concatenate, first_rows
+from cqels_py.batches.delta import Delta, SignColumn, TickColumn, first_rows, in_blocks
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import join as kernel
@@ -132,9 +132,12 @@ class MultiwayJoin:
         self._width = len(out_ports)
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
-        deltas = [concatenate(chunks, width) for chunks, width in zip(inputs, self._widths, strict=True)]
-        if not any(len(delta.tick) for delta in deltas):
-            return
+        for deltas in in_blocks(inputs, self._widths):
+            if any(len(delta.tick) for delta in deltas):
+                yield from self._joined(deltas)
+
+    def _joined(self, deltas: Sequence[Delta]) -> Iterator[Delta]:
+        """The results of one block."""
         state = self.state
         rows = merged_rows(state, deltas)
         if state.layout.star:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta, TickColumn, concatenate
+from cqels_py.batches.delta import Delta, TickColumn, concatenate, in_blocks
 from cqels_py.batches.elements import Ids
 from cqels_py.kernels import joined_records as records
 from cqels_py.kernels.dtypes import INT64
@@ -77,6 +77,7 @@ class JoinedRows:
         hashes: bool,
     ) -> None:
         self._values = values
+        self._widths = [each.width for each in inputs]
         self._kinds = np.array([FUNCTIONS[each.function][1] for each in aggregates], np.int64)
         self._size = records.FIRST + width + len(aggregates)
         self._first_argument = records.FIRST + width
@@ -88,11 +89,17 @@ class JoinedRows:
             given = np.array([sources, kinds], np.int64), key_width, width, wanted
             self._ways.append((port, inputs[port].width, given))
 
+    def blocks(self, inputs: Sequence[Iterable[Delta]]) -> Iterable[Sequence[Iterable[Delta]]]:
+        """What the inputs deliver, in parts if they do; see `in_blocks`."""
+        for chunks in inputs:
+            if not isinstance(chunks, tuple):
+                return ([(delta,) for delta in block] for block in in_blocks(inputs, self._widths))
+        return (inputs,)
+
     def filled(self, inputs: Sequence[Iterable[Delta]]) -> tuple[list[Filled], int]:
         """The inputs that have changes, and how many rows these are."""
         filled, rows = [], 0
         for port, width, given in self._ways:
-            # What an input delivers may be none at all, or a generator.
             if chunks := inputs[port]:
                 delta = concatenate(chunks, width)
                 if came := len(delta.tick):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from cqels_py.batches.delta import Delta, concatenate, first_rows
+from cqels_py.batches.delta import Delta, first_rows, in_blocks
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import negation as kernel
@@ -40,9 +40,12 @@ class Negation:
         self._counts_right = all(in_order) and len(key) == 1
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
-        deltas = [concatenate(chunks, width) for chunks, width in zip(inputs, self._widths, strict=True)]
-        if not any(len(delta) for delta in deltas):
-            return
+        for deltas in in_blocks(inputs, self._widths):
+            if any(len(delta.tick) for delta in deltas):
+                yield from self._kept(deltas)
+
+    def _kept(self, deltas: Sequence[Delta]) -> Iterator[Delta]:
+        """The changes that one block makes."""
         state = self.state
         rows = merged_rows(state, deltas)
         cursor = state.cursor

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta, concatenate
+from cqels_py.batches.delta import Delta, in_blocks
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels.merge import merge_by_tick
@@ -90,15 +90,19 @@ class UnionAll(Stateless):
         self._width = width
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
-        deltas = [concatenate(chunks, self._width) for chunks in inputs]
-        filled = [delta for delta in deltas if len(delta)]
-        if len(filled) <= 1:
-            yield from filled
-            return
+        for deltas in in_blocks(inputs, [self._width] * len(inputs)):
+            filled = [delta for delta in deltas if len(delta)]
+            if len(filled) == 1:
+                yield filled[0]
+            elif filled:
+                yield self._merged(filled)
+
+    @staticmethod
+    def _merged(filled: Sequence[Delta]) -> Delta:
         starts = np.concatenate([[0], np.cumsum([len(delta) for delta in filled])]).astype(np.int64)
         tick = np.concatenate([delta.tick for delta in filled])
         order = np.empty(len(tick), np.int64)
         merge_by_tick(tick, starts, order)
         sign = np.concatenate([delta.sign for delta in filled])
         columns = np.concatenate([delta.columns for delta in filled], axis=1)
-        yield Delta(tick[order], sign[order], columns[:, order])
+        return Delta(tick[order], sign[order], columns[:, order])

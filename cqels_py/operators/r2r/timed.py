@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta, concatenate
+from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels.distinct import count_rows
@@ -32,10 +32,19 @@ class _Timed:
         self._value = np.zeros(self._rows.capacity, np.int64)
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
-        delta = concatenate(inputs[0], self._width)
-        starts = np.searchsorted(delta.tick, np.arange(len(ticks) + 1))
-        for tick in range(len(ticks)):
-            self._take(delta, int(starts[tick]), int(starts[tick + 1]))
+        told = 0
+        for delta in inputs[0]:
+            starts = np.searchsorted(delta.tick, np.arange(len(ticks) + 1))
+            for tick in np.unique(delta.tick).tolist():
+                # A chunk may begin with the tick that the one before ended with.
+                yield from self._changes(ticks, told, tick)
+                told = tick
+                self._take(delta, int(starts[tick]), int(starts[tick + 1]))
+        yield from self._changes(ticks, told, len(ticks))
+
+    def _changes(self, ticks: Ticks, first: int, last: int) -> Iterator[Delta]:
+        """Those of the ticks from `first` to `last`, of which all rows have been taken in."""
+        for tick in range(first, last):
             changed = self._evaluate(tick, int(ticks.time[tick]))
             if len(changed):
                 yield changed

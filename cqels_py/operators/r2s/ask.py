@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta, concatenate
+from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary.layout import FALSE, TRUE
@@ -26,9 +26,9 @@ class Ask:
         self._last = 0
 
     def process(self, ticks: Ticks, chunks: Iterable[Delta]) -> Iterator[ResultBatch]:
-        delta = concatenate(chunks, 0)
         change = np.zeros(len(ticks), np.int64)
-        np.add.at(change, delta.tick, delta.sign)
+        for delta in chunks:
+            np.add.at(change, delta.tick, delta.sign)
         counts = self._count + np.cumsum(change)
         answers = np.where(counts > 0, TRUE, FALSE)
         before = np.concatenate([[self._last], answers[:-1]])

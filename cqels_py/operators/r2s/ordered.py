@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from cqels_py.batches.delta import Delta, concatenate
+from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch
 from cqels_py.event_time.clock import Ticks
@@ -37,12 +37,19 @@ class OrderedAnswers:
         self._distinct = distinct
 
     def process(self, ticks: Ticks, chunks: Iterable[Delta]) -> Iterator[ResultBatch]:
-        delta = concatenate(chunks, self._width)
-        starts = np.searchsorted(delta.tick, np.arange(len(ticks) + 1))
-        for tick in range(len(ticks)):
-            first, last = int(starts[tick]), int(starts[tick + 1])
-            if first < last:
-                self._rows.take(delta.take(np.arange(first, last)), *self._values.texts())
+        told = 0
+        for delta in chunks:
+            starts = np.searchsorted(delta.tick, np.arange(len(ticks) + 1))
+            for tick in np.unique(delta.tick).tolist():
+                # A chunk may begin with the tick that the one before ended with.
+                yield from self._reports(ticks, told, tick)
+                told = tick
+                self._rows.take(delta.take(np.arange(starts[tick], starts[tick + 1])), *self._values.texts())
+        yield from self._reports(ticks, told, len(ticks))
+
+    def _reports(self, ticks: Ticks, first: int, last: int) -> Iterator[ResultBatch]:
+        """Those of the ticks from `first` to `last`, at which nothing more changes."""
+        for tick in range(first, last):
             report = self._report(int(ticks.time[tick]))
             if len(report):
                 yield report

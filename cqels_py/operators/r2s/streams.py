@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from cqels_py.batches.delta import Delta, by_whole_ticks, concatenate
+from cqels_py.batches.delta import Delta, by_whole_ticks, empty, in_blocks
 from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch
 from cqels_py.event_time.clock import Ticks
@@ -27,10 +27,22 @@ def _room_for(rows: int) -> Ids:
 
 
 class Changes:
-    """The difference of the answers at two ticks, as bags: its plus side, its minus side, or both (the changelog)."""
+    """The difference of the answers at two ticks, as bags: its plus side, its minus side, or both (the changelog).
 
-    def __init__(self, variables: tuple[str, ...], *, insertions: bool, deletions: bool) -> None:
+    `settled`: of a tick of the step at hand, whether all its changes are known to have one sign; then they are delivered as they
+    come, however many there are.
+    """
+
+    def __init__(
+        self,
+        variables: tuple[str, ...],
+        *,
+        insertions: bool,
+        deletions: bool,
+        settled: Callable[[int], bool] | None = None,
+    ) -> None:
         self._variables = variables
+        self._settled = settled
         # Kernels get a number sooner than a truth value.
         self._insertions = int(insertions)
         self._deletions = int(deletions)
@@ -38,7 +50,7 @@ class Changes:
         self._for_few = _room_for(_FEW_ROWS)
 
     def process(self, ticks: Ticks, chunks: Iterable[Delta]) -> Iterator[ResultBatch]:
-        for delta in by_whole_ticks(chunks, len(self._variables)):
+        for delta in by_whole_ticks(chunks, len(self._variables), settled=self._settled):
             rows = len(delta.tick)
             tick, sign = np.empty(rows, INT32), np.empty(rows, INT8)
             made = np.empty((1 + len(self._variables), rows), INT64)
@@ -69,10 +81,20 @@ class Answers:
         self._bag = KeyTable(self._width)
 
     def process(self, ticks: Ticks, chunks: Iterable[Delta]) -> Iterator[ResultBatch]:
-        delta = concatenate(chunks, self._width)
-        starts = np.searchsorted(delta.tick, np.arange(len(ticks) + 1))
-        bag, tick, row, room = self._bag, 0, 0, _FEWEST_ROWS
-        while tick < len(ticks):
+        tick, held = 0, empty(self._width)
+        for (delta,) in in_blocks([chunks], [self._width]):
+            if len(held.tick):
+                # What follows may begin with the same tick as this ends with.
+                yield from self._report(ticks, held, tick, last := int(held.tick[-1]))
+                tick = last
+            held = delta
+        yield from self._report(ticks, held, tick, len(ticks))
+
+    def _report(self, ticks: Ticks, delta: Delta, tick: int, end: int) -> Iterator[ResultBatch]:
+        """Take in changes, and report the answers at the ticks from `tick` to `end`, which these changes go up to."""
+        starts = np.searchsorted(delta.tick, np.arange(end + 1))
+        bag, row, room = self._bag, 0, _FEWEST_ROWS
+        while tick < end:
             # The bag gets room for so many changes, not for a whole step: each tick goes through all that it has.
             changes = max(_FEWEST_CHANGES, bag.live)
             last = max(tick + 1, int(np.searchsorted(starts, row + changes, side="right")) - 1)
@@ -89,6 +111,12 @@ class Answers:
                 )
             if tick < last:
                 room = max(int(waiting), min(2 * room, _MOST_ROWS))
+        if row < len(delta.tick):
+            bag.ensure(len(delta.tick) - row)
+            kernel.count_rows(
+                delta.sign, delta.columns, self._width, row, len(delta.tick), bag.table, bag.mask, bag.keys, bag.counts,
+                bag.free, bag.meta,
+            )  # fmt: skip
 
     def live_ids(self) -> Iterable[Ids]:
         return (self._bag.live_ids(),)
