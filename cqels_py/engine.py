@@ -26,6 +26,8 @@ from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import slice_elements, with_streams
 from cqels_py.connections import Connections
 from cqels_py.connectors.construction import Construction
+from cqels_py.connectors.ntriples import ELEMENT_BITS
+from cqels_py.connectors.scopes import ELEMENT, SOURCE, check_blank_nodes, scope_of_document
 from cqels_py.connectors.sources import open_source
 from cqels_py.connectors.times import FAR
 from cqels_py.connectors.triples import PushedElement, Term, Triple, elements_of_pushed, graph_text, triple_texts
@@ -82,8 +84,9 @@ class Engine:
     `batch`: how many elements are processed together (results are the same); without it each pushed one at once, and as
     many of a source as are read together. `on_error` "skip": malformed input is counted, reported and skipped; "stop": it
     is raised, and the rest unharmed. `report` is told of what was left out; without it, a logger named cqels_py is, of the
-    first ten. `service_timeout`: seconds that an endpoint of SERVICE may be silent. Everything that it raises by intent is a
-    CqelsError.
+    first ten. `service_timeout`: seconds that an endpoint of SERVICE may be silent. `blank_nodes`: a label is one node in all of
+    its "source", which is a file or a table of `run`, and otherwise in its `push` or its line of NDJSON; or in its "element" alone.
+    Everything that it raises by intent is a CqelsError.
 
     Several threads may use an engine: their calls come one after the other, each as a whole, and subscribers are called by the
     thread whose call made the results. So a subscriber must not wait for another thread that uses the engine. `statistics`
@@ -99,6 +102,7 @@ class Engine:
         on_error: str = "stop",
         report: Callable[[DataError], None] | None = None,
         service_timeout: float = TIMEOUT,
+        blank_nodes: str = SOURCE,
     ) -> None:
         if runner != "local":
             raise UsageError(f"there is no runner {runner!r} yet; there is 'local'")
@@ -120,6 +124,7 @@ class Engine:
         self._lateness = lateness
         self._runner = LocalRunner(self.dictionary, lateness)
         self._batch = batch
+        self._blank_nodes = check_blank_nodes(blank_nodes)
         self._service_timeout = service_timeout
         self._on_error = on_error
         self._report = report if report is not None else LoggedReports(_LOG)
@@ -140,7 +145,9 @@ class Engine:
         self._elements = 0
         self._closed: CqelsError | None = None
         self._busy = False
-        self._script = Script({"lateness": lateness, "batch": batch, "service_timeout": service_timeout})
+        self._script = Script(
+            {"lateness": lateness, "batch": batch, "service_timeout": service_timeout, "blank_nodes": blank_nodes}
+        )
 
     @property
     def statistics(self) -> Statistics:
@@ -185,7 +192,7 @@ class Engine:
         if ontology is not None:
             plan = _entailed(asked, ontology)
         dataflow = Dataflow(plan, self.dictionary, data, fronts=self._runner.fronts)
-        query = Query(plan, self.dictionary, dataflow, self.update_static, self._lock)
+        query = Query(plan, self.dictionary, dataflow, self.update_static, self._lock, self._blank_nodes)
         try:
             self._connections.ordered([*self._queries, query])
         except BaseException:
@@ -301,7 +308,8 @@ class Engine:
 
         `graph`: the IRI or blank node that names the element's graph, which GRAPH in a window asks for. No `time` where a query
         takes it from the element itself (`@ :predicate`). An element with a term that is none is left out as a whole: DataError,
-        or with `on_error="skip"` a report. A subscriber may push too: its elements wait until what is being processed is done.
+        or with `on_error="skip"` a report. Its blank nodes are its own. A subscriber may push too: its elements wait until what is
+        being processed is done.
         """
         # As the other methods, but without a call more, which a single element would notice.
         with self._lock:
@@ -331,21 +339,27 @@ class Engine:
                 self._flush()
 
     @_in_turn
-    def push_batch(self, stream: str, table: ArrowStream) -> None:
+    def push_batch(self, stream: str, table: ArrowStream, *, document: str | None = None) -> None:
         """Many elements: an Arrow table (or reader) with columns time, graph (optional), subject, predicate, object.
 
         Consecutive rows of one time and graph are an element. After a DataError those that ended before the wrong row
         have been processed; the one that was open there is not, as the row may have been part of it. What a subscriber raises
         comes out between two parts of the table, and the rest of it is left out: `statistics` says how far it went.
+        Blank nodes belong to their elements, or to the `document` of this name: then a label is one node in all calls with it.
         """
         self._check_open("push_batch")
+        scope = None if document is None else scope_of_document(document)
+        if scope is not None and self._blank_nodes == ELEMENT:
+            raise UsageError("blank nodes belong to their elements alone, as the engine was told: leave document= out")
         if not hasattr(table, "__arrow_c_stream__"):
             raise UsageError(
                 f"push_batch takes an Arrow table or reader, not {type(table).__name__}; push takes triples"
             )
         self._flush()
         with self._script.working_on(Table(str(stream), table)):
-            for batch in self._open(str(stream), table, self._time_predicates.get(str(stream)), self._malformed):
+            for batch in self._open_table(
+                self._number(str(stream)), table, self._time_predicates.get(str(stream)), self._malformed, scope
+            ):
                 self._process(batch)
                 self._flush()
 
@@ -452,15 +466,29 @@ class Engine:
         if isinstance(source, str | Path):
             return open_source(
                 str(source), dictionary=self.dictionary, stream=number, time_predicate=time_predicate,
-                on_error=self._on_error, report=report,
+                on_error=self._on_error, report=report, blank_nodes=self._blank_nodes,
             )  # fmt: skip
         if hasattr(source, "__arrow_c_stream__"):
-            from cqels_py.connectors.tabular import elements_from_arrow
-
-            return elements_from_arrow(source, self.dictionary, number, time_predicate, report)
+            scope = None if self._blank_nodes == ELEMENT else self.dictionary.next_document() << ELEMENT_BITS
+            return self._open_table(number, source, time_predicate, report, scope)
         if isinstance(source, Iterable):
             return _element_batches(source, number)
         raise UsageError(f"{source!r} is no source of <{iri}>: {_SOURCE_IS}")
+
+    def _open_table(
+        self,
+        number: int,
+        table: ArrowStream,
+        time_predicate: str | None,
+        report: Callable[[DataError], None],
+        scope: int | None,
+    ) -> Iterator[ElementBatch]:
+        """`scope`: that of all blank nodes, None: each element has its own."""
+        from cqels_py.connectors.tabular import elements_from_arrow
+
+        return elements_from_arrow(
+            table, self.dictionary, number, time_predicate, report, scope, per_element=scope is None
+        )
 
     def _number(self, stream: str) -> int:
         number = self._streams.get(stream)

@@ -15,6 +15,7 @@ import numpy as np
 from cqels_py.arguments import check_callable
 from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch, detached, last_rows
+from cqels_py.connectors.scopes import SOURCE, explained
 from cqels_py.dataflow import Dataflow, explain
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.layout import TRUE
@@ -55,8 +56,10 @@ class Query:
         dataflow: Dataflow,
         update_static: Callable[..., None],
         lock: AbstractContextManager[Any],
+        blank_nodes: str = SOURCE,
     ) -> None:
         self.plan = plan
+        self._blank_nodes = blank_nodes
         # The engine's: what a query says of its state, and who gets its results, is not to change in the middle of a step.
         self._lock = lock
         self._update_static = update_static
@@ -140,9 +143,10 @@ class Query:
         return self._take()
 
     def explain(self) -> str:
-        """The plan as text: windows, probing, indexes, what each operator keeps."""
+        """The plan as text: windows, probing, indexes, what each operator keeps; and to what blank nodes belong."""
         with self._lock:
-            return self._explanation if self._dataflow is None else explain(self._dataflow)
+            plan = self._explanation if self._dataflow is None else explain(self._dataflow)
+            return f"{plan}\nblank nodes\n  {explained(self._blank_nodes)}\n"
 
     def update_static(self, **data: Any) -> None:
         """Other static data from now on: `static` and `static_graphs`, as `Engine.update_static` has it."""

@@ -15,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cqels_py.arguments import by_iri
+from cqels_py.connectors.scopes import scope_of_document
 from cqels_py.connectors.times import FAR
 from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.ownership import cell
@@ -59,6 +61,7 @@ def continuous(
     lateness: int = 0,
     entailment: str | None = None,
     on_error: str = "stop",
+    document: str | Mapping[str, str] | None = None,
 ) -> Frame:
     """The results of a query over streaming data frames, as a data frame: `time`, `sign`, and each variable as N-Triples text.
 
@@ -73,7 +76,9 @@ def continuous(
     `partitions`: parts of the state, if the query can be divided (`stages` and `cqels explain --runner spark` say by
     what). `lateness`: microseconds that elements may be late; later ones are dropped, counted (`statistics`) and logged.
     `entailment` "rdfs": the query also sees what follows by the classes and properties of the static default graph. `on_error`
-    "skip": a row with a term that is none is left out, counted and logged; "stop": it stops the query.
+    "skip": a row with a term that is none is left out, counted and logged; "stop": it stops the query. Blank nodes belong to
+    their elements; `document` names what they belong to instead (one name, or names by stream): with the same name a label is
+    one node in all frames, micro-batches and runs.
     """
     from cqels_py.runners.spark.pipeline import application_of, check_frames, transform
 
@@ -91,6 +96,7 @@ def continuous(
         entailment=entailment,
         on_error=on_error,
         application=application_of(frames),
+        document=document,
     )
     return transform(job, numbered(frames, plan))
 
@@ -138,6 +144,19 @@ def numbered(frames: Mapping[str, Frame], plan: Plan) -> dict[int, Frame]:
     return {plan.streams.index(iri): frame for iri, frame in frames.items()}
 
 
+def documents_of(document: str | Mapping[str, str] | None, streams: tuple[str, ...]) -> tuple[int | None, ...]:
+    """For each stream the scope of its blank nodes, None: its elements have their own. UsageError for what names none."""
+    if document is None or isinstance(document, str):
+        return (None if document is None else scope_of_document(document),) * len(streams)
+    names = by_iri(document, "document", "name")
+    for iri in names:
+        if iri not in streams:
+            raise UsageError(
+                f"document names the stream <{iri}>, which the query does not read; it reads {_listed(streams)}"
+            )
+    return tuple(scope_of_document(names[iri]) if iri in names else None for iri in streams)
+
+
 def prepare(
     query: str,
     *,
@@ -155,6 +174,7 @@ def prepare(
     solutions: bool = False,
     in_order: bool = False,
     application: str | None = None,
+    document: str | Mapping[str, str] | None = None,
 ) -> tuple[Job, Plan]:
     """Compile a query, and lay out the state of its parts unless it is there from an earlier run.
 
@@ -183,6 +203,7 @@ def prepare(
     )
     if check is not None:
         check(plan)
+    documents = documents_of(document, plan.streams)
     data = given(plan)
     template = () if solutions else plan.template
     columns = tuple(str(n) for n in range(len(plan.variables))) if solutions else columns_of(plan.variables, template)
@@ -200,6 +221,7 @@ def prepare(
             "static data": _digest(data.quads.tobytes()),
             "partitions": " ".join(str(stage.parts) for stage in planned),
             "lateness": lateness,
+            "document": " ".join(map(str, documents)),
         },
         application,
     )
@@ -219,6 +241,7 @@ def prepare(
         in_order=in_order,
         skip_malformed=on_error == "skip",
         run=claimed.run,
+        documents=documents,
     )
     for number, stage in enumerate(planned):
         for part in range(stage.parts):

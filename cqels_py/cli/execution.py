@@ -50,6 +50,7 @@ class Job:
     partitions: int | None = None
     entailment: str | None = None
     service_timeout: int = 30_000_000
+    blank_nodes: str = "source"
 
 
 class Enough(Exception):
@@ -193,6 +194,7 @@ def _register(job: Job, changelog: bool) -> tuple[Engine, Query]:
         report=Reports(),
         batch=job.batch,
         service_timeout=job.service_timeout / 1_000_000,
+        blank_nodes=job.blank_nodes,
     )
     query = engine.register(
         job.text,

@@ -56,6 +56,12 @@ entailment = click.option(
 service_timeout = click.option(
     "--service-timeout", metavar="DURATION", default="30s", help="How long an endpoint of SERVICE may be silent."
 )
+blank_nodes = click.option(
+    "--blank-nodes",
+    type=click.Choice(("source", "element")),
+    default="source",
+    help="Where a label is one node: in all of its file (of .ndjson: its line), or in its element alone.",
+)
 batch = click.option("--batch", metavar="N", type=_COUNT, help="Elements taken at once; results do not depend on it.")
 threads = click.option(
     "--threads",
@@ -107,7 +113,7 @@ def app() -> None:
 @app.command("run")
 @options(
     query_file, query_text, streams, static, static_graph, format_, output, changelog, runner, partitions, entailment,
-    service_timeout,
+    service_timeout, blank_nodes,
 )  # fmt: skip
 @click.option("--time-predicate", metavar="IRI", help="The property with the event time, for .nt and .ttl streams.")
 @click.option("--lateness", metavar="DURATION", default="0s", help="How long late elements are waited for.")
@@ -127,6 +133,7 @@ def run_command(
     partitions: int | None,
     entailment: str | None,
     service_timeout: str,
+    blank_nodes: str,
     time_predicate: str | None,
     lateness: str,
     limit: int | None,
@@ -164,13 +171,14 @@ def run_command(
             partitions=partitions,
             entailment=entailment,
             service_timeout=arguments.duration("--service-timeout", service_timeout),
+            blank_nodes=blank_nodes,
         )
         files.check(job)
     execution.execute(job)
 
 
 @app.command("explain")
-@options(query_file, query_text, static, static_graph, runner, partitions, entailment, service_timeout)
+@options(query_file, query_text, static, static_graph, runner, partitions, entailment, service_timeout, blank_nodes)
 def explain_command(
     *,
     query: Path | None,
@@ -181,6 +189,7 @@ def explain_command(
     partitions: int | None,
     entailment: str | None,
     service_timeout: str,
+    blank_nodes: str,
 ) -> None:
     """Show a query's plan: windows, probing, indexes, partition keys, estimated state.
 
@@ -200,6 +209,7 @@ def explain_command(
             partitions=partitions,
             entailment=entailment,
             service_timeout=arguments.duration("--service-timeout", service_timeout),
+            blank_nodes=blank_nodes,
         )
         files.check(job)
     execution.explain(job)

@@ -106,4 +106,5 @@ def _open(
         time_predicate=job.time_predicate or plan.time_predicates[number],
         on_error=job.on_error,
         report=malformed,
+        blank_nodes=job.blank_nodes,
     )

@@ -26,9 +26,9 @@ _DEFAULT = pyoxigraph.DefaultGraph()
 def json_elements(
     blocks: Iterable[tuple[bytes, int]], dictionary: Dictionary, reading: Reading, malformed: Malformed
 ) -> Iterator[ElementBatch]:
-    """The elements of blocks of whole lines."""
+    """The elements of blocks of whole lines. A line is a document: its blank nodes are its own."""
     predicate = reading.time_predicate or GENERATED_AT
-    reader = ElementReader(dictionary, replace(reading, time_predicate=predicate), malformed)
+    reader = ElementReader(dictionary, replace(reading, time_predicate=predicate, per_element=True), malformed)
     lines = ((number, line) for text, first in blocks for number, line in enumerate(text.split(b"\n"), first))
     return reader.read(_one_graph_each(lines, predicate[1:-1], reading.source, malformed), line_step=0)
 

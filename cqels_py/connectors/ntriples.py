@@ -11,12 +11,14 @@ import numpy.typing as npt
 
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.connectors.lines import Malformed
+from cqels_py.connectors.nesting import Nesting
 from cqels_py.connectors.times import EXPECTED, GENERATED_AT, NO_TIME, times_of_ids
 from cqels_py.dictionary.canonical import canonical
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import DataError, Place
 from cqels_py.kernels import dictionary as tables
 from cqels_py.kernels import scan as kernel
+from cqels_py.kernels.nesting import rescope
 
 ELEMENT_BITS = 40
 """An element's scope is its source's document number and, in so many bits, its own number there."""
@@ -43,7 +45,7 @@ class Reading:
     """How statements become elements.
 
     `form`: kernel.BY_SUBJECT or BY_GRAPH. `time_predicate`: N-Triples text, or None. `source`: the name in messages.
-    `numbered`: do the texts' line numbers mean anything?
+    `numbered`: do the texts' line numbers mean anything? `per_element`: blank nodes belong to their elements, not to the source.
     """
 
     form: int
@@ -51,6 +53,7 @@ class Reading:
     time_predicate: str | None
     source: str
     numbered: bool = True
+    per_element: bool = False
 
 
 class Scanner:
@@ -64,7 +67,7 @@ class Scanner:
         self._source = source
         self.state = np.zeros(kernel.STATE_CELLS, np.int64)
         self.state[[kernel.FORM, kernel.GRAPHS, kernel.LINE_STEP]] = form, graphs, 1
-        self.state[[kernel.DOCUMENT, kernel.SCOPE]] = scope
+        self.state[kernel.DOCUMENT] = scope
         self._scratch = np.zeros((kernel.SCRATCH_ROWS, 4), np.int64)
         self.declared = np.zeros(1 << 11, np.int64)
         self.rows = np.empty((4, _ROWS), np.int64)
@@ -178,10 +181,11 @@ class ElementReader:
         self._dictionary = dictionary
         self._reading = reading
         self._malformed = malformed
-        scope = dictionary.next_document() << ELEMENT_BITS
+        self._scope = dictionary.next_document() << ELEMENT_BITS
         self._scanner = Scanner(
-            dictionary, reading.form, reading.form == kernel.BY_GRAPH, scope, reading.source, malformed
+            dictionary, reading.form, reading.form == kernel.BY_GRAPH, self._scope, reading.source, malformed
         )
+        self._nesting = Nesting() if reading.form == kernel.BY_SUBJECT else None
         self._delivered = np.empty(0, np.int64)
         self._set_predicates()
 
@@ -204,7 +208,7 @@ class ElementReader:
                         yield from self._take(last=False, room=True)
                     yield from self._take(last=False)
             except DataError:
-                yield from self._take(last=False)
+                yield from self._take_before_error()
                 raise
             yield from self._take(last=True)
 
@@ -217,6 +221,7 @@ class ElementReader:
             scanner.elements[kernel.TIME_ID, :elements],
             scanner.declared[1::2],
             self._delivered,
+            *(() if self._nesting is None else self._nesting.live_ids()),
         )
 
     def _take(self, last: bool, room: bool = False) -> Iterator[ElementBatch]:
@@ -224,15 +229,35 @@ class ElementReader:
         scanner = self._scanner
         rows, count = scanner.state[[kernel.ROWS, kernel.ELEMENTS]].tolist()
         complete = count if last or scanner.state[kernel.KEY] == 0 else count - 1
-        if complete > 0:
+        if complete > 0 or last:
             elements = scanner.elements[:, :complete].copy()
             cut = int(scanner.elements[kernel.FIRST_ROW, complete]) if complete < count else rows
             taken = scanner.rows[:, :cut].copy()
             self._keep_from(cut, complete)
-            yield from self._with_times(elements, taken)
+            yield from self._deliver(elements, taken, last)
         elif room:
             scanner.rows = np.concatenate([scanner.rows, np.empty_like(scanner.rows)], axis=1)
             scanner.elements = np.concatenate([scanner.elements, np.empty_like(scanner.elements)], axis=1)
+
+    def _deliver(self, elements: Ids, rows: Ids, last: bool) -> Iterator[ElementBatch]:
+        """Elements that are complete, but for what nests in them."""
+        if self._nesting is None:
+            yield from self._with_times(elements, rows, rows[0, elements[kernel.FIRST_ROW]])
+            return
+        scanner = self._scanner
+        following = int(scanner.rows[0, 0]) if scanner.state[kernel.ROWS] > 0 else 0
+        yield from self._with_times(*self._nesting.put_together(elements, rows, following, last))
+
+    def _take_before_error(self) -> Iterator[ElementBatch]:
+        """The elements that are complete; the one at hand is not, as what cannot be read may have been part of it."""
+        if self._nesting is None:
+            yield from self._take(last=False)
+            return
+        scanner = self._scanner
+        rows, count = scanner.state[[kernel.ROWS, kernel.ELEMENTS]].tolist()
+        runs, taken = scanner.elements[:, :count].copy(), scanner.rows[:, :rows].copy()
+        self._keep_from(rows, count)
+        yield from self._with_times(*self._nesting.before_an_error(runs, taken))
 
     def _keep_from(self, row: int, element: int) -> None:
         """Move the element that is still open to the front."""
@@ -243,10 +268,13 @@ class ElementReader:
         scanner.elements[kernel.FIRST_ROW, : count - element] -= row
         scanner.state[[kernel.ROWS, kernel.ELEMENTS]] = rows - row, count - element
 
-    def _with_times(self, elements: Ids, rows: Ids) -> Iterator[ElementBatch]:
-        """The elements that have a time; the others are malformed."""
+    def _with_times(self, elements: Ids, rows: Ids, subjects: Ids) -> Iterator[ElementBatch]:
+        """The elements that have a time; the others are malformed. `subjects`: what they are called after."""
         self._delivered = rows
         first = np.append(elements[kernel.FIRST_ROW], rows.shape[1])
+        if self._reading.per_element:
+            rescope(rows, first, self._scope)
+            self._scope += len(subjects)
         time = times_of_ids(elements[kernel.TIME_ID], self._dictionary)
         start = 0
         for wrong in [*np.flatnonzero(time == NO_TIME).tolist(), len(time)]:
@@ -254,8 +282,8 @@ class ElementReader:
                 yield self._batch(time[start:wrong], first[start : wrong + 1], rows)
             start = wrong + 1
             if wrong < len(time):
-                subject = int(rows[0, first[wrong]])
-                self._untimed(int(elements[kernel.TIME_ID, wrong]), int(elements[kernel.START_LINE, wrong]), subject)
+                time_id, line = elements[[kernel.TIME_ID, kernel.START_LINE], wrong].tolist()
+                self._untimed(time_id, line, int(subjects[wrong]))
 
     def _batch(self, time: Ids, first: Ids, rows: Ids) -> ElementBatch:
         columns = rows[:3, first[0] : first[-1]]

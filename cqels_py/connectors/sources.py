@@ -1,9 +1,10 @@
 """Streams from files and standard input, by format.
 
 One element is one event graph. `.nq`, `.trig`: the graph's name names it, and the triple `<graph> prov:generatedAtTime "…"` of
-the default graph, ahead of it, gives its time. `.nt`, `.ttl`, `.rdf`, `.jsonld`: consecutive triples of one subject, with the
-time in one of them. Tables: see tabular.py. `.ndjson`: see ndjson.py. With a time predicate, the time is always that property
-of the element. Elements come one after another as they stand in the source; what is out of order is the engine's matter.
+the default graph, ahead of it, gives its time. `.nt`, `.ttl`, `.rdf`, `.jsonld`: consecutive triples of one subject, and of the
+blank nodes nested in it, with the time in one of them. Tables: see tabular.py. `.ndjson`: see ndjson.py. With a time predicate,
+the time is always that property of the element. Elements come one after another as they stand in the source; what is out of
+order is the engine's matter.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from cqels_py.connectors.formats import STREAMS, format_of
 from cqels_py.connectors.lines import Malformed, line_blocks
 from cqels_py.connectors.ndjson import json_elements
 from cqels_py.connectors.ntriples import ElementReader, Reading
+from cqels_py.connectors.scopes import ELEMENT, SOURCE
 from cqels_py.connectors.turtle import nquads_blocks
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import DataError, UsageError
@@ -34,13 +36,14 @@ def open_source(
     chunk_bytes: int = CHUNK_BYTES,
     report: Callable[[DataError], None] | None = None,
     format: str | None = None,
+    blank_nodes: str = SOURCE,
 ) -> Iterator[ElementBatch]:
     """The elements of a source, in batches as they become available.
 
     `location`: a path (also compressed: .gz, .zst) or "-" for standard input, which is N-Quads unless `format` (an ending
     without the point) says otherwise. `time_predicate`: an IRI. `on_error`: "stop" raises DataError at malformed input, after
     the elements before it; "skip" gives it to `report` and goes on. UsageError for a file that is not there or whose format is
-    not known. An element that lost a malformed line keeps its other triples.
+    not known. An element that lost a malformed line keeps its other triples. `blank_nodes`: to what their labels belong.
     """
     if on_error not in ("stop", "skip"):
         raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
@@ -56,7 +59,8 @@ def open_source(
     by = BY_GRAPH if form in ("nq", "trig", "ndjson") else BY_SUBJECT
     lines_count = form in ("nt", "nq", "csv", "tsv", "ndjson")
     predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
-    reading = Reading(by, stream, predicate, source, numbered=lines_count)
+    per_element = blank_nodes == ELEMENT
+    reading = Reading(by, stream, predicate, source, numbered=lines_count, per_element=per_element)
     if form == "parquet":
         from cqels_py.connectors.tabular import parquet_elements
 

@@ -66,15 +66,17 @@ def elements_from_arrow(
     malformed: Malformed | None = None,
     scope: int | None = None,
     where: str = "row",
+    per_element: bool = True,
 ) -> Iterator[ElementBatch]:
     """The elements of an Arrow table, a RecordBatchReader, or whatever else exports Arrow's C stream (Polars, DuckDB, pandas).
 
     `time` may also be a timestamp or a date; one that is 2**62 microseconds or more from the epoch is malformed. `scope`:
-    where the numbers start that tell elements' blank nodes apart, when other readers must not have the same; else the
-    dictionary gives one. DataError names the row (from 1) of what is malformed, after `where`, unless `malformed` takes it.
+    that of the blank nodes if they are not `per_element`, else where the scopes of elements start, when other readers must not
+    have the same; without it, the dictionary gives one. DataError names the row (from 1) of what is malformed, after `where`,
+    unless `malformed` takes it.
     """
     predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
-    reading = Reading(BY_GRAPH, stream, predicate, where)
+    reading = Reading(BY_GRAPH, stream, predicate, where, per_element=per_element)
     is_table = isinstance(table, pa.Table)
     source = table if is_table else _exported(table)
     _check_columns(source.schema.names, reading, None)
@@ -309,8 +311,9 @@ class _RowReader:
         self._quotes_doubled = quotes_doubled
         self._scope = dictionary.next_document() << ELEMENT_BITS if scope is None else scope
         self._time_id = dictionary.encode_one(reading.time_predicate) if reading.time_predicate else 0
+        self._number = 0
         self._last: tuple[int, str] | None = None
-        # Rows not delivered yet: subject, predicate, object, scope (tells elements apart), time, line.
+        # Rows not delivered yet: subject, predicate, object, element's number, time, line.
         self._open = np.empty((6, 0), np.int64)
         self._delivered = self._open
 
@@ -351,10 +354,11 @@ class _RowReader:
                 errors[int(lines[row])] = self._error(_no_time(columns["time"], row), int(lines[row]))
             columns, lines, time = _without(wrong, columns), np.delete(lines, wrong), np.delete(time, wrong)
         out = np.empty((6, len(lines)), np.int64)
-        out[3] = self._scopes(time, columns.get("graph"))
+        out[3] = self._numbers(time, columns.get("graph"))
         out[4], out[5] = time, lines
+        scopes = self._scope + out[3] if self._reading.per_element else np.full(len(lines), self._scope, np.int64)
         for k, name in enumerate(TERMS):
-            self._encode_column(name, columns[name], out, k, errors)
+            self._encode_column(name, columns[name], scopes, out, k, errors)
         return out
 
     def _decoded(self, rows: Rows, errors: dict[int, DataError]) -> tuple[dict[str, pa.Array], npt.NDArray[np.int64]]:
@@ -373,9 +377,11 @@ class _RowReader:
             columns, lines = _without(sorted(wrong), columns), np.delete(lines, sorted(wrong))
         return columns, lines
 
-    def _encode_column(self, name: str, texts: pa.Array, out: Ids, k: int, errors: dict[int, DataError]) -> None:
+    def _encode_column(
+        self, name: str, texts: pa.Array, scopes: Ids, out: Ids, k: int, errors: dict[int, DataError]
+    ) -> None:
         wrong: dict[int, DataError] = {}
-        out[k] = self._dictionary.encode_bytes(*_buffers(texts), out[3], wrong)
+        out[k] = self._dictionary.encode_bytes(*_buffers(texts), scopes, wrong)
         if not misplaced(out[k], k):
             return
         tag = (out[k] >> TAG_SHIFT) & 15
@@ -397,8 +403,8 @@ class _RowReader:
     def _error(self, message: str, line: int) -> DataError:
         return DataError(message, Place(line, None, self._reading.source))
 
-    def _scopes(self, time: npt.NDArray[np.int64], graph: pa.Array | None) -> npt.NDArray[np.int64]:
-        """A scope (n) for every run of rows with the same time and graph, also across parts of the table."""
+    def _numbers(self, time: npt.NDArray[np.int64], graph: pa.Array | None) -> npt.NDArray[np.int64]:
+        """A number (n) for every run of rows with the same time and graph, also across parts of the table."""
         if not len(time):
             return time
         new = np.empty(len(time), np.bool_)
@@ -409,22 +415,22 @@ class _RowReader:
             new[1:] |= codes[1:] != codes[:-1]
             first, last = graph[0].as_py(), graph[-1].as_py()
         new[0] = self._last != (time.item(0), first)
-        scopes: npt.NDArray[np.int64] = self._scope + new.cumsum(dtype=np.int64)
-        self._scope = scopes.item(-1)
+        numbers: npt.NDArray[np.int64] = self._number + new.cumsum(dtype=np.int64)
+        self._number = numbers.item(-1)
         self._last = (time.item(-1), last)
-        return scopes
+        return numbers
 
     def _take(self, last: bool) -> Iterator[ElementBatch]:
         """Deliver the elements that are complete."""
-        scopes = self._open[3]
-        end = len(scopes) if last or not len(scopes) else int(scopes.searchsorted(scopes[-1]))
+        numbers = self._open[3]
+        end = len(numbers) if last or not len(numbers) else int(numbers.searchsorted(numbers[-1]))
         if end == 0:
             return
         taken, self._open = self._open[:, :end], self._open[:, end:].copy()
         self._delivered = taken
         # One element more begins at the end.
         begins = np.ones(end + 1, np.bool_)
-        np.not_equal(scopes[1:end], scopes[: end - 1], out=begins[1:end])
+        np.not_equal(numbers[1:end], numbers[: end - 1], out=begins[1:end])
         first = begins.nonzero()[0]
         starts = first[:-1]
         time, errors = taken[4, starts], dict[int, DataError]()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.kernels.dictionary import DONE, NOT_WRITTEN_SO, blank_id, encode_term
+from cqels_py.kernels.dictionary import DONE, NOT_WRITTEN_SO, encode_term
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.murmur import murmur64
 from cqels_py.kernels.syntax import (
@@ -36,13 +36,12 @@ NO_ELEMENTS, BY_SUBJECT, BY_GRAPH = 0, 1, 2
 
 # The cells of `state`. GRAPHS: may a statement name a graph; LINE: number of the line at hand, and LINE_STEP what the next
 # one has more; ROWS, ELEMENTS: how many are in the output; KEY: hash of what the last element is made by, 0 when it is
-# closed; DOCUMENT, SCOPE: scopes of blank nodes outside of elements and of the last element's; TIME_INSIDE: the predicate
-# of an element's triples that gives its time, TIME_AHEAD: that of triples before it, KNOWN_AHEAD: one that may stand
-# there too (ids, 0: none); DECLARED: entries of `declared`; OFFSET: where a malformed line goes wrong, EXPECTED what was
-# expected there; TERM_START, TERM_END, TERM_ID: the term of a collision; GIVEN: how many ids of terms are given from
-# outside, each as (start, end, id) from GIVEN + 1 on.
-FORM, GRAPHS, LINE, LINE_STEP, ROWS, ELEMENTS, KEY, DOCUMENT, SCOPE = range(9)
-TIME_INSIDE, TIME_AHEAD, KNOWN_AHEAD, DECLARED, OFFSET, EXPECTED, TERM_START, TERM_END, TERM_ID, GIVEN = range(9, 19)
+# closed; DOCUMENT: the scope of blank nodes; TIME_INSIDE: the predicate of an element's triples that gives its time,
+# TIME_AHEAD: that of triples before it, KNOWN_AHEAD: one that may stand there too (ids, 0: none); DECLARED: entries of
+# `declared`; OFFSET: where a malformed line goes wrong, EXPECTED what was expected there; TERM_START, TERM_END, TERM_ID: the
+# term of a collision; GIVEN: how many ids of terms are given from outside, each as (start, end, id) from GIVEN + 1 on.
+FORM, GRAPHS, LINE, LINE_STEP, ROWS, ELEMENTS, KEY, DOCUMENT = range(8)
+TIME_INSIDE, TIME_AHEAD, KNOWN_AHEAD, DECLARED, OFFSET, EXPECTED, TERM_START, TERM_END, TERM_ID, GIVEN = range(8, 18)
 STATE_CELLS = GIVEN + 1 + 4 * 3
 
 # Rows of `elements`.
@@ -271,7 +270,6 @@ def scan(data, at, shift, state, scratch, table, arena, meta, declared, rows, el
         if written == NOT_CANONICAL:
             return at, NOT_WRITTEN_SO
 
-        # The element comes first: its blank nodes' scope is its own.
         ahead = form == BY_GRAPH and terms == 3
         key = np.int64(0)
         if form == BY_GRAPH:
@@ -283,11 +281,6 @@ def scan(data, at, shift, state, scratch, table, arena, meta, declared, rows, el
             # An IRI's end is in its bytes; a blank node's label may be the beginning of another one.
             if not ahead and data[scratch[by, _START]] == LESS:
                 _remember(scratch, _SEEN + by, scratch[by, _START], scratch[by, _END], key)
-        elif form == BY_SUBJECT and data[scratch[0, _START]] != LESS:
-            key = blank_id(data, scratch[0, _START] + 2, scratch[0, _END], state[DOCUMENT])
-        scope = state[DOCUMENT]
-        if key != 0 and not ahead:
-            scope = state[SCOPE] + (0 if key == state[KEY] else 1)
 
         for k in range(1 if ahead else 0, terms if form == NO_ELEMENTS else 3):
             start, stop = scratch[k, _START], scratch[k, _END]
@@ -305,7 +298,7 @@ def scan(data, at, shift, state, scratch, table, arena, meta, declared, rows, el
                     latest = np.int64(found)
             if identifier == 0:
                 identifier, status = encode_term(
-                    data, start, stop, scratch[k, _CLOSING], scope, shift, table, arena, meta
+                    data, start, stop, scratch[k, _CLOSING], state[DOCUMENT], shift, table, arena, meta
                 )
                 if status != DONE:
                     state[TERM_START], state[TERM_END], state[TERM_ID] = start, stop, identifier
@@ -314,11 +307,11 @@ def scan(data, at, shift, state, scratch, table, arena, meta, declared, rows, el
                     latest = filled
                     _remember(scratch, _PREDICATES + latest, start, stop, identifier)
                     filled = (filled + 1) % _RECENT
-            if k == 0 and data[start] == LESS:
-                _remember(scratch, _SEEN, start, stop, identifier)
+            if k == 0:
+                if data[start] == LESS:
+                    _remember(scratch, _SEEN, start, stop, identifier)
                 if form == BY_SUBJECT:
                     key = identifier
-                    scope = state[SCOPE] + (0 if key == state[KEY] else 1)
             scratch[k, _ID] = identifier
 
         if ahead:
@@ -345,7 +338,6 @@ def scan(data, at, shift, state, scratch, table, arena, meta, declared, rows, el
                             state[DECLARED] -= 1
                     state[ELEMENTS] += 1
                     state[KEY] = key
-                    state[SCOPE] = scope
                 if scratch[1, _ID] == state[TIME_INSIDE]:
                     _set_time(elements, state[ELEMENTS] - 1, scratch[2, _ID])
             for k in range(3):

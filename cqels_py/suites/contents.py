@@ -56,14 +56,14 @@ def _read(stream: str, path: str) -> Iterator[Element]:
         yield element
 
 
-def _triple(quad: ox.Quad) -> Triple:
-    """A blank node belongs to its element."""
-    subject, predicate, object_, graph = quad
-    return _scoped(subject, graph), predicate, _scoped(object_, graph)
+def _triple(quad: ox.Quad, stream: str) -> Triple:
+    """A blank node belongs to its file, which is the stream's."""
+    subject, predicate, object_, _ = quad
+    return _scoped(subject, stream), predicate, _scoped(object_, stream)
 
 
-def _scoped(term: Any, graph: Any) -> Any:
-    return ox.BlankNode(f"{term.value}e{hash(graph) & _POSITIVE:x}") if isinstance(term, ox.BlankNode) else term
+def _scoped(term: Any, stream: str) -> Any:
+    return ox.BlankNode(f"{term.value}e{hash(stream) & _POSITIVE:x}") if isinstance(term, ox.BlankNode) else term
 
 
 def _microseconds(text: str) -> int:
@@ -176,7 +176,8 @@ class _Window:
         for _ in range(min(start, held) - self._start):
             self._drop(self._held.popleft(), store)
         base = self._stream.released
-        new = [_triple(quad) for quad in self._stream.quads[max(start, held) - base : max(end - base, 0)]]
+        stream, quads = str(self.definition.stream), self._stream.quads[max(start, held) - base : max(end - base, 0)]
+        new = [_triple(quad, stream) for quad in quads]
         self._held.extend(new)
         self._start = start
         fresh = [triple for triple in dict.fromkeys(new) if triple not in self._counts]

@@ -74,8 +74,12 @@ def test_statements_are_those_of_another_parser(text: str, whole_lines: bool) ->
     assert [column.tolist() for column in columns] == ids
 
 
-@given(st.lists(STATEMENTS, min_size=1, max_size=8).map("".join), st.lists(st.integers(0, 3), min_size=8, max_size=8))
-def test_elements_are_those_of_another_parser(text: str, times: list[int]) -> None:
+@given(
+    st.lists(STATEMENTS, min_size=1, max_size=8).map("".join),
+    st.lists(st.integers(0, 3), min_size=8, max_size=8),
+    st.booleans(),
+)
+def test_elements_are_those_of_another_parser(text: str, times: list[int], per_element: bool) -> None:
     """Every run of statements about one graph is an element, at the time ahead of it."""
     quads = [quad if quad[3] else (*quad[:3], "<http://ex.org/g>") for quad in parsed(text)]
     lines, expected = [], []
@@ -88,9 +92,9 @@ def test_elements_are_those_of_another_parser(text: str, times: list[int]) -> No
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data.nq"
         path.write_text("".join(lines), newline="")
-        read = read_source(path)
+        read = read_source(path, blank_nodes="element" if per_element else "source")
     assert read.error is None
-    assert read.elements == renamed(expected, per_element=True)
+    assert read.elements == renamed(expected, per_element)
 
 
 # --- elements ---------------------------------------------------------------------------------------------------------
@@ -111,14 +115,19 @@ QUADS = (
 )
 ELEMENTS = [
     (1_000_000, [(iri("a"), iri("p"), '"café"'), ("_:0", iri("p"), "_:1"), ("_:0", iri("q"), iri("a"))]),
-    (2_000_000, [("_:2", iri("p"), '"é"@en')]),
-    (3_000_000, [(iri("a"), iri("p"), "_:3"), (iri("a"), iri("q"), "_:3")]),
+    (2_000_000, [("_:0", iri("p"), '"é"@en')]),
+    (3_000_000, [(iri("a"), iri("p"), "_:0"), (iri("a"), iri("q"), "_:0")]),
     (4_000_000, [(iri("a"), iri("p"), f'"5"^^<{XSD}integer>')]),
 ]
 
 
 def test_graphs_are_elements(source: Source) -> None:
     assert source("s.nq", QUADS).elements == ELEMENTS
+
+
+def test_the_same_label_is_another_node_in_another_element_if_that_is_asked_for(source: Source) -> None:
+    [first, second, third, _] = source("s.nq", QUADS, blank_nodes="element").triples
+    assert (first[1][0], second[0][0], third[0][2], third[1][2]) == ("_:0", "_:2", "_:3", "_:3")
 
 
 def test_every_size_of_chunks_gives_the_same(source: Source) -> None:

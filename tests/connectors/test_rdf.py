@@ -34,7 +34,7 @@ ELEMENTS = [
         ],
     ),
     (2_000_000, [("_:0", iri("time"), instant(2)), ("_:0", iri("p"), "_:1")]),
-    (3_000_000, [(iri("a"), iri("p"), "_:2"), (iri("a"), iri("time"), f'"3000000"^^<{XSD}integer>')]),
+    (3_000_000, [(iri("a"), iri("p"), "_:1"), (iri("a"), iri("time"), f'"3000000"^^<{XSD}integer>')]),
 ]
 
 

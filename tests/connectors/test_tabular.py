@@ -32,9 +32,10 @@ def table(rows: list[tuple[Any, ...]], *names: str, **types: pa.DataType) -> pa.
     return pa.table({name: pa.array(values, types.get(name)) for name, values in columns.items()})
 
 
-def from_arrow(found: pa.Table, dictionary: Dictionary | None = None) -> list[Element]:
+def from_arrow(found: pa.Table, dictionary: Dictionary | None = None, *, per_element: bool = True) -> list[Element]:
     dictionary = dictionary or Dictionary()
-    return renamed(elements_of(elements_from_arrow(found, dictionary=dictionary, stream=2), dictionary))
+    batches = elements_from_arrow(found, dictionary=dictionary, stream=2, per_element=per_element)
+    return renamed(elements_of(batches, dictionary))
 
 
 ROWS = [
@@ -51,6 +52,10 @@ ELEMENTS = [
     (2, [("_:2", P, "_:2")]),
     (1, [(A, P, f'"5"^^<{XSD}integer>'), (A, P, '"café"@en')]),
 ]
+OF_ONE_DOCUMENT = [
+    (time, [("_:0" if s[0] == "_" else s, p, "_:0" if o[0] == "_" else o) for s, p, o in triples])
+    for time, triples in ELEMENTS
+]
 TERMS = [(*row[:4], row[4].replace('""', '\\"')) for row in ROWS]
 
 
@@ -61,15 +66,17 @@ def test_rows_of_one_time_and_graph_are_an_element() -> None:
 def test_files_hold_the_same(source: Source, tmp_path: Path) -> None:
     quoted = [(*row[:4], '"' + row[4].replace('"', '""') + '"') for row in TERMS]
     csv = HEAD + "".join(",".join(map(str, row)) + "\n" for row in quoted)
-    assert source("s.csv", csv).elements == ELEMENTS
-    assert source("s.csv", csv.replace("\n", "\r\n")).elements == ELEMENTS
-    assert source("s.csv.gz", gzip.compress(csv.rstrip("\n").encode())).elements == ELEMENTS
+    assert source("s.csv", csv, blank_nodes="element").elements == ELEMENTS
+    assert source("s.csv", csv).elements == OF_ONE_DOCUMENT
+    assert source("s.csv", csv.replace("\n", "\r\n")).elements == OF_ONE_DOCUMENT
+    assert source("s.csv.gz", gzip.compress(csv.rstrip("\n").encode())).elements == OF_ONE_DOCUMENT
     tsv = HEAD.replace(",", "\t") + "".join("\t".join(map(str, row)) + "\n" for row in TERMS)
-    assert source("s.tsv", tsv).elements == ELEMENTS
+    assert source("s.tsv", tsv).elements == OF_ONE_DOCUMENT
     pq.write_table(table(TERMS), tmp_path / "s.parquet", row_group_size=2)
-    assert read_source(tmp_path / "s.parquet").elements == ELEMENTS
+    assert read_source(tmp_path / "s.parquet").elements == OF_ONE_DOCUMENT
+    assert read_source(tmp_path / "s.parquet", blank_nodes="element").elements == ELEMENTS
     for size in range(1, len(csv), 13):
-        assert source("s.csv", csv, chunk_bytes=size).elements == ELEMENTS, size
+        assert source("s.csv", csv, chunk_bytes=size).elements == OF_ONE_DOCUMENT, size
 
 
 def test_the_graph_may_be_left_out_and_columns_may_be_in_any_order() -> None:
@@ -100,7 +107,9 @@ def test_batches_of_a_table_do_not_show(rows: list[tuple[int, str, str]], data: 
             expected.append((t, []))
         expected[-1][1].append((iri(s), P, f"_:{s}"))
         previous = (t, g)
-    assert from_arrow(pa.concat_tables(pieces)) == renamed(expected, per_element=True)
+    for per_element in (True, False):
+        found = from_arrow(pa.concat_tables(pieces), per_element=per_element)
+        assert found == renamed(expected, per_element)
 
 
 MOMENT = datetime(2013, 1, 1, 15, 18, 10, 500_000, UTC)

@@ -35,7 +35,8 @@ class Job:
     """What the workers need to know: where the state is, and who gets which triple.
 
     `mark` tells this state from any other one that the folder may have held. `columns`: those of the results that hold text.
-    `streams`: their IRIs; `time_predicates`: by stream. `exchanges`: how the changes of each stage but the last find the parts of
+    `streams`: their IRIs; `time_predicates`: by stream; `documents`: the scope of a stream's blank nodes, None: its elements have
+    their own. `exchanges`: how the changes of each stage but the last find the parts of
     the next. `in_order`: elements are taken as they arrive, not by their times, and results say the order of their ticks: for one
     reader of all streams. `skip_malformed`: rows with terms that are none are left out and counted. `run`: how many times a driver
     has taken the state up, this one included.
@@ -52,6 +53,7 @@ class Job:
     in_order: bool = False
     skip_malformed: bool = False
     run: int = 1
+    documents: tuple[int | None, ...] = ()
 
     @property
     def result_schema(self) -> pa.Schema:
@@ -93,7 +95,17 @@ def _elements(
         )
         malformed = skipped.append if job.skip_malformed else None
         where = f"<{job.streams[stream]}>, row"
-        yield from elements_from_arrow(mine, dictionary, stream, predicate, malformed, scope=scope, where=where)
+        document = job.documents[stream] if job.documents else None
+        yield from elements_from_arrow(
+            mine,
+            dictionary,
+            stream,
+            predicate,
+            malformed,
+            scope=scope if document is None else document,
+            where=where,
+            per_element=document is None,
+        )
         scope += len(mine)
 
 
