@@ -341,9 +341,9 @@ def _rescoped(identifier, scope):
 
 @jit_flat
 def rescope(rows, first, scope):
-    """Give the blank nodes of element e, rows first[e] to first[e + 1] - 1, the scope `scope` + e."""
+    """Give the blank nodes of element e, rows first[e] to first[e + 1] - 1, the scope `scope` + e. `rows` (4, n) has graphs too."""
     for e in range(len(first) - 1):
         for row in range(first[e], first[e + 1]):
-            for k in range(0, 3, 2):
+            for k in range(4):
                 if tag_of(rows[k, row]) == TAG_BLANK:
                     rows[k, row] = _rescoped(rows[k, row], scope + e)
