@@ -20,8 +20,6 @@ CHUNK_BYTES = 1 << 22
 
 _COMPRESSED_BYTES = 1 << 16
 _PIPE_BYTES = 1 << 20
-_ZSTD_PIECE = 1 << 9
-"""So much of zstd's data is decompressed at once: 16 MiB come out of it at most, while gzip says how much may come."""
 _NEAR = 1 << 12
 
 
@@ -120,25 +118,17 @@ def _zstd(file: IO[bytes], location: str) -> Iterator[bytes]:
     zstandard = _zstandard(location)
     frame = None
     while raw := file.read1(_COMPRESSED_BYTES):  # type: ignore[attr-defined]
-        chunks: list[bytes] = []
-        size = at = 0
-        while at < len(raw):
+        while raw:
             frame = frame or zstandard.ZstdDecompressor().decompressobj()
-            piece = raw[at : at + _ZSTD_PIECE]
             try:
-                chunk = frame.decompress(piece)
+                chunk = frame.decompress(raw)
             except zstandard.ZstdError as error:
                 raise DataError(f"{location} is not sound zstd data: {error}") from None
-            at += len(piece) - len(frame.unused_data)
+            raw = frame.unused_data
             if frame.eof:
                 frame = None
-            if size + len(chunk) > CHUNK_BYTES and chunks:
-                yield b"".join(chunks)
-                chunks, size = [], 0
-            chunks.append(chunk)
-            size += len(chunk)
-        if size:
-            yield b"".join(chunks)
+            if chunk:
+                yield chunk
     if frame is not None:
         raise _ends_early(location)
 

@@ -1,0 +1,86 @@
+"""Does the engine answer as pyoxigraph does, whatever is asked?
+
+    python -m bench.suites.fuzz [--cases N] [--seed N] [--features A,B] [--jobs N]
+
+from the repository's root. Each case is a query of any dialect with some of the features, over generated elements and static data.
+At each tick a plain function says what the windows hold, pyoxigraph answers the rest of the query over that, and the engine's
+results at batches of 1, 3 and all elements have to be what follows. A case that fails is shrunk and printed, with both answers:
+`--seed N --cases 1` (and the same features) runs it again. Cases that the engine refuses, or that `deviations` says not to ask, are
+counted by reason. The exit status is 1 if there was a difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from multiprocessing import get_context
+
+from bench.suites.fuzz.case import Case
+from bench.suites.fuzz.compare import Verdict, judge
+from bench.suites.fuzz.drawing import FEATURES, draw
+from bench.suites.fuzz.engines import parsed_once
+from bench.suites.fuzz.shrinking import shrunk
+from bench.suites.fuzz.summary import Summary, described
+
+_CHUNK = 20
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.suites.fuzz", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--cases", type=int, default=1000, metavar="N", help="default 1000")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the first case; default 0")
+    parser.add_argument("--features", default=",".join(FEATURES), help="separated by commas; default: all")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes; 0: one a core; default 1")
+    parser.add_argument("--stop-after", type=int, default=10, metavar="N", help="differences; default 10")
+    given = parser.parse_args(arguments)
+    features = [name for name in given.features.split(",") if name]
+    if unknown := sorted(set(features) - set(FEATURES)):
+        parser.error(f"no features: {', '.join(unknown)}; there are {', '.join(FEATURES)}")
+    summary = Summary()
+    with parsed_once():
+        for case, verdict in _judged(range(given.seed, given.seed + given.cases), features, given.jobs):
+            summary.add(case, verdict)
+            if verdict.state == "different":
+                print(_failure(case, verdict), flush=True)
+            if summary.states["different"] >= given.stop_after:
+                break
+    print(summary.text())
+    return 1 if summary.states["different"] else 0
+
+
+def _judged(seeds: range, features: Sequence[str], jobs: int) -> Iterator[tuple[Case, Verdict]]:
+    if jobs == 1:
+        for seed in seeds:
+            yield _one(seed, features)
+        return
+    with get_context("spawn").Pool(jobs or os.cpu_count()) as pool:
+        yield from pool.imap(_One(features), seeds, _CHUNK)
+
+
+def _one(seed: int, features: Sequence[str]) -> tuple[Case, Verdict]:
+    case = draw(seed, features)
+    return case, judge(case)
+
+
+class _One:
+    """What a process is asked for."""
+
+    def __init__(self, features: Sequence[str]) -> None:
+        self._features = features
+
+    def __call__(self, seed: int) -> tuple[Case, Verdict]:
+        with parsed_once():
+            return _one(seed, self._features)
+
+
+def _failure(case: Case, verdict: Verdict) -> str:
+    small = shrunk(case, lambda each: judge(each).kind == verdict.kind)
+    return described(small, judge(small))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

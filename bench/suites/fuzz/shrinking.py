@@ -1,0 +1,35 @@
+"""Makes a failing case smaller: without elements, triples, clauses, columns, as long as it fails."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from bench.suites.fuzz.case import Case
+from bench.suites.fuzz.tree import smaller
+
+_SECONDS = 60.0
+
+
+def shrunk(case: Case, fails: Callable[[Case], bool], seconds: float = _SECONDS) -> Case:
+    """A case that still fails, and of which no part can be left out; or how far it came in that time."""
+    ends = time.monotonic() + seconds
+    found = True
+    while found and time.monotonic() < ends:
+        found = False
+        for less in smaller(case):
+            candidate = _tidied(less)
+            if candidate == case or time.monotonic() > ends:
+                continue
+            if fails(candidate):
+                case, found = candidate, True
+                break
+    return case
+
+
+def _tidied(case: Case) -> Case:
+    """Windows that no block asks are left out."""
+    named = repr(case.query)
+    windows = tuple(window for window in case.windows if f"'{window.name}'" in named)
+    return replace(case, windows=windows or case.windows)
