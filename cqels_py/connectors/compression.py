@@ -20,6 +20,8 @@ CHUNK_BYTES = 1 << 22
 
 _COMPRESSED_BYTES = 1 << 16
 _PIPE_BYTES = 1 << 20
+_ZSTD_PIECE = 1 << 9
+"""So much of zstd's data is decompressed at once: 16 MiB come out of it at most, while gzip says how much may come."""
 _NEAR = 1 << 12
 
 
@@ -118,17 +120,25 @@ def _zstd(file: IO[bytes], location: str) -> Iterator[bytes]:
     zstandard = _zstandard(location)
     frame = None
     while raw := file.read1(_COMPRESSED_BYTES):  # type: ignore[attr-defined]
-        while raw:
+        chunks: list[bytes] = []
+        size = at = 0
+        while at < len(raw):
             frame = frame or zstandard.ZstdDecompressor().decompressobj()
+            piece = raw[at : at + _ZSTD_PIECE]
             try:
-                chunk = frame.decompress(raw)
+                chunk = frame.decompress(piece)
             except zstandard.ZstdError as error:
                 raise DataError(f"{location} is not sound zstd data: {error}") from None
-            raw = frame.unused_data
+            at += len(piece) - len(frame.unused_data)
             if frame.eof:
                 frame = None
-            if chunk:
-                yield chunk
+            if size + len(chunk) > CHUNK_BYTES and chunks:
+                yield b"".join(chunks)
+                chunks, size = [], 0
+            chunks.append(chunk)
+            size += len(chunk)
+        if size:
+            yield b"".join(chunks)
     if frame is not None:
         raise _ends_early(location)
 

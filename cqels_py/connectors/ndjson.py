@@ -16,7 +16,7 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.connectors.lines import Malformed
 from cqels_py.connectors.ntriples import ElementReader, Reading
 from cqels_py.connectors.times import GENERATED_AT
-from cqels_py.connectors.turtle import BlankNames, syntax_error, to_nquads
+from cqels_py.connectors.turtle import PARSER_ERRORS, BlankNames, syntax_error, to_nquads
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import DataError, Place
 
@@ -44,7 +44,7 @@ def _one_graph_each(
             continue
         try:
             quads = list(pyoxigraph.parse(line, format=pyoxigraph.RdfFormat.JSON_LD))
-        except SyntaxError as error:
+        except PARSER_ERRORS as error:
             malformed(syntax_error(error, source, number))
             continue
         graph = pyoxigraph.NamedNode(f"urn:line:{number}")

@@ -7,6 +7,7 @@ over. In .csv, a value with quotes in it stands in quotes, its own doubled; in .
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -33,7 +34,6 @@ COLUMNS = ("time", "graph", *TERMS)
 
 _ROWS = 1 << 16
 _EXPECTED = {"subject": "<iri> or _:label", "predicate": "<iri>", "object": "<iri>, _:label or a literal in quotes"}
-_QUOTE, _NEWLINE = ord('"'), ord("\n")
 _INT64, _LARGE_STRING = pa.int64(), pa.large_string()
 _MICROS = {"d": 86_400_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
 """Microseconds of the units in which Arrow counts times."""
@@ -45,7 +45,17 @@ _SHORT = 20
 """Values of so many characters are shown as literals."""
 _STRINGS = (pa.string(), _LARGE_STRING)
 """What needs no cast: offsets of 32 or 64 bits."""
+_NOT_SOUND = (pa.ArrowException, OSError, MemoryError, ValueError, KeyError)
+"""What Arrow raises for a damaged file, which may ask for more memory than there is."""
+_NEWLINE = "\n"
 _NO_TEXT = np.frombuffer(b"\0", np.uint8)
+_NO_TEXTS = pa.array([], _LARGE_STRING)
+_VALUE = rb'(?:"(?:[^"\r]|"")*+"(?!")[^,\r]*+|[^",\r][^,\r]*+|)'
+_QUOTED_ROW = re.compile(rb"%b(?:,%b)*+\r?" % (_VALUE, _VALUE))
+_PLAIN_ROW = re.compile(rb"[^\r]*+\r?")
+"""A line that is a row by itself, as Arrow reads it: with quotes around values, and without."""
+_QUOTES_OPEN = "a quoted value does not end on this line"
+_LINE_END_WITHIN = "there is a carriage return within this line; lines end with a newline, or with both"
 
 
 def elements_from_arrow(
@@ -81,10 +91,10 @@ def parquet_elements(
     reader = _RowReader(dictionary, reading, malformed)
     try:
         file = pq.ParquetFile(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"{path} is not a sound Parquet file: {error}") from None
-    # Here all columns are known, later only those that are read.
-    schema = file.schema_arrow
+        # Here all columns are known, later only those that are read.
+        schema = file.schema_arrow
+    except _NOT_SOUND as error:
+        raise _not_sound(path, error) from None
     try:
         _check_columns(schema.names, reading, None)
         for name in _used(schema.names):
@@ -132,8 +142,12 @@ def _batches(file: pq.ParquetFile, path: str) -> Iterator[pa.RecordBatch]:
     columns = [name for name in COLUMNS if name in file.schema_arrow.names]
     try:
         yield from file.iter_batches(batch_size=_ROWS, columns=columns)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"{path} is not a sound Parquet file: {error}") from None
+    except _NOT_SOUND as error:
+        raise _not_sound(path, error) from None
+
+
+def _not_sound(path: str, error: Exception) -> DataError:
+    return DataError(f"{path} is not a sound Parquet file: {str(error).partition(_NEWLINE)[0]}")
 
 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -191,10 +205,28 @@ def _check_columns(names: Sequence[str], reading: Reading, place: Place | None) 
 
 
 def _parse(text: bytes, first: int, names: list[str], delimiter: str, source: str) -> Rows:
+    """The rows of whole lines. Where Arrow finds others than there are lines, those that are no rows are taken out."""
+    rows = _line_by_line(text, first, names, delimiter, source)
+    if rows is not None:
+        return rows
+    sound, errors = _sound_lines(text, first, delimiter, source)
+    rows = _line_by_line(sound, first, names, delimiter, source)
+    if rows is None:
+        raise DataError("these lines cannot be read as rows of a table", Place(first, None, source))
+    return Rows(rows.table, rows.lines, rows.errors | errors)
+
+
+def _line_by_line(text: bytes, first: int, names: list[str], delimiter: str, source: str) -> Rows | None:
+    """The rows of lines that are each a row; None if they are not: a quoted value goes on, or a line has ends within it."""
+    if b"\r" in text and text.count(b"\r") != text.count(b"\r\n"):
+        return None
+    # Arrow closes a value at the end of the text; anywhere before, it takes the next line for more of it.
+    end = len(text) - text.endswith(b"\n")
+    if delimiter == "," and not _QUOTED_ROW.fullmatch(text, text.rfind(b"\n", 0, end) + 1, end):
+        return None
+    if not text.strip():
+        return Rows(pa.RecordBatch.from_pydict(dict.fromkeys(_used(names), _NO_TEXTS)), np.empty(0, np.int64))
     errors: dict[int, DataError] = {}
-    quoted = delimiter == ","
-    if quoted:
-        text = _without_open_quotes(text, first, source, errors)
     skipped: list[int] = []
 
     def wrong(row: pa.csv.InvalidRow) -> str:
@@ -204,18 +236,24 @@ def _parse(text: bytes, first: int, names: list[str], delimiter: str, source: st
         skipped.append(row.number - 1)
         return "skip"
 
-    table = pa.csv.read_csv(
-        pa.BufferReader(text),
-        pa.csv.ReadOptions(column_names=names, use_threads=False, block_size=max(len(text) + 1, 1 << 16)),
-        pa.csv.ParseOptions(
-            delimiter=delimiter,
-            quote_char='"' if quoted else False,
-            ignore_empty_lines=False,
-            invalid_row_handler=wrong,
-        ),
-        pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.large_string()), include_columns=_used(names)),
-    )
-    lines = np.delete(np.arange(table.num_rows + len(skipped)), skipped) + first
+    try:
+        table = pa.csv.read_csv(
+            pa.BufferReader(text),
+            pa.csv.ReadOptions(column_names=names, use_threads=False, block_size=max(len(text) + 1, 1 << 16)),
+            pa.csv.ParseOptions(
+                delimiter=delimiter,
+                quote_char='"' if delimiter == "," else False,
+                ignore_empty_lines=False,
+                invalid_row_handler=wrong,
+            ),
+            pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.large_string()), include_columns=_used(names)),
+        )
+    except pa.ArrowInvalid:
+        return None
+    rows = table.num_rows + len(skipped)
+    if rows != text.count(b"\n") + (not text.endswith(b"\n")):
+        return None
+    lines = np.delete(np.arange(rows), skipped) + first
     batch = _one_batch(table)
     filled = np.zeros(batch.num_rows, np.bool_)
     for column in batch.columns:
@@ -226,6 +264,20 @@ def _parse(text: bytes, first: int, names: list[str], delimiter: str, source: st
     return Rows(batch, lines, errors)
 
 
+def _sound_lines(text: bytes, first: int, delimiter: str, source: str) -> tuple[bytes, dict[int, DataError]]:
+    """The lines, empty where one is no row by itself, and what is wrong with those, by number."""
+    is_row = _QUOTED_ROW if delimiter == "," else _PLAIN_ROW
+    errors: dict[int, DataError] = {}
+    lines = text.split(b"\n")
+    for at, line in enumerate(lines):
+        if not is_row.fullmatch(line):
+            # Which of the two: is it a row without its carriage returns?
+            message = _LINE_END_WITHIN if is_row.fullmatch(line.replace(b"\r", b"")) else _QUOTES_OPEN
+            errors[first + at] = DataError(message, Place(first + at, None, source))
+            lines[at] = b""
+    return b"\n".join(lines), errors
+
+
 def _used(names: Sequence[str]) -> list[str]:
     return [name for name in COLUMNS if name in names]
 
@@ -233,22 +285,6 @@ def _used(names: Sequence[str]) -> list[str]:
 def _one_batch(table: pa.Table) -> pa.RecordBatch:
     batches = table.combine_chunks().to_batches()
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
-
-
-def _without_open_quotes(text: bytes, first: int, source: str, errors: dict[int, DataError]) -> bytes:
-    """The lines, empty where a quoted value does not end."""
-    data = np.frombuffer(text, np.uint8)
-    quotes = np.flatnonzero(data == _QUOTE)
-    before = np.searchsorted(quotes, np.flatnonzero(data == _NEWLINE))
-    open_lines = np.flatnonzero(np.diff(before, prepend=0, append=len(quotes)) % 2)
-    if not len(open_lines):
-        return text
-    lines = text.split(b"\n")
-    for number in open_lines.tolist():
-        message = "a quoted value does not end on this line"
-        errors[first + number] = DataError(message, Place(first + number, None, source))
-        lines[number] = b""
-    return b"\n".join(lines)
 
 
 # --- rows to elements -------------------------------------------------------------------------------------------------

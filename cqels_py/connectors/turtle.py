@@ -14,6 +14,7 @@ import pyoxigraph
 
 from cqels_py.connectors.compression import ByteStream
 from cqels_py.connectors.lines import Malformed
+from cqels_py.connectors.xml import NotWellFormed, checked
 from cqels_py.errors import DataError, Place
 
 RDF_FORMATS = {
@@ -22,6 +23,9 @@ RDF_FORMATS = {
     "rdf": pyoxigraph.RdfFormat.RDF_XML,
     "jsonld": pyoxigraph.RdfFormat.JSON_LD,
 }
+
+PARSER_ERRORS = (SyntaxError, MemoryError, ValueError)
+"""What the library raises for what it cannot read: MemoryError where a buffer of its own would be too small."""
 
 _BATCH = 8192
 _NODES_REMEMBERED = 1 << 20
@@ -42,11 +46,13 @@ def nquads_blocks(chunks: Iterator[bytes], form: str, source: str, malformed: Ma
 
     Malformed input is named with its place; the parser goes on after it where the format allows that.
     """
-    stream = ByteStream(chunks)
+    stream = ByteStream(checked(chunks, source) if form == "rdf" else chunks)
     names = BlankNames()
     for quads in _batches(stream, form, source, malformed):
         yield names.rename(to_nquads(quads))
-    if stream.error is not None:
+    if isinstance(stream.error, NotWellFormed):
+        malformed(stream.error)
+    elif stream.error is not None:
         raise stream.error
 
 
@@ -65,29 +71,34 @@ def _batches(stream: ByteStream, form: str, source: str, malformed: Malformed) -
             yield batch
         if error is not None and stream.error is None:
             malformed(syntax_error(error, source))
+            if not isinstance(error, SyntaxError):
+                # The parser stays where it is.
+                return
         elif len(batch) < _BATCH:
             return
 
 
-def _fill(batch: list[Any], parser: Iterable[Any]) -> SyntaxError | None:
+def _fill(batch: list[Any], parser: Iterable[Any]) -> Exception | None:
     """Append up to _BATCH statements, or those before an error."""
     try:
         batch.extend(islice(parser, _BATCH))
-    except SyntaxError as error:
+    except PARSER_ERRORS as error:
         return error
     return None
 
 
-def syntax_error(error: SyntaxError, source: str, line: int | None = None) -> DataError:
+def syntax_error(error: Exception, source: str, line: int | None = None) -> DataError:
     """The library's error with its place; `line`: of the source, if the library saw only that line."""
     message = _POSITION.sub("", str(error.args[0] if error.args else error))
     if _RELATIVE in message:
         message += ": what is relative needs a base before it (@base, or xml:base)"
-    if line is not None:
-        return DataError(message, Place(line, error.offset, source))
-    if error.lineno is None:
+    if isinstance(error, MemoryError):
+        message = "a term, or what else has to be read at once, is longer than 16 MiB"
+    offset = error.offset if isinstance(error, SyntaxError) else None
+    line = line or (error.lineno if isinstance(error, SyntaxError) else None)
+    if line is None:
         return DataError(f"{source}: {message}")
-    return DataError(message, Place(error.lineno, error.offset, source))
+    return DataError(message, Place(line, offset, source))
 
 
 class BlankNames:

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cqels_py.connectors import compression
-from cqels_py.connectors.compression import read_chunks
+from cqels_py.connectors.compression import CHUNK_BYTES, read_chunks
 from cqels_py.errors import DataError, MissingExtra, UsageError
 from tests.connectors.reading import TIME, Source, ahead, instant, iri, read_source
 
@@ -202,3 +202,13 @@ def test_a_broken_file_is_an_error_of_the_data(tmp_path: Path) -> None:
     except PermissionError:
         with pytest.raises(DataError, match=r"cannot read .*s\.nt"):
             list(read_chunks(str(path)))
+
+
+@pytest.mark.parametrize(("name", "compress"), [("s.nt.gz", gzip.compress), ("s.nt.zst", zstandard.compress)])
+def test_what_grows_a_thousand_times_comes_in_pieces(tmp_path: Path, name: str, compress: object) -> None:
+    path = tmp_path / name
+    path.write_bytes(compress(bytes(300 << 20)))  # type: ignore[operator]
+    sizes = [len(chunk) for chunk in read_chunks(str(path))]
+    assert sum(sizes) == 300 << 20
+    # A piece of what is compressed, and what had come before.
+    assert max(sizes) <= CHUNK_BYTES + (17 << 20)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from cqels_py.connectors import xml
 from cqels_py.connectors.static import load_static
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import DataError, UsageError
@@ -199,3 +201,73 @@ def test_malformed_objects_are_named_by_line(source: Source, bad: str) -> None:
     assert [time for time, _ in read.elements] == [1_000_000, 3_000_000]
     assert len(read.reported) == 1
     assert "s.ndjson:2" in read.reported[0]
+
+
+def rdf_xml(inside: str, before: str = "") -> str:
+    """RDF/XML of the nodes in it, with a document type before it."""
+    return f'{before}<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://ex.org/">{inside}</rdf:RDF>'
+
+
+def xml_node(number: int, inside: str = "") -> str:
+    time = f'<e:time rdf:datatype="{XSD}dateTime">1970-01-01T00:00:0{number}Z</e:time>'
+    return f'<rdf:Description rdf:about="http://ex.org/a{number}">{time}{inside}</rdf:Description>\n'
+
+
+@pytest.mark.parametrize(
+    "lost", ["</rdf:RDF>", "</rdf:Description>\n</rdf:RDF>", 'cription rdf:about="http://ex.org/a3"']
+)
+def test_rdf_xml_that_ends_early_is_said(source: Source, lost: str) -> None:
+    text = rdf_xml(xml_node(1) + xml_node(2) + xml_node(3))
+    text = text[: text.index(lost)]
+    for on_error in ("stop", "skip"):
+        read = source("s.rdf", text, time_predicate=TIME, on_error=on_error)
+        sure = 2 if on_error == "skip" else 1
+        # The last element could go on in what is malformed.
+        assert [time for time, _ in read.elements][:sure] == [1_000_000, 2_000_000][:sure]
+        said = [str(read.error)] if on_error == "stop" else read.reported
+        assert len(said) == 1 and "s.rdf:" in said[0] and "not well-formed XML" in said[0]
+        assert (read.error is None) == (on_error == "skip")
+
+
+def test_what_stands_before_broken_xml_is_read(source: Source, tmp_path: Path) -> None:
+    text = rdf_xml(xml_node(1) + xml_node(2) + "</e:b>" + xml_node(3))
+    for chunk_bytes in (50, 1 << 20):
+        read = source("s.rdf", text, time_predicate=TIME, on_error="skip", chunk_bytes=chunk_bytes)
+        assert [time for time, _ in read.elements] == [1_000_000, 2_000_000]
+        assert len(read.reported) == 1 and "s.rdf:3:3: not well-formed XML: mismatched tag" in read.reported[0]
+    with pytest.raises(DataError, match="mismatched tag"):
+        load_static(str(tmp_path / "s.rdf"), Dictionary(), 1)
+
+
+def test_entities_stand_for_what_they_say(source: Source) -> None:
+    text = rdf_xml(xml_node(1, "<e:p>&two;</e:p>"), '<!DOCTYPE r [<!ENTITY one "1"><!ENTITY two "&one;&one;&#50;">]>')
+    assert '"112"' in str(source("s.rdf", text, time_predicate=TIME).triples)
+
+
+def test_entities_that_grow_are_refused(source: Source) -> None:
+    """Each ten times the one before: the last would have 3 GB, and is not even used."""
+    declared = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 10))
+    before = f'<!DOCTYPE r [<!ENTITY e0 "lol">\n{declared}]>'
+    read = source("s.rdf", rdf_xml(xml_node(1), before), time_predicate=TIME)
+    assert re.search(r"s\.rdf:2:\d+: the entity &e\d; stands for too much", str(read.error))
+
+
+def test_texts_of_xml_have_a_limit(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(xml, "LINE_LIMIT", 1 << 20)
+    text = rdf_xml(xml_node(1) + xml_node(2, f"<e:p>{'x' * (3 << 20)}</e:p>"))
+    read = source("s.rdf", text, time_predicate=TIME, chunk_bytes=1 << 16)
+    assert "is longer than 1 MiB" in str(read.error)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("s.ttl", f'<http://ex.org/a> <{TIME}> {instant(1)} ; <http://ex.org/p> "'),
+        ("s.jsonld", '{"@id": "http://ex.org/'),
+    ],
+)
+def test_a_term_that_the_parser_has_no_room_for_is_an_error_of_the_data(source: Source, name: str, text: str) -> None:
+    read = source(name, text + "x" * (17 << 20), time_predicate=TIME)
+    assert "s." in str(read.error) and "longer than 16 MiB" in str(read.error)
+    skipped = source(name, text + "x" * (17 << 20), time_predicate=TIME, on_error="skip")
+    assert skipped.error is None and len(skipped.reported) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +237,9 @@ BAD = [
     pytest.param(f'2,,"""a""",{P},{A}\n', "the subject", id="literal subject"),
     pytest.param(f"2,,{A},_:p,{A}\n", "the predicate", id="blank predicate"),
     pytest.param(f'2,,{A},{P},"""a\n', "quoted value", id="unclosed quotes"),
+    pytest.param(f'2,""x",{A},{P},"""a\n', "quoted value", id="unclosed, of an even number of quotes"),
+    pytest.param(f'"2,,{A},{P},""\n', "quoted value", id="unclosed from the first value on"),
+    pytest.param(f"2,,{A}\r,{P},{A}\n", "carriage return", id="a line end that is none"),
 ]
 
 
@@ -251,6 +255,32 @@ def test_malformed_rows_are_named_by_line(source: Source, bad: str, message: str
     assert len(skipped.reported) == 2
     assert "s.csv:4: " in skipped.reported[0]
     assert "s.csv:6: " in skipped.reported[1]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+@pytest.mark.parametrize("last", ['2,,"', f'2,,{A},{P},"""a""', f'2,,{A},{P},"""b",",""'])
+def test_a_file_that_ends_within_quotes(source: Source, last: str, end: str) -> None:
+    text = HEAD + GOOD + last + end
+    stopped, skipped = source("s.csv", text), source("s.csv", text, on_error="skip")
+    assert "s.csv:3: a quoted value does not end" in str(stopped.error)
+    assert (skipped.error, len(skipped.reported)) == (None, 1)
+    assert [time for time, _ in skipped.elements] == [1]
+
+
+def test_nothing_but_rows_that_are_none(source: Source) -> None:
+    for name, bad in (("s.csv", '"\n"\n'), ("s.csv", "\r,\n"), ("s.tsv", "a\rb\n")):
+        skipped = source(name, HEAD.replace(",", "\t" if name == "s.tsv" else ",") + bad, on_error="skip")
+        assert (skipped.elements, skipped.error, len(skipped.reported)) == ([], None, bad.count("\n"))
+
+
+def test_a_line_that_is_no_row_never_takes_others_with_it(source: Source) -> None:
+    """Whatever quotes, commas and line ends stand in it."""
+    good = [f"{at},,{A},{P},{A}\n" for at in (1, 3)]
+    for cells in product(('"', '""', "a", ",", "\r"), repeat=4):
+        line = f"2,,{A},{P},{''.join(cells)}"
+        read = source("s.csv", HEAD + good[0] + line + "\n" + good[1], on_error="skip")
+        assert [time for time, _ in read.elements] == ([1, 3] if read.reported else [1, 2, 3]), line
+        assert len(read.reported) <= 1 and all("s.csv:3: " in each for each in read.reported), line
 
 
 def test_a_column_that_is_missing(source: Source) -> None:
