@@ -15,6 +15,7 @@ from rdflib import BNode, Literal, URIRef, Variable
 from cqels_py.engine import Engine, compile_query
 from cqels_py.errors import CqelsError, DataError, QuerySyntaxError, RunError, UsageError
 from cqels_py.query import Query
+from cqels_py.runners import local
 from tests.test_engine import COUNT, EX, LABELS, OTHER, PREFIX, ROWS, STREAM, VALUES, iri, seen, table, terms, texts
 
 GOOD = texts("a", 1)
@@ -472,3 +473,22 @@ def test_a_time_of_another_unit_is_not_reported_step_by_step() -> None:
         RunError, match=r"at once, past more than 100,000,000 steps of 1000000 microseconds.*another unit"
     ):
         engine.push(STREAM, [GOOD], time=1_000_000_000_000_000)
+
+
+def test_a_batch_that_is_kept_for_too_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "_COLLECT_FROM", 100)
+    engine = Engine()
+    query = engine.register(f"{PREFIX} SELECT ?x WHERE {{ STREAM :s [COUNT 1] {{ ?x :v ?y }} }}")
+    kept: list[Any] = []
+    query.subscribe_batches(kept.append)
+    for i in range(500):
+        engine.push(f"{EX}s", [(f"<{EX}{'long' * 8}{i}>", f"<{EX}v>", '"1"')], time=i)
+    with pytest.raises(UsageError, match=r"released.*decode a batch.* in the callback"):
+        engine.dictionary.decode(kept[0].columns[0])
+    assert engine.dictionary.decode(kept[-1].columns[0]) == [f"<{EX}{'long' * 8}499>"]
+
+
+def test_a_byte_order_mark_before_a_query_is_no_part_of_it() -> None:
+    assert Engine().register(f"\ufeff{VALUES}").explain() == Engine().register(VALUES).explain()
+    with pytest.raises(QuerySyntaxError, match=r"^<query>:1:8: "):
+        Engine().register("\ufeffSELECT SELECT")

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch
-from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary.dictionary import Dictionary, released
 from cqels_py.kernels import result_lines as kernel
 from cqels_py.kernels.rendering import LONGEST_INLINE
 
@@ -43,7 +43,7 @@ class LineBuffer:
     def take(self, end: int, known: bool) -> None:
         """So many bytes have been written to it; with none it gets larger. `known`: what comes next is in the dictionary."""
         if not known:
-            raise KeyError("a result's id is not in the dictionary: its term has been released")
+            raise released()
         if end:
             write_utf8(self._file, self._out[:end])
         else:

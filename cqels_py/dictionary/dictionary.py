@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from cqels_py.dictionary.canonical import canonical, malformed
 from cqels_py.dictionary.layout import TAG_OVERFLOW, TAG_SHIFT
-from cqels_py.errors import DataError, TermCollision
+from cqels_py.errors import DataError, TermCollision, UsageError
 from cqels_py.kernels import dictionary as kernel
 from cqels_py.kernels.dtypes import INT64, UINT8
 from cqels_py.kernels.positions import PREDICATE, SUBJECT, misplaced
@@ -222,7 +222,7 @@ class Dictionary:
     # --- decoding -----------------------------------------------------------------------------------------------
 
     def decode(self, ids: Ids) -> list[str | None]:
-        """The N-Triples texts of ids; None for unbound. KeyError for an id that is not kept."""
+        """The N-Triples texts of ids; None for unbound. UsageError for an id whose term has been released."""
         data, offsets = self.decode_bytes(ids)
         ends = offsets.tolist()
         text = data.tobytes()
@@ -233,7 +233,7 @@ class Dictionary:
         ids = np.ascontiguousarray(ids, np.int64)
         room = kernel.room_for_texts(ids, self.table)
         if room == kernel.UNKNOWN:
-            raise KeyError("an id is not in the dictionary: its term has been released")
+            raise released()
         out, offsets = np.empty(room + 1, UINT8), np.empty(len(ids) + 1, INT64)
         kernel.decode(ids, self.table, self.arena, out, offsets)
         return out[: offsets[-1]], offsets
@@ -286,6 +286,14 @@ class Dictionary:
         self.meta = meta
         self.arena = arena[: max(_FIRST_ARENA, 2 * int(meta[kernel.TOP]))].copy()
         return before - len(self)
+
+
+def released() -> UsageError:
+    """For results that were kept while the engine went on, and are decoded or written only then."""
+    return UsageError(
+        "a term of these results has been released, since nothing in the engine refers to it any more: decode a batch, or write "
+        "it, in the callback that gets it, and keep the texts"
+    )
 
 
 def _utf8(text: str) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cqels_py.algebra.nodes import ElementCount, Everything, Extent, Session, TimeRange, TripleCount
-from cqels_py.parser.times import MOST, read_duration, read_start
+from cqels_py.parser.times import MOST, check_digits, read_duration, read_start
 from cqels_py.parser.tokens import Cursor, Kind
 
 _FORMS = (
@@ -148,6 +148,8 @@ class _Reader:
 
     def _count(self) -> int:
         token = self._cursor.take()
+        if token.kind is Kind.NUMBER:
+            check_digits(self._cursor.source, token, token.text)
         if token.kind is not Kind.NUMBER or not token.text.isdecimal() or not 0 < int(token.text) < MOST:
             raise self._cursor.source.error(f"expected how many, such as 100, found {token}", token.start)
         return int(token.text)

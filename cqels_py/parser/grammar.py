@@ -8,6 +8,7 @@ touches its number belongs to it (SPARQL 1.1, 19.8), tabs in strings stay tabs, 
 from __future__ import annotations
 
 import importlib.util
+import logging
 import re
 import sys
 import threading
@@ -67,6 +68,22 @@ def room_for_nesting() -> Iterator[None]:
             yield
         finally:
             sys.setrecursionlimit(before)
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """rdflib logs a traceback for a literal like "abc"^^xsd:integer, which is a term all the same, or for a long number."""
+    thread = threading.get_ident()
+    logger = logging.getLogger("rdflib.term")
+
+    def from_others(record: logging.LogRecord) -> bool:
+        return record.thread != thread
+
+    logger.addFilter(from_others)
+    try:
+        yield
+    finally:
+        logger.removeFilter(from_others)
 
 
 @cache

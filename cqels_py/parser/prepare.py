@@ -7,10 +7,7 @@ variables.
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -167,8 +164,7 @@ class _Preparation:
     def _literal(self, node: CompValue) -> Literal:
         # RDF 1.1: a string with and without its datatype is one term.
         datatype = None if node.datatype in (None, XSD.string) else node.datatype
-        with _without_warnings():
-            return Literal(str(node.string), lang=node.lang, datatype=datatype, normalize=False)
+        return Literal(str(node.string), lang=node.lang, datatype=datatype, normalize=False)
 
     # --- paths -----------------------------------------------------------------------------------------------------
 
@@ -263,22 +259,6 @@ class _Preparation:
                 condition["var"] = self._fresh.make("key")
             return condition
         return CompValue("GroupAs", expr=condition, var=self._fresh.make("key"))
-
-
-@contextmanager
-def _without_warnings() -> Iterator[None]:
-    """rdflib logs a traceback for a literal like "abc"^^xsd:integer, which is a term all the same."""
-    thread = threading.get_ident()
-    logger = logging.getLogger("rdflib.term")
-
-    def from_others(record: logging.LogRecord) -> bool:
-        return record.thread != thread
-
-    logger.addFilter(from_others)
-    try:
-        yield
-    finally:
-        logger.removeFilter(from_others)
 
 
 def _has_own_pattern(query: CompValue) -> bool:

@@ -26,6 +26,9 @@ from cqels_py.parser.source import Edit, EditedText, Source, Unplaced
 from cqels_py.parser.tokens import Kind, Token, Tokens, tokenize
 
 _FORMS = ("SELECT", "CONSTRUCT", "ASK", "DESCRIBE")
+_BYTE_ORDER_MARK = "\ufeff"
+_MOST_DIGITS = 4000
+"""Python reads integers of so many digits and a few more."""
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _NO_WINDOW = (
     "the query asks no window of a stream, so nothing would ever happen: ask at least one pattern of a window, as in "
@@ -46,10 +49,10 @@ def parse(
     `source` names the text in errors (a file's name). `dialect`: None to detect it from the window clauses. `base`:
     what relative IRIs are resolved against where the text has no BASE; without either they stay as they are.
 
-    Raises QuerySyntaxError (with the place) and UnsupportedQuery.
+    Raises QuerySyntaxError (with the place) and UnsupportedQuery. A byte order mark before the text is no part of it.
     """
-    user_text = Source(text, source)
-    with grammar.room_for_nesting():
+    user_text = Source(text.removeprefix(_BYTE_ORDER_MARK), source)
+    with grammar.room_for_nesting(), grammar.without_warnings():
         try:
             return _Parse(user_text, dialect, base).run()
         except RecursionError:
@@ -63,6 +66,7 @@ class _Parse:
         tokens = self._tokens.tokens
         if len(tokens) == 1:
             raise source.error("there is no query here: expected SELECT, CONSTRUCT, ASK or DESCRIBE", 0)
+        _check_counts(source, tokens)
         self._prologue: Prologue = read_prologue(source, tokens, base)
         self._dialect = dialects.detect(source, tokens, dialect)
         self._lifted: Lifted = lift(source, self._tokens, self._prologue, self._dialect)
@@ -209,6 +213,16 @@ class _Parse:
             return str(self._prologue.resolve(token))
         except QueryError:
             return ""
+
+
+def _check_counts(source: Source, tokens: Sequence[Token]) -> None:
+    """Raise QuerySyntaxError for a LIMIT or OFFSET that no answer reaches, nor Python reads."""
+    for word, count in pairwise(tokens):
+        if word.is_word("LIMIT", "OFFSET") and count.kind is Kind.NUMBER and len(count.text) > _MOST_DIGITS:
+            message = (
+                f"{word.text.upper()} has a number of {len(count.text)} characters: write how many results, such as 10"
+            )
+            raise source.error(message, count.start)
 
 
 def _within(offset: int, spans: list[tuple[int, int]]) -> bool:

@@ -26,11 +26,14 @@ UNITS: dict[str, Fraction] = {
 _KNOWN_UNITS = "d, h, m (or min), s, ms, us and ns"
 MOST = 2**62
 """Numbers in windows are less than this."""
-_PARTS = re.compile(r"(\d+(?:\.\d+)?)([^\W\d_]+)")
+_MOST_DIGITS = 300
+"""A duration with more characters is no number that could be meant; reading it takes time that grows with the square of them."""
+_SHOWN = 30
+_PARTS = re.compile(r"([0-9]+(?:\.[0-9]+)?)([^\W\d_]+)")
 _ISO = re.compile(
     r"P(?:(?P<w>\d+)W)?(?:(?P<d>\d+(?:\.\d+)?)D)?"
     r"(?:T(?=\d)(?:(?P<h>\d+(?:\.\d+)?)H)?(?:(?P<m>\d+(?:\.\d+)?)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 _CHUNK = re.compile(r"[\w.:+\-]*[\w]")
 _NO_UNITS = ("STEP", "SLIDE", "TUMBLING", "START", "STARTING", "COMPUTED", "AS", "TO", "PARTITION")
@@ -62,19 +65,36 @@ def read_duration(cursor: Cursor, *, bare_milliseconds: bool = False) -> int:
 
 def _microseconds(cursor: Cursor, bare_milliseconds: bool) -> Fraction:
     first = cursor.take()
-    iso = first.is_word(first.text.upper()) and re.match(r"P[T\d]", first.text, re.IGNORECASE)
+    iso = first.is_word(first.text.upper()) and re.match(r"P[T0-9]", first.text, re.IGNORECASE)
     if first.kind is not Kind.NUMBER and not iso:
         raise cursor.source.error(f"expected a duration such as 10s or PT10S, found {first}", first.start)
     text = first.text
     while cursor.here.start == cursor.before.end and (cursor.here.kind is Kind.NUMBER or cursor.here.is_mark(".")):
         text += cursor.take().text
+    check_digits(cursor.source, first, text)
     if iso:
         return _iso_microseconds(cursor, first, text)
-    if re.fullmatch(r"[\d.]+", text):
+    if re.fullmatch(r"[0-9.]+", text):
         return _with_unit(cursor, first, text, bare_milliseconds)
     if cursor.here.start == cursor.before.end and cursor.here.kind is Kind.WORD:
         text += cursor.take().text
     return _sum_of_parts(cursor, first, text)
+
+
+def check_digits(source: Source, first: Token, text: str) -> None:
+    """Raise QuerySyntaxError for a number that no window can have: its digits are not 0 to 9, or too many."""
+    if any(digit.isdecimal() and not digit.isascii() for digit in text):
+        raise source.error(
+            f"numbers are written with the digits 0 to 9, as in [RANGE 10s]: '{_short(text)}'", first.start
+        )
+    if len(text) > _MOST_DIGITS:
+        raise source.error(
+            f"'{_short(text)}' has {len(text)} characters: numbers in windows are less than {MOST}", first.start
+        )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _with_unit(cursor: Cursor, first: Token, number: str, bare_milliseconds: bool) -> Fraction:
@@ -162,14 +182,17 @@ def _instant(cursor: Cursor, first: Token, text: str, unit: int) -> int:
     try:
         moment = (
             _EPOCH + timedelta(microseconds=int(text) * unit)
-            if _WHOLE.fullmatch(text)
+            if len(text) <= _MOST_DIGITS and _WHOLE.fullmatch(text)
             else datetime.fromisoformat(text)
         )
     except OverflowError:
-        raise cursor.source.error(f"{text} is beyond the years 1 to 9999: {_WRITE_START}", first.start) from None
+        raise cursor.source.error(
+            f"{_short(text)} is beyond the years 1 to 9999: {_WRITE_START}", first.start
+        ) from None
     except ValueError:
         raise cursor.source.error(
-            f"expected a time such as 2024-01-01T00:00:00Z after START, found '{text or first.text}'", first.start
+            f"expected a time such as 2024-01-01T00:00:00Z after START, found '{_short(text or first.text)}'",
+            first.start,
         ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

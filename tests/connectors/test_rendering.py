@@ -17,6 +17,7 @@ from cqels_py.connectors.rendering import render_terms, write_utf8
 from cqels_py.connectors.sinks import open_sink
 from cqels_py.dictionary.canonical import escape
 from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.errors import UsageError
 from tests.connectors import plain_rendering as plain
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -71,7 +72,7 @@ def test_a_released_term_is_an_error(format_: str) -> None:
     sink = open_sink(format_, io.StringIO(), dictionary=dictionary, form="SELECT", variables=("x",))
     ids = dictionary.encode(["<http://ex.org/a>"])
     dictionary.collect([])
-    with pytest.raises(KeyError, match="released"):
+    with pytest.raises(UsageError, match=r"released.*callback"):
         sink.write(ResultBatch(("x",), np.zeros(1, np.int64), np.ones(1, np.int8), (ids,)))
 
 
