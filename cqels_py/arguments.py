@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from cqels_py.connectors.times import FAR
 from cqels_py.errors import UsageError
+
+_NEAR = 0.8
+"""A name that is so much like another one may have been meant (as difflib has it)."""
 
 
 def instant(time: object) -> int:
@@ -38,6 +41,18 @@ def check_flag(value: object, name: str) -> None:
     """UsageError for what is neither True nor False."""
     if not isinstance(value, bool | np.bool_):
         raise UsageError(f"{name} is True or False, not {value!r}")
+
+
+def instead(iri: str, known: Iterable[str]) -> str:
+    """How to write a stream's IRI that is not known, if it can be told; begins with a semicolon."""
+    from difflib import get_close_matches
+
+    streams = list(known)
+    plain = iri.strip().removeprefix("<").removesuffix(">")
+    if plain in streams and iri != plain:
+        return f"; its IRI is written without angle brackets here: {plain}"
+    near = get_close_matches(plain, streams, n=1, cutoff=_NEAR)
+    return f"; is it {near[0]}?" if near else ""
 
 
 def by_iri(given: object, name: str, of: str) -> dict[str, Any]:

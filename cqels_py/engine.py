@@ -21,7 +21,7 @@ import numpy as np
 from cqels_py.algebra.nodes import ContinuousQuery, Output
 from cqels_py.algebra.stray_graphs import warnings_of_graphs
 from cqels_py.algebra.unbound import warnings_of_unbound
-from cqels_py.arguments import by_iri, check_callable, check_flag, instant, whole
+from cqels_py.arguments import by_iri, check_callable, check_flag, instant, instead, whole
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import slice_elements, with_streams
 from cqels_py.connections import Connections
@@ -494,7 +494,8 @@ class Engine:
         number = self._streams.get(stream)
         if number is None:
             read = ", ".join(f"<{iri}>" for iri in self._streams) or "none"
-            raise UsageError(f"no registered query reads the stream <{stream}>; streams read: {read}")
+            message = f"no registered query reads the stream <{stream}>; streams read: {read}"
+            raise UsageError(message + instead(stream, self._streams))
         return number
 
     # --- processing -----------------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ NOT_TRIPLES: list[tuple[Any, str]] = [
     ([GOOD[:2]], "a triple is"),
     ([(*GOOD, A)], "a triple is"),
     ([5], "a triple is .*not 5"),
-    ([(A, V, 5)], "an rdflib term or a text in N-Triples syntax, not 5"),
+    ([(A, V, 5)], r"an rdflib term or a text in N-Triples syntax, not 5: write rdflib\.Literal\(5\)"),
     ([(A, V, None)], "not None"),
     ([(A, V, Variable("x"))], "not an RDF term"),
 ]
@@ -93,7 +93,17 @@ def test_what_is_no_triple(engine: Engine, triples: Any, message: str) -> None:
 
 
 NOT_TERMS: list[tuple[tuple[Any, Any, Any], str]] = [
-    ((A, V, "words"), "words is not a term in N-Triples syntax: <iri>, "),
+    ((A, V, "words"), 'words is not a term in N-Triples syntax: a text stands in quotes, write "words"'),
+    (("http://ex.org/a", V, A), "an IRI stands in angle brackets, write <http://ex.org/a>"),
+    ((A, V, "urn:a:1"), "an IRI stands in angle brackets, write <urn:a:1>"),
+    ((A, V, "<http://ex.org/a"), "the angle bracket at its end is missing, write <http://ex.org/a>"),
+    (("<<http://ex.org/a>>", V, A), "brackets too many, write <http://ex.org/a>"),
+    ((URIRef("<http://ex.org/a>"), V, A), "rdflib.URIRef is given without any"),
+    (("ex:a", V, A), "prefixes are not known here"),
+    ((A, V, "21"), 'write "21"\\^\\^<http://www.w3.org/2001/XMLSchema#integer>'),
+    ((A, V, "-2.5"), 'write "-2.5"\\^\\^<http://www.w3.org/2001/XMLSchema#decimal>'),
+    ((A, V, "1e5"), 'write "1e5"\\^\\^<http://www.w3.org/2001/XMLSchema#double>'),
+    ((A, V, '"1"^^xsd:integer'), "N-Triples syntax: <iri>, "),
     ((A, V, ""), "an empty text is not a term"),
     ((A, V, "<http://ex.org/un closed>"), "is not a term"),
     ((A, V, '"unclosed'), "is not a term"),
@@ -321,8 +331,12 @@ def test_streams_and_sources_must_fit(engine: Engine) -> None:
     engine.register(PREFIX + "SELECT * { STREAM :t [NOW] { ?s :v ?v } }")
     with pytest.raises(UsageError, match=f"no source was given for <{OTHER}>"):
         engine.run({STREAM: table(ROWS)})
-    with pytest.raises(UsageError, match="there is no file"):
+    with pytest.raises(UsageError, match=r"there is no file none\.nq in /"):
         engine.run({STREAM: "none.nq", OTHER: table(ROWS)})
+    with pytest.raises(UsageError, match=f"without angle brackets here: {STREAM}$"):
+        engine.push(f"<{STREAM}>", [GOOD], time=1)
+    with pytest.raises(UsageError, match=f"is it {OTHER}.$"):
+        engine.push(OTHER + "/", [GOOD], time=1)
     with pytest.raises(UsageError, match="streams read: none"):
         Engine().push(STREAM, [GOOD], time=1)
 

@@ -5,9 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from cqels_py.arguments import instead
 from cqels_py.errors import QueryError, UsageError
 
 _IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|^`\\]*')
+
+
+_EXPECTED = {
+    False: "IRI=SOURCE, such as http://example.org/readings=readings.nq",
+    True: "IRI=FILE, such as http://example.org/rooms=rooms.ttl",
+}
 
 
 def duration(option: str, text: str) -> int:
@@ -46,7 +53,7 @@ def pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
 def _pair(option: str, text: str) -> tuple[str, str]:
     iri, equals, value = text[1:].partition(">=") if text.startswith("<") else text.partition("=")
     if not (iri and equals and value):
-        raise UsageError(f"{option} {text!r}: expected IRI={'FILE' if 'static' in option else 'SOURCE'}")
+        raise UsageError(f"{option} {text!r}: expected {_EXPECTED['static' in option]}")
     return iri, value
 
 
@@ -55,7 +62,9 @@ def check_streams(given: Iterable[str], read: Iterable[str]) -> None:
     given_set, read_set = set(given), set(read)
     names = ", ".join(f"<{iri}>" for iri in sorted(read_set)) or "none"
     for iri in sorted(given_set - read_set):
-        raise UsageError(f"--stream <{iri}>: the query does not read this stream; it reads {names}")
+        raise UsageError(
+            f"--stream <{iri}>: the query does not read this stream; it reads {names}{instead(iri, read_set)}"
+        )
     missing = sorted(read_set - given_set)
     if missing:
         options = " ".join(f"--stream {iri}=SOURCE" for iri in missing)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cqels_py.connectors.compression import STANDARD_INPUT, local_path
-from cqels_py.connectors.formats import RDF, STREAMS, format_of
+from cqels_py.connectors.formats import RDF, STREAMS, format_of, missing, nearby
 from cqels_py.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def query_text(file: Path | None, text: str | None) -> str:
             raise UsageError(
                 "a file with the query is expected here: to give the query itself, put -q before it"
             ) from None
-        raise UsageError(f"cannot read the query {file}: {error.strerror}") from None
+        raise UsageError(f"cannot read the query {file}: {error.strerror}{nearby(file)}") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"the query {file} is not UTF-8: {error.reason} at byte {error.start}") from None
 
@@ -70,7 +70,7 @@ def _check_readable(option: str, path: Path) -> None:
         instead = ", or - for standard input" if option == "--stream" else ""
         raise UsageError(f"{option}: {path} is a device; give a file (one without lines has no data){instead}")
     if not path.is_file() and not (option == "--stream" and path.is_fifo()):
-        raise UsageError(f"{option}: there is no file {path}")
+        raise UsageError(f"{option}: {missing(path)}")
     if not os.access(path, os.R_OK):
         raise UsageError(f"{option}: {path} may not be read by this user")
     format_of(str(path), STREAMS if option == "--stream" else RDF)

@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
-from cqels_py.connectors.formats import compression_of
+from cqels_py.connectors.formats import compression_of, missing
 from cqels_py.connectors.standard_input import standard_input
 from cqels_py.errors import DataError, MissingExtra, UsageError
 
@@ -33,7 +33,7 @@ def local_path(location: str) -> Path:
     path = Path(rest if separator else location)
     try:
         if not path.exists():
-            raise UsageError(f"there is no file {path}")
+            raise UsageError(missing(path))
         if path.is_dir():
             raise UsageError(f"{path} is a folder, not a file")
     except OSError as error:

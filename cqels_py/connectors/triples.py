@@ -58,7 +58,8 @@ def _text(term: Term) -> str:
     elif isinstance(term, str):
         text = term
     else:
-        raise UsageError(f"a term is an rdflib term or a text in N-Triples syntax, not {term!r}")
+        instead = f": write rdflib.Literal({term!r})" if isinstance(term, int | float) else ""
+        raise UsageError(f"a term is an rdflib term or a text in N-Triples syntax, not {term!r}{instead}")
     if not text:
         raise DataError('an empty text is not a term: <iri>, "text", "text"@en, "1"^^<datatype> or _:label')
     return text

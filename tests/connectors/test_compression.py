@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 
 from cqels_py.connectors import compression
 from cqels_py.connectors.compression import CHUNK_BYTES, read_chunks
+from cqels_py.connectors.static import load_static
+from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import DataError, MissingExtra, UsageError
 from tests.connectors.reading import TIME, Source, ahead, instant, iri, read_source
 
@@ -212,3 +214,28 @@ def test_what_grows_a_thousand_times_comes_in_pieces(tmp_path: Path, name: str, 
     assert sum(sizes) == 300 << 20
     # A piece of what is compressed, and what had come before.
     assert max(sizes) <= CHUNK_BYTES + (17 << 20)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("readigns.nq", "there is no file .*readigns.nq: is it .*readings.nq\\?"),
+        ("away/readings.nq", "nor a folder .*away"),
+        ("other.nq", "there is no file .*other.nq$"),
+        ("table.cvs", "the ending '.cvs' .*: is it table.csv\\?"),
+        ("table.txt", "the ending '.txt' .*: rename it by the format that it has, as table.nt"),
+        ("table", "has no ending.*: rename it"),
+        ("table.csv.zip", "the ending '.zip' .*: decompress it first, or compress it with gzip or zstd"),
+    ],
+)
+def test_wrong_names_of_files_say_which_may_be_meant(tmp_path: Path, given: str, said: str) -> None:
+    for name in ("readings.nq", "table.cvs", "table.txt", "table", "table.csv.zip"):
+        (tmp_path / name).touch()
+    with pytest.raises(UsageError, match=said):
+        read_source(tmp_path / given)
+
+
+def test_a_table_is_no_static_data(tmp_path: Path) -> None:
+    (tmp_path / "rooms.csv").touch()
+    with pytest.raises(UsageError, match=r"'.csv' .*: csv is a format of streams"):
+        load_static(str(tmp_path / "rooms.csv"), Dictionary(), 1)
