@@ -358,7 +358,7 @@ class Engine:
         self._flush()
         with self._script.working_on(Table(str(stream), table)):
             for batch in self._open_table(
-                self._number(str(stream)), table, self._time_predicates.get(str(stream)), self._malformed, scope
+                str(stream), table, self._time_predicates.get(str(stream)), self._malformed, scope
             ):
                 self._process(batch)
                 self._flush()
@@ -466,18 +466,18 @@ class Engine:
         if isinstance(source, str | Path):
             return open_source(
                 str(source), dictionary=self.dictionary, stream=number, time_predicate=time_predicate,
-                on_error=self._on_error, report=report, blank_nodes=self._blank_nodes,
+                on_error=self._on_error, report=report, blank_nodes=self._blank_nodes, graphs=iri in self._graphs_asked,
             )  # fmt: skip
         if hasattr(source, "__arrow_c_stream__"):
             scope = None if self._blank_nodes == ELEMENT else self.dictionary.next_document() << ELEMENT_BITS
-            return self._open_table(number, source, time_predicate, report, scope)
+            return self._open_table(iri, source, time_predicate, report, scope)
         if isinstance(source, Iterable):
             return _element_batches(source, number)
         raise UsageError(f"{source!r} is no source of <{iri}>: {_SOURCE_IS}")
 
     def _open_table(
         self,
-        number: int,
+        iri: str,
         table: ArrowStream,
         time_predicate: str | None,
         report: Callable[[DataError], None],
@@ -487,7 +487,14 @@ class Engine:
         from cqels_py.connectors.tabular import elements_from_arrow
 
         return elements_from_arrow(
-            table, self.dictionary, number, time_predicate, report, scope, per_element=scope is None
+            table,
+            self.dictionary,
+            self._number(iri),
+            time_predicate,
+            report,
+            scope,
+            per_element=scope is None,
+            graphs=iri in self._graphs_asked,
         )
 
     def _number(self, stream: str) -> int:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("cqels_py.spark")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """s3a:, hdfs:, file:; a single letter is a drive."""
-_FORMAT = 24
+_FORMAT = 25
 """Raised when the form of the state changes: an older one is then refused."""
 
 
@@ -242,6 +242,7 @@ def prepare(
         skip_malformed=on_error == "skip",
         run=claimed.run,
         documents=documents,
+        graphs=plan.graphs,
     )
     for number, stage in enumerate(planned):
         for part in range(stage.parts):

@@ -81,7 +81,7 @@ def test_every_query_is_read_in_its_dialect() -> None:
     from cqels_py.parser import parse
 
     queries = [parse(block) for block in blocks("sparql")]
-    assert [query.dialect.value for query in queries] == ["CQELS-QL", "RSP-QL", "C-SPARQL"]
+    assert [query.dialect.value for query in queries] == ["CQELS-QL", "RSP-QL", "C-SPARQL", "CQELS-QL"]
 
 
 def test_the_scripts_are_there() -> None:

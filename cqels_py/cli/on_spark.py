@@ -107,4 +107,5 @@ def _open(
         on_error=job.on_error,
         report=malformed,
         blank_nodes=job.blank_nodes,
+        graphs=plan.graphs[number],
     )

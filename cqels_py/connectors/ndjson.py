@@ -1,7 +1,8 @@
 """Streams of JSON-LD: one object a line is one element.
 
 Its time is the value of the time predicate, or of prov:generatedAtTime when no predicate is given, in the object. An object
-with "@graph" and "@id" is a named graph: then its triples are those of the graph, and its own property gives the time.
+with "@graph" and "@id" is a named graph: its own property gives the time, and what else is said about it is in the default graph.
+Of several named graphs in a line each has its own triples.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ import pyoxigraph
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.connectors.lines import Malformed
-from cqels_py.connectors.ntriples import ElementReader, Reading
+from cqels_py.connectors.ntriples import TIME_OF_LINE, ElementReader, Reading
 from cqels_py.connectors.times import GENERATED_AT
 from cqels_py.connectors.turtle import PARSER_ERRORS, BlankNames, syntax_error, to_nquads
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import DataError, Place
+from cqels_py.kernels.scan import BY_LINE
 
 _DEFAULT = pyoxigraph.DefaultGraph()
+_TIME_OF_LINE = pyoxigraph.NamedNode(TIME_OF_LINE[1:-1])
 
 
 def json_elements(
@@ -28,15 +31,16 @@ def json_elements(
 ) -> Iterator[ElementBatch]:
     """The elements of blocks of whole lines. A line is a document: its blank nodes are its own."""
     predicate = reading.time_predicate or GENERATED_AT
-    reader = ElementReader(dictionary, replace(reading, time_predicate=predicate, per_element=True), malformed)
+    reading = replace(reading, form=BY_LINE, time_predicate=predicate, per_element=True)
+    reader = ElementReader(dictionary, reading, malformed)
     lines = ((number, line) for text, first in blocks for number, line in enumerate(text.split(b"\n"), first))
-    return reader.read(_one_graph_each(lines, predicate[1:-1], reading.source, malformed), line_step=0)
+    return reader.read(_as_nquads(lines, predicate[1:-1], reading.source, malformed), line_step=0)
 
 
-def _one_graph_each(
+def _as_nquads(
     lines: Iterable[tuple[int, bytes]], predicate: str, source: str, malformed: Malformed
 ) -> Iterator[tuple[bytes, int]]:
-    """Every line as N-Quads with a graph of its own."""
+    """Every line as N-Quads, ahead of them its time, if that stands beside its graphs."""
     time = pyoxigraph.NamedNode(predicate)
     names = BlankNames()
     for number, line in lines:
@@ -47,14 +51,15 @@ def _one_graph_each(
         except PARSER_ERRORS as error:
             malformed(syntax_error(error, source, number))
             continue
-        graph = pyoxigraph.NamedNode(f"urn:line:{number}")
         ahead, inside = _split(quads, time)
         if not inside:
             malformed(DataError("the object has no triples", Place(number, None, source)))
             continue
-        element = [pyoxigraph.Quad(graph, time, quad.object) for quad in ahead]
-        element += [pyoxigraph.Quad(quad.subject, quad.predicate, quad.object, graph) for quad in inside]
-        yield names.rename(to_nquads(element)), number
+        if len({quad.object for quad in ahead}) > 1:
+            malformed(DataError("the object has two different times", Place(number, None, source)))
+            continue
+        times = [pyoxigraph.Quad(quad.subject, _TIME_OF_LINE, quad.object) for quad in ahead[:1]]
+        yield names.rename(to_nquads(times + inside)), number
 
 
 def _split(quads: list[Any], time: Any) -> tuple[list[Any], list[Any]]:

@@ -20,6 +20,9 @@ from cqels_py.kernels import dictionary as tables
 from cqels_py.kernels import scan as kernel
 from cqels_py.kernels.nesting import rescope
 
+TIME_OF_LINE = "<urn:cqels:time>"
+"""The property that says when the document of a line is, where its graphs do not."""
+
 ELEMENT_BITS = 40
 """An element's scope is its source's document number and, in so many bits, its own number there."""
 
@@ -36,7 +39,8 @@ _MESSAGES = {
     kernel.AS_END: "expected the end of the line after '.'",
     kernel.AS_TERM: "this term is not well-formed",
     kernel.AS_ABSOLUTE: "expected an absolute IRI, like <http://example.org/a>",
-    kernel.AS_TIME: 'a triple of the default graph gives an element\'s time: <graph> {predicate} "…"',
+    kernel.AS_TIME: 'a triple of the default graph gives an element\'s time, <graph> {predicate} "…", or is about the graph of the '
+    "element at hand, or of one to come whose time stands before",
 }
 
 
@@ -44,8 +48,9 @@ _MESSAGES = {
 class Reading:
     """How statements become elements.
 
-    `form`: kernel.BY_SUBJECT or BY_GRAPH. `time_predicate`: N-Triples text, or None. `source`: the name in messages.
-    `numbered`: do the texts' line numbers mean anything? `per_element`: blank nodes belong to their elements, not to the source.
+    `form`: kernel.BY_SUBJECT, BY_GRAPH or BY_LINE. `graphs`: are the names of elements' graphs asked for? `time_predicate`:
+    N-Triples text, or None. `source`: the name in messages. `numbered`: do the texts' line numbers mean anything? `per_element`:
+    blank nodes belong to their elements, not to the source.
     """
 
     form: int
@@ -54,6 +59,7 @@ class Reading:
     source: str
     numbered: bool = True
     per_element: bool = False
+    graphs: bool = False
 
 
 class Scanner:
@@ -69,7 +75,8 @@ class Scanner:
         self.state[[kernel.FORM, kernel.GRAPHS, kernel.LINE_STEP]] = form, graphs, 1
         self.state[kernel.DOCUMENT] = scope
         self._scratch = np.zeros((kernel.SCRATCH_ROWS, 4), np.int64)
-        self.declared = np.zeros(1 << 11, np.int64)
+        self.declared = np.zeros(kernel.DECLARED_CELLS << 10, np.int64)
+        self.pending = np.zeros((kernel.PENDING_ROWS, 1 << 6), np.int64)
         self.rows = np.empty((4, _ROWS), np.int64)
         self.elements = np.empty((3, _ROWS), np.int64)
         self.ahead = ""
@@ -102,7 +109,7 @@ class Scanner:
         while True:
             at, status = kernel.scan(
                 data, at, known.shift, self.state, self._scratch, known.table, known.arena, known.meta,
-                self.declared, self.rows, self.elements,
+                self.declared, self.pending, self.rows, self.elements,
             )  # fmt: skip
             if status in (tables.TABLE_FULL, tables.ARENA_FULL):
                 known.grow(status, int(self.state[kernel.TERM_END] - self.state[kernel.TERM_START]))
@@ -110,6 +117,8 @@ class Scanner:
                 larger = np.zeros(2 * len(self.declared), np.int64)
                 kernel.declare_all(self.declared, larger)
                 self.declared = larger
+            elif status == kernel.PENDING_FULL:
+                self.pending = np.concatenate([self.pending, np.zeros_like(self.pending)], axis=1)
             elif status == tables.COLLISION:
                 self._give(data)
             else:
@@ -174,6 +183,18 @@ def scan_statements(
     yield found()
 
 
+def _graphs_first(columns: Ids, first: Ids) -> tuple[Ids, Ids | None]:
+    """Elements' triples, those that are in a graph ahead of the others; and how many of each one's are counted."""
+    outside = columns[3] == 0
+    element = np.repeat(np.arange(len(first) - 1), np.diff(first))
+    sizes = np.bincount(element[~outside], minlength=len(first) - 1)
+    # Where all of an element is outside, it has no graph that it would be about.
+    counted = np.where(sizes > 0, sizes, np.diff(first))
+    if counted.sum() == len(element):
+        return columns, None
+    return columns[:, np.lexsort((outside, element))], counted
+
+
 class ElementReader:
     """Statements to batches of elements. An element is delivered when the next one begins, or at the end."""
 
@@ -183,8 +204,9 @@ class ElementReader:
         self._malformed = malformed
         self._scope = dictionary.next_document() << ELEMENT_BITS
         self._scanner = Scanner(
-            dictionary, reading.form, reading.form == kernel.BY_GRAPH, self._scope, reading.source, malformed
+            dictionary, reading.form, reading.form != kernel.BY_SUBJECT, self._scope, reading.source, malformed
         )
+        self._scanner.state[kernel.NAMED] = reading.graphs
         self._nesting = Nesting() if reading.form == kernel.BY_SUBJECT else None
         self._delivered = np.empty(0, np.int64)
         self._set_predicates()
@@ -192,9 +214,9 @@ class ElementReader:
     def _set_predicates(self) -> None:
         asked = self._reading.time_predicate
         state = self._scanner.state
-        generated, inside = self._dictionary.encode([GENERATED_AT, asked]).tolist()
-        self._dictionary.pin(np.array([generated, inside], np.int64))
-        ahead = inside or generated
+        generated, inside, of_line = self._dictionary.encode([GENERATED_AT, asked, TIME_OF_LINE]).tolist()
+        self._dictionary.pin(np.array([generated, inside, of_line], np.int64))
+        ahead = of_line if self._reading.form == kernel.BY_LINE else inside or generated
         state[[kernel.TIME_INSIDE, kernel.TIME_AHEAD, kernel.KNOWN_AHEAD]] = inside, ahead, generated
         self._scanner.ahead = asked or GENERATED_AT
 
@@ -206,11 +228,24 @@ class ElementReader:
                 for text, line in blocks:
                     for _ in self._scanner.feed(text, line):
                         yield from self._take(last=False, room=True)
+                    if self._reading.form == kernel.BY_LINE:
+                        self._scanner.state[kernel.KEY] = 0
                     yield from self._take(last=False)
             except DataError:
                 yield from self._take_before_error()
                 raise
             yield from self._take(last=True)
+            self._report_pending()
+
+    def _report_pending(self) -> None:
+        """What is said about graphs that have not come is left out."""
+        scanner = self._scanner
+        graphs, place = kernel.left_pending(scanner.declared, scanner.pending)
+        if graphs:
+            name = self._dictionary.decode(scanner.pending[:1, place])[0]
+            others = f", and {graphs - 1} other graphs" if graphs > 1 else ""
+            message = f"triples of the default graph about {name}{others} belong to no element, as no triple of that graph follows"
+            self._malformed(DataError(f"{self._reading.source}: {message}"))
 
     def _held(self) -> Iterable[Ids]:
         """What the dictionary must keep although nobody else has seen it yet."""
@@ -219,7 +254,8 @@ class ElementReader:
         return (
             scanner.rows[:, :rows],
             scanner.elements[kernel.TIME_ID, :elements],
-            scanner.declared[1::2],
+            scanner.declared[1 :: kernel.DECLARED_CELLS],
+            scanner.pending[:3].reshape(-1),
             self._delivered,
             *(() if self._nesting is None else self._nesting.live_ids()),
         )
@@ -286,9 +322,14 @@ class ElementReader:
                 self._untimed(time_id, line, int(subjects[wrong]))
 
     def _batch(self, time: Ids, first: Ids, rows: Ids) -> ElementBatch:
-        columns = rows[:3, first[0] : first[-1]]
-        stream = np.full(len(time), self._reading.stream, np.int32)
-        return ElementBatch(time, stream, first - first[0], *columns)
+        columns, first = rows[:, first[0] : first[-1]], first - first[0]
+        stream, counted = np.full(len(time), self._reading.stream, np.int32), None
+        if self._scanner.state[kernel.ABOUT]:
+            columns, counted = _graphs_first(columns, first)
+        subject, predicate, object_, graph = columns
+        return ElementBatch(
+            time, stream, first, subject, predicate, object_, graph if self._reading.graphs else None, counted
+        )
 
     def _untimed(self, time: int, line: int, subject: int) -> None:
         reading = self._reading

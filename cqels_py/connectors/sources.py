@@ -1,10 +1,10 @@
 """Streams from files and standard input, by format.
 
 One element is one event graph. `.nq`, `.trig`: the graph's name names it, and the triple `<graph> prov:generatedAtTime "…"` of
-the default graph, ahead of it, gives its time. `.nt`, `.ttl`, `.rdf`, `.jsonld`: consecutive triples of one subject, and of the
-blank nodes nested in it, with the time in one of them. Tables: see tabular.py. `.ndjson`: see ndjson.py. With a time predicate,
-the time is always that property of the element. Elements come one after another as they stand in the source; what is out of
-order is the engine's matter.
+the default graph, ahead of it, gives its time; what else the default graph says about it belongs to the element. `.nt`, `.ttl`,
+`.rdf`, `.jsonld`: consecutive triples of one subject, and of the blank nodes nested in it, with the time in one of them. Tables:
+see tabular.py. `.ndjson`: see ndjson.py. With a time predicate, the time is always that property of the element. Elements come
+one after another as they stand in the source; what is out of order is the engine's matter.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import DataError, UsageError
 from cqels_py.kernels.scan import BY_GRAPH, BY_SUBJECT
 
+_BY_SUBJECT = ("nt", "ttl", "rdf", "jsonld")
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 
@@ -37,6 +38,7 @@ def open_source(
     report: Callable[[DataError], None] | None = None,
     format: str | None = None,
     blank_nodes: str = SOURCE,
+    graphs: bool = False,
 ) -> Iterator[ElementBatch]:
     """The elements of a source, in batches as they become available.
 
@@ -44,6 +46,7 @@ def open_source(
     without the point) says otherwise. `time_predicate`: an IRI. `on_error`: "stop" raises DataError at malformed input, after
     the elements before it; "skip" gives it to `report` and goes on. UsageError for a file that is not there or whose format is
     not known. An element that lost a malformed line keeps its other triples. `blank_nodes`: to what their labels belong.
+    `graphs`: the names of elements' graphs are asked for.
     """
     if on_error not in ("stop", "skip"):
         raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
@@ -56,11 +59,13 @@ def open_source(
     malformed = _stop if on_error == "stop" else report or _pass_over
     if location == STANDARD_INPUT and form == "nq":
         malformed = _naming_the_form(malformed)
-    by = BY_GRAPH if form in ("nq", "trig", "ndjson") else BY_SUBJECT
+    by = BY_SUBJECT if form in _BY_SUBJECT else BY_GRAPH
     lines_count = form in ("nt", "nq", "csv", "tsv", "ndjson")
     predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
     per_element = blank_nodes == ELEMENT
-    reading = Reading(by, stream, predicate, source, numbered=lines_count, per_element=per_element)
+    reading = Reading(
+        by, stream, predicate, source, numbered=lines_count, per_element=per_element, graphs=graphs and by == BY_GRAPH
+    )
     if form == "parquet":
         from cqels_py.connectors.tabular import parquet_elements
 

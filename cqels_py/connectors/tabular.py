@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
@@ -23,6 +24,7 @@ from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.connectors.lines import Malformed
 from cqels_py.connectors.ntriples import ELEMENT_BITS, Reading
 from cqels_py.connectors.times import EXPECTED, FAR, NO_TIME, times_of_ids, times_of_texts
+from cqels_py.connectors.triples import is_node
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.layout import TAG_BLANK, TAG_IRI, TAG_OVERFLOW, TAG_SHIFT
 from cqels_py.errors import DataError, Place
@@ -31,6 +33,7 @@ from cqels_py.kernels.scan import BY_GRAPH
 
 TERMS = ("subject", "predicate", "object")
 COLUMNS = ("time", "graph", *TERMS)
+_GRAPH = 6
 
 _ROWS = 1 << 16
 _EXPECTED = {"subject": "<iri> or _:label", "predicate": "<iri>", "object": "<iri>, _:label or a literal in quotes"}
@@ -67,16 +70,17 @@ def elements_from_arrow(
     scope: int | None = None,
     where: str = "row",
     per_element: bool = True,
+    graphs: bool = False,
 ) -> Iterator[ElementBatch]:
     """The elements of an Arrow table, a RecordBatchReader, or whatever else exports Arrow's C stream (Polars, DuckDB, pandas).
 
-    `time` may also be a timestamp or a date; one that is 2**62 microseconds or more from the epoch is malformed. `scope`:
-    that of the blank nodes if they are not `per_element`, else where the scopes of elements start, when other readers must not
-    have the same; without it, the dictionary gives one. DataError names the row (from 1) of what is malformed, after `where`,
-    unless `malformed` takes it.
+    `time` may also be a timestamp or a date; one that is 2**62 microseconds or more from the epoch is malformed. `scope`: that of
+    the blank nodes if they are not `per_element`, else where the scopes of elements start, when other readers must not have the
+    same; without it, the dictionary gives one. `graphs`: the names of elements' graphs are asked for. DataError names the row
+    (from 1) of what is malformed, after `where`, unless `malformed` takes it.
     """
     predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
-    reading = Reading(BY_GRAPH, stream, predicate, where, per_element=per_element)
+    reading = Reading(BY_GRAPH, stream, predicate, where, per_element=per_element, graphs=graphs)
     is_table = isinstance(table, pa.Table)
     source = table if is_table else _exported(table)
     _check_columns(source.schema.names, reading, None)
@@ -313,13 +317,13 @@ class _RowReader:
         self._time_id = dictionary.encode_one(reading.time_predicate) if reading.time_predicate else 0
         self._number = 0
         self._last: tuple[int, str] | None = None
-        # Rows not delivered yet: subject, predicate, object, element's number, time, line.
-        self._open = np.empty((6, 0), np.int64)
+        # Rows not delivered yet: subject, predicate, object, element's number, time, line, and the graph where it is asked for.
+        self._open = np.empty((_GRAPH + reading.graphs, 0), np.int64)
         self._delivered = self._open
 
     def read(self, parts: Iterable[Rows]) -> Iterator[ElementBatch]:
         """The elements of consecutive parts of a table."""
-        with self._dictionary.holding(lambda: [self._open[:3], self._delivered[:3]]):
+        with self._dictionary.holding(self._held):
             try:
                 for rows in parts:
                     self._add(rows)
@@ -328,6 +332,11 @@ class _RowReader:
                 yield from self._take(last=False)
                 raise
             yield from self._take(last=True)
+
+    def _held(self) -> Iterator[Ids]:
+        for rows in (self._open, self._delivered):
+            yield rows[: len(TERMS)]
+            yield rows[_GRAPH:]
 
     def _add(self, rows: Rows) -> None:
         errors = dict(rows.errors)
@@ -346,20 +355,35 @@ class _RowReader:
         self._open = np.concatenate([self._open, triples], axis=1) if self._open.size else triples
 
     def _encode(self, rows: Rows, errors: dict[int, DataError]) -> Ids:
-        """(6, n) as in `_open`; what is malformed is entered in `errors` by line."""
+        """Columns as in `_open`; what is malformed is entered in `errors` by line."""
         columns, lines = self._decoded(rows, errors)
         time = _times(columns["time"]) if "time" in columns else np.zeros(len(lines), np.int64)
         if not self._time_id and len(wrong := np.flatnonzero((time <= -FAR) | (time >= FAR))):
             for row in wrong.tolist():
                 errors[int(lines[row])] = self._error(_no_time(columns["time"], row), int(lines[row]))
             columns, lines, time = _without(wrong, columns), np.delete(lines, wrong), np.delete(time, wrong)
-        out = np.empty((6, len(lines)), np.int64)
+        out = np.empty((len(self._open), len(lines)), np.int64)
         out[3] = self._numbers(time, columns.get("graph"))
         out[4], out[5] = time, lines
         scopes = self._scope + out[3] if self._reading.per_element else np.full(len(lines), self._scope, np.int64)
         for k, name in enumerate(TERMS):
             self._encode_column(name, columns[name], scopes, out, k, errors)
+        if self._reading.graphs:
+            self._encode_graphs(columns.get("graph"), scopes, out, errors)
         return out
+
+    def _encode_graphs(self, texts: pa.Array | None, scopes: Ids, out: Ids, errors: dict[int, DataError]) -> None:
+        """The graphs' names; 0 where there is none."""
+        out[_GRAPH] = 0
+        if texts is None:
+            return
+        wrong: dict[int, DataError] = {}
+        out[_GRAPH] = self._dictionary.encode_bytes(*_buffers(texts), scopes, wrong)
+        nameless = pc.equal(pc.binary_length(texts), 0).to_numpy(zero_copy_only=False)
+        for row in np.flatnonzero(~(is_node(out[_GRAPH]) | nameless)).tolist():
+            found = wrong[row].message if row in wrong else f"{texts[row].as_py()[:80]!r}"
+            message = f"the graph is {found}; a query asks for it: expected <iri> or _:label, or nothing"
+            errors.setdefault(int(out[5, row]), self._error(message, int(out[5, row])))
 
     def _decoded(self, rows: Rows, errors: dict[int, DataError]) -> tuple[dict[str, pa.Array], npt.NDArray[np.int64]]:
         """The columns by name, texts as strings of UTF-8 and times as they are, and the rows' numbers."""
@@ -445,8 +469,10 @@ class _RowReader:
                 self._malformed(errors[wrong])
 
     def _batch(self, time: Ids, first: Ids, rows: Ids) -> ElementBatch:
-        columns = rows[:3, first[0] : first[-1]].copy()
-        return ElementBatch(time, np.full(len(time), self._reading.stream, np.int32), first - first[0], *columns)
+        subject, predicate, object_, *others = rows[:, first[0] : first[-1]].copy()
+        stream = np.full(len(time), self._reading.stream, np.int32)
+        graph = others[-1] if self._reading.graphs else None
+        return ElementBatch(time, stream, first - first[0], subject, predicate, object_, graph)
 
     def _times_inside(self, rows: Ids, starts: Ids, errors: dict[int, DataError]) -> Ids:
         """The times (elements) that the time predicate gives."""

@@ -16,6 +16,7 @@ from cqels_py.kernels.syntax import (
     LESS,
     MALFORMED,
     NEWLINE,
+    NO_QUOTE,
     NOT_CANONICAL,
     POINT,
     QUOTE,
@@ -29,19 +30,22 @@ from cqels_py.kernels.syntax import (
 from cqels_py.kernels.words import same
 
 # Why `scan` stopped, beside the statuses of the dictionary's kernels (0 to 4).
-ROWS_FULL, DECLARED_FULL, BAD_LINE = 5, 6, 7
+ROWS_FULL, DECLARED_FULL, BAD_LINE, PENDING_FULL = 5, 6, 7, 8
 
-# What makes an element.
-NO_ELEMENTS, BY_SUBJECT, BY_GRAPH = 0, 1, 2
+# What makes an element. BY_LINE: all statements until the element is closed from outside.
+NO_ELEMENTS, BY_SUBJECT, BY_GRAPH, BY_LINE = range(4)
 
-# The cells of `state`. GRAPHS: may a statement name a graph; LINE: number of the line at hand, and LINE_STEP what the next
-# one has more; ROWS, ELEMENTS: how many are in the output; KEY: hash of what the last element is made by, 0 when it is
-# closed; DOCUMENT: the scope of blank nodes; TIME_INSIDE: the predicate of an element's triples that gives its time,
-# TIME_AHEAD: that of triples before it, KNOWN_AHEAD: one that may stand there too (ids, 0: none); DECLARED: entries of
-# `declared`; OFFSET: where a malformed line goes wrong, EXPECTED what was expected there; TERM_START, TERM_END, TERM_ID: the
-# term of a collision; GIVEN: how many ids of terms are given from outside, each as (start, end, id) from GIVEN + 1 on.
+# The cells of `state`. GRAPHS: may a statement name a graph; LINE: number of the line at hand, and LINE_STEP what the next one
+# has more; ROWS, ELEMENTS: how many are in the output; KEY: hash of what the last element is made by, 0 when it is closed;
+# DOCUMENT: the scope of blank nodes; TIME_INSIDE: the predicate of an element's triples that gives its time, TIME_AHEAD: that of
+# triples before it, KNOWN_AHEAD: one that may stand there too (ids, 0: none); DECLARED: entries of `declared`; NAMED: are the ids
+# of graphs asked for, GRAPH_ID: that of the last element; ABOUT: how many statements of the default graph have been taken into
+# elements; PENDING, FREE: places of `pending` that were ever used, and the first that is free again (from 1, 0: none); OFFSET:
+# where a malformed line goes wrong, EXPECTED what was expected there; TERM_START, TERM_END, TERM_ID: the term of a collision;
+# GIVEN: how many ids of terms are given from outside, each as (start, end, id) from GIVEN + 1 on.
 FORM, GRAPHS, LINE, LINE_STEP, ROWS, ELEMENTS, KEY, DOCUMENT = range(8)
-TIME_INSIDE, TIME_AHEAD, KNOWN_AHEAD, DECLARED, OFFSET, EXPECTED, TERM_START, TERM_END, TERM_ID, GIVEN = range(8, 18)
+TIME_INSIDE, TIME_AHEAD, KNOWN_AHEAD, DECLARED, OFFSET, EXPECTED, TERM_START, TERM_END, TERM_ID = range(8, 17)
+NAMED, GRAPH_ID, ABOUT, PENDING, FREE, GIVEN = range(17, 23)
 STATE_CELLS = GIVEN + 1 + 4 * 3
 
 # Rows of `elements`.
@@ -51,6 +55,16 @@ CONFLICT = -1
 
 # What was expected where a line goes wrong.
 AS_SUBJECT, AS_PREDICATE, AS_OBJECT, AS_GRAPH, AS_POINT, AS_END, AS_TERM, AS_ABSOLUTE, AS_TIME = range(9)
+
+# Cells of an entry of `declared`: the graph's hash (0: none), the id of its time (0: none yet), and of its statements in `pending`
+# the last one (from 1) and how many there are.
+DECLARED_CELLS = 4
+_GRAPH, _TIME, _LAST, _COUNT = range(DECLARED_CELLS)
+PENDING_ROWS, _BEFORE = 4, 3
+"""Rows of `pending`: subject, predicate, object, and the statement before it of the same graph, or the next free place (from 1)."""
+
+IN_A_GRAPH = 1
+"""In place of a graph's id where nobody asks for it."""
 
 _RECENT = 16
 _REPEATED = -2
@@ -150,52 +164,109 @@ def _key(data, start, end):
 
 @jit_inline
 def _place(declared, key):
-    mask = np.int64(len(declared) // 2 - 1)
-    at = key & mask
-    while declared[2 * at] != 0 and declared[2 * at] != key:
-        at = (at + 1) & mask
+    """The first cell of a graph's entry, or where it would be."""
+    mask = np.int64(len(declared) - 1)
+    at = key * DECLARED_CELLS & mask
+    while declared[at] != 0 and declared[at] != key:
+        at = (at + DECLARED_CELLS) & mask
+    return at
+
+
+@jit_inline
+def _entry(declared, key):
+    """The same; a new entry is made."""
+    at = _place(declared, key)
+    if declared[at] == 0:
+        declared[at] = key
+        for cell in range(1, DECLARED_CELLS):
+            declared[at + cell] = 0
     return at
 
 
 @jit_flat
 def declare(declared, key, time):
     """Keep the time's id of a graph that is still to come; 1 if the graph is a new entry."""
-    at = _place(declared, key)
-    new = declared[2 * at] == 0
-    declared[2 * at] = key
-    declared[2 * at + 1] = time
+    new = declared[_place(declared, key)] == 0
+    declared[_entry(declared, key) + _TIME] = time
     return 1 if new else 0
 
 
 @jit_flat
 def declare_all(old, declared):
     """Enter all of `old` in a larger, empty table."""
-    for i in range(0, len(old), 2):
+    for i in range(0, len(old), DECLARED_CELLS):
         if old[i] != 0:
-            declare(declared, old[i], old[i + 1])
+            at = _entry(declared, old[i])
+            for cell in range(1, DECLARED_CELLS):
+                declared[at + cell] = old[i + cell]
 
 
 @jit_flat
 def take_declared(declared, key):
     """Remove a graph's entry and return its time's id; 0 if there is none."""
-    mask = np.int64(len(declared) // 2 - 1)
+    mask = np.int64(len(declared) - 1)
     hole = _place(declared, key)
-    if declared[2 * hole] == 0:
+    if declared[hole] == 0:
         return np.int64(0)
-    time = declared[2 * hole + 1]
+    time = declared[hole + _TIME]
     at = hole
     while True:
-        at = (at + 1) & mask
-        other = declared[2 * at]
+        at = (at + DECLARED_CELLS) & mask
+        other = declared[at]
         if other == 0:
             break
         # An entry moves back into the hole unless its own place lies between the two.
-        if ((at - (other & mask)) & mask) >= ((at - hole) & mask):
-            declared[2 * hole] = other
-            declared[2 * hole + 1] = declared[2 * at + 1]
+        if ((at - other * DECLARED_CELLS) & mask) >= ((at - hole) & mask):
+            for cell in range(DECLARED_CELLS):
+                declared[hole + cell] = declared[at + cell]
             hole = at
-    declared[2 * hole] = 0
+    declared[hole] = 0
     return time
+
+
+@jit_flat
+def keep_pending(declared, key, pending, state, subject, predicate, object_):
+    """Keep a statement about a graph that is still to come; there is a free place."""
+    place = state[FREE] - 1
+    if place >= 0:
+        state[FREE] = pending[_BEFORE, place]
+    else:
+        place = state[PENDING]
+        state[PENDING] = place + 1
+    if declared[_place(declared, key)] == 0:
+        state[DECLARED] += 1
+    at = _entry(declared, key)
+    pending[0, place], pending[1, place], pending[2, place] = subject, predicate, object_
+    pending[_BEFORE, place] = declared[at + _LAST]
+    declared[at + _LAST] = place + 1
+    declared[at + _COUNT] += 1
+
+
+@jit_flat
+def take_pending(last, count, pending, state, rows, row):
+    """Write the statements kept about a graph, the `count` of them that end with `last`, from a row on; their places are free."""
+    at = row + count
+    while last > 0:
+        place, at = last - 1, at - 1
+        for k in range(3):
+            rows[k, at] = pending[k, place]
+            pending[k, place] = 0
+        rows[3, at] = 0
+        last = pending[_BEFORE, place]
+        pending[_BEFORE, place] = state[FREE]
+        state[FREE] = place + 1
+    state[ABOUT] += count
+
+
+@jit_flat
+def left_pending(declared, pending):
+    """Of the graphs that never came, and about which something is kept: how many, and one such statement's place, or -1."""
+    graphs, place = np.int64(0), np.int64(-1)
+    for i in range(0, len(declared), DECLARED_CELLS):
+        if declared[i] != 0 and declared[i + _COUNT] > 0:
+            graphs += 1
+            place = declared[i + _LAST] - 1
+    return graphs, place
 
 
 @jit_inline
@@ -232,13 +303,31 @@ def _recent(data, end, start, length, scratch):
     return -1
 
 
+@jit_inline
+def _id_of(data, k, scratch, state, shift, table, arena, meta):
+    """(id, status) of the subject or graph, term `k` of the statement, which most statements need not know."""
+    start, stop = scratch[k, _START], scratch[k, _END]
+    identifier = np.int64(0)
+    if k == 0 and scratch[0, _CLOSING] == _REPEATED:
+        identifier = scratch[_SEEN, _STANDS_FOR]
+    elif state[GIVEN] > 0:
+        identifier = _given(state, start, stop)
+    if identifier != 0:
+        return identifier, DONE
+    identifier, status = encode_term(data, start, stop, NO_QUOTE, state[DOCUMENT], shift, table, arena, meta)
+    if status != DONE:
+        state[TERM_START], state[TERM_END], state[TERM_ID] = start, stop, identifier
+    return identifier, status
+
+
 @jit_flat
-def scan(data, at, shift, state, scratch, table, arena, meta, declared, rows, elements):
+def scan(data, at, shift, state, scratch, table, arena, meta, declared, pending, rows, elements):
     """Read statements of `data` (uint8, whole lines) from `at` on -> (place, status).
 
-    `scratch`: (SCRATCH_ROWS, 4), whatever is in it. `rows` (4, capacity): ids of subject, predicate, object, graph. `elements`
-    (3, capacity): first row, id of the time (0: none yet), line. `declared`: open addressing of (graph's hash, time's id) for
-    times that stand before their elements.
+    `scratch`: (SCRATCH_ROWS, 4), whatever is in it. `rows` (4, capacity): ids of subject, predicate, object, graph; elements'
+    triples have IN_A_GRAPH for it unless it is asked for, and 0 in the default graph. `elements` (3, capacity): first row, id of
+    the time (0: none yet), line. `declared`: open addressing, by the graph's hash, of what stands before elements: their times,
+    and what is said about them, which `pending` (PENDING_ROWS, capacity) holds.
     """
     end = len(data)
     # Nothing is known yet: what was remembered may be of other data.
@@ -271,7 +360,7 @@ def scan(data, at, shift, state, scratch, table, arena, meta, declared, rows, el
             return at, NOT_WRITTEN_SO
 
         ahead = form == BY_GRAPH and terms == 3
-        key = np.int64(0)
+        key = np.int64(1 if form == BY_LINE else 0)
         if form == BY_GRAPH:
             by = 0 if ahead else 3
             if not ahead and scratch[by, _CLOSING] == _REPEATED:
@@ -314,35 +403,68 @@ def scan(data, at, shift, state, scratch, table, arena, meta, declared, rows, el
                     key = identifier
             scratch[k, _ID] = identifier
 
-        if ahead:
-            if scratch[1, _ID] == state[TIME_AHEAD]:
-                if 4 * (state[DECLARED] + 1) > len(declared):
-                    return at, DECLARED_FULL
-                state[DECLARED] += declare(declared, key, scratch[2, _ID])
-                if key == state[KEY]:
-                    state[KEY] = 0
-            elif scratch[1, _ID] != state[KNOWN_AHEAD]:
-                state[OFFSET] = scratch[1, _START]
+        graph = np.int64(0)
+        if terms == 4:
+            graph = scratch[3, _ID] if form == NO_ELEMENTS else np.int64(IN_A_GRAPH)
+            if state[NAMED] != 0:
+                if form == BY_GRAPH and key == state[KEY]:
+                    graph = state[GRAPH_ID]
+                else:
+                    graph, status = _id_of(data, 3, scratch, state, shift, table, arena, meta)
+                    if status != DONE:
+                        return at, status
+
+        timing = terms == 3 and form >= BY_GRAPH and scratch[1, _ID] == state[TIME_AHEAD]
+        about = ahead and not timing and scratch[1, _ID] != state[KNOWN_AHEAD]
+        if about:
+            scratch[0, _ID], status = _id_of(data, 0, scratch, state, shift, table, arena, meta)
+            if status != DONE:
+                return at, status
+
+        if timing:
+            if 2 * DECLARED_CELLS * (state[DECLARED] + 1) > len(declared):
+                return at, DECLARED_FULL
+            state[DECLARED] += declare(declared, key, scratch[2, _ID])
+            if key == state[KEY]:
+                state[KEY] = 0
+        elif about and key != state[KEY]:
+            if declared[_place(declared, key)] == 0 and state[TIME_INSIDE] == 0:
+                state[OFFSET] = scratch[0, _START]
                 state[EXPECTED] = AS_TIME
                 return at, BAD_LINE
-        else:
+            if 2 * DECLARED_CELLS * (state[DECLARED] + 1) > len(declared):
+                return at, DECLARED_FULL
+            if state[FREE] == 0 and state[PENDING] == pending.shape[1]:
+                return at, PENDING_FULL
+            keep_pending(declared, key, pending, state, scratch[0, _ID], scratch[1, _ID], scratch[2, _ID])
+        elif about or not ahead:
             if form != NO_ELEMENTS:
                 if key != state[KEY]:
-                    element = state[ELEMENTS]
-                    elements[FIRST_ROW, element] = row
-                    elements[TIME_ID, element] = 0
-                    elements[START_LINE, element] = state[LINE]
-                    if form == BY_GRAPH and state[DECLARED] > 0:
-                        elements[TIME_ID, element] = take_declared(declared, key)
-                        if elements[TIME_ID, element] != 0:
+                    element, first = state[ELEMENTS], row
+                    time = np.int64(0)
+                    if form >= BY_GRAPH and state[DECLARED] > 0:
+                        entry = _place(declared, key)
+                        if declared[entry] != 0:
+                            last, count = declared[entry + _LAST], declared[entry + _COUNT]
+                            if row + count >= rows.shape[1]:
+                                return at, ROWS_FULL
+                            if count > 0:
+                                take_pending(last, count, pending, state, rows, row)
+                                row += count
+                            time = take_declared(declared, key)
                             state[DECLARED] -= 1
+                    elements[FIRST_ROW, element] = first
+                    elements[TIME_ID, element] = time
+                    elements[START_LINE, element] = state[LINE]
                     state[ELEMENTS] += 1
-                    state[KEY] = key
-                if scratch[1, _ID] == state[TIME_INSIDE]:
+                    state[KEY], state[GRAPH_ID] = key, graph
+                if scratch[1, _ID] == state[TIME_INSIDE] and not about:
                     _set_time(elements, state[ELEMENTS] - 1, scratch[2, _ID])
+                if graph == 0 and form >= BY_GRAPH:
+                    state[ABOUT] += 1
             for k in range(3):
                 rows[k, row] = scratch[k, _ID]
-            rows[3, row] = scratch[3, _ID] if terms == 4 and form == NO_ELEMENTS else 0
+            rows[3, row] = graph
             state[ROWS] = row + 1
         state[GIVEN] = 0
         at = following

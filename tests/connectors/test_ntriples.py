@@ -336,9 +336,9 @@ def test_a_graph_without_a_time_says_what_must_stand_before_it(source: Source) -
 
 
 def test_other_triples_of_the_default_graph_are_refused(source: Source) -> None:
-    text = ahead(iri("g"), 1) + f"{iri('g')} {iri('p')} {iri('b')} .\n{iri('a')} {iri('p')} {iri('b')} {iri('g')} .\n"
+    text = ahead(iri("g"), 1) + f"{iri('h')} {iri('p')} {iri('b')} .\n{iri('a')} {iri('p')} {iri('b')} {iri('g')} .\n"
     read = source("s.nq", text)
-    assert "s.nq:2:19: " in str(read.error)
+    assert "s.nq:2:1: " in str(read.error)
     assert GENERATED in str(read.error)
     skipped = source("s.nq", text, on_error="skip")
     assert [time for time, _ in skipped.elements] == [1_000_000]

@@ -204,7 +204,7 @@ def test_a_malformed_line_is_named_and_the_rest_unharmed(
 
 @given(st.lists(st.tuples(st.integers(1, 40), st.integers(-1, 9)), max_size=60))
 def test_declared_times_are_a_map(steps: list[tuple[int, int]]) -> None:
-    declared = np.zeros(2 * 128, np.int64)
+    declared = np.zeros(kernel.DECLARED_CELLS * 128, np.int64)
     expected: dict[int, int] = {}
     for key, time in steps:
         # Few places, so that entries are pushed along.
@@ -217,11 +217,11 @@ def test_declared_times_are_a_map(steps: list[tuple[int, int]]) -> None:
     assert dict(_entries(declared)) == expected
     for key in list(expected):
         assert kernel.take_declared(declared, key) == expected[key]
-    assert not declared[::2].any()
+    assert not declared[:: kernel.DECLARED_CELLS].any()
 
 
 def _entries(declared: np.ndarray) -> Iterator[tuple[int, int]]:
-    return ((key, time) for key, time in declared.reshape(-1, 2).tolist() if key)
+    return ((key, time) for key, time, *_ in declared.reshape(-1, kernel.DECLARED_CELLS).tolist() if key)
 
 
 def _raise(error: DataError) -> None:

@@ -22,7 +22,7 @@ from cqels_py.dataflow.ownership import owner_of, strides
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.layout import TAG_IRI, TAG_LITERAL, TAG_SHIFT
 from cqels_py.errors import RunError
-from cqels_py.plan.nodes import Node, Plan, is_variable
+from cqels_py.plan.nodes import GRAPH, Node, Plan, is_variable
 from cqels_py.planner.partitioning import scans_of
 
 EVERYWHERE = 0
@@ -31,14 +31,15 @@ EVERYWHERE = 0
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Triples of `stream` that match the constants (0: a variable) belong to some cells.
+    """Triples of `stream` that match the constants (0: a variable) belong to some cells. A fourth constant is that of the graph, in
+    which they then have to be.
 
     `axes`: a position of the triple, the share of the variable there, and what a step along its axis adds to a cell's number.
     `copies`: what cells are away from the one that the axes alone say, along the axes of other variables.
     """
 
     stream: int
-    constants: tuple[int, int, int]
+    constants: tuple[int, ...]
     axes: tuple[tuple[int, int, int], ...]
     copies: tuple[int, ...] = (0,)
 
@@ -54,14 +55,20 @@ class Routing:
         """Which triple goes to which part: positions and parts, each pair once, ordered by part, then position."""
         if not self.routes:
             return np.arange(batch.triples), np.full(batch.triples, EVERYWHERE, np.int64)
-        columns = (batch.subject, batch.predicate, batch.object)
+        columns = (
+            batch.positions
+            if batch.graph is not None
+            else (*batch.positions[:GRAPH], np.zeros(batch.triples, np.int64))
+        )
         stream = np.repeat(batch.stream, np.diff(batch.first))
         pairs = []
         for route in self.routes:
             matching = stream == route.stream
-            for column, constant in zip(columns, route.constants, strict=True):
+            for column, constant in zip(columns, route.constants, strict=False):
                 if constant:
                     matching &= column == constant
+            if len(route.constants) > GRAPH:
+                matching &= columns[GRAPH] != 0
             rows = np.flatnonzero(matching)
             cells = np.zeros(len(rows), np.int64)
             for position, share, stride in route.axes:
@@ -89,7 +96,7 @@ def routing_of(plan: Plan, root: Node, axes: Sequence[tuple[str, int]], parts: i
                 others.append([place * stride for place in range(share)])
         copies = tuple(map(sum, product(*others)))
         stream = plan.windows[scan.window].stream
-        routes.append(Route(stream, (constants[0], constants[1], constants[2]), tuple(mine), copies))
+        routes.append(Route(stream, tuple(constants), tuple(mine), copies))
     return Routing(parts, tuple(dict.fromkeys(routes)))
 
 
@@ -146,8 +153,11 @@ def _share(batch: ElementBatch, rows: Ids, element: Ids, dictionary: Dictionary)
     first = np.zeros(len(batch) + 1, np.int64)
     np.cumsum(np.bincount(element[rows], minlength=len(batch)), out=first[1:])
     subject, predicate, object_ = batch.subject[rows], batch.predicate[rows], batch.object[rows]
-    ids, texts, offsets = texts_of(np.concatenate([subject, predicate, object_]), dictionary)
-    mine = ElementBatch(batch.time, batch.stream, first, subject, predicate, object_)
+    graph = None if batch.graph is None else batch.graph[rows]
+    # Where triples are counted, one part has all of them.
+    counted = batch.counted if len(rows) == batch.triples else None
+    mine = ElementBatch(batch.time, batch.stream, first, subject, predicate, object_, graph, counted)
+    ids, texts, offsets = texts_of(np.concatenate(list(mine.live_ids())), dictionary)
     return Share(mine, ids, texts, offsets)
 
 

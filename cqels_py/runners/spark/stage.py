@@ -36,10 +36,10 @@ class Job:
 
     `mark` tells this state from any other one that the folder may have held. `columns`: those of the results that hold text.
     `streams`: their IRIs; `time_predicates`: by stream; `documents`: the scope of a stream's blank nodes, None: its elements have
-    their own. `exchanges`: how the changes of each stage but the last find the parts of
-    the next. `in_order`: elements are taken as they arrive, not by their times, and results say the order of their ticks: for one
-    reader of all streams. `skip_malformed`: rows with terms that are none are left out and counted. `run`: how many times a driver
-    has taken the state up, this one included.
+    their own; `graphs`: are the names of its elements' graphs asked for? `exchanges`: how the changes of each stage but the last
+    find the parts of the next. `in_order`: elements are taken as they arrive, not by their times, and results say the order of
+    their ticks: for one reader of all streams. `skip_malformed`: rows with terms that are none are left out and counted. `run`:
+    how many times a driver has taken the state up, this one included.
     """
 
     folder: str
@@ -54,6 +54,7 @@ class Job:
     skip_malformed: bool = False
     run: int = 1
     documents: tuple[int | None, ...] = ()
+    graphs: tuple[bool, ...] = ()
 
     @property
     def result_schema(self) -> pa.Schema:
@@ -105,6 +106,7 @@ def _elements(
             scope=scope if document is None else document,
             where=where,
             per_element=document is None,
+            graphs=bool(job.graphs) and job.graphs[stream],
         )
         scope += len(mine)
 
