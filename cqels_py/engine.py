@@ -33,9 +33,11 @@ from cqels_py.connectors.times import FAR
 from cqels_py.connectors.triples import PushedElement, Term, Triple, elements_of_pushed, graph_text, triple_texts
 from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.regexes import warnings_of_regexes
+from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import CqelsError, DataError, RunError, UnsupportedQuery, UsageError
 from cqels_py.federation import TIMEOUT, answer_services
+from cqels_py.interrupts import done, undisturbed, use
 from cqels_py.kernels.building import ahead
 from cqels_py.optimizer import optimize
 from cqels_py.optimizer.entailment import Ontology, entail
@@ -83,10 +85,11 @@ class Engine:
     `lateness`: microseconds that elements may come out of order; what comes later is dropped, counted and reported.
     `batch`: how many elements are processed together (results are the same); without it each pushed one at once, and as
     many of a source as are read together. `on_error` "skip": malformed input is counted, reported and skipped; "stop": it
-    is raised, and the rest unharmed. `report` is told of what was left out; without it, a logger named cqels_py is, of the
-    first ten. `service_timeout`: seconds that an endpoint of SERVICE may be silent. `blank_nodes`: a label is one node in all of
-    its "source", which is a file or a table of `run`, and otherwise in its `push` or its line of NDJSON; or in its "element" alone.
-    Everything that it raises by intent is a CqelsError.
+    is raised, and the rest unharmed. `report` is told of what was left out (DataError), and of the exceptions of subscribers
+    with on_error="report" (RunError); without it, a logger named cqels_py is, of the first ten. `service_timeout`: seconds that
+    an endpoint of SERVICE may be silent. `blank_nodes`: a label is one node in all of its "source", which is a file or a table of
+    `run`, and otherwise in its `push` or its line of NDJSON; or in its "element" alone. Everything that it raises by intent is a
+    CqelsError.
 
     Several threads may use an engine: their calls come one after the other, each as a whole, and subscribers are called by the
     thread whose call made the results. So a subscriber must not wait for another thread that uses the engine. `statistics`
@@ -100,7 +103,7 @@ class Engine:
         lateness: int = 0,
         batch: int | None = None,
         on_error: str = "stop",
-        report: Callable[[DataError], None] | None = None,
+        report: Callable[[CqelsError], None] | None = None,
         service_timeout: float = TIMEOUT,
         blank_nodes: str = SOURCE,
     ) -> None:
@@ -148,6 +151,7 @@ class Engine:
         self._script = Script(
             {"lateness": lateness, "batch": batch, "service_timeout": service_timeout, "blank_nodes": blank_nodes}
         )
+        use(self)
 
     @property
     def statistics(self) -> Statistics:
@@ -192,13 +196,20 @@ class Engine:
         if ontology is not None:
             plan = _entailed(asked, ontology)
         dataflow = Dataflow(plan, self.dictionary, data, fronts=self._runner.fronts)
-        query = Query(plan, self.dictionary, dataflow, self.update_static, self._lock, self._blank_nodes)
+        query = Query(
+            plan, self.dictionary, dataflow, self.update_static, self._lock, self._subscriber_failed, self._blank_nodes
+        )
         try:
             self._connections.ordered([*self._queries, query])
         except BaseException:
             dataflow.leave()
             raise
-        streams = [self._numbers.setdefault(iri, len(self._numbers)) for iri in plan.streams]
+        self._add(query, dataflow, ontology)
+        return query
+
+    @undisturbed
+    def _add(self, query: Query, dataflow: Dataflow, ontology: Ontology | None) -> None:
+        streams = [self._numbers.setdefault(iri, len(self._numbers)) for iri in query.plan.streams]
         if ontology is not None:
             self._ontologies[query] = ontology
         self._queries[query] = running = RunningQuery(dataflow, streams, query.deliver)
@@ -207,7 +218,6 @@ class Engine:
             running.feed = Feed(Construction(query.template, self.dictionary))
         self._queries_changed()
         self._script.registered(id(query))
-        return query
 
     @_in_turn
     def connect(self, query: Query, stream: str) -> None:
@@ -220,7 +230,11 @@ class Engine:
         self._check_open("connect")
         self._flush()
         self._check_registered(query)
-        self._connections.connect(query, str(stream), list(self._queries))
+        self._connect(query, str(stream))
+
+    @undisturbed
+    def _connect(self, query: Query, stream: str) -> None:
+        self._connections.connect(query, stream, list(self._queries))
         self._queries_changed()
 
     @_in_turn
@@ -248,8 +262,12 @@ class Engine:
                 "the new data has other classes or properties than those by which the query was rewritten for entailment: "
                 "register the query anew"
             )
-        self._processing(self._runner.update_static, self._queries[query], data)
+        self._replace_static(query, data)
         self._flush()
+
+    @undisturbed
+    def _replace_static(self, query: Query, data: StaticData) -> None:
+        self._processing(self._runner.update_static, self._queries[query], data)
 
     @_in_turn
     def unregister(self, query: Query) -> None:
@@ -263,6 +281,10 @@ class Engine:
         if query not in self._queries:
             # A subscriber was faster.
             return
+        self._forget(query)
+
+    @undisturbed
+    def _forget(self, query: Query) -> None:
         query.close()
         self._queries.pop(query).leave()
         self._ontologies.pop(query, None)
@@ -309,7 +331,8 @@ class Engine:
         `graph`: the IRI or blank node that names the element's graph, which GRAPH in a window asks for. No `time` where a query
         takes it from the element itself (`@ :predicate`). An element with a term that is none is left out as a whole: DataError,
         or with `on_error="skip"` a report. Its blank nodes are its own. A subscriber may push too: its elements wait until what is
-        being processed is done.
+        being processed is done. KeyboardInterrupt, and what subscribers raise, comes when the step is complete, with its results
+        delivered; the engine can be used on.
         """
         # As the other methods, but without a call more, which a single element would notice.
         with self._lock:
@@ -368,6 +391,7 @@ class Engine:
         """Process what was pushed so far."""
         self._flush()
 
+    @undisturbed
     def _flush(self) -> None:
         while self._pushed and not self._busy:
             self._script.input = self._pushed
@@ -376,8 +400,8 @@ class Engine:
             self._elements += len(self._pushed)
             self._pushed = []
             try:
-                self._process(batch)
-            except Exception as error:
+                self._take_in(batch)
+            except BaseException as error:
                 self._malformed(*wrong, beside=error)
                 raise
             self._script.input = None
@@ -390,8 +414,12 @@ class Engine:
         self._check_open("advance")
         time = instant(time)
         self._flush()
-        self._processing(self._runner.advance, time)
+        self._advance(time)
         self._flush()
+
+    @undisturbed
+    def _advance(self, time: int) -> None:
+        self._processing(self._runner.advance, time)
 
     @_in_turn
     def finish(self) -> None:
@@ -400,8 +428,13 @@ class Engine:
             return
         self._check_idle("finish")
         self._flush()
+        self._end()
+
+    @undisturbed
+    def _end(self) -> None:
         self._closed = UsageError("the engine's streams have ended: make a new engine")
         self._processing(self._runner.finish)
+        done(self)
 
     @_in_turn
     def run(
@@ -507,7 +540,11 @@ class Engine:
 
     # --- processing -----------------------------------------------------------------------------------------------
 
+    @undisturbed
     def _process(self, batch: ElementBatch) -> None:
+        self._take_in(batch)
+
+    def _take_in(self, batch: ElementBatch) -> None:
         statistics = self._runner.statistics
         late = statistics.late
         try:
@@ -532,16 +569,22 @@ class Engine:
             raise
         finally:
             self._busy = False
-        failures: list[Exception] = []
+        failures: list[BaseException] = []
         for query in self._queries:
             if query.failures:
                 failures += query.take_failures()
         if failures:
-            for other in failures[1:]:
-                failures[0].add_note(f"another subscriber raised {other!r}")
-            raise failures[0]
+            # What ends a program, as KeyboardInterrupt and SystemExit do, goes before what fails.
+            raised, *others = sorted(failures, key=lambda failure: isinstance(failure, Exception))
+            for other in others:
+                raised.add_note(f"another subscriber raised {other!r}")
+            raise raised
 
-    def _malformed(self, *errors: DataError, beside: Exception | None = None) -> None:
+    def _subscriber_failed(self, error: RunError) -> None:
+        self.statistics.subscriber_errors += 1
+        self._report(error)
+
+    def _malformed(self, *errors: DataError, beside: BaseException | None = None) -> None:
         """Raise, or count and report. `beside`: an error that is about to be raised, which is then told of these."""
         if not errors:
             return

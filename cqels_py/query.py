@@ -20,7 +20,7 @@ from cqels_py.dataflow import Dataflow, explain
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.layout import TRUE
 from cqels_py.dictionary.rdf import to_rdflib
-from cqels_py.errors import UsageError
+from cqels_py.errors import RunError, UsageError
 from cqels_py.plan.nodes import Plan
 
 Kind = TypeVar("Kind")
@@ -56,6 +56,7 @@ class Query:
         dataflow: Dataflow,
         update_static: Callable[..., None],
         lock: AbstractContextManager[Any],
+        report: Callable[[RunError], None],
         blank_nodes: str = SOURCE,
     ) -> None:
         self.plan = plan
@@ -63,6 +64,7 @@ class Query:
         # The engine's: what a query says of its state, and who gets its results, is not to change in the middle of a step.
         self._lock = lock
         self._update_static = update_static
+        self._report = report
         self._dictionary = dictionary
         # None once it has been closed: its state goes, also if somebody holds on to the query.
         self._dataflow: Dataflow | None = dataflow
@@ -75,7 +77,7 @@ class Query:
         """Do others read what it constructs? Then perhaps nobody ever asks for its results."""
         self._begun: deque[Result] = deque()
         self._taking = threading.Lock()
-        self.failures: dict[Callable[[ResultBatch], None], Exception] = {}
+        self.failures: dict[Callable[[ResultBatch], None], BaseException] = {}
         """What subscribers have raised and nobody has taken yet."""
         self._closed = False
 
@@ -105,14 +107,16 @@ class Query:
         with self._lock:
             return 0 if self._dataflow is None else self._dataflow.nbytes
 
-    def subscribe(self, callback: Callable[[Result], None]) -> None:
+    def subscribe(self, callback: Callable[[Result], None], *, on_error: str = "raise") -> None:
         """Call back with every result, one by one: those that wait now, and all from now on.
 
-        What a callback raises comes out of the engine's method that made the results, once all others have theirs; until
-        then this callback is not called again. What it raises of results that wait comes out of this method: then it is not
-        subscribed, and the others still wait.
+        `on_error` "raise": an exception of the callback comes out of the engine's method that made the results, once all others
+        have theirs; until then this callback is not called again. An exception about results that wait comes out of this method:
+        then the callback is not subscribed, and the others still wait. "report": an exception is counted in the engine's
+        statistics and reported as a RunError with the exception as its cause; the callback is called with the next result.
+        What is no Exception, as KeyboardInterrupt and SystemExit, is raised with either.
         """
-        check_callable(callback, "what subscribes", "a Result")
+        callback = self._called(callback, "a Result", on_error)
 
         def each(batch: ResultBatch) -> None:
             for result in self._decode(batch):
@@ -125,13 +129,32 @@ class Query:
             self._hand_over(self._take(), callback)
             self._subscribers.append(each)
 
-    def subscribe_batches(self, callback: Callable[[ResultBatch], None]) -> None:
+    def subscribe_batches(self, callback: Callable[[ResultBatch], None], *, on_error: str = "raise") -> None:
         """The same with results in columns of ids: the fast way out. The engine's `dictionary` decodes them."""
-        check_callable(callback, "what subscribes", "a ResultBatch")
+        callback = self._called(callback, "a ResultBatch", on_error)
         with self._lock:
             self._hand_over(self._take_batches(), callback)
             # Each subscription is one, whatever it calls.
             self._subscribers.append(lambda batch: callback(batch))
+
+    def _called(self, callback: Callable[[Kind], None], of: str, on_error: str) -> Callable[[Kind], None]:
+        """What to call in the place of a callback."""
+        check_callable(callback, "what subscribes", of)
+        if on_error not in ("raise", "report"):
+            raise UsageError(f"on_error is 'raise' or 'report', not {on_error!r}")
+        if on_error == "raise":
+            return callback
+
+        def call(given: Kind) -> None:
+            try:
+                callback(given)
+            except Exception as error:
+                name = getattr(callback, "__qualname__", repr(callback))
+                failure = RunError(f"a subscriber raised {type(error).__name__}: {error} (in {name})")
+                failure.__cause__ = error
+                self._report(failure)
+
+        return call
 
     def results(self) -> Iterator[Result]:
         """The results since the last call, as long as nobody has subscribed: then UsageError.
@@ -160,7 +183,8 @@ class Query:
             if subscriber not in self.failures and not self._closed:
                 try:
                     subscriber(batch)
-                except Exception as error:
+                except BaseException as error:
+                    # Also what is to end the program: first this step is completed.
                     self.failures[subscriber] = error
         if not self._subscribers and not self._closed:
             self._kept.append(detached(batch))
@@ -179,7 +203,7 @@ class Query:
         if self._dataflow is not None:
             self._explanation, self._dataflow = explain(self._dataflow), None
 
-    def take_failures(self) -> list[Exception]:
+    def take_failures(self) -> list[BaseException]:
         """What subscribers have raised since the last time; all of them are called again."""
         failures = list(self.failures.values())
         self.failures.clear()

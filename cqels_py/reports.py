@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from cqels_py.errors import DataError
+from cqels_py.errors import CqelsError
 
 LOGGED_AT_MOST = 10
 """Reports of one engine that are logged; all are counted."""
@@ -17,7 +17,7 @@ class LoggedReports:
         self._log = log
         self._told = 0
 
-    def __call__(self, error: DataError) -> None:
+    def __call__(self, error: CqelsError) -> None:
         self._told += 1
         if self._told <= LOGGED_AT_MOST:
             self._log.warning("%s", error)

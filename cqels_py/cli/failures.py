@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from cqels_py.errors import CqelsError, MissingExtra, QueryError, UsageError
+from cqels_py.interrupts import Signalled
 
 DONE = 0
 FAILED = 1
 BAD_USAGE = 2
-INTERRUPTED = 130
+_BY_SIGNAL = 128
+"""More than the number of the signal that ended a command, as shells have it."""
+_SIGNALLED = {
+    signal.SIGINT: "interrupted",
+    signal.SIGTERM: "terminated",
+    signal.SIGHUP: "ended: nobody is there any more (SIGHUP)",
+}
 
 
 class Exit(Exception):
@@ -34,9 +42,8 @@ def reported(text: str | None = None) -> Iterator[None]:
     except CqelsError as error:
         say(f"error: {error}")
         raise Exit(FAILED) from None
-    except KeyboardInterrupt:
-        say("interrupted")
-        raise Exit(INTERRUPTED) from None
+    except KeyboardInterrupt as error:
+        raise interrupted(error) from None
     except BrokenPipeError:
         close_broken_output()
         raise Exit(DONE) from None
@@ -53,6 +60,15 @@ def reported(text: str | None = None) -> Iterator[None]:
         first_line = str(error).partition("\n")[0]
         say(f"error: {type(error).__name__}: {first_line}\nThis should not happen; CQELS_DEBUG=1 shows where it did.")
         raise Exit(FAILED) from None
+
+
+def interrupted(error: KeyboardInterrupt) -> Exit:
+    """Say so; the end of a command by a signal."""
+    signum = error.signum if isinstance(error, Signalled) else signal.SIGINT
+    with suppress(OSError):
+        # There may be no terminal any more.
+        say(_SIGNALLED[signal.Signals(signum)])
+    return Exit(_BY_SIGNAL + signum)
 
 
 def describe(error: CqelsError, text: str | None) -> str:

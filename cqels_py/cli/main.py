@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -90,14 +91,23 @@ def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> No
         context.exit()
 
 
-class InOrder(click.Group):
-    """Lists its commands as they stand here."""
+class Commands(click.Group):
+    """Lists its commands as they stand here, and says by which signal one was ended."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        from cqels_py.cli.failures import interrupted
 
-@click.group(cls=InOrder, context_settings={"show_default": True})
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            # Before a command has come to its own reports.
+            raise interrupted(error) from None
+
+
+@click.group(cls=Commands, context_settings={"show_default": True})
 @click.option(
     "--version",
     is_flag=True,
@@ -353,10 +363,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line (default: this process's own); returns its exit status."""
     from cqels_py.cli import rehearsal
     from cqels_py.cli.failures import Exit
+    from cqels_py.interrupts import raised
 
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        with rehearsal.of(given):
+        with raised(signal.SIGTERM, signal.SIGHUP), rehearsal.of(given):
             app(args=given, prog_name="cqels")
     except Exit as over:
         return over.status

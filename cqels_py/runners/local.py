@@ -27,7 +27,10 @@ _COLLECT_FROM = 100_000
 
 @dataclass(slots=True)
 class Statistics:
-    """What an engine has seen so far. `event_time`: microseconds of the last element, None before the first."""
+    """What an engine has seen so far. `event_time`: microseconds of the last element, None before the first.
+
+    `subscriber_errors`: exceptions of subscribers that were reported rather than raised.
+    """
 
     elements: int = 0
     triples: int = 0
@@ -35,6 +38,7 @@ class Statistics:
     late: int = 0
     malformed: int = 0
     event_time: int | None = None
+    subscriber_errors: int = 0
 
 
 View = tuple[ElementBatch, npt.NDArray[np.int64] | None]

@@ -15,6 +15,8 @@ import pytest
 
 from cqels_py.cli.demo import find
 from cqels_py.cli.main import main
+from tests.cli.conftest import HEADER, row
+from tests.cli.test_signals import command
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]
 
@@ -167,3 +169,14 @@ def test_a_session_of_its_own_is_quiet(options: list[str]) -> None:
     told = [line for line in finished.stderr.splitlines() if not any(word in line for word in expected)]
     told = [line for line in told if not line.startswith("warning")]
     assert told == [], "\n".join(told)
+
+
+def test_a_signal_ends_a_run(tmp_path: Path) -> None:
+    query = f"SELECT ?v WHERE {{ STREAM <{STREAM}> [NOW] {{ ?s <http://ex.org/v> ?v }} }}"
+    options = ["--runner", "spark", "--partitions", "1", "--batch", "1"]
+    with command("named pipe", tmp_path, query, *options) as running:
+        running.write(HEADER, *(row(seconds, "a", str(seconds), f"g{seconds}") for seconds in (1, 2, 3)))
+        assert [running.line() for _ in range(2)] == ["time,sign,v\n", "1970-01-01T00:00:01Z,+,1\n"]
+        out, err = running.ended_by("SIGTERM")
+    assert out == ""
+    assert err.endswith("terminated\n")
