@@ -1,0 +1,58 @@
+"""The promises that inputs of all kinds are held to: whatever they are, only CqelsErrors come out."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from bench.suites.fuzzed.files import STATIC, TIME, TIMED_WITHIN
+from cqels_py.connectors.sources import open_source
+from cqels_py.connectors.static import load_static
+from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.engine import Engine
+from cqels_py.errors import CqelsError, DataError
+
+
+def read(path: Path, on_error: str) -> tuple[int, int, CqelsError | None]:
+    """Elements that a stream's file gave, what was reported, and what stopped it."""
+    form = path.name.split(".")[1]
+    dictionary, reported, elements = Dictionary(), list[DataError](), 0
+    predicate = TIME if form in TIMED_WITHIN else None
+    try:
+        for batch in open_source(
+            str(path),
+            dictionary=dictionary,
+            stream=0,
+            on_error=on_error,
+            report=reported.append,
+            time_predicate=predicate,
+        ):
+            elements += len(batch)
+            # Whatever was read can be written.
+            dictionary.decode(batch.subject)
+            dictionary.decode(batch.object)
+    except CqelsError as error:
+        return elements, len(reported), error
+    return elements, len(reported), None
+
+
+def check_file(ending: str, data: bytes, folder: Path) -> None:
+    """Read a file as a stream, in both modes, and as static data."""
+    path = folder / f"input.{ending}"
+    path.write_bytes(data)
+    stopped, _, error = read(path, "stop")
+    elements, reported, broken = read(path, "skip")
+    assert elements >= stopped, "what was skipped took elements before it along"
+    assert (error is None) == (reported == 0 and broken is None), "what stops is not what is reported"
+    if ending.split(".")[0] in STATIC:
+        with suppress(CqelsError):
+            load_static(str(path), Dictionary(), 1)
+
+
+def check_query(text: str) -> bool:
+    """Register a text; was it a query?"""
+    try:
+        Engine().register(text)
+    except CqelsError:
+        return False
+    return True
