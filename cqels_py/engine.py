@@ -26,6 +26,7 @@ from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import slice_elements, with_streams
 from cqels_py.connections import Connections
 from cqels_py.connectors.construction import Construction
+from cqels_py.connectors.contexts import read_contexts
 from cqels_py.connectors.ntriples import ELEMENT_BITS
 from cqels_py.connectors.scopes import ELEMENT, SOURCE, check_blank_nodes, scope_of_document
 from cqels_py.connectors.sources import open_source
@@ -88,8 +89,8 @@ class Engine:
     is raised, and the rest unharmed. `report` is told of what was left out (DataError), and of the exceptions of subscribers
     with on_error="report" (RunError); without it, a logger named cqels_py is, of the first ten. `service_timeout`: seconds that
     an endpoint of SERVICE may be silent. `blank_nodes`: a label is one node in all of its "source", which is a file or a table of
-    `run`, and otherwise in its `push` or its line of NDJSON; or in its "element" alone. Everything that it raises by intent is a
-    CqelsError.
+    `run`, and otherwise in its `push` or its line of NDJSON; or in its "element" alone. `contexts`: by the IRIs under which JSON-LD
+    documents name them, files (or what these hold); none is ever fetched. Everything that it raises by intent is a CqelsError.
 
     Several threads may use an engine: their calls come one after the other, each as a whole, and subscribers are called by the
     thread whose call made the results. So a subscriber must not wait for another thread that uses the engine. `statistics`
@@ -106,6 +107,7 @@ class Engine:
         report: Callable[[CqelsError], None] | None = None,
         service_timeout: float = TIMEOUT,
         blank_nodes: str = SOURCE,
+        contexts: Mapping[str, Any] | None = None,
     ) -> None:
         if runner != "local":
             raise UsageError(f"there is no runner {runner!r} yet; there is 'local'")
@@ -128,6 +130,7 @@ class Engine:
         self._runner = LocalRunner(self.dictionary, lateness)
         self._batch = batch
         self._blank_nodes = check_blank_nodes(blank_nodes)
+        self._contexts = read_contexts(contexts)
         self._service_timeout = service_timeout
         self._on_error = on_error
         self._report = report if report is not None else LoggedReports(_LOG)
@@ -149,7 +152,13 @@ class Engine:
         self._closed: CqelsError | None = None
         self._busy = False
         self._script = Script(
-            {"lateness": lateness, "batch": batch, "service_timeout": service_timeout, "blank_nodes": blank_nodes}
+            {
+                "lateness": lateness,
+                "batch": batch,
+                "service_timeout": service_timeout,
+                "blank_nodes": blank_nodes,
+                "contexts": {iri: {"@context": context} for iri, context in self._contexts.items()},
+            }
         )
         use(self)
 
@@ -191,7 +200,7 @@ class Engine:
         self._check_time_predicates(plan)
         self._script.registering(text, static, static_graphs, source=source, changelog=changelog, entailment=entailment)
         ahead.expect(_REHEARSAL, self._script.as_bytes, _announce)
-        data = load_static_data(plan, static, static_graphs, self.dictionary)
+        data = load_static_data(plan, static, static_graphs, self.dictionary, self._contexts)
         ontology = None if entailment is None else ontology_of(data, self.dictionary)
         if ontology is not None:
             plan = _entailed(asked, ontology)
@@ -256,7 +265,7 @@ class Engine:
         self._check_open("update_static")
         self._flush()
         self._check_registered(query)
-        data = load_static_data(query.plan, static, static_graphs, self.dictionary)
+        data = load_static_data(query.plan, static, static_graphs, self.dictionary, self._contexts)
         if query in self._ontologies and ontology_of(data, self.dictionary) != self._ontologies[query]:
             raise UsageError(
                 "the new data has other classes or properties than those by which the query was rewritten for entailment: "
@@ -500,6 +509,7 @@ class Engine:
             return open_source(
                 str(source), dictionary=self.dictionary, stream=number, time_predicate=time_predicate,
                 on_error=self._on_error, report=report, blank_nodes=self._blank_nodes, graphs=iri in self._graphs_asked,
+                contexts=self._contexts,
             )  # fmt: skip
         if hasattr(source, "__arrow_c_stream__"):
             scope = None if self._blank_nodes == ELEMENT else self.dictionary.next_document() << ELEMENT_BITS

@@ -13,9 +13,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cqels_py.arguments import by_iri
+from cqels_py.connectors.contexts import read_contexts
 from cqels_py.connectors.scopes import scope_of_document
 from cqels_py.connectors.times import FAR
 from cqels_py.dataflow import Dataflow
@@ -62,6 +63,7 @@ def continuous(
     entailment: str | None = None,
     on_error: str = "stop",
     document: str | Mapping[str, str] | None = None,
+    contexts: Mapping[str, Any] | None = None,
 ) -> Frame:
     """The results of a query over streaming data frames, as a data frame: `time`, `sign`, and each variable as N-Triples text.
 
@@ -78,7 +80,7 @@ def continuous(
     `entailment` "rdfs": the query also sees what follows by the classes and properties of the static default graph. `on_error`
     "skip": a row with a term that is none is left out, counted and logged; "stop": it stops the query. Blank nodes belong to
     their elements; `document` names what they belong to instead (one name, or names by stream): with the same name a label is
-    one node in all frames, micro-batches and runs.
+    one node in all frames, micro-batches and runs. `contexts`: files by the IRIs under which static data in JSON-LD name contexts.
     """
     from cqels_py.runners.spark.pipeline import application_of, check_frames, transform
 
@@ -97,6 +99,7 @@ def continuous(
         on_error=on_error,
         application=application_of(frames),
         document=document,
+        contexts=contexts,
     )
     return transform(job, numbered(frames, plan))
 
@@ -175,6 +178,7 @@ def prepare(
     in_order: bool = False,
     application: str | None = None,
     document: str | Mapping[str, str] | None = None,
+    contexts: Mapping[str, Any] | None = None,
 ) -> tuple[Job, Plan]:
     """Compile a query, and lay out the state of its parts unless it is there from an earlier run.
 
@@ -189,10 +193,11 @@ def prepare(
     if on_error not in ("stop", "skip"):
         raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
     check_entailment(entailment)
+    supplied = read_contexts(contexts)
     dictionary = Dictionary(strict=True)
 
     def given(plan: Plan) -> StaticData:
-        return load_static_data(plan, static, static_graphs, dictionary)
+        return load_static_data(plan, static, static_graphs, dictionary, supplied)
 
     plan = compile_query(
         query,

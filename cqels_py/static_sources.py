@@ -12,6 +12,7 @@ from rdflib import RDF, RDFS
 
 from cqels_py.arguments import by_iri
 from cqels_py.connectors.compression import is_file
+from cqels_py.connectors.contexts import NO_CONTEXTS, Contexts
 from cqels_py.connectors.static import load_static, load_static_text
 from cqels_py.connectors.triples import Triple, static_triples
 from cqels_py.dataflow.static_data import StaticData
@@ -34,20 +35,25 @@ def load_static_data(
     static: Iterable[StaticSource] | StaticSource,
     graphs: Mapping[str, StaticSource] | None,
     dictionary: Dictionary,
+    contexts: Contexts = NO_CONTEXTS,
 ) -> StaticData:
     """`static` and the graphs of FROM by default; those of FROM NAMED (or, without FROM clauses, all given) by name.
 
-    Raises UsageError for data that is missing, of no known kind, or not asked for, DataError for what is malformed.
+    `contexts`: those that JSON-LD may name by IRI. Raises UsageError for data that is missing, of no known kind, or not asked for,
+    DataError for what is malformed.
     """
     single = isinstance(static, str | Path | bytes) or hasattr(static, "triples")
     if not single and not isinstance(static, Iterable):
         raise UsageError(f"static is data, or a list of such, not {static!r}: {_WHAT_IT_IS}")
     given = graphs_by_name(graphs)
-    quads = [_load(each, None, dictionary) for each in cast("Iterable[StaticSource]", [static] if single else static)]
-    quads += [_load(_named(iri, given, "FROM"), None, dictionary) for iri in plan.static_default]
+    quads = [
+        _load(each, None, dictionary, contexts)
+        for each in cast("Iterable[StaticSource]", [static] if single else static)
+    ]
+    quads += [_load(_named(iri, given, "FROM"), None, dictionary, contexts) for iri in plan.static_default]
     described = (*plan.static_default, *plan.static_named)
     quads += [
-        _load(_named(iri, given, "FROM NAMED"), iri, dictionary)
+        _load(_named(iri, given, "FROM NAMED"), iri, dictionary, contexts)
         for iri in (plan.static_named if described else tuple(given))
     ]
     for iri in given:
@@ -85,10 +91,10 @@ def _check_anonymous(data: StaticData, dictionary: Dictionary) -> None:
         )
 
 
-def _load(data: StaticSource, graph: str | None, dictionary: Dictionary) -> _Quads:
+def _load(data: StaticSource, graph: str | None, dictionary: Dictionary, contexts: Contexts) -> _Quads:
     scope = -dictionary.next_document()
     if isinstance(data, str | Path):
-        subject, predicate, object_, named = load_static(str(data), dictionary, scope)
+        subject, predicate, object_, named = load_static(str(data), dictionary, scope, contexts)
     elif isinstance(data, bytes):
         subject, predicate, object_, named = load_static_text(data, dictionary, scope)
     elif isinstance(data, Iterable):

@@ -53,7 +53,7 @@ def pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
 def _pair(option: str, text: str) -> tuple[str, str]:
     iri, equals, value = text[1:].partition(">=") if text.startswith("<") else text.partition("=")
     if not (iri and equals and value):
-        raise UsageError(f"{option} {text!r}: expected {_EXPECTED['static' in option]}")
+        raise UsageError(f"{option} {text!r}: expected {_EXPECTED[option != '--stream']}")
     return iri, value
 
 

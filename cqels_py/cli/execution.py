@@ -51,6 +51,7 @@ class Job:
     entailment: str | None = None
     service_timeout: int = 30_000_000
     blank_nodes: str = "source"
+    contexts: Mapping[str, str] = field(default_factory=dict)
 
 
 class Enough(Exception):
@@ -195,6 +196,7 @@ def _register(job: Job, changelog: bool) -> tuple[Engine, Query]:
         batch=job.batch,
         service_timeout=job.service_timeout / 1_000_000,
         blank_nodes=job.blank_nodes,
+        contexts=job.contexts,
     )
     query = engine.register(
         job.text,

@@ -49,7 +49,8 @@ def check(job: Job) -> None:
     _check_standard_input(job.streams)
     if job.output is not None:
         query = [] if job.source is None else [("the query", Path(job.source))]
-        _check_output(job.output, [*query, *read], STANDARD_INPUT in job.streams.values())
+        contexts = [("--context", Path(path)) for path in job.contexts.values()]
+        _check_output(job.output, [*query, *read, *contexts], STANDARD_INPUT in job.streams.values())
 
 
 def _static(job: Job) -> Iterator[Named]:

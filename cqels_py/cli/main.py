@@ -57,6 +57,13 @@ entailment = click.option(
 service_timeout = click.option(
     "--service-timeout", metavar="DURATION", default="30s", help="How long an endpoint of SERVICE may be silent."
 )
+contexts = click.option(
+    "--context",
+    "contexts",
+    metavar="IRI=FILE",
+    multiple=True,
+    help="A context that JSON-LD names by its IRI; none is fetched.",
+)
 blank_nodes = click.option(
     "--blank-nodes",
     type=click.Choice(("source", "element")),
@@ -123,7 +130,7 @@ def app() -> None:
 @app.command("run")
 @options(
     query_file, query_text, streams, static, static_graph, format_, output, changelog, runner, partitions, entailment,
-    service_timeout, blank_nodes,
+    service_timeout, blank_nodes, contexts,
 )  # fmt: skip
 @click.option("--time-predicate", metavar="IRI", help="The property with the event time, for .nt and .ttl streams.")
 @click.option("--lateness", metavar="DURATION", default="0s", help="How long late elements are waited for.")
@@ -144,6 +151,7 @@ def run_command(
     entailment: str | None,
     service_timeout: str,
     blank_nodes: str,
+    contexts: Sequence[str],
     time_predicate: str | None,
     lateness: str,
     limit: int | None,
@@ -182,13 +190,16 @@ def run_command(
             entailment=entailment,
             service_timeout=arguments.duration("--service-timeout", service_timeout),
             blank_nodes=blank_nodes,
+            contexts=arguments.pairs("--context", contexts),
         )
         files.check(job)
     execution.execute(job)
 
 
 @app.command("explain")
-@options(query_file, query_text, static, static_graph, runner, partitions, entailment, service_timeout, blank_nodes)
+@options(
+    query_file, query_text, static, static_graph, runner, partitions, entailment, service_timeout, blank_nodes, contexts
+)
 def explain_command(
     *,
     query: Path | None,
@@ -200,6 +211,7 @@ def explain_command(
     entailment: str | None,
     service_timeout: str,
     blank_nodes: str,
+    contexts: Sequence[str],
 ) -> None:
     """Show a query's plan: windows, probing, indexes, partition keys, estimated state.
 
@@ -220,6 +232,7 @@ def explain_command(
             entailment=entailment,
             service_timeout=arguments.duration("--service-timeout", service_timeout),
             blank_nodes=blank_nodes,
+            contexts=arguments.pairs("--context", contexts),
         )
         files.check(job)
     execution.explain(job)

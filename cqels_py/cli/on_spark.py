@@ -11,6 +11,7 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.cli import arguments, failures, output
 from cqels_py.cli.execution import Enough, Job, Taker
 from cqels_py.cli.progress import Progress, Reports, omissions
+from cqels_py.connectors.contexts import read_contexts
 from cqels_py.connectors.sources import open_source
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.engine import compile_query
@@ -54,6 +55,7 @@ def run(job: Job, cleanup: ExitStack) -> None:
         service_timeout=timeout,
         solutions=True,
         in_order=True,
+        contexts=job.contexts,
     )
     for warning in plan.warnings:
         failures.say(f"warning: {warning}")
@@ -108,4 +110,5 @@ def _open(
         report=malformed,
         blank_nodes=job.blank_nodes,
         graphs=plan.graphs[number],
+        contexts=read_contexts(job.contexts),
     )

@@ -16,28 +16,30 @@ ENDINGS = {
     ".nquads": "nq",
     ".ttl": "ttl",
     ".turtle": "ttl",
+    ".n3": "ttl",
     ".trig": "trig",
     ".rdf": "rdf",
     ".owl": "rdf",
     ".xml": "rdf",
     ".jsonld": "jsonld",
+    ".json": "json",
     ".csv": "csv",
     ".tsv": "tsv",
     ".parquet": "parquet",
     ".ndjson": "ndjson",
     ".jsonl": "ndjson",
 }
-"""File ending -> format."""
+"""File ending -> format; of .n3 what is Turtle is read, and .json is JSON-LD or NDJSON, as its text shows."""
 
 _OTHER_COMPRESSIONS = (".zip", ".bz2", ".xz", ".7z", ".br", ".lz4", ".tar", ".tgz")
-_OTHER_FORMATS = (".txt", ".json", ".dat", ".log")
+_OTHER_FORMATS = (".txt", ".dat", ".log")
 _COMPRESSORS = ("gzip", "zstd")
 _MOST_NAMES = 10_000
 """So many names in a folder are looked at."""
 _NEAR = 0.75
 """A name that is so much like another one may have been meant (as difflib has it)."""
 
-RDF = ("nt", "nq", "ttl", "trig", "rdf", "jsonld")
+RDF = ("nt", "nq", "ttl", "trig", "rdf", "jsonld", "json")
 STREAMS = (*RDF, "csv", "tsv", "parquet", "ndjson")
 
 

@@ -14,10 +14,11 @@ from typing import Any
 import pyoxigraph
 
 from cqels_py.batches.elements import ElementBatch
+from cqels_py.connectors.contexts import NO_CONTEXTS, Contexts, inlined
 from cqels_py.connectors.lines import Malformed
 from cqels_py.connectors.ntriples import TIME_OF_LINE, ElementReader, Reading
 from cqels_py.connectors.times import GENERATED_AT
-from cqels_py.connectors.turtle import PARSER_ERRORS, BlankNames, syntax_error, to_nquads
+from cqels_py.connectors.turtle import PARSER_ERRORS, BlankNames, json_error, to_nquads
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import DataError, Place
 from cqels_py.kernels.scan import BY_LINE
@@ -27,30 +28,56 @@ _TIME_OF_LINE = pyoxigraph.NamedNode(TIME_OF_LINE[1:-1])
 
 
 def json_elements(
-    blocks: Iterable[tuple[bytes, int]], dictionary: Dictionary, reading: Reading, malformed: Malformed
+    blocks: Iterable[tuple[bytes, int]],
+    dictionary: Dictionary,
+    reading: Reading,
+    malformed: Malformed,
+    contexts: Contexts = NO_CONTEXTS,
 ) -> Iterator[ElementBatch]:
     """The elements of blocks of whole lines. A line is a document: its blank nodes are its own."""
     predicate = reading.time_predicate or GENERATED_AT
     reading = replace(reading, form=BY_LINE, time_predicate=predicate, per_element=True)
     reader = ElementReader(dictionary, reading, malformed)
-    lines = ((number, line) for text, first in blocks for number, line in enumerate(text.split(b"\n"), first))
-    return reader.read(_as_nquads(lines, predicate[1:-1], reading.source, malformed), line_step=0)
+    documents = _documents(blocks, reading.source, malformed, contexts)
+    return reader.read(_as_nquads(documents, predicate[1:-1], reading.source, malformed), line_step=0)
+
+
+def json_statements(
+    blocks: Iterable[tuple[bytes, int]], source: str, malformed: Malformed, contexts: Contexts
+) -> Iterator[tuple[bytes, int]]:
+    """All lines as N-Quads, with their numbers; each has blank nodes of its own."""
+    names = BlankNames()
+    for number, quads in _documents(blocks, source, malformed, contexts, rename=True):
+        yield names.rename(to_nquads(quads)), number
+
+
+def _documents(
+    blocks: Iterable[tuple[bytes, int]], source: str, malformed: Malformed, contexts: Contexts, *, rename: bool = False
+) -> Iterator[tuple[int, list[Any]]]:
+    """The lines that are not empty, parsed; `rename`: no blank node of one is like one of another."""
+    for text, first in blocks:
+        for number, line in enumerate(text.split(b"\n"), first):
+            if not line.strip():
+                continue
+            try:
+                document = inlined(line, contexts, source, number)
+                parsed = pyoxigraph.parse(document, format=pyoxigraph.RdfFormat.JSON_LD, rename_blank_nodes=rename)
+                quads = list(parsed)
+            except DataError as error:
+                malformed(error)
+            except PARSER_ERRORS as error:
+                malformed(json_error(error, line, source, number))
+            else:
+                yield number, quads
 
 
 def _as_nquads(
-    lines: Iterable[tuple[int, bytes]], predicate: str, source: str, malformed: Malformed
+    documents: Iterable[tuple[int, list[Any]]], predicate: str, source: str, malformed: Malformed
 ) -> Iterator[tuple[bytes, int]]:
     """Every line as N-Quads, ahead of them its time, if that stands beside its graphs."""
     time = pyoxigraph.NamedNode(predicate)
     names = BlankNames()
-    for number, line in lines:
-        if not line.strip():
-            continue
-        try:
-            quads = list(pyoxigraph.parse(line, format=pyoxigraph.RdfFormat.JSON_LD))
-        except PARSER_ERRORS as error:
-            malformed(syntax_error(error, source, number))
-            continue
+    for number, quads in documents:
         ahead, inside = _split(quads, time)
         if not inside:
             malformed(DataError("the object has no triples", Place(number, None, source)))

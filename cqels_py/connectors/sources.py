@@ -10,9 +10,12 @@ one after another as they stand in the source; what is out of order is the engin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.connectors.compression import CHUNK_BYTES, STANDARD_INPUT, local_path, read_chunks
+from cqels_py.connectors.contexts import NO_CONTEXTS, Contexts
+from cqels_py.connectors.encodings import kind_of_json
 from cqels_py.connectors.formats import STREAMS, format_of
 from cqels_py.connectors.lines import Malformed, line_blocks
 from cqels_py.connectors.ndjson import json_elements
@@ -39,6 +42,7 @@ def open_source(
     format: str | None = None,
     blank_nodes: str = SOURCE,
     graphs: bool = False,
+    contexts: Contexts = NO_CONTEXTS,
 ) -> Iterator[ElementBatch]:
     """The elements of a source, in batches as they become available.
 
@@ -46,7 +50,7 @@ def open_source(
     without the point) says otherwise. `time_predicate`: an IRI. `on_error`: "stop" raises DataError at malformed input, after
     the elements before it; "skip" gives it to `report` and goes on. UsageError for a file that is not there or whose format is
     not known. An element that lost a malformed line keeps its other triples. `blank_nodes`: to what their labels belong.
-    `graphs`: the names of elements' graphs are asked for.
+    `graphs`: the names of elements' graphs are asked for. `contexts`: those that JSON-LD may name by IRI.
     """
     if on_error not in ("stop", "skip"):
         raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
@@ -59,26 +63,39 @@ def open_source(
     malformed = _stop if on_error == "stop" else report or _pass_over
     if location == STANDARD_INPUT and form == "nq":
         malformed = _naming_the_form(malformed)
-    by = BY_SUBJECT if form in _BY_SUBJECT else BY_GRAPH
-    lines_count = form in ("nt", "nq", "csv", "tsv", "ndjson")
     predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
-    per_element = blank_nodes == ELEMENT
-    reading = Reading(
-        by, stream, predicate, source, numbered=lines_count, per_element=per_element, graphs=graphs and by == BY_GRAPH
-    )
+    reading = Reading(BY_GRAPH, stream, predicate, source, per_element=blank_nodes == ELEMENT, graphs=graphs)
     if form == "parquet":
         from cqels_py.connectors.tabular import parquet_elements
 
         return parquet_elements(str(local_path(location)), dictionary, reading, malformed)
     chunks = read_chunks(location, chunk_bytes)
-    return _elements(form, chunks, dictionary, reading, malformed)
+    if form == "json":
+        return _json(chunks, dictionary, reading, malformed, contexts)
+    return _elements(form, chunks, dictionary, reading, malformed, contexts)
+
+
+def _json(
+    chunks: Iterator[bytes], dictionary: Dictionary, reading: Reading, malformed: Malformed, contexts: Contexts
+) -> Iterator[ElementBatch]:
+    """Which JSON it is shows when the first of it is read."""
+    form, chunks = kind_of_json(chunks)
+    yield from _elements(form, chunks, dictionary, reading, malformed, contexts)
 
 
 def _elements(
-    form: str, chunks: Iterator[bytes], dictionary: Dictionary, reading: Reading, malformed: Malformed
+    form: str,
+    chunks: Iterator[bytes],
+    dictionary: Dictionary,
+    reading: Reading,
+    malformed: Malformed,
+    contexts: Contexts,
 ) -> Iterator[ElementBatch]:
-    if not reading.numbered:
-        texts = nquads_blocks(chunks, form, reading.source, malformed)
+    numbered = form in ("nt", "nq", "csv", "tsv", "ndjson")
+    by = BY_SUBJECT if form in _BY_SUBJECT else BY_GRAPH
+    reading = replace(reading, form=by, numbered=numbered, graphs=reading.graphs and by == BY_GRAPH)
+    if not numbered:
+        texts = nquads_blocks(chunks, form, reading.source, malformed, contexts)
         return ElementReader(dictionary, reading, malformed).read(((text, 0) for text in texts), line_step=0)
     blocks = line_blocks(chunks, reading.source, malformed)
     if form in _DELIMITERS:
@@ -86,7 +103,7 @@ def _elements(
 
         return delimited_elements(blocks, _DELIMITERS[form], dictionary, reading, malformed)
     if form == "ndjson":
-        return json_elements(blocks, dictionary, reading, malformed)
+        return json_elements(blocks, dictionary, reading, malformed, contexts)
     return ElementReader(dictionary, reading, malformed).read(blocks)
 
 

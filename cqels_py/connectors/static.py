@@ -8,22 +8,28 @@ import numpy as np
 
 from cqels_py.batches.elements import Ids
 from cqels_py.connectors.compression import read_chunks
+from cqels_py.connectors.contexts import NO_CONTEXTS, Contexts
+from cqels_py.connectors.encodings import kind_of_json
 from cqels_py.connectors.formats import RDF, format_of
 from cqels_py.connectors.lines import line_blocks
+from cqels_py.connectors.ndjson import json_statements
 from cqels_py.connectors.ntriples import scan_statements
 from cqels_py.connectors.turtle import nquads_blocks
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import DataError
 
 
-def load_static(path: str, dictionary: Dictionary, scope: int) -> tuple[Ids, Ids, Ids, Ids]:
-    """All statements of a file (.nt, .nq, .ttl, .trig, .rdf, .jsonld; also .gz and .zst): subject, predicate, object, graph.
+def load_static(
+    path: str, dictionary: Dictionary, scope: int, contexts: Contexts = NO_CONTEXTS
+) -> tuple[Ids, Ids, Ids, Ids]:
+    """All statements of a file (.nt, .nq, .ttl, .trig, .rdf, .jsonld …; also .gz and .zst): subject, predicate, object, graph.
 
     The graph is 0 for the default graph. Blank nodes belong to `scope`, which no other document must have. DataError names
-    the place of what is malformed; UsageError a file that is not there or has another ending.
+    the place of what is malformed; UsageError a file that is not there or has another ending. `contexts`: those that JSON-LD may
+    name by IRI.
     """
     form = format_of(path, RDF)
-    parts = list(scan_statements(_blocks(path, form), dictionary, scope, path, _stop))
+    parts = list(scan_statements(_blocks(path, form, contexts), dictionary, scope, path, _stop))
     subject, predicate, object_, graph = np.concatenate(parts, axis=1)
     return subject, predicate, object_, graph
 
@@ -38,11 +44,16 @@ def load_static_text(text: bytes, dictionary: Dictionary, scope: int) -> tuple[I
     return subject, predicate, object_, graph
 
 
-def _blocks(path: str, form: str) -> Iterator[tuple[bytes, int]]:
+def _blocks(path: str, form: str, contexts: Contexts) -> Iterator[tuple[bytes, int]]:
     chunks = read_chunks(path)
+    if form == "json":
+        kind, chunks = kind_of_json(chunks)
+        if kind == "ndjson":
+            return json_statements(line_blocks(chunks, path, _stop), path, _stop, contexts)
+        form = kind
     if form in ("nt", "nq"):
         return line_blocks(chunks, path, _stop)
-    return ((text, 1) for text in nquads_blocks(chunks, form, path, _stop))
+    return ((text, 1) for text in nquads_blocks(chunks, form, path, _stop, contexts))
 
 
 def _stop(error: DataError) -> None:

@@ -1,0 +1,121 @@
+"""Bytes of files as their parsers take them: UTF-8 without a byte order mark; and what kind of JSON a file holds."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Final
+
+from cqels_py.errors import DataError, Place
+
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_UTF_16: Final = (
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+    (b"<\x00", "utf-16-le"),
+    (b"\x00<", "utf-16-be"),
+)
+"""How a file in UTF-16 begins: with a mark, or with the first character of XML."""
+_DECLARATION = re.compile(r"""<\?xml\s[^>]*?\bencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["'][^>]*\?>""")
+_LONGEST_DECLARATION = 1024
+_FIRST_JSON = 64 << 20
+"""A line with more bytes is not looked through for a whole document of JSON."""
+
+
+def without_mark(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The chunks without a byte order mark at the beginning of the first ones."""
+    first, rest = _at_least(len(BYTE_ORDER_MARK), chunks)
+    return chain([first.removeprefix(BYTE_ORDER_MARK)], rest)
+
+
+def xml_in_utf8(chunks: Iterable[bytes], source: str) -> Iterator[bytes]:
+    """XML in the encoding that its mark or its declaration names, as UTF-8 that says so. DataError for what is not in it."""
+    first, rest = _at_least(_LONGEST_DECLARATION, chunks)
+    first = first.removeprefix(BYTE_ORDER_MARK)
+    wide = next((name for start, name in _UTF_16 if first.startswith(start)), None)
+    start = first[:_LONGEST_DECLARATION].decode(wide or "latin-1", "replace")
+    declared = _DECLARATION.match(start.lstrip("\ufeff"))
+    name = wide or ("utf-8" if declared is None else declared[1])
+    if name.lower() == "utf-8":
+        yield first
+        yield from rest
+        return
+    texts = _decoded(chain([first], rest), name, source)
+    text = next(texts, "").removeprefix("\ufeff")
+    if declared is not None:
+        begin, end = declared.span(1)
+        text = f"{text[:begin]}UTF-8{text[end:]}"
+    for each in chain([text], texts):
+        yield each.encode()
+
+
+def _decoded(chunks: Iterable[bytes], name: str, source: str) -> Iterator[str]:
+    try:
+        # Of codecs that make no text of bytes, this says so.
+        b"<<<<".decode(name, "replace")
+        decoder = codecs.getincrementaldecoder(name)()
+    except (LookupError, UnicodeError):
+        raise DataError(f"the encoding {name} is not known; write the file as UTF-8", Place(1, None, source)) from None
+    line = 1
+    try:
+        for chunk in chunks:
+            text = decoder.decode(chunk)
+            line += text.count("\n")
+            yield text
+        yield decoder.decode(b"", True)
+    except UnicodeError as error:
+        at = Place(line, None, source)
+        raise DataError(f"from here on, the file is not in {name}, as it says: {error}", at) from None
+
+
+def kind_of_json(chunks: Iterable[bytes]) -> tuple[str, Iterator[bytes]]:
+    """ "ndjson" or "jsonld", and all of the chunks.
+
+    A document alone on its line is NDJSON if others follow it, or if it is a single object rather than a list of objects.
+    """
+    remaining = without_mark(chunks)
+    read: list[bytes] = []
+    line = _first_line(remaining, read)
+    kind = "jsonld"
+    document = _document(line)
+    if document is not None:
+        another = b"".join(read).lstrip()[len(line) :].strip()
+        while not another and (chunk := next(remaining, None)) is not None:
+            read.append(chunk)
+            another = chunk.strip()
+        single = isinstance(document, dict) and ("@graph" not in document or "@id" in document)
+        kind = "ndjson" if another or single else "jsonld"
+    return kind, chain(read, remaining)
+
+
+def _first_line(chunks: Iterator[bytes], read: list[bytes]) -> bytes:
+    """The first line that is not empty, without its end; what was read for it is in `read`."""
+    text = b""
+    for chunk in chunks:
+        read.append(chunk)
+        text = (text + chunk).lstrip()
+        if b"\n" in text or len(text) > _FIRST_JSON:
+            break
+    return text.partition(b"\n")[0].rstrip()
+
+
+def _document(line: bytes) -> object | None:
+    """What the line says, if it is a whole document."""
+    if not line.startswith((b"{", b"[")) or not line.endswith((b"}", b"]")) or len(line) > _FIRST_JSON:
+        return None
+    try:
+        found: object = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return found
+
+
+def _at_least(size: int, chunks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """The first chunks as one, of this size unless there is not so much; and the others."""
+    rest, first = iter(chunks), b""
+    while len(first) < size and (chunk := next(rest, None)) is not None:
+        first += chunk
+    return first, rest
