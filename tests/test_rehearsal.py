@@ -195,7 +195,8 @@ def test_queries_are_rehearsed_when_one_is_registered_and_once_more_with_data(
     assert [record.message for record in caplog.records] == [engine_module._COMPILING]
     assert [module for module, _ in compiled] == [("cqels_py.rehearsal",)] * 2
     first, second = (told(text) for _, text in compiled)
-    assert first.options == second.options == {"lateness": 5, "batch": None, "service_timeout": TIMEOUT}
+    options = {"lateness": 5, "batch": None, "service_timeout": TIMEOUT, "blank_nodes": "source", "contexts": {}}
+    assert first.options == second.options == options
     assert [query["text"] for query in first.queries] == [query["text"] for query in second.queries] == [QUERY]
     assert first.input == Pushed([])
     assert second.input == Pushed([(STREAM, [part.encode() for triple in element(0) for part in triple], 7)])
