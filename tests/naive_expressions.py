@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TypeAlias
 from urllib.parse import quote
 
+from elementpath.regex import RegexError, translate_pattern
 from rdflib import XSD, BNode, Literal, URIRef, Variable
 
 from cqels_py.algebra import nodes
@@ -285,19 +286,22 @@ def _str_after(source: Term, mark: Term) -> Term:
 
 
 def _pattern(pattern: Term, flags: Term | None) -> re.Pattern[str]:
+    return compiled_pattern(_simple(pattern), _simple(flags) if flags is not None else "")
+
+
+def compiled_pattern(pattern: str, flags: str) -> re.Pattern[str]:
+    """By elementpath's translation, in which only classes between brackets have XML Schema's meaning."""
     known = {"i": re.IGNORECASE, "s": re.DOTALL, "m": re.MULTILINE, "x": re.VERBOSE}
     bits = re.RegexFlag(0)
-    for flag in _simple(flags) if flags is not None else "":
+    for flag in flags:
         if flag not in known:
             raise ExpressionError(f"no such flag: {flag}")
         bits |= known[flag]
-    text = _simple(pattern)
-    if not bits & re.MULTILINE:
-        # Python's $ matches before a newline at the end, too. Escapes and character classes stay as they are.
-        text = re.sub(r"(\\.|\[(?:\\.|[^\]\\])*\])|\$", lambda found: found[1] or r"\Z", text, flags=re.DOTALL)
+    tokens = re.findall(r"\\.|\[(?:\\.|[^\]\\])*\]|.", pattern, re.DOTALL)
+    text = "".join(f"[{token}]" if re.fullmatch(r"\\[sSdDwW]", token) else token for token in tokens)
     try:
-        return re.compile(text, bits)
-    except re.error as problem:
+        return re.compile(translate_pattern(text, bits), bits)
+    except (re.error, RegexError) as problem:
         raise ExpressionError(str(problem)) from problem
 
 

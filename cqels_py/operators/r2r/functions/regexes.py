@@ -1,260 +1,218 @@
-"""Regular expressions of XPath (F&O 5.6), translated to Python's."""
+"""Regular expressions of XPath (F&O 5.6) at work: by re2, whose searches take time in proportion to the text.
+
+It has neither back-references nor repeats above 1,000: patterns with these are matched by Python's engine, in texts so short that
+the ways in which it may have to try the pattern are few (`STEPS`). A longer text is an error value, whatever it says, as is a
+pattern too large: what an answer is never depends on how long it takes. Python's engine also tests short texts where it is sure to
+be done in a moment, as calling it takes less time.
+"""
 
 from __future__ import annotations
 
 import re
-import sys
-import unicodedata
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import cached_property, lru_cache
+from typing import Protocol
 
-from cqels_py.operators.r2r.functions.terms import ExpressionError
+import re2
 
-_NAME_START = ":A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f"
-_NAME_START += "\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
-_NAME = _NAME_START + "\\-.0-9\u00b7\u0300-\u036f\u203f\u2040"
-_CLASS_ESCAPES = {"i": _NAME_START, "c": _NAME}
-_CONTROL_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
-_PLAIN_ESCAPES = "\\|.?*+(){}[]^$-"
-_QUANTIFIER = re.compile(r"(?:[?*+]|\{[0-9]+(?:,[0-9]*)?\})\??")
-_GROUP_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
-# In a class: neither the hyphen at its end, nor that of a class to be taken from it, nor one before that.
-_RANGE = re.compile(r"-(?!\]|-?\[)")
-_NOT_CAPTURED = 0
-# In groups, since XPath lets anchors have quantifiers. A newline at the very end begins no line, and has none after it.
-_TEXT_ANCHORS = {"^": r"(?:\A)", "$": r"(?:\Z)"}
-_LINE_ANCHORS = {"^": r"(?:\A|(?<=\n)(?!\Z))", "$": r"(?:(?=\n)|(?<!\n)\Z)"}
+from cqels_py.operators.r2r.functions.regex_syntax import Translation, literally, translate
+from cqels_py.operators.r2r.functions.terms import ExpressionError, LimitExceeded
 
+STEPS = 10**9
+"""So many steps of Python's engine, counted for the worst text of a length, are the most that a search may take."""
+LONGEST_TEXT = 100_000
+"""Characters of a text that Python's engine is given at most, however few steps it takes."""
+LONGEST_PATTERN = 10_000
+MEMORY = 8 << 20
+"""Bytes that a compiled pattern may take."""
 
-def _error(pattern: str, reason: str) -> ExpressionError:
-    return ExpressionError(f"the regular expression {pattern!r}: {reason}")
+_FEW_STEPS = 50_000
+_LONGEST_TRANSLATION = 1 << 20
+_SHOWN = 60
 
 
-@lru_cache(maxsize=64)
-def _category(name: str, complement: bool) -> str:
-    """The characters of a Unicode category (L, Lu, …) as the inside of a character class."""
-    if not re.fullmatch(r"L[ultmo]?|M[nce]?|N[dlo]?|P[cdseifo]?|Z[slp]?|S[mcko]?|C[cfon]?", name):
-        raise ExpressionError(f"unknown Unicode category {name!r} in a regular expression")
-    ranges: list[str] = []
-    start = -1
-    for code in range(sys.maxunicode + 2):
-        inside = code <= sys.maxunicode and unicodedata.category(chr(code)).startswith(name) != complement
-        if inside and start < 0:
-            start = code
-        elif not inside and start >= 0:
-            ranges.append(f"\\U{start:08x}-\\U{code - 1:08x}")
-            start = -1
-    return "".join(ranges)
+class Match(Protocol):
+    """What re's and re2's matches have in common."""
+
+    def __getitem__(self, group: int, /) -> str | None: ...
+
+    def start(self) -> int: ...
+
+    def end(self) -> int: ...
 
 
-def _without_blanks(pattern: str) -> str:
-    """What the flag x leaves of a pattern: blanks stay in character classes alone."""
-    kept: list[str] = []
-    depth, escaped = 0, False
-    for character in pattern:
-        if depth == 0 and character in "\t\n\r ":
-            continue
-        kept.append(character)
-        if escaped or character == "\\":
-            escaped = not escaped
-        elif character in "[]":
-            depth = max(0, depth + (1 if character == "[" else -1))
-    return "".join(kept)
+def shown(text: str) -> str:
+    """A text in a message: its beginning if it is long."""
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}…"
 
 
-class _Translator:
-    """One pass over the pattern, with `position` as the reader's place.
+def _options(*, captures: bool) -> re2.Options:
+    options = re2.Options()
+    options.max_mem = MEMORY
+    options.log_errors = False
+    options.never_capture = not captures
+    return options
 
-    It reads XPath's grammar and writes every part of it anew, so that nothing gets through that Python alone knows.
-    """
+
+class Pattern:
+    """A pattern with its flags, compiled for the engines as they are needed."""
 
     def __init__(self, pattern: str, flags: str) -> None:
-        self.pattern = _without_blanks(pattern) if "x" in flags else pattern
-        self.position = 0
-        self.anchors = _LINE_ANCHORS if "m" in flags else _TEXT_ANCHORS
-        self.groups = 0
-        self.open: list[int] = []
-        self.closed: set[int] = set()
+        if len(pattern) > LONGEST_PATTERN:
+            raise LimitExceeded(
+                f"the regular expression {shown(pattern)} has {len(pattern):,} characters, and {LONGEST_PATTERN:,} are the most"
+            )
+        self._name = shown(pattern)
+        self._of = _translated(pattern, flags)
+        if max(len(self._of.python), len(self._of.re2 or "")) > _LONGEST_TRANSLATION:
+            raise self._too_large()
+        self.groups = self._of.groups
+        self._test = self._by_re2(captures=False)
+        self._short = self._of.cost.longest(_FEW_STEPS, LONGEST_TEXT)
+        if self._test is None:
+            self._short = self._of.cost.longest(STEPS, LONGEST_TEXT)
+            # What it cannot express is an error now, not at the first text.
+            assert self._by_python
 
-    def translate(self) -> str:
-        parts: list[str] = []
-        while self.position < len(self.pattern):
-            parts.append(self._piece())
-        if self.open:
-            raise self._error("a group is not closed")
-        return "".join(parts)
+    def _too_large(self) -> LimitExceeded:
+        return LimitExceeded(f"the regular expression {self._name} is too large: it would take more than {MEMORY >> 20} MiB")
 
-    def _error(self, reason: str) -> ExpressionError:
-        return _error(self.pattern, reason)
+    def _by_re2(self, *, captures: bool) -> re2._Regexp | None:
+        """None: not without back-references or repeats above 1,000."""
+        if self._of.re2 is None:
+            return None
+        try:
+            return re2.compile(self._of.re2, _options(captures=captures))
+        except re2.error as error:
+            reason = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
+        if "repetition size" in reason:
+            return None
+        if "too large" in reason:
+            raise self._too_large()
+        raise ExpressionError(f"the regular expression {self._name}: {reason}")
 
-    def _next(self) -> str:
-        if self.position >= len(self.pattern):
-            raise self._error("ends too early")
-        character = self.pattern[self.position]
-        self.position += 1
-        return character
+    @cached_property
+    def _by_python(self) -> re.Pattern[str]:
+        try:
+            return re.compile(self._of.python)
+        except (re.error, OverflowError, ValueError, RecursionError) as error:
+            raise ExpressionError(f"the regular expression {self._name}: {error}") from error
 
-    def _take(self, text: str) -> bool:
-        """Does the text come next? Then it is read."""
-        found = self.pattern.startswith(text, self.position)
-        self.position += len(text) if found else 0
-        return found
+    @cached_property
+    def _search(self) -> re2._Regexp | None:
+        return self._by_re2(captures=True)
 
-    def _piece(self) -> str:
-        """A bar, the beginning of a group, or an atom and its quantifier."""
-        character = self._next()
-        if character == "|":
-            return "|"
-        if character == "(":
-            return self._open_group()
-        return self._atom(character) + self._quantifier()
+    def found_in(self, text: str) -> bool:
+        if len(text) <= self._short:
+            return self._by_python.search(text) is not None
+        if self._test is None:
+            raise self._too_long(text)
+        data = text.encode()
+        found = self._test.search(data) is not None
+        if not (found and self._ends_a_line(text)):
+            return found
+        # re2 takes the end of such a text for the beginning and the end of a line, which it is not; the end of the text before
+        # its last newline is both in either engine's eyes.
+        if self._test.search(data[:-1]) is not None:
+            return True
+        return self._slowly(text).search(text) is not None
 
-    def _atom(self, character: str) -> str:
-        if character == ")":
-            return self._close_group()
-        if character == "[":
-            return self._class()
-        if character == "\\":
-            return self._escape()
-        if character in self.anchors:
-            return self.anchors[character]
-        if character in "?*+{}]":
-            raise self._error(f"a {character} that stands for itself must be written \\{character}")
-        return "." if character == "." else re.escape(character)
+    def matches(self, text: str) -> Iterator[Match]:
+        """From left to right, without overlaps."""
+        if self._search is None or self._ends_a_line(text):
+            yield from self._slowly(text).finditer(text)
+        else:
+            yield from self._search.finditer(text)
 
-    def _quantifier(self) -> str:
-        match = _QUANTIFIER.match(self.pattern, self.position)
-        if not match:
-            return ""
-        self.position = match.end()
-        return match[0]
+    def _ends_a_line(self, text: str) -> bool:
+        return self._of.line_anchors and text.endswith("\n")
 
-    def _open_group(self) -> str:
-        if self._take("?:"):
-            self.open.append(_NOT_CAPTURED)
-            return "(?:"
-        if self.pattern.startswith("?", self.position):
-            raise self._error("groups other than (…) and (?:…) are not XPath")
-        self.groups += 1
-        self.open.append(self.groups)
-        return "("
+    def _slowly(self, text: str) -> re.Pattern[str]:
+        """Python's engine for a text that it must not be too long for."""
+        if len(text) > self._of.cost.longest(STEPS, LONGEST_TEXT):
+            raise self._too_long(text)
+        return self._by_python
 
-    def _close_group(self) -> str:
-        if not self.open:
-            raise self._error("a ) without a (")
-        self.closed.add(self.open.pop())
-        return ")"
-
-    def _escape(self) -> str:
-        named = self._escaped_class()
-        if named:
-            return f"[{'^' if named[1] else ''}{named[0]}]"
-        number = _GROUP_NUMBER.match(self.pattern, self.position)
-        return self._back_reference(number[0]) if number else re.escape(self._escaped_character())
-
-    def _back_reference(self, digits: str) -> str:
-        """As many digits as there are groups so far are the number; a group that matched nothing is an empty text."""
-        while len(digits) > 1 and int(digits) > self.groups:
-            digits = digits[:-1]
-        if int(digits) not in self.closed:
-            raise self._error(f"\\{digits} must come after the end of group {digits}")
-        self.position += len(digits)
-        return f"(?({digits})\\{digits})"
-
-    def _escaped_class(self) -> tuple[str, bool] | None:
-        r"""After a backslash: the inside of the class meant by \d \i \p{…} …, and whether its complement is meant."""
-        letter = self.pattern[self.position : self.position + 1]
-        if letter and letter in "dDsSwW":
-            self.position += 1
-            return "\\" + letter, False
-        if letter.lower() in _CLASS_ESCAPES and letter:
-            self.position += 1
-            return _CLASS_ESCAPES[letter.lower()], letter.isupper()
-        if letter in ("p", "P"):
-            match = re.compile(r"[pP]\{(\w+)\}").match(self.pattern, self.position)
-            if not match:
-                raise self._error(r"\p needs a Unicode category, as in \p{L}")
-            self.position = match.end()
-            return _category(match[1], letter == "P"), False
-        return None
-
-    def _escaped_character(self) -> str:
-        letter = self._next()
-        if letter in _CONTROL_ESCAPES:
-            return _CONTROL_ESCAPES[letter]
-        if letter not in _PLAIN_ESCAPES:
-            raise self._error(f"\\{letter} is not an escape of XPath")
-        return letter
-
-    def _class(self) -> str:
-        negated = self._take("^")
-        inside: list[str] = []
-        excluded = ""
-        while not self._take("]"):
-            if excluded:
-                raise self._error("nothing can follow the class that is taken from a character class")
-            if self._take("-["):
-                excluded = f"(?!{self._class()})"
-            else:
-                inside.append(self._class_member())
-        if not inside:
-            raise self._error("an empty character class")
-        return f"(?:{excluded}[{'^' if negated else ''}{''.join(inside)}])"
-
-    def _class_member(self) -> str:
-        """A range of characters, one character, or an escape for several."""
-        start = self.position
-        named = self._escaped_class() if self._take("\\") else None
-        if named:
-            if named[1]:
-                raise self._error("a complement inside a character class is not supported")
-            return named[0]
-        self.position = start
-        first = self._class_character()
-        if not _RANGE.match(self.pattern, self.position):
-            return re.escape(first)
-        if self.pattern[start] == "-":
-            raise self._error("a - that begins a range must be written \\-")
-        self.position += 1
-        if self.pattern.startswith("-", self.position):
-            raise self._error("a - that ends a range must be written \\-")
-        return f"{re.escape(first)}-{re.escape(self._class_character())}"
-
-    def _class_character(self) -> str:
-        character = self._next()
-        if character == "[":
-            raise self._error("a [ in a character class must be written \\[")
-        return self._escaped_character() if character == "\\" else character
+    def _too_long(self, text: str) -> LimitExceeded:
+        longest = self._of.cost.longest(STEPS, LONGEST_TEXT)
+        reason = "anchors of lines in a text that ends with a newline" if self._of.line_anchors else "such repeats"
+        if self._of.re2 is None:
+            reason = "back-references"
+        return LimitExceeded(
+            f"the regular expression {self._name} is matched, for its {reason}, in texts of up to {max(longest, 0):,} characters, "
+            f"and not in {shown(text)} of {len(text):,}"
+        )
 
 
-@lru_cache(maxsize=512)
-def compile_pattern(pattern: str, flags: str) -> re.Pattern[str]:
+def _translated(pattern: str, flags: str) -> Translation:
+    if "q" in flags:
+        return literally(pattern, flags)
+    return translate(pattern, flags)
+
+
+@lru_cache(maxsize=128)
+def compile_pattern(pattern: str, flags: str) -> Pattern:
     """A pattern and the flags s m i x q of XPath; an ExpressionError if they are not valid."""
     if set(flags) - set("smixq"):
         raise ExpressionError(f"unknown flags {flags!r} of a regular expression: they can be s, m, i, x and q")
-    python_flags = re.IGNORECASE if "i" in flags else re.NOFLAG
-    if "q" in flags:
-        return re.compile(re.escape(pattern), python_flags)
-    if "s" in flags:
-        python_flags |= re.DOTALL
-    try:
-        return re.compile(_Translator(pattern, flags).translate(), python_flags)
-    except (re.error, OverflowError, ValueError, RecursionError) as error:
-        raise _error(pattern, str(error)) from error
+    return Pattern(pattern, flags)
 
 
-def expand(template: str, match: re.Match[str]) -> str:
-    r"""A replacement text of XPath: $N is a group, \\$ and \\\\ are characters."""
+def replaced(text: str, pattern: Pattern, part: Callable[[Match], str], most: int) -> str:
+    """The text with `part` of each match in its place; an error where it becomes longer than `most` characters."""
+    parts: list[str] = []
+    size, at = 0, 0
+    for match in pattern.matches(text):
+        start = match.start()
+        parts += (text[at:start], part(match))
+        size += len(parts[-2]) + len(parts[-1])
+        if size > most:
+            break
+        at = match.end()
+    parts.append(text[at:])
+    if size + len(parts[-1]) > most:
+        raise LimitExceeded(f"REPLACE would make a text of more than {most:,} bytes")
+    return "".join(parts)
 
-    def part(reference: re.Match[str]) -> str:
-        if reference[2]:
-            return reference[2]
-        digits = reference[1]
-        if not digits:
-            raise ExpressionError(f"the replacement {template!r}: a lone $ or \\ must be written \\$ or \\\\")
-        kept = digits
-        while int(kept) > match.re.groups and len(kept) > 1:
-            kept = kept[:-1]
-        group = (match[int(kept)] or "") if int(kept) <= match.re.groups else ""
-        return group + digits[len(kept) :]
 
-    return re.sub(r"\$([0-9]{1,9})|\\([\\$])|[\\$]", part, template)
+@lru_cache(maxsize=128)
+def parse_template(template: str) -> tuple[tuple[str, str], ...]:
+    r"""A replacement text of XPath: $N is a group, \\$ and \\\\ are characters -> (text, digits of a group after it)."""
+    parts: list[tuple[str, str]] = []
+    text, at = "", 0
+    for match in re.finditer(r"\$([0-9]{1,9})|\\([\\$])|[\\$]", template):
+        text += template[at : match.start()]
+        at = match.end()
+        if match[2]:
+            text += match[2]
+        elif match[1]:
+            parts.append((text, match[1]))
+            text = ""
+        else:
+            raise ExpressionError(f"the replacement {shown(template)}: a lone $ or \\ must be written \\$ or \\\\")
+    return (*parts, (text + template[at:], ""))
+
+
+def expander(template: str, groups: int) -> Callable[[Match], str]:
+    """What a replacement text makes of a match of a pattern with so many groups."""
+    parts = [part for text, digits in parse_template(template) for part in (text, _reference(digits, groups))]
+
+    def expanded(match: Match) -> str:
+        return "".join(part if isinstance(part, str) else _group(match, *part) for part in parts)
+
+    return expanded
+
+
+def _reference(digits: str, groups: int) -> str | tuple[int, str]:
+    """The group that is meant by the digits (as many of them as make the number of one) and the rest of them, a text."""
+    if not digits:
+        return ""
+    kept = digits
+    while int(kept) > groups and len(kept) > 1:
+        kept = kept[:-1]
+    rest = digits[len(kept) :]
+    return (int(kept), rest) if int(kept) <= groups else rest
+
+
+def _group(match: Match, number: int, rest: str) -> str:
+    return (match[number] or "") + rest

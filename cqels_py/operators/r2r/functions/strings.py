@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from urllib.parse import quote, urljoin
 
 from cqels_py.operators.r2r.functions.numbers import INTEGER, Number
-from cqels_py.operators.r2r.functions.regexes import compile_pattern, expand
+from cqels_py.operators.r2r.functions import regexes
+from cqels_py.operators.r2r.functions.regexes import compile_pattern, expander
 from cqels_py.operators.r2r.functions.terms import (
     RDF_LANG_STRING,
     XSD_INTEGER,
@@ -172,7 +173,7 @@ def concatenated(*terms: Term) -> Term:
 def matches(text: Term, pattern: Term, flags: Term | None = None) -> Term:
     """REGEX."""
     compiled = compile_pattern(_simple_text(pattern), _simple_text(flags) if flags else "")
-    return boolean(compiled.search(text_of(text)) is not None)
+    return boolean(compiled.found_in(text_of(text)))
 
 
 def replaced(text: Term, pattern: Term, replacement: Term, flags: Term | None = None) -> Term:
@@ -180,11 +181,10 @@ def replaced(text: Term, pattern: Term, replacement: Term, flags: Term | None = 
     options = _simple_text(flags) if flags else ""
     compiled = compile_pattern(_simple_text(pattern), options)
     source, template = text_of(text), _simple_text(replacement)
-    if compiled.match(""):
+    if compiled.found_in(""):
         raise ExpressionError("REPLACE with a pattern that matches the empty string")
-    if "q" in options:
-        return tagged(compiled.sub(lambda _: template, source), text.language)
-    return tagged(compiled.sub(lambda match: expand(template, match), source), text.language)
+    part = (lambda _: template) if "q" in options else expander(template, compiled.groups)
+    return tagged(regexes.replaced(source, compiled, part, 1 << 26), text.language)
 
 
 def hashed(algorithm: str) -> Callable[[Term], Term]:

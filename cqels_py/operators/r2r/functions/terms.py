@@ -28,6 +28,10 @@ class ExpressionError(Exception):
     """SPARQL's error value: the row's result is unbound, or false in a FILTER."""
 
 
+class LimitExceeded(ExpressionError):
+    """An error value that is due to a limit of the engine, not to the query or its data: it is reported."""
+
+
 class TermKind(Enum):
     IRI = "IRI"
     BLANK = "blank node"
