@@ -40,13 +40,14 @@ from cqels_py.errors import CqelsError, DataError, RunError, UnsupportedQuery, U
 from cqels_py.federation import TIMEOUT, answer_services
 from cqels_py.interrupts import done, undisturbed, use
 from cqels_py.kernels.building import ahead
+from cqels_py.operators.r2r.functions.limits import MAX_TEXT, Limits
 from cqels_py.optimizer import optimize
 from cqels_py.optimizer.entailment import Ontology, entail
 from cqels_py.parser import parse
 from cqels_py.plan.nodes import Plan
 from cqels_py.planner import plan_query
 from cqels_py.query import Query, Result
-from cqels_py.reports import LoggedReports
+from cqels_py.reports import LoggedReports, told_of
 from cqels_py.runners.ahead import ReadAhead, pays, regular_files
 from cqels_py.runners.chaining import NOTHING, Feed
 from cqels_py.runners.local import LocalRunner, RunningQuery, Statistics
@@ -90,7 +91,8 @@ class Engine:
     with on_error="report" (RunError); without it, a logger named cqels_py is, of the first ten. `service_timeout`: seconds that
     an endpoint of SERVICE may be silent. `blank_nodes`: a label is one node in all of its "source", which is a file or a table of
     `run`, and otherwise in its `push` or its line of NDJSON; or in its "element" alone. `contexts`: by the IRIs under which JSON-LD
-    documents name them, files (or what these hold); none is ever fetched. Everything that it raises by intent is a CqelsError.
+    documents name them, files (or what these hold); none is ever fetched. `max_text`: bytes of the longest text that an expression
+    makes; where it would be longer there is an error value, which is reported. Everything that it raises by intent is a CqelsError.
 
     Several threads may use an engine: their calls come one after the other, each as a whole, and subscribers are called by the
     thread whose call made the results. So a subscriber must not wait for another thread that uses the engine. `statistics`
@@ -108,6 +110,7 @@ class Engine:
         service_timeout: float = TIMEOUT,
         blank_nodes: str = SOURCE,
         contexts: Mapping[str, Any] | None = None,
+        max_text: int = MAX_TEXT,
     ) -> None:
         if runner != "local":
             raise UsageError(f"there is no runner {runner!r} yet; there is 'local'")
@@ -119,6 +122,8 @@ class Engine:
             raise UsageError(f"batch is 1 or more elements, not {batch}")
         if isinstance(service_timeout, bool) or not isinstance(service_timeout, int | float) or service_timeout <= 0:
             raise UsageError(f"service_timeout is a number of seconds above 0, not {service_timeout!r}")
+        if whole(max_text, "max_text", "bytes") < 1:
+            raise UsageError(f"max_text is 1 or more bytes, not {max_text}")
         if on_error not in ("stop", "skip"):
             raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
         if report is not None:
@@ -132,6 +137,7 @@ class Engine:
         self._blank_nodes = check_blank_nodes(blank_nodes)
         self._contexts = read_contexts(contexts)
         self._service_timeout = service_timeout
+        self._max_text = max_text
         self._on_error = on_error
         self._report = report if report is not None else LoggedReports(_LOG)
         self._queries: dict[Query, RunningQuery] = {}
@@ -204,7 +210,8 @@ class Engine:
         ontology = None if entailment is None else ontology_of(data, self.dictionary)
         if ontology is not None:
             plan = _entailed(asked, ontology)
-        dataflow = Dataflow(plan, self.dictionary, data, fronts=self._runner.fronts)
+        limits = Limits(self._max_text, told_of(plan, self._report))
+        dataflow = Dataflow(plan, self.dictionary, data, fronts=self._runner.fronts, limits=limits)
         query = Query(
             plan, self.dictionary, dataflow, self.update_static, self._lock, self._subscriber_failed, self._blank_nodes
         )
@@ -576,13 +583,18 @@ class Engine:
             work(*arguments)
         except BaseException as error:
             self._closed = RunError(f"the engine has failed ({type(error).__name__}: {error}): make a new one")
+            if isinstance(error, MemoryError):
+                raise self._closed from error
             raise
         finally:
             self._busy = False
         failures: list[BaseException] = []
-        for query in self._queries:
+        for query, running in list(self._queries.items()):
             if query.failures:
                 failures += query.take_failures()
+            if running.failure is not None:
+                failures.append(running.failure)
+                self._forget(query)
         if failures:
             # What ends a program, as KeyboardInterrupt and SystemExit do, goes before what fails.
             raised, *others = sorted(failures, key=lambda failure: isinstance(failure, Exception))

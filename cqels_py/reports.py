@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
-from cqels_py.errors import CqelsError
+from cqels_py.errors import CqelsError, DataError
+from cqels_py.plan.nodes import Plan
 
 LOGGED_AT_MOST = 10
 """Reports of one engine that are logged; all are counted."""
+
+
+def told_of(plan: Plan, report: Callable[[CqelsError], None]) -> Callable[[str], None]:
+    """Reports of a query: to be called with messages."""
+    return lambda message: report(DataError(f"{plan.title}: {message}"))
 
 
 class LoggedReports:

@@ -20,6 +20,7 @@ from cqels_py.dataflow.term_values import DictionaryValues
 from cqels_py.dataflow.wiring import Wiring, give_up
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.event_time.clock import ClockedWindow, Ticks
+from cqels_py.operators.r2r.functions.limits import NO_WORD, Limits
 from cqels_py.operators.r2s.relay import Relay
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.nodes import Node, Plan, inputs_of
@@ -37,7 +38,7 @@ class Dataflow:
 
     One part of several keeps to its `cell`. A stage that another one follows hands its changes to a `relay`, and has no
     results; one that follows another is fed with `receive`. `every_boundary`: see `TickClock`. `fronts`: where it may sit with
-    other queries, and then reads the sources that do for them what it needs too.
+    other queries, and then reads the sources that do for them what it needs too. `limits`: of the texts that expressions make.
     """
 
     def __init__(
@@ -50,11 +51,13 @@ class Dataflow:
         relay: Relay | None = None,
         every_boundary: bool = False,
         fronts: Fronts | None = None,
+        limits: Limits = NO_WORD,
     ) -> None:
         self.plan = query
+        self._limits = limits
         self._dictionary = dictionary
         self._static = static
-        self._values = DictionaryValues(dictionary)
+        self._values = DictionaryValues(dictionary, limits)
         self._cell = tuple(cell)
         # Does something happen at ticks at which nothing changes? A stage that follows wants to know of all of them.
         every_boundary = every_boundary or query.output == "RSTREAM" or _asks_for_now(query.root)
@@ -86,7 +89,15 @@ class Dataflow:
         self.seat = self.front.sit(self._scans)
 
     def _wiring(self) -> Wiring:
-        return Wiring(self.plan, self._dictionary, self._values, self._static, self.front, shares=self._shares)
+        return Wiring(
+            self.plan,
+            self._dictionary,
+            self._values,
+            self._static,
+            self.front,
+            shares=self._shares,
+            limits=self._limits,
+        )
 
     def _keep_to(self, cell: Sequence[Coordinate]) -> None:
         """This dataflow is one part of several: it leaves alone what belongs to others."""
@@ -104,6 +115,11 @@ class Dataflow:
         return columns
 
     # --- running ------------------------------------------------------------------------------------------------
+
+    @property
+    def is_shared(self) -> bool:
+        """Does another query read what a stage of this one makes?"""
+        return any(stage.readers > 1 for stage in self._stages)
 
     def step(self, batch: ElementBatch) -> Iterator[ResultBatch]:
         """Take in elements of the query's streams, in order; `batch.stream` are positions in the plan's streams."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -11,14 +12,22 @@ from cqels_py.batches.elements import Ids
 from cqels_py.dictionary.layout import UNBOUND
 from cqels_py.kernels import interpreter
 from cqels_py.operators.r2r.expressions import Evaluator
+from cqels_py.operators.r2r.functions.limits import NO_WORD, Limits
 from cqels_py.operators.r2r.functions.program import evaluate_program, is_true
-from cqels_py.operators.r2r.functions.terms import parse_term, print_term
+from cqels_py.operators.r2r.functions.terms import Term, parse_term, print_term
 from cqels_py.plan.expressions import ExpressionProgram
 
 MEMO_LIMIT = 100_000
 """Rows remembered for an expression; beyond that it starts anew."""
 
+_SHOWN = 60
 _LEAVES = {"variable": interpreter.VARIABLE, "bound": interpreter.BOUND, "now": interpreter.NOW}
+
+
+def _beginning(term: Term) -> str:
+    if len(term.text) <= _SHOWN:
+        return print_term(term)
+    return f"{print_term(replace(term, text=term.text[:_SHOWN]))} and {len(term.text) - _SHOWN:,} characters more"
 
 
 class TermStore(Protocol):
@@ -29,7 +38,7 @@ class TermStore(Protocol):
     def decode(self, ids: Ids) -> Sequence[str | None]: ...
 
 
-def build_evaluator(program: ExpressionProgram, dictionary: TermStore) -> Evaluator:
+def build_evaluator(program: ExpressionProgram, dictionary: TermStore, limits: Limits = NO_WORD) -> Evaluator:
     """The evaluator of a program. Its constants are entered in the dictionary, and must stay there."""
     constants: dict[str, int] = {}
     code = [_operation(name, argument, constants) for name, argument in program.instructions]
@@ -37,7 +46,7 @@ def build_evaluator(program: ExpressionProgram, dictionary: TermStore) -> Evalua
         np.array(code, np.int64),
         dictionary.encode(list(constants)) if constants else np.empty(0, np.int64),
         dictionary.encode(interpreter.SPECIAL_TERMS),
-        TextEvaluation(program, dictionary),
+        TextEvaluation(program, dictionary, limits),
     )
 
 
@@ -53,8 +62,11 @@ class TextEvaluation:
     What it remembers are ids: `clear` it when the dictionary releases terms.
     """
 
-    def __init__(self, program: ExpressionProgram, dictionary: TermStore) -> None:
+    def __init__(self, program: ExpressionProgram, dictionary: TermStore, limits: Limits = NO_WORD) -> None:
         self._program = program
+        self._tell = limits.tell
+        self._exceeded: list[str] = []
+        self._limits = Limits(limits.max_text, self._exceeded.append)
         self._dictionary = dictionary
         self._values: dict[tuple[int, ...], int] = {}
         self._tests: dict[tuple[int, ...], int] = {}
@@ -82,13 +94,24 @@ class TextEvaluation:
         ids = sorted({identifier for key in keys for identifier in key[first:]} - {UNBOUND})
         texts = self._dictionary.decode(np.array(ids, np.int64))
         terms = {i: parse_term(text) for i, text in zip(ids, texts, strict=True) if text is not None}
-        results = [
-            evaluate_program(self._program.instructions, [terms.get(i) for i in key[first:]], key[0] if timed else None)
-            for key in keys
-        ]
+        results = [self._value([terms.get(i) for i in key[first:]], key[0] if timed else None) for key in keys]
         if as_test:
             return [int(is_true(term)) for term in results]
         return self._encode([None if term is None else print_term(term) for term in results])
+
+    def _value(self, row: Sequence[Term | None], now: int | None) -> Term | None:
+        value = evaluate_program(self._program.instructions, row, now, self._limits)
+        if self._exceeded:
+            for reason in self._exceeded:
+                self._tell(f"{reason}: it is an error value in {self._program.text}{self._bindings(row)}")
+            self._exceeded.clear()
+        return value
+
+    def _bindings(self, row: Sequence[Term | None]) -> str:
+        """The row in a message: where each variable's value begins."""
+        values = zip(self._program.inputs, row, strict=True)
+        bound = [f"?{name} is {_beginning(term)}" for name, term in values if term is not None]
+        return f", where {', '.join(bound)}" if bound else ""
 
     def _encode(self, texts: list[str | None]) -> list[int]:
         found = [text for text in texts if text is not None]

@@ -24,6 +24,7 @@ from cqels_py.dictionary.layout import (
 from cqels_py.kernels.decimals import ID_SCALE, SUM_SCALE
 from cqels_py.operators.r2r.aggregate import OddNumbers
 from cqels_py.operators.r2r.functions import numbers
+from cqels_py.operators.r2r.functions.limits import NO_WORD, Limits, is_longer, too_long
 from cqels_py.operators.r2r.functions.numbers import NUMERIC_DATATYPES, Number, number_term, parse_number, quotient
 from cqels_py.operators.r2r.functions.terms import TermKind, literal, parse_term, print_term
 
@@ -47,8 +48,9 @@ _KIND = {
 class DictionaryValues:
     """The dictionary as `operators.r2r.aggregate.TermValues`."""
 
-    def __init__(self, dictionary: Dictionary) -> None:
+    def __init__(self, dictionary: Dictionary, limits: Limits = NO_WORD) -> None:
         self._dictionary = dictionary
+        self._limits = limits
         self._warned = False
 
     def numbers(self, ids: Ids) -> OddNumbers:
@@ -109,8 +111,18 @@ class DictionaryValues:
         texts: list[str | None] = []
         for first, last, separator in zip(start.tolist(), (start + length).tolist(), separators, strict=True):
             parts = [part for part in members[first:last] if part is not None]
-            texts.append(print_term(literal(separator.join(parts))) if len(parts) == last - first else None)
+            texts.append(self._joined(separator, parts) if len(parts) == last - first else None)
         return self._dictionary.encode(texts)
+
+    def _joined(self, separator: str, parts: list[str]) -> str | None:
+        most = self._limits.max_text
+        if sum(map(len, parts)) + len(separator) * (len(parts) - 1) <= most:
+            text = separator.join(parts)
+            if not is_longer(text, most):
+                return print_term(literal(text))
+        error = too_long("GROUP_CONCAT", most)
+        self._limits.tell(f"{error}: it is unbound for a group of {len(parts):,} values, as long as that holds")
+        return None
 
     def texts(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
         return self._dictionary.arena, self._dictionary.table

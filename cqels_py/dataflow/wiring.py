@@ -30,6 +30,7 @@ from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels.distinct import cancel
 from cqels_py.operators.r2r.expressions import Evaluator
+from cqels_py.operators.r2r.functions.limits import Limits
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import Node, Plan, inputs_of
@@ -38,7 +39,10 @@ Made = TypeVar("Made", Stage, ScanOutput, Constant, PartitionOutput)
 
 
 class Wiring:
-    """Makes what a query reads at its front. `shares`: what others there do already is read, and not made."""
+    """Makes what a query reads at its front. `shares`: what others there do already is read, and not made.
+
+    `limits`: of the texts that its expressions make.
+    """
 
     def __init__(
         self,
@@ -49,12 +53,14 @@ class Wiring:
         front: Front,
         *,
         shares: bool,
+        limits: Limits,
     ) -> None:
         self._query = query
         self._dictionary = dictionary
         self._values = values
         self._static = static
         self._front = front
+        self._limits = limits
         self._commons: dict[Hashable, Any] | None = front.commons if shares else None
         self._made: list[Stage | ScanOutput | Constant | PartitionOutput] = []
         self._partitions: dict[int, PartitionOutput] = {}
@@ -72,7 +78,9 @@ class Wiring:
     def answer(self, node: plan.Once) -> Ids:
         """Answer a static sub-plan by its own operators: all its data at one tick."""
         one_tick = Ticks(np.zeros(1, np.int64), first=True)
-        alone = Wiring(self._query, self._dictionary, self._values, self._static, self._front, shares=False)
+        alone = Wiring(
+            self._query, self._dictionary, self._values, self._static, self._front, shares=False, limits=self._limits
+        )
         try:
             kept = concatenate(alone.read(node.input).deltas(one_tick), len(node.variables))
         finally:
@@ -157,7 +165,7 @@ class Wiring:
         return self._partitions[number]
 
     def _evaluator(self, program: ExpressionProgram) -> Evaluator:
-        return build_evaluator(program, self._dictionary)
+        return build_evaluator(program, self._dictionary, self._limits)
 
     def _encode_rows(self, node: plan.Rows) -> Ids:
         columns = np.zeros((len(node.variables), len(node.rows)), np.int64)

@@ -366,6 +366,11 @@ class Plan:
     order: ReportOrder | None = None
 
     @property
+    def title(self) -> str:
+        """The query in messages: by its name, or by the streams that it reads."""
+        return f"the query <{self.name}>" if self.name else f"a query over <{'>, <'.join(self.streams)}>"
+
+    @property
     def graph_streams(self) -> tuple[str, ...]:
         """The streams of whose elements the graphs are asked for."""
         return tuple(stream for stream, asked in zip(self.streams, self.graphs, strict=True) if asked)

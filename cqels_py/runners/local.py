@@ -16,6 +16,7 @@ from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.front import Fronts, Turn
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.errors import RunError
 from cqels_py.event_time.watermark import Watermark
 from cqels_py.runners.chaining import NOTHING, Feed, PlacesOf, last_time, places_by_tick, places_by_time
 from cqels_py.state.arrays import keep_freed_memory
@@ -95,6 +96,7 @@ class RunningQuery:
         self._deliver = deliver
         self._left = False
         self.feed: Feed | None = None
+        self.failure: RunError | None = None
 
     def leave(self) -> None:
         """The query has been taken away, perhaps by who gets its results: nothing more follows, also of the step at hand."""
@@ -110,15 +112,27 @@ class RunningQuery:
     def hand_out(self, results: Iterable[ResultBatch], places: Callable[..., PlacesOf], *of: Any) -> int:
         """Results to whom they go; returns how many. `places`(`of`), asked when there are some: behind which elements they come."""
         count = 0
-        for batch in results:
-            if rows := len(batch.time):
-                count += rows
-                if self.feed is not None:
-                    self.feed.take(batch, places(*of))
-                self._deliver(batch)
-                if self._left:
-                    break
+        try:
+            for batch in results:
+                if rows := len(batch.time):
+                    count += rows
+                    if self.feed is not None:
+                        self.feed.take(batch, places(*of))
+                    self._deliver(batch)
+                    if self._left:
+                        break
+        except MemoryError as error:
+            self._out_of_memory(error)
         return count
+
+    def _out_of_memory(self, error: MemoryError) -> None:
+        """The query has no state to go on from, and leaves; others go on, if they do not read what it was at work on."""
+        title = self.dataflow.plan.title
+        self.failure = RunError(f"{title} needs more memory than there is, and gets no more results")
+        self.failure.__cause__ = error
+        if self.dataflow.is_shared:
+            raise self.failure
+        self.leave()
 
 
 class Company:

@@ -12,11 +12,35 @@ from cqels_py.operators.r2r.functions.regexes import Pattern
 from tests.naive_expressions import compiled_pattern
 from tests.naive_values import ExpressionError as NoPattern
 
-ALPHABET = "abAB01_€-. \t\n\u00a0éÉΩ٣\u0301\u2028[^]$(\U0001f600"
+ALPHABET = "abAB01_€-. \t\n\u00a0éÉΩ٣\u0301\u2028[^]$("
 TEXTS = st.text(ALPHABET, max_size=8)
 ESCAPED = ("\\-", "\\.", "\\n", "\\t", "\\[", "\\]", "\\^", "\\$", "\\\\", "\\(")
-CLASSES = ("\\s", "\\S", "\\d", "\\D", "\\w", "\\W", "\\i", "\\I", "\\c", "\\C", "\\p{Lu}", "\\P{L}", "\\p{Nd}", "\\p{Zs}", "\\P{Ll}")
-CLASSES += ("\\p{IsGreek}", "\\P{IsBasicLatin}", "\\p{IsLatin-1Supplement}", "\\p{Sc}", "\\p{Mn}", "\\p{C}", "\\P{P}")
+CLASSES = (
+    "\\s",
+    "\\S",
+    "\\d",
+    "\\D",
+    "\\w",
+    "\\W",
+    "\\i",
+    "\\I",
+    "\\c",
+    "\\C",
+    "\\p{Lu}",
+    "\\P{L}",
+    "\\p{Nd}",
+    "\\p{Zs}",
+)
+CLASSES += (
+    "\\P{Ll}",
+    "\\p{IsGreek}",
+    "\\P{IsBasicLatin}",
+    "\\p{IsLatin-1Supplement}",
+    "\\p{Sc}",
+    "\\p{Mn}",
+    "\\p{C}",
+    "\\P{P}",
+)
 PLAIN = st.sampled_from("abAB01_€éΩ")
 RANGES = st.sampled_from(["a-b", "A-Z", "0-9", "a-é", " -~"])
 # elementpath is wrong about complements among others in one class: to it [^a\\S] are more than the spaces.
@@ -74,7 +98,9 @@ def test_both_engines_find_the_matches_of_elementpath(pattern: str, flags: str, 
 
 
 @pytest.mark.parametrize("text", ["a\n", "\n", "a\n\n", "ab\na\n", "\n\na\n"])
-@pytest.mark.parametrize("pattern", ["^", "$", "^$", "a$", "^a", "a\n^", "a\n$", "\n^a", "^a$", "(^|b)$", "\n$", "^\n", "$\n", "a$\n$"])
+@pytest.mark.parametrize(
+    "pattern", ["^", "$", "^$", "a$", "^a", "a\n^", "a\n$", "\n^a", "^a$", "(^|b)$", "\n$", "^\n", "$\n", "a$\n$"]
+)
 def test_the_end_of_a_text_that_ends_a_line_is_neither_end_nor_beginning_of_one(pattern: str, text: str) -> None:
     # elementpath lets $ match there; F&O 5.6.1.1 does not, and Python's lookarounds can say so.
     before, after = r"(?:\A|(?<=\n)(?!\Z))", r"(?:(?=\n)|(?<!\n)\Z)"

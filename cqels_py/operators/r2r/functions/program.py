@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from cqels_py.operators.r2r.functions.dates import instant_text
+from cqels_py.operators.r2r.functions.limits import NO_WORD, Limits, is_longer, too_long
 from cqels_py.operators.r2r.functions.table import FUNCTIONS
 from cqels_py.operators.r2r.functions.terms import (
     XSD_DATETIME,
     ExpressionError,
+    LimitExceeded,
     Term,
     boolean,
     literal,
@@ -21,7 +23,9 @@ Step: TypeAlias = tuple[str, int | str]
 """("variable" or "bound", input number), ("constant", N-Triples text), ("now", 0), or (function, argument count)."""
 
 
-def evaluate_program(steps: Sequence[Step], row: Sequence[Term | None], now: int | None) -> Term | None:
+def evaluate_program(
+    steps: Sequence[Step], row: Sequence[Term | None], now: int | None, limits: Limits = NO_WORD
+) -> Term | None:
     """The value of a program over one row of terms (None: unbound); None is an error. `now`: microseconds."""
     stack: list[Term | None] = []
     for name, argument in steps:
@@ -38,7 +42,7 @@ def evaluate_program(steps: Sequence[Step], row: Sequence[Term | None], now: int
             start = len(stack) - int(argument)
             arguments = stack[start:]
             del stack[start:]
-            stack.append(_call(name, arguments))
+            stack.append(_call(name, arguments, limits))
     return stack[0]
 
 
@@ -56,7 +60,7 @@ def _truth(term: Term | None) -> bool | None:
         return None
 
 
-def _call(name: str, arguments: list[Term | None]) -> Term | None:
+def _call(name: str, arguments: list[Term | None], limits: Limits) -> Term | None:
     if name in ("||", "&&"):
         return _logical(name == "||", arguments)
     if name in ("IN", "NOT-IN"):
@@ -66,11 +70,20 @@ def _call(name: str, arguments: list[Term | None]) -> Term | None:
         return None if condition is None else arguments[1 if condition else 2]
     if name == "COALESCE":
         return next((term for term in arguments if term is not None), None)
+    terms = [term for term in arguments if term is not None]
+    if len(terms) < len(arguments):
+        return None
+    call, _, _, grows = FUNCTIONS[name]
     try:
-        terms = [term for term in arguments if term is not None]
-        return FUNCTIONS[name].call(*terms) if len(terms) == len(arguments) else None
+        found = call(*terms, max_text=limits.max_text) if grows else call(*terms)
+        if len(found.text) > limits.max_text >> 2 and is_longer(found.text, limits.max_text):
+            raise too_long(name, limits.max_text)
+    except LimitExceeded as error:
+        limits.tell(str(error))
+        return None
     except ExpressionError:
         return None
+    return found
 
 
 def _logical(deciding: bool, arguments: list[Term | None]) -> Term | None:

@@ -15,6 +15,7 @@ from typing import Protocol
 
 import re2
 
+from cqels_py.operators.r2r.functions.limits import too_long
 from cqels_py.operators.r2r.functions.regex_syntax import Translation, literally, translate
 from cqels_py.operators.r2r.functions.terms import ExpressionError, LimitExceeded
 
@@ -75,7 +76,9 @@ class Pattern:
             assert self._by_python
 
     def _too_large(self) -> LimitExceeded:
-        return LimitExceeded(f"the regular expression {self._name} is too large: it would take more than {MEMORY >> 20} MiB")
+        return LimitExceeded(
+            f"the regular expression {self._name} is too large: it would take more than {MEMORY >> 20} MiB"
+        )
 
     def _by_re2(self, *, captures: bool) -> re2._Regexp | None:
         """None: not without back-references or repeats above 1,000."""
@@ -159,7 +162,7 @@ def compile_pattern(pattern: str, flags: str) -> Pattern:
 
 
 def replaced(text: str, pattern: Pattern, part: Callable[[Match], str], most: int) -> str:
-    """The text with `part` of each match in its place; an error where it becomes longer than `most` characters."""
+    """The text with `part` of each match in its place; an error where it has more than `most` characters."""
     parts: list[str] = []
     size, at = 0, 0
     for match in pattern.matches(text):
@@ -171,7 +174,7 @@ def replaced(text: str, pattern: Pattern, part: Callable[[Match], str], most: in
         at = match.end()
     parts.append(text[at:])
     if size + len(parts[-1]) > most:
-        raise LimitExceeded(f"REPLACE would make a text of more than {most:,} bytes")
+        raise too_long("REPLACE", most)
     return "".join(parts)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+import string
 from collections.abc import Callable, Sequence
 from urllib.parse import quote, urljoin
 
-from cqels_py.operators.r2r.functions.numbers import INTEGER, Number
 from cqels_py.operators.r2r.functions import regexes
+from cqels_py.operators.r2r.functions.limits import MAX_TEXT, too_long
+from cqels_py.operators.r2r.functions.numbers import INTEGER, Number
 from cqels_py.operators.r2r.functions.regexes import compile_pattern, expander
 from cqels_py.operators.r2r.functions.terms import (
     RDF_LANG_STRING,
@@ -25,6 +27,8 @@ from cqels_py.operators.r2r.functions.terms import (
 from cqels_py.operators.r2r.functions.values import value_of
 
 _ABSOLUTE_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|\\^`]*")
+_NOT_ENCODED = (string.ascii_letters + string.digits + "-_.~").encode()
+_AT_ONCE = 1 << 16
 _LANGUAGE = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 
 Arguments = Sequence[Term]
@@ -159,13 +163,20 @@ def after(text: Term, part: Term) -> Term:
     return tagged(tail, text.language) if found else literal("")
 
 
-def encode_for_uri(term: Term) -> Term:
-    return literal(quote(text_of(term), safe="-_.~"))
+def encode_for_uri(term: Term, *, max_text: int = MAX_TEXT) -> Term:
+    text = text_of(term)
+    data = text.encode()
+    if len(data) + 2 * len(data.translate(None, _NOT_ENCODED)) > max_text:
+        raise too_long("ENCODE_FOR_URI", max_text)
+    # quote has an object for each character on the way.
+    return literal("".join(quote(text[at : at + _AT_ONCE], safe="-_.~") for at in range(0, len(text), _AT_ONCE)))
 
 
-def concatenated(*terms: Term) -> Term:
+def concatenated(*terms: Term, max_text: int = MAX_TEXT) -> Term:
     """CONCAT: a language tag only where all have the same."""
     texts = [text_of(term) for term in terms]
+    if sum(map(len, texts)) > max_text:
+        raise too_long("CONCAT", max_text)
     tags = {term.language for term in terms}
     return tagged("".join(texts), tags.pop() if len(tags) == 1 else "")
 
@@ -176,7 +187,9 @@ def matches(text: Term, pattern: Term, flags: Term | None = None) -> Term:
     return boolean(compiled.found_in(text_of(text)))
 
 
-def replaced(text: Term, pattern: Term, replacement: Term, flags: Term | None = None) -> Term:
+def replaced(
+    text: Term, pattern: Term, replacement: Term, flags: Term | None = None, *, max_text: int = MAX_TEXT
+) -> Term:
     """REPLACE: an error where the pattern matches the empty string (XPath's FORX0003)."""
     options = _simple_text(flags) if flags else ""
     compiled = compile_pattern(_simple_text(pattern), options)
@@ -184,7 +197,7 @@ def replaced(text: Term, pattern: Term, replacement: Term, flags: Term | None = 
     if compiled.found_in(""):
         raise ExpressionError("REPLACE with a pattern that matches the empty string")
     part = (lambda _: template) if "q" in options else expander(template, compiled.groups)
-    return tagged(regexes.replaced(source, compiled, part, 1 << 26), text.language)
+    return tagged(regexes.replaced(source, compiled, part, max_text), text.language)
 
 
 def hashed(algorithm: str) -> Callable[[Term], Term]:

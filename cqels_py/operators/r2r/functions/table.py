@@ -28,11 +28,15 @@ from cqels_py.operators.r2r.functions.values import compare, equal, number_of, t
 
 
 class Function(NamedTuple):
-    """A function of terms that are not errors; `most` None: any number of arguments."""
+    """A function of terms that are not errors; `most` None: any number of arguments.
+
+    `grows`: its text may be much longer than its arguments', and it is called with `max_text`, bytes, to stop in time.
+    """
 
     call: Callable[..., Term]
     least: int
     most: int | None
+    grows: bool = False
 
 
 def _arithmetic(operator: str) -> Callable[[Term, Term], Term]:
@@ -129,10 +133,10 @@ FUNCTIONS: dict[str, Function] = {
     "CONTAINS": _binary(strings.contains),
     "STRBEFORE": _binary(strings.before),
     "STRAFTER": _binary(strings.after),
-    "ENCODE_FOR_URI": _unary(strings.encode_for_uri),
-    "CONCAT": Function(strings.concatenated, 0, None),
+    "ENCODE_FOR_URI": Function(strings.encode_for_uri, 1, 1, grows=True),
+    "CONCAT": Function(strings.concatenated, 0, None, grows=True),
     "REGEX": Function(strings.matches, 2, 3),
-    "REPLACE": Function(strings.replaced, 3, 4),
+    "REPLACE": Function(strings.replaced, 3, 4, grows=True),
     **{name: _unary(strings.hashed(name.lower())) for name in ("MD5", "SHA1", "SHA256", "SHA384", "SHA512")},
     XSD_BOOLEAN: _unary(casts.to_boolean),
     XSD_INTEGER: _unary(casts.to_integer),

@@ -21,7 +21,8 @@ RDF_LANG_STRING: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
 _ESCAPE = re.compile(r'\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([tbnrf"\'\\]))')
 _SPECIAL = re.compile(r'["\\\n\r]')
 _CONTROL = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
-_QUOTED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r"}
+_ASIDE = "\0\1\2\3"
+_QUOTED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"}
 
 
 class ExpressionError(Exception):
@@ -86,6 +87,14 @@ def boolean(value: bool) -> Term:
 def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
+    # Escapes of canonical texts are replaced at once, as a long text of quotes would be as many objects.
+    aside = next((c for c in _ASIDE if c not in text), None)
+    if aside is not None:
+        plain_text = text.replace("\\\\", aside)
+        for character, escaped in _QUOTED.items():
+            plain_text = plain_text.replace(escaped, character)
+        if "\\" not in plain_text:
+            return plain_text.replace(aside, "\\")
 
     def plain(match: re.Match[str]) -> str:
         code = match[1] or match[2]
@@ -107,13 +116,21 @@ def parse_term(text: str) -> Term:
     return literal(content, _unescape(suffix[3:-1]) if suffix else XSD_STRING)
 
 
+def _escape(text: str) -> str:
+    """All of one kind at once: a long text of quotes would be as many objects."""
+    for character, escaped in _QUOTED.items():
+        text = text.replace(character, escaped)
+    return text
+
+
 def print_term(term: Term) -> str:
     """The canonical N-Triples text."""
     if term.kind is TermKind.IRI:
         return f"<{term.text}>"
     if term.kind is TermKind.BLANK:
         return f"_:{term.text}"
-    quoted = '"' + _SPECIAL.sub(lambda match: _QUOTED[match[0]], term.text) + '"'
+    text = _escape(term.text) if _SPECIAL.search(term.text) else term.text
+    quoted = f'"{text}"'
     if term.language:
         return f"{quoted}@{term.language}"
     return quoted if term.datatype == XSD_STRING else f"{quoted}^^<{term.datatype}>"
