@@ -25,6 +25,7 @@ from bench.suites.fuzz.shrinking import shrunk
 from bench.suites.fuzz.summary import Summary, described
 
 _CHUNK = 20
+_TOLD = 500
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with parsed_once():
         for case, verdict in _judged(range(given.seed, given.seed + given.cases), features, given.jobs):
             summary.add(case, verdict)
+            if summary.total % _TOLD == 0:
+                print(summary.counts(), file=sys.stderr, flush=True)
             if verdict.state == "different":
                 print(_failure(case, verdict), flush=True)
             if summary.states["different"] >= given.stop_after:

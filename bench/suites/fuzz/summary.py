@@ -29,13 +29,23 @@ class Summary:
             self._rows += verdict.rows
             self._empty += verdict.rows == 0
 
+    @property
+    def total(self) -> int:
+        return self.states.total()
+
+    def counts(self) -> str:
+        """One line: how many cases, how fast, and what came of them."""
+        seconds = time.monotonic() - self._started
+        return (
+            f"{self.total:,} cases in {seconds:,.0f} s ({self.total / max(seconds, 1e-9):.1f} a second): "
+            f"{self.states['equal']:,} equal ({self._empty:,} without a row, {self._rows:,} rows), "
+            f"{self.states['different']:,} different, {self.states['refused']:,} refused, "
+            f"{self.states['not asked']:,} not asked"
+        )
+
     def text(self) -> str:
-        total, seconds = self.states.total(), time.monotonic() - self._started
-        lines = [
-            f"{total:,} cases in {seconds:,.0f} s ({total / max(seconds, 1e-9):.1f} a second): {self.states['equal']:,} equal "
-            f"({self._empty:,} without a row, {self._rows:,} rows), {self.states['different']:,} different, "
-            f"{self.states['refused']:,} refused, {self.states['not asked']:,} not asked"
-        ]
+        """The counts, those of equal cases by feature, and the reasons of the others."""
+        lines = [self.counts()]
         lines += [f"  {name:20} {number:7,}" for name, number in sorted(self._features.items())]
         lines += [f"  {number:7,} {reason}" for reason, number in self._reasons.most_common()]
         return "\n".join(lines)
