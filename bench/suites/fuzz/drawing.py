@@ -54,6 +54,8 @@ _PATHS = (
 _DATA = ("int", "dec", "dbl", "num", "str", "lang", "when", "bool", "mix")
 
 
+_MOST_PATTERNS = 6
+"""When a query has so many, its further blocks have one each: pyoxigraph reads OPTIONAL in nested loops."""
 DATA_SETS = 4
 """So many seeds in a row ask the same query of other data: reading a query takes longer than answering it."""
 
@@ -80,6 +82,8 @@ class _Drawing:
         self.predicates: set[str] = {"link"}
         self.made = 0
         self.in_exists = False
+        self.nesting = 0
+        self.written = 0
 
     # --- small choices ---
 
@@ -162,9 +166,10 @@ class _Drawing:
 
     def patterns(self, subject: str | None = None, most: int = 3) -> tuple[Triple, ...]:
         found = []
-        for _ in range(self.pick([1, 1, 2, 3][: most + 1])):
+        for _ in range(self.pick([1, 1, 2, 3][: most + 1]) if self.written < _MOST_PATTERNS else 1):
             found.append(self.pattern(subject or self.shared()))
             subject = None
+        self.written += len(found)
         return tuple(found)
 
     def block(self, subject: str | None = None, *, needed: bool = True, most: int = 3) -> Clause:
@@ -259,6 +264,8 @@ class _Drawing:
             ("optional", self.optional), ("bind", self.bind), ("minus", self.minus), ("exists", self.exists),
             ("optional", self.optional), ("filter", self.filter),
         )  # fmt: skip
+        if len(parts) > 1:
+            clauses = tuple(self.random.sample(clauses, 6))
         for feature, clause in clauses:
             if self.wants(feature, 80):
                 parts.append(clause())
@@ -280,7 +287,7 @@ class _Drawing:
 
     def subquery(self) -> Clause:
         subject = self.shared()
-        with self.hidden():
+        with self.only({subject}):
             block = self.block(subject)
             other = [name for name in self.kinds if self.kinds[name] in ("int", "str", "label", "dec")]
         form = self.pick(["count", "distinct", "sliced", "plain"])
@@ -328,8 +335,10 @@ class _Drawing:
         subject = self.shared()
         with self.hidden(keep_as_maybe=True):
             inner: list[Clause] = [self.block(subject)]
-            if self.chance(20) and not self.in_exists:
+            if self.chance(20) and not (self.in_exists or self.nesting):
+                self.nesting += 1
                 inner.append(self.optional())
+                self.nesting -= 1
             if self.chance(30):
                 inner.append(self.filter())
         return Optional(tuple(inner))
