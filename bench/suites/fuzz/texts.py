@@ -284,7 +284,7 @@ class Plain(Writer):
     def _pattern(self, subject: str, path: str, object_: str) -> str:
         if path.startswith("!"):
             return self._negated(subject, path[1:].strip("()").split("|"), object_)
-        if not _PREDICATE.fullmatch(path) and not _CLOSURE.search(path):
+        if not _PREDICATE.fullmatch(path) and not _is_closure(path):
             return self._way(subject, path, object_)
         if not (self._numbered and self._in_window is not None) or not _PREDICATE.fullmatch(path):
             return f"{subject} {path} {object_} ."
@@ -323,6 +323,11 @@ def _unlabelled(term: str) -> str:
 
 def _grouped(text: str) -> str:
     return f"{{ {text} }}" if "UNION" in text or "FILTER" in text else text
+
+
+def _is_closure(path: str) -> bool:
+    """Does `*`, `+` or `?` stand behind all of it?"""
+    return bool(_CLOSURE.search(path)) and len(_split(path, "|")) == len(_split(path, "/")) == 1
 
 
 def _wrapped(path: str) -> bool:
