@@ -47,7 +47,7 @@ from cqels_py.parser import parse
 from cqels_py.plan.nodes import Plan
 from cqels_py.planner import plan_query
 from cqels_py.query import Query, Result
-from cqels_py.reports import LoggedReports, told_of
+from cqels_py.reports import Reports, logged, told_of
 from cqels_py.runners.ahead import ReadAhead, pays, regular_files
 from cqels_py.runners.chaining import NOTHING, Feed
 from cqels_py.runners.local import LocalRunner, RunningQuery, Statistics
@@ -88,11 +88,12 @@ class Engine:
     `batch`: how many elements are processed together (results are the same); without it each pushed one at once, and as
     many of a source as are read together. `on_error` "skip": malformed input is counted, reported and skipped; "stop": it
     is raised, and the rest unharmed. `report` is told of what was left out (DataError), and of the exceptions of subscribers
-    with on_error="report" (RunError); without it, a logger named cqels_py is, of the first ten. `service_timeout`: seconds that
-    an endpoint of SERVICE may be silent. `blank_nodes`: a label is one node in all of its "source", which is a file or a table of
-    `run`, and otherwise in its `push` or its line of NDJSON; or in its "element" alone. `contexts`: by the IRIs under which JSON-LD
-    documents name them, files (or what these hold); none is ever fetched. `max_text`: bytes of the longest text that an expression
-    makes; where it would be longer there is an error value, which is reported. Everything that it raises by intent is a CqelsError.
+    with on_error="report" (RunError); without it, a logger named cqels_py is, of the first ten, and then of one a minute.
+    `service_timeout`: seconds that an endpoint of SERVICE may be silent. `blank_nodes`: a label is one node in all of its
+    "source", which is a file or a table of `run`, and otherwise in its `push` or its line of NDJSON; or in its "element" alone.
+    `contexts`: by the IRIs under which JSON-LD documents name them, files (or what these hold); none is ever fetched. `max_text`:
+    bytes of the longest text that an expression makes; where it would be longer there is an error value, which is reported.
+    Everything that it raises by intent is a CqelsError.
 
     Several threads may use an engine: their calls come one after the other, each as a whole, and subscribers are called by the
     thread whose call made the results. So a subscriber must not wait for another thread that uses the engine. `statistics`
@@ -139,7 +140,7 @@ class Engine:
         self._service_timeout = service_timeout
         self._max_text = max_text
         self._on_error = on_error
-        self._report = report if report is not None else LoggedReports(_LOG)
+        self._report = report if report is not None else logged(_LOG)
         self._queries: dict[Query, RunningQuery] = {}
         self._ontologies: dict[Query, Ontology] = {}
         # Also those that have left: their last results may not have been taken.
@@ -451,6 +452,8 @@ class Engine:
         self._closed = UsageError("the engine's streams have ended: make a new engine")
         self._processing(self._runner.finish)
         done(self)
+        if isinstance(self._report, Reports):
+            self._report.close()
 
     @_in_turn
     def run(

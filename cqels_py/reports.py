@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 
 from cqels_py.errors import CqelsError, DataError
 from cqels_py.plan.nodes import Plan
 
-LOGGED_AT_MOST = 10
-"""Reports of one engine that are logged; all are counted."""
+IN_FULL = 10
+"""So many reports are told as they come."""
+EVERY = 60.0
+"""Seconds between those that are told afterwards."""
 
 
 def told_of(plan: Plan, report: Callable[[CqelsError], None]) -> Callable[[str], None]:
@@ -17,16 +20,43 @@ def told_of(plan: Plan, report: Callable[[CqelsError], None]) -> Callable[[str],
     return lambda message: report(DataError(f"{plan.title}: {message}"))
 
 
-class LoggedReports:
-    """The first few as warnings, each in full, then once that there are more: a stream can be late for hours."""
+class Reports:
+    """The first few reports in full, then one a minute with the count: a stream can be late for hours.
 
-    def __init__(self, log: logging.Logger) -> None:
-        self._log = log
+    `tell` gets the messages. `clock`: seconds.
+    """
+
+    def __init__(self, tell: Callable[[str], object], clock: Callable[[], float] = time.monotonic) -> None:
+        self._tell = tell
+        self._clock = clock
+        self._count = 0
         self._told = 0
+        self._next = 0.0
 
-    def __call__(self, error: CqelsError) -> None:
-        self._told += 1
-        if self._told <= LOGGED_AT_MOST:
-            self._log.warning("%s", error)
-        elif self._told == LOGGED_AT_MOST + 1:
-            self._log.warning("… further reports are counted in the engine's statistics, not logged")
+    def __call__(self, report: object) -> None:
+        self._count += 1
+        if self._count <= IN_FULL:
+            self._say(str(report))
+        elif self._count == IN_FULL + 1:
+            self._tell("… further reports are counted, not shown, but for one a minute")
+        elif self._clock() >= self._next:
+            self._say(f"{report} ({self._count:,} reports in all, {self._untold:,} since the last one shown)")
+
+    def close(self) -> None:
+        """Tell how many there were, if some have not been told."""
+        if self._untold:
+            self._say(f"{self._count:,} reports in all, {self._untold:,} since the last one shown")
+
+    @property
+    def _untold(self) -> int:
+        return self._count - self._told
+
+    def _say(self, message: str) -> None:
+        self._tell(message)
+        self._told = self._count
+        self._next = self._clock() + EVERY
+
+
+def logged(log: logging.Logger) -> Reports:
+    """Reports as warnings of a logger."""
+    return Reports(lambda message: log.warning("%s", message))

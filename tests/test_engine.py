@@ -728,7 +728,7 @@ def test_the_log_has_the_first_ten_reports(caplog: pytest.LogCaptureFixture) -> 
             assert (engine.statistics.late, engine.statistics.malformed) == (20, 1)
     said = [record.getMessage() for record in caplog.records]
     assert [text.startswith("1 element was dropped") for text in said] == [True] * 10 + [False]
-    assert said[-1] == "… further reports are counted in the engine's statistics, not logged"
+    assert said[-1] == "… further reports are counted, not shown, but for one a minute"
     assert len(reports) == 21
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cqels_py.cli import arguments, failures, rehearsal
-from cqels_py.cli.progress import Pace, Progress, Reports, Statistics, omissions
+from cqels_py.cli.progress import Pace, Progress, Statistics, omissions, reports
 from cqels_py.errors import UsageError
 from cqels_py.kernels.building import ahead
 
@@ -192,7 +192,7 @@ def _register(job: Job, changelog: bool) -> tuple[Engine, Query]:
     engine = Engine(
         lateness=job.lateness,
         on_error=job.on_error,
-        report=Reports(),
+        report=reports(),
         batch=job.batch,
         service_timeout=job.service_timeout / 1_000_000,
         blank_nodes=job.blank_nodes,

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.cli import arguments, failures, output
 from cqels_py.cli.execution import Enough, Job, Taker
-from cqels_py.cli.progress import Progress, Reports, omissions
+from cqels_py.cli.progress import Progress, omissions, reports
 from cqels_py.connectors.contexts import read_contexts
 from cqels_py.connectors.sources import open_source
 from cqels_py.dictionary.dictionary import Dictionary
@@ -64,7 +64,7 @@ def run(job: Job, cleanup: ExitStack) -> None:
     progress = Progress(writer.show)
     # A table shows results long after they came.
     spark_run = SparkRun(session, work, plan.variables, dictionary, release=format_ != "table")
-    statistics, report, take = spark_run.statistics, Reports(), Taker(writer.write, job.limit)
+    statistics, report, take = spark_run.statistics, reports(), Taker(writer.write, job.limit)
 
     def malformed(error: DataError) -> None:
         statistics.malformed += 1

@@ -8,10 +8,9 @@ from typing import Protocol
 
 from cqels_py.cli.failures import say
 from cqels_py.operators.r2r.functions.dates import instant_text
+from cqels_py.reports import Reports
 
 REFRESH_SECONDS = 0.125
-REPORTED_AT_MOST = 10
-"""Reports of one run that are printed in full; the others are counted."""
 
 
 class Statistics(Protocol):
@@ -98,18 +97,9 @@ def omissions(statistics: Statistics) -> list[str]:
     return words
 
 
-class Reports:
-    """What the engine has to say while it runs (a skipped line, a late element): the first few in full."""
-
-    def __init__(self) -> None:
-        self._told = 0
-
-    def __call__(self, message: object) -> None:
-        self._told += 1
-        if self._told <= REPORTED_AT_MOST:
-            say(f"warning: {message}")
-        elif self._told == REPORTED_AT_MOST + 1:
-            say("warning: … further reports are counted, not shown")
+def reports() -> Reports:
+    """What the engine has to say while it runs (a skipped line, a late element), as warnings."""
+    return Reports(lambda message: say(f"warning: {message}"))
 
 
 class Pace:

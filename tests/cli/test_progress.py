@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from cqels_py.cli.progress import REPORTED_AT_MOST, Pace, Progress, Reports
+from cqels_py.cli.progress import Pace, Progress, reports
+from cqels_py.reports import IN_FULL
 
 
 @dataclass
@@ -79,13 +80,13 @@ def test_event_times_of_any_year_are_shown(micros: int, shown: str) -> None:
 
 
 def test_a_flood_of_reports_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
-    reports = Reports()
+    report = reports()
     for number in range(1000):
-        reports(f"line {number}")
+        report(f"line {number}")
     captured = capsys.readouterr()
     assert captured.out == ""
     lines = captured.err.splitlines()
-    assert len(lines) == REPORTED_AT_MOST + 1
+    assert len(lines) == IN_FULL + 1
     assert lines[0] == "warning: line 0"
     assert "counted, not shown" in lines[-1]
 
