@@ -379,11 +379,15 @@ class Engine:
                 self._flush()
 
     @_in_turn
-    def push_batch(self, stream: str, table: ArrowStream, *, document: str | None = None) -> None:
+    def push_batch(self, stream: str, table: ArrowStream, *, document: str | None = None, sort: bool = False) -> None:
         """Many elements: an Arrow table (or reader) with columns time, graph (optional), subject, predicate, object.
 
-        Consecutive rows of one time and graph are an element. After a DataError those that ended before the wrong row
-        have been processed; the one that was open there is not, as the row may have been part of it. What a subscriber raises
+        Consecutive rows of one time and graph are an element. The table is in order of time, as far as `lateness` does not cover
+        it: otherwise DataError names the first row that is not, and nothing is taken from the table. `sort=True` sorts the rows;
+        those of one time stay as they stand. A reader, which has no length, is consumed as it goes: what ended before a row out of
+        order has been processed; where it is to be sorted, it is read to its end first. What is older than elements pushed before
+        is late, and dropped and counted. After any other DataError the elements that ended before the wrong row have been
+        processed; the one that was open there is not, as the row may have been part of it. What a subscriber raises
         comes out between two parts of the table, and the rest of it is left out: `statistics` says how far it went.
         Blank nodes belong to their elements, or to the `document` of this name: then a label is one node in all calls with it.
         """
@@ -395,13 +399,35 @@ class Engine:
             raise UsageError(
                 f"push_batch takes an Arrow table or reader, not {type(table).__name__}; push takes triples"
             )
+        check_flag(sort, "sort")
         self._flush()
         with self._script.working_on(Table(str(stream), table)):
-            for batch in self._open_table(
-                str(stream), table, self._time_predicates.get(str(stream)), self._malformed, scope
-            ):
+            for batch in self._table_in_order(str(stream), table, scope, sort=sort):
                 self._process(batch)
                 self._flush()
+
+    def _table_in_order(
+        self, stream: str, table: ArrowStream, scope: int | None, *, sort: bool
+    ) -> Iterator[ElementBatch]:
+        from cqels_py.connectors import table_order as order
+        from cqels_py.connectors.tabular import whole as all_rows
+
+        self._number(stream)
+        predicate = self._time_predicates.get(stream)
+        once = order.is_read_once(table) and not sort
+        check = order.OrderCheck(self._lateness, "row", order.BEFORE_TAKEN if once else order.NOTHING_TAKEN)
+        if predicate is not None:
+            batches = self._open_table(stream, table, predicate, self._malformed, scope)
+            return order.elements_in_order(batches, self._lateness, self.dictionary, once=once, sort=sort)
+        if once:
+            return self._open_table(stream, table, None, self._malformed, scope, look=check.look)
+        rows = all_rows(table)
+        times, numbers = order.times_of_rows(rows), None
+        if times is not None and not sort:
+            check.look(times)
+        elif times is not None and (places := order.order_of(times)) is not None:
+            rows, numbers = rows.take(places), places + 1
+        return self._open_table(stream, rows, None, self._malformed, scope, numbers=numbers)
 
     @_in_turn
     def flush(self) -> None:
@@ -535,6 +561,7 @@ class Engine:
         time_predicate: str | None,
         report: Callable[[DataError], None],
         scope: int | None,
+        **how: Any,
     ) -> Iterator[ElementBatch]:
         """`scope`: that of all blank nodes, None: each element has its own."""
         from cqels_py.connectors.tabular import elements_from_arrow
@@ -548,6 +575,7 @@ class Engine:
             scope,
             per_element=scope is None,
             graphs=iri in self._graphs_asked,
+            **how,
         )
 
     def _number(self, stream: str) -> int:

@@ -390,8 +390,13 @@ def test_the_time_comes_from_the_element_itself() -> None:
         for triple in stamped(subject, second, f"1970-01-01T00:00:0{second}Z")
     ]
     held = pa.table({name: [row[k] for row in rows] for k, name in enumerate(("subject", "predicate", "object"))})
-    engine.push_batch(STREAM, held.append_column("graph", pa.array(["1", "1", "2", "2"])))
-    assert seen(query.results()) == [(4_000_000, 1, "c", 4)]
+    held = held.append_column("graph", pa.array(["1", "1", "2", "2"]))
+    with pytest.raises(DataError, match="element:2: the time 3000000 .* is before that of element 1, 4000000"):
+        engine.push_batch(STREAM, held)
+    assert list(query.results()) == []
+    engine.push_batch(STREAM, held, sort=True)
+    assert seen(query.results()) == [(3_000_000, 1, "d", 3), (4_000_000, 1, "c", 4)]
+    engine.push_batch(STREAM, held[2:])
     assert engine.statistics.late == 1
 
 

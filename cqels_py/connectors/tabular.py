@@ -8,7 +8,7 @@ over. In .csv, a value with quotes in it stands in quotes, its own doubled; in .
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -71,21 +71,25 @@ def elements_from_arrow(
     where: str = "row",
     per_element: bool = True,
     graphs: bool = False,
+    numbers: npt.NDArray[np.int64] | None = None,
+    look: Callable[[npt.NDArray[np.int64]], None] | None = None,
 ) -> Iterator[ElementBatch]:
     """The elements of an Arrow table, a RecordBatchReader, or whatever else exports Arrow's C stream (Polars, DuckDB, pandas).
 
     `time` may also be a timestamp or a date; one that is 2**62 microseconds or more from the epoch is malformed. `scope`: that of
     the blank nodes if they are not `per_element`, else where the scopes of elements start, when other readers must not have the
     same; without it, the dictionary gives one. `graphs`: the names of elements' graphs are asked for. DataError names the row
-    (from 1) of what is malformed, after `where`, unless `malformed` takes it.
+    (from 1, or as `numbers` says) of what is malformed, after `where`, unless `malformed` takes it. `look` is shown the times of
+    the rows, part by part, before these are read; what it raises ends the reading.
     """
     predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
     reading = Reading(BY_GRAPH, stream, predicate, where, per_element=per_element, graphs=graphs)
     is_table = isinstance(table, pa.Table)
-    source = table if is_table else _exported(table)
+    source = table if is_table else exported(table)
     _check_columns(source.schema.names, reading, None)
     batches = source.to_batches() if is_table else _read(source)
-    return _RowReader(dictionary, reading, malformed or _stop, scope).read(_numbered(_pieces(batches)))
+    pieces = _pieces(batches) if look is None else _looked_at(_pieces(batches), look)
+    return _RowReader(dictionary, reading, malformed or _stop, scope, numbers=numbers).read(_numbered(pieces))
 
 
 def parquet_elements(
@@ -122,12 +126,20 @@ def _stop(error: DataError) -> None:
     raise error
 
 
-def _exported(table: Any) -> pa.RecordBatchReader:
+def exported(table: Any) -> pa.RecordBatchReader:
     """What a table exports. One whose columns are lists of Python's objects (pandas) finds only now what is in them."""
     try:
         return pa.RecordBatchReader.from_stream(table)
     except pa.ArrowException as error:
         raise _no_arrow(error) from None
+
+
+def whole(table: Any) -> pa.Table:
+    """All rows of what exports Arrow's C stream."""
+    if isinstance(table, pa.Table):
+        return table
+    reader = exported(table)
+    return pa.Table.from_batches(_read(reader), reader.schema)
 
 
 def _read(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
@@ -166,6 +178,14 @@ def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[Rows]:
     for batch in batches:
         yield Rows(batch, np.arange(first, first + batch.num_rows))
         first += batch.num_rows
+
+
+def _looked_at(
+    batches: Iterable[pa.RecordBatch], look: Callable[[npt.NDArray[np.int64]], None]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        look(times_of_column(batch.column("time")))
+        yield batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +317,8 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
 class _RowReader:
     """Groups rows into elements. The last one is delivered when the next begins, or at the end.
 
-    `quotes_doubled`: a literal's own quotes are, in the text that the rows are from.
+    `quotes_doubled`: a literal's own quotes are, in the text that the rows are from. `numbers`: those of the rows (n) in messages,
+    where they come in another order.
     """
 
     def __init__(
@@ -308,8 +329,10 @@ class _RowReader:
         scope: int | None = None,
         *,
         quotes_doubled: bool = False,
+        numbers: npt.NDArray[np.int64] | None = None,
     ) -> None:
         self._reading = reading
+        self._row_numbers = numbers
         self._dictionary = dictionary
         self._malformed = malformed
         self._quotes_doubled = quotes_doubled
@@ -425,6 +448,8 @@ class _RowReader:
             errors.setdefault(line, self._error(message, line))
 
     def _error(self, message: str, line: int) -> DataError:
+        if self._row_numbers is not None:
+            line = self._row_numbers.item(line - 1)
         return DataError(message, Place(line, None, self._reading.source))
 
     def _numbers(self, time: npt.NDArray[np.int64], graph: pa.Array | None) -> npt.NDArray[np.int64]:
@@ -573,6 +598,18 @@ def _integers(array: pa.Array, kind: type[np.signedinteger[Any]]) -> npt.NDArray
     if not len(array):
         return np.empty(0, kind)
     return np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
+
+
+def times_of_column(column: pa.Array) -> npt.NDArray[np.int64]:
+    """Microseconds since the epoch (n) of a column time as it comes; NO_TIME, or FAR or more from the epoch, for what is no time."""
+    column = _plain(column, "time")
+    wrong = [row for row, _ in _not_utf8(column)]
+    if not wrong:
+        return _times(column)
+    found = np.full(len(column), NO_TIME)
+    right = np.delete(np.arange(len(column)), wrong)
+    found[right] = _times(column.take(pa.array(right)))
+    return found
 
 
 def _times(column: pa.Array) -> npt.NDArray[np.int64]:
