@@ -58,5 +58,5 @@ class Reports:
 
 
 def logged(log: logging.Logger) -> Reports:
-    """Reports as warnings of a logger."""
-    return Reports(lambda message: log.warning("%s", message))
+    """Reports as warnings of a logger. They can be pickled, as part of a state."""
+    return Reports(log.warning)

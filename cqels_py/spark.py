@@ -30,7 +30,7 @@ from cqels_py.operators.r2r.functions.limits import Limits
 from cqels_py.operators.r2s.relay import Relay
 from cqels_py.plan.nodes import Plan, TemplateTriple
 from cqels_py.planner.stages import PlannedStage, received_by, reports_at_boundaries, stages_of
-from cqels_py.reports import LoggedReports, told_of
+from cqels_py.reports import logged, told_of
 from cqels_py.runners.local import LocalRunner, RunningQuery, Statistics
 from cqels_py.runners.spark import folder
 from cqels_py.runners.spark.exchange import Exchange
@@ -313,7 +313,7 @@ def _first_state(
         cell=cell(_axes(stage), part),
         relay=relay,
         every_boundary=reports_at_boundaries(plan),
-        limits=Limits(tell=told_of(plan, LoggedReports(_LOG))),
+        limits=Limits(tell=told_of(plan, logged(_LOG))),
     )
     if number:
         return LaterState(dictionary, dataflow, results, job.exchanges[number - 1].width)

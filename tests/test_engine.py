@@ -391,7 +391,7 @@ def test_the_time_comes_from_the_element_itself() -> None:
     ]
     held = pa.table({name: [row[k] for row in rows] for k, name in enumerate(("subject", "predicate", "object"))})
     held = held.append_column("graph", pa.array(["1", "1", "2", "2"]))
-    with pytest.raises(DataError, match="element:2: the time 3000000 .* is before that of element 1, 4000000"):
+    with pytest.raises(DataError, match=r"element:2: the time 3000000 .* is before that of element 1, 4000000"):
         engine.push_batch(STREAM, held)
     assert list(query.results()) == []
     engine.push_batch(STREAM, held, sort=True)
