@@ -241,9 +241,10 @@ class _Drawing:
             case "count-step":
                 return Window(name, stream, "COUNT", count, few, partition=by, timed=timed)
             case "triples":
-                return Window(name, stream, "TRIPLES", count, partition=by, timed=timed)
+                size = count if by else count + len(patterns)
+                return Window(name, stream, "TRIPLES", size, partition=by, timed=timed)
             case "triples-step":
-                return Window(name, stream, "TRIPLES", count, few, timed=timed)
+                return Window(name, stream, "TRIPLES", count + len(patterns), few, timed=timed)
             case "now":
                 return Window(name, stream, "NOW", timed=timed)
         return Window(name, stream, "ALL", timed=timed)
@@ -319,8 +320,8 @@ class _Drawing:
         return Union(tuple(self.branch(subject) for _ in range(self.pick([2, 2, 3]))))
 
     def values(self) -> Clause:
-        rows = [(":a",), (":b",), ("UNDEF",), (":d",), (":a",)]
-        return Values((self.shared(),), tuple(self.random.sample(rows, self.pick([1, 2, 3]))))
+        rows = [(":a",), (":b",), (":c",), ("UNDEF",), (":d",), (":a",)]
+        return Values((self.shared(),), tuple(self.random.sample(rows, self.pick([2, 3, 4]))))
 
     def any_window(self) -> Clause:
         if self.dialect != "RSP-QL":
@@ -378,7 +379,9 @@ class _Drawing:
     def filter(self) -> Clause:
         if self.wants("exists", 20) and not self.in_exists:
             return self.exists()
-        return Filter(Expression(self.expressions().condition()))
+        drawn = self.expressions()
+        condition = drawn.condition()
+        return Filter(Expression(condition if self.chance(50) else f"{condition} || {drawn.condition()}"))
 
     def exists(self) -> Clause:
         condition = self.expressions().condition(1)
@@ -522,10 +525,14 @@ class _Drawing:
         timed = {window.stream for window in self.windows if window.timed}
         time = self.pick([1_700_000_000_000_000, 1_700_000_000_250_000])
         found = []
+        stream, solution = self.pick(streams), self.pick(solutions)
         for _ in range(self.pick([16, 16, 16, 12, 8, 1])):
             time += 1000 * self.pick([1000, 0, 0, 500, 500, 1000, 2000, 7000])
-            stream = self.pick(streams)
-            planted = self.planted(self.wanted.get(stream, ()), self.pick(solutions))
+            # Often the next stream has what goes with the element before.
+            goes_on = len(streams) > 1 and self.chance(60)
+            stream = streams[(streams.index(stream) + 1) % len(streams)] if goes_on else self.pick(streams)
+            solution = solution if goes_on else self.pick(solutions)
+            planted = self.planted(self.wanted.get(stream, ()), solution)
             if planted and self.chance(80):
                 triples = planted[self.random.randrange(len(planted)) :] if self.chance(30) else planted
             else:
