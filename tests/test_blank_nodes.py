@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ import pytest
 from rdflib import BNode, Literal, URIRef
 
 from cqels_py import Engine, UsageError
+from cqels_py import engine as engine_module
+from cqels_py.connectors.sources import open_source
 from cqels_py.dictionary.layout import TAG_BLANK, TAG_SHIFT
+from cqels_py.runners import local
 from tests.connectors.reading import ahead, instant, iri
 
 A, B = "http://ex.org/a", "http://ex.org/b"
@@ -200,3 +204,27 @@ def test_what_cannot_be_is_refused() -> None:
     for wrong in ("", 5):
         with pytest.raises(UsageError, match="document is the name"):
             engine.push_batch(A, table(ROWS), document=wrong)  # type: ignore[arg-type]
+
+
+def test_nested_nodes_are_kept_while_they_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Terms are released again and again while runs wait for what follows, with one thread and with two."""
+    monkeypatch.setattr(local, "_COLLECT_FROM", 10)
+    lines = []
+    for n in range(300):
+        lines += [f'_:r{n} {V} "value {n}" .', f"{iri(f'o{n}')} {iri('at')} {instant(n % 60)} ."]
+        lines += [f'_:s{n} {iri("more")} "of {n}" .'] if n % 3 else []
+        lines += [f"{iri(f'o{n}')} {iri('result')} _:r{n} .", f"{iri(f'o{n}')} {iri('of')} _:s{n} ."]
+    path = write(tmp_path, "d.nt", "\n".join(lines))
+    found = []
+    for chunk, threads in ((700, 1), (700, 2), (1 << 20, 1)):
+        monkeypatch.setattr(engine_module, "open_source", partial(open_source, chunk_bytes=chunk))
+        engine = Engine(lateness=60_000_000)
+        query = engine.register(
+            f"SELECT ?o ?v {{ STREAM <{A}> [RANGE 2s] {{ ?o <http://ex.org/result> ?r . ?r <http://ex.org/v> ?v }} }}"
+        )
+        engine.run({A: path}, time_predicates={A: "http://ex.org/at"}, threads=threads)
+        found.append([(r.time, str(r.bindings["o"]), str(r.bindings["v"])) for r in query.results()])
+    assert found[0] == found[1] == found[2]
+    assert {(o.removeprefix("http://ex.org/o"), v.removeprefix("value ")) for _, o, v in found[0]} >= {
+        (str(n), str(n)) for n in range(60)
+    }

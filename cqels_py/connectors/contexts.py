@@ -21,6 +21,8 @@ NO_CONTEXTS: Contexts = {}
 NOT_LOADED = "No LoadDocumentCallback"
 """What the library says of a context that it would have to fetch."""
 
+_SHOWN = 200
+"""So many characters of an IRI are shown."""
 _CONTEXT, _IMPORT = "@context", "@import"
 _KEY = b'"@context"'
 _NAMED = re.compile(rb'"(?:@context"\s*:\s*(?:\[[^\]"{]*)?|@import"\s*:\s*)"([^"]*)"')
@@ -84,7 +86,9 @@ def inlined(text: bytes, contexts: Contexts, source: str, line: int | None = Non
 
 def not_supplied(iri: str, source: str, line: int | None) -> DataError:
     """The error of a context that is named and was not supplied."""
-    shown = iri if len(iri) <= 200 else f"{iri[:199]}…"
+    # Half a character (a lone surrogate) could not be printed.
+    shown = iri.encode("utf-8", "replace").decode()
+    shown = shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 1]}…"
     return _placed(
         f"the context <{shown}> is named by its IRI, and contexts are not fetched: give it with --context {shown}=FILE "
         f"(in Python, contexts={{{shown!r}: file}})",

@@ -43,16 +43,17 @@ def xml_in_utf8(chunks: Iterable[bytes], source: str) -> Iterator[bytes]:
         yield first
         yield from rest
         return
-    texts = _decoded(chain([first], rest), name, source)
-    text = next(texts, "").removeprefix("\ufeff")
+    texts = _in_utf8(chain([first], rest), name, source)
+    text = next(texts, b"").removeprefix(BYTE_ORDER_MARK)
     if declared is not None:
+        # All before the name is ASCII.
         begin, end = declared.span(1)
-        text = f"{text[:begin]}UTF-8{text[end:]}"
-    for each in chain([text], texts):
-        yield each.encode()
+        text = text[:begin] + b"UTF-8" + text[end:]
+    yield text
+    yield from texts
 
 
-def _decoded(chunks: Iterable[bytes], name: str, source: str) -> Iterator[str]:
+def _in_utf8(chunks: Iterable[bytes], name: str, source: str) -> Iterator[bytes]:
     try:
         # Of codecs that make no text of bytes, this says so.
         b"<<<<".decode(name, "replace")
@@ -62,10 +63,10 @@ def _decoded(chunks: Iterable[bytes], name: str, source: str) -> Iterator[str]:
     line = 1
     try:
         for chunk in chunks:
-            text = decoder.decode(chunk)
-            line += text.count("\n")
+            text = decoder.decode(chunk).encode()
+            line += text.count(b"\n")
             yield text
-        yield decoder.decode(b"", True)
+        yield decoder.decode(b"", True).encode()
     except UnicodeError as error:
         at = Place(line, None, source)
         raise DataError(f"from here on, the file is not in {name}, as it says: {error}", at) from None

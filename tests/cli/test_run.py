@@ -336,3 +336,56 @@ def test_what_a_small_query_does_not_need_is_not_imported(form: str, needed: lis
     assert len(finished.stdout.splitlines()) == 1
     # Above it may stand that kernels are compiled.
     assert finished.stderr.splitlines()[-1] == f"0 {needed}"
+
+
+# --- what files are ---------------------------------------------------------------------------------------------------
+
+NESTED = """@prefix : <http://ex.org/> .
+:o1 :at 1 ; :s [ :v "a" ] . :o2 :at 2 ; :s _:shared . :o3 :at 3 . _:shared :v "b" ; :at 3 .
+"""
+OF_NESTED = """PREFIX : <http://ex.org/> SELECT ?o ?v WHERE {
+  STREAM <http://ex.org/s> [ALL] { ?o :s ?n } STREAM <http://ex.org/s> [ALL] { ?n :v ?v }
+}"""
+
+
+def test_where_a_label_is_one_node_is_an_option(cqels: Cqels, tmp_path: Path) -> None:
+    path = tmp_path / "stream.ttl"
+    path.write_bytes(b"\xef\xbb\xbf" + NESTED.encode())
+    options = [
+        "-q",
+        OF_NESTED,
+        "--stream",
+        f"{STREAM}={path}",
+        "--time-predicate",
+        "http://ex.org/at",
+        "--format",
+        "csv",
+    ]
+    first, second = (
+        "1970-01-01T00:00:00.000001Z,+,http://ex.org/o1,a",
+        "1970-01-01T00:00:00.000003Z,+,http://ex.org/o2,b",
+    )
+    assert cqels("run", *options).out.splitlines()[1:] == [first, second]
+    assert cqels("run", *options, "--blank-nodes", "source", "--threads", "2").out.splitlines()[1:] == [first, second]
+    assert cqels("run", *options, "--blank-nodes", "element").out.splitlines()[1:] == [first]
+    assert "one node in all of its source" in cqels("explain", "-q", OF_NESTED).out
+    assert "one node in its element" in cqels("explain", "-q", OF_NESTED, "--blank-nodes", "element").out
+
+
+def test_a_context_by_iri_is_an_option(cqels: Cqels, tmp_path: Path) -> None:
+    path, context = tmp_path / "stream.json", tmp_path / "context.jsonld"
+    context.write_text('{"@context": {"@vocab": "http://ex.org/", "at": "http://www.w3.org/ns/prov#generatedAtTime"}}')
+    path.write_text('{"@context": "urn:x:c", "@id": "http://ex.org/a", "at": 1, "v": 5}\n' * 2)
+    options = ["-q", QUERY, "--stream", f"{STREAM}={path}"]
+    refused = cqels("run", *options)
+    assert (refused.status, refused.out) == (1, "")
+    assert "stream.json:1: the context <urn:x:c> is named by its IRI" in refused.err
+    assert "--context urn:x:c=FILE" in refused.err
+    assert [each[2:] for each in results(cqels("run", *options, "--context", f"urn:x:c={context}").out)] == [
+        ("a", "5")
+    ] * 2
+    missing = cqels("run", *options, "--context", f"urn:x:c={tmp_path}/none")
+    assert (missing.status, missing.out) == (2, "")
+    assert "the context <urn:x:c>: cannot read" in missing.err
+    overwritten = cqels("run", *options, "--context", f"urn:x:c={context}", "-o", context)
+    assert overwritten.status == 2

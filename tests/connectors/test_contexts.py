@@ -72,6 +72,8 @@ def test_what_is_not_supplied_is_named() -> None:
         DataError, match=r"^d:3: the context <https://ex.org/context.jsonld>.*--context https.*=FILE.*contexts="
     ):
         inlined(b'{"@context": "%s"}' % IRI.encode(), contexts, "d", 3)
+    with pytest.raises(DataError, match=r"the context <\?> is named"):
+        inlined(b'{"@context": "\\ud800"}', contexts, "d")
     for text in (b'{"@context": "a"}', b'{"@context" : [ "a", {}]}', b'{"@context":{"@import": "a"}}'):
         assert named_in(text) == "a"
     assert named_in(b'{"@context": {"a": "b"}}') is None

@@ -97,6 +97,11 @@ def test_xml_in_another_encoding_is_refused(name: str, source: Source) -> None:
     assert f"the encoding {name} is not known" in str(source("d.rdf", declared(name), time_predicate=TIME).error)
 
 
+def test_xml_with_half_characters_is_refused(source: Source) -> None:
+    read = source("d.rdf", declared("unicode_escape").replace("é", "\\ud800"), time_predicate=TIME)
+    assert "not in unicode_escape" in str(read.error)
+
+
 def test_xml_that_is_not_what_it_says_is_refused(source: Source) -> None:
     read = source("d.rdf", declared("us-ascii"), time_predicate=TIME)
     assert "not in us-ascii" in str(read.error)
