@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 
 from cqels_py.errors import CqelsError, DataError
 from cqels_py.plan.nodes import Plan
@@ -16,8 +17,12 @@ EVERY = 60.0
 
 
 def told_of(plan: Plan, report: Callable[[CqelsError], None]) -> Callable[[str], None]:
-    """Reports of a query: to be called with messages."""
-    return lambda message: report(DataError(f"{plan.title}: {message}"))
+    """Reports of a query: to be called with messages. On Spark it is part of a state, and pickled."""
+    return partial(_tell, plan.title, report)
+
+
+def _tell(title: str, report: Callable[[CqelsError], None], message: str) -> None:
+    report(DataError(f"{title}: {message}"))
 
 
 class Reports:
