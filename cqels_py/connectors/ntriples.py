@@ -192,7 +192,7 @@ def _graphs_first(columns: Ids, first: Ids) -> tuple[Ids, Ids | None]:
     counted = np.where(sizes > 0, sizes, np.diff(first))
     if counted.sum() == len(element):
         return columns, None
-    return columns[:, np.lexsort((outside, element))], counted
+    return np.ascontiguousarray(columns[:, np.lexsort((outside, element))]), counted
 
 
 class ElementReader:

@@ -290,7 +290,16 @@ class Router:
             self._lay_out()
         first, triples = self._first, np.empty(len(element) + _ROOM, INT64)
         while True:
-            found = kernel.match(*batch.positions, element, batch.stream, self._standing.where, triples)
+            found = kernel.match(
+                batch.subject,
+                batch.predicate,
+                batch.object,
+                batch.graph,
+                element,
+                batch.stream,
+                self._standing.where,
+                triples,
+            )
             if found <= len(triples):
                 return first, triples
             triples = np.empty(found, np.int64)

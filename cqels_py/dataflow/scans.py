@@ -70,7 +70,7 @@ class _Source(Generic[AnyWindow]):
         batch, arrivals, n = turn.batch, turn.arrivals, len(rows)
         columns, element, points = self._for_one if n == 1 and self._for_one else self._room_for(n)
         kernel.mappings(
-            *batch.positions, rows, self._columns, arrivals.element,
+            batch.subject, batch.predicate, batch.object, batch.graph, rows, self._columns, arrivals.element,
             batch.time if self._timed else turn.step.number, arrivals.counted.number if self._by_triple else _NONE, columns, element,
             points,
         )  # fmt: skip

@@ -11,7 +11,7 @@ def mappings(
 ):
     """The columns of the triples at `rows` (n), their elements, and at which point each arrived.
 
-    `graph` (m): none where no triple is in one. `positions` (width): 0, 1, 2, or 3 for the graph, for each column. `element` (m):
+    `graph` (m), or None where no triple is in one. `positions` (width): 0, 1, 2, or 3 for the graph, for each column. `element` (m):
     that of each triple. Points are of_triple[triple], or of_element[element] where `of_triple` is empty. Writes `columns`
     (width, n), `elements` (n) and `points` (n).
     """
@@ -28,5 +28,5 @@ def mappings(
                 columns[c, i] = predicate[triple]
             elif positions[c] == 2:
                 columns[c, i] = object_[triple]
-            else:
+            elif graph is not None:
                 columns[c, i] = graph[triple]

@@ -42,7 +42,7 @@ def _fits(same, s, p, o, g, graph):
 def match(subject, predicate, object_, graph, element, stream, standing, triples):
     """Which triple matches which pattern.
 
-    `graph` (m, or none of them where no triple is in one); `element` (m): each triple's element; `stream` (elements): its
+    `graph` (m), or None where no triple is in one; `element` (m): each triple's element; `stream` (elements): its
     stream. In `standing`, patterns: `constants` (k, 4), 0 for a variable; `same` (k): bit set above; `pattern_stream` (k).
     `routes`: an open-addressing table of predicate ids (0 empty), slot r lists its patterns in
     route_patterns[route_first[r] : route_first[r + 1]]; the slot after the table is for patterns with a variable predicate; and
@@ -58,7 +58,6 @@ def match(subject, predicate, object_, graph, element, stream, standing, triples
     patterns = constants.shape[0]
     mask = np.int64(len(routes) - 1)
     anything = np.int64(len(routes))
-    named = len(graph) > 0
     first[:] = 0
     for turn in range(2):
         for t in range(len(subject)):
@@ -77,7 +76,7 @@ def match(subject, predicate, object_, graph, element, stream, standing, triples
                     fits = fits and (constants[j, 0] == 0 or constants[j, 0] == s)
                     fits = fits and (constants[j, 2] == 0 or constants[j, 2] == o)
                     if fits and same[j] != 0:
-                        fits = _fits(same[j], s, p, o, graph[t] if named else np.int64(0), constants[j, 3])
+                        fits = _fits(same[j], s, p, o, np.int64(0) if graph is None else graph[t], constants[j, 3])
                     if fits:
                         if turn == 0:
                             first[j + 1] += 1

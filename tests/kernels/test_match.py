@@ -39,13 +39,20 @@ def routes(patterns: list[Pattern]) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def match(triples: list[Triple], element: list[int], stream: list[int], patterns: list[Pattern]) -> list[list[int]]:
     subject, predicate, object_, graph = np.array(triples, np.int64).reshape(-1, 4).T.copy()
-    graph = graph if graph.any() else graph[:0]
     constants = np.array([pattern[:4] for pattern in patterns], np.int64).reshape(-1, 4)
     same = np.array([pattern[4] for pattern in patterns], np.int64)
     streams = np.array([pattern[5] for pattern in patterns], np.int64)
     first, found = np.full(len(patterns) + 1, -1), np.empty(0, np.int64)
     standing = Standing(constants, same, streams, *routes(patterns), first)
-    arrays = subject, predicate, object_, graph, np.array(element, np.int64), np.array(stream, np.int32), standing.where
+    arrays = (
+        subject,
+        predicate,
+        object_,
+        graph if graph.any() else None,
+        np.array(element, np.int64),
+        np.array(stream, np.int32),
+        standing.where,
+    )
     # Without room it says how much is needed.
     found = np.empty(kernel.match(*arrays, found), np.int64)
     assert kernel.match(*arrays, found) == len(found)

@@ -7,6 +7,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -40,7 +41,7 @@ def scratch() -> Iterator[Path]:
 
 
 def rows_of(elements: Sequence[Element], streams: Sequence[str], names: Sequence[str]) -> pa.RecordBatch:
-    """The rows of some elements; each has its name as graph, so that no two become one."""
+    """The rows of some elements, with these names as graphs: each another one, if no two are to become one."""
     found = [
         {
             "stream": streams.index(str(element.stream)),
@@ -169,10 +170,30 @@ def run(
         for number, batch in enumerate(batches):
             size = -(-len(batch) // tasks) or 1
             shares = [batch[start : start + size] for start in range(0, len(batch), size)] or [range(0)]
-            tables = [rows_of([read[i] for i in share], plan.streams, [f"g{i}" for i in share]) for share in shares]
+            graphs = [_graph(read[i]) if any(plan.graphs) else f"g{i}" for i in batch]
+            tables = [
+                rows_of([read[i] for i in share], plan.streams, [graphs[i - batch.start] for i in share])
+                for share in shares
+            ]
             found += cluster.run(number, tables, final=number == len(batches) - 1)
         names = {str(n): name for n, name in enumerate(plan.variables)} if solutions else {}
         return counted([{names.get(name, name): value for name, value in row.items()} for row in found])
+
+
+def _graph(element: Element) -> str:
+    return "" if element.graph is None else element.graph.n3()
+
+
+def merged(elements: Sequence[Element]) -> list[Element]:
+    """Elements as rows make them, where their graphs are asked for: what follows with the same time and graph is one."""
+    found: list[Element] = []
+    for each in elements:
+        last = found[-1] if found else None
+        if last and (last.time, last.stream, last.graph) == (each.time, each.stream, each.graph):
+            found[-1] = replace(last, triples=last.triples + each.triples)
+        elif each.triples:
+            found.append(each)
+    return found
 
 
 def in_spark_order(elements: Sequence[Element], streams: Sequence[str]) -> list[Element]:

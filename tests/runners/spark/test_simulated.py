@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, reject, settings
@@ -31,10 +32,16 @@ def agree(scenario: Scenario, dialect: Dialect, data: st.DataObject, changelog: 
         reject()
     text = scenario.texts[dialect]
     try:
-        streams = compile_query(text, changelog=changelog).streams
+        plan = compile_query(text, changelog=changelog)
+        streams = plan.streams
         elements = [each for each in scenario.elements if str(each.stream) in streams]
         # One task: rows of one stream come after those of another.
         elements = simulation.in_spark_order(elements, streams)
+        if any(plan.graphs):
+            if any(plan.time_predicates):
+                # Only their graphs would tell these elements apart.
+                reject()
+            elements = simulation.merged(elements)
         found = simulation.run(
             text,
             elements,
@@ -216,6 +223,42 @@ def test_late_elements_are_waited_for_as_long_as_asked(lateness: int) -> None:
     assert (engine.statistics.late > 0) == (lateness < 40)
     assert counted.results == wanted.total()
     assert counted.event_time == engine.statistics.event_time
+
+
+GRAPHS = {
+    "by the graph": ("SELECT ?c ?v ?w WHERE { STREAM :s [RANGE 60us] { GRAPH ?c { ?x :v ?v . ?y :w ?w } } }", "c"),
+    "by the subject": ("SELECT ?c ?g ?v WHERE { STREAM :s [COUNT 9] { GRAPH ?g { ?c :v ?v } ?c :w ?w } }", "c"),
+    "of a graph": ("SELECT ?c ?v WHERE { STREAM :s [RANGE 60us] { GRAPH :g1 { ?c :v ?v } } }", "c"),
+    "graphs alone": ("SELECT ?c WHERE { STREAM :s [RANGE 30us STEP 10us] { GRAPH ?c {} } }", "c"),
+    "group by graph": (
+        "SELECT ?c (SUM(?v) AS ?n) WHERE { STREAM :s [RANGE 60us] { GRAPH ?c { ?x :v ?v } } } GROUP BY ?c",
+        "c",
+    ),
+    "of two windows": (
+        "SELECT ?c ?v WHERE { STREAM :s [RANGE 60us] { GRAPH ?c { ?x :v ?v } } STREAM :t [RANGE 60us] { GRAPH ?c { ?x :w ?w } } }",
+        "c",
+    ),
+    "counted": ("SELECT ?c ?v WHERE { STREAM :s [TRIPLES 9] { GRAPH ?c { ?x :v ?v } } }", None),
+    "partitioned": ("SELECT ?c ?v WHERE { STREAM :s [COUNT 2 PARTITION BY ?c] { GRAPH ?c { ?x :v ?v } } }", None),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_graphs_of_windows(name: str) -> None:
+    query, divided = GRAPHS[name]
+    text = f"PREFIX : <{EX}> {query}"
+    assert axes_of(text, 3, changelog=True)[0] == (((divided, 3),) if divided else ())
+    for seed, parts, tasks in ((1, 2, 1), (2, 3, 2)):
+        elements = [
+            replace(each, graph=None if n % 5 == 4 else URIRef(f"{EX}g{(n * 7 + seed) % 4}"))
+            for n, each in enumerate(drawn(seed))
+        ]
+        elements = simulation.merged(elements)
+        cuts = range(seed, 60, 5 * seed)
+        found = simulation.run(text, elements, STATIC, changelog=True, cuts=cuts, tasks=tasks, parts=parts, seed=seed)
+        wanted = simulation.expected(text, elements, STATIC, Output.CHANGELOG)
+        assert wanted, "a query that never answers shows nothing"
+        assert found == wanted
 
 
 def test_a_query_that_cannot_be_divided_runs_in_one_part() -> None:
