@@ -21,6 +21,7 @@ import numpy as np
 from cqels_py.algebra.nodes import ContinuousQuery, Output
 from cqels_py.algebra.stray_graphs import warnings_of_graphs
 from cqels_py.algebra.unbound import warnings_of_unbound
+from cqels_py.algebra.unseen_aliases import warnings_of_unseen_aliases
 from cqels_py.arguments import by_iri, check_callable, check_flag, instant, instead, whole
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import slice_elements, with_streams
@@ -88,12 +89,12 @@ class Engine:
     `batch`: how many elements are processed together (results are the same); without it each pushed one at once, and as
     many of a source as are read together. `on_error` "skip": malformed input is counted, reported and skipped; "stop": it
     is raised, and the rest unharmed. `report` is told of what was left out (DataError), and of the exceptions of subscribers
-    with on_error="report" (RunError); without it, a logger named cqels_py is, of the first ten, and then of one a minute.
-    `service_timeout`: seconds that an endpoint of SERVICE may be silent. `blank_nodes`: a label is one node in all of its
-    "source", which is a file or a table of `run`, and otherwise in its `push` or its line of NDJSON; or in its "element" alone.
-    `contexts`: by the IRIs under which JSON-LD documents name them, files (or what these hold); none is ever fetched. `max_text`:
-    bytes of the longest text that an expression makes; where it would be longer there is an error value, which is reported.
-    Everything that it raises by intent is a CqelsError.
+    with on_error="report" (RunError); without it, a logger named cqels_py is, of the first ten, and then of one a minute, and of
+    the warnings of queries that are registered. `service_timeout`: seconds that an endpoint of SERVICE may be silent.
+    `blank_nodes`: a label is one node in all of its "source", which is a file or a table of `run`, and otherwise in its `push` or
+    its line of NDJSON; or in its "element" alone. `contexts`: by the IRIs under which JSON-LD documents name them, files (or what
+    these hold); none is ever fetched. `max_text`: bytes of the longest text that an expression makes; where it would be longer
+    there is an error value, which is reported. Everything that it raises by intent is a CqelsError.
 
     Several threads may use an engine: their calls come one after the other, each as a whole, and subscribers are called by the
     thread whose call made the results. So a subscriber must not wait for another thread that uses the engine. `statistics`
@@ -141,6 +142,7 @@ class Engine:
         self._max_text = max_text
         self._on_error = on_error
         self._report = report if report is not None else logged(_LOG)
+        self._logs_warnings = report is None
         self._queries: dict[Query, RunningQuery] = {}
         self._ontologies: dict[Query, Ontology] = {}
         # Also those that have left: their last results may not have been taken.
@@ -222,6 +224,7 @@ class Engine:
             dataflow.leave()
             raise
         self._add(query, dataflow, ontology)
+        self._warn(query)
         return query
 
     @undisturbed
@@ -235,6 +238,12 @@ class Engine:
             running.feed = Feed(Construction(query.template, self.dictionary))
         self._queries_changed()
         self._script.registered(id(query))
+
+    def _warn(self, query: Query) -> None:
+        """To the logger, unless reports go elsewhere."""
+        if self._logs_warnings:
+            for warning in query.warnings:
+                _LOG.warning("%s%s", f"{query.plan.name}: " if query.plan.name else "", warning)
 
     @_in_turn
     def connect(self, query: Query, stream: str) -> None:
@@ -692,7 +701,8 @@ def compile_query(
 def _planned(asked: ContinuousQuery, entailed: ContinuousQuery | None = None) -> Plan:
     """The plan of a query, or of what it entails; warnings are about what was asked."""
     plan = plan_query(optimize(entailed or asked))
-    warnings = (*warnings_of_unbound(asked), *warnings_of_graphs(asked), *warnings_of_regexes(asked), *plan.warnings)
+    of_text = (warnings_of_unbound, warnings_of_unseen_aliases, warnings_of_graphs, warnings_of_regexes)
+    warnings = (*(warning for warnings_of in of_text for warning in warnings_of(asked)), *plan.warnings)
     return replace(plan, warnings=warnings)
 
 

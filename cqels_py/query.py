@@ -97,6 +97,11 @@ class Query:
         return self.plan.form
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What one should know of it: what it probably does not mean, and what it costs."""
+        return self.plan.warnings
+
+    @property
     def template(self) -> tuple[tuple[str, str, str], ...]:
         """CONSTRUCT's triples: variable names after "?", N-Triples texts, or "_:label"."""
         return tuple((t.subject, t.predicate, t.object) for t in self.plan.template)

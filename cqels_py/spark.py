@@ -103,6 +103,8 @@ def continuous(
         document=document,
         contexts=contexts,
     )
+    for warning in plan.warnings:
+        _LOG.warning("%s", warning)
     return transform(job, numbered(frames, plan))
 
 

@@ -107,14 +107,24 @@ def _load(data: StaticSource, graph: str | None, dictionary: Dictionary, context
     return np.stack([subject, predicate, object_, named])
 
 
+def absent_graphs(names: Iterable[str], given: Mapping[str, StaticSource]) -> list[str]:
+    """Those of a query's graphs (FROM, FROM NAMED) of which there is no data, neither given nor in a file of that name."""
+    return [iri for iri in dict.fromkeys(names) if iri not in given and _file_of(iri) is None]
+
+
 def _named(iri: str, given: Mapping[str, StaticSource], clause: str) -> StaticSource:
     """Where the data of a graph is: as given, or in the file that its IRI names."""
     if iri in given:
         return given[iri]
-    path = Path(unquote(urlsplit(iri).path)) if iri.startswith("file:") else None
-    if path is not None and is_file(path):
+    path = _file_of(iri)
+    if path is not None:
         return path
     raise UsageError(
         f"the query reads {clause} <{iri}>, and no data was given for it: "
         f"use --static-graph {iri}=FILE, or static_graphs={{{iri!r}: …}}"
     )
+
+
+def _file_of(iri: str) -> Path | None:
+    path = Path(unquote(urlsplit(iri).path)) if iri.startswith("file:") else None
+    return path if path is not None and is_file(path) else None

@@ -54,6 +54,9 @@ class Job:
     contexts: Mapping[str, str] = field(default_factory=dict)
 
 
+_ABSENT = "absent: static data of {}, taken for empty here; cqels run needs it: --static-graph {}=FILE"
+
+
 class Enough(Exception):
     """`--limit` is reached."""
 
@@ -95,9 +98,16 @@ def check_threads(runner: str, threads: int | None) -> None:
 def explain(job: Job) -> None:
     """Print the plan."""
     with failures.reported(job.text):
+        from cqels_py.parser import parse
+        from cqels_py.static_sources import absent_graphs
+
+        asked = parse(job.text, source=job.source)
+        absent = absent_graphs(map(str, (*asked.static_from, *asked.static_named)), job.static_graphs)
         # The plan has its warnings in it.
-        _, query = _register(job, changelog=False)
+        _, query = _register(job, changelog=False, empty=absent)
         print(query.explain())
+        if absent:
+            print(_ABSENT.format(" ".join(f"<{iri}>" for iri in absent), absent[0]))
         if job.runner == "spark":
             from cqels_py.cli import on_spark
 
@@ -186,7 +196,8 @@ class _Run:
             failures.say(f"warning: in all, {', '.join(left_out)}")
 
 
-def _register(job: Job, changelog: bool) -> tuple[Engine, Query]:
+def _register(job: Job, changelog: bool, empty: Sequence[str] = ()) -> tuple[Engine, Query]:
+    """An engine with the job's query. `empty`: graphs that are to have no data."""
     from cqels_py.engine import Engine
 
     engine = Engine(
@@ -202,7 +213,7 @@ def _register(job: Job, changelog: bool) -> tuple[Engine, Query]:
         job.text,
         source=job.source,
         static=list(job.static),
-        static_graphs=dict(job.static_graphs),
+        static_graphs={**job.static_graphs, **dict.fromkeys(empty, b"")},
         changelog=changelog,
         entailment=job.entailment,
     )

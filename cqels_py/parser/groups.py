@@ -15,7 +15,7 @@ from rdflib import Variable
 from rdflib.plugins.sparql.parserutils import CompValue
 
 from cqels_py.algebra.nodes import AggregateCall, Expression, VariableRef
-from cqels_py.parser.prepare import ALIAS, FreshVariables
+from cqels_py.parser.prepare import ALIAS, FreshVariables, UnseenAlias
 from cqels_py.parser.source import wrong
 
 
@@ -69,6 +69,8 @@ class Groups:
             case Variable():
                 return VariableRef(found)
             case _Plain(plain, is_key):
+                if isinstance(plain, UnseenAlias):
+                    return VariableRef(Variable(plain))
                 if not is_key:
                     self.check_visible([plain], visible)
                 return VariableRef(plain)

@@ -29,6 +29,13 @@ NOTHING = Variable("()")
 ALIAS = "alias"
 """Where an aggregate that is selected by itself keeps the name it is selected as."""
 
+
+class UnseenAlias(Variable):
+    """A variable in HAVING that SELECT computes: HAVING is evaluated before, and there it is unbound (SPARQL 1.1, 18.2.4)."""
+
+    __slots__ = ()
+
+
 CONDITION = "Condition"
 """A node around the condition of a filter, which is true in Python."""
 
@@ -235,12 +242,33 @@ class _Preparation:
             raise wrong("HAVING needs GROUP BY or an aggregate: use FILTER for single solutions", "HAVING")
         if node.groupby or aggregating:
             self._check_grouped(node)
+        hidden = self._hide_aliases(node)
         for column in node.projection or []:
             expression = _unwrapped(column.expr)
-            if isinstance(expression, CompValue) and expression.name.startswith("Aggregate_"):
+            is_aggregate = isinstance(expression, CompValue) and expression.name.startswith("Aggregate_")
+            if is_aggregate and column.evar not in hidden:
                 expression[ALIAS] = column.evar
         if node.groupby:
             node.groupby["condition"] = [self._condition(each) for each in node.groupby.condition]
+
+    @staticmethod
+    def _hide_aliases(node: CompValue) -> frozenset[Variable]:
+        """Variables that SELECT computes are marked in HAVING, which does not see them. Returns those that it may name."""
+        if not node.having:
+            return frozenset()
+        keys = node.groupby.condition if node.groupby else []
+        aliases = frozenset(c.evar for c in node.projection or [] if c.evar is not None and c.evar not in keys)
+        named: set[Variable] = set()
+
+        def mark(each: Any) -> Variable | None:
+            if not isinstance(each, Variable) or each not in aliases:
+                return None
+            named.add(each)
+            return UnseenAlias(each)
+
+        node["having"] = traverse(node.having, visitPost=mark)
+        # A pattern within is translated already; its variables are not marked, and must not meet an aggregate's name.
+        return aliases if _contains(node.having, "Builtin_EXISTS", "Builtin_NOTEXISTS") else frozenset(named)
 
     @staticmethod
     def _check_grouped(node: CompValue) -> None:

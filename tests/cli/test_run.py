@@ -389,3 +389,23 @@ def test_a_context_by_iri_is_an_option(cqels: Cqels, tmp_path: Path) -> None:
     assert "the context <urn:x:c>: cannot read" in missing.err
     overwritten = cqels("run", *options, "--context", f"urn:x:c={context}", "-o", context)
     assert overwritten.status == 2
+
+
+def test_a_plan_is_explained_without_the_static_data_that_the_query_names(cqels: Cqels, tmp_path: Path) -> None:
+    text = (
+        "SELECT * FROM <http://ex.org/rooms> FROM NAMED <http://ex.org/kinds> WHERE { "
+        "STREAM <http://ex.org/s> [RANGE 10s] { ?s <http://ex.org/v> ?v } ?s <http://ex.org/in> ?room "
+        "GRAPH <http://ex.org/kinds> { ?s a ?kind } }"
+    )
+    (tmp_path / "kinds.ttl").write_text("<http://ex.org/a> a <http://ex.org/K> .")
+    explained = cqels("explain", "-q", text)
+    assert explained.status == 0 and "join of" in explained.out
+    assert explained.out.splitlines()[-1] == (
+        "absent: static data of <http://ex.org/rooms> <http://ex.org/kinds>, taken for empty here; cqels run needs it: "
+        "--static-graph http://ex.org/rooms=FILE"
+    )
+    given = [f"--static-graph=http://ex.org/{name}={tmp_path}/kinds.ttl" for name in ("rooms", "kinds")]
+    assert "<http://ex.org/rooms>," in cqels("explain", "-q", text, given[1]).out.splitlines()[-1]
+    assert "absent" not in cqels("explain", "-q", text, *given).out
+    run = cqels("run", "-q", text, "--stream", f"{STREAM}={tmp_path}/none.csv")
+    assert run.status == 2
