@@ -28,7 +28,7 @@ MORE = "?k (SUM(?v) + 1 AS ?more)"
         (TOTAL, "(COALESCE(?total, 7) = 7) ORDER BY ?total", "ab"),
         (MORE, "(?more > 1)", ""),
         (MORE, "(!BOUND(?more))", "ab"),
-        (f"{TOTAL} (?total + 1 AS ?more)", "(!BOUND(?more) && !BOUND(?total))", "ab"),
+        (f"{TOTAL} (SUM(?v) + 1 AS ?more)", "(!BOUND(?more) && !BOUND(?total))", "ab"),
         ("?k (SUM(?v) AS ?x)", "(NOT EXISTS { ?x :none ?k })", "ab"),
     ],
 )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+from cqels_py.algebra.function_names import AGGREGATES, FUNCTIONS, instead_of
 from cqels_py.errors import QuerySyntaxError
 from cqels_py.parser.source import Source
 from cqels_py.parser.tokens import Kind, Token
@@ -14,6 +15,11 @@ _VALUES = (Kind.VARIABLE, Kind.NUMBER, Kind.STRING)
 _SCHEME = re.compile(r"<[A-Za-z][A-Za-z0-9+.\-]*:")
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 _MOST_WORDS = 7
+_KEYWORDS = (
+    "SELECT", "WHERE", "FILTER", "BIND", "BY", "HAVING", "IN", "NOT", "ASC", "DESC", "VALUES", "DISTINCT", "REDUCED", "AS",
+    "OPTIONAL", "GRAPH", "UNION", "MINUS", "STREAM", "WINDOW", "SERVICE", "FROM", "NAMED", "ON", "RANGE", "LIMIT", "OFFSET",
+    "CONSTRUCT", "ASK", "DESCRIBE", "GROUP", "ORDER", "UNDEF", "SEPARATOR", "SILENT", "A", "TRUE", "FALSE",
+)  # fmt: skip
 _LITERALS = {"a string", "a number", "true", "false", "'+'", "'-'"}
 _TERMS = _LITERALS | {"a variable", "an IRI", "a blank node", "a", "'['", "'('", "'!'", "'^'", "'/'", "'|'"}
 _OPERATORS = {"'+'", "'-'", "'*'", "'/'", "'='", "'!='", "'>'", "'<='", "'>='", "'&&'", "'||'", "IN", "NOT", "an IRI"}
@@ -27,10 +33,47 @@ def explain(source: Source, tokens: Sequence[Token], offset: int, expected: Sequ
     token = _token_at(tokens, offset)
     if unbalanced is not None and (token.kind is Kind.END or token.text in _CLOSING.values()):
         return unbalanced
-    before = tokens[max(0, tokens.index(token) - 1)]
+    place = tokens.index(token)
+    before = tokens[max(0, place - 1)]
+    if (call := _call(source, tokens, place)) is not None:
+        return call
     wanted = "a prefix with its colon, such as ex:" if before.is_word("PREFIX") else _words(expected)
     found = "the query ends too early" if token.kind is Kind.END else f"unexpected {token}"
     return source.error(f"{found}; expected {wanted}" if wanted else found, token.start)
+
+
+def _call(source: Source, tokens: Sequence[Token], place: int) -> QuerySyntaxError | None:
+    """What is wrong with a call of a function at or before a token: its name, its parentheses, or those around it."""
+    for at in (place, place - 1):
+        if at < 0 or tokens[at].kind is not Kind.WORD:
+            continue
+        word, name = tokens[at], tokens[at].text.upper()
+        following = tokens[at + 1] if at + 1 < len(tokens) else tokens[-1]
+        known = name in AGGREGATES or name in FUNCTIONS
+        argument = following.kind is Kind.VARIABLE or following.is_word("DISTINCT")
+        if known and at == place - 1 and argument:
+            distinct = following.is_word("DISTINCT")
+            variable = tokens[at + 2] if distinct else following
+            inner = f"{'DISTINCT ' if distinct else ''}{variable.text if variable.kind is Kind.VARIABLE else '?x'}"
+            return source.error(f"{name} takes its argument in parentheses: write {name}({inner})", following.start)
+        if known and at == place and _selects(tokens, place) and (argument or following.is_mark("(")):
+            return source.error(
+                f"what SELECT computes stands in parentheses, with a name: write ({name}(…) AS ?name)", word.start
+            )
+        in_expression = at == place or (at > 0 and tokens[at - 1].kind is Kind.MARK)
+        if not known and following.is_mark("(") and in_expression and not word.is_word(*_KEYWORDS):
+            return source.error(f"there is no function {word.text}: {instead_of(word.text)}", word.start)
+    return None
+
+
+def _selects(tokens: Sequence[Token], place: int) -> bool:
+    """Is a token in the list of what SELECT selects, and not within parentheses?"""
+    for token in reversed(tokens[:place]):
+        if token.is_word("SELECT"):
+            return True
+        if not (token.kind is Kind.VARIABLE or token.is_mark(")") or token.is_word("DISTINCT", "REDUCED")):
+            return False
+    return False
 
 
 def check_comparisons(source: Source, tokens: Sequence[Token]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from cqels_py.algebra.function_names import instead_of
 from cqels_py.algebra.nodes import Call, Constant, Exists, Expression, VariableRef
 from cqels_py.algebra.printer import expression_text
 from cqels_py.dictionary.rdf import from_rdflib
@@ -89,9 +92,9 @@ def _check_call(name: str, count: int) -> None:
             "the same from run to run"
         )
     if name not in ARITIES:
-        raise UnsupportedQuery(
-            f"unknown function {name}: SPARQL 1.1's functions and the casts xsd:{', xsd:'.join(_CASTS)} are known"
-        )
+        if name.startswith(_XSD):
+            raise UnsupportedQuery(f"unknown function {name}: the casts are xsd:{', xsd:'.join(_CASTS)}")
+        raise UnsupportedQuery(f"unknown function {name}: {instead_of(re.split('[#/]', name)[-1])}")
     least, most = ARITIES[name]
     if count < least or (most is not None and count > most):
         expected = f"{least}" if least == most else f"{least} to {most}" if most else f"at least {least}"
