@@ -52,7 +52,7 @@ _NOT_SOUND = (pa.ArrowException, OSError, MemoryError, ValueError, KeyError)
 """What Arrow raises for a damaged file, which may ask for more memory than there is."""
 _NEWLINE = "\n"
 _NO_TEXT = np.frombuffer(b"\0", np.uint8)
-_NO_TEXTS = pa.array([], _LARGE_STRING)
+_NO_TEXTS = pa.nulls(0, _LARGE_STRING)
 _VALUE = rb'(?:"(?:[^"\r]|"")*+"(?!")[^,\r]*+|[^",\r][^,\r]*+|)'
 _QUOTED_ROW = re.compile(rb"%b(?:,%b)*+\r?" % (_VALUE, _VALUE))
 _PLAIN_ROW = re.compile(rb"[^\r]*+\r?")

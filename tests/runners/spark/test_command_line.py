@@ -180,3 +180,16 @@ def test_a_signal_ends_a_run(tmp_path: Path) -> None:
         out, err = running.ended_by("SIGTERM")
     assert out == ""
     assert err.endswith("terminated\n")
+
+
+@pytest.mark.parametrize("blank_nodes", ["source", "element"])
+def test_blank_nodes_are_those_of_the_file(blank_nodes: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """In whatever micro-batches its elements come, and whatever parts have their triples."""
+    path = tmp_path / "stream.ttl"
+    lines = [f":o{n} :at {n} ; :v [ :w {n} ; :of _:n{n % 3} ] .\n" for n in range(12)]
+    path.write_text("@prefix : <http://ex.org/> .\n" + "".join(lines))
+    text = """PREFIX : <http://ex.org/> SELECT ?s (COUNT(?w) AS ?c) (SUM(?w) AS ?sum) WHERE {
+        STREAM <http://ex.org/s> [ALL] { ?s :v ?r . ?r :of ?n } STREAM <http://ex.org/s> [COUNT 6] { ?x :of ?n ; :w ?w }
+    } GROUP BY ?s"""
+    options = ["-q", text, "--stream", f"{STREAM}={path}", "--time-predicate", "http://ex.org/at", "--batch", "5"]
+    both([*options, "--blank-nodes", blank_nodes], capfd)
