@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 from weakref import WeakSet
@@ -31,7 +31,7 @@ from cqels_py.connectors.contexts import read_contexts
 from cqels_py.connectors.ntriples import ELEMENT_BITS
 from cqels_py.connectors.scopes import ELEMENT, SOURCE, check_blank_nodes, scope_of_document
 from cqels_py.connectors.sources import open_source
-from cqels_py.connectors.times import FAR
+from cqels_py.connectors.times import FAR, LIKELY_FROM, LIKELY_TO, doubt
 from cqels_py.connectors.triples import PushedElement, Term, Triple, elements_of_pushed, graph_text, triple_texts
 from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.regexes import warnings_of_regexes
@@ -158,6 +158,9 @@ class Engine:
         self._graphs_asked: set[str] = set()
         self._pushed: list[PushedElement] = []
         self._elements = 0
+        # Streams whose times seem to be meant in another unit, and what is to be asked about them.
+        self._doubted: set[str] = set()
+        self._questions: list[DataError] = []
         self._closed: CqelsError | None = None
         self._busy = False
         self._script = Script(
@@ -371,6 +374,8 @@ class Engine:
             predicate = self._time_predicates.get(stream)
             if predicate is None:
                 time = instant(time)
+                if not LIKELY_FROM <= time < LIKELY_TO:
+                    self._doubt(stream, time)
             elif time is not None:
                 raise UsageError(
                     f"the time of <{stream}> is the property <{predicate}> of each element: push without time="
@@ -554,7 +559,7 @@ class Engine:
             return open_source(
                 str(source), dictionary=self.dictionary, stream=number, time_predicate=time_predicate,
                 on_error=self._on_error, report=report, blank_nodes=self._blank_nodes, graphs=iri in self._graphs_asked,
-                contexts=self._contexts,
+                contexts=self._contexts, doubt=partial(self._doubt, iri),
             )  # fmt: skip
         if hasattr(source, "__arrow_c_stream__"):
             scope = None if self._blank_nodes == ELEMENT else self.dictionary.next_document() << ELEMENT_BITS
@@ -584,6 +589,7 @@ class Engine:
             scope,
             per_element=scope is None,
             graphs=iri in self._graphs_asked,
+            doubt=partial(self._doubt, iri),
             **how,
         )
 
@@ -607,6 +613,8 @@ class Engine:
         try:
             self._processing(self._runner.push, batch)
         finally:
+            if self._questions:
+                self._ask()
             if dropped := statistics.late - late:
                 elements = "1 element was" if dropped == 1 else f"{dropped} elements were"
                 self._report(
@@ -645,6 +653,17 @@ class Engine:
     def _subscriber_failed(self, error: RunError) -> None:
         self.statistics.subscriber_errors += 1
         self._report(error)
+
+    def _doubt(self, stream: str, time: int) -> None:
+        """Ask once a stream whether an integer time was meant in another unit."""
+        if stream not in self._doubted and (question := doubt(time)) is not None:
+            self._doubted.add(stream)
+            self._questions.append(DataError(f"<{stream}>: {question}"))
+
+    def _ask(self) -> None:
+        """Not where doubts arise: that may be in a thread that reads ahead."""
+        while self._questions:
+            self._report(self._questions.pop(0))
 
     def _malformed(self, *errors: DataError, beside: BaseException | None = None) -> None:
         """Raise, or count and report. `beside`: an error that is about to be raised, which is then told of these."""

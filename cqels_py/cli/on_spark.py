@@ -13,6 +13,7 @@ from cqels_py.cli.execution import Enough, Job, Taker
 from cqels_py.cli.progress import Progress, omissions, reports
 from cqels_py.connectors.contexts import read_contexts
 from cqels_py.connectors.sources import open_source
+from cqels_py.connectors.times import doubt
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.engine import compile_query
 from cqels_py.errors import DataError
@@ -70,7 +71,7 @@ def run(job: Job, cleanup: ExitStack) -> None:
         statistics.malformed += 1
         report(error)
 
-    merged = TimeMerge([_open(job, plan, number, dictionary, malformed) for number in _order(job, plan)])
+    merged = TimeMerge([_open(job, plan, number, dictionary, malformed, report) for number in _order(job, plan)])
     try:
         with dictionary.holding(merged.live_ids):
             late = 0
@@ -99,10 +100,16 @@ def _order(job: Job, plan: Plan) -> list[int]:
 
 
 def _open(
-    job: Job, plan: Plan, number: int, dictionary: Dictionary, malformed: Callable[[DataError], None]
+    job: Job,
+    plan: Plan,
+    number: int,
+    dictionary: Dictionary,
+    malformed: Callable[[DataError], None],
+    report: Callable[[object], None],
 ) -> Iterator[ElementBatch]:
+    stream = plan.streams[number]
     return open_source(
-        str(job.streams[plan.streams[number]]),
+        str(job.streams[stream]),
         dictionary=dictionary,
         stream=number,
         time_predicate=job.time_predicate or plan.time_predicates[number],
@@ -111,4 +118,5 @@ def _open(
         blank_nodes=job.blank_nodes,
         graphs=plan.graphs[number],
         contexts=read_contexts(job.contexts),
+        doubt=lambda time: report(f"<{stream}>: {doubt(time)}"),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,7 +50,8 @@ class Reading:
 
     `form`: kernel.BY_SUBJECT, BY_GRAPH or BY_LINE. `graphs`: are the names of elements' graphs asked for? `time_predicate`:
     N-Triples text, or None. `source`: the name in messages. `numbered`: do the texts' line numbers mean anything? `per_element`:
-    blank nodes belong to their elements, not to the source.
+    blank nodes belong to their elements, not to the source. `doubt` is told, once, of an integer time of a table that seems to be
+    meant in another unit.
     """
 
     form: int
@@ -60,6 +61,7 @@ class Reading:
     numbered: bool = True
     per_element: bool = False
     graphs: bool = False
+    doubt: Callable[[int], object] | None = None
 
 
 class Scanner:

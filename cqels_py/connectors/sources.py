@@ -42,6 +42,7 @@ def open_source(
     format: str | None = None,
     blank_nodes: str = SOURCE,
     graphs: bool = False,
+    doubt: Callable[[int], object] | None = None,
     contexts: Contexts = NO_CONTEXTS,
 ) -> Iterator[ElementBatch]:
     """The elements of a source, in batches as they become available.
@@ -51,6 +52,7 @@ def open_source(
     the elements before it; "skip" gives it to `report` and goes on. UsageError for a file that is not there or whose format is
     not known. An element that lost a malformed line keeps its other triples. `blank_nodes`: to what their labels belong.
     `graphs`: the names of elements' graphs are asked for. `contexts`: those that JSON-LD may name by IRI.
+    `doubt`: see `Reading`.
     """
     if on_error not in ("stop", "skip"):
         raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
@@ -64,7 +66,9 @@ def open_source(
     if location == STANDARD_INPUT and form == "nq":
         malformed = _naming_the_form(malformed)
     predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
-    reading = Reading(BY_GRAPH, stream, predicate, source, per_element=blank_nodes == ELEMENT, graphs=graphs)
+    reading = Reading(
+        BY_GRAPH, stream, predicate, source, per_element=blank_nodes == ELEMENT, graphs=graphs, doubt=doubt
+    )
     if form == "parquet":
         from cqels_py.connectors.tabular import parquet_elements
 

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.connectors.lines import Malformed
 from cqels_py.connectors.ntriples import ELEMENT_BITS, Reading
-from cqels_py.connectors.times import EXPECTED, FAR, NO_TIME, times_of_ids, times_of_texts
+from cqels_py.connectors.times import EXPECTED, FAR, NO_TIME, doubtful, is_integer, times_of_ids, times_of_texts
 from cqels_py.connectors.triples import is_node
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.dictionary.layout import TAG_BLANK, TAG_IRI, TAG_OVERFLOW, TAG_SHIFT
@@ -73,6 +73,7 @@ def elements_from_arrow(
     graphs: bool = False,
     numbers: npt.NDArray[np.int64] | None = None,
     look: Callable[[npt.NDArray[np.int64]], None] | None = None,
+    doubt: Callable[[int], object] | None = None,
 ) -> Iterator[ElementBatch]:
     """The elements of an Arrow table, a RecordBatchReader, or whatever else exports Arrow's C stream (Polars, DuckDB, pandas).
 
@@ -80,10 +81,10 @@ def elements_from_arrow(
     the blank nodes if they are not `per_element`, else where the scopes of elements start, when other readers must not have the
     same; without it, the dictionary gives one. `graphs`: the names of elements' graphs are asked for. DataError names the row
     (from 1, or as `numbers` says) of what is malformed, after `where`, unless `malformed` takes it. `look` is shown the times of
-    the rows, part by part, before these are read; what it raises ends the reading.
+    the rows, part by part, before these are read; what it raises ends the reading. `doubt`: see `Reading`.
     """
     predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
-    reading = Reading(BY_GRAPH, stream, predicate, where, per_element=per_element, graphs=graphs)
+    reading = Reading(BY_GRAPH, stream, predicate, where, per_element=per_element, graphs=graphs, doubt=doubt)
     is_table = isinstance(table, pa.Table)
     source = table if is_table else exported(table)
     _check_columns(source.schema.names, reading, None)
@@ -332,6 +333,7 @@ class _RowReader:
         numbers: npt.NDArray[np.int64] | None = None,
     ) -> None:
         self._reading = reading
+        self._doubt = reading.doubt
         self._row_numbers = numbers
         self._dictionary = dictionary
         self._malformed = malformed
@@ -385,6 +387,9 @@ class _RowReader:
             for row in wrong.tolist():
                 errors[int(lines[row])] = self._error(_no_time(columns["time"], row), int(lines[row]))
             columns, lines, time = _without(wrong, columns), np.delete(lines, wrong), np.delete(time, wrong)
+        if self._doubt is not None and "time" in columns and (found := _doubtful(columns["time"], time)) is not None:
+            self._doubt(found)
+            self._doubt = None
         out = np.empty((len(self._open), len(lines)), np.int64)
         out[3] = self._numbers(time, columns.get("graph"))
         out[4], out[5] = time, lines
@@ -610,6 +615,17 @@ def times_of_column(column: pa.Array) -> npt.NDArray[np.int64]:
     right = np.delete(np.arange(len(column)), wrong)
     found[right] = _times(column.take(pa.array(right)))
     return found
+
+
+def _doubtful(column: pa.Array, times: npt.NDArray[np.int64]) -> int | None:
+    """The first time, of those of a column, that is an integer and seems to be meant in another unit."""
+    kind = column.type
+    if kind not in _STRINGS and not pa.types.is_integer(kind):
+        return None
+    places = doubtful(times)
+    if len(places) and (kind not in _STRINGS or is_integer(column[places[0].item()].as_py())):
+        return times.item(places[0])
+    return None
 
 
 def _times(column: pa.Array) -> npt.NDArray[np.int64]:

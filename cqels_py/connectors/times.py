@@ -11,6 +11,7 @@ import numpy.typing as npt
 from cqels_py.batches.elements import Ids
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.kernels.terms import instants, read_instants
+from cqels_py.operators.r2r.functions.dates import instant_text
 
 NO_TIME = np.iinfo(np.int64).min
 """In the place of a time that cannot be read."""
@@ -22,6 +23,14 @@ GENERATED_AT = "<http://www.w3.org/ns/prov#generatedAtTime>"
 """The predicate of the default-graph triple that gives an event graph's time."""
 
 EXPECTED = 'expected a time like "2013-01-01T15:18:10Z", or an integer of microseconds since the epoch'
+
+LIKELY_FROM, LIKELY_TO = 315_532_800_000_000, 7_258_118_400_000_000
+"""Microseconds of the years 1980 and 2200: times in between are taken as meant."""
+# Of each other unit: so many microseconds, and of how many of the unit.
+_UNITS = {"seconds": (1_000_000, 1), "milliseconds": (1_000, 1), "nanoseconds": (1, 1_000)}
+_RANGES = {name: (LIKELY_FROM * of // each, LIKELY_TO * of // each) for name, (each, of) in _UNITS.items()}
+_LEAST = min(low for low, _ in _RANGES.values())
+_MINUTE = 60_000_000
 
 _CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -82,6 +91,36 @@ def time_of_text(text: str) -> int:
     seconds = (midnight - _EPOCH) // timedelta(seconds=1) + cycles * _CYCLE_DAYS * 86_400 + rest
     time = seconds * 1_000_000 + micros
     return time if -FAR < time < FAR else NO_TIME
+
+
+def doubt(time: int) -> str | None:
+    """The question whether an integer was meant in another unit: as microseconds it lies outside of 1980 to 2200, but inside in one.
+
+    >>> doubt(1714564800)
+    '1714564800: seconds? as microseconds it is 1970-01-01T00:28'
+    >>> doubt(1_000_000)
+    """
+    for name, (low, high) in _RANGES.items():
+        if low <= time < high:
+            return (
+                f"{time}: {name}? as microseconds it is {instant_text(time // _MINUTE * _MINUTE).removesuffix(':00Z')}"
+            )
+    return None
+
+
+def doubtful(times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The places of times (n) that `doubt` asks about."""
+    if not len(times) or (times.min() >= LIKELY_FROM and times.max() < LIKELY_TO) or times.max() < _LEAST:
+        return np.empty(0, np.int64)
+    asked = np.zeros(len(times), np.bool_)
+    for low, high in _RANGES.values():
+        asked |= (low <= times) & (times < high)
+    return np.flatnonzero(asked)
+
+
+def is_integer(text: str) -> bool:
+    """Is a time in a text microseconds, not ISO 8601?"""
+    return _INTEGER.fullmatch(text.strip()) is not None
 
 
 def _zone(text: str | None) -> timezone:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark import SparkFiles, TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DoubleType, FloatType, TimestampType
+from pyspark.sql.types import DoubleType, FloatType, IntegralType, StringType, TimestampType
 
 from cqels_py.errors import UsageError
 from cqels_py.runners.spark import stage
@@ -31,9 +31,11 @@ def transform(job: Job, frames: Mapping[int, Frame], batch: int | None = None, *
     In a streaming query Spark says which micro-batch it is; otherwise `batch` does, and `final` that nothing will follow.
     """
 
+    integers = frozenset(number for number, frame in frames.items() if _has_integers(frame))
+
     def route(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = _context()
-        return stage.route(job, batches, _batch(context, batch), context.partitionId())
+        return stage.route(job, batches, _batch(context, batch), context.partitionId(), integers)
 
     rows = reduce(lambda one, other: one.unionByName(other), [_rows(job, f, n) for n, f in sorted(frames.items())])
     return answers(job, rows.mapInArrow(route, ROUTED), batch, final=final)
@@ -108,6 +110,11 @@ def _time(frame: Frame) -> Column:
     """Microseconds for timestamps, so that streams with times of several types go together."""
     time = F.col("time")
     return F.unix_micros(time) if isinstance(frame.schema["time"].dataType, TimestampType) else time
+
+
+def _has_integers(frame: Frame) -> bool:
+    """Are its times integers, or texts that may be such?"""
+    return "time" in frame.columns and isinstance(frame.schema["time"].dataType, IntegralType | StringType)
 
 
 def _context() -> TaskContext:

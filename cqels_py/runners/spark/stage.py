@@ -6,6 +6,7 @@ import logging
 import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements
 from cqels_py.connectors.tabular import elements_from_arrow
+from cqels_py.connectors.times import doubt
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import DataError
 from cqels_py.plan.nodes import TemplateTriple
@@ -66,12 +68,17 @@ class Job:
         return (self.routing.parts, *(exchange.parts for exchange in self.exchanges))
 
 
-def route(job: Job, batches: Iterable[pa.RecordBatch], batch: int, task: int) -> Iterator[pa.RecordBatch]:
-    """Rows (stream, time, graph, subject, predicate, object) of one task: what each part gets of them."""
+def route(
+    job: Job, batches: Iterable[pa.RecordBatch], batch: int, task: int, integers: frozenset[int] = frozenset()
+) -> Iterator[pa.RecordBatch]:
+    """Rows (stream, time, graph, subject, predicate, object) of one task: what each part gets of them.
+
+    `integers`: the streams whose times came as integers or texts, not as timestamps.
+    """
     scope = (batch % (1 << _BATCH_BITS) << _TASK_BITS | task % (1 << _TASK_BITS)) << _ROW_BITS
     dictionary = Dictionary(strict=True)
     skipped: list[DataError] = []
-    elements = concatenate_elements(list(_elements(job, batches, dictionary, scope, skipped)))
+    elements = concatenate_elements(list(_elements(job, batches, dictionary, scope, skipped, integers)))
     if skipped:
         _LOG.warning("micro-batch %d: %d malformed rows skipped, the first: %s", batch, len(skipped), skipped[0])
     yield routed(job, elements, dictionary, task, len(skipped))
@@ -83,7 +90,12 @@ def routed(job: Job, elements: ElementBatch, dictionary: Dictionary, task: int, 
 
 
 def _elements(
-    job: Job, batches: Iterable[pa.RecordBatch], dictionary: Dictionary, scope: int, skipped: list[DataError]
+    job: Job,
+    batches: Iterable[pa.RecordBatch],
+    dictionary: Dictionary,
+    scope: int,
+    skipped: list[DataError],
+    integers: frozenset[int],
 ) -> Iterator[ElementBatch]:
     rows = [batch for batch in batches if batch.num_rows]
     if not rows:
@@ -107,8 +119,19 @@ def _elements(
             where=where,
             per_element=document is None,
             graphs=bool(job.graphs) and job.graphs[stream],
+            doubt=partial(_ask, job, stream) if stream in integers else None,
         )
         scope += len(mine)
+
+
+_DOUBTED: set[tuple[str, int]] = set()
+"""Streams, by mark and number, that this worker has asked about whether their times are microseconds."""
+
+
+def _ask(job: Job, stream: int, time: int) -> None:
+    if (job.mark, stream) not in _DOUBTED:
+        _DOUBTED.add((job.mark, stream))
+        _LOG.warning("<%s>: %s", job.streams[stream], doubt(time))
 
 
 _HOT: dict[tuple[str, int, int], tuple[str, PartState]] = {}
