@@ -74,11 +74,11 @@ Values (where SPARQL 1.1 leaves room)
     * Order of terms: naive_values.order_key, a total order. MIN and MAX use it. Doubles and floats stand in it as
       the shortest decimals that read as them: promotion would not be transitive. SAMPLE is the least value
       and GROUP_CONCAT joins the values in this order, so neither depends on how the answer came about.
-    * SUM and AVG are exact over integers and decimals. AVG of integers and every division of decimals is
-      rounded half-even to 16 significant digits, never left of the units; computed decimals are canonical
-      (no needless zeros, no point when integral: "5"^^xsd:decimal). The exact sum of doubles is rounded once. A
-      number's derived type becomes xsd:integer in arithmetic. xsd:decimal of a float or double is the
-      shortest decimal that reads as the same double.
+    * SUM and AVG are exact over integers and decimals. A quotient of them that ends within 37 significant digits
+      (or as many as the dividend has) keeps them all; any other is rounded half to even to 19, never left of the
+      units. Computed decimals are canonical (no needless zeros, no point when integral: "5"^^xsd:decimal). The
+      exact sum of doubles is rounded once. A number's derived type becomes xsd:integer in arithmetic.
+      xsd:decimal of a float or double is the shortest decimal that reads as the same double.
     * Over no values: COUNT, SUM and AVG are 0 (xsd:integer), GROUP_CONCAT "", MIN, MAX and SAMPLE unbound.
     * Errors in an aggregate's argument (unbound included): 18.5.1.2 removes them for COUNT. Sum and Avg add
       all values with op:numeric-add, where an error or a value that is no number is an error: unbound. The

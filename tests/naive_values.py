@@ -38,7 +38,8 @@ INTEGER_TYPES = frozenset([XSD.integer, *(XSD[name] for name in _DERIVED_TYPES)]
 KINDS = {XSD.decimal: DECIMAL, XSD.float: FLOAT, XSD.double: DOUBLE} | dict.fromkeys(INTEGER_TYPES, INTEGER)
 
 EXACT = Context(prec=5000, traps=[Inexact])
-QUOTIENT_DIGITS = 16
+LONGEST_QUOTIENT, QUOTIENT_DIGITS = 37, 19
+"""Significant digits that a quotient which ends may have, and those to which any other is rounded."""
 
 _INTEGER_FORM = re.compile(r"[+-]?[0-9]+")
 _DECIMAL_FORM = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)")
@@ -143,7 +144,7 @@ def promoted(value: Number, kind: int) -> Any:
 
 
 def arithmetic(operator: str, left: Number, right: Number) -> Number:
-    """`+ - * /` with promotion; an integer by an integer is a decimal; a quotient has 16 digits or more."""
+    """`+ - * /` with promotion; an integer by an integer is a decimal."""
     kind = max(left.kind, right.kind)
     if operator == "/" and kind == INTEGER:
         kind = DECIMAL
@@ -160,10 +161,21 @@ def _decimal_arithmetic(operator: str, a: Decimal, b: Decimal) -> Decimal:
     if operator == "/":
         if b == 0:
             raise ExpressionError("division by zero")
-        whole = len(str(abs(int(Fraction(a) / Fraction(b)))))
-        # Never rounded left of the units.
-        return Context(prec=max(QUOTIENT_DIGITS, whole)).divide(a, b)
+        return _quotient(a, b)
     return {"+": EXACT.add, "-": EXACT.subtract, "*": EXACT.multiply}[operator](a, b)
+
+
+def _quotient(a: Decimal, b: Decimal) -> Decimal:
+    """All digits where there are at most 37 or not more than the dividend has, else 19, rounded half to even.
+
+    Never rounded left of the units. Decimal's division rounds just so, and says whether it did.
+    """
+    whole = len(str(abs(int(Fraction(a) / Fraction(b)))))
+    most = max(LONGEST_QUOTIENT, len(a.as_tuple().digits), whole)
+    try:
+        return Context(prec=most, traps=[Inexact]).divide(a, b)
+    except Inexact:
+        return Context(prec=max(QUOTIENT_DIGITS, whole)).divide(a, b)
 
 
 def _float_arithmetic(operator: str, a: float, b: float) -> float:

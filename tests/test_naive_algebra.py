@@ -225,7 +225,7 @@ def grouped(function: str, text: str, *, distinct: bool = False, by: str = "", s
     [
         ("COUNT", "n=3", "n=0"),
         ("SUM", "n=6.5", "n=0"),
-        ("AVG", "n=2.166666666666667", "n=0"),
+        ("AVG", "n=2.166666666666666667", "n=0"),
         ("MIN", "n=1", ""),
         ("MAX", "n=3", ""),
         ("SAMPLE", "n=1", ""),
@@ -275,7 +275,7 @@ def test_errors_in_the_argument() -> None:
 
 def test_averages() -> None:
     assert grouped("AVG", "a p 4, b p 6") == "n=5"
-    assert grouped("AVG", "a p 1, b p 1, c p 2") == "n=1.333333333333333"
+    assert grouped("AVG", "a p 1, b p 1, c p 2") == "n=1.333333333333333333"
     assert grouped("AVG", "a p 1, b p 2e0") == "n=1.5E0"
 
 

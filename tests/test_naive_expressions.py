@@ -91,8 +91,8 @@ def test_not_takes_the_effective_boolean_value(argument: str, expected: str) -> 
         (("+", "1.5", "1e0"), "2.5E0"),
         (("-", "1", "'1'"), ERROR),
         (("/", "4", "2"), "2"),
-        (("/", "1", "3"), "0.3333333333333333"),
-        (("/", "2", "3"), "0.6666666666666667"),
+        (("/", "1", "3"), "0.3333333333333333333"),
+        (("/", "2", "3"), "0.6666666666666666667"),
         (("/", "1", "0"), ERROR),
         (("/", "1e0", "0"), "INF"),
         (("unary-", "2.50"), "-2.5"),
@@ -132,11 +132,25 @@ def test_types_of_results() -> None:
     assert halves.datatype == XSD.decimal  # type: ignore[attr-defined]
 
 
-def test_division_rounds_half_to_even_at_sixteen_digits() -> None:
-    two = Number(values.INTEGER, 2)
-    for dividend, expected in (("2.000000000000001", "1"), ("2.000000000000003", "1.000000000000002")):
-        quotient = values.arithmetic("/", Number(values.DECIMAL, Decimal(dividend)), two)
-        assert str(values.number_literal(quotient)) == expected
+@pytest.mark.parametrize(
+    ("dividend", "divisor", "expected"),
+    [
+        ("2.000000000000001", "2", "1.0000000000000005"),
+        ("1", "1073741824", "0.000000000931322574615478515625"),
+        ("1", "3", "0.3333333333333333333"),
+        ("-2", "3", "-0.6666666666666666667"),
+        ("1714564800123456789", "1000000000", "1714564800.123456789"),
+        ("100000000000000000000", "3", "33333333333333333333"),
+        ("0.12345678901234567890123456789012345678901", "1", "0.12345678901234567890123456789012345678901"),
+        # It ends, with 41 digits.
+        ("1.00000000000000000050000000000000000001", "8", "0.1250000000000000001"),
+    ],
+)
+def test_a_quotient_that_ends_is_exact_and_any_other_has_nineteen_digits(
+    dividend: str, divisor: str, expected: str
+) -> None:
+    a, b = (Number(values.DECIMAL, Decimal(text)) for text in (dividend, divisor))
+    assert str(values.number_literal(values.arithmetic("/", a, b))) == expected
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from cqels_py.dictionary.layout import (
     VALUE_BITS,
     XSD,
 )
+from cqels_py.kernels import decimal_texts
 from cqels_py.kernels.decimals import ID_SCALE, SUM_SCALE
 from cqels_py.operators.r2r.aggregate import OddNumbers
 from cqels_py.operators.r2r.functions import numbers
@@ -97,11 +98,15 @@ class DictionaryValues:
             )
 
     def computed(self, late: npt.NDArray[np.int64], real: npt.NDArray[np.float64]) -> Ids:
-        texts = [
-            _text(int(tag), int(hi), int(lo), int(scale), float(r))
-            for (tag, hi, lo, scale), r in zip(late, real, strict=True)
-        ]
-        return self._dictionary.encode(texts)
+        ids = np.empty(len(late), np.int64)
+        decimals = (late[:, 0] == TAG_DECIMAL) & (real == 0.0)
+        if decimals.any():
+            ids[decimals] = decimal_ids(late[decimals, 1:], self._dictionary)
+        if not decimals.all():
+            others = zip(late[~decimals].tolist(), real[~decimals].tolist(), strict=True)
+            texts = [_text(tag, hi, lo, scale, value) for (tag, hi, lo, scale), value in others]
+            ids[~decimals] = self._dictionary.encode(texts)
+        return ids
 
     def joined(self, values: Ids, start: Ids, length: Ids, separators: Sequence[str]) -> Ids:
         used = int((start + length).max(initial=0))
@@ -126,6 +131,15 @@ class DictionaryValues:
 
     def texts(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
         return self._dictionary.arena, self._dictionary.table
+
+
+def decimal_ids(numbers: npt.NDArray[np.int64], dictionary: Dictionary) -> Ids:
+    """The ids of decimals (n, 3): the two words of the unscaled value, and the scale."""
+    room = len(numbers) * decimal_texts.FRAME + int(numbers[:, 2].sum())
+    out, offsets = np.empty(room, np.uint8), np.empty(len(numbers) + 1, np.int64)
+    digits = np.empty(decimal_texts.MOST_DIGITS, np.uint8)
+    decimal_texts.write_decimals(np.ascontiguousarray(numbers), digits, out, offsets)
+    return dictionary.encode_bytes(out, offsets, np.zeros(len(numbers), np.int64))
 
 
 def _string(text: str | None) -> str | None:

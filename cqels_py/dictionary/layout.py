@@ -17,6 +17,10 @@ bits 63..60 tag · bits 59..0 payload. Seen as an unsigned integer the tag is `i
 | 10 | dateTime, at most 3 fraction digits | bits 59..58: fraction digits; 57..51: zone; 50..0: milliseconds of the UTC instant |
 | 11 | dateTime, 4 to 6 digits, zone none or Z | bits 59..58: fraction digits - 4; 57: zone is Z; 56..0: microseconds |
 | 12 | date | bits 59..53: zone; bits 52..0: days since the epoch (of the date as written), two's complement |
+| 13 | decimal of 18 or 19 digits, a rounded fraction | bits 59..56: scale; 55..40: divisor; 39..0: two's complement dividend |
+
+A decimal of tag 13 is dividend / (divisor * 10**scale), rounded half to even to 19 digits (kernels/quotients.py says which these
+are): the average of three readings, 21.33333333333333333, is inline, though no 64 bits hold its digits.
 
 Instants and days count from the epoch, in two's complement. Zone: 0 none, 1 "Z", otherwise 2 + 56 + offset in quarters of
 an hour (+00:00 is 58; -14:00 is 2; +14:00 is 114). A dateTime without a zone is taken as UTC.
@@ -46,6 +50,7 @@ TAG_BOOLEAN = 9
 TAG_DATETIME = 10
 TAG_DATETIME_MICROS = 11
 TAG_DATE = 12
+TAG_QUOTIENT = 13
 
 # Signed ids: tags from 8 on are negative numbers.
 FALSE = -(7 << 60)

@@ -33,6 +33,7 @@ from cqels_py.kernels.decimals import (
     REAL_POWERS,
     average_id,
     decimal_quotient,
+    decimal_to_id,
     double_to_id,
     exact_product,
     fits_id,
@@ -41,11 +42,13 @@ from cqels_py.kernels.decimals import (
     negate128,
     scale128,
     scaled_id,
+    short_quotient,
     sum128,
 )
 from cqels_py.kernels.heaps import BAG_WORDS, bag_clear, bag_first
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import add, hash_row
+from cqels_py.kernels.quotients import fraction_id
 from cqels_py.kernels.real_sums import add_real, clear_reals, nearest_real
 from cqels_py.kernels.sorted_runs import RUN_WORDS, run_copy
 
@@ -281,14 +284,17 @@ def total_of(words, at, apart, apart_at, average, cursor, late, late_real):
 @jit_flat
 def long_average(hi, lo, scale, count, cursor, late, late_real):
     """The id of the decimal (hi, lo) / 10**scale divided by a count."""
-    tag = np.int64(TAG_DECIMAL)
-    unscaled, digits, ok = decimal_quotient(hi, lo, scale, count)
+    tag, total = np.int64(TAG_DECIMAL), np.int64(lo)
+    if hi == total >> 63 and total > -LIMIT:
+        found = fraction_id(total, count, scale)
+        if found != 0:
+            return found
+    mean_hi, mean_lo, digits, ok = decimal_quotient(hi, lo, scale, count)
     if not ok:
         return _defer(tag, hi, lo, scale, np.float64(count), cursor, late, late_real)
-    found = scaled_id(tag, unscaled, digits)
-    if found == 0:
-        found = _defer(tag, unscaled >> 63, np.uint64(unscaled), digits, 0.0, cursor, late, late_real)
-    return found
+    if fits_id(mean_hi, mean_lo, digits):
+        return decimal_to_id(narrow128(mean_lo), digits)
+    return _defer(tag, mean_hi, mean_lo, digits, 0.0, cursor, late, late_real)
 
 
 @jit_flat
@@ -308,7 +314,7 @@ def any_total(words, at, apart, apart_at, average, cursor, late, late_real):
             return long_average(hi, lo, scale, n, cursor, late, late_real)
         if not decimal and scale > 0:
             # Decimals have come and gone: what is left is whole.
-            unscaled, digits, ok = decimal_quotient(hi, lo, scale, np.int64(1))
+            unscaled, digits, ok = short_quotient(hi, lo, scale, np.int64(1))
             if ok and digits == 0:
                 hi, lo, scale = unscaled >> 63, np.uint64(unscaled), np.int64(0)
         if fits_id(hi, lo, scale):
@@ -322,7 +328,7 @@ def any_total(words, at, apart, apart_at, average, cursor, late, late_real):
     divisor = n if average else np.int64(1)
     special = words[at + NANS] + words[at + PLUS_INF] + words[at + MINUS_INF]
     if special == 0 and words[at + APART] == 0 and doubles > 0:
-        unscaled, digits, ok = decimal_quotient(hi, lo, scale, divisor)
+        unscaled, digits, ok = short_quotient(hi, lo, scale, divisor)
         if ok:
             if digits == 0:
                 unscaled, digits = unscaled * 10, np.int64(1)

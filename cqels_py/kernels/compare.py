@@ -43,14 +43,24 @@ def sign_of(a, b):
 
 
 @jit_inline
+def _compare_with_small(a, b):
+    """An integer with an unscaled value that stands below one."""
+    return sign_of(a, np.int64(0)) if a != 0 else -sign_of(b, np.int64(0))
+
+
+@jit_inline
 def compare_decimals(a, a_scale, b, b_scale):
     """Exactly, and without overflow: the one with more fraction digits is divided, not the other multiplied."""
     if a_scale == b_scale:
         return sign_of(a, b)
     if a_scale < b_scale:
+        if b_scale - a_scale >= len(POWERS):
+            return _compare_with_small(a, b)
         power = POWERS[b_scale - a_scale]
         whole = b // power
         return sign_of(a, whole) if a != whole else np.int64(-1 if b != whole * power else 0)
+    if a_scale - b_scale >= len(POWERS):
+        return -_compare_with_small(b, a)
     power = POWERS[a_scale - b_scale]
     whole = a // power
     return sign_of(whole, b) if whole != b else np.int64(1 if a != whole * power else 0)

@@ -21,13 +21,15 @@ SUM_SCALE = 38
 """Fraction digits that members of a sum may have: of one, 128 bits hold as many."""
 ID_SCALE = 15
 """Fraction digits that an id may have."""
-QUOTIENT_DIGITS = 16
-"""Significant digits to which a decimal division is rounded; integer digits are always all kept."""
+EXACT_DIGITS, QUOTIENT_DIGITS = 37, 19
+"""Significant digits of decimal quotients that end, and those to which any other is rounded; integer digits are all kept."""
+SHORT_DIGITS = 16
+"""Significant digits to which the mean of doubles is rounded before it is read as one, and which an id has room for."""
 
 LIMIT = 1 << 62
 """Intermediate results stay below this in size: sums of two then cannot overflow."""
 _MAGNITUDES = 50
-_LARGEST_WHOLE, _LARGEST_QUOTIENT = 2.0**_MAGNITUDES, 10.0**QUOTIENT_DIGITS
+_LARGEST_WHOLE, _LARGEST_QUOTIENT = 2.0**_MAGNITUDES, 10.0**SHORT_DIGITS
 _ABOVE_ONE = 1.0 + 2.0**-51
 """Quotients that are whole do not fall short of themselves."""
 _WHOLE_BITS, _FRACTION = 2.0**52, (1 << 52) - 1
@@ -40,6 +42,13 @@ _FEW_8, _FEW_4, _FEW_2, _FEW_1 = np.array([((1 << 64) - 1) // 10**digits for dig
 _ID_LIMIT = 1 << 55
 _EXACT = 1 << 53
 _LARGEST_COUNT = 1 << 59
+
+_LONG_HI = 10**EXACT_DIGITS >> 64
+"""From there on dividends have more digits than quotients that end may have otherwise."""
+_TENTH_MORE = 10 ** (MAX_SCALE - 1)
+_HALF_MORE = 5 * _TENTH_MORE
+
+_EIGHTEEN = np.uint64(10**MAX_SCALE)
 
 _HALF = np.int64(0xFFFFFFFF)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -176,6 +185,15 @@ def _divide(hi, lo, divisor):
     return hi, _join(high, low), rest
 
 
+@jit_flat
+def split128(hi, lo):
+    """A (hi, lo) that is not negative as hi and lo of all but its last 18 digits, and these."""
+    if hi == 0:
+        quotient = lo // _EIGHTEEN
+        return hi, quotient, np.int64(lo - quotient * _EIGHTEEN)
+    return _divide(hi, lo, POWERS[MAX_SCALE])
+
+
 @jit_inline
 def _drop_digit(hi, lo):
     """A positive (hi, lo) by ten -> hi, lo, the digit."""
@@ -185,9 +203,107 @@ def _drop_digit(hi, lo):
     return quotient, _join(high // 10, low // 10), low % 10
 
 
-@jit
+@jit_inline
+def _digits_of(value):
+    """How many digits an integer from 0 on has; 0 of zero."""
+    digits = np.int64(0)
+    while digits < len(POWERS) and value >= POWERS[digits]:
+        digits += 1
+    return digits
+
+
+@jit_flat
+def _rounded_quotient(value, digits, more, scale):
+    """(hi, lo, scale) of 19 significant digits: those of `value`, 18 or 19, and the first of 18 more, behind which others follow.
+
+    So there is no half between two results.
+    """
+    if digits == QUOTIENT_DIGITS:
+        return np.int64(0), np.uint64(value + np.int64(more >= _HALF_MORE)), scale
+    top = more // _TENTH_MORE
+    rest = more - top * _TENTH_MORE
+    hi, lo, _ = _times(np.int64(0), np.uint64(value), np.int64(10))
+    hi, lo = add128(hi, lo, top + np.int64(rest >= 5 * (_TENTH_MORE // 10)))
+    return hi, lo, scale + 1
+
+
+@jit_flat
+def _exact_quotient(value, more, more_digits, digit, last, scale):
+    """(hi, lo, scale) of value, `more` behind it and, if `last`, one more digit, without zeros at the end."""
+    if more == 0 and not last:
+        value, scale = trim(value, scale)
+        return np.int64(0), np.uint64(value), scale
+    while not last and more % 10 == 0:
+        more //= 10
+        more_digits -= 1
+    hi, lo, _ = scale128(np.int64(0), np.uint64(value), more_digits)
+    hi, lo = add128(hi, lo, more)
+    if last:
+        hi, lo, _ = _times(hi, lo, np.int64(10))
+        hi, lo = add128(hi, lo, digit)
+    return hi, lo, scale + more_digits + np.int64(last)
+
+
+@jit_flat
 def decimal_quotient(hi, lo, scale, count):
-    """The decimal (hi, lo) / 10**scale divided by a positive count -> (unscaled, scale, ok).
+    """The decimal (hi, lo) / 10**scale divided by a positive count -> (hi, lo, scale, ok).
+
+    Exact where it ends within 37 significant digits, and then without zeros at the end; else rounded half to even to 19, but
+    never left of the units. ok is False where that takes more than 128 bits on the way.
+    """
+    negative = hi < 0
+    if negative:
+        hi, lo = negate128(hi, lo)
+    scale = np.int64(scale)
+    if count >= _LARGEST_COUNT:
+        return hi, lo, scale, False
+    long = hi >= _LONG_HI
+    hi, lo, rest = _divide(hi, lo, count)
+    if rest != 0 or is_narrow(hi, lo):
+        if long or not is_narrow(hi, lo):
+            return hi, lo, scale, False
+        hi, lo, scale = _continued(np.int64(lo), rest, scale, count)
+    if negative:
+        hi, lo = negate128(hi, lo)
+    return hi, lo, scale, True
+
+
+@jit_flat
+def _continued(value, rest, scale, count):
+    """(hi, lo, scale) of a division whose integer quotient is `value`, below LIMIT."""
+    # As many digits by one division as 62 bits hold.
+    most = np.int64(1)
+    while most < MAX_SCALE and count <= LIMIT // POWERS[most + 1]:
+        most += 1
+    digits = _digits_of(value)
+    while rest != 0 and digits < MAX_SCALE:
+        step = min(most, MAX_SCALE - digits)
+        rest *= POWERS[step]
+        digit = rest // count
+        rest -= digit * count
+        digits = digits + step if value != 0 else _digits_of(digit)
+        value = value * POWERS[step] + digit
+        scale += step
+    more = more_digits = np.int64(0)
+    while rest != 0 and more_digits < MAX_SCALE:
+        step = min(most, MAX_SCALE - more_digits)
+        rest *= POWERS[step]
+        digit = rest // count
+        rest -= digit * count
+        more = more * POWERS[step] + digit
+        more_digits += step
+    digit, last = np.int64(0), rest != 0 and digits + more_digits < EXACT_DIGITS
+    if last:
+        digit = rest * 10 // count
+        rest = rest * 10 - digit * count
+    if rest == 0:
+        return _exact_quotient(value, more, more_digits, digit, last, scale)
+    return _rounded_quotient(value, digits, more, scale)
+
+
+@jit
+def short_quotient(hi, lo, scale, count):
+    """The mean of doubles written as decimals: (hi, lo) / 10**scale divided by a positive count -> (unscaled, scale, ok).
 
     Rounded half to even to 16 significant digits, never left of the units, without trailing zeros. ok is False where
     62 bits or MAX_SCALE fraction digits do not hold it.
@@ -201,7 +317,7 @@ def decimal_quotient(hi, lo, scale, count):
     hi, lo, rest = _divide(hi, lo, count)
     digit = np.int64(0)
     dropped, sticky = False, rest != 0
-    while scale > 0 and not (is_narrow(hi, lo) and np.int64(lo) < POWERS[QUOTIENT_DIGITS]):
+    while scale > 0 and not (is_narrow(hi, lo) and np.int64(lo) < POWERS[SHORT_DIGITS]):
         sticky = sticky or digit != 0
         hi, lo, digit = _drop_digit(hi, lo)
         dropped = True
@@ -215,12 +331,12 @@ def decimal_quotient(hi, lo, scale, count):
         sticky = False
         # As many digits by one division as 62 bits hold.
         most = np.int64(1)
-        while most < QUOTIENT_DIGITS and count <= LIMIT // POWERS[most + 1]:
+        while most < SHORT_DIGITS and count <= LIMIT // POWERS[most + 1]:
             most += 1
-        while rest != 0 and scale < 2 * MAX_SCALE and quotient < POWERS[QUOTIENT_DIGITS - 1]:
+        while rest != 0 and scale < 2 * MAX_SCALE and quotient < POWERS[SHORT_DIGITS - 1]:
             digits = np.int64(1)
             if quotient != 0:
-                while digits < most and quotient < POWERS[QUOTIENT_DIGITS - 1 - digits]:
+                while digits < most and quotient < POWERS[SHORT_DIGITS - 1 - digits]:
                     digits += 1
             digits = min(digits, 2 * MAX_SCALE - scale)
             rest = rest * POWERS[digits]
@@ -228,7 +344,7 @@ def decimal_quotient(hi, lo, scale, count):
             quotient = quotient * POWERS[digits] + digit
             rest -= digit * count
             scale += digits
-        if rest != 0 and quotient < POWERS[QUOTIENT_DIGITS - 1]:
+        if rest != 0 and quotient < POWERS[SHORT_DIGITS - 1]:
             return np.int64(0), np.int64(0), False
         beyond_half = rest * 2 - count
     if beyond_half > 0 or (beyond_half == 0 and (sticky or quotient % 2 == 1)):
@@ -268,10 +384,10 @@ def _integer(real):
 
 @jit_inline
 def _quotient(total, scale, count):
-    """The decimal total / 10**scale (below LIMIT in size) divided by a positive count, as `decimal_quotient` rounds it.
+    """The decimal total / 10**scale (below LIMIT in size) divided by a positive count, where that ends within 16 digits.
 
     It is not yet without zeros at its end: its size in the upper bits, its scale in the lower ones, and a minus sign in the first.
-    0 where this short way does not lead there: floating numbers come near, integers say how near.
+    0 where this short way does not lead there: floating numbers come near, integers say whether they are there.
     """
     size = -total if total < 0 else total
     reciprocal = _ABOVE_ONE / np.float64(count)
@@ -283,7 +399,7 @@ def _quotient(total, scale, count):
     rest = size - whole * count
     ok &= (rest >= 0) & (rest < count)
     # As many more digits as make sixteen: by powers of two, and one less from the next power of ten on.
-    digits = (QUOTIENT_DIGITS - 1) - ((min(max(magnitude, 0), _MAGNITUDES - 1) * 1233) >> 12)
+    digits = (SHORT_DIGITS - 1) - ((min(max(magnitude, 0), _MAGNITUDES - 1) * 1233) >> 12)
     power = REAL_POWERS[digits]
     fewer = real * power >= _LARGEST_QUOTIENT
     # Of each power of ten up to there a tenth is exact.
@@ -293,10 +409,7 @@ def _quotient(total, scale, count):
     times = _integer(power)
     rest *= times
     more = _integer(np.float64(rest) * reciprocal)
-    twice = 2 * (rest - more * count)
-    # Halves between two results are left to the long way.
-    ok &= (twice != count) & (twice != -count)
-    more += np.int64(twice > count) - np.int64(twice < -count)
+    ok &= rest == more * count
     found = ((whole * times + more) << _SCALE_BITS) | (scale + digits)
     return (found | _MINUS if total < 0 else found) if ok else np.int64(0)
 
@@ -317,7 +430,7 @@ def _quotient_id(quotient):
 
 @jit_inline
 def average_id(total, scale, count):
-    """The id of the decimal total / 10**scale (below LIMIT in size) divided by a positive count, as `decimal_quotient` rounds it.
+    """The id of the decimal total / 10**scale (below LIMIT in size) divided by a positive count, as `decimal_quotient` has it.
 
     0 where it has none, and where this short way does not lead there.
     """

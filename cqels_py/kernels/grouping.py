@@ -84,6 +84,7 @@ from cqels_py.kernels.decimals import average_ids, scaled_id
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.key_table import FREE, USED, ZERO, add, find, find_nearby, hash_row
 from cqels_py.kernels.prefetch import prefetch
+from cqels_py.kernels.quotients import fraction_ids
 from cqels_py.kernels.standing import int32s, int64_rows, int64s, int64s_with, uint32s, uint32s_with
 from cqels_py.kernels.weighted_sums import times, times_id
 
@@ -283,12 +284,22 @@ def _take_signs(sign, port, input_of_argument, cursor, rows):
         rows[SIGN, i] = sign[first + i] * of_argument
 
 
+@jit_inline
+def _is_one_missing(divisors, quotients, start, end):
+    missing = np.int64(0)
+    for i in range(start, end):
+        missing |= np.int64((divisors[i] > 0) & (quotients[i] == 0))
+    return missing != 0
+
+
 @jit_flat
 def _find_averages(functions, noted, size, fresh, scales, divisors, quotients, cursor, late, late_real):
     for a in range(len(functions)):
         if functions[a] == AVG:
             start, end = np.uint64(a * size), np.uint64(a * size + noted)
             average_ids(fresh, scales, divisors, start, end, quotients)
+            if _is_one_missing(divisors, quotients, start, end):
+                fraction_ids(fresh, scales, divisors, start, end, quotients)
             # Where there is no short id: all in a pass without jumps, as mostly there is none to be found.
             missing = np.int64(0)
             for i in range(start, end):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.dictionary.layout import TAG_FLOAT, TAG_LITERAL, TAG_OVERFLOW
+from cqels_py.dictionary.layout import TAG_FLOAT, TAG_LITERAL, TAG_OVERFLOW, TAG_QUOTIENT
 from cqels_py.kernels.jit import jit_flat
 from cqels_py.kernels.joined_records import FIRST, KEY_HASH, NUMBER, ROW_HASH, ROW_PORT, ROW_SIGN, ROW_TICK
 from cqels_py.kernels.key_table import hash_row
@@ -35,7 +35,7 @@ def lay_rows(port, tick, sign, columns, place, start, rows, sources, key_width, 
             term = columns[source, i] if source >= 0 else np.int64(0)
             rows[FIRST + c, first + i if in_order else np.uint64(place[i])] = term
             tag = term >> 60
-            hashed |= number & ((tag == TAG_LITERAL) | (tag == TAG_OVERFLOW))
+            hashed |= number & ((tag == TAG_LITERAL) | (tag == TAG_OVERFLOW) | (tag == TAG_QUOTIENT - 16))
             floats |= number & (tag == TAG_FLOAT - 16)
     found = np.int64(hashed) * HASHED | np.int64(floats) * FLOATS
     if hashes == 0:

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.dictionary.layout import INTEGER_DATATYPES, TAG_DATETIME_MICROS, TAG_INTEGER
+from cqels_py.dictionary.layout import INTEGER_DATATYPES, TAG_DATETIME_MICROS, TAG_INTEGER, TAG_QUOTIENT
 from cqels_py.kernels.compare import order_class, sign_of
 from cqels_py.kernels.dictionary import is_hashed, place_of
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.moments import read_moment
 from cqels_py.kernels.nearest import is_settled, settled
-from cqels_py.kernels.numerals import NOT_A_NUMBER, compare_rest, inline_numeral, read_numeral
+from cqels_py.kernels.numerals import LEADING, NOT_A_NUMBER, compare_rest, inline_numeral, read_numeral
+from cqels_py.kernels.quotients import quotient_decimal
 from cqels_py.kernels.terms import DATATYPES, datatype_number, datetime_micros, scale_of, tag_of, value_of, zone_of
 from cqels_py.kernels.values import DATE, DATETIME, DECIMAL, DOUBLE, FLOAT, INTEGER, KIND_OF_TAG
 
@@ -151,6 +152,8 @@ def _class_of(identifier, texts, spans):
 def _numeral(identifier, kind, texts, spans):
     """(sign, exponent, leading, rest, stop) of a number, and what tells those of its value apart: fraction digits, datatype.
 
+    Of a fraction `rest` is -1 - its nineteenth digit, which stands in no text.
+
     The fraction digits are those of a plain form; another form has more than any.
     """
     none = np.int64(0)
@@ -161,11 +164,43 @@ def _numeral(identifier, kind, texts, spans):
         digits, datatype = _fraction_digits(texts, start + 1, quote), np.int64(datatype_number(texts, quote, end))
         return sign, exponent, leading, rest, stop, digits, datatype
     nibble = scale_of(identifier)
+    if tag_of(identifier) == TAG_QUOTIENT:
+        return _fraction_numeral(identifier)
     if tag_of(identifier) == TAG_INTEGER:
         sign, exponent, leading = inline_numeral(value_of(identifier), none)
         return sign, exponent, leading, none, none, none, nibble
     sign, exponent, leading = inline_numeral(value_of(identifier), nibble)
     return sign, exponent, leading, none, none, nibble, none
+
+
+@jit_flat
+def _fraction_numeral(identifier):
+    negative, unscaled, scale = quotient_decimal(identifier)
+    sign, rest, digits = np.int64(-1 if negative else 1), np.int64(0), np.int64(LEADING)
+    if unscaled >= np.uint64(10**LEADING):
+        rest, digits = -1 - np.int64(unscaled % np.uint64(10)), digits + 1
+        unscaled //= np.uint64(10)
+    return sign, digits - scale, np.int64(unscaled), rest, np.int64(0), scale, np.int64(0)
+
+
+@jit_flat
+def _next_digit(text, rest, stop):
+    """(the nineteenth digit, are there more that are not zero?) of a numeral."""
+    if rest < 0:
+        return -1 - rest, False
+    if rest < stop and text[rest] == _POINT:
+        rest += 1
+    return (np.int64(text[rest]) - _ZERO if rest < stop else np.int64(0)), rest + 1 < stop
+
+
+@jit_flat
+def _order_rests(a_rest, a_stop, b_rest, b_stop, texts):
+    """The digits behind the first eighteen."""
+    if a_rest >= 0 and b_rest >= 0:
+        return compare_rest(texts, a_rest, a_stop, texts, b_rest, b_stop)
+    a_digit, a_more = _next_digit(texts, a_rest, a_stop)
+    b_digit, b_more = _next_digit(texts, b_rest, b_stop)
+    return sign_of(a_digit, b_digit) if a_digit != b_digit else np.int64(a_more) - np.int64(b_more)
 
 
 @jit_flat
@@ -200,7 +235,7 @@ def _order_numerals(
     if order == 0:
         order = sign_of(a_leading, b_leading)
     if order == 0:
-        order = compare_rest(texts, a_rest, a_stop, texts, b_rest, b_stop)
+        order = _order_rests(a_rest, a_stop, b_rest, b_stop, texts)
     return order * a_sign
 
 

@@ -14,10 +14,12 @@ from cqels_py.dictionary.layout import (
     TAG_DOUBLE,
     TAG_FLOAT,
     TAG_INTEGER,
+    TAG_QUOTIENT,
     TAG_SHIFT,
     XSD,
 )
 from cqels_py.kernels.jit import jit_flat, jit_inline
+from cqels_py.kernels.quotients import decimal_fraction_id, quotient_decimal
 from cqels_py.kernels.values import civil
 from cqels_py.kernels.words import same
 
@@ -161,6 +163,31 @@ def _scaled(data, start, end, tag):
     if (point and scale == 0) or whole == 0 or whole + scale > 18 or (negative and value == 0):
         return np.int64(0)
     return make_scaled(tag, -value if negative else value, scale)
+
+
+@jit_flat
+def _fraction(data, start, end):
+    """The id of a decimal that is a rounded fraction; 0 if it is none, or not written in its canonical form."""
+    negative = start < end and data[start] == _MINUS
+    if negative:
+        start += 1
+    # 18 or 19 digits and a point, perhaps behind a zero.
+    if end - start < 19 or end - start > 21 or data[end - 1] == _ZERO:
+        return np.int64(0)
+    below_one = data[start] == _ZERO
+    if below_one and (data[start + 1] != _POINT or data[start + 2] == _ZERO):
+        return np.int64(0)
+    unscaled, digits, point = np.uint64(0), np.int64(0), np.int64(-1)
+    for at in range(start + np.int64(below_one), end):
+        c = data[at]
+        if c == _POINT and point < 0 and (digits > 0 or below_one):
+            point = digits
+        elif c >= _ZERO and c <= _NINE and digits < 19:
+            unscaled = unscaled * np.uint64(10) + np.uint64(c - _ZERO)
+            digits += 1
+        else:
+            return np.int64(0)
+    return decimal_fraction_id(negative, unscaled, digits - point) if point >= 0 else np.int64(0)
 
 
 @jit_flat
@@ -308,7 +335,8 @@ def inline_id(data, start, quote, end):
     if datatype < _INTEGERS:
         return _integer(data, start, quote, datatype)
     if datatype == _DECIMAL:
-        return _scaled(data, start, quote, TAG_DECIMAL)
+        found = _scaled(data, start, quote, TAG_DECIMAL)
+        return found if found != 0 else _fraction(data, start, quote)
     if datatype == _DOUBLE:
         return _scaled(data, start, quote, TAG_DOUBLE)
     if datatype == _FLOAT:
@@ -404,6 +432,27 @@ def _put_scaled(out, at, value, scale):
 
 
 @jit_flat
+def _put_fraction(out, at, identifier):
+    negative, unscaled, scale = quotient_decimal(identifier)
+    if negative:
+        out[at] = _MINUS
+        at += 1
+    power = np.uint64(1)
+    for _ in range(scale):
+        power *= np.uint64(10)
+    whole = unscaled // power
+    at = _put_digits(out, at, np.int64(whole), 1)
+    out[at] = _POINT
+    # Of nineteen digits the first apart: so many may be more than a signed word holds.
+    rest = unscaled - whole * power
+    first = rest // (power // np.uint64(10))
+    out[at + 1] = _ZERO + first
+    return (
+        _put_digits(out, at + 2, np.int64(rest - first * (power // np.uint64(10))), scale - 1) if scale > 1 else at + 2
+    )
+
+
+@jit_flat
 def _put_zone(out, at, zone):
     if zone == 1:
         out[at] = 90
@@ -464,6 +513,9 @@ def write_inline(identifier, out, at):
     elif tag == TAG_DECIMAL or tag == TAG_DOUBLE or tag == TAG_FLOAT:
         name = np.int64(_DECIMAL + tag - TAG_DECIMAL)
         at = _put_scaled(out, at, value, scale_of(identifier))
+    elif tag == TAG_QUOTIENT:
+        name = np.int64(_DECIMAL)
+        at = _put_fraction(out, at, identifier)
     elif tag == TAG_BOOLEAN:
         name = np.int64(_BOOLEAN)
         word = identifier & 3

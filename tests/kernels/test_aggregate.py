@@ -96,7 +96,7 @@ def test_128_bits_become_the_nearest_double(value: int) -> None:
         ([], True, ("0", "integer")),
         ([("2", "integer"), ("-5", "byte")], False, ("-3", "integer")),
         ([("1", "integer"), ("2", "integer")], True, ("1.5", "decimal")),
-        ([("1", "integer")] * 2 + [("2", "integer")], True, ("1.333333333333333", "decimal")),
+        ([("1", "integer")] * 2 + [("2", "integer")], True, ("1.333333333333333333", "decimal")),
         ([("1.50", "decimal"), ("1", "integer")], False, ("2.5", "decimal")),
         ([("1.5", "decimal"), ("-0.01", "decimal")], False, ("1.49", "decimal")),
         ([("1.5", "decimal"), ("-1.5", "decimal")], False, ("0", "decimal")),

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from decimal import ROUND_HALF_EVEN, Decimal, localcontext
+from decimal import ROUND_HALF_EVEN, Context, Decimal, Inexact, localcontext
 
 import numpy as np
 import pytest
@@ -12,6 +12,12 @@ from cqels_py.kernels import decimals
 from tests.operators.plain_dictionary import inline_id
 
 WIDE = st.integers(-(1 << 126), 1 << 126)
+EXACT = Context(prec=200)
+COUNTS = st.one_of(
+    st.sampled_from([1, 2, 3, 7, 10, 96, 1 << 40, 5**20, 10**9, 10**17]),
+    st.integers(1, 1000),
+    st.integers(1, (1 << 59) - 1),
+)
 NARROW = st.integers(-(1 << 62) + 1, (1 << 62) - 1)
 
 
@@ -92,8 +98,8 @@ def fits(quotient: Decimal) -> bool:
 @example(10**30 + 5 * 10**12, 15, 1)
 @example(10**30 + 5 * 10**12 + 1, 15, 1)
 @example(10**30 + 15 * 10**12, 15, 1)
-def test_a_quotient_is_rounded_half_to_even(value: int, scale: int, count: int) -> None:
-    unscaled, digits, ok = decimals.decimal_quotient(*split(value), np.int64(scale), np.int64(count))
+def test_the_mean_of_doubles_is_rounded_half_to_even(value: int, scale: int, count: int) -> None:
+    unscaled, digits, ok = decimals.short_quotient(*split(value), np.int64(scale), np.int64(count))
     expected = rounded_quotient(value, scale, count)
     assert ok == fits(expected)
     if ok:
@@ -101,9 +107,43 @@ def test_a_quotient_is_rounded_half_to_even(value: int, scale: int, count: int) 
         assert digits == 0 or unscaled % 10 != 0, "no trailing zeros"
 
 
-def id_of_quotient(value: int, scale: int, count: int) -> int:
-    unscaled, digits, ok = decimals.decimal_quotient(*split(value), np.int64(scale), np.int64(count))
-    return int(decimals.scaled_id(np.int64(TAG_DECIMAL), unscaled, digits)) if ok else 0
+def quotient_of(value: int, scale: int, count: int) -> Decimal:
+    """All digits where there are at most 37, or as many as those of the dividend; else 19, but all of the integer part."""
+    dividend, whole = Decimal(value).scaleb(-scale, EXACT), len(str(abs(value) // (10**scale * count)))
+    try:
+        return Context(prec=max(37, len(str(abs(value))), whole), traps=[Inexact]).divide(dividend, Decimal(count))
+    except Inexact:
+        return Context(prec=max(19, whole), rounding=ROUND_HALF_EVEN).divide(dividend, Decimal(count))
+
+
+@given(st.one_of(NARROW, st.integers(-(10**30), 10**30)), st.integers(0, 38), COUNTS)
+@example(1, 0, 3)
+@example(-2, 0, 3)
+@example(1, 38, (1 << 58) - 1)
+@example(1, 0, 1 << 37)
+@example(5, 0, 1 << 40)
+@example(10**36 + 1, 0, 8)
+@example(10**17 * 2 + 1, 0, 2)
+@example(999_999_999_999_999_999, 0, 7)
+@example(1_714_564_800_123_456_789, 0, 10**9)
+@example(0, 5, 7)
+def test_a_quotient_that_ends_keeps_its_digits_and_any_other_has_nineteen(value: int, scale: int, count: int) -> None:
+    hi, lo, digits, ok = decimals.decimal_quotient(*split(value), np.int64(scale), np.int64(count))
+    if not ok:
+        assert abs(value) // count >= decimals.LIMIT or abs(value) >= 10**37 or count >= 1 << 59
+        return
+    found = Decimal((int(hi) << 64) + int(lo)).scaleb(-int(digits), EXACT)
+    assert found == quotient_of(value, scale, count)
+
+
+def inline(value: Decimal) -> int:
+    """The id of a decimal in its canonical form with tag 6, or 0."""
+    value = value.normalize(EXACT)
+    scale = max(0, -int(value.as_tuple().exponent))
+    unscaled = int(value.scaleb(scale, EXACT))
+    if scale > 15 or not -(1 << 55) <= unscaled < 1 << 55:
+        return 0
+    return int(decimals.scaled_id(np.int64(TAG_DECIMAL), np.int64(unscaled), np.int64(scale)))
 
 
 @given(NARROW, st.integers(0, 15), st.integers(1, 1 << 59))
@@ -118,28 +158,30 @@ def id_of_quotient(value: int, scale: int, count: int) -> int:
 @example(0, 5, 7)
 @example(2, 0, 3)
 def test_the_short_way_to_an_average_has_the_same_end(value: int, scale: int, count: int) -> None:
-    found = decimals.average_id(np.int64(value), np.int64(scale), np.int64(count))
-    assert found in (0, id_of_quotient(value, scale, count))
+    found = int(decimals.average_id(np.int64(value), np.int64(scale), np.int64(count)))
+    assert found in (0, inline(quotient_of(value, scale, count)))
 
 
-@given(st.integers(1, 10**6), st.integers(-(10**6), 10**6), st.integers(0, 6), st.integers(1, 4000))
+@given(
+    st.integers(1, 10**6),
+    st.integers(-(10**6), 10**6),
+    st.integers(0, 6),
+    st.sampled_from([1, 2, 4, 5, 8, 10, 16, 100, 4000]),
+)
 @example(1, 1, 0, 4000)
 @example(999_999, 999, 0, 1000)
-def test_averages_of_readings_go_the_short_way(mean: int, more: int, scale: int, count: int) -> None:
-    """But for exact halves after the sixteenth digit."""
+def test_averages_of_readings_that_end_go_the_short_way(mean: int, more: int, scale: int, count: int) -> None:
     value = mean * count + more % count
-    expected = id_of_quotient(value, scale, count)
-    found = int(decimals.average_id(np.int64(value), np.int64(scale), np.int64(count)))
-    assert found == expected or (found == 0 and 2 * value * 10**15 % count == 0)
-    assert int(decimals.average_id(np.int64(-value), np.int64(scale), np.int64(count))) in (
-        0,
-        id_of_quotient(-value, scale, count),
-    )
+    for each in (value, -value):
+        found = int(decimals.average_id(np.int64(each), np.int64(scale), np.int64(count)))
+        assert found == inline(quotient_of(each, scale, count))
+        assert found != 0
 
 
-def test_a_quotient_too_large_is_refused() -> None:
+def test_a_quotient_too_large_is_left_to_others() -> None:
     for value in (1 << 126, -(1 << 126), 1 << 64):
-        assert not decimals.decimal_quotient(*split(value), np.int64(0), np.int64(1))[2]
+        assert not decimals.short_quotient(*split(value), np.int64(0), np.int64(1))[2]
+        assert not decimals.decimal_quotient(*split(value + 1), np.int64(0), np.int64(3))[3] or (value + 1) % 3 == 0
 
 
 @given(st.floats(allow_nan=True, allow_infinity=True))

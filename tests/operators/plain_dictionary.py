@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -57,6 +58,8 @@ def inline_id(text: str, datatype: str) -> int | None:
         return _signed(5, INTEGERS.index(datatype) << 56 | value & (1 << 56) - 1) if fits else None
     if datatype in SCALED_TAGS:
         match = re.fullmatch(r"-?(?:0|[1-9][0-9]*)(?:\.([0-9]{1,15}))?", text)
+        if datatype == "decimal" and (fraction := _fraction_id(text)):
+            return fraction
         if not match or (text.startswith("-") and Decimal(text) == 0):
             return None
         scale = len(match[1] or "")
@@ -74,6 +77,26 @@ def inline_id(text: str, datatype: str) -> int | None:
         if zone and days is not None:
             return _signed(12, zone[0] << 53 | days & (1 << 53) - 1)
     return None
+
+
+def _fraction_id(text: str) -> int | None:
+    """The id of a decimal of 18 or 19 digits that is a rounded fraction: tag 13."""
+    if not re.fullmatch(r"-?(?:0\.[1-9]|[1-9][0-9]*\.)[0-9]*[1-9]", text):
+        return None
+    size, digits = abs(Fraction(text)), len(text.lstrip("-0.").replace(".", ""))
+    if digits not in (18, 19):
+        return None
+    found = size.limit_denominator(math.isqrt(int(10**17 / size)) + 1)
+    if Fraction(Context(prec=19).divide(Decimal(found.numerator), Decimal(found.denominator))) != size:
+        return None
+    scale = next((s for s in range(16) if math.gcd((found * 10**s).denominator, 10) == 1), None)
+    if scale is None:
+        return None
+    dividend, divisor = (found * 10**scale).as_integer_ratio()
+    if divisor == 1 or divisor >= 1 << 16 or dividend >= 1 << 39 or dividend * divisor * 10**scale >= 10**17:
+        return None
+    payload = (-dividend if text[0] == "-" else dividend) & (1 << 40) - 1
+    return _signed(13, scale << 56 | divisor << 40 | payload)
 
 
 def _datetime_id(text: str) -> int | None:

@@ -77,7 +77,7 @@ class Terms:
 
 
 def seen(term: Term | None) -> Hashable:
-    """Numbers by datatype and value; doubles to twelve digits, as a quotient has sixteen, and floats to six."""
+    """Numbers by datatype and value; doubles to twelve digits, as their means have sixteen, and floats to six."""
     if isinstance(term, Literal) and term.datatype in (XSD.double, XSD.float):
         digits = 12 if term.datatype == XSD.double else 6
         return str(term.datatype), f"{float(str(term)):.{digits}g}"
@@ -325,7 +325,7 @@ def test_any_number_of_groups_may_change_at_a_tick_and_in_a_batch() -> None:
     found = changes(
         operator.process(ANY_TICK, [[delta(events, 2)]]), lambda row: (row[0], *(str(terms.term(i)) for i in row[1:]))
     )
-    both, three = ("2", "3", "1 3"), ("2.666666666666667", "4", "1 3 4")
+    both, three = ("2", "3", "1 3"), ("2.666666666666666667", "4", "1 3 4")
     expected = {0: {(group, *both): 1 for group in range(1, 2501)}}
     expected |= {group: {(group, *both): -1, (group, *three): 1} for group in range(1, 1501)}
     expected[2000] = {(group, *(three if group <= 1500 else both)): -1 for group in range(1, 2501)}

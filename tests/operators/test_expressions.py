@@ -4,7 +4,7 @@ import math
 import pickle
 import re
 from collections.abc import Mapping
-from decimal import Context, Decimal
+from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -36,9 +36,9 @@ TABLE: list[tuple[Tree, str | None]] = [
     (("*", "2.5", "4"), '"10"^^xsd:decimal'),
     (("/", "7", "2"), "3.5"),
     (("/", "6", "2"), '"3"^^xsd:decimal'),
-    (("/", "1", "3"), "0.3333333333333333"),
-    (("/", "2", "3"), "0.6666666666666667"),
-    (("/", "-2", "3"), "-0.6666666666666667"),
+    (("/", "1", "3"), "0.3333333333333333333"),
+    (("/", "2", "3"), "0.6666666666666666667"),
+    (("/", "-2", "3"), "-0.6666666666666666667"),
     (("/", "1", "-8.0"), "-0.125"),
     (("/", "12345678901234567", "1"), '"12345678901234567"^^xsd:decimal'),
     (DIVISION_ERROR, ERROR),
@@ -600,9 +600,11 @@ def calculate(name: str, a: Value, b: Value) -> Value:
             if other == 0:
                 raise Failed
             exact = one / other
-            digits = max(16, len(str(int(abs(exact)))))
-            rounded = Context(prec=digits).divide(Decimal(exact.numerator), Decimal(exact.denominator))
-            return "decimal", Fraction(rounded)
+            digits, parts = len(str(int(abs(exact)))), (Decimal(exact.numerator), Decimal(exact.denominator))
+            try:
+                return "decimal", Fraction(Context(prec=max(37, digits), traps=[Inexact]).divide(*parts))
+            except Inexact:
+                return "decimal", Fraction(Context(prec=max(19, digits)).divide(*parts))
         return kind, {"+": one + other, "-": one - other, "*": one * other}[name]
     with np.errstate(all="ignore"):
         left, right = np.float64(one), np.float64(other)

@@ -62,7 +62,7 @@ def average(keys, values, cursor, window, lines, shown, queue, ages, heads, out_
 
 
 def rounded(value: float) -> float:
-    """An average as competitors compare it: a double has 15 digits, the engine's decimal 16."""
+    """An average as competitors compare it: a double has 15 digits, the engine's decimal 19."""
     return round(value, 6)
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta, SignColumn, TickColumn, first_rows
 from cqels_py.batches.elements import Ids
-from cqels_py.dictionary.layout import TAG_FLOAT, TAG_LITERAL, TAG_OVERFLOW, TAG_SHIFT
+from cqels_py.dictionary.layout import TAG_FLOAT, TAG_LITERAL, TAG_OVERFLOW, TAG_QUOTIENT, TAG_SHIFT
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import aggregate as kernel
@@ -113,7 +113,9 @@ class TermValues(Protocol):
 
 _EXTREMES = ("MIN", "MAX", "SAMPLE")
 _SUMS = (kernel.SUM, kernel.AVG)
-_OF_HASHED, _OF_FLOATS = 1 << TAG_LITERAL | 1 << TAG_OVERFLOW, 1 << TAG_FLOAT
+_WITHOUT_NUMBER = (TAG_LITERAL, TAG_OVERFLOW, TAG_QUOTIENT)
+"""Of these SUM and AVG ask what number they are."""
+_OF_HASHED, _OF_FLOATS = sum(1 << tag for tag in _WITHOUT_NUMBER), 1 << TAG_FLOAT
 _WITHOUT_TERMS = (kernel.COUNT_ALL, kernel.COUNT, *_SUMS)
 _LINE = 8
 _CHUNK = 1000
@@ -324,7 +326,7 @@ def _of_lines(words: int) -> int:
 
 def with_numbers(terms: Ids, values: TermValues) -> tuple[Ids, OddNumbers]:
     """Arguments of SUM and AVG with what hashed literals are as numbers in the place of these, tag 15 for what is none inline."""
-    hashed = np.isin((terms >> TAG_SHIFT) & 15, (TAG_LITERAL, TAG_OVERFLOW))
+    hashed = np.isin((terms >> TAG_SHIFT) & 15, _WITHOUT_NUMBER)
     different, place = np.unique(terms[hashed], return_inverse=True)
     numbers = values.numbers(different)
     found = terms.copy()

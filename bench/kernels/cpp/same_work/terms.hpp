@@ -1,14 +1,16 @@
-// Ids of numbers (cqels_py/dictionary/layout.py), and of the exact averages of integers (cqels_py/kernels/decimals.py).
+// Ids of numbers (cqels_py/dictionary/layout.py), and of the averages of integers: exact (cqels_py/kernels/decimals.py), or rounded
+// fractions (cqels_py/kernels/quotients.py).
 #pragma once
 
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "../yardstick.hpp"
 
 namespace yardstick {
 
-constexpr std::int64_t integer_tag = 5, decimal_tag = 6;
+constexpr std::int64_t integer_tag = 5, decimal_tag = 6, fraction_tag = 13;
 constexpr int tag_shift = 60;
 constexpr std::int64_t value_mask = (std::int64_t{1} << value_bits) - 1;
 
@@ -22,7 +24,13 @@ inline std::int64_t decimal_id(std::int64_t unscaled, std::int64_t scale) {
     return decimal_tag << tag_shift | scale << value_bits | (unscaled & value_mask);
 }
 
-constexpr int quotient_digits = 16, most_scale = 15, most_tried = 36;
+constexpr int dividend_bits = 40, surely_long = 200;
+inline std::int64_t fraction_id(std::int64_t dividend, std::int64_t divisor, std::int64_t scale) {
+    constexpr std::int64_t mask = (std::int64_t{1} << dividend_bits) - 1;
+    return (fraction_tag - 16) * (std::int64_t{1} << tag_shift) | scale << value_bits | divisor << dividend_bits | (dividend & mask);
+}
+
+constexpr int quotient_digits = 16, most_scale = 15;
 constexpr std::int64_t most_magnitude = 50;
 constexpr std::int64_t limit = std::int64_t{1} << 62;
 constexpr std::int64_t powers[] = {
@@ -45,23 +53,33 @@ constexpr std::int64_t powers[] = {
     10'000'000'000'000'000,
 };
 
-// total / count: sixteen significant digits, never left of the units, half to even, without trailing zeros.
-[[gnu::noinline]] inline std::int64_t average_id_by_digits(std::int64_t total, std::int64_t count) {
-    const bool negative = total < 0;
-    const std::uint64_t size = negative ? -static_cast<std::uint64_t>(total) : static_cast<std::uint64_t>(total);
-    const std::uint64_t divisor = static_cast<std::uint64_t>(count);
-    std::uint64_t quotient = size / divisor, rest = size % divisor;
-    std::int64_t scale = 0;
-    for (; rest != 0 && scale < most_tried && quotient < powers[quotient_digits - 1]; ++scale) {
-        quotient = 10 * quotient + 10 * rest / divisor;
-        rest = 10 * rest % divisor;
+// A divisor without factors 2 and 5, and the power of ten and the factor that take their place.
+struct Parts {
+    std::int64_t divisor = 1, scale = 0, factor = 1;
+    constexpr explicit Parts(std::int64_t of = 1) : divisor(of) {
+        std::int64_t fives = 0;
+        for (; divisor % 2 == 0; divisor /= 2) ++scale;
+        for (; divisor % 5 == 0; divisor /= 5) ++fives;
+        for (std::int64_t more = fives; more < scale; ++more) factor *= 5;
+        for (std::int64_t more = scale; more < fives; ++more) factor *= 2;
+        scale = std::max(scale, fives);
     }
-    quotient += 2 * rest > divisor || (2 * rest == divisor && quotient % 2 == 1);
-    for (; scale > 0 && quotient % 10 == 0; --scale) quotient /= 10;
-    if (scale > most_scale || quotient >= std::uint64_t{1} << (value_bits - 1))
+};
+
+// total / count where that has at most 16 digits, or is a fraction that is surely rounded to 18 digits or more.
+[[gnu::noinline]] inline std::int64_t average_id_by_digits(std::int64_t total, std::int64_t count) {
+    const std::int64_t common = std::gcd(total, count);
+    const Parts parts(count / common);
+    std::int64_t dividend;
+    if (__builtin_mul_overflow(total / common, parts.factor, &dividend)) throw std::domain_error("an average without an id of its own");
+    if (parts.divisor == 1) {
+        if (parts.scale > most_scale || std::abs(dividend) >= std::int64_t{1} << (value_bits - 1))
+            throw std::domain_error("an average without an id of its own");
+        return decimal_id(dividend, parts.scale);
+    }
+    if (parts.divisor >= surely_long || std::abs(dividend) >= std::int64_t{1} << 33 || std::abs(total) < count)
         throw std::domain_error("an average without an id of its own");
-    const std::int64_t unscaled = static_cast<std::int64_t>(quotient);
-    return decimal_id(negative ? -unscaled : unscaled, scale);
+    return fraction_id(dividend, parts.divisor, parts.scale);
 }
 
 // 1 / 5**digits modulo 2**64: multiplied by it, a multiple of 10**digits comes out small after `digits` turns to the right, and
@@ -108,11 +126,8 @@ inline std::int64_t average_id(std::int64_t total, std::int64_t count) {
     ok &= (rest >= 0) & (rest < count);
     ok &= static_cast<double>(count) * static_cast<double>(power) < static_cast<double>(limit);
     rest = (rest & -std::int64_t{ok}) * power;
-    std::int64_t more = static_cast<std::int64_t>(std::nearbyint(static_cast<double>(rest) * reciprocal));
-    const std::int64_t twice = 2 * (rest - more * count);
-    // Halves between two results are left to the long way.
-    ok &= (twice != count) & (twice != -count);
-    more += static_cast<std::int64_t>(twice > count) - static_cast<std::int64_t>(twice < -count);
+    const std::int64_t more = static_cast<std::int64_t>(std::nearbyint(static_cast<double>(rest) * reciprocal));
+    ok &= rest == more * count;
     std::uint64_t unscaled = product(whole, power) + static_cast<std::uint64_t>(more);
     trim<8>(unscaled, scale);
     trim<4>(unscaled, scale);
@@ -123,10 +138,43 @@ inline std::int64_t average_id(std::int64_t total, std::int64_t count) {
     return ok ? id : 0;
 }
 
+// Of the greatest common divisors of two integers below that, and the parts of these.
+struct ShortFractions {
+    std::uint8_t common[surely_long * surely_long] = {};
+    std::int64_t divisor[surely_long] = {}, scale[surely_long] = {};
+    double factor[surely_long] = {};
+    ShortFractions() {
+        for (int a = 0; a < surely_long; ++a) {
+            for (int b = 0; b < surely_long; ++b) common[a * surely_long + b] = static_cast<std::uint8_t>(std::gcd(a, b));
+            const Parts parts(std::max(a, 1));
+            divisor[a] = parts.divisor, scale[a] = parts.scale, factor[a] = static_cast<double>(parts.factor);
+        }
+    }
+};
+inline const ShortFractions short_fractions;
+
+// The same of an average that does not end, of a small count.
+inline std::int64_t short_fraction_id(std::int64_t total, std::int64_t count) {
+    const double size = static_cast<double>(total < 0 ? -total : total), by = static_cast<double>(count);
+    const double near = std::trunc(size * ((1.0 + 0x1p-51) / by)), rest = size - near * by;
+    bool ok = (size < 0x1p39) & (by < surely_long) & (rest >= 0.0) & (rest < by) & (near >= 1.0);
+    const double common = short_fractions.common[static_cast<std::int64_t>(ok ? by * surely_long + rest : surely_long)];
+    const std::int64_t parts = static_cast<std::int64_t>(ok ? by / common : 1.0);
+    const std::int64_t divisor = short_fractions.divisor[parts], scale = short_fractions.scale[parts];
+    const double dividend = size / common * short_fractions.factor[parts];
+    ok &= (divisor > 1) & (dividend < 0x1p33);
+    const std::int64_t whole = static_cast<std::int64_t>(ok ? dividend : 0.0);
+    return ok ? fraction_id(total < 0 ? -whole : whole, divisor, scale) : 0;
+}
+
 // Of n totals and counts; whatever for those whose count is 0.
 inline void average_ids(
     const std::int64_t* __restrict totals, const std::int64_t* __restrict counts, std::int64_t n, std::int64_t* __restrict ids) {
     for (std::int64_t i = 0; i < n; ++i) ids[i] = average_id(totals[i], counts[i]);
+    for (std::int64_t i = 0; i < n; ++i) {
+        const std::int64_t fraction = short_fraction_id(totals[i], std::max(counts[i], std::int64_t{1}));
+        ids[i] = ids[i] == 0 ? fraction : ids[i];
+    }
 }
 
 }  // namespace yardstick

@@ -26,7 +26,8 @@ from cqels_py.operators.r2r.functions.terms import (
 INTEGER, DECIMAL, FLOAT, DOUBLE = range(4)
 """In the order of XPath's numeric promotion."""
 
-QUOTIENT_DIGITS = 16
+EXACT_DIGITS, QUOTIENT_DIGITS = 37, 19
+"""Significant digits of quotients that end, and of those that are rounded; as in kernels/decimals.py."""
 _LONGEST = 4000
 
 Real: TypeAlias = int | Decimal | float
@@ -139,17 +140,30 @@ def to_decimal(value: int | Decimal) -> Decimal:
 
 
 def quotient(dividend: int | Decimal, divisor: int | Decimal) -> Decimal:
-    """Rounded half to even to 16 significant digits, never left of the units. The divisor is not zero."""
+    """Exact where it ends within 37 significant digits, or as many as the dividend has; else rounded half to even to 19.
+
+    It is never rounded left of the units. The divisor is not zero.
+    """
     exact = Fraction(dividend) / Fraction(divisor)
-    size = abs(exact)
-    whole = size.numerator // size.denominator
-    if whole:
-        scale = max(0, QUOTIENT_DIGITS - len(str(whole)))
-    else:
-        scale = QUOTIENT_DIGITS
-        while size and size * 10**scale < 10 ** (QUOTIENT_DIGITS - 1):
-            scale += 1
+    scale = _ending_digits(exact.denominator)
+    if scale is not None:
+        unscaled = exact.numerator * 10**scale // exact.denominator
+        if len(str(abs(unscaled))) <= max(EXACT_DIGITS, len(to_decimal(dividend).as_tuple().digits)):
+            return Decimal(unscaled).scaleb(-scale, _EXACT)
+    size, divisor_size = abs(exact.numerator), exact.denominator
+    scale = max(0, len(str(divisor_size)) - len(str(size)) + QUOTIENT_DIGITS - 1)
+    while size * 10**scale < divisor_size * 10 ** (QUOTIENT_DIGITS - 1):
+        scale += 1
     return Decimal(round(exact * 10**scale)).scaleb(-scale, _EXACT)
+
+
+def _ending_digits(denominator: int) -> int | None:
+    """How many fraction digits a fraction in its lowest terms has; None where they do not end."""
+    twos = (denominator & -denominator).bit_length() - 1
+    rest, fives = denominator >> twos, 0
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    return max(twos, fives) if rest == 1 else None
 
 
 def _real_arithmetic(operator: str, a: float, b: float) -> float:
