@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -21,6 +21,7 @@ from bench.suites.fuzz.case import (
     Case,
     Column,
     Element,
+    ElementGraph,
     Select,
     StaticGraph,
     Sub,
@@ -108,22 +109,30 @@ def _triples(held: Sequence[tuple[Element, Triple]]) -> list[tuple[int, Triple]]
     return [(id(element) if "_:" in "".join(triple) else 0, triple) for element, triple in held]
 
 
-def patterns(case: Case) -> Mapping[str, list[Triple]]:
+def patterns(case: Case) -> Mapping[str, list[tuple[str, ...]]]:
     """By window: the triple patterns asked of it; C-SPARQL's merged windows are asked all that is outside of GRAPH."""
     if case.dialect == "C-SPARQL":
         everything = [each for clause in case.query.where for each in _asked(clause)]
         return {window.name: everything for window in case.windows}
-    found: dict[str, list[Triple]] = {window.name: [] for window in case.windows}
+    found: dict[str, list[tuple[str, ...]]] = {window.name: [] for window in case.windows}
     for clause in inside(case.query):
         if isinstance(clause, Block):
             found[clause.window] += [each for inner in clause.inner for each in _asked(inner)]
     return found
 
 
-def _asked(clause: Any) -> Iterator[Triple]:
-    for each in inside(clause, but=(StaticGraph,)):
-        if isinstance(each, Triples):
-            yield from each.patterns
+def _asked(node: Any, graph: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The patterns in a tree; those inside of GRAPH with the graph as a fourth part."""
+    match node:
+        case Triples(found):
+            yield from ((*each, *graph) for each in found)
+        case tuple():
+            for each in node:
+                yield from _asked(each, graph)
+        case ElementGraph(name, inner):
+            yield from _asked(inner, (name,))
+        case _ if is_dataclass(node) and not isinstance(node, StaticGraph):
+            yield from _asked(tuple(getattr(node, each.name) for each in fields(node)), graph)
 
 
 # --- the store's content -----------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from bench.suites.fuzz.vocabulary import ntriples
 
 EXPIRY, ARRIVAL, BOUNDARY = range(3)
 _MS = 1000
-Patterns = Mapping[str, Sequence[Triple]]
-"""By window: the triple patterns asked of it."""
+Patterns = Mapping[str, Sequence[tuple[str, ...]]]
+"""By window: the triple patterns asked of it, with a fourth part where they are asked in a graph."""
 
 
 @dataclass(frozen=True, order=True)
@@ -119,7 +119,8 @@ def _by_value(window: Window, units: list, patterns: Patterns) -> list[list]:
     groups: dict[tuple[str, ...], list] = {}
     having = [each for each in dict.fromkeys(patterns[window.name]) if set(window.partition) <= set(each)]
     for unit, element, triples in units:
-        values = {_values(each, triple, window.partition) for each in having for triple in triples}
+        graph = None if element.graph is None else f"<{element.graph}>"
+        values = {_values(each, (*triple, graph), window.partition) for each in having for triple in triples}
         for value in values - {None}:
             if any(term.startswith("_:") for term in value):
                 value = (*value, str(id(element)))
@@ -127,9 +128,12 @@ def _by_value(window: Window, units: list, patterns: Patterns) -> list[list]:
     return list(groups.values())
 
 
-def _values(pattern: Triple, triple: Triple, variables: Sequence[str]) -> tuple[str, ...] | None:
+def _values(pattern: tuple[str, ...], quad: tuple[str | None, ...], variables: Sequence[str]) -> tuple[str, ...] | None:
+    """Those that a triple gives by a pattern, which may have the graph as a fourth part."""
     found: dict[str, str] = {}
-    for part, term in zip(pattern, triple, strict=True):
+    for part, term in zip(pattern, quad, strict=False):
+        if term is None:
+            return None
         variable = part[0] in "?_"
         if (found.setdefault(part, term) if variable else ntriples(part)) != term:
             return None
