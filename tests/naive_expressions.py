@@ -142,9 +142,57 @@ LAZY: dict[str, Callable[[Arguments, Evaluator], Term]] = {
 
 def _arithmetic(operator: str) -> Callable[[Term, Term], Term]:
     def apply(left: Term, right: Term) -> Term:
-        return values.number_literal(values.arithmetic(operator, values.number(left), values.number(right)))
+        if values.is_number(left) and values.is_number(right):
+            return values.number_literal(values.arithmetic(operator, values.number(left), values.number(right)))
+        return _with_durations(operator, left, right)
 
     return apply
+
+
+def _with_durations(operator: str, left: Term, right: Term) -> Term:
+    """F&O 8.4 and 9.7."""
+    assert isinstance(left, Literal)
+    assert isinstance(right, Literal)
+    sign = -1 if operator == "-" else 1
+    dates = (XSD.dateTime, XSD.date)
+    if operator == "-" and left.datatype == right.datatype and left.datatype in dates:
+        read = values.instant if left.datatype == XSD.dateTime else values.date_instant
+        return values.duration_literal(0, read(left).seconds - read(right).seconds, XSD.dayTimeDuration)
+    if operator in "+-" and left.datatype in dates:
+        moving = values.duration(right)
+        return values.moved(left, sign * moving.months, sign * moving.seconds)
+    if operator == "+" and right.datatype in dates:
+        return _with_durations(operator, right, left)
+    if operator in "+-":
+        a, b = values.duration(left), values.duration(right)
+        datatype = left.datatype if left.datatype == right.datatype else XSD.duration
+        return values.duration_literal(a.months + sign * b.months, a.seconds + sign * b.seconds, URIRef(str(datatype)))
+    return _scaled_duration(operator, left, right)
+
+
+def _scaled_duration(operator: str, left: Literal, right: Literal) -> Term:
+    if operator == "*" and values.is_number(left):
+        left, right = right, left
+    value = values.duration(left)
+    if left.datatype == XSD.duration:
+        raise ExpressionError("an xsd:duration is not multiplied or divided")
+    if values.is_duration(right):
+        if operator == "*" or right.datatype != left.datatype:
+            raise ExpressionError("durations of two types, or their product")
+        other = values.duration(right)
+        parts = (
+            (value.months, other.months) if left.datatype == XSD.yearMonthDuration else (value.seconds, other.seconds)
+        )
+        a, b = (Number(values.DECIMAL, Decimal(int(part * 10**18)).scaleb(-18)) for part in parts)
+        return values.number_literal(values.arithmetic("/", a, b))
+    by = values.number(right).value
+    if by != by or (by in (math.inf, -math.inf) and operator == "*") or (by == 0 and operator == "/"):
+        raise ExpressionError("a duration times or by NaN, times INF, by zero")
+    if by in (math.inf, -math.inf):
+        return values.duration_literal(0, Fraction(0), URIRef(str(left.datatype)))
+    factor = Fraction(by) if operator == "*" else 1 / Fraction(by)
+    months = math.floor(value.months * factor + Fraction(1, 2))
+    return values.duration_literal(months, value.seconds * factor, URIRef(str(left.datatype)))
 
 
 def _comparison(accept: Callable[[int], bool]) -> Callable[[Term, Term], Term]:
@@ -156,6 +204,10 @@ def _comparison(accept: Callable[[int], bool]) -> Callable[[Term, Term], Term]:
 
 
 def _negate(term: Term) -> Term:
+    if values.is_duration(term):
+        assert isinstance(term, Literal)
+        value = values.duration(term)
+        return values.duration_literal(-value.months, -value.seconds, URIRef(str(term.datatype)))
     found = values.number(term)
     value = values.EXACT.minus(found.value) if found.kind == values.DECIMAL else -found.value
     return values.number_literal(Number(found.kind, value))

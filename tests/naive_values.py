@@ -290,6 +290,102 @@ def zone_seconds(zone: str) -> int:
     return sign * (int(zone[1:3]) * 3600 + int(zone[4:6]) * 60)
 
 
+# --- durations ------------------------------------------------------------------------------------
+
+DURATION_TYPES = (XSD.duration, XSD.dayTimeDuration, XSD.yearMonthDuration)
+_TYPE_FORMS = {
+    XSD.duration: r"-?P[0-9YMD]*(T[0-9HM.S]+)?",
+    XSD.dayTimeDuration: r"-?P[0-9D]*(T[0-9HM.S]+)?",
+    XSD.yearMonthDuration: r"-?P[0-9YM]+",
+}
+_PARTS_FORM = re.compile(
+    r"-?P((?P<Y>\d+)Y)?((?P<M>\d+)M)?((?P<D>\d+)D)?(T((?P<h>\d+)H)?((?P<m>\d+)M)?((?P<s>\d+(\.\d+)?)S)?)?", re.ASCII
+)
+_INSTANTS = ((1696, 9), (1697, 2), (1903, 3), (1903, 7))
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """The value of a duration: months and seconds, of one sign."""
+
+    months: int
+    seconds: Fraction
+
+    def from_instants(self) -> list[Fraction]:
+        """How long it is from the four instants of XML Schema, part 2, 3.3.6.2, in seconds."""
+        return [
+            86_400 * (_month_start(year * 12 + month - 1 + self.months) - _month_start(year * 12 + month - 1))
+            + self.seconds
+            for year, month in _INSTANTS
+        ]
+
+
+def _month_start(month: int) -> int:
+    """A month, counted from January of the year 0, to the days before it."""
+    cycle, rest = divmod(month, 4800)
+    return cycle * 146_097 + datetime.date(2000 + rest // 12, rest % 12 + 1, 1).toordinal()
+
+
+def duration(term: Term | None) -> Duration:
+    """The value of a duration; an error for anything else."""
+    if not isinstance(term, Literal) or term.datatype not in DURATION_TYPES:
+        raise ExpressionError(f"{term!r} is not a duration")
+    found = _PARTS_FORM.fullmatch(str(term)) if re.fullmatch(_TYPE_FORMS[URIRef(term.datatype)], str(term)) else None
+    if found is None or not any(found.group(*"YMDhms")) or str(term).endswith("T"):
+        raise ExpressionError(f"{term!r} is not a duration")
+    parts = {name: Fraction(text or 0) for name, text in found.groupdict().items()}
+    digits = [text for text in found.groupdict().values() if text]
+    if any(len(text.partition(".")[0]) > 9 or len(text.partition(".")[2]) > 18 for text in digits):
+        raise ExpressionError(f"{term!r} has more digits than the engine takes")
+    sign = -1 if str(term).startswith("-") else 1
+    seconds = ((parts["D"] * 24 + parts["h"]) * 60 + parts["m"]) * 60 + parts["s"]
+    return Duration(sign * int(parts["Y"] * 12 + parts["M"]), sign * seconds)
+
+
+def is_duration(term: Term | None) -> bool:
+    try:
+        duration(term)
+    except ExpressionError:
+        return False
+    return True
+
+
+def duration_literal(months: int, seconds: Fraction, datatype: URIRef) -> Literal:
+    """The canonical literal (XML Schema, part 2, E.2)."""
+    if months * seconds < 0:
+        raise ExpressionError("a duration of two signs")
+    sign = "-" if months < 0 or seconds < 0 else ""
+    months, seconds = abs(months), Fraction(round(abs(seconds) * 10**18), 10**18)
+    whole = int(seconds)
+    text = "".join(f"{n}{unit}" for n, unit in ((months // 12, "Y"), (months % 12, "M"), (whole // 86_400, "D")) if n)
+    fraction = decimal_text(Decimal(int((seconds - whole) * 10**18)).scaleb(-18))[1:]
+    of_minute = f"{whole % 60}{fraction}"
+    clock = "".join(f"{n}{unit}" for n, unit in ((whole // 3600 % 24, "H"), (whole // 60 % 60, "M")) if n)
+    clock += f"{of_minute}S" if of_minute != "0" else ""
+    if not text and not clock:
+        text, clock = ("0M", "") if datatype == XSD.yearMonthDuration else ("", "0S")
+    return typed(f"{sign}P{text}{'T' if clock else ''}{clock}", datatype)
+
+
+def moved(moment: Literal, months: int, seconds: Fraction) -> Literal:
+    """A date or dateTime plus months, kept within the month that this leads to, plus seconds; in its own zone."""
+    is_date = moment.datatype == XSD.date
+    parts = date_instant(moment) if is_date else instant(moment)
+    month = parts.year * 12 + parts.month - 1 + months
+    start = _month_start(month)
+    days = start + min(parts.day, _month_start(month + 1) - start) - 1
+    clock = Fraction(0) if is_date else Fraction(parts.hour * 3600 + parts.minute * 60) + Fraction(parts.second)
+    more, clock = divmod(clock + seconds, 86_400)
+    cycle, of_cycle = divmod(days + int(more) - _month_start(0), 146_097)
+    date = datetime.date.fromordinal(datetime.date(2000, 1, 1).toordinal() + of_cycle)
+    text = date_text(date.year - 2000 + 400 * cycle, date.strftime("-%m-%d"))
+    if is_date:
+        return typed(text + parts.zone, XSD.date)
+    fraction = decimal_text(Decimal(int(clock % 1 * 10**30)).scaleb(-30))[1:]
+    whole = int(clock)
+    return typed(f"{text}T{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}{fraction}{parts.zone}", XSD.dateTime)
+
+
 def date_time_literal(microseconds: int) -> Literal:
     """An instant of event time as xsd:dateTime in UTC."""
     # The calendar repeats after 400 years of 146,097 days: Python's dates are asked about those after 2000.
@@ -334,6 +430,13 @@ def compare(left: Term, right: Term) -> int | None:
         return _sign(promoted(a, kind), promoted(b, kind))
     if is_string(left) and is_string(right):
         return _sign(str(left), str(right))
+    if is_duration(left) and is_duration(right):
+        signs = {
+            _sign(a, b) for a, b in zip(duration(left).from_instants(), duration(right).from_instants(), strict=True)
+        }
+        if len(signs) > 1:
+            raise ExpressionError("these durations have no order")
+        return signs.pop()
     if isinstance(left, Literal) and isinstance(right, Literal) and left.datatype == right.datatype:
         if left.datatype == XSD.boolean:
             return _sign(boolean_value(left), boolean_value(right))
@@ -359,6 +462,8 @@ def equal(left: Term, right: Term) -> bool:
     """
     if not (isinstance(left, Literal) and isinstance(right, Literal)):
         return left == right
+    if is_duration(left) and is_duration(right):
+        return duration(left) == duration(right)
     try:
         return compare(left, right) == 0
     except ExpressionError:
@@ -382,8 +487,8 @@ def _has_value(literal: Literal) -> bool:
 def value_key(term: Term | None) -> tuple[Any, ...]:
     """The order of values behind ORDER BY: equal for two terms of which neither is before the other.
 
-    Unbound, blank nodes, IRIs, literals; among literals numbers, booleans, dateTimes, dates, strings, strings with a language,
-    anything else. All NaNs are equal.
+    Unbound, blank nodes, IRIs, literals; among literals numbers, booleans, dateTimes, dates, durations, strings, strings
+    with a language, anything else. All NaNs are equal.
     """
     if term is None:
         return (0,)
@@ -394,7 +499,7 @@ def value_key(term: Term | None) -> tuple[Any, ...]:
     try:
         return (3, *_literal_rank(term))
     except ExpressionError:
-        return (3, 6, str(term), str(datatype_of(term)))
+        return (3, 7, str(term), str(datatype_of(term)))
 
 
 def order_key(term: Term | None) -> tuple[Any, ...]:
@@ -403,7 +508,7 @@ def order_key(term: Term | None) -> tuple[Any, ...]:
     By value; equal values are told apart by `_form`, then by the length of the text, then by the text.
     """
     key = value_key(term)
-    if key[0] < 3 or key[1] == 6 or not isinstance(term, Literal):
+    if key[0] < 3 or key[1] == 7 or not isinstance(term, Literal):
         return key
     text = f'"{term}"^^{datatype_of(term)}'
     return (*key, *_form(term), len(text), text)
@@ -450,8 +555,12 @@ def _literal_rank(term: Literal) -> tuple[Any, ...]:
         return (2, instant(term).seconds)
     if term.datatype == XSD.date:
         return (3, date_instant(term).seconds)
+    if term.datatype in DURATION_TYPES:
+        # An order in which nothing comes before what is shorter from all four instants.
+        found = duration(term)
+        return (4, sum(found.from_instants()), found.months)
     if is_string(term):
-        return (4, str(term))
+        return (5, str(term))
     if term.language:
-        return (5, str(term), term.language)
+        return (6, str(term), term.language)
     raise ExpressionError("a literal of an unknown type")

@@ -1,14 +1,16 @@
 """The order of values behind ORDER BY, and the total order of terms behind MIN, MAX and all that the former leaves open.
 
-Unbound, blank nodes, IRIs, then literals: numbers by value, booleans, dateTimes, dates, strings, strings with a language, all others
-by text. A double or float counts as the shortest decimal that reads as it, so that numbers of all kinds have one order: promoting
-one of two, as `<` does, gives none (of 0.1 as a decimal, a float and a double, the first equals both others, which differ). All
+Unbound, blank nodes, IRIs, then literals: numbers by value, booleans, dateTimes, dates, durations, strings, strings with a language,
+all others by text. A double or float counts as the shortest decimal that reads as it, so that numbers of all kinds have one
+order: promoting one of two, as `<` does, gives none (of 0.1 as a decimal, a float and a double, the first equals both others,
+which differ). All
 NaNs are equal here. Where values are equal, `order_values` leaves it at that, and `order_terms` goes on:
 
 * numbers ("1" and "1.0"): the decimal as which they are written, the kind of number (integer, decimal, float, double), plain forms
   first (without signs, zeros or exponents that could be left out), fewer fraction digits, the datatype, the length of the text,
   the text;
 * dateTimes and dates: fewer fraction digits, then no zone, Z, any other zone by its offset, the length of the text, the text;
+* durations: the length of the text, the text;
 * booleans: words first.
 """
 
@@ -19,6 +21,7 @@ import numpy as np
 from cqels_py.dictionary.layout import INTEGER_DATATYPES, TAG_DATETIME_MICROS, TAG_INTEGER, TAG_QUOTIENT
 from cqels_py.kernels.compare import order_class, sign_of
 from cqels_py.kernels.dictionary import is_hashed, place_of
+from cqels_py.kernels.durations import duration_type, read_duration
 from cqels_py.kernels.jit import jit_flat, jit_inline
 from cqels_py.kernels.moments import read_moment
 from cqels_py.kernels.nearest import is_settled, settled
@@ -27,7 +30,7 @@ from cqels_py.kernels.quotients import quotient_decimal
 from cqels_py.kernels.terms import DATATYPES, datatype_number, datetime_micros, scale_of, tag_of, value_of, zone_of
 from cqels_py.kernels.values import DATE, DATETIME, DECIMAL, DOUBLE, FLOAT, INTEGER, KIND_OF_TAG
 
-_IRI, _NUMBER, _BOOLEAN, _DATETIME, _DATE, _STRING, _LANGUAGE, _OTHER = 2, 3, 4, 5, 6, 7, 8, 9
+_IRI, _NUMBER, _BOOLEAN, _DATETIME, _DATE, _DURATION, _STRING, _LANGUAGE, _OTHER = 2, 3, 4, 5, 6, 7, 8, 9, 10
 _QUOTE, _BACKSLASH, _AT, _POINT, _MINUS, _ZERO, _NINE = (ord(c) for c in '"\\@.-09')
 _OF_DATATYPE = {"decimal": DECIMAL, "double": DOUBLE, "float": FLOAT, "dateTime": DATETIME, "date": DATE}
 _KINDS = np.array([INTEGER if name in INTEGER_DATATYPES else _OF_DATATYPE.get(name, 0) for name in DATATYPES], np.int64)
@@ -87,6 +90,8 @@ def _order_slowly(a, b, of_terms, texts, spans):
         order = _order_numbers(a, a_kind, b, b_kind, of_terms, texts, spans)
     elif a_class == _DATETIME or a_class == _DATE:
         order = _order_moments(a, b, a_class == _DATE, of_terms, texts, spans)
+    elif a_class == _DURATION:
+        order = _order_durations(a, b, texts, spans)
     elif a_class == _BOOLEAN:
         order = sign_of(a & 1, b & 1)
     else:
@@ -137,6 +142,10 @@ def _class_of(identifier, texts, spans):
     datatype = datatype_number(texts, quote, end)
     kind = _KINDS[datatype] if datatype >= 0 else np.int64(0)
     found = np.int64(_OTHER)
+    if datatype < 0:
+        of_durations = duration_type(texts, quote, end)
+        if of_durations >= 0 and read_duration(texts, start + 1, quote, of_durations)[0]:
+            return np.int64(_DURATION), np.int64(0)
     if kind >= INTEGER and kind <= DOUBLE:
         if read_numeral(texts, start + 1, quote, kind)[0]:
             found = np.int64(_NUMBER)
@@ -324,6 +333,24 @@ def _order_moments(a, b, is_date, of_terms, texts, spans):
     return sign_of(a_offset, b_offset) if order == 0 else order
 
 
+@jit_flat
+def _duration(identifier, texts, spans):
+    """As read_duration has it."""
+    start, end = _span(identifier, spans)
+    quote = _closing_quote(texts, end)
+    return read_duration(texts, start + 1, quote, duration_type(texts, quote, end))
+
+
+@jit_flat
+def _order_durations(a, b, texts, spans):
+    _, a_key, a_fraction, a_months = _duration(a, texts, spans)
+    _, b_key, b_fraction, b_months = _duration(b, texts, spans)
+    order = sign_of(a_key, b_key)
+    if order == 0:
+        order = sign_of(a_fraction, b_fraction)
+    return sign_of(a_months, b_months) if order == 0 else order
+
+
 # --- texts ----------------------------------------------------------------------------------------------------------
 
 
@@ -358,7 +385,7 @@ def _order_texts(a, b, found, texts, spans):
     """Two hashed terms of one class and one value."""
     a_start, a_end = _span(a, spans)
     b_start, b_end = _span(b, spans)
-    if found == _NUMBER or found == _DATETIME or found == _DATE:
+    if found == _NUMBER or found == _DATETIME or found == _DATE or found == _DURATION:
         if a_end - a_start != b_end - b_start:
             return sign_of(a_end - a_start, b_end - b_start)
     elif found != _IRI:

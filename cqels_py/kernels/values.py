@@ -295,6 +295,18 @@ def _decimal_arithmetic(operation, a, a_scale, b, b_scale):
     return number, scale, number < LIMIT and number > -LIMIT
 
 
+@jit_inline
+def _may_be_temporal(a_kind, b_kind):
+    """Of two kinds, not both numbers: may they be dates, or a duration and something to calculate with?"""
+    a_date, b_date = a_kind == DATETIME or a_kind == DATE, b_kind == DATETIME or b_kind == DATE
+    a_text, b_text = has_text_only(a_kind), has_text_only(b_kind)
+    if a_text and b_text:
+        return True
+    if a_text:
+        return b_date or is_numeric(b_kind)
+    return (a_date and (b_date or b_text)) or (is_numeric(a_kind) and b_text)
+
+
 @jit
 def arithmetic(operation, a_kind, a, a_scale, a_real, b_kind, b, b_scale, b_real):
     """ADD, SUBTRACT, MULTIPLY or DIVIDE of two values -> value.
@@ -306,8 +318,7 @@ def arithmetic(operation, a_kind, a, a_scale, a_real, b_kind, b, b_scale, b_real
         return np.int64(ERROR), zero, zero, 0.0
     a_numeric, b_numeric = is_numeric(a_kind), is_numeric(b_kind)
     if not (a_numeric and b_numeric):
-        decided = not (a_numeric or has_text_only(a_kind)) or not (b_numeric or has_text_only(b_kind))
-        return np.int64(ERROR if decided else SLOW), zero, zero, 0.0
+        return np.int64(SLOW if _may_be_temporal(a_kind, b_kind) else ERROR), zero, zero, 0.0
     kind = max(a_kind, b_kind)
     if kind >= FLOAT:
         a_real, a_ok = to_real(a_kind, a, a_scale, a_real, kind == FLOAT)

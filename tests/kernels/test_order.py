@@ -34,6 +34,19 @@ POOL = [
     *(typed(f"2020-01-01T00:00:00{rest}", "dateTime") for rest in ("Z", ".5Z", ".000001Z", "+14:00", "-01:30")),
     *(typed(text, "dateTime") for text in ("0001-01-01T00:00:00Z", "1969-12-31T23:59:59.9")),
     *(typed(text, "date") for text in ("2020-01-01", "1969-12-31Z", "2020-01-01+14:00")),
+    *(
+        typed(text, "dayTimeDuration")
+        for text in ("PT1H", "PT60M", "P365D", "-P1D", "PT0.5S", "P30D", "PT", "P1Y", "PT0S", "PT0.000S")
+    ),
+    *(
+        typed(text, "yearMonthDuration")
+        for text in ("P1Y", "P12M", "P1M", "-P1M", "P0M", "P1D", "P999999999Y", "P1234567890M")
+    ),
+    *(
+        typed(text, "duration")
+        for text in ("P1YT1H", "PT60M", "P1M31D", "P12M", "-P1YT0.123456789123456789S", "P", "P1M2Y", "P1DT")
+    ),
+    typed("PT0.1234567891234567891S", "duration"),
     *('""', '"a"', '"ab"', '"b"', '"é"', '"\U0001f600"', '"\uffff"', '"A"', '"a\\"b"', '"7"'),
     *('"a"@en', '"a"@de', '"b"@de', '"ab"@en'),
     *(typed("7", name) for name in ("int", "unsignedByte", "positiveInteger")),

@@ -29,11 +29,11 @@ class Moment(NamedTuple):
     @property
     def instant(self) -> Fraction:
         """Seconds since the epoch; without a zone: as if in UTC."""
-        whole = _days(self.year, self.month, self.day) * _DAY + self.hours * 3600
+        whole = days_of(self.year, self.month, self.day) * _DAY + self.hours * 3600
         return (whole + (self.minutes - (self.zone or 0)) * 60) + Fraction(self.seconds)
 
 
-def _days(year: int, month: int, day: int) -> int:
+def days_of(year: int, month: int, day: int) -> int:
     """Days since the epoch in the proleptic Gregorian calendar."""
     shifted = year - (month <= 2)
     era, year_of_era = divmod(shifted, 400)
@@ -41,7 +41,7 @@ def _days(year: int, month: int, day: int) -> int:
     return era * 146097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719468
 
 
-def _civil(days: int) -> tuple[int, int, int]:
+def date_of(days: int) -> tuple[int, int, int]:
     shifted = days + 719468
     era, rest = divmod(shifted, 146097)
     year = (rest - rest // 1460 + rest // 36524 - rest // 146096) // 365
@@ -66,7 +66,7 @@ def parse_moment(text: str, is_date: bool) -> Moment | None:
     if not match:
         return None
     year, month, day = int(match[1]), int(match[2]), int(match[3])
-    if _civil(_days(year, month, day)) != (year, month, day):
+    if date_of(days_of(year, month, day)) != (year, month, day):
         return None
     if is_date:
         return Moment(True, year, month, day, 0, 0, Decimal(0), _zone_minutes(match[4]))
@@ -74,7 +74,7 @@ def parse_moment(text: str, is_date: bool) -> Moment | None:
     if hours == 24:
         if minutes or seconds:
             return None
-        hours, (year, month, day) = 0, _civil(_days(year, month, day) + 1)
+        hours, (year, month, day) = 0, date_of(days_of(year, month, day) + 1)
     return Moment(False, year, month, day, hours, minutes, seconds, _zone_minutes(match[7]))
 
 
@@ -101,6 +101,6 @@ def instant_text(micros: int) -> str:
     """Microseconds since the epoch as an xsd:dateTime in UTC, without superfluous fraction digits."""
     seconds, fraction = divmod(micros, 1_000_000)
     days, rest = divmod(seconds, _DAY)
-    year, month, day = _civil(days)
+    year, month, day = date_of(days)
     digits = f".{fraction:06}".rstrip("0") if fraction else ""
     return f"{date_text(year, month, day)}T{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}{digits}Z"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from cqels_py.operators.r2r.functions import casts, numbers, strings
+from cqels_py.operators.r2r.functions import casts, durations, numbers, strings
 from cqels_py.operators.r2r.functions.dates import Moment, duration_text, zone_text
+from cqels_py.operators.r2r.functions.durations import Duration
 from cqels_py.operators.r2r.functions.numbers import Number, number_term
 from cqels_py.operators.r2r.functions.terms import (
     XSD,
@@ -40,7 +41,24 @@ class Function(NamedTuple):
 
 
 def _arithmetic(operator: str) -> Callable[[Term, Term], Term]:
-    return lambda a, b: number_term(numbers.arithmetic(operator, number_of(a), number_of(b)))
+    def function(a: Term, b: Term) -> Term:
+        first, second = value_of(a), value_of(b)
+        if isinstance(first, Number) and isinstance(second, Number):
+            return number_term(numbers.arithmetic(operator, first, second))
+        return durations.calculated(operator, a, first, b, second)
+
+    return function
+
+
+def _signed(sign: str) -> Callable[[Term], Term]:
+    def function(term: Term) -> Term:
+        value = value_of(term)
+        if isinstance(value, Duration):
+            return durations.signed(sign, term, value)
+        number = number_of(term)
+        return number_term(numbers.negated(number) if sign == "-" else number)
+
+    return function
 
 
 def _rounded(function: str) -> Callable[[Term], Term]:
@@ -104,8 +122,8 @@ FUNCTIONS: dict[str, Function] = {
     "<=": _binary(_ordered(-1, 0)),
     ">=": _binary(_ordered(1, 0)),
     **{operator: _binary(_arithmetic(operator)) for operator in "+-*/"},
-    "unary-": _unary(lambda term: number_term(numbers.negated(number_of(term)))),
-    "unary+": _unary(lambda term: number_term(number_of(term))),
+    "unary-": _unary(_signed("-")),
+    "unary+": _unary(_signed("+")),
     **{name: _unary(_rounded(name)) for name in ("ABS", "CEIL", "FLOOR", "ROUND")},
     **{name.upper(): _unary(_part(name)) for name in ("year", "month", "day", "hours", "minutes", "seconds")},
     "TIMEZONE": _unary(_timezone),

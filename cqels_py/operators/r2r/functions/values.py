@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from cqels_py.operators.r2r.functions.dates import Moment, parse_moment
+from cqels_py.operators.r2r.functions.durations import DURATIONS, Duration, compare_durations, parse_duration
 from cqels_py.operators.r2r.functions.numbers import (
     NUMERIC_DATATYPES,
     Number,
@@ -22,7 +23,7 @@ from cqels_py.operators.r2r.functions.terms import (
     Term,
 )
 
-Value: TypeAlias = Number | Moment | bool | str
+Value: TypeAlias = Number | Moment | Duration | bool | str
 
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
@@ -39,7 +40,7 @@ def value_of(term: Term) -> Value | None:
         return _BOOLEANS.get(term.text)
     if datatype in (XSD_DATETIME, XSD_DATE):
         return parse_moment(term.text, datatype == XSD_DATE)
-    return None
+    return parse_duration(term.text, datatype) if datatype in DURATIONS else None
 
 
 def number_of(term: Term) -> Number:
@@ -70,6 +71,8 @@ def compare(a: Term, b: Term) -> int | None:
         return compare_numbers(first, second)
     if isinstance(first, Moment) and isinstance(second, Moment) and first.is_date == second.is_date:
         return (first.instant > second.instant) - (first.instant < second.instant)
+    if isinstance(first, Duration) and isinstance(second, Duration):
+        return compare_durations(first, second)
     if isinstance(first, bool) and isinstance(second, bool):
         return first - second
     if isinstance(first, str) and isinstance(second, str):
@@ -85,6 +88,8 @@ def equal(a: Term, b: Term) -> bool:
         return a.datatype == b.datatype and a.text == b.text and a.language.lower() == b.language.lower()
     first, second = value_of(a), value_of(b)
     known, same = first is not None and second is not None, a == b
+    if isinstance(first, Duration) and isinstance(second, Duration):
+        return first == second
     if known and _same_type(first, second):
         return compare(a, b) == 0
     if not known and not same:
