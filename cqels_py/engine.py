@@ -417,7 +417,7 @@ class Engine:
         self._flush()
         with self._script.working_on(Table(str(stream), table)):
             for batch in self._table_in_order(str(stream), table, scope, sort=sort):
-                self._process(batch)
+                self._process_part(batch)
                 self._flush()
 
     def _table_in_order(
@@ -457,7 +457,7 @@ class Engine:
             self._elements += len(self._pushed)
             self._pushed = []
             try:
-                self._take_in(batch)
+                self._process(batch)
             except BaseException as error:
                 self._malformed(*wrong, beside=error)
                 raise
@@ -535,7 +535,7 @@ class Engine:
             for batch in merged if second is None else second.read(merged):
                 for start in range(0, len(batch), self._batch or len(batch)):
                     end = min(len(batch), start + (self._batch or len(batch)))
-                    self._process(slice_elements(batch, start, end))
+                    self._process_part(slice_elements(batch, start, end))
                     self._flush()
                     if progress is not None:
                         progress(self.statistics)
@@ -604,10 +604,10 @@ class Engine:
     # --- processing -----------------------------------------------------------------------------------------------
 
     @undisturbed
-    def _process(self, batch: ElementBatch) -> None:
-        self._take_in(batch)
+    def _process_part(self, batch: ElementBatch) -> None:
+        self._process(batch)
 
-    def _take_in(self, batch: ElementBatch) -> None:
+    def _process(self, batch: ElementBatch) -> None:
         statistics = self._runner.statistics
         late = statistics.late
         try:
