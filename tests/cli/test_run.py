@@ -257,6 +257,17 @@ def test_a_malformed_line_is_skipped_and_counted_where_asked(cqels: Cqels, tmp_p
     assert "in all, 1 malformed skipped" in finished.err
 
 
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_file_that_ends_within_quotes(cqels: Cqels, tmp_path: Path, end: str) -> None:
+    lines = (row(1, "a", "10"), row(2, "b", "20"), '3000000,,<http://ex.org/a>,<http://ex.org/v>,"""30' + end)
+    stopped = run_lines(cqels, tmp_path, *lines)
+    assert stopped.status == 1
+    assert "stream.csv:4: a quoted value does not end on this line" in stopped.err
+    skipped = run_lines(cqels, tmp_path, *lines, options=("--on-error", "skip"))
+    assert (skipped.status, [line[3] for line in results(skipped.out)]) == (0, ["10", "20"])
+    assert "in all, 1 malformed skipped" in skipped.err
+
+
 def test_late_elements_are_counted_and_reported(cqels: Cqels, tmp_path: Path) -> None:
     lines = (row(1, "a", "10"), row(5, "b", "20"), row(2, "c", "30"))
     finished = run_lines(cqels, tmp_path, *lines)

@@ -72,6 +72,8 @@ def test_bad_options(cqels: Cqels, arguments: list[str], expected: str) -> None:
     [
         ("SELECT ?s WHERE { STREAM <http://ex.org/s> [RANGE 10s] { ?s ex:v ?v } }", "query.rq:1"),
         ("SELECT ?s\nWHERE {\n  STREAM <http://ex.org/s> [RANGE 10 bananas] { ?s ?p ?v }\n}", "query.rq:3:"),
+        (f"SELECT ?s WHERE {{ STREAM <http://ex.org/s> [RANGE {'7' * 5000}s] {{ ?s ?p ?v }} }}", "query.rq:1:51:"),
+        ("SELECT ?s WHERE { STREAM <http://ex.org/s> [RANGE \u0661\u0660s] { ?s ?p ?v } }", "query.rq:1:51:"),
         ("SELECT ?s\nWHERE {\n  STREAM <http://ex.org/s> [RANGE 10s] { ?s ?p ?v }\n", "query.rq:"),
         ("SELEKT ?s WHERE { " + GOOD_WINDOW + " }", "query.rq:1:1"),
         ("", "query.rq"),

@@ -117,10 +117,8 @@ def deep_json() -> str:
 def csv_open_in_quotes() -> str:
     """a CSV that ends within quotes, stopping and skipping."""
     path = folder() / "open.csv"
-    good = f"{{}},{iri('a')},{iri('p')},{iri('b')}\n"
-    path.write_text(
-        "time,subject,predicate,object\n" + good.format(1) + good.format(2) + f'3,{iri("a")},{iri("p")},"""x'
-    )
+    rows = [f"{i},{iri('a')},{iri('p')},{iri(f'b{i}')}\n" for i in (1, 2)]
+    path.write_text("".join(["time,subject,predicate,object\n", *rows, f'3,{iri("a")},{iri("p")},"""x']))
     stream = f"--stream={EX}s={path}"
     stopped = cqels_run("-q", _QUERY, stream)
     assert stopped.returncode == 1 and "open.csv:4: " in stopped.stderr, stopped.stderr
