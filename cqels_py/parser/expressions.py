@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rdflib import Literal, URIRef, Variable
@@ -10,6 +10,7 @@ from rdflib.plugins.sparql.parserutils import CompValue
 
 from cqels_py.algebra.nodes import AggregateCall, Call, Constant, Exists, Expression, Pattern, Term
 from cqels_py.parser.grammar import Nil
+from cqels_py.parser.long_lists import Rows
 from cqels_py.parser.prepare import CONDITION
 from cqels_py.parser.source import unsupported, wrong
 
@@ -32,10 +33,17 @@ class ExpressionReader:
     """Turns rdflib's expressions into ours.
 
     `pattern_of` turns the pattern of an EXISTS; `variable` says what a variable stands for (an aggregate's result).
+    `long_lists`: what IRIs stand for where IN has one alone.
     """
 
-    def __init__(self, pattern_of: Callable[[CompValue], Pattern], variable: Callable[[Variable], Expression]) -> None:
+    def __init__(
+        self,
+        pattern_of: Callable[[CompValue], Pattern],
+        variable: Callable[[Variable], Expression],
+        long_lists: Mapping[URIRef, Rows],
+    ) -> None:
         self._pattern_of = pattern_of
+        self._long_lists = long_lists
         self._variable = variable
 
     def read(self, value: Any) -> Expression:
@@ -88,8 +96,14 @@ class ExpressionReader:
 
     def _relation(self, first: Expression, operator: str, other: Any) -> Expression:
         if operator in ("IN", "NOT IN"):
-            return Call(operator.replace(" ", "-"), (first, *self._list(other)))
+            return Call(operator.replace(" ", "-"), (first, *self._choices(other)))
         return Call(operator, (first, self.read(other)))
+
+    def _choices(self, value: Any) -> tuple[Expression, ...]:
+        choices = as_list(value)
+        if len(choices) == 1 and isinstance(choices[0], URIRef) and choices[0] in self._long_lists:
+            return tuple(Constant(term) for (term,) in self._long_lists[URIRef(choices[0])] if term is not None)
+        return self._list(value)
 
     def _list(self, value: Any) -> tuple[Expression, ...]:
         return tuple(self.read(each) for each in as_list(value) if not isinstance(each, Nil))

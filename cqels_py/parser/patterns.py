@@ -6,7 +6,7 @@ basic graph pattern, and what rdflib's translation of grouping blurs becomes exa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +22,7 @@ from cqels_py.parser import paths
 from cqels_py.parser.clauses import Lifted
 from cqels_py.parser.expressions import ExpressionReader, as_list, term_of
 from cqels_py.parser.groups import Groups
+from cqels_py.parser.long_lists import Rows
 from cqels_py.parser.prepare import NOTHING, STAR, FreshVariables, RawTriple
 from cqels_py.parser.source import Source, unsupported
 
@@ -31,7 +32,7 @@ class Surroundings:
     """What the text says and the tree no longer does.
 
     `order`: triples by their place in the text. `appearance`: variables by their first place in the text.
-    `bound_at`: where in the source `AS ?v` stands.
+    `bound_at`: where in the source `AS ?v` stands. `long_lists`: what IRIs in VALUES and IN stand for.
     """
 
     source: Source
@@ -40,6 +41,7 @@ class Surroundings:
     appearance: dict[str, int]
     bound_at: Callable[[Variable], int]
     fresh: FreshVariables
+    long_lists: Mapping[URIRef, Rows]
 
 
 def _each_graph(name: Variable, windows: list[URIRef], inner: Pattern) -> Pattern:
@@ -61,7 +63,7 @@ class PatternReader:
         self._inside: str | None = None
         self._groups = Groups(around.fresh)
         self._scope: list[Pattern] = []
-        self._expressions = ExpressionReader(self._exists_pattern, self._variable)
+        self._expressions = ExpressionReader(self._exists_pattern, self._variable, around.long_lists)
         self._readers: dict[str, Callable[[Any], Pattern]] = {
             "BGP": self._bgp,
             "Join": self._join,
@@ -125,6 +127,9 @@ class PatternReader:
         if node.p.name != "values":
             return self.read(node.p)
         variables = tuple(dict.fromkeys(Variable(v) for row in node.p.res for v in row if v != NOTHING))
+        first = next(iter(node.p.res[0].values()), None) if len(node.p.res) == 1 else None
+        if isinstance(first, URIRef) and first in self._around.long_lists:
+            return nodes.Values(variables, self._around.long_lists[first])
         rows = tuple(tuple(_value(row.get(v, "UNDEF")) for v in variables) for row in node.p.res)
         return nodes.Values(variables, rows)
 

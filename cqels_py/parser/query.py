@@ -18,6 +18,7 @@ from cqels_py.errors import QueryError
 from cqels_py.parser import dialects, grammar, syntax_errors
 from cqels_py.parser.clauses import Lifted, lift
 from cqels_py.parser.expressions import term_of
+from cqels_py.parser.long_lists import LongLists, lift_long_lists
 from cqels_py.parser.partitions import check_partitions
 from cqels_py.parser.patterns import PatternReader, Surroundings
 from cqels_py.parser.prepare import STAR, FreshVariables, Prepared, prepare
@@ -71,6 +72,8 @@ class _Parse:
         self._dialect = dialects.detect(source, tokens, dialect)
         self._lifted: Lifted = lift(source, self._tokens, self._prologue, self._dialect)
         check_prefixes(self._prologue, self._outside_of_clauses())
+        self._lists: LongLists = lift_long_lists(self._outside_of_clauses(), self._prologue)
+        self._lifted.edits.extend(self._lists.edits)
 
     def run(self) -> ContinuousQuery:
         tree = self._tree()
@@ -122,7 +125,9 @@ class _Parse:
         fresh = FreshVariables(labels | names)
         prepared = prepare(tree, self._prologue, labels, fresh)
         algebra = self._algebra(prepared.tree)
-        around = Surroundings(self._source, self._lifted, prepared.order, self._appearance(), self._bound_at, fresh)
+        around = Surroundings(
+            self._source, self._lifted, prepared.order, self._appearance(), self._bound_at, fresh, self._lists.rows
+        )
         reader = PatternReader(around)
         # DESCRIBE <iri> has no pattern.
         pattern = nodes.BGP(()) if algebra.p is None else reader.read(algebra.p)

@@ -6,6 +6,7 @@ is to join by, the mappings in which it is bound are joined apart from those in 
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import reduce
 from itertools import product
 
@@ -22,12 +23,14 @@ def split_by_boundness(
     planner: Planning, parts: tuple[Pattern, ...], needed: Needed
 ) -> tuple[tuple[Pattern, ...], ...] | None:
     """Joins whose union is the join of these parts; None where that would not help."""
+    certain = [certain_variables(part) for part in parts]
+    binding = Counter(v for mine in certain for v in mine)
     for place, part in enumerate(parts):
-        others = parts[:place] + parts[place + 1 :]
-        firm = frozenset().union(*map(certain_variables, others))
-        loose = (possible_variables(part) & firm) - certain_variables(part)
-        if certain_variables(part) & firm or not 0 < len(loose) <= _MOST_SPLIT:
+        mine = certain[place]
+        loose = frozenset(v for v in possible_variables(part) - mine if binding[v])
+        if any(binding[v] > 1 for v in mine) or not 0 < len(loose) <= _MOST_SPLIT:
             continue
+        others = parts[:place] + parts[place + 1 :]
         wanted = [needed | frozenset().union(*(possible_variables(o) for o in parts if o is not p)) for p in others]
         shared = tuple(_shared(planner, other, seen) for other, seen in zip(others, wanted, strict=True))
         own = _shared(planner, part, needed | loose | frozenset().union(*map(possible_variables, others)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 
 MOST_JOINED = 10
 """So many inputs one join takes."""
-_MOST_FOR_HUBS = 64
+MOST_FOR_HUBS = 64
 """Of so many inputs all variables are tried as hubs."""
 
 
@@ -76,7 +76,7 @@ def stages_of_join(
 
 def _around_a_hub(variables: Sequence[Set[str]]) -> list[list[int]] | None:
     """Groups that only one variable connects: by the variable with the smallest largest group of more than one input."""
-    if len(variables) > _MOST_FOR_HUBS:
+    if len(variables) > MOST_FOR_HUBS:
         return None
     hubs = dict.fromkeys(name for mine in variables for name in sorted(mine))
     tried = (beside(variables, hub) for hub in hubs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -46,7 +47,7 @@ from cqels_py.plan.nodes import (
 )
 from cqels_py.plan.order import expires_in_order
 from cqels_py.planner.boundness import split_by_boundness
-from cqels_py.planner.connected import MOST_JOINED, beside, components, stages_of_join
+from cqels_py.planner.connected import MOST_FOR_HUBS, MOST_JOINED, beside, components, stages_of_join
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.rows import is_static, once, project, short_text, without_ids
 
@@ -74,9 +75,11 @@ def join(planner: Planning, parts: tuple[Pattern, ...], needed: Needed) -> Node:
         others = [*flowing, *(part for part in static if not any(part is one for one in relation))]
         nodes.append(once(join(planner, tuple(relation), shared_with(relation, others) | needed)))
         uncertain.append(maybe_unbound(NaryJoin(tuple(relation))))
+    # How many parts have a variable: with thousands of parts, they cannot be compared with each other.
+    mentions = Counter(v for part in (*flowing, *static) for v in possible_variables(part))
     for part in parts:
-        others = [other for other in (*flowing, *static) if other is not part]
-        nodes.append(once(planner.plan(part, shared_with([part], others) | needed)))
+        shared = frozenset(v for v in possible_variables(part) if mentions[v] > 1)
+        nodes.append(once(planner.plan(part, shared | needed)))
         uncertain.append(maybe_unbound(part))
     return join_nodes(planner, nodes, uncertain, needed)
 
@@ -172,7 +175,7 @@ def _asks_no_stream(expression: Expression) -> bool:
 
 def join_nodes(planner: Planning, nodes: list[Node], uncertain: list[frozenset[Variable]], needed: Needed) -> Node:
     loose = frozenset().union(*uncertain)
-    things = _things(nodes) if len(nodes) >= _MANY_JOINED and not loose else None
+    things = _things(nodes) if _MANY_JOINED <= len(nodes) <= MOST_FOR_HUBS and not loose else None
     if things is not None:
         heads = [_join_of_thing(planner, thing, nodes, needed) for thing in things]
         return join_nodes(planner, heads, [frozenset()] * len(heads), needed)
@@ -202,6 +205,7 @@ def _join_in_stages(planner: Planning, nodes: list[Node], uncertain: list[frozen
     )
     heads: list[Node] = []
     unsure: list[frozenset[Variable]] = []
+    mentions = Counter(v for node in nodes for v in node.variables)
     for part in parts:
         chosen = [nodes[place] for place in part]
         theirs = [uncertain[place] for place in part]
@@ -209,9 +213,8 @@ def _join_in_stages(planner: Planning, nodes: list[Node], uncertain: list[frozen
             heads.append(chosen[0])
             unsure.append(theirs[0])
             continue
-        outside = frozenset(
-            Variable(v) for place, node in enumerate(nodes) if place not in part for v in node.variables
-        )
+        inside = Counter(v for node in chosen for v in node.variables)
+        outside = frozenset(Variable(v) for v, count in inside.items() if count < mentions[v])
         heads.append(join_nodes(planner, chosen, theirs, needed | outside))
         bound = frozenset(
             Variable(v)
