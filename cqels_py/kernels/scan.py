@@ -303,7 +303,7 @@ def _recent(data, end, start, length, scratch):
     return -1
 
 
-@jit_inline
+@jit_flat
 def _id_of(data, k, scratch, state, shift, table, arena, meta):
     """(id, status) of the subject or graph, term `k` of the statement, which most statements need not know."""
     start, stop = scratch[k, _START], scratch[k, _END]
@@ -414,12 +414,14 @@ def scan(data, at, shift, state, scratch, table, arena, meta, declared, pending,
                     if status != DONE:
                         return at, status
 
-        timing = terms == 3 and form >= BY_GRAPH and scratch[1, _ID] == state[TIME_AHEAD]
-        about = ahead and not timing and scratch[1, _ID] != state[KNOWN_AHEAD]
-        if about:
-            scratch[0, _ID], status = _id_of(data, 0, scratch, state, shift, table, arena, meta)
-            if status != DONE:
-                return at, status
+        timing = about = False
+        if terms == 3 and form >= BY_GRAPH:
+            timing = scratch[1, _ID] == state[TIME_AHEAD]
+            about = ahead and not timing and scratch[1, _ID] != state[KNOWN_AHEAD]
+            if about:
+                scratch[0, _ID], status = _id_of(data, 0, scratch, state, shift, table, arena, meta)
+                if status != DONE:
+                    return at, status
 
         if timing:
             if 2 * DECLARED_CELLS * (state[DECLARED] + 1) > len(declared):
