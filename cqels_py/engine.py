@@ -437,6 +437,8 @@ class Engine:
             return self._open_table(stream, table, None, self._malformed, scope, look=check.look)
         rows = all_rows(table)
         times, numbers = order.times_of_rows(rows), None
+        if times is not None:
+            rows = order.with_times(rows, times)
         if times is not None and not sort:
             check.look(times)
         elif times is not None and (places := order.order_of(times)) is not None:

@@ -199,7 +199,7 @@ def test_queries_are_rehearsed_when_one_is_registered_and_once_more_with_data(
     assert first.options == second.options == options
     assert [query["text"] for query in first.queries] == [query["text"] for query in second.queries] == [QUERY]
     assert first.input == Pushed([])
-    assert second.input == Pushed([(STREAM, [part.encode() for triple in element(0) for part in triple], 7)])
+    assert second.input == Pushed([(STREAM, [part.encode() for triple in element(0) for part in triple], 7, None)])
 
 
 def test_a_command_says_what_is_rehearsed_and_no_engine(compiled: list[tuple[Any, bytes]]) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements, take_elements
 from cqels_py.connectors.tabular import times_of_column
-from cqels_py.connectors.times import FAR
+from cqels_py.connectors.times import FAR, doubtful
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.errors import DataError, Place
 from cqels_py.operators.r2r.functions.dates import instant_text
@@ -87,6 +87,15 @@ def times_of_rows(table: pa.Table) -> Times | None:
         return None
     found = [times_of_column(chunk) for chunk in table.column("time").chunks]
     return np.concatenate(found) if found else np.empty(0, np.int64)
+
+
+def with_times(table: pa.Table, times: Times) -> pa.Table:
+    """The table with texts of times replaced by timestamps, to be read once; as it is if one is to be reported."""
+    place = table.schema.names.index("time")
+    is_text = table.schema.field(place).type in (pa.string(), pa.large_string())
+    if not is_text or not len(times) or times.min() <= -FAR or times.max() >= FAR or len(doubtful(times)):
+        return table
+    return table.set_column(place, "time", pa.array(times, pa.timestamp("us")))
 
 
 def order_of(times: Times) -> npt.NDArray[np.int64] | None:
