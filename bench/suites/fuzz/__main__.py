@@ -12,19 +12,17 @@ counted by reason. The exit status is 1 if there was a difference.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Iterator, Sequence
-from multiprocessing import get_context
+from collections.abc import Sequence
 
 from bench.suites.fuzz.case import Case
 from bench.suites.fuzz.compare import Verdict, judge
-from bench.suites.fuzz.drawing import FEATURES, draw
+from bench.suites.fuzz.drawing import FEATURES
 from bench.suites.fuzz.engines import parsed_once
+from bench.suites.fuzz.judging import judged
 from bench.suites.fuzz.shrinking import shrunk
 from bench.suites.fuzz.summary import Summary, described
 
-_CHUNK = 20
 _TOLD = 500
 
 
@@ -43,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"no features: {', '.join(unknown)}; there are {', '.join(FEATURES)}")
     summary = Summary()
     with parsed_once():
-        for case, verdict in _judged(range(given.seed, given.seed + given.cases), features, given.jobs):
+        for case, verdict in judged(range(given.seed, given.seed + given.cases), features, given.jobs):
             summary.add(case, verdict)
             if summary.total % _TOLD == 0:
                 print(summary.counts(), file=sys.stderr, flush=True)
@@ -53,31 +51,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 break
     print(summary.text())
     return 1 if summary.states["different"] else 0
-
-
-def _judged(seeds: range, features: Sequence[str], jobs: int) -> Iterator[tuple[Case, Verdict]]:
-    if jobs == 1:
-        for seed in seeds:
-            yield _one(seed, features)
-        return
-    with get_context("spawn").Pool(jobs or os.cpu_count()) as pool:
-        yield from pool.imap(_One(features), seeds, _CHUNK)
-
-
-def _one(seed: int, features: Sequence[str]) -> tuple[Case, Verdict]:
-    case = draw(seed, features)
-    return case, judge(case)
-
-
-class _One:
-    """What a process is asked for."""
-
-    def __init__(self, features: Sequence[str]) -> None:
-        self._features = features
-
-    def __call__(self, seed: int) -> tuple[Case, Verdict]:
-        with parsed_once():
-            return _one(seed, self._features)
 
 
 def _failure(case: Case, verdict: Verdict) -> str:

@@ -250,8 +250,8 @@ class _Drawing:
         return Window(name, stream, "ALL", timed=timed)
 
     def partition(self, patterns: Sequence[Triple]) -> tuple[str, ...]:
-        """Variables of one plain pattern."""
-        plain = [p for p in patterns if p[1].startswith(":") and p[1][1:].isalnum()]
+        """Variables of one pattern, where all are plain: how many patterns a path is, nobody says."""
+        plain = list(patterns) if all(p[1].startswith(":") and p[1][1:].isalnum() for p in patterns) else []
         names = [part for part in self.pick(plain) if part.startswith("?")] if plain else []
         return tuple(dict.fromkeys(self.random.sample(names, self.pick([1, 1, len(names)])))) if names else ()
 
