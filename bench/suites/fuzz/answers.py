@@ -7,9 +7,11 @@ of equal values are put in the order of their terms, column by column, as the en
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -288,12 +290,16 @@ def value_key(term: Any) -> tuple[Any, ...]:
 
 
 def term_key(term: Any) -> tuple[Any, ...]:
-    """The order of terms: by value, then numbers by type."""
+    """The order of terms: by value, then numbers by type, instants by digits of a second, then by zone with Z first."""
     key = value_key(term)
-    if key[0] != 3:
-        return key
-    datatype = term.datatype.value.removeprefix(_XSD)
-    return (*key, _KINDS.index(datatype) + 1 if datatype in _KINDS else 0)
+    if key[0] == 3:
+        datatype = term.datatype.value.removeprefix(_XSD)
+        return (*key, _KINDS.index(datatype) + 1 if datatype in _KINDS else 0)
+    if key[0] == 5:
+        digits = re.search(r"\.(\d+)", term.value)
+        offset = datetime.fromisoformat(term.value).utcoffset() or timedelta(0)
+        return (*key, len(digits[1]) if digits else 0, not term.value.endswith("Z"), offset)
+    return key
 
 
 def _number_key(text: str) -> tuple[Any, ...]:
@@ -304,7 +310,5 @@ def _number_key(text: str) -> tuple[Any, ...]:
 
 
 def _instant(text: str) -> Fraction:
-    from datetime import datetime
-
     at = datetime.fromisoformat(text.replace("Z", "+00:00"))
     return Fraction(at.timestamp()).limit_denominator(10**6)

@@ -442,7 +442,9 @@ class _Drawing:
         if self.chance(12):
             keys.append(Column("?key", Expression(self.pick([drawn.string(1), drawn.condition(1), drawn.exact(1)]))))
         values = [Column(f"?n{n}", Expression(self.aggregate(drawn))) for n in range(self.pick([1, 1, 2, 3]))]
-        having = (Expression(self.pick(["COUNT(*) > 1", "COUNT(*) < 3"])),) if self.wants("having") else ()
+        # HAVING does not see what SELECT computes.
+        tests = ["COUNT(*) > 1", "COUNT(*) < 3", "COUNT(*) > 1", "?n0 > 1", "!BOUND(?n0)"]
+        having = (Expression(self.pick(tests)),) if self.wants("having") else ()
         shown = [Column(key.variable) for key in keys if self.chance(85)]
         modifier = "DISTINCT" if self.wants("distinct", 50) else ""
         query = Select(where, (*shown, *values), modifier=modifier, grouped=tuple(keys), having=having)
