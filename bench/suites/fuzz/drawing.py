@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 FEATURES = {
     "optional": 25, "union": 15, "minus": 15, "exists": 18, "filter": 35, "bind": 25, "values": 12, "subquery": 18,
-    "aggregate": 25, "having": 8, "distinct": 15, "slice": 20, "path": 15, "static": 30, "static-graph": 15,
+    "aggregate": 25, "having": 30, "distinct": 15, "slice": 20, "path": 15, "static": 30, "static-graph": 15,
     "element-graph": 12, "any-window": 5, "construct": 10, "ask": 5, "blank": 20, "late": 15, "partition": 12,
     "event-time": 8, "now": 8, "nested": 6, "duplicates": 30, "variable-predicate": 6,
 }  # fmt: skip
