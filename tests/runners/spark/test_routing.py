@@ -83,7 +83,7 @@ STAR = f"{{ {S} {{ ?a :p ?b . ?a :q ?c }} }}"
             ["b=4"],
         ),
         (f"SELECT ?a ?b WHERE {{ {S} {{ ?a :p ?b }} MINUS {{ {S} {{ ?b :q ?c . ?c :r ?d }} }} }}", ["b=4"]),
-        (f"SELECT ?a ?b ?x WHERE {{ {S} {{ ?a :p ?b }} VALUES (?a ?x) {{ (UNDEF 1) (:a 2) }} }}", ["b=4"]),
+        (f"SELECT ?a ?b ?x WHERE {{ {S} {{ ?a :p ?b }} VALUES (?a ?x) {{ (UNDEF 1) (:a 2) }} }}", ["a=4"]),
     ],
 )
 def test_stages(text: str, stages: list[str]) -> None:

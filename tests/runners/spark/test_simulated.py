@@ -116,6 +116,8 @@ DIVIDED = {
                        BIND(CONCAT('v', STR(?v * 2)) AS ?d) }""",
     "static": "SELECT ?c ?v ?l WHERE { STREAM :s [RANGE 40us] { ?c :v ?v } ?c :label ?l }",
     "values": "SELECT ?c ?v WHERE { STREAM :s [RANGE 40us] { ?c :v ?v } VALUES ?c { :c0 :c1 :c7 } }",
+    "values, perhaps unbound": """SELECT ?c ?v ?x WHERE { STREAM :s [RANGE 40us] { ?c :v ?v }
+                                  VALUES (?c ?x) { (UNDEF 1) (:c0 2) } }""",
     "having": """SELECT ?c (SUM(?v) AS ?n) WHERE { STREAM :s [RANGE 60us] { ?c :v ?v } }
                  GROUP BY ?c HAVING(SUM(?v) > 5)""",
     "subquery": """SELECT ?c ?n ?w WHERE {
