@@ -489,6 +489,24 @@ def _to_date(term: Term) -> Term:
     return literal
 
 
+def _to_duration(datatype: URIRef) -> Callable[[Term], Term]:
+    """F&O 3.1, 19.1.4: between the types only the components that both have are kept."""
+
+    def apply(term: Term) -> Term:
+        if values.is_string(term):
+            literal = typed(str(term).strip(values.WHITESPACE), datatype)
+            values.duration(literal)
+            return literal
+        found = values.duration(term)
+        if isinstance(term, Literal) and term.datatype == datatype:
+            return term
+        kept_months = found.months if datatype != XSD.dayTimeDuration else 0
+        kept_seconds = found.seconds if datatype != XSD.yearMonthDuration else Fraction(0)
+        return values.duration_literal(kept_months, kept_seconds, datatype)
+
+    return apply
+
+
 CASTS: dict[URIRef, Callable[[Term], Term]] = {
     XSD.integer: _to_number(values.INTEGER),
     XSD.decimal: _to_number(values.DECIMAL),
@@ -498,6 +516,7 @@ CASTS: dict[URIRef, Callable[[Term], Term]] = {
     XSD.string: _to_string,
     XSD.dateTime: _to_date_time,
     XSD.date: _to_date,
+    **{datatype: _to_duration(datatype) for datatype in values.DURATION_TYPES},
 }
 
 FUNCTIONS: dict[str, Callable[..., Term]] = {

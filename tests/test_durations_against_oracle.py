@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rdflib import XSD, URIRef
+from rdflib import XSD, URIRef, Variable
 
-from tests import harness
+from cqels_py.algebra.nodes import AggregateCall, VariableRef
+from tests import harness, naive_aggregates, naive_expressions
 from tests.generators import FEW
 from tests.naive import Element
-from tests.naive_values import Term, typed
+from tests.naive_values import ExpressionError, Term, typed
 from tests.test_naive_expressions import ERROR, value
 from tests.traces import EX, STREAMS
 
@@ -40,12 +41,23 @@ ALL = [*DURATIONS, *INSTANTS, *DATES, *NUMBERS, typed("a", XSD.string)]
 
 WINDOW = f"STREAM <{STREAM}> [COUNT 3] {{ ?s <{EX}v> ?v }}"
 PAIR = f"STREAM <{STREAM}> [COUNT 2] {{ ?s <{EX}v> ?v . ?s <{EX}w> ?w }}"
+DAY_TIME_CAST, YEAR_MONTH_CAST = f"<{XSD.dayTimeDuration}>", f"<{XSD.yearMonthDuration}>"
+JOINED = f"{WINDOW} STREAM <{STREAM}> [COUNT 2] {{ ?s <{EX}w> ?w }}"
+CROSSED = f"{WINDOW} STREAM <{STREAM}> [COUNT 2] {{ ?t <{EX}w> ?w }}"
 QUERIES = {
     "sums": f"SELECT (?v + ?w AS ?plus) (?v - ?w AS ?minus) WHERE {{ {PAIR} }}",
     "products": f"SELECT (?v * ?w AS ?times) (?v / ?w AS ?by) (-?v AS ?negative) WHERE {{ {PAIR} }}",
     "comparison": f"SELECT (?v < ?w AS ?less) (?v >= ?w AS ?most) (?v = ?w AS ?same) (?v IN (?w) AS ?in) WHERE {{ {PAIR} }}",
     "filter": f"SELECT ?v ?w WHERE {{ {PAIR} FILTER(?v + ?w > ?v - ?w) }}",
     "extremes": f"SELECT (MIN(?v) AS ?least) (MAX(?v) AS ?most) WHERE {{ {WINDOW} }}",
+    "totals": f"SELECT (SUM(?v) AS ?sum) (AVG(?v) AS ?mean) (AVG(DISTINCT ?v) AS ?different) WHERE {{ {WINDOW} }}",
+    "totals by group": f"SELECT ?s (AVG(?v) AS ?mean) WHERE {{ {WINDOW} }} GROUP BY ?s HAVING(BOUND(?mean))",
+    "totals of a join": f"SELECT (SUM(?v) AS ?sum) (AVG(?w) AS ?mean) WHERE {{ {JOINED} }}",
+    "totals of a join by group": f"SELECT ?s (SUM(?v) AS ?sum) (AVG(?v) AS ?mean) WHERE {{ {JOINED} }} GROUP BY ?s",
+    "totals of a cross product": f"SELECT (SUM(?v) AS ?sum) (AVG(?w) AS ?mean) WHERE {{ {CROSSED} }}",
+    "casts": f"SELECT ({DAY_TIME_CAST}(?v) AS ?days) ({YEAR_MONTH_CAST}(?v) AS ?months) (<{XSD.duration}>(?v) AS ?any)"
+    f" ({DAY_TIME_CAST}(STR(?v)) AS ?read) WHERE {{ {WINDOW} }}",
+    "totals of what is cast": f"SELECT (SUM({DAY_TIME_CAST}(?v)) AS ?sum) WHERE {{ {WINDOW} }}",
     "order": f"SELECT ?v ?s WHERE {{ {WINDOW} }} ORDER BY ?v DESC(?s) LIMIT 2",
 }
 
@@ -59,7 +71,9 @@ def elements(rows: Sequence[tuple[Term, Term]]) -> list[Element]:
     ]
 
 
-@pytest.mark.parametrize("values", [DURATIONS, ALL], ids=["durations", "all"])
+@pytest.mark.parametrize(
+    "values", [DAY_TIME[:8], YEAR_MONTH[:6], DURATIONS, ALL], ids=["days", "months", "durations", "all"]
+)
 @pytest.mark.parametrize("name", QUERIES)
 def test_durations(name: str, values: Sequence[Term]) -> None:
     @FEW
@@ -97,3 +111,55 @@ def test_durations(name: str, values: Sequence[Term]) -> None:
 def test_the_oracle_by_the_examples_of_xpath(function: str, left: str, right: str, expected: str) -> None:
     lexical, _, datatype = expected.partition("^^")
     assert value(function, left, right) == (f'"{lexical}"^^<{XSD[datatype]}>' if datatype else expected)
+
+
+@pytest.mark.parametrize(
+    ("target", "given", "expected"),
+    [
+        ("dayTimeDuration", " PT90S ", "PT90S"),
+        ("dayTimeDuration", "P1M", None),
+        ("yearMonthDuration", "P14M^^yearMonthDuration", "P14M"),
+        ("duration", "P14M^^yearMonthDuration", "P1Y2M"),
+        ("dayTimeDuration", "P1Y2MT36H^^duration", "P1DT12H"),
+        ("yearMonthDuration", "P1Y2MT36H^^duration", "P1Y2M"),
+        ("yearMonthDuration", "PT1H^^dayTimeDuration", "P0M"),
+        ("dayTimeDuration", "-P1M^^yearMonthDuration", "PT0S"),
+        ("duration", "5^^integer", None),
+    ],
+)
+def test_the_oracle_by_casts_written_out(target: str, given: str, expected: str | None) -> None:
+    lexical, _, datatype = given.partition("^^")
+    source, wanted = (
+        typed(lexical, XSD[datatype or "string"]),
+        None if expected is None else typed(expected, XSD[target]),
+    )
+    try:
+        found = naive_expressions.CASTS[XSD[target]](source)
+    except ExpressionError:
+        found = None
+    assert found == wanted
+    query = f"SELECT (<{XSD[target]}>(?v) AS ?cast) WHERE {{ {WINDOW} }}"
+    harness.assert_engine_right(query, elements([(source, source)]))
+
+
+@pytest.mark.parametrize(
+    ("texts", "datatype", "total", "mean"),
+    [
+        (["P1DT1H", "-PT2H", "PT0.5S"], XSD.dayTimeDuration, "PT23H0.5S", "PT7H40M0.166666666666666667S"),
+        (["P1Y", "P10M"], XSD.yearMonthDuration, "P1Y10M", "P11M"),
+        (["P1M", "P0M"], XSD.yearMonthDuration, "P1M", "P1M"),
+        (["-P1M", "P0M"], XSD.yearMonthDuration, "-P1M", "P0M"),
+        (["P999999999D", "P1D"], XSD.dayTimeDuration, None, "P500000000D"),
+        (["P1D", "P999999999D", "-P1D"], XSD.dayTimeDuration, "P999999999D", "P333333333D"),
+        (["PT1H"], XSD.duration, None, None),
+    ],
+)
+def test_the_oracle_by_sums_written_out(
+    texts: list[str], datatype: URIRef, total: str | None, mean: str | None
+) -> None:
+    members = [{Variable("v"): typed(text, datatype)} for text in texts]
+    for function, expected in (("SUM", total), ("AVG", mean)):
+        call = AggregateCall(function, VariableRef(Variable("v")), False)
+        found = naive_aggregates.evaluate(call, members, lambda _, solution: solution[Variable("v")])
+        assert found == (None if expected is None else typed(expected, datatype))
+    harness.assert_engine_right(QUERIES["totals"], elements([(typed(text, datatype), URIRef(EX)) for text in texts]))

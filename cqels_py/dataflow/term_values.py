@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Sequence
 from decimal import Context, Decimal
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -21,16 +22,30 @@ from cqels_py.dictionary.layout import (
     VALUE_BITS,
     XSD,
 )
+from cqels_py.kernels import aggregate as kernel
 from cqels_py.kernels import decimal_texts
 from cqels_py.kernels.decimals import ID_SCALE, SUM_SCALE
 from cqels_py.operators.r2r.aggregate import OddNumbers
 from cqels_py.operators.r2r.functions import numbers
+from cqels_py.operators.r2r.functions.durations import (
+    FRACTION_DIGITS,
+    XSD_DAY_TIME,
+    XSD_YEAR_MONTH,
+    parse_duration,
+    rounded_duration,
+)
 from cqels_py.operators.r2r.functions.limits import NO_WORD, Limits, is_longer, too_long
 from cqels_py.operators.r2r.functions.numbers import NUMERIC_DATATYPES, Number, number_term, parse_number, quotient
-from cqels_py.operators.r2r.functions.terms import TermKind, literal, parse_term, print_term
+from cqels_py.operators.r2r.functions.terms import ExpressionError, TermKind, literal, parse_term, print_term
 
-_ODD_KIND = {numbers.INTEGER: 1, numbers.DECIMAL: 2, numbers.FLOAT: 3, numbers.DOUBLE: 4}
-"""As `kernels.aggregate` numbers them; 0 is an error."""
+_ODD_KIND = {
+    numbers.INTEGER: kernel.ODD_INTEGER,
+    numbers.DECIMAL: kernel.ODD_DECIMAL,
+    numbers.FLOAT: kernel.ODD_FLOAT,
+    numbers.DOUBLE: kernel.ODD_DOUBLE,
+}
+_ODD_DURATION = {XSD_DAY_TIME: kernel.ODD_DAY_TIME, XSD_YEAR_MONTH: kernel.ODD_YEAR_MONTH}
+"""Those that are added; an xsd:duration of both months and seconds is not."""
 _LITERAL = re.compile(r'^"((?:[^"\\]|\\.)*)"\^\^<(' + re.escape(XSD) + r"[A-Za-z]+)>$", re.DOTALL)
 _LARGEST = 1 << 126
 _EXACT = Context(prec=80)
@@ -68,6 +83,8 @@ class DictionaryValues:
                     result.real[i] = number.value
                 elif number is not None:
                     self._exact_number(i, number, result)
+            elif match and match.group(2) in _ODD_DURATION:
+                _put_duration(i, match.group(1), match.group(2), result)
         return result
 
     def _exact_number(self, i: int, number: Number, result: OddNumbers) -> None:
@@ -133,6 +150,18 @@ class DictionaryValues:
         return self._dictionary.arena, self._dictionary.table
 
 
+def _put_duration(i: int, written: str, datatype: str, result: OddNumbers) -> None:
+    """Its months, or its seconds with as many digits as they have."""
+    value = parse_duration(written, datatype)
+    if value is None:
+        return
+    unscaled, scale = value.months or int(value.seconds * 10**FRACTION_DIGITS), 0 if value.months else FRACTION_DIGITS
+    while scale > 0 and unscaled % 10 == 0:
+        unscaled, scale = unscaled // 10, scale - 1
+    result.kind[i] = _ODD_DURATION[datatype]
+    result.words[i] = (unscaled >> 64, _signed(unscaled), scale)
+
+
 def decimal_ids(numbers: npt.NDArray[np.int64], dictionary: Dictionary) -> Ids:
     """The ids of decimals (n, 3): the two words of the unscaled value, and the scale."""
     room = len(numbers) * decimal_texts.FRAME + int(numbers[:, 2].sum())
@@ -173,12 +202,28 @@ def _signed(value: int) -> int:
     return low - (1 << 64) if low >> 63 else low
 
 
-def _text(tag: int, hi: int, lo: int, scale: int, real: float) -> str:
-    """The literal of a sum, or of an average: `real` is then the number of values, else 0."""
+def _text(tag: int, hi: int, lo: int, scale: int, real: float) -> str | None:
+    """The literal of a sum, or of an average: `real` is then the number of values, else 0, or 1 for durations.
+
+    None for a duration that no literal holds.
+    """
     if tag in (TAG_DOUBLE, TAG_FLOAT):
         return print_term(number_term(Number(_KIND[tag], real)))
     unscaled = (hi << 64) | (lo & ((1 << 64) - 1))
     if tag == TAG_INTEGER:
         return print_term(number_term(Number(numbers.INTEGER, unscaled // 10**scale)))
+    if tag in (kernel.LATE_DAY_TIME, kernel.LATE_YEAR_MONTH):
+        return _duration_text(tag, Fraction(unscaled, 10**scale * int(real)))
     value = Decimal(unscaled).scaleb(-scale, _EXACT)
     return print_term(number_term(Number(numbers.DECIMAL, quotient(value, int(real)) if real else value)))
+
+
+def _duration_text(tag: int, value: Fraction) -> str | None:
+    """The literal of so many months or seconds; None where that has no place for its digits."""
+    nothing = Fraction(0)
+    try:
+        if tag == kernel.LATE_YEAR_MONTH:
+            return print_term(rounded_duration(value, nothing, XSD_YEAR_MONTH))
+        return print_term(rounded_duration(nothing, value, XSD_DAY_TIME))
+    except ExpressionError:
+        return None

@@ -8,8 +8,9 @@ leaves nothing behind. MIN and MAX keep a bag (kernels/heaps.py), or a staircase
 `words` holds for each group `group_words` int64: STAMP, the number of its last note (kernels/grouping.py); SHOWN, whether it is in
 the answer; and for each aggregate the id that was last delivered, and behind it, from `places[a]` on, its accumulator:
     COUNT      n
-    SUM, AVG   n, inexact, hi, lo, scale, decimals, floats, doubles, apart, +INF, -INF, NaN; inexact: how many members are floats,
-               doubles, or no numbers at all
+    SUM, AVG   n, inexact, hi, lo, scale, decimals, floats, doubles, apart, +INF, -INF, NaN, durations; inexact: how many members
+               are floats, doubles, durations, or none of what is added; durations: how many more of these are
+               xsd:dayTimeDuration, added in seconds, than xsd:yearMonthDuration, in months
     MIN, MAX   a bag or a staircase
     CONCAT     a sorted run, whether `last` is what it joins to
 `keys`' counter is the number of mappings in the group.
@@ -19,7 +20,8 @@ no number has been summed apart.
 
 A computed number that has no inline id is delivered as a provisional id, tag 15, with the number of its place in `late`:
 (tag, hi, lo, scale) and `late_real`; the caller gives it its text and its id. So is a joined text: (LATE_TEXT, start, length,
-number of the aggregate), its values standing in `joined` from start on. After these stands where in `words` it was put; perhaps
+number of the aggregate), its values standing in `joined` from start on; and a duration: (LATE_DAY_TIME or LATE_YEAR_MONTH, hi,
+lo, scale), to be divided by `late_real`. After these stands where in `words` it was put; perhaps
 another value has taken its place since.
 """
 
@@ -57,10 +59,10 @@ COUNT_ALL, COUNT, SUM, AVG, MIN, MAX, CONCAT = range(7)
 STAMP, SHOWN = range(2)
 GROUP_WORDS = 2
 """Of them, those that belong to no aggregate."""
-N, INEXACT, HI, LO, SCALE, DECIMALS, FLOATS, DOUBLES, APART, PLUS_INF, MINUS_INF, NANS = range(12)
+N, INEXACT, HI, LO, SCALE, DECIMALS, FLOATS, DOUBLES, APART, PLUS_INF, MINUS_INF, NANS, DURATIONS = range(13)
 _N, _INEXACT, _HI, _LO, _SCALE, _DECIMALS, _FLOATS, _DOUBLES = np.arange(8, dtype=np.uint64)
 """The same to be added to unsigned places: of a signed and an unsigned number numba makes a float."""
-SUM_WORDS = 12
+SUM_WORDS = 13
 MOST_USED_WORDS = 5
 """So many of them, the first, are all that most arguments change."""
 _HUGE = 2.0**960
@@ -71,7 +73,7 @@ CONCAT_WORDS = RUN_WORDS + 1
 CLEAN = RUN_WORDS
 
 # What a row's argument is when it is not inline: `odd_kind`.
-ODD_ERROR, ODD_INTEGER, ODD_DECIMAL, ODD_FLOAT, ODD_DOUBLE = range(5)
+ODD_ERROR, ODD_INTEGER, ODD_DECIMAL, ODD_DAY_TIME, ODD_YEAR_MONTH, ODD_FLOAT, ODD_DOUBLE = range(7)
 
 # Why a run stopped.
 DONE, HEAP_FULL, OVERFLOW, NOT_THERE, JOINED_FULL, TOO_MANY = range(6)
@@ -82,7 +84,7 @@ CURSOR_FIELDS = 3
 PROVISIONAL = -(1 << 60)
 AS_BEFORE = -1
 """Instead of an id: that which was delivered last."""
-LATE_TEXT = -1
+LATE_TEXT, LATE_DAY_TIME, LATE_YEAR_MONTH = -1, -2, -3
 """In the place of a late value's tag."""
 LATE_PLACE = 4
 LATE_FIELDS = 5
@@ -137,15 +139,18 @@ def _real_total(value, left, apart, at):
 
 @jit_flat
 def _take_odd(words, at, apart, apart_at, index, sign, odd_kind, odd_words, odd_real):
-    """An argument without an inline id: an error, a large number, or a float written with an exponent."""
+    """An argument without an inline id: an error, a large number, a duration, or a float written with an exponent."""
     kind = odd_kind[index]
     if kind == ODD_ERROR:
         words[at + INEXACT] += sign
         return True
-    if kind <= ODD_DECIMAL:
+    if kind <= ODD_YEAR_MONTH:
         words[at + N] += sign
         if kind == ODD_DECIMAL:
             words[at + DECIMALS] += sign
+        elif kind >= ODD_DAY_TIME:
+            words[at + INEXACT] += sign
+            words[at + DURATIONS] += sign if kind == ODD_DAY_TIME else -sign
         return _add_scaled(words, at, odd_words[index, 0], np.uint64(odd_words[index, 1]), odd_words[index, 2], sign)
     _take_real(words, at, apart, apart_at, odd_real[index], FLOATS if kind == ODD_FLOAT else DOUBLES, sign)
     return True
@@ -266,7 +271,7 @@ def is_short(words, at):
 
 @jit_inline
 def total_of(words, at, apart, apart_at, average, cursor, late, late_real):
-    """The id of a SUM or AVG; 0 if a member is no number."""
+    """The id of a SUM or AVG; 0 if its members are neither all numbers nor all durations of one type."""
     if is_short(words, at):
         place = np.uint64(at)
         total, scale = words[place + _LO], words[place + _SCALE]
@@ -298,12 +303,24 @@ def long_average(hi, lo, scale, count, cursor, late, late_real):
 
 
 @jit_flat
+def _total_duration(words, at, average, cursor, late, late_real):
+    """The id of a SUM or AVG of durations of one type; 0 if its members are not all that."""
+    n, durations = words[at + N], words[at + DURATIONS]
+    # There are as many more of the one type than of the other as there are members: so nothing else is among them.
+    if abs(durations) < n or words[at + INEXACT] > n:
+        return np.int64(0)
+    tag = np.int64(LATE_DAY_TIME if durations > 0 else LATE_YEAR_MONTH)
+    divisor = np.float64(n if average else np.int64(1))
+    return _defer(tag, words[at + HI], np.uint64(words[at + LO]), words[at + SCALE], divisor, cursor, late, late_real)
+
+
+@jit_flat
 def any_total(words, at, apart, apart_at, average, cursor, late, late_real):
     """The same, whatever its members are."""
     doubles, floats = words[at + DOUBLES], words[at + FLOATS]
-    if words[at + INEXACT] > doubles + floats:
-        return np.int64(0)
     n = words[at + N]
+    if words[at + INEXACT] > doubles + floats:
+        return _total_duration(words, at, average, cursor, late, late_real)
     if n == 0:
         return scaled_id(np.int64(TAG_INTEGER), np.int64(0), np.int64(0))
     hi, lo, scale = words[at + HI], np.uint64(words[at + LO]), words[at + SCALE]

@@ -18,6 +18,7 @@ from cqels_py.kernels.aggregate import (
     DECIMALS,
     DONE,
     DOUBLES,
+    DURATIONS,
     FLOATS,
     HI,
     INEXACT,
@@ -149,7 +150,8 @@ def _form_of(words, at):
     total, n = words[at + LO], words[at + N]
     decimals, doubles = words[at + DECIMALS], words[at + DOUBLES]
     errors = words[at + INEXACT] - words[at + FLOATS] - doubles
-    odd = errors | words[at + APART] | words[at + PLUS_INF] | words[at + MINUS_INF] | words[at + NANS]
+    special = words[at + PLUS_INF] | words[at + MINUS_INF] | words[at + NANS]
+    odd = errors | special | words[at + APART] | words[at + DURATIONS]
     kind = np.int64(0)
     if decimals | doubles != 0:
         kind = np.int64(_OF_DECIMALS if decimals == n else _OF_DOUBLES if doubles == n else -1)
@@ -296,7 +298,7 @@ def add_difference(value, count, form, words, at):
 def total_of_times(
     words, at, apart, apart_at, average, weight, weighted, weighted_apart, cursor, late, late_real, totals, here
 ):  # fmt: skip
-    """The id of a SUM or AVG, 0 if a member is no number, where each member counts `weight` times: into totals[here].
+    """The id of a SUM or AVG, 0 as for `total_of`, where each member counts `weight` times: into totals[here].
 
     `weighted` and `weighted_apart`: an accumulator for passing use. Returns DONE, or why it cannot be told.
     """

@@ -12,7 +12,10 @@ from cqels_py.errors import UnsupportedQuery
 from cqels_py.plan.expressions import ExpressionProgram, Instruction
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
-_CASTS = ("boolean", "integer", "decimal", "float", "double", "string", "dateTime", "date")
+_CASTS = (
+    *("boolean", "integer", "decimal", "float", "double", "string"),
+    *("dateTime", "date", "duration", "dayTimeDuration", "yearMonthDuration"),
+)
 _UNREPEATABLE = ("RAND", "UUID", "STRUUID", "BNODE")
 
 ARITIES: dict[str, tuple[int, int | None]] = {

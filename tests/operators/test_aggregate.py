@@ -42,6 +42,10 @@ FLOATS = [typed("0.5", "float"), typed("1.25", "float"), typed("2E0", "float")]
 SIZES = [typed(text, "double") for text in ("1e300", "-1e150", "3e43", "1e0", "-1.37e-174", "5e-324")]
 SPECIAL = [typed("INF", "double"), typed("-INF", "double"), typed("NaN", "double"), typed("1.5", "float")]
 OTHERS = ["<urn:a>", "<urn:b>", '"a"', '"b"', '"b"@en', "_:x", typed("true", "boolean"), '"1"^^<urn:t>', None]
+DAY_TIMES = [
+    typed(text, "dayTimeDuration") for text in ("PT1H", "PT60M", "-P1DT0.5S", "PT0S", "PT1.000000000000000001S")
+]
+YEAR_MONTHS = [typed(text, "yearMonthDuration") for text in ("P1Y", "P12M", "-P5M", "P0M", "-P7M")]
 POOLS: dict[str, Sequence[str | None]] = {
     "integers": INTEGERS,
     "large integers": LARGE,
@@ -51,6 +55,17 @@ POOLS: dict[str, Sequence[str | None]] = {
     "special": [*DOUBLES, *SPECIAL],
     "all sizes": [*SIZES, *FLOATS],
     "numbers and unbound": [*INTEGERS[:3], None],
+    "days and seconds": DAY_TIMES,
+    "months": YEAR_MONTHS,
+    "durations and others": [
+        *DAY_TIMES,
+        *YEAR_MONTHS[:2],
+        *INTEGERS[:2],
+        FLOATS[0],
+        typed("P1M", "dayTimeDuration"),
+        typed("PT1H", "duration"),
+        None,
+    ],
     "anything": [*INTEGERS[:3], *DECIMALS[:2], *DOUBLES, *OTHERS],
     "seldom other than integers": [*INTEGERS * 5, DOUBLES[0], DECIMALS[1], LARGE[0], None],
 }

@@ -65,8 +65,8 @@ class OddNumbers:
     """What the dictionary knows of hashed literals (n of them) as numbers.
 
     `ids` (n): an inline id of the same value and type, or 0. Where that is 0: `kind` (n) of `kernels.aggregate`'s ODD_*,
-    `words` (n, 3): hi, lo and scale of a large exact number, `real` (n): the value of a float or double. `reals`: there are
-    floats among the arguments, or doubles without an inline form, which are summed apart.
+    `words` (n, 3): hi, lo and scale of a large exact number, or of a duration's months or seconds, `real` (n): the value of a float
+    or double. `reals`: there are floats among the arguments, or doubles without an inline form, which are summed apart.
     """
 
     ids: Ids
@@ -96,7 +96,10 @@ class TermValues(Protocol):
         ...
 
     def computed(self, late: npt.NDArray[np.int64], real: npt.NDArray[np.float64]) -> Ids:
-        """Ids of computed numbers without an inline form: (tag, hi, lo, scale), and `real` for floats or as a divisor."""
+        """Ids of computed numbers without an inline form: (tag, hi, lo, scale), and `real` for floats or as a divisor.
+
+        And of durations, by which LATE_* stands in the place of the tag; 0 where no literal holds one.
+        """
         ...
 
     def joined(self, values: Ids, start: Ids, length: Ids, separators: Sequence[str]) -> Ids:

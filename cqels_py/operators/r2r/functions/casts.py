@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
+
 from cqels_py.operators.r2r.functions.dates import Moment, date_text, parse_moment
+from cqels_py.operators.r2r.functions.durations import (
+    XSD_DAY_TIME,
+    XSD_YEAR_MONTH,
+    Duration,
+    duration_term,
+    parse_duration,
+)
 from cqels_py.operators.r2r.functions.numbers import (
     DOUBLE,
     FLOAT,
@@ -112,3 +122,19 @@ def to_date(term: Term) -> Term:
     if isinstance(value, str) and parse_moment(value, True):
         return literal(value, XSD_DATE)
     raise ExpressionError("this term cannot be cast to xsd:date")
+
+
+def to_duration(datatype: str) -> Callable[[Term], Term]:
+    """The cast to one of the three duration types: of a duration the part that it holds; of a string one with its text."""
+
+    def cast(term: Term) -> Term:
+        value = _source(term)
+        if isinstance(value, Duration):
+            months = 0 if datatype == XSD_DAY_TIME else value.months
+            seconds = Fraction(0) if datatype == XSD_YEAR_MONTH else value.seconds
+            return term if term.datatype == datatype else duration_term(Duration(months, seconds), datatype)
+        if isinstance(value, str) and parse_duration(value, datatype):
+            return literal(value, datatype)
+        raise ExpressionError(f"this term cannot be cast to {datatype}")
+
+    return cast

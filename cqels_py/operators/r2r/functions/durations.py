@@ -106,6 +106,11 @@ def _rounded(seconds: Fraction) -> Fraction:
     return Fraction(round(seconds * 10**FRACTION_DIGITS), 10**FRACTION_DIGITS)
 
 
+def rounded_duration(months: Fraction, seconds: Fraction, datatype: str) -> Term:
+    """The literal of a computed duration: months are rounded to whole ones, half up, and seconds to their last digit."""
+    return duration_term(Duration(math.floor(months + Fraction(1, 2)), _rounded(seconds)), datatype)
+
+
 def signed(sign: str, term: Term, value: Duration) -> Term:
     """Plus or minus a duration."""
     return duration_term(_negative(value) if sign == "-" else value, term.datatype)
@@ -145,7 +150,6 @@ def _of_durations(operator: str, a: Term, first: Duration, b: Term, second: Dura
 
 
 def _scaled(term: Term, value: Duration, number: Number, divides: bool) -> Term:
-    """Months are rounded to whole ones, half up, and seconds to their last digit."""
     if term.datatype == XSD_DURATION:
         raise ExpressionError("an xsd:duration times or by a number: it must be all months, or all days and seconds")
     if isinstance(number.value, float) and not math.isfinite(number.value):
@@ -155,8 +159,7 @@ def _scaled(term: Term, value: Duration, number: Number, divides: bool) -> Term:
     if divides and not number.value:
         raise ExpressionError("division by zero")
     factor = 1 / Fraction(number.value) if divides else Fraction(number.value)
-    months = math.floor(value.months * factor + Fraction(1, 2))
-    return duration_term(Duration(months, _rounded(value.seconds * factor)), term.datatype)
+    return rounded_duration(value.months * factor, value.seconds * factor, term.datatype)
 
 
 def _moved(term: Term, moment: Moment, value: Duration) -> Term:

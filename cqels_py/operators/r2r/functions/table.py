@@ -164,4 +164,5 @@ FUNCTIONS: dict[str, Function] = {
     XSD_STRING: _unary(casts.to_string),
     XSD_DATETIME: _unary(casts.to_datetime),
     XSD_DATE: _unary(casts.to_date),
+    **{datatype: _unary(casts.to_duration(datatype)) for datatype in durations.DURATIONS},
 }
