@@ -20,7 +20,9 @@ def alternatives(variables: str, pattern: nodes.Pattern) -> list[set[str]]:
     by = tuple(Variable(name) for name in variables.split())
     found = partition_of(pattern, replace(WINDOW, partition_by=by))
     assert not found.missing
-    return [{str(asked.triple.predicate).removeprefix(traces.EX) for asked in patterns} for patterns in found.alternatives]
+    return [
+        {str(asked.triple.predicate).removeprefix(traces.EX) for asked in patterns} for patterns in found.alternatives
+    ]
 
 
 @pytest.mark.parametrize(
