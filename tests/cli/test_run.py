@@ -77,7 +77,7 @@ def test_times_of_any_year_are_shown(cqels: Cqels, tmp_path: Path, time: int, sh
     finished = cqels("run", "-q", QUERY, "--stream", f"{STREAM}={path}", "--stats")
     assert finished.status == 0
     assert [result[0].partition("T")[0] for result in results(finished.out)] == [shown]
-    assert f"event time             {shown} ".split() == finished.err.splitlines()[5].split()[:3]
+    assert ["event", "time", shown] in [line.split()[:3] for line in finished.err.splitlines()]
 
 
 def test_output_to_a_file(cqels: Cqels, stream: Path, tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ def test_a_full_disk_is_a_failure_that_says_so(stream: Path) -> None:
 
 def test_nobody_reads_the_results(stream: Path, tmp_path: Path) -> None:
     long = tmp_path / "long.csv"
-    long.write_text(HEADER + "".join(row(n, f"a{n}", str(n)) for n in range(20_000)))
+    long.write_text(HEADER + "".join(row(1_700_000_000 + n, f"a{n}", str(n)) for n in range(20_000)))
     command = f"'{sys.executable}' -m cqels_py run -q '{QUERY}' --stream '{STREAM}={long}' | head -n 1"
     finished = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False, timeout=120
