@@ -176,7 +176,7 @@ class Engine:
 
     @property
     def statistics(self) -> Statistics:
-        """What it has seen so far: elements, triples, results, late and malformed ones, event time."""
+        """What it has seen so far: elements, triples, results, late and malformed ones, no numbers in sums, event time."""
         return self._runner.statistics
 
     def _waiting(self) -> Iterator[Ids]:
@@ -216,7 +216,7 @@ class Engine:
         ontology = None if entailment is None else ontology_of(data, self.dictionary)
         if ontology is not None:
             plan = _entailed(asked, ontology)
-        limits = Limits(self._max_text, told_of(plan, self._report))
+        limits = Limits(self._max_text, told_of(plan, self._report), self.statistics.add_no_numbers)
         dataflow = Dataflow(plan, self.dictionary, data, fronts=self._runner.fronts, limits=limits)
         query = Query(
             plan, self.dictionary, dataflow, self.update_static, self._lock, self._subscriber_failed, self._blank_nodes

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("cqels_py.spark")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """s3a:, hdfs:, file:; a single letter is a drive."""
-_FORMAT = 25
+_FORMAT = 26
 """Raised when the form of the state changes: an older one is then refused."""
 
 
@@ -308,6 +308,8 @@ def _first_state(
     if number < len(job.exchanges):
         relay = Relay(job.exchanges[number].width)
         results = Handover(dictionary, relay, job.exchanges[number], part)
+    runner = None if number else LocalRunner(dictionary, lateness)
+    counted = Statistics() if runner is None else runner.statistics
     dataflow = Dataflow(
         replace(plan, root=stage.root),
         dictionary,
@@ -315,11 +317,10 @@ def _first_state(
         cell=cell(_axes(stage), part),
         relay=relay,
         every_boundary=reports_at_boundaries(plan),
-        limits=Limits(tell=told_of(plan, logged(_LOG))),
+        limits=Limits(tell=told_of(plan, logged(_LOG)), count=counted.add_no_numbers),
     )
-    if number:
-        return LaterState(dictionary, dataflow, results, job.exchanges[number - 1].width)
-    runner = LocalRunner(dictionary, lateness)
+    if runner is None:
+        return LaterState(dictionary, dataflow, results, job.exchanges[number - 1].width, counted)
     runner.queries = [RunningQuery(dataflow, list(range(len(plan.streams))), results)]
     return ReadingState(dictionary, runner, results)
 

@@ -21,6 +21,7 @@ class Statistics(Protocol):
     results: int
     late: int
     malformed: int
+    no_numbers: int
     event_time: int | None
 
 
@@ -77,6 +78,7 @@ class Progress:
             ("results", f"{statistics.results:,}"),
             ("late elements dropped", f"{statistics.late:,}"),
             ("malformed skipped", f"{statistics.malformed:,}"),
+            ("no numbers in SUM, AVG", f"{statistics.no_numbers:,}"),
             ("event time", instant(statistics.event_time)),
             ("seconds", f"{seconds:,.2f}"),
             ("triples a second", f"{statistics.triples / seconds:,.0f}"),

@@ -68,6 +68,7 @@ class DictionaryValues:
         self._dictionary = dictionary
         self._limits = limits
         self._warned = False
+        self._told = False
 
     def numbers(self, ids: Ids) -> OddNumbers:
         n = len(ids)
@@ -111,7 +112,22 @@ class DictionaryValues:
             self._warned = True
             _LOG.warning(
                 "SUM and AVG add numbers of up to 37 digits; %s has more, so that sums and averages over it are unbound",
-                text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…",
+                _beginning(text),
+            )
+
+    def no_numbers(self, ids: Ids) -> None:
+        """Count them, and tell of the first. Numbers beyond 128 bits are counted too; of these `_warn_of` tells."""
+        self._limits.count(len(ids))
+        if self._told:
+            return
+        different, first = np.unique(ids, return_index=True)
+        texts = self._dictionary.decode(different[np.argsort(first)])
+        text = next((text for text in texts if text is not None and not _is_number(text)), None)
+        if text is not None:
+            self._told = True
+            self._limits.tell(
+                f"SUM and AVG add numbers, and {_beginning(text)} is none: they are unbound for a group while it has such a value "
+                "(said once; the statistics count all)"
             )
 
     def computed(self, late: npt.NDArray[np.int64], real: npt.NDArray[np.float64]) -> Ids:
@@ -169,6 +185,17 @@ def decimal_ids(numbers: npt.NDArray[np.int64], dictionary: Dictionary) -> Ids:
     digits = np.empty(decimal_texts.MOST_DIGITS, np.uint8)
     decimal_texts.write_decimals(np.ascontiguousarray(numbers), digits, out, offsets)
     return dictionary.encode_bytes(out, offsets, np.zeros(len(numbers), np.int64))
+
+
+def _beginning(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _is_number(text: str) -> bool:
+    match = _LITERAL.match(text)
+    if match is None or match.group(2) not in NUMERIC_DATATYPES:
+        return False
+    return parse_number(match.group(1), match.group(2)) is not None
 
 
 def _string(text: str | None) -> str | None:

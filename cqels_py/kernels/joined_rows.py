@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cqels_py.dictionary.layout import TAG_FLOAT, TAG_LITERAL, TAG_OVERFLOW, TAG_QUOTIENT
 from cqels_py.kernels.jit import jit_flat
 from cqels_py.kernels.joined_records import FIRST, KEY_HASH, NUMBER, ROW_HASH, ROW_PORT, ROW_SIGN, ROW_TICK
 from cqels_py.kernels.key_table import hash_row
-
-HASHED, FLOATS = 1, 2
-"""Literals of which only the dictionary knows the numbers; floats."""
 
 
 @jit_flat
@@ -19,9 +15,9 @@ def lay_rows(port, tick, sign, columns, place, start, rows, sources, key_width, 
 
     `sources` (2, all): for each of the `width` columns of a key and its row, and for each aggregate's argument, which of this
     input's `columns` it is, -1 for none: zeros; and what is asked of it. `hashes`: 1 if those of keys are wanted, 2 if those of
-    rows too, else 0. Returns how many rows have a plus sign, and what is among the arguments of sums: HASHED and FLOATS.
+    rows too, else 0. Returns how many rows have a plus sign, and the tags of the arguments of sums, a bit for each.
     """
-    come, hashed, floats, n, in_order = np.int64(0), False, False, np.uint64(len(tick)), len(place) == 0
+    come, tags, n, in_order = np.int64(0), np.int64(0), np.uint64(len(tick)), len(place) == 0
     first, place = np.uint64(start if in_order else 0), place[start:]
     for i in range(n):
         to = first + i if in_order else np.uint64(place[i])
@@ -30,16 +26,13 @@ def lay_rows(port, tick, sign, columns, place, start, rows, sources, key_width, 
         rows[ROW_PORT, to] = port
         come += sign[i] > 0
     for c in range(sources.shape[1]):
-        source, number = sources[0, c], sources[1, c] == NUMBER
+        source, number = sources[0, c], np.int64(sources[1, c] == NUMBER)
         for i in range(n):
             term = columns[source, i] if source >= 0 else np.int64(0)
             rows[FIRST + c, first + i if in_order else np.uint64(place[i])] = term
-            tag = term >> 60
-            hashed |= number & ((tag == TAG_LITERAL) | (tag == TAG_OVERFLOW) | (tag == TAG_QUOTIENT - 16))
-            floats |= number & (tag == TAG_FLOAT - 16)
-    found = np.int64(hashed) * HASHED | np.int64(floats) * FLOATS
+            tags |= number << ((term >> 60) & 15)
     if hashes == 0:
-        return come, found
+        return come, tags
     keys = rows[FIRST : FIRST + width]
     for i in range(n):
         to = first + i if in_order else np.uint64(place[i])
@@ -48,4 +41,4 @@ def lay_rows(port, tick, sign, columns, place, start, rows, sources, key_width, 
         for i in range(n):
             to = first + i if in_order else np.uint64(place[i])
             rows[ROW_HASH, to] = hash_row(keys, to, width)
-    return come, found
+    return come, tags

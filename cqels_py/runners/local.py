@@ -30,7 +30,8 @@ _COLLECT_FROM = 100_000
 class Statistics:
     """What an engine has seen so far. `event_time`: microseconds of the last element, None before the first.
 
-    `subscriber_errors`: exceptions of subscribers that were reported rather than raised.
+    `no_numbers`: values that came to a SUM or AVG and are no numbers. `subscriber_errors`: exceptions of subscribers that were
+    reported rather than raised.
     """
 
     elements: int = 0
@@ -39,7 +40,11 @@ class Statistics:
     late: int = 0
     malformed: int = 0
     event_time: int | None = None
+    no_numbers: int = 0
     subscriber_errors: int = 0
+
+    def add_no_numbers(self, count: int) -> None:
+        self.no_numbers += count
 
 
 View = tuple[ElementBatch, npt.NDArray[np.int64] | None]

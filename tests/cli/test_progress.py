@@ -17,6 +17,7 @@ class Counted:
     results: int = 0
     late: int = 0
     malformed: int = 0
+    no_numbers: int = 0
     event_time: int | None = None
 
 
@@ -52,7 +53,9 @@ def test_the_summary_has_every_count() -> None:
     clock = Clock()
     progress = Progress(None, clock)
     clock.now = 0.5
-    text = progress.summary(Counted(elements=1_000, triples=2_000, results=3, late=4, malformed=5, event_time=0))
+    text = progress.summary(
+        Counted(elements=1_000, triples=2_000, results=3, late=4, malformed=5, no_numbers=6, event_time=0)
+    )
     rows = {line[:22].strip(): line[22:].strip() for line in text.splitlines()}
     assert rows == {
         "elements": "1,000",
@@ -60,6 +63,7 @@ def test_the_summary_has_every_count() -> None:
         "results": "3",
         "late elements dropped": "4",
         "malformed skipped": "5",
+        "no numbers in SUM, AVG": "6",
         "event time": "1970-01-01 00:00:00 UTC",
         "seconds": "0.50",
         "triples a second": "4,000",

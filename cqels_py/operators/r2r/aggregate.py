@@ -11,7 +11,19 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta, SignColumn, TickColumn, first_rows
 from cqels_py.batches.elements import Ids
-from cqels_py.dictionary.layout import TAG_FLOAT, TAG_LITERAL, TAG_OVERFLOW, TAG_QUOTIENT, TAG_SHIFT
+from cqels_py.dictionary.layout import (
+    TAG_BLANK,
+    TAG_BOOLEAN,
+    TAG_DATE,
+    TAG_DATETIME,
+    TAG_DATETIME_MICROS,
+    TAG_FLOAT,
+    TAG_IRI,
+    TAG_LITERAL,
+    TAG_OVERFLOW,
+    TAG_QUOTIENT,
+    TAG_SHIFT,
+)
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels import aggregate as kernel
@@ -95,6 +107,10 @@ class TermValues(Protocol):
         """The values of hashed literals; each is asked for once a chunk."""
         ...
 
+    def no_numbers(self, ids: Ids) -> None:
+        """Be told of terms that came to SUM or AVG and cannot be added; one that came several times is there as often."""
+        ...
+
     def computed(self, late: npt.NDArray[np.int64], real: npt.NDArray[np.float64]) -> Ids:
         """Ids of computed numbers without an inline form: (tag, hi, lo, scale), and `real` for floats or as a divisor.
 
@@ -118,7 +134,9 @@ _EXTREMES = ("MIN", "MAX", "SAMPLE")
 _SUMS = (kernel.SUM, kernel.AVG)
 _WITHOUT_NUMBER = (TAG_LITERAL, TAG_OVERFLOW, TAG_QUOTIENT)
 """Of these SUM and AVG ask what number they are."""
-_OF_HASHED, _OF_FLOATS = sum(1 << tag for tag in _WITHOUT_NUMBER), 1 << TAG_FLOAT
+_NO_NUMBERS = (TAG_IRI, TAG_BLANK, TAG_BOOLEAN, TAG_DATETIME, TAG_DATETIME_MICROS, TAG_DATE)
+_TO_ASK_OF = sum(1 << tag for tag in (*_WITHOUT_NUMBER, *_NO_NUMBERS))
+_OF_FLOATS = 1 << TAG_FLOAT
 _WITHOUT_TERMS = (kernel.COUNT_ALL, kernel.COUNT, *_SUMS)
 _LINE = 8
 _CHUNK = 1000
@@ -281,19 +299,20 @@ class GroupBy:
         self.expect_rows(len(delta))
         if self._any_distinct and self._distinct_values.ensure(len(delta) * len(self._aggregates)):
             self._gather()
-        values, odd = self._values_of(columns)
+        values, odd = self._values_of(delta)
         run = GroupRun(self, len(delta))
         run.take(delta, columns if self._keys_first else np.ascontiguousarray(columns[self._keys]), values, odd)
         return run.output()
 
-    def _values_of(self, columns: Ids) -> tuple[Ids, OddNumbers]:
+    def _values_of(self, delta: Delta) -> tuple[Ids, OddNumbers]:
         """The columns with what hashed literals are to SUM and AVG in the place of these."""
+        columns = delta.columns
         tags = grouping.tags_of_arguments(columns, self._arguments, self._functions)
-        if not tags & _OF_HASHED:
-            return columns, JUST_FLOATS if tags & _OF_FLOATS else NO_ODD
+        if not needs_numbers(tags):
+            return columns, without_terms(tags)
         summed = np.unique(self._arguments[np.isin(self._functions, _SUMS)])
         values = columns.copy()
-        values[summed], numbers = with_numbers(values[summed], self._values)
+        values[summed], numbers = with_numbers(values[summed], self._values, delta.sign > 0)
         return values, numbers
 
     def live_ids(self) -> Iterable[Ids]:
@@ -327,13 +346,35 @@ def _of_lines(words: int) -> int:
     return -(-words // _LINE) * _LINE if words > _LINE // 2 else 1 << (words - 1).bit_length()
 
 
-def with_numbers(terms: Ids, values: TermValues) -> tuple[Ids, OddNumbers]:
-    """Arguments of SUM and AVG with what hashed literals are as numbers in the place of these, tag 15 for what is none inline."""
+def needs_numbers(tags: int) -> bool:
+    """Are there arguments of SUM and AVG of which more is to be found out, or told? `tags`: a bit for each tag among them."""
+    return bool(tags & _TO_ASK_OF)
+
+
+def without_terms(tags: int) -> OddNumbers:
+    """What is to be known of arguments of which nothing needs to be found out."""
+    return JUST_FLOATS if tags & _OF_FLOATS else NO_ODD
+
+
+def with_numbers(
+    terms: Ids, values: TermValues, comes: npt.NDArray[np.bool_], told: Sequence[int] | slice = slice(None)
+) -> tuple[Ids, OddNumbers]:
+    """Arguments of SUM and AVG with what hashed literals are as numbers in the place of these, tag 15 for what is none inline.
+
+    `terms` (a, n): arguments of n rows, of which those come that `comes` (n). Of those arguments which `told` chooses, `values` is
+    told of the terms that come and are no numbers.
+    """
     hashed = np.isin((terms >> TAG_SHIFT) & 15, _WITHOUT_NUMBER)
     different, place = np.unique(terms[hashed], return_inverse=True)
     numbers = values.numbers(different)
     found = terms.copy()
     found[hashed] = np.where(numbers.ids != 0, numbers.ids, kernel.PROVISIONAL | np.arange(len(different)))[place]
+    wrong = np.isin((terms >> TAG_SHIFT) & 15, _NO_NUMBERS)
+    wrong[hashed] = ((numbers.ids == 0) & (numbers.kind == kernel.ODD_ERROR))[place]
+    wrong &= comes
+    if wrong.any():
+        # Row by row: the first of them came first.
+        values.no_numbers(terms[told].T[wrong[told].T])
     odd_reals = (numbers.ids == 0) & (numbers.kind >= kernel.ODD_FLOAT)
     return found, replace(numbers, reals=bool(odd_reals.any() or (found >> TAG_SHIFT == TAG_FLOAT - 16).any()))
 

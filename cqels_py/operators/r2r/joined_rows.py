@@ -13,9 +13,9 @@ from cqels_py.batches.delta import Delta, TickColumn, concatenate, in_blocks
 from cqels_py.batches.elements import Ids
 from cqels_py.kernels import joined_records as records
 from cqels_py.kernels.dtypes import INT64
-from cqels_py.kernels.joined_rows import HASHED, lay_rows
+from cqels_py.kernels.joined_rows import lay_rows
 from cqels_py.kernels.merge import places_by_tick
-from cqels_py.operators.r2r.aggregate import JUST_FLOATS, NO_ODD, OddNumbers, TermValues, with_numbers
+from cqels_py.operators.r2r.aggregate import OddNumbers, TermValues, needs_numbers, with_numbers, without_terms
 
 FEW_ROWS = 8
 """Steps of so few rows, as they come on a live stream, have what they need at hand."""
@@ -79,6 +79,8 @@ class JoinedRows:
         self._values = values
         self._widths = [each.width for each in inputs]
         self._kinds = np.array([FUNCTIONS[each.function][1] for each in aggregates], np.int64)
+        summed = [(each.input, each.argument) for each in aggregates if FUNCTIONS[each.function][1] == records.NUMBER]
+        self._first_uses = [summed.index(argument) for argument in dict.fromkeys(summed)]
         self._size = records.FIRST + width + len(aggregates)
         self._first_argument = records.FIRST + width
         self._ways = []
@@ -113,23 +115,24 @@ class JoinedRows:
         """All rows in the order of ticks; how many of them come, of all inputs and of the carrier; what SUM and AVG are to know."""
         rows = np.empty((self._size, count), INT64)
         place = _IN_ORDER if one_tick or len(filled) == 1 else _places([delta.tick for _, _, delta in filled])
-        coming = of_carrier = found = start = 0
+        coming = of_carrier = tags = start = 0
         for port, given, delta in filled:
             tick = delta.tick
-            come, known = lay_rows(port, tick, delta.sign, delta.columns, place, start, rows, *given)
-            found |= known
+            come, of_input = lay_rows(port, tick, delta.sign, delta.columns, place, start, rows, *given)
+            tags |= of_input
             coming += come
             if port == carrier:
                 of_carrier = come
             start += len(tick)
-        if found & HASHED:
-            return rows, coming, of_carrier, self._known_numbers(rows[self._first_argument :])
-        return rows, coming, of_carrier, JUST_FLOATS if found else NO_ODD
+        known = self._known_numbers(rows) if needs_numbers(tags) else without_terms(tags)
+        return rows, coming, of_carrier, known
 
-    def _known_numbers(self, arguments: Ids) -> OddNumbers:
+    def _known_numbers(self, rows: Ids) -> OddNumbers:
         """What hashed literals are to SUM and AVG, put in their places among the arguments."""
-        summed = self._kinds == records.NUMBER
-        arguments[summed], known = with_numbers(arguments[summed], self._values)
+        arguments, summed = rows[self._first_argument :], self._kinds == records.NUMBER
+        arguments[summed], known = with_numbers(
+            arguments[summed], self._values, rows[records.ROW_SIGN] > 0, self._first_uses
+        )
         return known
 
 

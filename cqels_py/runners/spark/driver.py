@@ -88,6 +88,7 @@ class SparkRun:
         self.statistics.triples += batch.triples
         self.statistics.results += len(rows)
         self.statistics.late, self.statistics.event_time = counted.late, counted.event_time
+        self.statistics.no_numbers = counted.no_numbers
         return self._results(rows)
 
     def _results(self, rows: pa.Table) -> ResultBatch:

@@ -91,6 +91,7 @@ def statistics(folder: Path) -> Statistics:
     total.event_time = noted[0][0]["event_time"]
     total.triples = sum(each["triples"] for each in noted[0])
     total.malformed = sum(each["malformed"] for each in noted[0])
+    total.no_numbers = sum(each["no_numbers"] for stage in noted for each in stage)
     total.results = sum(each["results"] for each in noted[-1])
     return total
 

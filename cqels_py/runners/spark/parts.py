@@ -156,12 +156,13 @@ class ReadingState:
 
 @dataclass
 class LaterState:
-    """A part of a stage that gets the changes of the one before. `width`: their columns."""
+    """A part of a stage that gets the changes of the one before. `width`: their columns; `counted`: by the dataflow."""
 
     dictionary: Dictionary
     dataflow: Dataflow
     results: Rendered | Handover
     width: int
+    counted: Statistics
     rows: int = 0
     delivered: int = 0
     collect_at: int = _COLLECT_FROM
@@ -183,4 +184,4 @@ class LaterState:
 
     @property
     def statistics(self) -> Statistics:
-        return Statistics(results=self.delivered)
+        return replace(self.counted, results=self.delivered)

@@ -106,6 +106,17 @@ def test_statistics_count_what_was_left_out(
     assert "malformed skipped                             1" in spark
 
 
+def test_values_that_are_no_numbers_are_counted_as_locally(
+    options: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(options[3].partition("=")[2])
+    rows = [f'{second}000000\t<http://ex.org/a>\t<http://ex.org/v>\t"off {second}"' for second in (19, 20, 21)]
+    path.write_text(path.read_text() + "\n".join(rows) + "\n")
+    local, spark = both(options, capfd, "--batch", "3")
+    assert local == spark.partition("\nstage 1: ")[0]
+    assert "no numbers in SUM, AVG                        3" in spark
+
+
 def test_ticks_of_one_instant_stay_in_order(tmp_path: Path) -> None:
     """Elements one after another at the same time, whose results come from different parts."""
     text = "SELECT ?s ?v WHERE { STREAM <http://ex.org/s> [RANGE 10s] { ?s <http://ex.org/v> ?v } }"

@@ -1,4 +1,4 @@
-"""The greatest size of the texts that expressions make."""
+"""The greatest size of the texts that expressions make, and who is told where a value is an error."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ MAX_TEXT = 64 << 20
 """Bytes of a text in UTF-8, unless an engine is told otherwise."""
 
 
-def _nobody(_: str) -> None:
+def _nobody(_: object) -> None:
     """Is told of nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`max_text`: bytes of a text in UTF-8. `tell` is told, in words, of each error value that is due to a limit."""
+    """`max_text`: bytes of a text in UTF-8. `tell` is told, in words, of each error value that is due to a limit.
+
+    And of the first value that SUM and AVG cannot add; `count` is told how many of these come.
+    """
 
     max_text: int = MAX_TEXT
     tell: Callable[[str], None] = _nobody
+    count: Callable[[int], None] = _nobody
 
 
 NO_WORD = Limits()
