@@ -11,6 +11,7 @@ import numpy.typing as npt
 from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.results import ResultBatch
+from cqels_py.dataflow.expressions import build_evaluator
 from cqels_py.dataflow.front import Fronts, Turn
 from cqels_py.dataflow.making import is_timed, make_output
 from cqels_py.dataflow.ownership import Coordinate
@@ -20,9 +21,11 @@ from cqels_py.dataflow.term_values import DictionaryValues
 from cqels_py.dataflow.wiring import Wiring, give_up
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.event_time.clock import ClockedWindow, Ticks
+from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.r2r.functions.limits import NO_WORD, Limits
 from cqels_py.operators.r2s.relay import Relay
 from cqels_py.plan import nodes as plan
+from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import Node, Plan, inputs_of
 from cqels_py.plan.order import is_monotone
 
@@ -81,7 +84,8 @@ class Dataflow:
         self._keep_to(self._cell)
         self._at: Ticks | None = None
         self._one_way = is_monotone(query.root) and self._inbox is None
-        self._output = relay or make_output(query, self._values, self._settled)
+        self._evaluators: list[Evaluator] = []
+        self._output = relay or make_output(query, dictionary, self._values, self._settled, self._evaluator)
         self._ticked = False
         self._left = False
         # Of the last step: the tick (its number in the step) of each element's arrival, -1 where it was none.
@@ -98,6 +102,11 @@ class Dataflow:
             shares=self._shares,
             limits=self._limits,
         )
+
+    def _evaluator(self, program: ExpressionProgram) -> Evaluator:
+        """Of an expression that is evaluated with the results."""
+        self._evaluators.append(build_evaluator(program, self._dictionary, self._limits))
+        return self._evaluators[-1]
 
     def _keep_to(self, cell: Sequence[Coordinate]) -> None:
         """This dataflow is one part of several: it leaves alone what belongs to others."""
@@ -226,6 +235,8 @@ class Dataflow:
 
     def forget_evaluations(self) -> None:
         """The dictionary has released terms: values remembered by id are void."""
+        for evaluator in self._evaluators:
+            evaluator.clear()
         for stage in self._stages:
             for evaluator in stage.evaluators:
                 evaluator.clear()

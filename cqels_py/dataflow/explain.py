@@ -38,7 +38,13 @@ def _headline(query: Plan) -> str:
     in_order = ""
     if query.order is not None:
         in_order = f", each report in order by {_order(query.order.keys)}: keeps all results in order"
-    return f"{query.form}{' ' + what if what else ''}, delivered as {query.output}{name}{in_order}"
+    return f"{query.form}{' ' + what if what else ''}, delivered as {query.output}{name}{in_order}{_added(query)}"
+
+
+def _added(query: Plan) -> str:
+    """The columns that are evaluated with the results, as hidden ones are not."""
+    columns = [f"?{added.variable}" for added in query.added if not added.variable.startswith("_:")]
+    return f", {' '.join(columns)} evaluated anew for each result, as it is delivered" if columns else ""
 
 
 def _window_line(query: Plan, window: PlannedWindow) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from cqels_py.dataflow.draws import Draws
 from cqels_py.dataflow.term_values import DictionaryValues
 from cqels_py.dictionary.dictionary import Dictionary
 from cqels_py.operators.operator import Operator
@@ -20,6 +21,7 @@ from cqels_py.operators.r2r.numbering import NumberRows
 from cqels_py.operators.r2r.rows import Extend, Filter, Project, UnionAll
 from cqels_py.operators.r2r.timed import TimedExtend, TimedFilter
 from cqels_py.operators.r2r.top import TopRows
+from cqels_py.operators.r2s.added import AddedColumns, AddedStep
 from cqels_py.operators.r2s.ask import Ask
 from cqels_py.operators.r2s.ordered import OrderedAnswers
 from cqels_py.operators.r2s.streams import Answers, Changes
@@ -96,9 +98,16 @@ def _below_the_join(node: plan.FactorisedGroups, values: DictionaryValues) -> Op
 
 
 def make_output(
-    query: Plan, values: DictionaryValues, settled: Callable[[int], bool]
-) -> Answers | OrderedAnswers | Changes | Ask:
-    """What makes results of the answer's changes. `settled`: of a tick of the step at hand, whether all of them have one sign."""
+    query: Plan,
+    dictionary: Dictionary,
+    values: DictionaryValues,
+    settled: Callable[[int], bool],
+    evaluator: Callable[[ExpressionProgram], Evaluator],
+) -> Answers | AddedColumns | OrderedAnswers | Changes | Ask:
+    """What makes results of the answer's changes. `settled`: of a tick of the step at hand, whether all of them have one sign.
+
+    `evaluator` makes those of the expressions that are evaluated with the results.
+    """
     insertions = query.output in ("ISTREAM", "CHANGELOG")
     deletions = query.output in ("DSTREAM", "CHANGELOG")
     if query.form == "ASK":
@@ -108,8 +117,23 @@ def make_output(
         keys = [(columns.index(name), descending) for name, descending in query.order.keys]
         return OrderedAnswers(query.variables, len(columns), keys, values, distinct=query.order.distinct)
     if query.output == "RSTREAM":
-        return Answers(query.variables)
+        answers = Answers(query.root.variables)
+        return _with_columns(query, answers, dictionary, evaluator) if query.added else answers
     return Changes(query.variables, insertions=insertions, deletions=deletions, settled=settled)
+
+
+def _with_columns(
+    query: Plan, answers: Answers, dictionary: Dictionary, evaluator: Callable[[ExpressionProgram], Evaluator]
+) -> AddedColumns:
+    draws, steps = Draws(dictionary), []
+    for added in query.added:
+        match added:
+            case plan.ComputedColumn(name, expression):
+                steps.append(AddedStep(name, expression.inputs, evaluator(expression)))
+            case plan.DrawnColumn(name, function, argument):
+                inputs = () if argument is None else (argument,)
+                steps.append(AddedStep(name, inputs, draws.made_by(function, name, labelled=bool(inputs))))
+    return AddedColumns(query.variables, answers, steps, draws.begin)
 
 
 def is_timed(node: Node) -> bool:

@@ -331,6 +331,26 @@ class ReportOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class DrawnColumn:
+    """A new value for each result: `function` UUID, STRUUID, RAND or BNODE; `argument`: the column of BNODE's labels."""
+
+    variable: str
+    function: str
+    argument: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedColumn:
+    """An expression over a result's columns; a column that there is not is unbound."""
+
+    variable: str
+    expression: ExpressionProgram
+
+
+AddedColumn: TypeAlias = DrawnColumn | ComputedColumn
+
+
+@dataclass(frozen=True, slots=True)
 class TemplateTriple:
     """A triple of a CONSTRUCT template; positions as in patterns, and "_:label" for a blank node of its own in each result."""
 
@@ -347,7 +367,7 @@ class Plan:
     `time_predicates`: for each stream the IRI of the property that carries the event time, or None. `graphs`: for each stream, are
     the graphs of its elements asked for? `static_default` and
     `static_named`: IRIs of FROM and FROM NAMED. `order`: for RSTREAM with ORDER BY; the root then has columns for it after the
-    results'.
+    results'. `added`: columns of RSTREAM's results that are made as they are delivered, one after the other, from those of the root.
     """
 
     root: Node
@@ -364,6 +384,7 @@ class Plan:
     name: str | None = None
     warnings: tuple[str, ...] = ()
     order: ReportOrder | None = None
+    added: tuple[AddedColumn, ...] = ()
 
     @property
     def title(self) -> str:

@@ -16,7 +16,8 @@ _CASTS = (
     *("boolean", "integer", "decimal", "float", "double", "string"),
     *("dateTime", "date", "duration", "dayTimeDuration", "yearMonthDuration"),
 )
-_UNREPEATABLE = ("RAND", "UUID", "STRUUID", "BNODE")
+UNREPEATABLE = ("RAND", "UUID", "STRUUID", "BNODE")
+"""Functions that give another value each time. See planner.drawn."""
 
 ARITIES: dict[str, tuple[int, int | None]] = {
     **dict.fromkeys(("||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/"), (2, 2)),
@@ -89,10 +90,11 @@ class _Compiler:
 
 
 def _check_call(name: str, count: int) -> None:
-    if name in _UNREPEATABLE:
+    if name in UNREPEATABLE:
         raise UnsupportedQuery(
-            f"{name} gives another value each time it is evaluated; a result here is withdrawn as it was delivered, and results are "
-            "the same from run to run"
+            f"{name} gives another value each time it is evaluated, and what is kept, compared or withdrawn has to be found "
+            "again. It may stand in a BIND at the end of an RSTREAM query, or in an expression that it selects, where no "
+            "GROUP BY, filter or join reads the value; DISTINCT, ORDER BY and LIMIT then belong in a sub-select below it"
         )
     if name not in ARITIES:
         if name.startswith(_XSD):

@@ -34,8 +34,9 @@ from cqels_py.algebra.nodes import (
     Values,
     Window,
 )
-from cqels_py.plan.nodes import TRIPLE, Node, Plan
+from cqels_py.plan.nodes import TRIPLE, AddedColumn, Node, Plan
 from cqels_py.planner.descriptions import as_construct, description
+from cqels_py.planner.drawn import with_drawn_columns
 from cqels_py.planner.filters import extended, filter_rows
 from cqels_py.planner.grouping import grouped
 from cqels_py.planner.joins import join, union
@@ -61,13 +62,21 @@ def plan_query(query: ContinuousQuery) -> Plan:
     if query.form == "DESCRIBE":
         query = replace(as_construct(query), pattern=description(planner, query))
     columns = () if query.form == "ASK" else tuple(str(v) for v in query.variables)
-    needed = frozenset(map(Variable, columns))
+    pattern, kept = query.pattern, tuple(map(Variable, columns))
+    added: tuple[AddedColumn, ...] = ()
+    if query.output is Output.RSTREAM:
+        pattern, kept, added = with_drawn_columns(planner, pattern, kept)
+        if query.form == "CONSTRUCT":
+            # A graph has its results in order by their last columns first: what is drawn decides only between equal ones.
+            drawn = {column.variable for column in added}
+            columns = tuple(sorted(columns, key=lambda name: name not in drawn))
+    needed = frozenset(kept)
     order = None
-    if query.form == "SELECT" and query.output is Output.RSTREAM:
-        root, order = reported(planner, query.pattern, needed)
+    if query.form == "SELECT" and query.output is Output.RSTREAM and not added:
+        root, order = reported(planner, pattern, needed)
     else:
-        root = planner.plan(query.pattern, needed)
-    root = once(root if order else project(root, columns))
+        root = planner.plan(pattern, needed)
+    root = once(root if order else project(root, tuple(map(str, kept))))
     return Plan(
         root=root,
         form=query.form,
@@ -83,6 +92,7 @@ def plan_query(query: ContinuousQuery) -> Plan:
         name=query.name,
         warnings=tuple(planner.warnings),
         order=order,
+        added=added,
     )
 
 

@@ -18,8 +18,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from cqels_py.errors import UnsupportedQuery
 from cqels_py.plan.nodes import (
     DistinctRowsOf,
+    DrawnColumn,
     ExtendRows,
     FactorisedGroups,
     FilterRows,
@@ -65,7 +67,16 @@ class PlannedStage:
 
 
 def stages_of(plan: Plan, partitions: int) -> tuple[PlannedStage, ...]:
-    """The stages of a plan on up to `partitions` parts, in the order in which rows pass them."""
+    """The stages of a plan on up to `partitions` parts, in the order in which rows pass them.
+
+    UnsupportedQuery where results could not be made again.
+    """
+    if plan.added:
+        names = " ".join(dict.fromkeys(each.function for each in plan.added if isinstance(each, DrawnColumn)))
+        raise UnsupportedQuery(
+            f"{names}: another value each time, and Spark, which repeats a micro-batch after a failure, could not deliver the same "
+            "results again: run the query without Spark, or give each result a name of its terms, as IRI(CONCAT(…))"
+        )
     reason = global_window(plan) or ("" if any(scans_of(plan.root)) else "no triple pattern is asked of a stream")
     if partitions == 1 or reason:
         return (PlannedStage(plan.root, 1, reason=reason),)

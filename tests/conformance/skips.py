@@ -24,7 +24,7 @@ SKIPPED: dict[str, str] = {
 }
 """Tests by name, or by their folder with a slash."""
 
-_UNREPEATABLE = "another value at each evaluation; results are the same from run to run and for any batch size"
+_UNREPEATABLE = "another value at each evaluation, which could not be withdrawn: only RSTREAM has such values"
 
 REFUSED: dict[str, str] = {
     "functions/bnode01": _UNREPEATABLE,

@@ -1,0 +1,97 @@
+"""UUID, STRUUID, RAND and BNODE: columns of values that are new in each row."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.elements import Ids
+from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary.layout import UNBOUND
+from cqels_py.operators.r2r.functions.numbers import DOUBLE, Number, number_term
+from cqels_py.operators.r2r.functions.terms import print_term
+
+_DIGITS = 32
+_GROUPS = (8, 4, 4, 4, 12)
+_MOST_ROWS = 1 << 40
+
+
+class Draws:
+    """New values of one query. Its blank nodes differ from row to row, and from those of any source."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._scope = dictionary.next_document() * _MOST_ROWS
+        self._scopes: Ids | None = None
+        self._random = np.random.default_rng()
+
+    def begin(self, rows: int) -> None:
+        """The columns that are made from now on are of these rows: what is the same label in one of them is the same node."""
+        self._scopes = -(self._scope + np.arange(rows, dtype=np.int64))
+        self._scope += rows
+
+    def made_by(self, function: str, name: str, *, labelled: bool) -> Draw:
+        """What makes the column `name`; `labelled`: its one input says which nodes of a row are the same."""
+        match function:
+            case "UUID":
+                return Draw(lambda _, now: self._uuids(len(now), "<urn:uuid:", ">"))
+            case "STRUUID":
+                return Draw(lambda _, now: self._uuids(len(now), '"', '"'))
+            case "RAND":
+                return Draw(lambda _, now: self._numbers(len(now)))
+            case "BNODE" if labelled:
+                return Draw(lambda inputs, _: self._nodes_of(inputs[0]))
+            case _:
+                return Draw(lambda _, now: self._nodes(np.full(len(now), name.strip("_:").encode())))
+
+    def _uuids(self, rows: int, before: str, after: str) -> Ids:
+        """Version 4 of RFC 9562: random but for the version and the variant."""
+        bits = np.frombuffer(os.urandom(rows * _DIGITS // 2), np.uint8).reshape(rows, _DIGITS // 2).copy()
+        bits[:, 6] = bits[:, 6] & 0x0F | 0x40
+        bits[:, 8] = bits[:, 8] & 0x3F | 0x80
+        digits = np.frombuffer(bits.tobytes().hex().encode(), np.uint8).reshape(rows, _DIGITS)
+        shape = (before + "-".join("0" * size for size in _GROUPS) + after).encode()
+        texts = np.tile(np.frombuffer(shape, np.uint8), (rows, 1))
+        start, first = len(before), 0
+        for size in _GROUPS:
+            texts[:, start : start + size] = digits[:, first : first + size]
+            start, first = start + size + 1, first + size
+        return self._encode(texts, np.zeros(rows, np.int64))
+
+    def _numbers(self, rows: int) -> Ids:
+        """From 0, and less than 1."""
+        values: list[float] = self._random.random(rows).tolist()
+        return self._dictionary.encode([print_term(number_term(Number(DOUBLE, value))) for value in values])
+
+    def _nodes_of(self, labels: Ids) -> Ids:
+        """A blank node for each label, which its id stands for; none where there is no label."""
+        digits = np.frombuffer(labels.astype(">i8").tobytes().hex().encode(), "S16")
+        return np.where(labels == UNBOUND, UNBOUND, self._nodes(np.char.add(b"b", digits)))
+
+    def _nodes(self, labels: npt.NDArray[np.bytes_]) -> Ids:
+        """A blank node for each row and its label; the labels are of the same length."""
+        assert self._scopes is not None
+        texts = np.ascontiguousarray(np.char.add(b"_:", labels)).view(np.uint8).reshape(len(labels), -1)
+        return self._encode(texts, self._scopes)
+
+    def _encode(self, texts: npt.NDArray[np.uint8], scopes: Ids) -> Ids:
+        rows, length = texts.shape
+        offsets = np.arange(rows + 1, dtype=np.int64) * length
+        return self._dictionary.encode_bytes(texts.reshape(-1), offsets, scopes)
+
+
+class Draw:
+    """One column of new values."""
+
+    def __init__(self, values: Callable[[Sequence[Ids] | Ids, Ids], Ids]) -> None:
+        self._values = values
+
+    def evaluate(self, columns: Sequence[Ids] | Ids, now: Ids | None) -> Ids:
+        assert now is not None
+        return self._values(columns, now)
+
+    def live_ids(self) -> Iterable[Ids]:
+        return ()
