@@ -151,8 +151,8 @@ def _arithmetic(operator: str) -> Callable[[Term, Term], Term]:
 
 def _with_durations(operator: str, left: Term, right: Term) -> Term:
     """F&O 8.4 and 9.7."""
-    assert isinstance(left, Literal)
-    assert isinstance(right, Literal)
+    if not (isinstance(left, Literal) and isinstance(right, Literal)):
+        raise ExpressionError("arithmetic with a term that is no literal")
     sign = -1 if operator == "-" else 1
     dates = (XSD.dateTime, XSD.date)
     if operator == "-" and left.datatype == right.datatype and left.datatype in dates:

@@ -453,6 +453,9 @@ def test_a_query_can_leave_after_the_end() -> None:
     assert len(list(query.results())) == 1
 
 
+FAILED = r"the engine has failed \(MemoryError: no room\): make a new one"
+
+
 @pytest.mark.parametrize("method", CLOSED)
 def test_after_a_failure_in_the_middle_there_is_no_going_on(
     engine: Engine, method: str, monkeypatch: pytest.MonkeyPatch
@@ -462,9 +465,10 @@ def test_after_a_failure_in_the_middle_there_is_no_going_on(
 
     with monkeypatch.context() as patch:
         patch.setattr(engine._runner, "push", fail)
-        with pytest.raises(MemoryError):
+        with pytest.raises(RunError, match=FAILED) as raised:
             engine.push(STREAM, [GOOD], time=1)
-    with pytest.raises(RunError, match=r"the engine has failed \(MemoryError: no room\): make a new one"):
+        assert isinstance(raised.value.__cause__, MemoryError)
+    with pytest.raises(RunError, match=FAILED):
         CLOSED[method](engine)
 
 

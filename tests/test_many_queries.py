@@ -248,7 +248,7 @@ def test_common_work_is_done_once() -> None:
         engine.flush()
         assert turned.call_count == matched.call_count
         assert 3 <= matched.call_count <= 6
-        assert all(call.args[5][kernel.CONSTANTS, LENGTH] == 5 for call in matched.call_args_list)
+        assert all(call.args[6][kernel.CONSTANTS, LENGTH] == 5 for call in matched.call_args_list)
 
 
 def test_a_window_that_many_read_moves_once_a_turn() -> None:
