@@ -26,6 +26,7 @@ from bench.suites.hostility import data, processes, queries
 from bench.suites.hostility.limits import CASES, Limit
 from bench.suites.hostility.running import FOLDER
 from bench.suites.outcome import folder_of, parser_of, taken_now
+from cqels_py.suites import memory
 
 __all__ = ["data", "processes", "queries"]
 
@@ -58,8 +59,8 @@ def run_here(name: str) -> None:
         found, holds = f"fails: {str(error)[:200]}", False
     except BaseException as error:
         found, holds = f"fails: {type(error).__name__}: {str(error)[:200]}", False
-    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    print(json.dumps({"outcome": found, "holds": holds, "seconds": _cpu() - begun, "megabytes": peak // 1024}))
+    peak = max(memory.peak(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
+    print(json.dumps({"outcome": found, "holds": holds, "seconds": _cpu() - begun, "megabytes": round(peak)}))
 
 
 def _cpu() -> float:

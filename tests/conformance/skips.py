@@ -33,7 +33,7 @@ REFUSED: dict[str, str] = {
     "functions/struuid01": _UNREPEATABLE,
     "functions/uuid01": _UNREPEATABLE,
 }
-"""Queries that the engine refuses to register, with UnsupportedQuery."""
+"""Queries that the engine refuses to register with a changelog, with UnsupportedQuery."""
 
 
 _MIXED = "SPARQL leaves open how numbers and strings are ordered"
