@@ -11,16 +11,21 @@ handler is in place and that nothing was kept, which costs a tenth of that. SIGI
 own: who has set another one decides what it does and when (a handler that raises in the middle of a step makes the engine fail;
 one that sets a flag is the way to end a loop of pushes). An event loop that is started while an engine is open finds a handler
 in place and leaves it there, so Ctrl-C there raises KeyboardInterrupt instead of cancelling its main task.
+
+A signal that comes just before a read that waits would be handled only when something can be read: the system interrupts calls
+that have begun, and Python looks for signals only after them. `wait_to_read` waits for either.
 """
 
 from __future__ import annotations
 
+import os
+import select
 import signal
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from importlib import import_module
 from types import CodeType, FrameType, FunctionType
@@ -37,6 +42,9 @@ _STEPS: set[CodeType] = set()
 _users: weakref.WeakSet[object] = weakref.WeakSet()
 _kept: list[Callable[[], object]] = []
 """What the main thread is to raise at the end of its step: at most one call that does so."""
+_announcements: list[int] = []
+"""Where signals are told, at most one file: a byte each."""
+_SIGNALS_AT_ONCE = 64
 
 
 class Signalled(KeyboardInterrupt):
@@ -86,10 +94,51 @@ def raised(*signals: signal.Signals) -> Iterator[None]:
     for each in mine:
         signal.signal(each, _when_possible(_raise_signalled))
     try:
-        yield
+        with _announced():
+            yield
     finally:
         for each in mine:
             signal.signal(each, signal.SIG_DFL)
+
+
+def wait_to_read(file: int) -> None:
+    """Until something can be read from a pipe or a terminal, or it has ended; what a signal raises `raised` is raised here."""
+    if not _announcements or not _is_main():
+        return
+    poll = select.poll()
+    for each in (file, *_announcements):
+        poll.register(each, select.POLLIN)
+    while file not in dict(poll.poll()):
+        for each in _announcements:
+            # The handlers have been called before this loop goes on.
+            with suppress(BlockingIOError):
+                os.read(each, _SIGNALS_AT_ONCE)
+
+
+@contextmanager
+def _announced() -> Iterator[None]:
+    """Inside, signals are told through a pipe, unless somebody else (an event loop) is told so; in the main thread only."""
+    if not _is_main() or not hasattr(select, "poll"):
+        yield
+        return
+    told, teller = os.pipe()
+    try:
+        os.set_blocking(told, False)
+        os.set_blocking(teller, False)
+        earlier = signal.set_wakeup_fd(teller, warn_on_full_buffer=False)
+        if earlier == -1:
+            _announcements.append(told)
+        else:
+            signal.set_wakeup_fd(earlier)
+        try:
+            yield
+        finally:
+            if earlier == -1:
+                _announcements.remove(told)
+                signal.set_wakeup_fd(-1)
+    finally:
+        os.close(told)
+        os.close(teller)
 
 
 def _raise_signalled(signum: int, frame: FrameType | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import signal
@@ -314,3 +315,51 @@ def test_other_ways_than_these_are_refused(wrong: Any) -> None:
     for subscribe in (query.subscribe, query.subscribe_batches):
         with pytest.raises(UsageError, match="on_error is 'raise' or 'report', not"):
             subscribe(picky, on_error=wrong)  # type: ignore[arg-type, operator]
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    ends = os.pipe()
+    yield ends
+    for end in ends:
+        os.close(end)
+
+
+def test_waiting_for_a_pipe_ends_by_a_signal_that_came_before_it(pipe: tuple[int, int]) -> None:
+    reader, writer = pipe
+    seen: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, _: seen.append(number))
+    try:
+        with interrupts.raised(signal.SIGTERM):
+            # What is told may be late, or about a signal that ends nothing: waiting goes on.
+            signal.raise_signal(signal.SIGUSR1)
+            threading.Timer(0.05, os.write, (writer, b"x")).start()
+            interrupts.wait_to_read(reader)
+            assert os.read(reader, 1) == b"x"
+            threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM)).start()
+            with pytest.raises(Signalled):
+                interrupts.wait_to_read(reader)
+        assert seen == [signal.SIGUSR1]
+        assert signal.set_wakeup_fd(-1) == -1
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_pipe_that_has_ended_can_be_read(pipe: tuple[int, int]) -> None:
+    with interrupts.raised(signal.SIGTERM):
+        os.close(pipe[1])
+        interrupts.wait_to_read(pipe[0])
+        assert os.read(pipe[0], 1) == b""
+    os.dup2(pipe[0], pipe[1])
+
+
+def test_an_event_loop_stays_told_about_signals() -> None:
+    async def inside() -> bool:
+        told = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, told.set)
+        with interrupts.raised(signal.SIGTERM):
+            signal.raise_signal(signal.SIGUSR1)
+            await asyncio.wait_for(told.wait(), 10)
+        return True
+
+    assert asyncio.run(inside())

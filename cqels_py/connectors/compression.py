@@ -7,13 +7,14 @@ import os
 import zlib
 from collections.abc import Iterator
 from functools import partial
-from io import BytesIO
+from io import BufferedReader, BytesIO, FileIO
 from pathlib import Path
 from typing import IO, Any
 
 from cqels_py.connectors.formats import compression_of, missing
 from cqels_py.connectors.standard_input import standard_input
 from cqels_py.errors import DataError, MissingExtra, UsageError
+from cqels_py.interrupts import wait_to_read
 
 STANDARD_INPUT = "-"
 CHUNK_BYTES = 1 << 22
@@ -65,9 +66,7 @@ def read_chunks(location: str, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes
     path = local_path(location)
     compression = compression_of(location)
     try:
-        with path.open("rb") as file:
-            if path.is_fifo():
-                _widen(file)
+        with _opened(path) as file:
             if compression == "gzip":
                 yield from _gzip(file, location, chunk_bytes)
             elif compression == "zstd":
@@ -78,6 +77,22 @@ def read_chunks(location: str, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes
                 yield from iter(partial(file.read1, chunk_bytes), b"")
     except OSError as error:
         raise DataError(f"cannot read {location}: {error.strerror or error}") from None
+
+
+class _Pipe(FileIO):
+    """A named pipe: who waits for it can be interrupted."""
+
+    def readinto(self, buffer: Any) -> int:
+        wait_to_read(self.fileno())
+        return super().readinto(buffer)
+
+
+def _opened(path: Path) -> BufferedReader[Any]:
+    if not path.is_fifo():
+        return path.open("rb")
+    pipe = BufferedReader(_Pipe(path))
+    _widen(pipe)
+    return pipe
 
 
 def _cut_at_lines(file: IO[bytes], chunk_bytes: int) -> Iterator[bytes]:

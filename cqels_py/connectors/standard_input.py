@@ -7,6 +7,8 @@ import sys
 from contextlib import suppress
 from typing import Any, Final
 
+from cqels_py.interrupts import wait_to_read
+
 FIRST_BYTES: Final = 1 << 15
 """So many of the first bytes can be looked at."""
 
@@ -18,6 +20,8 @@ class StandardInput:
         self.buffer = buffer
         self._first: bytes | None = None
         self._given_back = b""
+        self._is_empty = False
+        """Nothing waits in the buffer: what can be read comes from the file."""
 
     def first(self) -> bytes | None:
         """What came first, at most `FIRST_BYTES`, and is still to be read or has been; None while nothing is there.
@@ -33,11 +37,21 @@ class StandardInput:
         """What is there, at most `size` bytes; waits only if nothing is. None at the end."""
         if self._first == b"":
             return b""
-        chunk: bytes = self._given_back[:size] or self.buffer.read1(size)
+        chunk: bytes = self._given_back[:size]
         self._given_back = self._given_back[size:]
+        if not chunk:
+            if self._is_empty:
+                self._wait()
+            chunk = self.buffer.read1(size)
+            self._is_empty = len(chunk) < size
         if self._first is None:
             self._first = chunk[:FIRST_BYTES]
         return chunk
+
+    def _wait(self) -> None:
+        # Not every input has a file.
+        with suppress(AttributeError, OSError, ValueError):
+            wait_to_read(self.buffer.fileno())
 
     def _is_ready(self) -> bool:
         # What cannot be asked (no file, a pipe on Windows) may have to be waited for.

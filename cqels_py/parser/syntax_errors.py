@@ -60,7 +60,7 @@ def _call(source: Source, tokens: Sequence[Token], place: int) -> QuerySyntaxErr
             return source.error(
                 f"what SELECT computes stands in parentheses, with a name: write ({name}(…) AS ?name)", word.start
             )
-        in_expression = at == place or (at > 0 and tokens[at - 1].kind is Kind.MARK)
+        in_expression = at > 0 and (at == place or tokens[at - 1].kind is Kind.MARK)
         if not known and following.is_mark("(") and in_expression and not word.is_word(*_KEYWORDS):
             return source.error(f"there is no function {word.text}: {instead_of(word.text)}", word.start)
     return None

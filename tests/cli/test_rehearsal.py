@@ -204,9 +204,8 @@ def test_a_rehearsal_ends_with_the_process_that_started_it(readings: Path, tmp_p
     """Whatever ended that one, and however long a kernel would take: a product of all that the pieces hold."""
     folder = tmp_path / f"{ahead.FOLDER}x"
     folder.mkdir()
-    product = (
-        "PREFIX : <http://ex.org/> SELECT ?a ?b ?c WHERE { STREAM :s [RANGE 1h] { ?a ?p ?x . ?b ?q ?y . ?c ?r ?z } }"
-    )
+    patterns = " . ".join(f"?s{n} ?p{n} ?o{n}" for n in range(8))
+    product = f"SELECT * WHERE {{ STREAM <{STREAM}> [RANGE 1h] {{ {patterns} }} }}"
     read, write = os.pipe()
     command = [sys.executable, "-m", rehearsal.__name__, "-", "run", "-q", product, "--stream", f"{STREAM}={readings}"]
     process = subprocess.Popen(
