@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.dictionary.layout import TAG_INTEGER, TAG_IRI, TAG_SHIFT
+from cqels_py.terms.layout import TAG_INTEGER, TAG_IRI, TAG_SHIFT
 
 Int64 = npt.NDArray[np.int64]
 

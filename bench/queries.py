@@ -11,10 +11,10 @@ from bench.contest import ENGINE, Competitor, Contest, Entry
 from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.dataflow import Dataflow
-from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.dictionary.layout import PAYLOAD_MASK
-from cqels_py.engine import compile_query
-from cqels_py.static_sources import load_static_data
+from cqels_py.dictionary import Dictionary
+from cqels_py.engine.engine import compile_query
+from cqels_py.sources.static import load_static_data
+from cqels_py.terms.layout import PAYLOAD_MASK
 
 PREFIX = "PREFIX : <http://ex.org/>\n"
 

@@ -11,7 +11,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cqels_py.engine import Engine, Query, Result, Statistics
+    from cqels_py.engine.engine import Engine, Query, Result, Statistics
     from cqels_py.errors import (
         CqelsError,
         DataError,
@@ -43,7 +43,7 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     if name in _ENGINE:
-        return getattr(import_module("cqels_py.engine"), name)
+        return getattr(import_module("cqels_py.engine.engine"), name)
     if name in _ERRORS:
         return getattr(import_module("cqels_py.errors"), name)
     raise AttributeError(f"module 'cqels_py' has no attribute {name!r}")

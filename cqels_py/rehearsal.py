@@ -17,14 +17,14 @@ from tempfile import TemporaryDirectory, gettempdir
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from cqels_py.kernels.building.ahead import FOLDER, INPUT
+from cqels_py.kernels.compiler.parallel_build import FOLDER, INPUT
 from cqels_py.script import MOST_BYTES
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cqels_py.connectors.triples import Triple
-    from cqels_py.engine import Engine
+    from cqels_py.engine.engine import Engine
+    from cqels_py.formats.triples import Triple
     from cqels_py.plan.nodes import Plan
     from cqels_py.script import Input, Pushed, Told
 
@@ -46,8 +46,8 @@ _LATER = (1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000)
 
 def first_lines(source: str | bytes, folder: str, name: str, most: int = MOST_BYTES) -> str:
     """The first lines of a file of lines, or of N-Quads as bytes, as a file; of other files, an empty one."""
-    from cqels_py.connectors.compression import local_path, read_chunks
-    from cqels_py.connectors.formats import STREAMS, format_of
+    from cqels_py.formats.compression import local_path, read_chunks
+    from cqels_py.formats.endings import STREAMS, format_of
 
     kind, text = "nq", b""
     if isinstance(source, bytes):
@@ -117,7 +117,7 @@ def _end_with_the_starter(standard_input: int) -> None:
 
 def rehearse(told: Told) -> None:
     """Do what the program does, as far as it has told."""
-    from cqels_py.engine import Engine
+    from cqels_py.engine.engine import Engine
     from cqels_py.errors import CqelsError
     from cqels_py.script import Pushed, Sources
 
@@ -220,7 +220,7 @@ def _matching(plan: Plan, value: str, now: int) -> Iterator[tuple[str, str | Non
     What is only an object is the value; what is more is one and the same thing. Times are `now`.
     """
     from cqels_py.plan.nodes import GRAPH, Scan, is_variable
-    from cqels_py.planner.partitioning import nodes_of
+    from cqels_py.plan.traverse import nodes_of
 
     scans = [node for node in nodes_of(plan.root) if isinstance(node, Scan)]
     things = {position for scan in scans for position in scan.pattern[:2]}

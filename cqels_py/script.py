@@ -139,7 +139,7 @@ def _input(given: Any) -> Input | None:
 
 
 def _first_of_standard_input() -> bytes | None:
-    from cqels_py.connectors.standard_input import standard_input
+    from cqels_py.sources.stdin import standard_input
 
     return standard_input().first()
 

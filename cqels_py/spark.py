@@ -15,22 +15,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cqels_py.arguments import by_iri
-from cqels_py.connectors.contexts import read_contexts
-from cqels_py.connectors.scopes import scope_of_document
-from cqels_py.connectors.times import FAR
 from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.ownership import cell
 from cqels_py.dataflow.static_data import StaticData
-from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.engine import check_entailment, compile_query
+from cqels_py.dictionary import Dictionary
+from cqels_py.distribution.stages import PlannedStage, received_by, reports_at_boundaries, stages_of
+from cqels_py.engine.engine import check_entailment, compile_query
+from cqels_py.engine.reports import logged, told_of
+from cqels_py.engine.services import TIMEOUT
 from cqels_py.errors import UnsupportedQuery, UsageError
-from cqels_py.federation import TIMEOUT
-from cqels_py.operators.r2r.functions.limits import Limits
+from cqels_py.formats.contexts import read_contexts
+from cqels_py.formats.scopes import scope_of_document
+from cqels_py.formats.times import FAR
+from cqels_py.functions.limits import Limits
 from cqels_py.operators.r2s.relay import Relay
 from cqels_py.plan.nodes import Plan, TemplateTriple
-from cqels_py.planner.stages import PlannedStage, received_by, reports_at_boundaries, stages_of
-from cqels_py.reports import logged, told_of
 from cqels_py.runners.local import LocalRunner, RunningQuery, Statistics
 from cqels_py.runners.spark import folder
 from cqels_py.runners.spark.exchange import Exchange
@@ -39,7 +38,8 @@ from cqels_py.runners.spark.parts import Handover, LaterState, PartState, Readin
 from cqels_py.runners.spark.routing import routing_of
 from cqels_py.runners.spark.rows import check_names, columns_of
 from cqels_py.runners.spark.stage import Job, store_of
-from cqels_py.static_sources import StaticSource, load_static_data, ontology_of
+from cqels_py.sources.static import StaticSource, load_static_data, ontology_of
+from cqels_py.validation import by_iri
 
 if TYPE_CHECKING:
     from cqels_py.runners.spark.pipeline import Frame

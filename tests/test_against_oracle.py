@@ -6,8 +6,18 @@ import pytest
 from hypothesis import given, reject
 
 from cqels_py.algebra.nodes import Dialect, Output
-from tests import harness, test_golden
-from tests.generators import C_SPARQL_WINDOWS, FEATURES, FEW, RSP_QL_WINDOWS, WINDOWS, Scenario, answerable, scenarios
+from tests import test_golden
+from tests.support import harness
+from tests.support.generators import (
+    C_SPARQL_WINDOWS,
+    FEATURES,
+    FEW,
+    RSP_QL_WINDOWS,
+    WINDOWS,
+    Scenario,
+    answerable,
+    scenarios,
+)
 
 
 def agree(scenario: Scenario, dialect: Dialect, output: Output | None = Output.CHANGELOG) -> None:

@@ -11,11 +11,11 @@ import pytest
 from rdflib import BNode, Literal, URIRef
 
 from cqels_py import Engine, UsageError
-from cqels_py import engine as engine_module
-from cqels_py.connectors.sources import open_source
-from cqels_py.dictionary.layout import TAG_BLANK, TAG_SHIFT
+from cqels_py.engine import engine as engine_module
 from cqels_py.runners import local
-from tests.connectors.reading import ahead, instant, iri
+from cqels_py.sources.files import open_source
+from cqels_py.terms.layout import TAG_BLANK, TAG_SHIFT
+from tests.formats.reading import ahead, instant, iri
 
 A, B = "http://ex.org/a", "http://ex.org/b"
 JOINED = f"""SELECT ?v ?w {{

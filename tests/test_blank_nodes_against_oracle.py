@@ -17,11 +17,12 @@ from rdflib import BNode, Literal, URIRef
 
 from cqels_py import Engine
 from cqels_py.algebra.nodes import Output
-from tests import harness, naive_documents
-from tests.generators import FEW
-from tests.naive import Element
-from tests.naive_documents import Document, as_one, by_element, by_stream
-from tests.traces import EX, STREAMS
+from tests.oracle import naive_documents
+from tests.oracle.naive import Element
+from tests.oracle.naive_documents import Document, as_one, by_element, by_stream
+from tests.support import harness
+from tests.support.generators import FEW
+from tests.support.traces import EX, STREAMS
 
 S, T = STREAMS + "s", STREAMS + "t"
 P, Q = URIRef(EX + "p"), URIRef(EX + "q")

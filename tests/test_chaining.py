@@ -19,12 +19,13 @@ from rdflib import BNode, Literal, URIRef
 import cqels_py
 from cqels_py.algebra.nodes import Dialect, Output
 from cqels_py.cli.main import main
+from cqels_py.engine.query import MOST_OF_A_FEED
 from cqels_py.errors import UsageError
-from cqels_py.query import MOST_OF_A_FEED
-from tests import harness, naive_chains, traces
-from tests.generators import FEW, Scenario, answerable, scenarios
-from tests.naive import Element
-from tests.traces import EX, STREAMS
+from tests.oracle import naive_chains
+from tests.oracle.naive import Element
+from tests.support import harness, traces
+from tests.support.generators import FEW, Scenario, answerable, scenarios
+from tests.support.traces import EX, STREAMS
 
 OUT = URIRef(f"{EX}out")
 PREFIX = f"PREFIX : <{EX}> "

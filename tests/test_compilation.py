@@ -10,8 +10,8 @@ import sys
 import pytest
 
 import cqels_py.kernels
-from cqels_py.engine import Engine
-from tests import traces
+from cqels_py.engine.engine import Engine
+from tests.support import traces
 
 QUERIES = (
     "SELECT ?a ?b WHERE { STREAM :s [RANGE 3s] { ?a :p ?b } }",
@@ -35,11 +35,11 @@ QUERIES = (
 
 def _kernels() -> list[tuple[str, object]]:
     found = []
-    for module in pkgutil.iter_modules(cqels_py.kernels.__path__):
-        loaded = importlib.import_module(f"cqels_py.kernels.{module.name}")
+    for module in pkgutil.walk_packages(cqels_py.kernels.__path__, "cqels_py.kernels."):
+        loaded = importlib.import_module(module.name)
         for name, value in vars(loaded).items():
             if hasattr(value, "signatures") and value.py_func.__module__ == loaded.__name__:
-                found.append((f"{module.name}.{name}", value))
+                found.append((f"{module.name.removeprefix('cqels_py.kernels.')}.{name}", value))
     return found
 
 

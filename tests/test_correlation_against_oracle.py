@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rdflib import URIRef
 
-from tests import harness, traces
-from tests.generators import FEW
-from tests.naive import Element
+from tests.oracle.naive import Element
+from tests.support import harness, traces
+from tests.support.generators import FEW
+from tests.support.traces import STREAMS
 from tests.test_patterns_against_oracle import ELEMENTS, PREFIX, WINDOW
-from tests.traces import STREAMS
 
 ONE = "?s :p ?n"
 """Outer variables that are always bound."""

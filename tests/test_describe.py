@@ -11,11 +11,12 @@ from rdflib import BNode, Literal, URIRef
 
 import cqels_py
 from cqels_py.algebra.nodes import Dialect, Output
-from cqels_py.connectors.sinks import open_sink
 from cqels_py.errors import UnsupportedQuery
-from tests import harness, naive, naive_describe, traces
-from tests.generators import FEW, RSP_QL_WINDOWS, Scenario, answerable, scenarios
-from tests.naive import Element, Static
+from cqels_py.sinks.files import open_sink
+from tests.oracle import naive, naive_describe
+from tests.oracle.naive import Element, Static
+from tests.support import harness, traces
+from tests.support.generators import FEW, RSP_QL_WINDOWS, Scenario, answerable, scenarios
 
 EX = traces.EX
 PREFIX = f"PREFIX : <{EX}> "

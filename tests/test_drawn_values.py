@@ -10,13 +10,13 @@ import pytest
 from rdflib import BNode, Literal, URIRef
 
 import cqels_py
-from cqels_py.engine import compile_query
+from cqels_py.engine.engine import compile_query
+from cqels_py.engine.query import Result
 from cqels_py.errors import UnsupportedQuery
-from cqels_py.query import Result
 from cqels_py.spark import stages
-from tests import harness, traces
-from tests.naive import Element
-from tests.traces import EX, STREAMS
+from tests.oracle.naive import Element
+from tests.support import harness, traces
+from tests.support.traces import EX, STREAMS
 
 SECOND = 1_000_000
 PREFIX = f"PREFIX : <{EX}> "

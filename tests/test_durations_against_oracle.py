@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from rdflib import XSD, URIRef, Variable
 
 from cqels_py.algebra.nodes import AggregateCall, VariableRef
-from tests import harness, naive_aggregates, naive_expressions
-from tests.generators import FEW
-from tests.naive import Element
-from tests.naive_values import ExpressionError, Term, typed
+from tests.oracle import naive_aggregates, naive_expressions
+from tests.oracle.naive import Element
+from tests.oracle.naive_values import ExpressionError, Term, typed
+from tests.support import harness
+from tests.support.generators import FEW
+from tests.support.traces import EX, STREAMS
 from tests.test_naive_expressions import ERROR, value
-from tests.traces import EX, STREAMS
 
 STREAM = STREAMS + "one"
 DAY_TIME = [

@@ -12,11 +12,25 @@ import pyarrow as pa
 import pytest
 from rdflib import BNode, Literal, URIRef, Variable
 
-from cqels_py.engine import Engine, compile_query
+from cqels_py.engine.engine import Engine, compile_query
+from cqels_py.engine.query import Query
 from cqels_py.errors import CqelsError, DataError, QuerySyntaxError, RunError, UsageError
-from cqels_py.query import Query
 from cqels_py.runners import local
-from tests.test_engine import COUNT, EX, LABELS, OTHER, PREFIX, ROWS, STREAM, VALUES, iri, seen, table, terms, texts
+from tests.engine.test_engine import (
+    COUNT,
+    EX,
+    LABELS,
+    OTHER,
+    PREFIX,
+    ROWS,
+    STREAM,
+    VALUES,
+    iri,
+    seen,
+    table,
+    terms,
+    texts,
+)
 
 GOOD = texts("a", 1)
 A, V, ONE = GOOD
@@ -201,7 +215,7 @@ def test_who_interrupts_while_elements_are_encoded_loses_none(monkeypatch: pytes
     for time in range(2):
         engine.push(STREAM, [texts("a", time)], time=time)
     with monkeypatch.context() as patch:
-        patch.setattr("cqels_py.engine.elements_of_pushed", interrupt)
+        patch.setattr("cqels_py.engine.engine.elements_of_pushed", interrupt)
         with pytest.raises(KeyboardInterrupt):
             engine.push(STREAM, [texts("a", 2)], time=2)
     engine.flush()

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cqels_py.engine import Engine
-from cqels_py.query import Result
-from tests.test_engine import COUNT, EX, INTEGER, OTHER, PREFIX, STREAM, VALUES, iri, table, texts
+from cqels_py.engine.engine import Engine
+from cqels_py.engine.query import Result
+from tests.engine.test_engine import COUNT, EX, INTEGER, OTHER, PREFIX, STREAM, VALUES, iri, table, texts
 
 LATEST = PREFIX + "SELECT ?s ?v { STREAM :s [COUNT 1] { ?s :v ?v } }"
 PUSHES = 3000

@@ -13,9 +13,9 @@ from rdflib import RDF, RDFS, BNode, Literal, URIRef
 import cqels_py
 from cqels_py.algebra import nodes
 from cqels_py.errors import UnsupportedQuery, UsageError
-from tests import naive
-from tests.harness import Element, _result, check_equal, parse
-from tests.naive import Static
+from tests.oracle import naive
+from tests.oracle.naive import Static
+from tests.support.harness import Element, _result, check_equal, parse
 
 EX = "http://ex.org/"
 STREAM = URIRef(EX + "s")

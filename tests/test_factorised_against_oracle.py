@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rdflib import URIRef
 
-from cqels_py.engine import compile_query
+from cqels_py.engine.engine import compile_query
 from cqels_py.plan.nodes import FactorisedGroups, Node, inputs_of
-from tests import harness
-from tests.generators import FEW
-from tests.naive import Element, Static
-from tests.naive_algebra import Triple
-from tests.naive_values import typed
-from tests.traces import EX, STREAMS
+from tests.oracle.naive import Element, Static
+from tests.oracle.naive_algebra import Triple
+from tests.oracle.naive_values import typed
+from tests.support import harness
+from tests.support.generators import FEW
+from tests.support.traces import EX, STREAMS
 
 PREFIX = f"PREFIX : <{EX}>\n"
 WINDOWS = ("[RANGE 3s]", "[COUNT 2]", "[RANGE 4s STEP 2s]", "[TRIPLES 3]", "[COUNT 4 STEP 2]")

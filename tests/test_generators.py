@@ -11,7 +11,7 @@ from rdflib.plugins.sparql.algebra import translateQuery
 from rdflib.plugins.sparql.parser import parseQuery
 
 from cqels_py.algebra.nodes import Dialect
-from tests.generators import C_SPARQL_WINDOWS, FEATURES, FEW, RSP_QL_WINDOWS, WINDOWS, Scenario, scenarios
+from tests.support.generators import C_SPARQL_WINDOWS, FEATURES, FEW, RSP_QL_WINDOWS, WINDOWS, Scenario, scenarios
 
 _WINDOW_WORDS = (
     (r"FROM STREAM (<[^>]+>) \[[^\]]+\]", r"FROM \1"),

@@ -7,8 +7,9 @@ from pathlib import Path
 from rdflib import Variable
 
 from cqels_py.algebra import nodes
-from tests import naive, traces
-from tests.naive import Element
+from tests.oracle import naive
+from tests.oracle.naive import Element
+from tests.support import traces
 
 GOLDEN = Path(__file__).parent / "golden"
 SECOND = 1_000_000

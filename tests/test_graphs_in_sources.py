@@ -18,12 +18,12 @@ from rdflib import XSD, BNode, Literal, URIRef
 
 import cqels_py
 from cqels_py.algebra.nodes import Output
-from cqels_py.dictionary.rdf import from_rdflib
 from cqels_py.errors import DataError
-from tests import harness, traces
-from tests.naive import Element
-from tests.naive_values import date_time_literal
-from tests.traces import EX, STREAMS
+from cqels_py.terms.rdf import from_rdflib
+from tests.oracle.naive import Element
+from tests.oracle.naive_values import date_time_literal
+from tests.support import harness, traces
+from tests.support.traces import EX, STREAMS
 
 STREAM = URIRef(STREAMS + "s")
 TIME = URIRef("http://www.w3.org/ns/prov#generatedAtTime")

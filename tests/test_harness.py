@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from rdflib import Literal, Variable
 
-from tests import harness, traces
-from tests.harness import Result, check_equal
-from tests.naive import Change, Mapping
-from tests.traces import term
+from tests.oracle.naive import Change, Mapping
+from tests.support import harness, traces
+from tests.support.harness import Result, check_equal
+from tests.support.traces import term
 
 
 def mapping(text: str) -> Mapping:

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from cqels_py import interrupts
-from cqels_py.engine import Engine
+from cqels_py.engine.engine import Engine
+from cqels_py.engine.query import Result
 from cqels_py.errors import RunError, UsageError
 from cqels_py.interrupts import Signalled
-from cqels_py.query import Result
-from tests.test_engine import ANSWERS, COUNT, LABELS, PREFIX, ROWS, STREAM, VALUES, iri, seen, table, texts
+from tests.engine.test_engine import ANSWERS, COUNT, LABELS, PREFIX, ROWS, STREAM, VALUES, iri, seen, table, texts
 
 JOIN = (
     PREFIX + "SELECT ?s ?v ?w { STREAM :s [COUNT 3] { ?s :v ?v } STREAM :s [RANGE 9us] { ?s :v ?w } FILTER(?v <= ?w) }"

@@ -15,9 +15,8 @@ PACKAGE = ROOT / "cqels_py"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 KERNELS = sorted(
     path
-    for path in (PACKAGE / "kernels").glob("*.py")
-    if path.stem
-    not in ("__init__", "jit", "compilation", "prefetch", "choice", "compiling", "bits", "strips", "standing")
+    for path in (PACKAGE / "kernels").rglob("*.py")
+    if path.stem != "__init__" and path.parent.name not in ("compiler", "primitives")
 )
 HOUSE_DECORATORS = {"jit", "jit_allocating", "jit_flat", "jit_inline"}
 FUNCTION_OR_CLASS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

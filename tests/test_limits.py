@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from cqels_py import Engine
+from cqels_py.engine.query import Query
 from cqels_py.errors import CqelsError, RunError, UsageError
-from cqels_py.operators.r2r.functions import table
-from cqels_py.operators.r2r.functions.table import Function
-from cqels_py.operators.r2r.functions.terms import Term
-from cqels_py.query import Query
+from cqels_py.functions import table
+from cqels_py.functions.table import Function
+from cqels_py.functions.terms import Term
 
 STREAM = "http://ex.org/s"
 PREFIX = "PREFIX : <http://ex.org/> "

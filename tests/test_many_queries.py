@@ -17,8 +17,8 @@ from cqels_py.dataflow import Dataflow, wiring
 from cqels_py.dataflow.scans import PartitionedScanSource, ScanSource
 from cqels_py.dataflow.sources import PartitionOutput, ScanOutput, Stage
 from cqels_py.event_time.clock import TickClock
-from cqels_py.kernels import match as kernel
-from cqels_py.kernels.standing import LENGTH
+from cqels_py.kernels.primitives.array_table import LENGTH
+from cqels_py.kernels.windows import match as kernel
 from cqels_py.operators.r2r.join import MultiwayJoin
 
 STREAM, OTHER = "http://ex.org/stream", "http://ex.org/other"

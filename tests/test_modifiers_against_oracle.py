@@ -10,10 +10,11 @@ from hypothesis import given, reject
 from rdflib import XSD, Literal, URIRef
 
 from cqels_py.algebra.nodes import Dialect, Output
-from tests import harness, naive, traces
-from tests.generators import FEW, RSP_QL_WINDOWS, WINDOWS, Scenario, answerable, scenarios
-from tests.naive import Element, Mapping, Static
-from tests.traces import EX, STREAMS
+from tests.oracle import naive
+from tests.oracle.naive import Element, Mapping, Static
+from tests.support import harness, traces
+from tests.support.generators import FEW, RSP_QL_WINDOWS, WINDOWS, Scenario, answerable, scenarios
+from tests.support.traces import EX, STREAMS
 
 PREFIX = f"PREFIX : <{EX}>\n"
 WINDOWED = {

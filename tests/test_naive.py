@@ -6,9 +6,9 @@ import pytest
 
 from cqels_py.algebra import nodes
 from cqels_py.algebra.nodes import ElementCount, Everything, Output, TimeRange, TripleCount
-from tests import traces
-from tests.naive import Static, moments, output, relevant, ticks
-from tests.traces import elements, over, query, window
+from tests.oracle.naive import Static, moments, output, relevant, ticks
+from tests.support import traces
+from tests.support.traces import elements, over, query, window
 
 SCAN = over("w", "?s p ?o")
 

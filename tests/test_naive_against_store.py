@@ -15,15 +15,16 @@ from rdflib import BNode, Literal, URIRef, Variable
 
 from cqels_py.algebra import nodes
 from cqels_py.algebra.nodes import ContinuousQuery, Dialect
-from tests import harness, naive, naive_values
-from tests.drawn_modifiers import MODIFIERS
-from tests.generators import FEATURES, FEW, RSP_QL_WINDOWS, Scenario, scenarios
-from tests.naive import Mapping, Static
-from tests.naive_algebra import Triple
-from tests.naive_values import ExpressionError, Term
+from tests.oracle import naive, naive_values
+from tests.oracle.naive import Mapping, Static
+from tests.oracle.naive_algebra import Triple
+from tests.oracle.naive_values import ExpressionError, Term
+from tests.support import harness
+from tests.support.drawn_modifiers import MODIFIERS
+from tests.support.generators import FEATURES, FEW, RSP_QL_WINDOWS, Scenario, scenarios
+from tests.support.traces import EX
 from tests.test_generators import plain_sparql
 from tests.test_window_graphs_against_oracle import GROUPS, arriving, of_sets
-from tests.traces import EX
 
 SHARED = FEATURES - {"graph", "window_graph"} - MODIFIERS
 

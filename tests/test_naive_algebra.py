@@ -7,9 +7,9 @@ from rdflib import Variable
 
 from cqels_py.algebra import nodes
 from cqels_py.algebra.nodes import Call, Constant, VariableRef
-from tests import traces
-from tests.naive import Element, Static, ticks
-from tests.traces import bgp, iri, over, query, term, window
+from tests.oracle.naive import Element, Static, ticks
+from tests.support import traces
+from tests.support.traces import bgp, iri, over, query, term, window
 
 S, OBJECT, X, Y, N = (Variable(name) for name in "soxyn")
 

@@ -8,10 +8,10 @@ import pytest
 from rdflib import XSD, URIRef, Variable
 
 from cqels_py.algebra import nodes
-from tests import naive_values as values
-from tests import traces
-from tests.naive_expressions import evaluate
-from tests.naive_values import ExpressionError, Number, typed
+from tests.oracle import naive_values as values
+from tests.oracle.naive_expressions import evaluate
+from tests.oracle.naive_values import ExpressionError, Number, typed
+from tests.support import traces
 
 ERROR = "error"
 UNBOUND = "?unbound"

@@ -9,9 +9,9 @@ from rdflib import Variable
 
 from cqels_py.algebra import nodes
 from cqels_py.algebra.nodes import ElementCount, Everything, Session, TimeRange, TripleCount
-from tests import traces
-from tests.naive import moments, relevant, ticks
-from tests.traces import elements, over, query, window
+from tests.oracle.naive import moments, relevant, ticks
+from tests.support import traces
+from tests.support.traces import elements, over, query, window
 
 
 def scan(extent: nodes.Extent, text: str, by: str = "", pattern: str = "?s p ?o") -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cqels_py import Engine
-from cqels_py.engine import compile_query
+from cqels_py.engine.engine import compile_query
 from cqels_py.errors import CqelsError
 from cqels_py.plan.nodes import FactorisedGroups, Node, inputs_of
 

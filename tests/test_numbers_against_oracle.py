@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rdflib import XSD, URIRef
 
-from tests import harness
-from tests.generators import FEW
-from tests.naive import Element
-from tests.naive_values import Term, typed
-from tests.traces import EX, STREAMS
+from tests.oracle.naive import Element
+from tests.oracle.naive_values import Term, typed
+from tests.support import harness
+from tests.support.generators import FEW
+from tests.support.traces import EX, STREAMS
 
 PREFIX = f"PREFIX : <{EX}> "
 WINDOW = f"STREAM <{STREAMS}one> [COUNT 3] {{ ?s :v ?v }}"

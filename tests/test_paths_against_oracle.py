@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from rdflib import URIRef
 
 from cqels_py.algebra.nodes import Dialect, Output
-from tests import harness, traces
-from tests.drawn_windows import RSP_QL_WINDOWS, WINDOWS
-from tests.generators import FEW, Scenario, answerable, element_lists, scenarios
-from tests.naive import Element, Static
-from tests.traces import EX, STREAMS
+from tests.oracle.naive import Element, Static
+from tests.support import harness, traces
+from tests.support.drawn_windows import RSP_QL_WINDOWS, WINDOWS
+from tests.support.generators import FEW, Scenario, answerable, element_lists, scenarios
+from tests.support.traces import EX, STREAMS
 
 PREFIX = f"PREFIX : <{EX}>\n"
 WINDOW = f"STREAM <{STREAMS}s> [RANGE 4s]"

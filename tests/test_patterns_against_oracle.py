@@ -9,10 +9,10 @@ from hypothesis import given, reject
 from rdflib import URIRef
 
 from cqels_py.algebra.nodes import Dialect, Output
-from tests import harness, traces
-from tests.generators import RSP_QL_WINDOWS, Scenario, answerable, scenarios
-from tests.naive import Element, Static
-from tests.traces import EX, STREAMS
+from tests.oracle.naive import Element, Static
+from tests.support import harness, traces
+from tests.support.generators import RSP_QL_WINDOWS, Scenario, answerable, scenarios
+from tests.support.traces import EX, STREAMS
 
 PREFIX = f"PREFIX : <{EX}>\n"
 WINDOW = f"STREAM <{STREAMS}s> [RANGE 4s]"

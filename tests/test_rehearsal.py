@@ -16,15 +16,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cqels_py import engine as engine_module
 from cqels_py import rehearsal
 from cqels_py import script as script_module
 from cqels_py.batches.elements import ElementBatch
-from cqels_py.connectors.triples import PushedElement
-from cqels_py.engine import Engine
-from cqels_py.federation import TIMEOUT
-from cqels_py.kernels.building import ahead
-from cqels_py.query import Query
+from cqels_py.engine import engine as engine_module
+from cqels_py.engine.engine import Engine
+from cqels_py.engine.query import Query
+from cqels_py.engine.services import TIMEOUT
+from cqels_py.formats.triples import PushedElement
+from cqels_py.kernels.compiler import parallel_build as ahead
 from cqels_py.script import FIRST_ROWS, MOST_BYTES, MOST_QUERIES, Pushed, Script, Sources, Table, Told, told
 
 load_data = engine_module.load_static_data
@@ -92,7 +92,7 @@ def beyond_the_rehearsal(program: Callable[[Engine, str], None], readings: str) 
     """Run a program after all that its rehearsal calls has been compiled or loaded: what it still had to load."""
     import json
 
-    from cqels_py.kernels.building import worker
+    from cqels_py.kernels.compiler import build_worker as worker
     from tests.cli.test_rehearsal import _listen_only
     from tests.test_compilation import _kernels
 
@@ -118,7 +118,7 @@ def beyond_the_rehearsal(program: Callable[[Engine, str], None], readings: str) 
                 worker.compile_call(json.dumps(call))
             loaded.update(there())
 
-    from cqels_py.kernels.building.files import KernelFiles
+    from cqels_py.kernels.compiler.cache_files import KernelFiles
 
     load = KernelFiles.load
     KernelFiles.load = lambda self, key: (missing(), load(self, key))[1]  # type: ignore[method-assign]

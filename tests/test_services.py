@@ -10,9 +10,9 @@ from rdflib import BNode, Literal, URIRef
 import cqels_py
 from cqels_py.algebra.nodes import Output
 from cqels_py.errors import DataError, UnsupportedQuery, UsageError
-from tests import harness, traces
-from tests.endpoint import Endpoint, endpoint
-from tests.naive import Element, Static
+from tests.oracle.naive import Element, Static
+from tests.support import harness, traces
+from tests.support.endpoint import Endpoint, endpoint
 
 EX = traces.EX
 STREAM = URIRef(traces.STREAMS + "s")

@@ -10,8 +10,8 @@ from rdflib import URIRef
 import cqels_py
 from cqels_py.algebra.nodes import Output
 from cqels_py.errors import UsageError
-from tests import harness, traces
-from tests.naive import Element, Static
+from tests.oracle.naive import Element, Static
+from tests.support import harness, traces
 
 EX = traces.EX
 STREAM = URIRef(traces.STREAMS + "s")

@@ -10,9 +10,9 @@ from rdflib import Graph, Literal, URIRef
 import cqels_py
 from cqels_py.algebra.nodes import Dialect, Output
 from cqels_py.errors import DataError, UsageError
-from tests import harness, traces
-from tests.generators import FEATURES, FEW, WINDOWS, Scenario, answerable, scenarios, static_data
-from tests.naive import Element, Static
+from tests.oracle.naive import Element, Static
+from tests.support import harness, traces
+from tests.support.generators import FEATURES, FEW, WINDOWS, Scenario, answerable, scenarios, static_data
 
 EX = "http://ex.org/"
 TEXT = f"PREFIX : <{EX}> SELECT ?s ?n ?name {{ STREAM <{EX}stream> [RANGE 10s] {{ ?s :p ?n }} ?s :name ?name }}"

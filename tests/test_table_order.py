@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cqels_py.connectors.table_order import OrderCheck, order_of
-from cqels_py.connectors.times import NO_TIME
-from cqels_py.engine import Engine
+from cqels_py.engine.engine import Engine
 from cqels_py.errors import DataError, UsageError
-from tests.test_engine import EX, PREFIX, ROWS, STREAM, VALUES, seen, table, texts
+from cqels_py.formats.table_order import OrderCheck, order_of
+from cqels_py.formats.times import NO_TIME
+from tests.engine.test_engine import EX, PREFIX, ROWS, STREAM, VALUES, seen, table, texts
 
 MIXED = [(1, "a", 1), (7, "b", 2), (2, "c", 3), (7, "d", 4), (5, "e", 5)]
 INSIDE = PREFIX + "SELECT ?s ?v { STREAM :s [RANGE 4us @ :at] { ?s :v ?v } }"

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cqels_py.connectors.times import doubt, doubtful
-from cqels_py.engine import Engine
+from cqels_py.engine.engine import Engine
+from cqels_py.formats.times import doubt, doubtful
 from cqels_py.runners.spark import stage
 from cqels_py.spark import prepare
+from tests.engine.test_engine import OTHER, STREAM, VALUES, table, texts
 from tests.runners.spark import simulation
-from tests.test_engine import OTHER, STREAM, VALUES, table, texts
 
 DAY = 1_714_564_800
 """2024-05-01T12:00:00Z in seconds."""

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rdflib import URIRef
 
-from tests import harness, traces
-from tests.generators import FEW
-from tests.naive import Element, Static
-from tests.traces import EX, STREAMS
+from tests.oracle.naive import Element, Static
+from tests.support import harness, traces
+from tests.support.generators import FEW
+from tests.support.traces import EX, STREAMS
 
 TRIPLES = traces.triples("a p 1, a p 2, b p 1, a q b, b q a, b q c, g q a, c p 1, a q g, g label 'G'")
 NAMES = (None, "g", "g", "h", "a")

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from rdflib import URIRef
 
 from cqels_py.algebra.nodes import Output
-from tests import harness, traces
-from tests.generators import FEW
-from tests.naive import Element
-from tests.traces import EX, STREAMS
+from tests.oracle.naive import Element
+from tests.support import harness, traces
+from tests.support.generators import FEW
+from tests.support.traces import EX, STREAMS
 
 TRIPLES = traces.triples(
     "a p 1, a p 2, b p 1, b p 2, c p 1, c q b, a q b, a q a, b q c, "

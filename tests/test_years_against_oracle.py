@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from rdflib import XSD, URIRef
 
 from cqels_py import Engine
-from tests import harness
-from tests.connectors.plain_rendering import time_text
-from tests.generators import FEW
-from tests.naive import Element
-from tests.naive_values import Term, typed
-from tests.traces import EX, STREAMS
+from tests.formats.plain_rendering import time_text
+from tests.oracle.naive import Element
+from tests.oracle.naive_values import Term, typed
+from tests.support import harness
+from tests.support.generators import FEW
+from tests.support.traces import EX, STREAMS
 
 YEAR = 31_556_952_000_000
 STREAM = STREAMS + "one"

@@ -21,9 +21,9 @@ from bench.kernels.by_hand.average import AverageByHand, rounded
 from bench.kernels.cpp.yardsticks import in_cpp
 from bench.reevaluation import Reevaluation
 from cqels_py.dataflow.term_values import DictionaryValues
-from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.dictionary.layout import VALUE_BITS
+from cqels_py.dictionary import Dictionary
 from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy
+from cqels_py.terms.layout import VALUE_BITS
 
 VALUE = (1 << VALUE_BITS) - 1
 

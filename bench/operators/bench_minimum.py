@@ -22,7 +22,7 @@ from bench.kernels.cpp.yardsticks import in_cpp
 from bench.operators import join_of_two
 from bench.reevaluation import Reevaluation, joined
 from cqels_py.dataflow.term_values import DictionaryValues
-from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary import Dictionary
 from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy
 from cqels_py.operators.r2r.factorised import FactorisedGroupBy
 from cqels_py.operators.r2r.joined_rows import JoinedAggregate, JoinedInput

@@ -22,13 +22,13 @@ from bench.kernels.cpp.yardsticks import in_cpp
 from bench.operators import join_of_two
 from bench.reevaluation import Reevaluation, joined
 from cqels_py.dataflow.term_values import DictionaryValues
-from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.dictionary.layout import VALUE_BITS
+from cqels_py.dictionary import Dictionary
 from cqels_py.operators.operator import Operator
 from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy
 from cqels_py.operators.r2r.group_by_key import GroupByKey
 from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.operators.r2r.joined_rows import JoinedAggregate, JoinedInput
+from cqels_py.terms.layout import VALUE_BITS
 
 VALUE = (1 << VALUE_BITS) - 1
 

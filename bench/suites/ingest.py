@@ -50,9 +50,9 @@ from bench.suites.observations import (
     two_digits,
 )
 from bench.suites.outcome import add_rounds, folder_of, parser_of, taken_now
-from cqels_py.connectors.sources import open_source
-from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.engine import Engine
+from cqels_py.dictionary import Dictionary
+from cqels_py.engine.engine import Engine
+from cqels_py.sources.files import open_source
 from cqels_py.suites.running import null_sink
 
 OBSERVATIONS, QUICK_OBSERVATIONS = 400_000, 2_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from cqels_py.arguments import instead
 from cqels_py.errors import QueryError, UsageError
+from cqels_py.validation import instead
 
 _IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|^`\\]*')
 

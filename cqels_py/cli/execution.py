@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from cqels_py.cli import arguments, failures, rehearsal
 from cqels_py.cli.progress import Pace, Progress, Statistics, omissions, reports
 from cqels_py.errors import UsageError
-from cqels_py.kernels.building import ahead
+from cqels_py.kernels.compiler import parallel_build as ahead
 
 if TYPE_CHECKING:
     from cqels_py.batches.results import ResultBatch
-    from cqels_py.engine import Engine, Query
+    from cqels_py.engine.engine import Engine, Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def explain(job: Job) -> None:
     """Print the plan."""
     with failures.reported(job.text):
         from cqels_py.parser import parse
-        from cqels_py.static_sources import absent_graphs
+        from cqels_py.sources.static import absent_graphs
 
         asked = parse(job.text, source=job.source)
         absent = absent_graphs(map(str, (*asked.static_from, *asked.static_named)), job.static_graphs)
@@ -119,7 +119,7 @@ def execute(job: Job) -> None:
     with failures.reported(job.text), ExitStack() as cleanup:
         job = cleanup.enter_context(rehearsal.shortened(job))
         cleanup.enter_context(ahead.rehearsing(rehearsal.command(job), lambda: rehearsal.first_input(job)))
-        from cqels_py.kernels.compilation import announced
+        from cqels_py.kernels.compiler.progress import announced
 
         # Without a word, a log that stands still for so long would look like a command that hangs.
         cleanup.enter_context(announced(failures.say, summary=job.announce or sys.stderr.isatty()))
@@ -198,7 +198,7 @@ class _Run:
 
 def _register(job: Job, changelog: bool, empty: Sequence[str] = ()) -> tuple[Engine, Query]:
     """An engine with the job's query. `empty`: graphs that are to have no data."""
-    from cqels_py.engine import Engine
+    from cqels_py.engine.engine import Engine
 
     engine = Engine(
         lateness=job.lateness,

@@ -10,9 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cqels_py.connectors.compression import STANDARD_INPUT, local_path
-from cqels_py.connectors.formats import RDF, STREAMS, format_of, missing, nearby
 from cqels_py.errors import UsageError
+from cqels_py.formats.compression import local_path
+from cqels_py.formats.endings import RDF, STREAMS, format_of, missing, nearby
+from cqels_py.sources.stdin import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from cqels_py.cli.execution import Job

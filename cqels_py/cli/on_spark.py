@@ -11,16 +11,16 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.cli import arguments, failures, output
 from cqels_py.cli.execution import Enough, Job, Taker
 from cqels_py.cli.progress import Progress, omissions, reports
-from cqels_py.connectors.contexts import read_contexts
-from cqels_py.connectors.sources import open_source
-from cqels_py.connectors.times import doubt
-from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.engine import compile_query
+from cqels_py.dictionary import Dictionary
+from cqels_py.engine.engine import compile_query
 from cqels_py.errors import DataError
+from cqels_py.formats.contexts import read_contexts
+from cqels_py.formats.times import doubt
 from cqels_py.plan.nodes import Plan
-from cqels_py.runners.merge import TimeMerge
 from cqels_py.runners.spark.describe import describe, loads_in_words
 from cqels_py.runners.spark.session import require_pyspark, session_for_a_run
+from cqels_py.sources.files import open_source
+from cqels_py.sources.time_merge import TimeMerge
 from cqels_py.spark import loads, prepare
 
 ELEMENTS_AT_ONCE = 100_000

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cqels_py.batches.results import ResultBatch
-    from cqels_py.dictionary.dictionary import Dictionary
+    from cqels_py.dictionary import Dictionary
     from cqels_py.plan.nodes import Plan
 
 SOLUTIONS = ("table", "json", "csv", "tsv")
@@ -77,7 +77,7 @@ def choose(asked: str | None, path: Path | None, form: str, variables: Sequence[
             f"give it another ending, or choose a --format of {formats}"
         )
     if format_ == "csv":
-        from cqels_py.connectors.delimited import check_csv_columns
+        from cqels_py.formats.delimited import check_csv_columns
 
         check_csv_columns(variables)
     return format_
@@ -108,7 +108,7 @@ class SinkWriter:
     def __init__(
         self, format_: str, file: IO[str], dictionary: Dictionary, plan: Plan, show: Callable[[str], None] | None
     ) -> None:
-        from cqels_py.connectors.sinks import open_sink
+        from cqels_py.sinks.files import open_sink
 
         self.show = show
         self._sink = open_sink(

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from cqels_py.cli.failures import say
-from cqels_py.operators.r2r.functions.dates import instant_text
-from cqels_py.reports import Reports
+from cqels_py.engine.reports import Reports
+from cqels_py.functions.dates import instant_text
 
 REFRESH_SECONDS = 0.125
 

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from cqels_py.batches.elements import ElementBatch
-from cqels_py.connectors.tabular import elements_from_arrow
+from cqels_py.formats.tabular import elements_from_arrow
 
 if TYPE_CHECKING:
-    from cqels_py.dictionary.dictionary import Dictionary
+    from cqels_py.dictionary import Dictionary
 
 
 def element_batches(

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING, Any
 
 from cqels_py.cli.output import by_ending
-from cqels_py.kernels.building.ahead import FOLDER, INPUT
+from cqels_py.kernels.compiler.parallel_build import FOLDER, INPUT
 from cqels_py.rehearsal import first_lines, hide, lines_about, terms
 from cqels_py.script import FIRST_ROWS
 
@@ -48,8 +48,7 @@ def command(job: Job) -> list[str] | None:
 
 def first_input(job: Job) -> bytes | None:
     """The first of what comes on standard input, for a rehearsal to see it too; None while nothing has come."""
-    from cqels_py.connectors.compression import STANDARD_INPUT
-    from cqels_py.connectors.standard_input import standard_input
+    from cqels_py.sources.stdin import STANDARD_INPUT, standard_input
 
     read = any(isinstance(source, str) and source == STANDARD_INPUT for source in job.streams.values())
     return standard_input().first() if read else b""
@@ -80,7 +79,7 @@ def shortened(job: Job) -> Iterator[Job]:
 
 def _piece(source: Any, folder: str, name: str) -> Any:
     """The first of a stream."""
-    from cqels_py.connectors.compression import STANDARD_INPUT
+    from cqels_py.sources.stdin import STANDARD_INPUT
 
     if not isinstance(source, str):
         return _first_rows(source)

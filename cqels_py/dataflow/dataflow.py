@@ -19,10 +19,10 @@ from cqels_py.dataflow.sources import Constant, Inbox, PartitionOutput, ScanOutp
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dataflow.term_values import DictionaryValues
 from cqels_py.dataflow.wiring import Wiring, give_up
-from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary import Dictionary
 from cqels_py.event_time.clock import ClockedWindow, Ticks
+from cqels_py.functions.limits import NO_WORD, Limits
 from cqels_py.operators.r2r.expressions import Evaluator
-from cqels_py.operators.r2r.functions.limits import NO_WORD, Limits
 from cqels_py.operators.r2s.relay import Relay
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.expressions import ExpressionProgram

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.elements import Ids
-from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.dictionary.layout import UNBOUND
-from cqels_py.operators.r2r.functions.numbers import DOUBLE, Number, number_term
-from cqels_py.operators.r2r.functions.terms import print_term
+from cqels_py.dictionary import Dictionary
+from cqels_py.functions.numbers import DOUBLE, Number, number_term
+from cqels_py.functions.terms import print_term
+from cqels_py.terms.layout import UNBOUND
 
 _DIGITS = 32
 _GROUPS = (8, 4, 4, 4, 12)

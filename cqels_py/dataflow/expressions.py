@@ -9,13 +9,13 @@ from typing import Protocol
 import numpy as np
 
 from cqels_py.batches.elements import Ids
-from cqels_py.dictionary.layout import UNBOUND
-from cqels_py.kernels import interpreter
+from cqels_py.functions.limits import NO_WORD, Limits
+from cqels_py.functions.program import evaluate_program, is_true
+from cqels_py.functions.terms import Term, parse_term, print_term
+from cqels_py.kernels.values import interpreter
 from cqels_py.operators.r2r.expressions import Evaluator
-from cqels_py.operators.r2r.functions.limits import NO_WORD, Limits
-from cqels_py.operators.r2r.functions.program import evaluate_program, is_true
-from cqels_py.operators.r2r.functions.terms import Term, parse_term, print_term
 from cqels_py.plan.expressions import ExpressionProgram
+from cqels_py.terms.layout import UNBOUND
 
 MEMO_LIMIT = 100_000
 """Rows remembered for an expression; beyond that it starts anew."""

@@ -19,13 +19,13 @@ import numpy.typing as npt
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import counted_triples
-from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary import Dictionary
 from cqels_py.event_time.clock import ClockedWindow, Step, TickClock
 from cqels_py.event_time.windows import NEVER, Measure
-from cqels_py.kernels import match as kernel
-from cqels_py.kernels.dtypes import INT64
-from cqels_py.kernels.hashing import mix
-from cqels_py.kernels.standing import Standing
+from cqels_py.kernels.primitives.array_table import Standing
+from cqels_py.kernels.primitives.dtypes import INT64
+from cqels_py.kernels.structures.hashing import mix
+from cqels_py.kernels.windows import match as kernel
 from cqels_py.operators.s2r.arrivals import ArrivalCounter, Arrivals
 from cqels_py.operators.s2r.window import Wakes
 from cqels_py.plan.nodes import PatternText, is_variable

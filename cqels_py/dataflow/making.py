@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from cqels_py.dataflow.draws import Draws
 from cqels_py.dataflow.term_values import DictionaryValues
-from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary import Dictionary
 from cqels_py.operators.operator import Operator
 from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy
 from cqels_py.operators.r2r.closure import Closure

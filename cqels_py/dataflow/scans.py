@@ -13,8 +13,8 @@ from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.dataflow.front import Turn
 from cqels_py.dataflow.ownership import Coordinate
 from cqels_py.event_time.windows import Measure, Points
-from cqels_py.kernels import mappings as kernel
-from cqels_py.kernels.dtypes import INT64
+from cqels_py.kernels.primitives.dtypes import INT64
+from cqels_py.kernels.windows import mappings as kernel
 from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.s2r.kept_units import KeptUnits
 from cqels_py.operators.s2r.partition import Kept, KeyPattern, Partitioning

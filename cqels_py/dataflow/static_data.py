@@ -8,7 +8,7 @@ import numpy as np
 
 from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
-from cqels_py.kernels.distinct import cancel
+from cqels_py.kernels.rows.distinct import cancel
 from cqels_py.plan.nodes import StaticScan, is_variable
 
 

@@ -12,31 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.elements import Ids
-from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.dictionary.layout import (
-    TAG_DECIMAL,
-    TAG_DOUBLE,
-    TAG_FLOAT,
-    TAG_INTEGER,
-    TAG_SHIFT,
-    VALUE_BITS,
-    XSD,
-)
-from cqels_py.kernels import aggregate as kernel
-from cqels_py.kernels import decimal_texts
-from cqels_py.kernels.decimals import ID_SCALE, SUM_SCALE
+from cqels_py.dictionary import Dictionary
+from cqels_py.functions import numbers
+from cqels_py.functions.durations import FRACTION_DIGITS, XSD_DAY_TIME, XSD_YEAR_MONTH, parse_duration, rounded_duration
+from cqels_py.functions.limits import NO_WORD, Limits, is_longer, too_long
+from cqels_py.functions.numbers import NUMERIC_DATATYPES, Number, number_term, parse_number, quotient
+from cqels_py.functions.terms import ExpressionError, TermKind, literal, parse_term, print_term
+from cqels_py.kernels.aggregates import accumulators as kernel
+from cqels_py.kernels.values import decimal_texts
+from cqels_py.kernels.values.decimals import ID_SCALE, SUM_SCALE
 from cqels_py.operators.r2r.aggregate import OddNumbers
-from cqels_py.operators.r2r.functions import numbers
-from cqels_py.operators.r2r.functions.durations import (
-    FRACTION_DIGITS,
-    XSD_DAY_TIME,
-    XSD_YEAR_MONTH,
-    parse_duration,
-    rounded_duration,
-)
-from cqels_py.operators.r2r.functions.limits import NO_WORD, Limits, is_longer, too_long
-from cqels_py.operators.r2r.functions.numbers import NUMERIC_DATATYPES, Number, number_term, parse_number, quotient
-from cqels_py.operators.r2r.functions.terms import ExpressionError, TermKind, literal, parse_term, print_term
+from cqels_py.terms.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_FLOAT, TAG_INTEGER, TAG_SHIFT, VALUE_BITS, XSD
 
 _ODD_KIND = {
     numbers.INTEGER: kernel.ODD_INTEGER,

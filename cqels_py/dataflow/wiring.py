@@ -26,11 +26,11 @@ from cqels_py.dataflow.sources import (
 )
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dataflow.term_values import DictionaryValues
-from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary import Dictionary
 from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels.distinct import cancel
+from cqels_py.functions.limits import Limits
+from cqels_py.kernels.rows.distinct import cancel
 from cqels_py.operators.r2r.expressions import Evaluator
-from cqels_py.operators.r2r.functions.limits import Limits
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import Node, Plan, inputs_of

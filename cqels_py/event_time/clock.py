@@ -23,10 +23,10 @@ import numpy.typing as npt
 
 from cqels_py.errors import RunError
 from cqels_py.event_time.windows import Bounds, Measure, Points
-from cqels_py.kernels import clock as kernel
-from cqels_py.kernels import gaps
-from cqels_py.kernels.dtypes import INT32, INT64
-from cqels_py.kernels.standing import Standing
+from cqels_py.kernels.primitives.array_table import Standing
+from cqels_py.kernels.primitives.dtypes import INT32, INT64
+from cqels_py.kernels.windows import clock as kernel
+from cqels_py.kernels.windows import varint_queue as gaps
 
 _BEFORE_ALL = np.iinfo(np.int64).min // 2
 

@@ -7,9 +7,9 @@ import re
 from cqels_py.algebra.function_names import instead_of
 from cqels_py.algebra.nodes import Call, Constant, Exists, Expression, VariableRef
 from cqels_py.algebra.printer import expression_text
-from cqels_py.dictionary.rdf import from_rdflib
 from cqels_py.errors import UnsupportedQuery
 from cqels_py.plan.expressions import ExpressionProgram, Instruction
+from cqels_py.terms.rdf import from_rdflib
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _CASTS = (

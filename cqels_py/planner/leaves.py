@@ -7,7 +7,6 @@ from dataclasses import replace
 from rdflib import URIRef, Variable
 
 from cqels_py.algebra.nodes import BGP, TermOrVariable, TriplePattern, Values, Window
-from cqels_py.dictionary.rdf import from_rdflib
 from cqels_py.plan.nodes import (
     DistinctRowsOf,
     GraphNames,
@@ -23,6 +22,7 @@ from cqels_py.planner.joins import join, join_nodes
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.rows import once, project
 from cqels_py.planner.texts import pattern_text, position_text
+from cqels_py.terms.rdf import from_rdflib
 
 
 def pattern_variables(triple: TriplePattern) -> tuple[Variable, ...]:

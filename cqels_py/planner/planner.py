@@ -35,6 +35,7 @@ from cqels_py.algebra.nodes import (
     Window,
 )
 from cqels_py.plan.nodes import TRIPLE, AddedColumn, Node, Plan
+from cqels_py.plan.traverse import scans_of
 from cqels_py.planner.descriptions import as_construct, description
 from cqels_py.planner.drawn import with_drawn_columns
 from cqels_py.planner.filters import extended, filter_rows
@@ -43,7 +44,6 @@ from cqels_py.planner.joins import join, union
 from cqels_py.planner.leaves import inline_rows, static_bgp, template_triple, window_bgp
 from cqels_py.planner.negation import without
 from cqels_py.planner.optional import left_join
-from cqels_py.planner.partitioning import scans_of
 from cqels_py.planner.paths import path_pattern
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.rows import once, project

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rdflib import URIRef, Variable
 
 from cqels_py.algebra.nodes import TermOrVariable, TriplePattern
-from cqels_py.dictionary.rdf import from_rdflib
 from cqels_py.plan.nodes import PatternText
+from cqels_py.terms.rdf import from_rdflib
 
 
 def position_text(position: TermOrVariable) -> str:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements, empty_elements, take_elements, with_streams
 from cqels_py.batches.results import ResultBatch
-from cqels_py.connectors.construction import Construction
+from cqels_py.formats.construction import Construction
 
 Places = npt.NDArray[np.int64]
 Name = TypeVar("Name")

@@ -15,7 +15,7 @@ from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.front import Fronts, Turn
 from cqels_py.dataflow.static_data import StaticData
-from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary import Dictionary
 from cqels_py.errors import RunError
 from cqels_py.event_time.watermark import Watermark
 from cqels_py.runners.chaining import NOTHING, Feed, PlacesOf, last_time, places_by_tick, places_by_time

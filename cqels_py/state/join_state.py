@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.errors import RunError
-from cqels_py.kernels import arena
-from cqels_py.kernels import join as join_kernel
-from cqels_py.kernels import ring_index as kernel
-from cqels_py.kernels import star_join as star_kernel
-from cqels_py.kernels.standing import Standing
+from cqels_py.kernels.joins import multiway as join_kernel
+from cqels_py.kernels.joins import star as star_kernel
+from cqels_py.kernels.primitives.array_table import Standing
+from cqels_py.kernels.structures import arena
+from cqels_py.kernels.structures import ring_index as kernel
 from cqels_py.state.arrays import aligned, longer_aligned
 
 Int64 = npt.NDArray[np.int64]

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.elements import Ids
-from cqels_py.kernels.aggregate import SUM_WORDS
-from cqels_py.kernels.heaps import BAG_WORDS
-from cqels_py.kernels.joined_records import BOUND, COUNTERS, NUMBER, ROW_WORDS, TERM
-from cqels_py.kernels.real_sums import REAL_WORDS
-from cqels_py.kernels.staircase import STAIR_WORDS
-from cqels_py.kernels.weighted_sums import DIFFERENCE_WORDS
+from cqels_py.kernels.aggregates.accumulators import SUM_WORDS
+from cqels_py.kernels.aggregates.exact_float_sums import REAL_WORDS
+from cqels_py.kernels.aggregates.factorised_records import BOUND, COUNTERS, NUMBER, ROW_WORDS, TERM
+from cqels_py.kernels.aggregates.weighted_sums import DIFFERENCE_WORDS
+from cqels_py.kernels.structures.heaps import BAG_WORDS
+from cqels_py.kernels.structures.monotonic_queue import STAIR_WORDS
 from cqels_py.state.arrays import longer_aligned
 from cqels_py.state.key_table import KeyTable
 from cqels_py.state.term_runs import Form, RunsOf, TermRuns

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.kernels import key_table as kernel
+from cqels_py.kernels.structures import hash_table as kernel
 
 _SMALLEST = 64
 

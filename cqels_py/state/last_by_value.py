@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.kernels import partition as kernel
+from cqels_py.kernels.windows import partition as kernel
 from cqels_py.state.key_table import KeyTable
 
 Int64 = npt.NDArray[np.int64]

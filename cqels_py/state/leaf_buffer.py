@@ -7,8 +7,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.kernels import gaps as kernel
-from cqels_py.kernels.standing import Standing
+from cqels_py.kernels.primitives.array_table import Standing
+from cqels_py.kernels.windows import varint_queue as kernel
 
 Int64 = npt.NDArray[np.int64]
 _NOTHING = np.empty(0, np.int64)

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta, first_rows
 from cqels_py.batches.elements import Ids
-from cqels_py.kernels import ordered_blocks
-from cqels_py.kernels import top as kernel
+from cqels_py.kernels.rows import top as kernel
+from cqels_py.kernels.structures import ordered_blocks
 from cqels_py.state.key_table import KeyTable
 
 _ENDLESS = 1 << 60

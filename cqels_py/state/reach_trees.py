@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.elements import Ids
-from cqels_py.kernels import closure as kernel
-from cqels_py.kernels import reach_trees as layout
-from cqels_py.kernels.key_table import ZERO
+from cqels_py.kernels.rows import transitive_closure as kernel
+from cqels_py.kernels.structures import reach_trees as layout
+from cqels_py.kernels.structures.hash_table import ZERO
 from cqels_py.state.key_table import KeyTable
 
 _SMALLEST = 64

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cqels_py.batches.elements import Ids
-from cqels_py.kernels import arena, heaps, staircase
+from cqels_py.kernels.structures import arena, heaps
+from cqels_py.kernels.structures import monotonic_queue as staircase
 
 _FIRST_PLACES = 64
 _ROOM, _FEW_PLACES = 2.5, 1 << 17

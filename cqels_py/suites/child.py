@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from cqels_py.errors import CqelsError
-from cqels_py.kernels.building import ahead
+from cqels_py.kernels.compiler import parallel_build as ahead
 from cqels_py.suites.task import Measured, Task
 
 AGAIN: Final = "again"
@@ -57,7 +57,7 @@ class _Messages:
 
 
 def _measure(task: Task, say: _Messages, *, again: bool) -> int:
-    from cqels_py.kernels.compilation import announced
+    from cqels_py.kernels.compiler.progress import announced
     from cqels_py.suites import latency, throughput
     from cqels_py.suites.running import session_of
 

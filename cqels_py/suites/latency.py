@@ -17,14 +17,14 @@ import numpy.typing as npt
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements, slice_elements
-from cqels_py.connectors.ntriples import ELEMENT_BITS
 from cqels_py.dataflow import Dataflow
-from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.engine import compile_query
+from cqels_py.dictionary import Dictionary
+from cqels_py.engine.engine import compile_query
+from cqels_py.formats.ntriples import ELEMENT_BITS
 from cqels_py.plan.nodes import Plan
 from cqels_py.runners.local import LocalRunner, RunningQuery
-from cqels_py.runners.merge import TimeMerge
-from cqels_py.static_sources import load_static_data
+from cqels_py.sources.static import load_static_data
+from cqels_py.sources.time_merge import TimeMerge
 from cqels_py.suites.running import null_sink, sources
 from cqels_py.suites.task import Measured, Task
 

@@ -13,13 +13,13 @@ import numpy as np
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import take_elements
 from cqels_py.batches.results import ResultBatch
-from cqels_py.connectors.sinks import Sink, open_sink
-from cqels_py.connectors.sources import open_source
-from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.engine import Engine
+from cqels_py.dictionary import Dictionary
+from cqels_py.engine.engine import Engine
 from cqels_py.plan.nodes import Plan
 from cqels_py.runners.local import Statistics
-from cqels_py.runners.merge import TimeMerge
+from cqels_py.sinks.files import Sink, open_sink
+from cqels_py.sources.files import open_source
+from cqels_py.sources.time_merge import TimeMerge
 from cqels_py.suites.task import Task
 
 if TYPE_CHECKING:

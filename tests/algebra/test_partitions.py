@@ -9,9 +9,9 @@ from rdflib import Variable
 
 from cqels_py.algebra import nodes
 from cqels_py.algebra.partitions import partition_of
-from cqels_py.optimizer import optimize
 from cqels_py.parser import parse
-from tests import traces
+from cqels_py.rewrites import optimize
+from tests.support import traces
 
 WINDOW = traces.window("w", "S", nodes.ElementCount(3))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bench.suites import memory
-from cqels_py.kernels import gaps
+from cqels_py.kernels.windows import varint_queue as gaps
 from cqels_py.state.leaf_buffer import LeafBuffer
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from cqels_py.cli.progress import Pace, Progress, reports
-from cqels_py.reports import IN_FULL
+from cqels_py.engine.reports import IN_FULL
 
 
 @dataclass

@@ -14,7 +14,7 @@ import pytest
 
 from cqels_py.cli import rehearsal
 from cqels_py.cli.execution import Job
-from cqels_py.kernels.building import ahead
+from cqels_py.kernels.compiler import parallel_build as ahead
 from cqels_py.script import MOST_BYTES
 from tests.cli.conftest import QUERY, STREAM, Cqels
 
@@ -47,8 +47,8 @@ def beyond_the_rehearsal(*arguments: str) -> list[str]:
     import json
 
     from cqels_py.cli.main import main
-    from cqels_py.connectors.standard_input import standard_input
-    from cqels_py.kernels.building import worker
+    from cqels_py.kernels.compiler import build_worker as worker
+    from cqels_py.sources.stdin import standard_input
     from tests.test_compilation import _kernels
 
     calls: list[dict[str, Any]] = []

@@ -14,7 +14,7 @@ import pytest
 
 from cqels_py.cli import execution
 from cqels_py.cli.main import main
-from cqels_py.kernels.building import ahead
+from cqels_py.kernels.compiler import parallel_build as ahead
 from tests.cli.conftest import HEADER, QUERY, STREAM, Cqels, Finished, row, without_compiling
 
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from rdflib import BNode, Literal
 from rdflib.term import Node
 
-from tests.naive_values import ExpressionError, canonical, number
+from tests.oracle.naive_values import ExpressionError, canonical, number
 
 Row: TypeAlias = Mapping[str, Node]
 Renaming: TypeAlias = dict[BNode, BNode]

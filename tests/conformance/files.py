@@ -10,8 +10,8 @@ import pyoxigraph as ox
 from rdflib import BNode, Literal, URIRef
 from rdflib.term import Node
 
-from tests.naive_algebra import Triple
-from tests.naive_values import canonical
+from tests.oracle.naive_algebra import Triple
+from tests.oracle.naive_values import canonical
 
 FOLDER = Path(
     os.environ.get("CQELS_CONFORMANCE")

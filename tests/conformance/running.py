@@ -11,12 +11,13 @@ from rdflib import BNode, Graph, Literal, URIRef, Variable
 from rdflib.term import Node
 
 from cqels_py.algebra import nodes
-from tests import harness, naive
 from tests.conformance.answers import Answer, Row, differences, out_of_order
 from tests.conformance.results import graph_answer
 from tests.conformance.windows import HOUR, at_once, continuous, one_by_one
-from tests.naive import Element, Mapping, Static
-from tests.naive_algebra import Triple
+from tests.oracle import naive
+from tests.oracle.naive import Element, Mapping, Static
+from tests.oracle.naive_algebra import Triple
+from tests.support import harness
 
 BEFORE, AT_ONCE, EXPIRED, END = HOUR, 3 * HOUR, 4 * HOUR, 6 * HOUR
 

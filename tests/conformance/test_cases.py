@@ -13,7 +13,7 @@ from tests.conformance.answers import Answer, Row
 from tests.conformance.files import triples_of
 from tests.conformance.results import graph_answer
 from tests.conformance.running import CHECKS, Asked, Graphs, check_order
-from tests.naive_algebra import Triple
+from tests.oracle.naive_algebra import Triple
 
 BASE = "http://example.org/"
 PREFIXES = f"PREFIX : <{BASE}> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from rdflib import URIRef
 
-from cqels_py.engine import compile_query
+from cqels_py.engine.engine import compile_query
 from cqels_py.errors import UnsupportedQuery
-from tests import harness
 from tests.conformance import manifest, skips
 from tests.conformance.files import iri_of, path_of, read_graph
 from tests.conformance.manifest import Case
 from tests.conformance.results import read_answer
 from tests.conformance.running import CHECKS, Asked, Graphs, check_order, order_keys
 from tests.conformance.windows import continuous
+from tests.support import harness
 
 CASES = [case for case in manifest.of_kinds(manifest.EVALUATION) if not skips.reason(case.name, skips.SKIPPED)]
 

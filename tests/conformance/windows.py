@@ -12,9 +12,9 @@ from rdflib import BNode, URIRef
 from cqels_py.errors import QueryError, QuerySyntaxError
 from cqels_py.parser.source import Source
 from cqels_py.parser.tokens import Kind, Token, tokenize
-from tests import harness
-from tests.naive import Element
-from tests.naive_algebra import Triple
+from tests.oracle.naive import Element
+from tests.oracle.naive_algebra import Triple
+from tests.support import harness
 
 STREAM = URIRef("http://stream.example/data")
 HOUR = 3_600_000_000

@@ -9,9 +9,9 @@ from importlib.resources import files
 import pytest
 
 from cqels_py.datasets import lsbench
-from tests.harness import assert_engine_right, parse
-from tests.naive import Element, Static
-from tests.sampled import assert_right_at_ends, elements_of, static_of
+from tests.oracle.naive import Element, Static
+from tests.support.harness import assert_engine_right, parse
+from tests.support.sampled import assert_right_at_ends, elements_of, static_of
 
 USERS = 25
 FEW = 12

@@ -10,10 +10,10 @@ import pytest
 
 from cqels_py.algebra.nodes import Output
 from cqels_py.datasets import srbench
-from tests import naive
-from tests.harness import assert_engine_right, parse, run_engine
-from tests.naive import Element, Static
-from tests.sampled import assert_right_at_ends, elements_of, ends, static_of
+from tests.oracle import naive
+from tests.oracle.naive import Element, Static
+from tests.support.harness import assert_engine_right, parse, run_engine
+from tests.support.sampled import assert_right_at_ends, elements_of, ends, static_of
 
 QUERIES = {
     entry.name.removesuffix(".rq"): entry.read_text(encoding="utf-8")

@@ -12,8 +12,8 @@ from rdflib import URIRef
 from cqels_py.algebra import nodes
 from cqels_py.event_time.clock import ClockedWindow, Step, TickClock
 from cqels_py.planner.windows import bounds_of
-from tests import traces
-from tests.naive import Element
+from tests.oracle.naive import Element
+from tests.support import traces
 
 NAMES = ("one", "two")
 

@@ -9,7 +9,6 @@ import pytest
 from rdflib import URIRef
 
 from cqels_py.algebra.nodes import ElementCount, Everything, Extent, Session, TimeRange, TripleCount
-from tests import naive, traces
 from tests.event_time.driving import (
     NAMES,
     Cut,
@@ -22,7 +21,9 @@ from tests.event_time.driving import (
     steps,
     whole,
 )
-from tests.naive import Element, Phase
+from tests.oracle import naive
+from tests.oracle.naive import Element, Phase
+from tests.support import traces
 
 
 def elements_of(*lines: str) -> list[Element]:

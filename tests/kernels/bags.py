@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cqels_py.kernels import heaps
-from cqels_py.kernels.arena import ARENA_FIELDS, TOP
+from cqels_py.kernels.structures import heaps
+from cqels_py.kernels.structures.arena import ARENA_FIELDS, TOP
 from tests.operators.plain_dictionary import inline_id
 
 Kernel = Callable[..., Any]

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from cqels_py.kernels import real_sums as kernel
+from cqels_py.kernels.aggregates import exact_float_sums as kernel
 
 
 def exact_value(sums: np.ndarray) -> Fraction:  # type: ignore[type-arg]

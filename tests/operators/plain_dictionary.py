@@ -1,4 +1,4 @@
-"""Term ids written straight from the table in cqels_py/dictionary/layout.py: slow, and sharing no code with it."""
+"""Term ids written straight from the table in cqels_py/terms/layout.py: slow, and sharing no code with it."""
 
 from __future__ import annotations
 

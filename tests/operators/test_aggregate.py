@@ -12,18 +12,18 @@ from rdflib import XSD, Literal, Variable
 from cqels_py.algebra.nodes import AggregateCall, VariableRef
 from cqels_py.batches.elements import Ids
 from cqels_py.dataflow.term_values import DictionaryValues
-from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.dictionary.rdf import to_rdflib
+from cqels_py.dictionary import Dictionary
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels import aggregate as aggregate_kernel
+from cqels_py.kernels.aggregates import accumulators as aggregate_kernel
 from cqels_py.operators.r2r import aggregate as aggregate_operator
 from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy
-from tests import naive_aggregates
-from tests.harness import _term_key as term_key
-from tests.naive_values import ExpressionError, Term, canonical
+from cqels_py.terms.rdf import to_rdflib
 from tests.operators.deltas import Live, Port, Row, assert_follows, changes, delta, random_steps
 from tests.operators.plain_dictionary import typed
+from tests.oracle import naive_aggregates
+from tests.oracle.naive_values import ExpressionError, Term, canonical
+from tests.support.harness import _term_key as term_key
 
 V = Variable("v")
 ANY_TICK = Ticks(np.zeros(10_000, np.int64), first=False)

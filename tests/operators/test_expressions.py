@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cqels_py.dataflow.expressions import TextEvaluation, build_evaluator
-from cqels_py.operators.r2r.functions.terms import literal, parse_term, print_term
+from cqels_py.functions.terms import literal, parse_term, print_term
 from tests.operators.expression_trees import Rows, Tree, full, program, sparql, value
 from tests.operators.plain_dictionary import INTEGERS, XSD, PlainDictionary, typed
 

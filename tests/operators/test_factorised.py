@@ -16,10 +16,10 @@ from cqels_py.operators.r2r import factorised as operators
 from cqels_py.operators.r2r.factorised import FactorisedGroupBy
 from cqels_py.operators.r2r.group_by_key import GroupByKey
 from cqels_py.operators.r2r.joined_rows import JoinedAggregate, JoinedInput
-from tests import naive_aggregates
 from tests.operators.deltas import Event, Live, Port, Row, assert_follows, changes, delta, random_steps
 from tests.operators.plain_dictionary import typed
 from tests.operators.test_aggregate import ANY_TICK, POOLS, Terms, V, bound_value, seen
+from tests.oracle import naive_aggregates
 
 INTEGER = "integer"
 EVERY = ("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE")

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from cqels_py.batches.delta import Delta
+from cqels_py.checkpoints.snapshot import to_bytes
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels import ring_index
+from cqels_py.kernels.structures import ring_index
 from cqels_py.operators.r2r import join as operators
 from cqels_py.operators.r2r.join import MultiwayJoin
-from cqels_py.runners.spark.whole import to_bytes
 from cqels_py.state import join_state
 from cqels_py.state.join_state import OUT_ROWS, JoinState
 from tests.operators.deltas import Event, Live, Port, Row, Seen, assert_follows, changes, delta, random_steps

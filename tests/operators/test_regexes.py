@@ -7,9 +7,9 @@ import unicodedata
 import pytest
 import re2
 
-from cqels_py.operators.r2r.functions import characters, regexes
-from cqels_py.operators.r2r.functions.regexes import Pattern, expander, replaced
-from cqels_py.operators.r2r.functions.terms import ExpressionError, LimitExceeded
+from cqels_py.functions import characters, regexes
+from cqels_py.functions.regexes import Pattern, expander, replaced
+from cqels_py.functions.terms import ExpressionError, LimitExceeded
 
 LETTERS = "aZ_0-·é€\u00a0\u3000\u2028\t\n\r\v\f\u0301\u0660\U0001d7d8\u200d;:ΩяΑ\u0085"
 

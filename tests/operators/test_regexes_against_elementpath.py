@@ -8,9 +8,9 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from cqels_py.operators.r2r.functions.regexes import Pattern
-from tests.naive_expressions import compiled_pattern
-from tests.naive_values import ExpressionError as NoPattern
+from cqels_py.functions.regexes import Pattern
+from tests.oracle.naive_expressions import compiled_pattern
+from tests.oracle.naive_values import ExpressionError as NoPattern
 
 ALPHABET = "abAB01_€-. \t\n\u00a0éÉΩ٣\u0301\u2028[^]$("
 TEXTS = st.text(ALPHABET, max_size=8)

@@ -12,11 +12,11 @@ import pytest
 
 from cqels_py.batches.delta import Delta, by_whole_ticks
 from cqels_py.batches.results import ResultBatch
-from cqels_py.dictionary.layout import FALSE, TRUE
 from cqels_py.event_time.clock import Ticks
 from cqels_py.operators.r2s import streams
 from cqels_py.operators.r2s.ask import Ask
 from cqels_py.operators.r2s.streams import Answers, Changes
+from cqels_py.terms.layout import FALSE, TRUE
 from tests.operators.deltas import Port, Row, Seen, Step, chunks_of, delta, difference, random_steps
 
 NAMES = ("a", "b", "c")

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from cqels_py.operators.r2r.top import TopRows
-from tests import naive_values
 from tests.operators.deltas import Live, Port, Row, Seen, assert_follows, changes, delta, random_steps
 from tests.operators.plain_dictionary import typed
 from tests.operators.test_aggregate import Terms
 from tests.operators.test_negation import ANY_TICK
+from tests.oracle import naive_values
 
 Order = Sequence[tuple[int, bool]]
 

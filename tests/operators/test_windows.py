@@ -17,7 +17,6 @@ from cqels_py.event_time.windows import Measure
 from cqels_py.operators.s2r.arrivals import ArrivalCounter, Arrivals
 from cqels_py.operators.s2r.window import Window
 from cqels_py.planner.windows import bounds_of
-from tests import naive, traces
 from tests.event_time.driving import (
     NAMES,
     Cut,
@@ -32,7 +31,9 @@ from tests.event_time.driving import (
     stream_number,
     whole,
 )
-from tests.naive import Element
+from tests.oracle import naive
+from tests.oracle.naive import Element
+from tests.support import traces
 
 Contents = list[tuple[int, list[int]]]
 """For each tick its time and the numbers of the triples in the window, in order."""

@@ -15,8 +15,8 @@ import pytest
 from cqels_py.algebra.nodes import Dialect
 from cqels_py.algebra.validate import asks_windows
 from cqels_py.errors import QueryError
-from cqels_py.optimizer.rules import optimize
 from cqels_py.parser import parse
+from cqels_py.rewrites.rules import optimize
 
 DATA = Path(os.environ.get("CQELS_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
 FOLDERS = {

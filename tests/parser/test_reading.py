@@ -14,7 +14,7 @@ from cqels_py.algebra import nodes
 from cqels_py.algebra.nodes import Call, Dialect, Expression, Output
 from cqels_py.errors import QueryError
 from cqels_py.parser import parse
-from tests.generators import FEATURES, FEW, RSP_QL_WINDOWS, WINDOWS, Scenario, scenarios
+from tests.support.generators import FEATURES, FEW, RSP_QL_WINDOWS, WINDOWS, Scenario, scenarios
 
 BLOCK = "STREAM <s> [NOW] { ?x ?p ?y }"
 

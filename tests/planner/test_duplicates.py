@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cqels_py.engine import compile_query
+from cqels_py.engine.engine import compile_query
 from cqels_py.plan.nodes import DistinctRowsOf, JoinAll, Node, inputs_of
-from tests import harness
-from tests.generators import FEW
-from tests.naive import Element, Static
-from tests.naive_algebra import Triple
+from tests.oracle.naive import Element, Static
+from tests.oracle.naive_algebra import Triple
+from tests.support import harness
+from tests.support.generators import FEW
+from tests.support.traces import STREAMS
 from tests.test_factorised_against_oracle import KEYS, PREFIX, WINDOWS, element_lists, triple
-from tests.traces import STREAMS
 
 ONE, TWO = f"STREAM <{STREAMS}one>", f"STREAM <{STREAMS}two>"
 

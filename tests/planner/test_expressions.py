@@ -7,10 +7,10 @@ from rdflib import XSD, Literal, URIRef, Variable
 
 from cqels_py.algebra.nodes import Call, Constant, Expression, VariableRef
 from cqels_py.errors import UnsupportedQuery
-from cqels_py.kernels.interpreter import OPERATIONS
-from cqels_py.operators.r2r.functions.program import evaluate_program
-from cqels_py.operators.r2r.functions.table import FUNCTIONS
-from cqels_py.operators.r2r.functions.terms import iri, literal, parse_term
+from cqels_py.functions.program import evaluate_program
+from cqels_py.functions.table import FUNCTIONS
+from cqels_py.functions.terms import iri, literal, parse_term
+from cqels_py.kernels.values.interpreter import OPERATIONS
 from cqels_py.planner.expressions import ARITIES, compile_expression
 
 X, Y = VariableRef(Variable("x")), VariableRef(Variable("y"))

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from cqels_py.engine import compile_query
+from cqels_py.engine.engine import compile_query
 from cqels_py.plan.nodes import ExtendRows, FactorisedGroups, Node, Scan, inputs_of
 from tests.planner.test_plans import GOLDEN, plan_text
 

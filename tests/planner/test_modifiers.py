@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from cqels_py.engine import compile_query
+from cqels_py.distribution.stages import stages_of
+from cqels_py.engine.engine import compile_query
 from cqels_py.errors import UnsupportedQuery
 from cqels_py.plan.nodes import ExtendRows, FilterRows, Node, Once, ReportOrder, Scan, inputs_of
-from cqels_py.planner.stages import stages_of
 from tests.planner.test_plans import GOLDEN, WINDOW, plan_text
 
 QUERIES = {

@@ -9,8 +9,8 @@ import pytest
 
 from cqels_py.dataflow import Dataflow, explain
 from cqels_py.dataflow.static_data import StaticData
-from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.engine import compile_query
+from cqels_py.dictionary import Dictionary
+from cqels_py.engine.engine import compile_query
 from cqels_py.errors import UnsupportedQuery
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cqels_py as cqels
-from cqels_py.engine import Engine
+from cqels_py.engine.engine import Engine
 from cqels_py.runners import local
 
 STREAM = "http://ex.org/s"

@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from cqels_py.kernels import distinct as kernel
+from cqels_py.kernels.rows import distinct as kernel
 from cqels_py.state.key_table import KeyTable
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from cqels_py.kernels import gaps as kernel
+from cqels_py.kernels.windows import varint_queue as kernel
 from cqels_py.state.leaf_buffer import LeafBuffer, SparseLeafBuffer
 
 

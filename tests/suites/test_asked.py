@@ -6,7 +6,7 @@ import pyoxigraph as ox
 import pytest
 
 from cqels_py.suites.asked import aggregates, asked, order, reason_not_to
-from tests.harness import parse
+from tests.support.harness import parse
 
 P = "PREFIX : <http://ex.org/>\n"
 CQELS = P + "SELECT ?s ?v { STREAM :s [RANGE 5s] { ?s :p ?v } ?s :q ?w }"

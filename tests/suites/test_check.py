@@ -11,7 +11,7 @@ import pytest
 
 from cqels_py.algebra import nodes
 from cqels_py.batches.results import ResultBatch
-from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary import Dictionary
 from cqels_py.runners.local import Statistics
 from cqels_py.suites import check, throughput
 from cqels_py.suites.answers import read_terms
@@ -21,7 +21,7 @@ from cqels_py.suites.contents import Contents, elements_of
 from cqels_py.suites.peer import Peer, boundaries
 from cqels_py.suites.running import LocalRun
 from cqels_py.suites.task import Measured, Task
-from tests.harness import parse
+from tests.support.harness import parse
 
 SECOND = 1_000_000
 P = "PREFIX : <http://ex.org/>\n"

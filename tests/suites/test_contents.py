@@ -13,8 +13,8 @@ from rdflib import URIRef
 from cqels_py.algebra import nodes
 from cqels_py.suites import contents
 from cqels_py.suites.contents import Contents, Element
-from tests import naive
-from tests.harness import parse
+from tests.oracle import naive
+from tests.support.harness import parse
 
 STREAMS = ("http://ex.org/s", "http://ex.org/t")
 WINDOWS = (

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cqels_py.connectors.sources import open_source
 from cqels_py.datasets.tables import SCHEMA
-from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary import Dictionary
 from cqels_py.errors import UsageError
+from cqels_py.sources.files import open_source
 from cqels_py.suites import data
 from cqels_py.suites.contents import elements_of
 from cqels_py.suites.suite import Suite

@@ -6,9 +6,9 @@ import numpy as np
 
 from bench.arrivals import Batch, Setting
 from bench.kernels.by_hand.by_hand import LINE, MADE, ROW, ByHand, table
-from cqels_py.dictionary.layout import VALUE_BITS
-from cqels_py.kernels.hashing import mix
-from cqels_py.kernels.jit import jit_flat
+from cqels_py.kernels.compiler.jit import jit_flat
+from cqels_py.kernels.structures.hashing import mix
+from cqels_py.terms.layout import VALUE_BITS
 
 _VALUE = np.int64((1 << VALUE_BITS) - 1)
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from bench.arrivals import Batch, Setting
 from bench.kernels.by_hand.by_hand import LINE, MADE, ROW, ByHand, table
-from cqels_py.kernels.hashing import mix
-from cqels_py.kernels.jit import jit_flat
+from cqels_py.kernels.compiler.jit import jit_flat
+from cqels_py.kernels.structures.hashing import mix
 
 
 @jit_flat

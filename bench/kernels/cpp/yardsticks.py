@@ -15,8 +15,8 @@ from bench.arrivals import Batch, Setting
 from bench.contest import IN_CPP, SAME_RETRACTING, SAME_WORK, Changes, Competitor, Entry, Rows
 from bench.kernels.by_hand.average import rounded
 from bench.kernels.cpp.library import compiler, library
-from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.dictionary.layout import VALUE_BITS
+from cqels_py.dictionary import Dictionary
+from cqels_py.terms.layout import VALUE_BITS
 
 _FIRST_ROOM = 8192
 _VALUE = (1 << VALUE_BITS) - 1

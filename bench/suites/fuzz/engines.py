@@ -12,7 +12,7 @@ import numpy as np
 import pyoxigraph as ox
 
 import cqels_py
-import cqels_py.engine
+import cqels_py.engine.engine
 from bench.suites.fuzz.answers import Row, columns, parse_term, row_of
 from bench.suites.fuzz.case import EX, Case
 from cqels_py.batches.results import ResultBatch
@@ -81,9 +81,12 @@ def _term(text: str) -> Any:
 @contextmanager
 def parsed_once() -> Iterator[None]:
     """Each query text is parsed and planned once: that depends on nothing else and takes longer than a small run."""
-    parse, planned = cqels_py.engine.parse, cqels_py.engine._planned
-    cqels_py.engine.parse, cqels_py.engine._planned = lru_cache(maxsize=16)(parse), lru_cache(maxsize=16)(planned)
+    parse, planned = cqels_py.engine.engine.parse, cqels_py.engine.engine._planned
+    cqels_py.engine.engine.parse, cqels_py.engine.engine._planned = (
+        lru_cache(maxsize=16)(parse),
+        lru_cache(maxsize=16)(planned),
+    )
     try:
         yield
     finally:
-        cqels_py.engine.parse, cqels_py.engine._planned = parse, planned
+        cqels_py.engine.engine.parse, cqels_py.engine.engine._planned = parse, planned

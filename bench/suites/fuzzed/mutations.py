@@ -27,7 +27,7 @@ _WORDS = [
     "CONSTRUCT", "DESCRIBE", "ASK", "REGISTER", "BNODE()", "RAND()", "IN (", "NOT", "BASE <x>", "PREFIX", "<>", "<http://[>",
     "<a b>", "\udcff", "\u2028", "^^",
 ]  # fmt: skip
-_QUERIES = ("tests/golden/parser/*.rq", "tests/golden/optimizer/*.rq", "queries/**/*.rq")
+_QUERIES = ("tests/golden/parser/*.rq", "tests/golden/rewrites/*.rq", "queries/**/*.rq")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from bench.suites.fuzzed.files import STATIC, TIME, TIMED_WITHIN
-from cqels_py.connectors.sources import open_source
-from cqels_py.connectors.static import load_static
-from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.engine import Engine
+from cqels_py.dictionary import Dictionary
+from cqels_py.engine.engine import Engine
 from cqels_py.errors import CqelsError, DataError
+from cqels_py.formats.static import load_static
+from cqels_py.sources.files import open_source
 
 
 def read(path: Path, on_error: str) -> tuple[int, int, CqelsError | None]:

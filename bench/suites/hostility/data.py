@@ -11,10 +11,10 @@ import zstandard
 
 from bench.suites.hostility.limits import limit
 from bench.suites.hostility.running import EX, Answers, cqels_run, folder, iri
-from cqels_py.connectors.sources import open_source
-from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.engine import Engine
+from cqels_py.dictionary import Dictionary
+from cqels_py.engine.engine import Engine
 from cqels_py.errors import CqelsError, DataError
+from cqels_py.sources.files import open_source
 
 _QUERY = f"SELECT * WHERE {{ STREAM <{EX}s> [NOW] {{ ?s ?p ?o }} }}"
 _MIB = 1 << 20

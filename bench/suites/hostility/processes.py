@@ -10,10 +10,10 @@ from typing import Any
 
 from bench.suites.hostility.limits import limit
 from bench.suites.hostility.running import EX, folder, iri
-from cqels_py.engine import Engine
+from cqels_py.engine.engine import Engine
 
 _QUERY = f"SELECT * WHERE {{ STREAM <{EX}s> [NOW] {{ ?s ?p ?o }} }}"
-_MIX = "from cqels_py.kernels.hashing import mix; print(mix(7), sum(mix.stats.cache_hits.values()))"
+_MIX = "from cqels_py.kernels.structures.hashing import mix; print(mix(7), sum(mix.stats.cache_hits.values()))"
 
 
 def _mix(cache: str) -> tuple[list[str], str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.suites.hostility.limits import limit
 from bench.suites.hostility.running import EX, Answers, cqels_run, integer, iri, write_lines
-from cqels_py.engine import Engine
+from cqels_py.engine.engine import Engine
 from cqels_py.errors import CqelsError
 
 _SENSORS = 4

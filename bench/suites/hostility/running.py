@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cqels_py.engine import Engine
+from cqels_py.engine.engine import Engine
 
 EX = "http://ex.org/"
 FOLDER = "CQELS_HOSTILE_FOLDER"

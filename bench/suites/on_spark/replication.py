@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from cqels_py.planner.shares import Shares, shares_for
+from cqels_py.distribution.hypercube import Shares, shares_for
 from cqels_py.runners.spark.stage import Job
 from cqels_py.spark import loads, prepare, statistics
 

@@ -11,7 +11,19 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta, SignColumn, TickColumn, first_rows
 from cqels_py.batches.elements import Ids
-from cqels_py.dictionary.layout import (
+from cqels_py.errors import RunError
+from cqels_py.event_time.clock import Ticks
+from cqels_py.kernels.aggregates import accumulators as kernel
+from cqels_py.kernels.aggregates import group_by as grouping
+from cqels_py.kernels.aggregates.exact_float_sums import REAL_WORDS
+from cqels_py.kernels.aggregates.factorised_records import ROW_PORT, ROW_SIGN, ROW_TICK
+from cqels_py.kernels.aggregates.updates import FIRST, OF_INPUT, SEEN
+from cqels_py.kernels.primitives.array_table import Standing
+from cqels_py.kernels.primitives.dtypes import INT8, INT32, INT64
+from cqels_py.state.arrays import longer_aligned
+from cqels_py.state.key_table import KeyTable
+from cqels_py.state.term_runs import Form, RunsOf, TermRuns
+from cqels_py.terms.layout import (
     TAG_BLANK,
     TAG_BOOLEAN,
     TAG_DATE,
@@ -24,18 +36,6 @@ from cqels_py.dictionary.layout import (
     TAG_QUOTIENT,
     TAG_SHIFT,
 )
-from cqels_py.errors import RunError
-from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels import aggregate as kernel
-from cqels_py.kernels import grouping
-from cqels_py.kernels.accumulation import FIRST, OF_INPUT, SEEN
-from cqels_py.kernels.dtypes import INT8, INT32, INT64
-from cqels_py.kernels.joined_records import ROW_PORT, ROW_SIGN, ROW_TICK
-from cqels_py.kernels.real_sums import REAL_WORDS
-from cqels_py.kernels.standing import Standing
-from cqels_py.state.arrays import longer_aligned
-from cqels_py.state.key_table import KeyTable
-from cqels_py.state.term_runs import Form, RunsOf, TermRuns
 
 FUNCTIONS = {
     "COUNT(*)": kernel.COUNT_ALL,

@@ -9,7 +9,7 @@ import numpy as np
 from cqels_py.batches.delta import Delta, first_rows
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels import distinct as kernel
+from cqels_py.kernels.rows import distinct as kernel
 from cqels_py.state.key_table import KeyTable
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.elements import Ids
-from cqels_py.kernels.interpreter import UNRESOLVED, evaluate_rows
+from cqels_py.kernels.values.interpreter import UNRESOLVED, evaluate_rows
 
 _NO_TIMES = np.empty(0, np.int64)
 

@@ -10,10 +10,10 @@ import numpy as np
 from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels import aggregate
-from cqels_py.kernels import factorised as kernel
-from cqels_py.kernels import joined_records as records
-from cqels_py.kernels.real_sums import REAL_WORDS
+from cqels_py.kernels.aggregates import accumulators as aggregate
+from cqels_py.kernels.aggregates import factorised as kernel
+from cqels_py.kernels.aggregates import factorised_records as records
+from cqels_py.kernels.aggregates.exact_float_sums import REAL_WORDS
 from cqels_py.operators.r2r.aggregate import FUNCTIONS as GROUP_FUNCTIONS
 from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy, GroupRun, TermValues, stopped
 from cqels_py.operators.r2r.joined_rows import (

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels import joined_records as records
+from cqels_py.kernels.aggregates import factorised_records as records
 from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy, GroupRun, OfInputs, TermValues
 from cqels_py.operators.r2r.joined_rows import JoinedAggregate, JoinedInput, JoinedRows
 

@@ -13,12 +13,12 @@ import numpy.typing as npt
 from cqels_py.batches.delta import Delta, SignColumn, TickColumn, first_rows, in_blocks
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels import join as kernel
-from cqels_py.kernels import ring_index
-from cqels_py.kernels import star_join as star_kernel
-from cqels_py.kernels.dtypes import INT8, INT32, INT64
-from cqels_py.kernels.merge import merge_rows
-from cqels_py.kernels.standing import Standing
+from cqels_py.kernels.joins import multiway as kernel
+from cqels_py.kernels.joins import star as star_kernel
+from cqels_py.kernels.primitives.array_table import Standing
+from cqels_py.kernels.primitives.dtypes import INT8, INT32, INT64
+from cqels_py.kernels.structures import ring_index
+from cqels_py.kernels.windows.merge import merge_rows
 from cqels_py.state.join_state import OUT_ROWS, Blocks, JoinLayout, JoinPort, JoinState
 
 _FEWEST_OUT_ROWS, _OUT_ROWS_EACH = 64, 8

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta, TickColumn, concatenate, in_blocks
 from cqels_py.batches.elements import Ids
-from cqels_py.kernels import joined_records as records
-from cqels_py.kernels.dtypes import INT64
-from cqels_py.kernels.joined_rows import lay_rows
-from cqels_py.kernels.merge import places_by_tick
+from cqels_py.kernels.aggregates import factorised_records as records
+from cqels_py.kernels.aggregates.factorised_input import lay_rows
+from cqels_py.kernels.primitives.dtypes import INT64
+from cqels_py.kernels.windows.merge import places_by_tick
 from cqels_py.operators.r2r.aggregate import OddNumbers, TermValues, needs_numbers, with_numbers, without_terms
 
 FEW_ROWS = 8

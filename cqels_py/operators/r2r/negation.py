@@ -9,8 +9,8 @@ import numpy as np
 from cqels_py.batches.delta import Delta, first_rows, in_blocks
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels import negation as kernel
-from cqels_py.kernels import ring_index
+from cqels_py.kernels.joins import semi_anti_join as kernel
+from cqels_py.kernels.structures import ring_index
 from cqels_py.operators.r2r.join import merged_rows, room_for
 from cqels_py.state.join_state import OUT_ROWS, JoinLayout, JoinPort, JoinState
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from cqels_py.batches.delta import Delta, in_blocks
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels.merge import merge_by_tick
+from cqels_py.kernels.windows.merge import merge_by_tick
 from cqels_py.operators.operator import Stateless
 
 

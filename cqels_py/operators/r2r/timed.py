@@ -14,8 +14,8 @@ import numpy.typing as npt
 from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels.distinct import count_rows
-from cqels_py.kernels.key_table import USED
+from cqels_py.kernels.rows.distinct import count_rows
+from cqels_py.kernels.structures.hash_table import USED
 from cqels_py.operators.r2r.rows import ColumnExpression
 from cqels_py.state.key_table import KeyTable
 

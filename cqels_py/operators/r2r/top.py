@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels.distinct import cancel
+from cqels_py.kernels.rows.distinct import cancel
 from cqels_py.operators.r2r.aggregate import TermValues
 from cqels_py.state.ordered_rows import OrderedRows
 

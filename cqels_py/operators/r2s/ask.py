@@ -10,8 +10,8 @@ import numpy.typing as npt
 from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch
-from cqels_py.dictionary.layout import FALSE, TRUE
 from cqels_py.event_time.clock import Ticks
+from cqels_py.terms.layout import FALSE, TRUE
 
 
 class Ask:

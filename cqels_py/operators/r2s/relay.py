@@ -11,7 +11,7 @@ from cqels_py.batches.delta import Delta, concatenate
 from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch
 from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels.distinct import cancel
+from cqels_py.kernels.rows.distinct import cancel
 
 
 @dataclass(frozen=True, slots=True)

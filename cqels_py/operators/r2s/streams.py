@@ -10,8 +10,8 @@ from cqels_py.batches.delta import Delta, by_whole_ticks, empty, in_blocks
 from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch
 from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels import distinct as kernel
-from cqels_py.kernels.dtypes import INT8, INT32, INT64
+from cqels_py.kernels.primitives.dtypes import INT8, INT32, INT64
+from cqels_py.kernels.rows import distinct as kernel
 from cqels_py.state.key_table import KeyTable
 
 _FEWEST_CHANGES = 256

@@ -13,7 +13,7 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import counted_triples
 from cqels_py.event_time.clock import Step
 from cqels_py.event_time.windows import Measure, Points
-from cqels_py.kernels import arrivals as kernel
+from cqels_py.kernels.windows import arrivals as kernel
 
 _MOST_POSITIONS = 1 << 16
 _NONE = np.empty(0, np.int64)

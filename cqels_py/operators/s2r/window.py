@@ -11,9 +11,9 @@ import numpy.typing as npt
 from cqels_py.batches.delta import Delta, empty
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.windows import NEVER, Bounds, Measure, Points
-from cqels_py.kernels import arrivals as kernel
-from cqels_py.kernels.dtypes import INT8, INT32, INT64
-from cqels_py.kernels.sliding import merge, slide
+from cqels_py.kernels.primitives.dtypes import INT8, INT32, INT64
+from cqels_py.kernels.windows import arrivals as kernel
+from cqels_py.kernels.windows.sliding import merge, slide
 from cqels_py.operators.s2r.arrivals import Arrivals
 from cqels_py.state.leaf_buffer import LeafBuffer
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from cqels_py.distribution.hypercube import Shares
+from cqels_py.distribution.partitioning import variables_of
+from cqels_py.distribution.stages import PlannedStage, received_by, stages_of
 from cqels_py.plan.nodes import (
     DistinctRowsOf,
     ExtendRows,
@@ -18,9 +21,7 @@ from cqels_py.plan.nodes import (
     TopRows,
     inputs_of,
 )
-from cqels_py.planner.partitioning import scans_of, variables_of
-from cqels_py.planner.shares import Shares
-from cqels_py.planner.stages import PlannedStage, received_by, stages_of
+from cqels_py.plan.traverse import scans_of
 from cqels_py.runners.spark.folder import PartLoad
 
 _PLACES = ("subject", "predicate", "object")

@@ -14,8 +14,7 @@ from pyspark.errors import PySparkException
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements, slice_elements
 from cqels_py.batches.results import ResultBatch
-from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.dictionary.layout import TAG_BLANK, TAG_SHIFT
+from cqels_py.dictionary import Dictionary
 from cqels_py.errors import RunError
 from cqels_py.runners.local import Statistics
 from cqels_py.runners.spark import folder, stage
@@ -23,6 +22,7 @@ from cqels_py.runners.spark.pipeline import answers
 from cqels_py.runners.spark.rows import TICK
 from cqels_py.runners.spark.session import Session
 from cqels_py.runners.spark.stage import Job
+from cqels_py.terms.layout import TAG_BLANK, TAG_SHIFT
 
 _BLANK = "_:b"
 _COLLECT_FROM = 100_000

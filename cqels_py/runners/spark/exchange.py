@@ -16,7 +16,7 @@ import numpy.typing as npt
 from cqels_py.batches.delta import Delta, concatenate
 from cqels_py.batches.elements import Ids
 from cqels_py.dataflow.ownership import owner_of_rows
-from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary import Dictionary
 from cqels_py.event_time.clock import Ticks
 from cqels_py.operators.r2s.relay import Relayed
 from cqels_py.runners.spark.routing import learn, texts_of

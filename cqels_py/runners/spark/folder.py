@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from cqels_py.checkpoints.store import write_whole
 from cqels_py.errors import UsageError
 from cqels_py.runners.local import Statistics
 from cqels_py.runners.spark.stage import store_of
-from cqels_py.runners.spark.store import write_whole
 
 _NAME = "query.json"
 _MARK = "mark"

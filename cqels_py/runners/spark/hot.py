@@ -19,7 +19,7 @@ from typing import IO, Generic, TypeVar
 
 import numpy as np
 
-from cqels_py.runners.spark.whole import to_buffers
+from cqels_py.checkpoints.snapshot import to_buffers
 
 State = TypeVar("State")
 

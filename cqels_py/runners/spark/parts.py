@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow
-from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary import Dictionary
 from cqels_py.operators.r2s.relay import Relay
 from cqels_py.plan.nodes import TemplateTriple
 from cqels_py.runners.local import LocalRunner, Statistics

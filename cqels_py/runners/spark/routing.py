@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements, empty_elements, take_elements
 from cqels_py.dataflow.ownership import owner_of, strides
-from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.dictionary.layout import TAG_IRI, TAG_LITERAL, TAG_SHIFT
+from cqels_py.dictionary import Dictionary
 from cqels_py.errors import RunError
 from cqels_py.plan.nodes import GRAPH, Node, Plan, is_variable
-from cqels_py.planner.partitioning import scans_of
+from cqels_py.plan.traverse import scans_of
+from cqels_py.terms.layout import TAG_IRI, TAG_LITERAL, TAG_SHIFT
 
 EVERYWHERE = 0
 """Where all triples go when the state cannot be divided."""

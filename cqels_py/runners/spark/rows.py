@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cqels_py.batches.results import ResultBatch
-from cqels_py.connectors.rendering import render_terms
-from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary import Dictionary
 from cqels_py.errors import UsageError
+from cqels_py.formats.rendering import render_terms
 from cqels_py.plan.nodes import TemplateTriple, is_variable
 
 _TRIPLE = ("subject", "predicate", "object")

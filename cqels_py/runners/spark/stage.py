@@ -14,17 +14,17 @@ import pyarrow.compute as pc
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements
-from cqels_py.connectors.tabular import elements_from_arrow
-from cqels_py.connectors.times import doubt
-from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.checkpoints.store import Attempt, PartStore, Saved, Start
+from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError
+from cqels_py.formats.tabular import elements_from_arrow
+from cqels_py.formats.times import doubt
 from cqels_py.plan.nodes import TemplateTriple
 from cqels_py.runners.spark.exchange import Exchange
 from cqels_py.runners.spark.hot import HotCopy
 from cqels_py.runners.spark.parts import PartState, routed_rows
 from cqels_py.runners.spark.routing import Routing, shares
 from cqels_py.runners.spark.rows import row_schema
-from cqels_py.runners.spark.store import Attempt, PartStore, Saved, Start
 
 _ROW_BITS, _TASK_BITS, _BATCH_BITS = 26, 11, 26
 """Blank nodes of different elements are different: by batch, task, and rows of a task."""

@@ -15,14 +15,15 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-from cqels_py.dictionary.rdf import to_rdflib
-from cqels_py.engine import compile_query
-from cqels_py.runners.spark import parts, stage, store
+from cqels_py.checkpoints import store
+from cqels_py.engine.engine import compile_query
+from cqels_py.runners.spark import parts, stage
 from cqels_py.runners.spark.stage import Job
 from cqels_py.spark import prepare
-from tests import harness
-from tests.naive import Element, Static
-from tests.naive_values import canonical
+from cqels_py.terms.rdf import to_rdflib
+from tests.oracle.naive import Element, Static
+from tests.oracle.naive_values import canonical
+from tests.support import harness
 
 ROWS = pa.schema(
     [(name, pa.int64() if name in ("stream", "time") else pa.string())

@@ -18,9 +18,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from cqels_py.checkpoints import store
 from cqels_py.errors import RunError
 from cqels_py.runners.local import Statistics
-from cqels_py.runners.spark import parts, stage, store
+from cqels_py.runners.spark import parts, stage
 from cqels_py.runners.spark.stage import Job
 from tests.runners.spark import simulation
 

@@ -12,9 +12,9 @@ from cqels_py.algebra.nodes import Output
 from cqels_py.runners.spark import hot
 from cqels_py.runners.spark.hot import HotCopy
 from cqels_py.spark import loads, prepare
-from tests.naive import Static
+from tests.checkpoints.test_store import BATCHES, ELEMENTS, QUERY, tasks
+from tests.oracle.naive import Static
 from tests.runners.spark import simulation
-from tests.runners.spark.test_store import BATCHES, ELEMENTS, QUERY, tasks
 
 
 def copy(folder: Path, part: int = 0) -> HotCopy[dict[str, Any]]:

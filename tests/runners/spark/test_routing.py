@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.dataflow.ownership import cell, owner_of
-from cqels_py.dictionary.dictionary import Dictionary
-from cqels_py.engine import compile_query
-from cqels_py.planner.stages import stages_of
+from cqels_py.dictionary import Dictionary
+from cqels_py.distribution.stages import stages_of
+from cqels_py.engine.engine import compile_query
 from cqels_py.runners.spark.describe import describe
 from cqels_py.runners.spark.routing import Route, Routing, Share, combine, routing_of, shares
 from tests.runners.spark.test_simulated import EX

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from cqels_py.batches.results import ResultBatch
-from cqels_py.dictionary.dictionary import Dictionary
+from cqels_py.dictionary import Dictionary
 from cqels_py.plan.nodes import TemplateTriple
 from cqels_py.runners.spark.rows import solution_rows, triple_rows
 

@@ -13,14 +13,14 @@ from rdflib import XSD, Literal, URIRef
 
 import cqels_py
 from cqels_py.algebra.nodes import Dialect, Output
-from cqels_py.engine import compile_query
+from cqels_py.distribution.stages import stages_of
+from cqels_py.engine.engine import compile_query
 from cqels_py.errors import UnsupportedQuery
-from cqels_py.planner.stages import stages_of
 from cqels_py.spark import statistics
-from tests.generators import C_SPARQL_WINDOWS, FEATURES, RSP_QL_WINDOWS, SOAKING, WINDOWS, Scenario, scenarios
-from tests.naive import Element, Static
-from tests.naive_values import canonical, date_time_literal
+from tests.oracle.naive import Element, Static
+from tests.oracle.naive_values import canonical, date_time_literal
 from tests.runners.spark import simulation
+from tests.support.generators import C_SPARQL_WINDOWS, FEATURES, RSP_QL_WINDOWS, SOAKING, WINDOWS, Scenario, scenarios
 
 VERY_FEW = settings() if SOAKING else settings(max_examples=5)
 """Every example is run on the file system too, and once for each of many parameters."""

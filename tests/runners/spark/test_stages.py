@@ -11,11 +11,11 @@ import pytest
 
 import cqels_py
 from cqels_py.algebra.nodes import Output
-from cqels_py.engine import compile_query
+from cqels_py.distribution.stages import stages_of
+from cqels_py.engine.engine import compile_query
 from cqels_py.errors import DataError, UsageError
-from cqels_py.planner.stages import stages_of
 from cqels_py.spark import loads, prepare, statistics
-from tests.naive_values import canonical
+from tests.oracle.naive_values import canonical
 from tests.runners.spark import simulation
 from tests.runners.spark.test_simulated import EX, STATIC, drawn
 
@@ -143,7 +143,7 @@ def test_what_is_counted() -> None:
 
 def test_terms_of_later_stages_are_released(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a row was computed from may be gone everywhere when a result says it."""
-    from cqels_py.dictionary.dictionary import Dictionary
+    from cqels_py.dictionary import Dictionary
     from cqels_py.runners import local
     from cqels_py.runners.spark import parts
 

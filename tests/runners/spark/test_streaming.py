@@ -15,8 +15,8 @@ import pytest
 import cqels_py
 from cqels_py.runners.spark.stage import Job
 from cqels_py.spark import continuous, numbered, prepare, statistics
-from tests.naive import Element
-from tests.naive_values import canonical
+from tests.oracle.naive import Element
+from tests.oracle.naive_values import canonical
 from tests.runners.spark.faults import Faulty
 from tests.runners.spark.simulation import Answers, counted, rows_of
 from tests.runners.spark.test_simulated import EX, STREAMS, drawn

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import pytest
 
 from cqels_py.algebra.nodes import Output
-from cqels_py.engine import compile_query
+from cqels_py.engine.engine import compile_query
 from cqels_py.spark import stages
 from tests.datasets import test_lsbench_queries as lsbench
 from tests.datasets import test_srbench_queries as srbench
-from tests.naive import Element, Static
+from tests.oracle.naive import Element, Static
 from tests.runners.spark import simulation
 
 PARTS = 2

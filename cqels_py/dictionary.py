@@ -1,0 +1,303 @@
+"""Terms ↔ 64-bit ids (DESIGN: terms). Ids are the same everywhere; the dictionary keeps the texts of those that are hashed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate, chain, pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.errors import DataError, TermCollision, UsageError
+from cqels_py.kernels.primitives.dtypes import INT64, UINT8
+from cqels_py.kernels.text.triples import encode_triples
+from cqels_py.kernels.values import dictionary as kernel
+from cqels_py.kernels.values.positions import PREDICATE, SUBJECT, misplaced
+from cqels_py.terms.canonical import canonical, malformed
+from cqels_py.terms.layout import TAG_OVERFLOW, TAG_SHIFT
+
+Ids = npt.NDArray[np.int64]
+
+_FIRST_ENTRIES = 1024
+_FIRST_ARENA = 1 << 16
+_HASH_BITS = 60
+
+
+def _offsets(texts: Sequence[bytes]) -> Ids:
+    """Where each of texts that follow one another starts, and where the last one ends."""
+    return np.fromiter(accumulate(map(len, texts), initial=0), np.int64)
+
+
+def _lines_length(texts: Sequence[bytes]) -> int:
+    """How long texts are, each with the end of its line."""
+    return sum(map(len, texts)) + len(texts)
+
+
+class Dictionary:
+    """Encodes terms in N-Triples syntax, keeps the texts of hashed ones, and lets go of those that nothing refers to.
+
+    One thread writes at a time, with the `lock`; others may meanwhile look up what they know to be there. Two terms with the
+    same hash are told apart: the later one gets an overflow id (or, if `strict`, TermCollision is raised, as ids must then be the
+    same on every machine). `hash_bits` below 60 is for tests.
+    """
+
+    def __init__(self, *, strict: bool = False, hash_bits: int = _HASH_BITS) -> None:
+        self._strict = strict
+        self._shift = 64 - hash_bits
+        self.table = np.zeros(_FIRST_ENTRIES * kernel.WORDS, np.int64)
+        self.arena = np.zeros(_FIRST_ARENA, np.uint8)
+        self.meta = np.zeros(2, np.int64)
+        self._overflow: dict[str, tuple[int, int]] = {}
+        self._documents = 0
+        self._next_overflow = 1
+        self._pinned: list[Ids] = []
+        self._holders: list[Callable[[], Iterable[Ids]]] = []
+        self.lock = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.lock = threading.RLock()
+
+    def __len__(self) -> int:
+        """Terms whose texts are kept."""
+        return self.meta.item(kernel.ENTRIES)
+
+    @property
+    def nbytes(self) -> int:
+        return self.table.nbytes + self.arena.nbytes
+
+    @property
+    def shift(self) -> int:
+        """For kernels that intern: the bits of the hash that are dropped."""
+        return self._shift
+
+    # --- encoding -----------------------------------------------------------------------------------------------
+
+    def next_document(self) -> int:
+        """A number for what scopes blank nodes: no two sources get the same one."""
+        self._documents += 1
+        return self._documents
+
+    def encode(
+        self, terms: Sequence[str | None], *, scope: int = 0, scopes: npt.NDArray[np.int64] | None = None
+    ) -> Ids:
+        """Ids (n) of terms in N-Triples syntax; None is unbound.
+
+        Blank nodes belong to `scope`, or to scopes[i] each. DataError names a text that is no term.
+        """
+        data = [b"" if term is None else _utf8(term) for term in terms]
+        offsets = _offsets(data)
+        if "" in terms:
+            raise malformed("an empty text")
+        if scopes is None:
+            scopes = np.full(len(data), scope, np.int64)
+        return self.encode_bytes(np.frombuffer(b"".join(data) or b"\0", np.uint8), offsets, scopes)
+
+    def encode_bytes(
+        self, data: npt.NDArray[np.uint8], offsets: Ids, scopes: Ids, wrong: dict[int, DataError] | None = None
+    ) -> Ids:
+        """The same for texts in one buffer: term i is data[offsets[i]:offsets[i + 1]], unbound if that is empty.
+
+        With `wrong`, what is no term is entered there by its number and gets the id 0; else it raises.
+        """
+        out = np.empty(len(offsets) - 1, np.int64)
+        at = 0
+        with self.lock:
+            while True:
+                at, status = kernel.encode(
+                    data, offsets, scopes, at, self._shift, self.table, self.arena, self.meta, out
+                )
+                if status == kernel.DONE:
+                    return out
+                raw = data[offsets[at] : offsets[at + 1]]
+                found = self._stopped_at(at, status, raw.tobytes(), int(out[at]), int(scopes[at]), wrong)
+                if found is not None:
+                    out[at] = found
+                    at += 1
+
+    def encode_triples(
+        self, texts: Sequence[bytes], first: Ids, scope: int, wrong: dict[int, DataError]
+    ) -> tuple[Ids, int]:
+        """Columns (3, n) of elements' triples, given as their terms one after another, none of them empty.
+
+        Element e has the triples first[e] to first[e + 1], and its blank nodes belong to `scope` + e. Also says how many
+        subjects and predicates are what cannot stand there; what is no term is entered in `wrong`, and gets the id 0.
+        """
+        lines = b"\n".join(texts)
+        if lines.count(b"\n") != len(texts) - 1:
+            return self._encode_apart(texts, first, scope, wrong)
+        data, columns = np.frombuffer(lines, UINT8), np.empty((3, len(texts) // 3), INT64)
+        start = at = element = 0
+        with self.lock:
+            while True:
+                begun = at
+                at, status = encode_triples(
+                    data, start, first, scope, at, element, self._shift, self.table, self.arena, self.meta, columns
+                )
+                if status == kernel.DONE:
+                    return columns, at
+                start += _lines_length(texts[begun:at])
+                place = at % 3, at // 3
+                element = int(np.searchsorted(first, at // 3, side="right")) - 1
+                found = self._stopped_at(at, status, texts[at], int(columns[place]), scope + element, wrong)
+                if found is not None:
+                    columns[place] = found
+                    start += _lines_length(texts[at : at + 1])
+                    at += 1
+
+    def _encode_apart(
+        self, texts: Sequence[bytes], first: Ids, scope: int, wrong: dict[int, DataError]
+    ) -> tuple[Ids, int]:
+        """The same where there is no text, or one of several lines."""
+        offsets = _offsets(texts)
+        scopes = np.repeat(scope + np.arange(len(first) - 1), 3 * np.diff(first))
+        ids = self.encode_bytes(np.frombuffer(b"".join(texts) or b"\0", np.uint8), offsets, scopes, wrong)
+        columns = np.ascontiguousarray(ids.reshape(-1, 3).T)
+        return columns, misplaced(columns[SUBJECT], SUBJECT) + misplaced(columns[PREDICATE], PREDICATE)
+
+    def _stopped_at(
+        self, at: int, status: int, raw: bytes, identifier: int, scope: int, wrong: dict[int, DataError] | None
+    ) -> int | None:
+        """The id of the term at which a kernel has stopped; None: there was no room, and now there is."""
+        if status in (kernel.TABLE_FULL, kernel.ARENA_FULL):
+            self.grow(status, len(raw))
+            return None
+        try:
+            return self._encode_slowly(raw, identifier, status, scope)
+        except DataError as error:
+            if wrong is None:
+                raise
+            wrong[at] = error
+            return 0
+
+    def encode_one(self, term: str) -> int:
+        return int(self.encode([term])[0])
+
+    def _encode_slowly(self, raw: bytes, identifier: int, status: int, scope: int) -> int:
+        if status == kernel.COLLISION:
+            return self.resolve_collision(raw, identifier)
+        text = raw.decode("utf-8", "replace")
+        plain = canonical(text)
+        if plain == text:
+            # The kernel does not take it, and there is no other way to write it.
+            raise malformed(text)
+        return int(self.encode([plain], scope=scope)[0])
+
+    def resolve_collision(self, raw: bytes, identifier: int) -> int:
+        """The overflow id of the term with canonical syntax `raw` whose hash is that of another one, `identifier`.
+
+        TermCollision if the dictionary is strict.
+        """
+        text = canonical(raw.decode())
+        known = self._overflow.get(text)
+        if known is not None:
+            return known[0]
+        if self._strict:
+            other = self.decode(np.array([identifier]))[0]
+            raise TermCollision(f"{text} and {other} have the same id; results would mix them up")
+        overflow = (TAG_OVERFLOW << TAG_SHIFT) | self._next_overflow
+        self._next_overflow += 1
+        data = np.frombuffer(text.encode(), np.uint8)
+        while (status := kernel.enter(overflow, data, self.table, self.arena, self.meta)) != kernel.DONE:
+            self.grow(status, len(data))
+        self._overflow[text] = (overflow, identifier)
+        return overflow
+
+    def grow(self, status: int, room: int) -> None:
+        """More place for what a kernel ran short of; `room`: bytes of the text at hand."""
+        if status == kernel.TABLE_FULL:
+            table = np.zeros(2 * len(self.table), np.int64)
+            kernel.rehash(self.table, table)
+            self.table = table
+        else:
+            extra = max(len(self.arena), room)
+            self.arena = np.concatenate([self.arena, np.zeros(extra, np.uint8)])
+
+    # --- decoding -----------------------------------------------------------------------------------------------
+
+    def decode(self, ids: Ids) -> list[str | None]:
+        """The N-Triples texts of ids; None for unbound. UsageError for an id whose term has been released."""
+        data, offsets = self.decode_bytes(ids)
+        ends = offsets.tolist()
+        text = data.tobytes()
+        return [text[a:b].decode() if b > a else None for a, b in pairwise(ends)]
+
+    def decode_bytes(self, ids: Ids) -> tuple[npt.NDArray[np.uint8], Ids]:
+        """The texts one after another as UTF-8, and where each starts (n + 1)."""
+        ids = np.ascontiguousarray(ids, np.int64)
+        room = kernel.room_for_texts(ids, self.table)
+        if room == kernel.UNKNOWN:
+            raise released()
+        out, offsets = np.empty(room + 1, UINT8), np.empty(len(ids) + 1, INT64)
+        kernel.decode(ids, self.table, self.arena, out, offsets)
+        return out[: offsets[-1]], offsets
+
+    # --- release --------------------------------------------------------------------------------------------------
+
+    def pin(self, ids: Ids) -> None:
+        """Keep these terms for ever (constants of queries)."""
+        self._pinned.append(np.array(ids, np.int64).reshape(-1))
+
+    def hold(self, live: Callable[[], Iterable[Ids]]) -> None:
+        """`collect` also keeps what `live` names then, for ever."""
+        self._holders.append(live)
+
+    @contextmanager
+    def holding(self, live: Callable[[], Iterable[Ids]]) -> Iterator[None]:
+        """While this lasts, `collect` also keeps what `live` names then: terms that were read but not handed on yet."""
+        self._holders.append(live)
+        try:
+            yield
+        finally:
+            self._holders.remove(live)
+
+    def collect(self, live: Iterable[Ids]) -> int:
+        """Release all hashed terms that are in none of the arrays and not pinned; returns how many."""
+        with self.lock:
+            return self._collect(live)
+
+    def _collect(self, live: Iterable[Ids]) -> int:
+        before = len(self)
+        table = np.zeros_like(self.table)
+        arena = np.zeros_like(self.arena)
+        meta = np.zeros(2, np.int64)
+
+        def keep(ids: Ids) -> None:
+            kernel.keep(np.ascontiguousarray(ids).reshape(-1), self.table, self.arena, table, arena, meta)
+
+        for ids in chain(self._pinned, live, *(holder() for holder in self._holders)):
+            keep(ids)
+        if self._overflow:
+            kept = set(table[:: kernel.WORDS].tolist())
+            self._overflow = {text: ids for text, ids in self._overflow.items() if ids[0] in kept}
+            # As long as the other term holds the id, an overflow term is found again by its text.
+            keep(np.array([identifier for _, identifier in self._overflow.values()], np.int64))
+        entries = _FIRST_ENTRIES
+        while int(meta[kernel.ENTRIES]) * 3 > entries:
+            entries *= 2
+        self.table = np.zeros(entries * kernel.WORDS, np.int64)
+        kernel.rehash(table, self.table)
+        self.meta = meta
+        self.arena = arena[: max(_FIRST_ARENA, 2 * int(meta[kernel.TOP]))].copy()
+        return before - len(self)
+
+
+def released() -> UsageError:
+    """For results that were kept while the engine went on, and are decoded or written only then."""
+    return UsageError(
+        "a term of these results has been released, since nothing in the engine refers to it any more: decode a batch, or write "
+        "it, in the callback that gets it, and keep the texts"
+    )
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise malformed(ascii(text)) from None

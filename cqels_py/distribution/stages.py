@@ -1,0 +1,278 @@
+"""A plan in stages for parts that each hold a piece of the state: what can be divided, and what is done with its results.
+
+The first stage reads the streams, divided by shares of variables. Where an operator has to see what several parts deliver, the
+plan is cut: the operators from there on are another stage, which gets the changes of the one before, divided by what its own
+groups or rows have in common, or in one part. What can be thinned out before it is sent is: a part's own counts, its own first
+rows.
+
+>>> from cqels_py.plan.nodes import GroupRows, PlannedAggregate, Received
+>>> group = GroupRows(Received(("room", "t")), ("room",), (PlannedAggregate("n", "COUNT", "t", False),))
+>>> before, after = thinned(group)
+>>> after.aggregates[0].function, after.input.variables
+('SUM', ('room', 'n'))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from cqels_py.distribution.hypercube import Shares, shares_for
+from cqels_py.distribution.partitioning import global_window, obstacle, variables_of
+from cqels_py.errors import UnsupportedQuery
+from cqels_py.plan.nodes import (
+    DistinctRowsOf,
+    DrawnColumn,
+    ExtendRows,
+    FactorisedGroups,
+    FilterRows,
+    GroupRows,
+    JoinAll,
+    Node,
+    NumberRows,
+    Plan,
+    PlannedAggregate,
+    ProjectRows,
+    Received,
+    TopRows,
+)
+from cqels_py.plan.order import expires_in_order, is_timed
+from cqels_py.plan.traverse import nodes_of, scans_of
+from cqels_py.planner.rows import without_ids
+
+_Unary: TypeAlias = FilterRows | ExtendRows | ProjectRows | DistinctRowsOf | GroupRows | TopRows | NumberRows
+_Chain: TypeAlias = tuple[_Unary, ...]
+Aggregates: TypeAlias = tuple[PlannedAggregate, ...]
+_MERGED = {"COUNT(*)": "SUM", "COUNT": "SUM", "MIN": "MIN", "MAX": "MAX", "SAMPLE": "SAMPLE"}
+"""Aggregates of parts of a group, and what makes one of them.
+
+Not so SUM and AVG: sums are exact, and rounded once, at their ends; a part's own sum of doubles would be rounded already. Where
+every arrival is a tick it would not save anything either: it changes as often as a row comes.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStage:
+    """What the parts of one stage run: the plan's node `root`, which reads the streams, or what is received.
+
+    Parts are divided by `shares` of variables of the triple patterns, or by the variables `by` of what is received. `reason`
+    says why there is no more than one part.
+    """
+
+    root: Node
+    parts: int
+    shares: Shares | None = None
+    by: tuple[str, ...] = ()
+    reason: str = ""
+
+
+def stages_of(plan: Plan, partitions: int) -> tuple[PlannedStage, ...]:
+    """The stages of a plan on up to `partitions` parts, in the order in which rows pass them.
+
+    UnsupportedQuery where results could not be made again.
+    """
+    if plan.added:
+        names = " ".join(dict.fromkeys(each.function for each in plan.added if isinstance(each, DrawnColumn)))
+        raise UnsupportedQuery(
+            f"{names}: another value each time, and Spark, which repeats a micro-batch after a failure, could not deliver the same "
+            "results again: run the query without Spark, or give each result a name of its terms, as IRI(CONCAT(…))"
+        )
+    reason = global_window(plan) or ("" if any(scans_of(plan.root)) else "no triple pattern is asked of a stream")
+    if partitions == 1 or reason:
+        return (PlannedStage(plan.root, 1, reason=reason),)
+    cuts = [cut for cut in _cuts(plan, partitions) if cut.shares.axes]
+    if not cuts:
+        return (PlannedStage(plan.root, 1, reason=_undivided(plan)),)
+    best = min(cuts, key=lambda cut: cut.shares.load)
+    first = PlannedStage(best.below, best.shares.cells, best.shares)
+    return (first,) if best.above is None else (first, *_later(plan, best.above, partitions))
+
+
+def reports_at_boundaries(plan: Plan) -> bool:
+    """Is each boundary of a window with STEP a tick, even where nothing changes?"""
+    return plan.output == "RSTREAM" or any(map(is_timed, nodes_of(plan.root)))
+
+
+# --- the first stage --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """The plan below is divided by the shares; `above` reads what it delivers (None: it delivers the results)."""
+
+    shares: Shares
+    below: Node
+    above: Node | None
+
+
+def _cuts(plan: Plan, partitions: int) -> Iterator[_Cut]:
+    """Where the plan might be cut, from its root down."""
+    if (reach := _delivered(plan)) is not None:
+        yield _Cut(_shares(plan, plan.root, partitions, reach), plan.root, None)
+    chain, bottom = _chain(plan.root)
+    for length in range(len(chain) + 1):
+        above, below = chain[:length], _rebuilt(chain[length:], bottom)
+        if not _has_numbers(below):
+            yield _cut(plan, above, below, partitions)
+    if isinstance(bottom, FactorisedGroups):
+        partly = _partly(bottom.aggregates)
+        if partly is None:
+            opened = joined(bottom)
+            chain = (*chain, GroupRows(opened, bottom.keys, bottom.aggregates))
+            yield _cut(plan, chain, opened, partitions)
+        else:
+            below = replace(bottom, aggregates=partly)
+            merging = GroupRows(Received(below.variables), bottom.keys, _merging(bottom.aggregates))
+            shares = _shares(plan, joined(bottom), partitions)
+            yield _Cut(shares, below, _rebuilt(chain, merging))
+
+
+def _cut(plan: Plan, above: _Chain, below: Node, partitions: int) -> _Cut:
+    shares = _shares(plan, below, partitions)
+    return _Cut(shares, *_exchanged(plan, above, below))
+
+
+def _exchanged(plan: Plan, above: _Chain, below: Node) -> tuple[Node, Node]:
+    """What is below a cut and above it, thinned out if possible."""
+    if above:
+        before, after = thinned(replace(above[-1], input=below))
+        return before, _rebuilt(above[:-1], after)
+    if plan.form == "ASK":
+        below = DistinctRowsOf(below, "ASK asks whether there is any")
+    return below, Received(below.variables)
+
+
+def _shares(plan: Plan, node: Node, partitions: int, among: frozenset[str] | None = None) -> Shares:
+    """Shares of variables that divide the node's mappings."""
+    patterns = list(dict.fromkeys((plan.windows[s.window].stream, s.pattern, variables_of(s)) for s in scans_of(node)))
+    names = dict.fromkeys(name for _, pattern, _ in patterns for name in pattern if name[0] == "?")
+    usable = [name[1:] for name in names if (among is None or name[1:] in among) and obstacle(node, name[1:]) is None]
+    # Results that differ in their own variables are different: they need no other stage.
+    usable.sort(key=lambda name: name not in plan.variables)
+    return shares_for([variables for _, _, variables in patterns], partitions, usable)
+
+
+def _delivered(plan: Plan) -> frozenset[str] | None:
+    """The variables by which what the root delivers may be divided and be the results; None: there are none such.
+
+    What leaves one part and enters another at the same tick would be two changes. Results that differ in the variable are
+    different ones, and whole answers are no changes.
+    """
+    if plan.form == "ASK" or plan.order is not None:
+        return None
+    if plan.output == "RSTREAM":
+        return frozenset(plan.variables).union(*(variables_of(scan) for scan in scans_of(plan.root)))
+    return frozenset(plan.variables)
+
+
+def _undivided(plan: Plan) -> str:
+    """Why a plan's state is in one part: what stands in the way of the variables that are in most patterns."""
+    _, bottom = _chain(plan.root)
+    patterns = [variables_of(scan) for scan in scans_of(bottom)]
+    names = dict.fromkeys(name for pattern in patterns for name in sorted(pattern))
+    most = max((sum(name in pattern for pattern in patterns) for name in names), default=0)
+    first = [name for name in names if sum(name in pattern for pattern in patterns) == most]
+    reasons = [obstacle(joined(bottom) if isinstance(bottom, FactorisedGroups) else bottom, name) for name in first]
+    return "; ".join(dict.fromkeys(reason for reason in reasons if reason)) or "its patterns have no variables"
+
+
+# --- later stages -----------------------------------------------------------------------------------------------------
+
+
+def _later(plan: Plan, root: Node, partitions: int) -> Iterator[PlannedStage]:
+    """The stages of a plan over what is received."""
+    chain, leaf = _chain(root)
+    reach = _delivered(plan)
+    by = () if reach is None else tuple(name for name in _dividing(root, leaf) if name in reach)
+    if by:
+        yield PlannedStage(root, partitions, by=by)
+        return
+    for length in range(1, len(chain)):
+        # Only groups and different rows are worth a stage of their own.
+        below = _rebuilt(chain[length:], leaf)
+        if (by := _dividing(below, leaf)) and any(isinstance(n, GroupRows | DistinctRowsOf) for n in chain[length:]):
+            before, above = _exchanged(plan, chain[:length], below)
+            yield PlannedStage(before, partitions, by=by)
+            yield from _later(plan, above, partitions)
+            return
+    yield PlannedStage(root, 1, reason=_together(plan, root, leaf))
+
+
+def _dividing(root: Node, leaf: Node) -> tuple[str, ...]:
+    return tuple(name for name in dict.fromkeys(leaf.variables) if obstacle(root, name) is None)
+
+
+def _together(plan: Plan, root: Node, leaf: Node) -> str:
+    if plan.form == "ASK":
+        return "ASK has one answer about everything"
+    if plan.order is not None:
+        return "ORDER BY puts results of all values in one order"
+    chain, _ = _chain(root)
+    if any(isinstance(each, GroupRows) and not each.keys for each in chain):
+        return "without GROUP BY all is one group"
+    reasons = [reason for name in leaf.variables if (reason := obstacle(root, name))]
+    return reasons[0] if reasons else "its rows have no variables"
+
+
+def received_by(root: Node) -> Received:
+    """What a later stage reads."""
+    _, leaf = _chain(root)
+    assert isinstance(leaf, Received)
+    return leaf
+
+
+# --- cutting ----------------------------------------------------------------------------------------------------------
+
+
+def _chain(node: Node) -> tuple[_Chain, Node]:
+    """The operators with one input from the root down, and what the last of them reads."""
+    chain: list[_Unary] = []
+    while isinstance(node, _Unary):
+        chain.append(node)
+        node = node.input
+    return tuple(chain), node
+
+
+def _rebuilt(chain: Sequence[_Unary], bottom: Node) -> Node:
+    for node in reversed(chain):
+        bottom = replace(node, input=bottom)
+    return bottom
+
+
+def _has_numbers(node: Node) -> bool:
+    """Do a node's mappings have numbers that mean something in their own part alone?"""
+    chain, _ = _chain(node)
+    return any(isinstance(each, NumberRows) and each.variable in node.variables for each in chain)
+
+
+def thinned(node: _Unary) -> tuple[Node, Node]:
+    """An operator in two: what parts do with their own mappings, and what is then done with what they all deliver."""
+    below = node.input
+    received = Received(below.variables)
+    match node:
+        case DistinctRowsOf():
+            return node, replace(node, input=received)
+        case TopRows(_, _, offset, limit) if limit is not None:
+            return replace(node, offset=0, limit=offset + limit), replace(node, input=received)
+        case GroupRows(_, keys, aggregates) if (partly := _partly(aggregates)) is not None:
+            before = GroupRows(below, keys, partly)
+            return before, GroupRows(Received(before.variables), keys, _merging(aggregates))
+        case _:
+            return below, replace(node, input=received)
+
+
+def _partly(aggregates: Aggregates) -> Aggregates | None:
+    """Aggregates of a part of a group, under their own names; None where one of them needs all values in one place."""
+    return None if any(a.distinct or a.function not in _MERGED for a in aggregates) else aggregates
+
+
+def _merging(aggregates: Aggregates) -> Aggregates:
+    return tuple(replace(a, function=_MERGED[a.function], argument=a.variable) for a in aggregates)
+
+
+def joined(node: FactorisedGroups) -> JoinAll:
+    """The join whose results the node sums up."""
+    wanted = dict.fromkeys([*node.keys, *(a.argument for a in node.aggregates if a.argument is not None)])
+    inputs = tuple(without_ids(each) for each in node.inputs)
+    return JoinAll(inputs, tuple(wanted), tuple(map(expires_in_order, inputs)))

@@ -1,0 +1,103 @@
+"""Which of an engine's queries feed which streams, and in which order they then run.
+
+A CONSTRUCT query feeds the stream that has its name, as soon as another query reads that, and those that it is connected to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from cqels_py.engine.query import Query
+from cqels_py.errors import UsageError
+from cqels_py.runners.chaining import in_order
+
+
+class Connections:
+    """The connections that were asked for, beside those by name."""
+
+    def __init__(self) -> None:
+        self._asked: list[tuple[Query, str]] = []
+
+    def connect(self, query: Query, stream: str, queries: Sequence[Query]) -> None:
+        """Feed the stream with what the query, one of these, constructs. UsageError as of `ordered`."""
+        _check_feeds(query, stream)
+        before = list(self._asked)
+        self._asked.append((query, stream))
+        try:
+            self.ordered(queries)
+        except UsageError:
+            self._asked = before
+            raise
+
+    def forget(self, query: Query) -> None:
+        """The query has left."""
+        self._asked = [pair for pair in self._asked if pair[0] is not query]
+
+    def fed_by(self, query: Query, read: Iterable[str]) -> list[str]:
+        """The streams that a query feeds, of those that are read."""
+        asked = [stream for each, stream in self._asked if each is query]
+        own = [query.plan.name] if query.plan.name is not None else []
+        return [stream for stream in dict.fromkeys([*asked, *own]) if stream in set(read)]
+
+    def ordered(self, queries: Sequence[Query]) -> list[Query]:
+        """The queries, each behind those that feed it. UsageError for one that feeds itself, or cannot feed its readers."""
+        read = {stream for query in queries for stream in query.streams}
+        feeds = [set(self.fed_by(query, read)) for query in queries]
+        if not any(feeds):
+            return list(queries)
+        for query, streams in zip(queries, feeds, strict=True):
+            for stream in streams:
+                _check_feeds(query, stream)
+        fed: set[str] = set().union(*feeds)
+        for query in queries:
+            _check_times(query, fed)
+        order = in_order([set(query.streams) for query in queries], feeds)
+        if order is None:
+            names = ", ".join(f"<{stream}>" for stream in sorted(fed))
+            raise UsageError(
+                f"queries cannot read what they bring about themselves, also not through others: {names} would be fed in a "
+                "circle; give the query, or the stream, another name"
+            )
+        return [queries[at] for at in order]
+
+    def watched(self, query: Query, queries: Sequence[Query]) -> set[str]:
+        """What the readers of a query's results read, and their readers: the streams whose time it has to keep up with."""
+        found: set[str] = set()
+        waiting = set(self.fed_by(query, {stream for each in queries for stream in each.streams}))
+        fed = set(waiting)
+        while waiting:
+            stream = waiting.pop()
+            for reader in (each for each in queries if stream in each.streams):
+                found.update(reader.streams)
+                more = set(self.fed_by(reader, {s for each in queries for s in each.streams})) - fed
+                fed |= more
+                waiting |= more
+        # And where all that comes from: of what other queries feed nothing has been told yet when this one runs ahead of them.
+        waiting = found | fed
+        found = set()
+        while waiting:
+            stream = waiting.pop()
+            found.add(stream)
+            for feeder in (each for each in queries if each is not query and self.fed_by(each, {stream})):
+                waiting |= set(feeder.streams) - found
+        return found
+
+
+def _check_times(query: Query, fed: set[str]) -> None:
+    for stream, predicate in zip(query.streams, query.plan.time_predicates, strict=True):
+        if stream in fed and predicate is not None:
+            raise UsageError(
+                f"the elements of <{stream}> come from a query and have the times of its ticks: leave out @ <{predicate}>"
+            )
+
+
+def _check_feeds(query: Query, stream: str) -> None:
+    if query.form != "CONSTRUCT":
+        raise UsageError(
+            f"the stream <{stream}> would be fed by a {query.form} query: only CONSTRUCT makes elements of a stream"
+        )
+    if query.plan.output not in ("ISTREAM", "RSTREAM"):
+        raise UsageError(
+            f"the stream <{stream}> would be fed by the {query.plan.output} of a query: elements cannot be withdrawn from a "
+            "stream; use ISTREAM (what becomes true) or RSTREAM (all that is true), and no changelog"
+        )

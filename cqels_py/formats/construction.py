@@ -1,0 +1,112 @@
+"""CONSTRUCT: results in columns to event graphs, one for each tick.
+
+What the positive results of a tick say together is one graph, stamped with the tick's time: each triple once, the template's
+blank nodes anew for each result. A triple that lacks a value, or is none (a literal as subject), is left out; a graph without
+triples too. Withdrawn results say nothing. In which order a tick has its results depends on batches; in which a graph has its
+triples does not, since windows that count triples see it: results are filled in by the order of their ids, which come from the
+terms themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.batches.rearrange import empty_elements
+from cqels_py.batches.results import ResultBatch
+from cqels_py.dictionary import Dictionary
+from cqels_py.terms.layout import TAG_BLANK, TAG_IRI, TAG_OVERFLOW, TAG_SHIFT, UNBOUND
+
+Template = Sequence[tuple[str, str, str]]
+"""Triples of variables ("?name"), N-Triples texts and blank nodes ("_:label", fresh in every result)."""
+
+_MOST_RESULTS = 1 << 40
+
+
+class Construction:
+    """One query's template, filled with its results. Blank nodes differ from result to result, also between batches."""
+
+    def __init__(self, template: Template, dictionary: Dictionary) -> None:
+        self._template = tuple(template)
+        self._dictionary = dictionary
+        self._scope = dictionary.next_document() * _MOST_RESULTS
+        self._results = 0
+        constants = [part for triple in template for part in triple if part[0] not in "?_"]
+        self._constants = dict(zip(constants, dictionary.encode(constants).tolist(), strict=True))
+        dictionary.pin(np.array(list(self._constants.values()), np.int64))
+
+    def graphs(self, batch: ResultBatch) -> tuple[ElementBatch, npt.NDArray[np.int64]]:
+        """The graphs (n) as elements of stream 0, and for each the position of its first result in the batch."""
+        rows = np.flatnonzero(batch.sign > 0)
+        if not len(rows) or not self._template:
+            return empty_elements(), np.empty(0, np.int64)
+        graph_of = _numbers(batch.time[rows], None if batch.tick is None else batch.tick[rows])
+        if graph_of[-1] + 1 < len(rows):
+            rows = rows[np.lexsort((*(column[rows] for column in batch.columns), graph_of))]
+        columns = {name: column[rows] for name, column in zip(batch.variables, batch.columns, strict=True)}
+        scopes = -(self._scope + self._results + np.arange(len(rows), dtype=np.int64))
+        self._results += len(rows)
+        # (triples of the template, 3, results) -> (3, triples): all of the first result, then all of the second ...
+        filled = np.stack([[self._term(part, columns, scopes) for part in triple] for triple in self._template])
+        triples = filled.transpose(1, 2, 0).reshape(3, -1)
+        graph = np.repeat(graph_of, len(filled))
+        kept = _each_once(graph, triples, np.flatnonzero(self._valid(triples)))
+        numbers, first = np.unique(graph[kept], return_index=True)
+        opening = rows[np.searchsorted(graph, numbers) // len(filled)]
+        bounds = np.append(first, len(kept)).astype(np.int64)
+        stream = np.zeros(len(numbers), np.int32)
+        return ElementBatch(batch.time[opening], stream, bounds, *triples[:, kept]), opening
+
+    def _term(self, part: str, columns: dict[str, Ids], scopes: Ids) -> Ids:
+        """One position of one triple of the template, an id for each result."""
+        if part.startswith("?"):
+            return columns.get(part[1:], np.full(len(scopes), UNBOUND, np.int64))
+        if not part.startswith("_:"):
+            return np.full(len(scopes), self._constants[part], np.int64)
+        label = np.frombuffer(part.encode(), np.uint8)
+        offsets = np.arange(len(scopes) + 1, dtype=np.int64) * len(label)
+        return self._dictionary.encode_bytes(np.tile(label, len(scopes)), offsets, scopes)
+
+    def _valid(self, triples: Ids) -> npt.NDArray[np.bool_]:
+        subject, predicate, object_ = triples
+        iri = self._is_iri(predicate)
+        node = self._is_iri(subject) | (_tag(subject) == TAG_BLANK)
+        valid: npt.NDArray[np.bool_] = iri & node & (object_ != UNBOUND)
+        return valid
+
+    def _is_iri(self, ids: Ids) -> npt.NDArray[np.bool_]:
+        tag = _tag(ids)
+        found: npt.NDArray[np.bool_] = tag == TAG_IRI
+        other = np.flatnonzero(tag == TAG_OVERFLOW)
+        if len(other):
+            distinct, place = np.unique(ids[other], return_inverse=True)
+            known = [text is not None and text.startswith("<") for text in self._dictionary.decode(distinct)]
+            found[other] = np.array(known)[place.reshape(-1)]
+        return found
+
+
+def _tag(ids: Ids) -> Ids:
+    tags: Ids = (ids >> TAG_SHIFT) & 15
+    return tags
+
+
+def _numbers(time: Ids, tick: npt.NDArray[np.int32] | None) -> npt.NDArray[np.int64]:
+    """Which graph a result belongs to: results are in the order of their ticks."""
+    changes = np.diff(time) != 0
+    if tick is not None:
+        changes |= np.diff(tick) != 0
+    return np.concatenate([[0], np.cumsum(changes)])
+
+
+def _each_once(graph: Ids, triples: Ids, kept: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Of the triples at `kept`, the first of those that are equal in the same graph, in their order."""
+    subject, predicate, object_ = triples[:, kept]
+    graph = graph[kept]
+    order = np.lexsort((object_, predicate, subject, graph))
+    repeated = np.zeros(len(kept), np.bool_)
+    same = [column[order][1:] == column[order][:-1] for column in (object_, predicate, subject, graph)]
+    repeated[order[1:]] = np.all(same, axis=0)
+    return kept[~repeated]

@@ -1,0 +1,119 @@
+"""Chunks of bytes to blocks of whole lines of UTF-8, with their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+
+from cqels_py.errors import DataError, Place
+from cqels_py.kernels.text.lines import survey
+
+LINE_LIMIT = 64 << 20
+"""A longer line (in bytes) is malformed."""
+
+Malformed = Callable[[DataError], None]
+"""Takes malformed input: raises it, or counts and reports it."""
+
+_WORD = 8
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def line_blocks(chunks: Iterable[bytes], source: str, malformed: Malformed) -> Iterator[tuple[bytes, int]]:
+    """(block, number of its first line), each block whole lines; the very last line may lack its end.
+
+    Lines that are not UTF-8 or longer than LINE_LIMIT go to `malformed`; in their place is an empty line.
+    """
+    number = 1
+    for block in _whole_lines(chunks):
+        if block is None:
+            malformed(DataError(f"a line longer than {LINE_LIMIT >> 20} MiB", Place(number, None, source)))
+            block = b"\n"
+        newlines, is_ascii = _survey(block)
+        if is_ascii:
+            yield block, number
+        else:
+            yield from _valid(block, number, source, malformed)
+        number += newlines
+
+
+def _survey(block: bytes) -> tuple[int, bool]:
+    """How many newlines there are, and whether all is ASCII."""
+    data = np.frombuffer(block, np.uint8)
+    whole = len(data) // _WORD * _WORD
+    newlines, is_ascii = survey(data[:whole].view(np.uint64), data[whole:])
+    return int(newlines), bool(is_ascii)
+
+
+def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes | None]:
+    """Blocks that end with a newline (the last one maybe not); None for a line that is too long."""
+    parts: list[bytes] = []
+    size = 0
+    started = False
+    skipping = False
+    for chunk in _pieces(chunks):
+        if not started:
+            # The mark may come in pieces.
+            parts.append(chunk)
+            size += len(chunk)
+            if size < len(_BYTE_ORDER_MARK):
+                continue
+            chunk = b"".join(parts).removeprefix(_BYTE_ORDER_MARK)
+            parts, size, started = [], 0, True
+        cut = chunk.rfind(b"\n") + 1
+        if cut:
+            if skipping:
+                start = chunk.find(b"\n") + 1
+                skipping = False
+            else:
+                start = 0
+            end = chunk.find(b"\n") + 1
+            if parts and size + end > LINE_LIMIT:
+                yield None
+                parts, start = [], end
+            if start < cut:
+                whole = not parts and start == 0 and cut == len(chunk)
+                yield chunk if whole else b"".join([*parts, memoryview(chunk)[start:cut]])
+            parts, size, chunk = [], 0, chunk[cut:]
+        if skipping or not chunk:
+            continue
+        parts.append(chunk)
+        size += len(chunk)
+        if size > LINE_LIMIT:
+            yield None
+            parts, size, skipping = [], 0, True
+    if size:
+        yield b"".join(parts)
+
+
+def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """No piece is longer than a line may be, so that a line that is too long is in more than one."""
+    for chunk in chunks:
+        for start in range(0, len(chunk), LINE_LIMIT):
+            yield chunk[start : start + LINE_LIMIT]
+
+
+def _valid(block: bytes, number: int, source: str, malformed: Malformed) -> Iterator[tuple[bytes, int]]:
+    """The block, or its parts between lines that are not UTF-8."""
+    try:
+        block.decode()
+    except UnicodeDecodeError:
+        yield from _valid_lines(block, number, source, malformed)
+    else:
+        yield block, number
+
+
+def _valid_lines(block: bytes, number: int, source: str, malformed: Malformed) -> Iterator[tuple[bytes, int]]:
+    """Line by line: an error keeps a copy of all that was to be decoded."""
+    start = at = 0
+    for line in block.split(b"\n"):
+        try:
+            line.decode()
+        except UnicodeDecodeError as error:
+            yield block[start:at], number
+            number += block.count(b"\n", start, at)
+            place = Place(number, len(line[: error.start].decode()) + 1, source)
+            malformed(DataError(f"the byte 0x{line[error.start]:02x} is not UTF-8", place))
+            start = at + len(line)
+        at += len(line) + 1
+    yield block[start:], number

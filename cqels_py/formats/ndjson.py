@@ -1,0 +1,96 @@
+"""Streams of JSON-LD: one object a line is one element.
+
+Its time is the value of the time predicate, or of prov:generatedAtTime when no predicate is given, in the object. An object
+with "@graph" and "@id" is a named graph: its own property gives the time, and what else is said about it is in the default graph.
+Of several named graphs in a line each has its own triples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyoxigraph
+
+from cqels_py.batches.elements import ElementBatch
+from cqels_py.dictionary import Dictionary
+from cqels_py.errors import DataError, Place
+from cqels_py.formats.contexts import NO_CONTEXTS, Contexts, inlined
+from cqels_py.formats.lines import Malformed
+from cqels_py.formats.ntriples import TIME_OF_LINE, ElementReader, Reading
+from cqels_py.formats.times import GENERATED_AT
+from cqels_py.formats.turtle import PARSER_ERRORS, BlankNames, json_error, to_nquads
+from cqels_py.kernels.text.tokenizer import BY_LINE
+
+_DEFAULT = pyoxigraph.DefaultGraph()
+_TIME_OF_LINE = pyoxigraph.NamedNode(TIME_OF_LINE[1:-1])
+
+
+def json_elements(
+    blocks: Iterable[tuple[bytes, int]],
+    dictionary: Dictionary,
+    reading: Reading,
+    malformed: Malformed,
+    contexts: Contexts = NO_CONTEXTS,
+) -> Iterator[ElementBatch]:
+    """The elements of blocks of whole lines. A line is a document: its blank nodes are its own."""
+    predicate = reading.time_predicate or GENERATED_AT
+    reading = replace(reading, form=BY_LINE, time_predicate=predicate, per_element=True)
+    reader = ElementReader(dictionary, reading, malformed)
+    documents = _documents(blocks, reading.source, malformed, contexts)
+    return reader.read(_as_nquads(documents, predicate[1:-1], reading.source, malformed), line_step=0)
+
+
+def json_statements(
+    blocks: Iterable[tuple[bytes, int]], source: str, malformed: Malformed, contexts: Contexts
+) -> Iterator[tuple[bytes, int]]:
+    """All lines as N-Quads, with their numbers; each has blank nodes of its own."""
+    names = BlankNames()
+    for number, quads in _documents(blocks, source, malformed, contexts, rename=True):
+        yield names.rename(to_nquads(quads)), number
+
+
+def _documents(
+    blocks: Iterable[tuple[bytes, int]], source: str, malformed: Malformed, contexts: Contexts, *, rename: bool = False
+) -> Iterator[tuple[int, list[Any]]]:
+    """The lines that are not empty, parsed; `rename`: no blank node of one is like one of another."""
+    for text, first in blocks:
+        for number, line in enumerate(text.split(b"\n"), first):
+            if not line.strip():
+                continue
+            try:
+                document = inlined(line, contexts, source, number)
+                parsed = pyoxigraph.parse(document, format=pyoxigraph.RdfFormat.JSON_LD, rename_blank_nodes=rename)
+                quads = list(parsed)
+            except DataError as error:
+                malformed(error)
+            except PARSER_ERRORS as error:
+                malformed(json_error(error, line, source, number))
+            else:
+                yield number, quads
+
+
+def _as_nquads(
+    documents: Iterable[tuple[int, list[Any]]], predicate: str, source: str, malformed: Malformed
+) -> Iterator[tuple[bytes, int]]:
+    """Every line as N-Quads, ahead of them its time, if that stands beside its graphs."""
+    time = pyoxigraph.NamedNode(predicate)
+    names = BlankNames()
+    for number, quads in documents:
+        ahead, inside = _split(quads, time)
+        if not inside:
+            malformed(DataError("the object has no triples", Place(number, None, source)))
+            continue
+        if len({quad.object for quad in ahead}) > 1:
+            malformed(DataError("the object has two different times", Place(number, None, source)))
+            continue
+        times = [pyoxigraph.Quad(quad.subject, _TIME_OF_LINE, quad.object) for quad in ahead[:1]]
+        yield names.rename(to_nquads(times + inside)), number
+
+
+def _split(quads: list[Any], time: Any) -> tuple[list[Any], list[Any]]:
+    """The times that stand beside named graphs, and the element's triples."""
+    graphs = {quad.graph_name for quad in quads} - {_DEFAULT}
+    ahead = [q for q in quads if q.graph_name == _DEFAULT and q.subject in graphs and q.predicate == time]
+    return ahead, [quad for quad in quads if quad not in ahead]

@@ -1,0 +1,357 @@
+"""N-Triples and N-Quads through the scanning kernel: statements, and the elements that they make."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.dictionary import Dictionary
+from cqels_py.errors import DataError, Place
+from cqels_py.formats.lines import Malformed
+from cqels_py.formats.nesting import Nesting
+from cqels_py.formats.times import EXPECTED, GENERATED_AT, NO_TIME, times_of_ids
+from cqels_py.kernels.text import tokenizer as kernel
+from cqels_py.kernels.text.nesting import rescope
+from cqels_py.kernels.values import dictionary as tables
+from cqels_py.terms.canonical import canonical
+
+TIME_OF_LINE = "<urn:cqels:time>"
+"""The property that says when the document of a line is, where its graphs do not."""
+
+ELEMENT_BITS = 40
+"""An element's scope is its source's document number and, in so many bits, its own number there."""
+
+_ROWS = 1 << 16
+_TERM = r'(<[^<>]*>|_:[^\s<>"]+?|"(?:[^"\\\n\r]|\\.)*+"(?:@[A-Za-z0-9-]+|\^\^<[^<>]*>)?)'
+_STATEMENT = re.compile(rf"[ \t]*{_TERM}[ \t]*{_TERM}[ \t]*{_TERM}[ \t]*(?:{_TERM}[ \t]*)?\.[ \t]*(?:#.*)?\r?")
+
+_MESSAGES = {
+    kernel.AS_SUBJECT: "expected the subject: <iri> or _:label",
+    kernel.AS_PREDICATE: "expected the predicate: <iri>",
+    kernel.AS_OBJECT: "expected the object: <iri>, _:label or a literal in quotes",
+    kernel.AS_GRAPH: "expected the graph, or '.' at the end of the statement",
+    kernel.AS_POINT: "expected '.' at the end of the statement",
+    kernel.AS_END: "expected the end of the line after '.'",
+    kernel.AS_TERM: "this term is not well-formed",
+    kernel.AS_ABSOLUTE: "expected an absolute IRI, like <http://example.org/a>",
+    kernel.AS_TIME: 'a triple of the default graph gives an element\'s time, <graph> {predicate} "…", or is about the graph of the '
+    "element at hand, or of one to come whose time stands before",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How statements become elements.
+
+    `form`: kernel.BY_SUBJECT, BY_GRAPH or BY_LINE. `graphs`: are the names of elements' graphs asked for? `time_predicate`:
+    N-Triples text, or None. `source`: the name in messages. `numbered`: do the texts' line numbers mean anything? `per_element`:
+    blank nodes belong to their elements, not to the source. `doubt` is told, once, of an integer time of a table that seems to be
+    meant in another unit.
+    """
+
+    form: int
+    stream: int
+    time_predicate: str | None
+    source: str
+    numbered: bool = True
+    per_element: bool = False
+    graphs: bool = False
+    doubt: Callable[[int], object] | None = None
+
+
+class Scanner:
+    """Feeds text to the kernel, and helps where it stops."""
+
+    def __init__(
+        self, dictionary: Dictionary, form: int, graphs: bool, scope: int, source: str, malformed: Malformed
+    ) -> None:
+        self._dictionary = dictionary
+        self._malformed = malformed
+        self._source = source
+        self.state = np.zeros(kernel.STATE_CELLS, np.int64)
+        self.state[[kernel.FORM, kernel.GRAPHS, kernel.LINE_STEP]] = form, graphs, 1
+        self.state[kernel.DOCUMENT] = scope
+        self._scratch = np.zeros((kernel.SCRATCH_ROWS, 4), np.int64)
+        self.declared = np.zeros(kernel.DECLARED_CELLS << 10, np.int64)
+        self.pending = np.zeros((kernel.PENDING_ROWS, 1 << 6), np.int64)
+        self.rows = np.empty((4, _ROWS), np.int64)
+        self.elements = np.empty((3, _ROWS), np.int64)
+        self.ahead = ""
+
+    def feed(self, text: bytes, line: int | None = None) -> Iterator[None]:
+        """Scan whole lines of UTF-8, the first with number `line`; yields whenever `rows` are full, for them to be emptied."""
+        if line is not None:
+            self.state[kernel.LINE] = line
+        data = np.frombuffer(text, np.uint8)
+        at = 0
+        while True:
+            at, status = self._scan(data, at)
+            if status == tables.DONE:
+                return
+            if status == kernel.ROWS_FULL:
+                yield
+                continue
+            end = text.find(b"\n", at)
+            end = len(text) if end < 0 else end
+            if status == kernel.BAD_LINE:
+                self._report(text, at, end, _MESSAGES[int(self.state[kernel.EXPECTED])].format(predicate=self.ahead))
+            else:
+                while not self._scan_slowly(text, at, end):
+                    yield
+            at = end
+
+    def _scan(self, data: npt.NDArray[np.uint8], at: int) -> tuple[int, int]:
+        """Scan until something happens that this function cannot settle."""
+        known = self._dictionary
+        while True:
+            at, status = kernel.scan(
+                data, at, known.shift, self.state, self._scratch, known.table, known.arena, known.meta,
+                self.declared, self.pending, self.rows, self.elements,
+            )  # fmt: skip
+            if status in (tables.TABLE_FULL, tables.ARENA_FULL):
+                known.grow(status, int(self.state[kernel.TERM_END] - self.state[kernel.TERM_START]))
+            elif status == kernel.DECLARED_FULL:
+                larger = np.zeros(2 * len(self.declared), np.int64)
+                kernel.declare_all(self.declared, larger)
+                self.declared = larger
+            elif status == kernel.PENDING_FULL:
+                self.pending = np.concatenate([self.pending, np.zeros_like(self.pending)], axis=1)
+            elif status == tables.COLLISION:
+                self._give(data)
+            else:
+                return at, status
+
+    def _give(self, data: npt.NDArray[np.uint8]) -> None:
+        """Give the kernel the overflow id of a term whose hash is that of another one."""
+        start, end, identifier = self.state[[kernel.TERM_START, kernel.TERM_END, kernel.TERM_ID]].tolist()
+        overflow = self._dictionary.resolve_collision(data[start:end].tobytes(), identifier)
+        cell = kernel.GIVEN + 1 + 3 * int(self.state[kernel.GIVEN])
+        self.state[cell : cell + 3] = start, end, overflow
+        self.state[kernel.GIVEN] += 1
+
+    def _scan_slowly(self, text: bytes, at: int, end: int) -> bool:
+        """A line with escapes: written canonically, it goes through the kernel. False: `rows` are full, try again."""
+        self.state[kernel.GIVEN] = 0
+        line = text[at:end].decode()
+        match = _STATEMENT.fullmatch(line)
+        if match is None:
+            self._report(text, at, end, "expected a statement on a line of its own: subject predicate object .")
+            return True
+        try:
+            plain = " ".join(canonical(term) for term in match.groups() if term is not None) + " ."
+        except DataError as error:
+            self._report(text, at, end, error.message, at)
+            return True
+        _, status = self._scan(np.frombuffer(plain.encode(), np.uint8), 0)
+        if status == kernel.BAD_LINE:
+            self._report(text, at, end, _MESSAGES[int(self.state[kernel.EXPECTED])].format(predicate=self.ahead), at)
+        return bool(status != kernel.ROWS_FULL)
+
+    def _report(self, text: bytes, at: int, end: int, message: str, offset: int | None = None) -> None:
+        """Malformed: the statement that starts at `at`; the column is that of `offset`, or where the kernel stopped."""
+        self.state[kernel.GIVEN] = 0
+        offset = int(self.state[kernel.OFFSET]) if offset is None else offset
+        start = text.rfind(b"\n", 0, at) + 1
+        column = len(text[start:offset].decode("utf-8", "replace")) + 1
+        found = text[offset : min(end, offset + 40)].decode("utf-8", "replace").strip()
+        shown = f", not {found!r}" if found else ", but the line ends"
+        if self.state[kernel.LINE] > 0:
+            place: Place | None = Place(int(self.state[kernel.LINE]), column, self._source)
+        else:
+            place = None
+            message = f"{self._source}: {message}"
+        self._malformed(DataError(message + shown, place))
+
+
+def scan_statements(
+    blocks: Iterable[tuple[bytes, int]], dictionary: Dictionary, scope: int, source: str, malformed: Malformed
+) -> Iterator[Ids]:
+    """All statements as columns (4, n) of ids: subject, predicate, object, graph (0: the default graph)."""
+    scanner = Scanner(dictionary, kernel.NO_ELEMENTS, True, scope, source, malformed)
+
+    def found() -> Ids:
+        count = int(scanner.state[kernel.ROWS])
+        scanner.state[kernel.ROWS] = 0
+        return scanner.rows[:, :count].copy()
+
+    for text, line in blocks:
+        for _ in scanner.feed(text, line):
+            yield found()
+    yield found()
+
+
+def _graphs_first(columns: Ids, first: Ids) -> tuple[Ids, Ids | None]:
+    """Elements' triples, those that are in a graph ahead of the others; and how many of each one's are counted."""
+    outside = columns[3] == 0
+    element = np.repeat(np.arange(len(first) - 1), np.diff(first))
+    sizes = np.bincount(element[~outside], minlength=len(first) - 1)
+    # Where all of an element is outside, it has no graph that it would be about.
+    counted = np.where(sizes > 0, sizes, np.diff(first))
+    if counted.sum() == len(element):
+        return columns, None
+    return np.ascontiguousarray(columns[:, np.lexsort((outside, element))]), counted
+
+
+class ElementReader:
+    """Statements to batches of elements. An element is delivered when the next one begins, or at the end."""
+
+    def __init__(self, dictionary: Dictionary, reading: Reading, malformed: Malformed) -> None:
+        self._dictionary = dictionary
+        self._reading = reading
+        self._malformed = malformed
+        self._scope = dictionary.next_document() << ELEMENT_BITS
+        self._scanner = Scanner(
+            dictionary, reading.form, reading.form != kernel.BY_SUBJECT, self._scope, reading.source, malformed
+        )
+        self._scanner.state[kernel.NAMED] = reading.graphs
+        self._nesting = Nesting() if reading.form == kernel.BY_SUBJECT else None
+        self._delivered = np.empty(0, np.int64)
+        self._set_predicates()
+
+    def _set_predicates(self) -> None:
+        asked = self._reading.time_predicate
+        state = self._scanner.state
+        generated, inside, of_line = self._dictionary.encode([GENERATED_AT, asked, TIME_OF_LINE]).tolist()
+        self._dictionary.pin(np.array([generated, inside, of_line], np.int64))
+        ahead = of_line if self._reading.form == kernel.BY_LINE else inside or generated
+        state[[kernel.TIME_INSIDE, kernel.TIME_AHEAD, kernel.KNOWN_AHEAD]] = inside, ahead, generated
+        self._scanner.ahead = asked or GENERATED_AT
+
+    def read(self, blocks: Iterable[tuple[bytes, int]], line_step: int = 1) -> Iterator[ElementBatch]:
+        """The elements of all blocks (text, number of the first line); `line_step` 0: all of a block is that line."""
+        self._scanner.state[kernel.LINE_STEP] = line_step
+        with self._dictionary.holding(self._held):
+            try:
+                for text, line in blocks:
+                    for _ in self._scanner.feed(text, line):
+                        yield from self._take(last=False, room=True)
+                    if self._reading.form == kernel.BY_LINE:
+                        self._scanner.state[kernel.KEY] = 0
+                    yield from self._take(last=False)
+            except DataError:
+                yield from self._take_before_error()
+                raise
+            yield from self._take(last=True)
+            self._report_pending()
+
+    def _report_pending(self) -> None:
+        """What is said about graphs that have not come is left out."""
+        scanner = self._scanner
+        graphs, place = kernel.left_pending(scanner.declared, scanner.pending)
+        if graphs:
+            name = self._dictionary.decode(scanner.pending[:1, place])[0]
+            others = f", and {graphs - 1} other graphs" if graphs > 1 else ""
+            message = f"triples of the default graph about {name}{others} belong to no element, as no triple of that graph follows"
+            self._malformed(DataError(f"{self._reading.source}: {message}"))
+
+    def _held(self) -> Iterable[Ids]:
+        """What the dictionary must keep although nobody else has seen it yet."""
+        scanner = self._scanner
+        rows, elements = scanner.state[[kernel.ROWS, kernel.ELEMENTS]].tolist()
+        return (
+            scanner.rows[:, :rows],
+            scanner.elements[kernel.TIME_ID, :elements],
+            scanner.declared[1 :: kernel.DECLARED_CELLS],
+            scanner.pending[:3].reshape(-1),
+            self._delivered,
+            *(() if self._nesting is None else self._nesting.live_ids()),
+        )
+
+    def _take(self, last: bool, room: bool = False) -> Iterator[ElementBatch]:
+        """Take the complete elements out of the scanner; with `room`, see that there is place for more rows."""
+        scanner = self._scanner
+        rows, count = scanner.state[[kernel.ROWS, kernel.ELEMENTS]].tolist()
+        complete = count if last or scanner.state[kernel.KEY] == 0 else count - 1
+        if complete > 0 or last:
+            elements = scanner.elements[:, :complete].copy()
+            cut = int(scanner.elements[kernel.FIRST_ROW, complete]) if complete < count else rows
+            taken = scanner.rows[:, :cut].copy()
+            self._keep_from(cut, complete)
+            yield from self._deliver(elements, taken, last)
+        elif room:
+            scanner.rows = np.concatenate([scanner.rows, np.empty_like(scanner.rows)], axis=1)
+            scanner.elements = np.concatenate([scanner.elements, np.empty_like(scanner.elements)], axis=1)
+
+    def _deliver(self, elements: Ids, rows: Ids, last: bool) -> Iterator[ElementBatch]:
+        """Elements that are complete, but for what nests in them."""
+        if self._nesting is None:
+            yield from self._with_times(elements, rows, rows[0, elements[kernel.FIRST_ROW]])
+            return
+        scanner = self._scanner
+        following = int(scanner.rows[0, 0]) if scanner.state[kernel.ROWS] > 0 else 0
+        yield from self._with_times(*self._nesting.put_together(elements, rows, following, last))
+
+    def _take_before_error(self) -> Iterator[ElementBatch]:
+        """The elements that are complete; the one at hand is not, as what cannot be read may have been part of it."""
+        if self._nesting is None:
+            yield from self._take(last=False)
+            return
+        scanner = self._scanner
+        rows, count = scanner.state[[kernel.ROWS, kernel.ELEMENTS]].tolist()
+        runs, taken = scanner.elements[:, :count].copy(), scanner.rows[:, :rows].copy()
+        self._keep_from(rows, count)
+        yield from self._with_times(*self._nesting.before_an_error(runs, taken))
+
+    def _keep_from(self, row: int, element: int) -> None:
+        """Move the element that is still open to the front."""
+        scanner = self._scanner
+        rows, count = scanner.state[[kernel.ROWS, kernel.ELEMENTS]].tolist()
+        scanner.rows[:, : rows - row] = scanner.rows[:, row:rows].copy()
+        scanner.elements[:, : count - element] = scanner.elements[:, element:count].copy()
+        scanner.elements[kernel.FIRST_ROW, : count - element] -= row
+        scanner.state[[kernel.ROWS, kernel.ELEMENTS]] = rows - row, count - element
+
+    def _with_times(self, elements: Ids, rows: Ids, subjects: Ids) -> Iterator[ElementBatch]:
+        """The elements that have a time; the others are malformed. `subjects`: what they are called after."""
+        self._delivered = rows
+        first = np.append(elements[kernel.FIRST_ROW], rows.shape[1])
+        if self._reading.per_element:
+            rescope(rows, first, self._scope)
+            self._scope += len(subjects)
+        time = times_of_ids(elements[kernel.TIME_ID], self._dictionary)
+        start = 0
+        for wrong in [*np.flatnonzero(time == NO_TIME).tolist(), len(time)]:
+            if wrong > start:
+                yield self._batch(time[start:wrong], first[start : wrong + 1], rows)
+            start = wrong + 1
+            if wrong < len(time):
+                time_id, line = elements[[kernel.TIME_ID, kernel.START_LINE], wrong].tolist()
+                self._untimed(time_id, line, int(subjects[wrong]))
+
+    def _batch(self, time: Ids, first: Ids, rows: Ids) -> ElementBatch:
+        columns, first = rows[:, first[0] : first[-1]], first - first[0]
+        stream, counted = np.full(len(time), self._reading.stream, np.int32), None
+        if self._scanner.state[kernel.ABOUT]:
+            columns, counted = _graphs_first(columns, first)
+        subject, predicate, object_, graph = columns
+        return ElementBatch(
+            time, stream, first, subject, predicate, object_, graph if self._reading.graphs else None, counted
+        )
+
+    def _untimed(self, time: int, line: int, subject: int) -> None:
+        reading = self._reading
+        place = Place(line, None, reading.source) if reading.numbered else None
+        decode = self._dictionary.decode
+        about = f"the element of {decode(np.array([subject]))[0]}"
+        if not reading.numbered:
+            about = f"{reading.source}: {about}"
+        if time == kernel.CONFLICT:
+            error = DataError(f"{about} has two different times", place)
+        elif time != 0:
+            error = DataError(f"{about} has the time {decode(np.array([time]))[0]}; {EXPECTED}", place)
+        elif reading.time_predicate is not None:
+            error = DataError(f"{about} has no time: no triple with the predicate {reading.time_predicate}", place)
+        elif reading.form == kernel.BY_GRAPH:
+            ahead = f'<graph> {GENERATED_AT} "…"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
+            error = DataError(
+                f"{about} has no time: the triple {ahead} must stand before it, once for each time", place
+            )
+        else:
+            # Nothing in the file says when anything happened: no element could be read.
+            raise DataError(f"{about} has no time: give --time-predicate IRI, or '@ :predicate' in the query", place)
+        self._malformed(error)

@@ -1,0 +1,104 @@
+"""Results to bytes, without a loop over rows in Python: by kernels that write whole lines, or as columns of texts for Arrow."""
+
+from __future__ import annotations
+
+import codecs
+import io
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.elements import Ids
+from cqels_py.batches.results import ResultBatch
+from cqels_py.dictionary import Dictionary, released
+from cqels_py.kernels.text import result_lines as kernel
+from cqels_py.kernels.text.rendering import LONGEST_INLINE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ROOM = 1 << 18
+"""Bytes that are written to the file together: small enough to stay in the processor's cache."""
+
+
+class LineBuffer:
+    """Between the kernels that write lines and a file. `texts`: the fixed texts of the lines."""
+
+    def __init__(self, file: IO[str], dictionary: Dictionary, texts: Sequence[str]) -> None:
+        self._file = file
+        self._dictionary = dictionary
+        encoded = [text.encode() for text in texts]
+        self._texts = np.frombuffer(b"".join(encoded), np.uint8)
+        self._bounds = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+        self._scratch = np.empty(LONGEST_INLINE, np.uint8)
+        self._out = np.empty(_ROOM, np.uint8)
+
+    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
+        """The kernels' last arguments: fixed texts and their bounds, the dictionary's, scratch, and where to write."""
+        known = self._dictionary
+        return self._texts, self._bounds, known.table, known.arena, self._scratch, self._out
+
+    def take(self, end: int, known: bool) -> None:
+        """So many bytes have been written to it; with none it gets larger. `known`: what comes next is in the dictionary."""
+        if not known:
+            raise released()
+        if end:
+            write_utf8(self._file, self._out[:end])
+        else:
+            self._out = np.empty(2 * len(self._out), np.uint8)
+
+
+class LineWriter:
+    """A line for each result: `opening` time `before_sign` sign `before_terms` (`before` term)… `closing`.
+
+    `form`: what terms are rendered as, of kernels.rendering; `before`: a text for each column. Where a column is unbound, in
+    JSON objects its text is left out too; there commas stand between the others.
+    """
+
+    def __init__(
+        self,
+        file: IO[str],
+        dictionary: Dictionary,
+        form: int,
+        before: Sequence[str],
+        *,
+        opening: str = "",
+        before_sign: str,
+        before_terms: str = "",
+        closing: str,
+    ) -> None:
+        self._file = file
+        self._form = form
+        self._buffer = LineBuffer(file, dictionary, (opening, before_sign, before_terms, closing, *before))
+
+    def write(self, batch: ResultBatch) -> None:
+        """Write the results and flush."""
+        columns = np.stack(batch.columns) if batch.columns else np.empty((0, len(batch)), np.int64)
+        row = 0
+        while row < len(batch):
+            row, end, known = kernel.write_lines(
+                self._form, row, batch.time, batch.sign, columns, *self._buffer.arrays()
+            )
+            self._buffer.take(end, known)
+        self._file.flush()
+
+
+def write_utf8(file: IO[str], data: npt.NDArray[np.uint8]) -> None:
+    """Write UTF-8, past the text layer of a file that has one and would only encode it again."""
+    if isinstance(file, io.TextIOWrapper) and codecs.lookup(file.encoding).name == "utf-8":
+        file.flush()
+        file.buffer.write(data)
+    else:
+        file.write(data.tobytes().decode())
+
+
+def render_terms(ids: Ids, dictionary: Dictionary) -> pa.Array:
+    """The N-Triples texts of ids (n), null for unbound."""
+    import pyarrow as pa
+
+    data, offsets = dictionary.decode_bytes(ids)
+    bound = np.diff(offsets) > 0
+    valid = None if bound.all() else pa.py_buffer(np.packbits(bound, bitorder="little"))
+    return pa.LargeStringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(data), valid)

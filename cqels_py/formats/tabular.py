@@ -1,0 +1,680 @@
+"""Streams as tables: columns time, graph, subject, predicate, object, one row a triple, terms in N-Triples syntax.
+
+Consecutive rows with the same time and graph are one element; `graph` is optional. Times are ISO 8601 or integers of
+microseconds. With a time predicate an element's time is that property of it, and `time` is optional. Other columns are passed
+over. In .csv, a value with quotes in it stands in quotes, its own doubled; in .tsv terms stand as they are. A row is a line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.dictionary import Dictionary
+from cqels_py.errors import DataError, Place
+from cqels_py.formats.lines import Malformed
+from cqels_py.formats.ntriples import ELEMENT_BITS, Reading
+from cqels_py.formats.times import EXPECTED, FAR, NO_TIME, doubtful, is_integer, times_of_ids, times_of_texts
+from cqels_py.formats.triples import is_node
+from cqels_py.kernels.text.tokenizer import BY_GRAPH
+from cqels_py.kernels.values.positions import misplaced
+from cqels_py.terms.layout import TAG_BLANK, TAG_IRI, TAG_OVERFLOW, TAG_SHIFT
+
+TERMS = ("subject", "predicate", "object")
+COLUMNS = ("time", "graph", *TERMS)
+_GRAPH = 6
+
+_ROWS = 1 << 16
+_EXPECTED = {"subject": "<iri> or _:label", "predicate": "<iri>", "object": "<iri>, _:label or a literal in quotes"}
+_INT64, _LARGE_STRING = pa.int64(), pa.large_string()
+_MICROS = {"d": 86_400_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
+"""Microseconds of the units in which Arrow counts times."""
+_A_FEW = 64
+"""So many texts Arrow checks sooner than it takes to look whether they are ASCII."""
+_NAMES_SHOWN = 200
+"""So many characters of a table's column names are shown: what is no table may have a first line without end."""
+_SHORT = 20
+"""Values of so many characters are shown as literals."""
+_STRINGS = (pa.string(), _LARGE_STRING)
+"""What needs no cast: offsets of 32 or 64 bits."""
+_NOT_SOUND = (pa.ArrowException, OSError, MemoryError, ValueError, KeyError)
+"""What Arrow raises for a damaged file, which may ask for more memory than there is."""
+_NEWLINE = "\n"
+_NO_TEXT = np.frombuffer(b"\0", np.uint8)
+_NO_TEXTS = pa.nulls(0, _LARGE_STRING)
+_VALUE = rb'(?:"(?:[^"\r]|"")*+"(?!")[^,\r]*+|[^",\r][^,\r]*+|)'
+_QUOTED_ROW = re.compile(rb"%b(?:,%b)*+\r?" % (_VALUE, _VALUE))
+_PLAIN_ROW = re.compile(rb"[^\r]*+\r?")
+"""A line that is a row by itself, as Arrow reads it: with quotes around values, and without."""
+_QUOTES_OPEN = "a quoted value does not end on this line"
+_LINE_END_WITHIN = "there is a carriage return within this line; lines end with a newline, or with both"
+
+
+def elements_from_arrow(
+    table: Any,
+    dictionary: Dictionary,
+    stream: int,
+    time_predicate: str | None = None,
+    malformed: Malformed | None = None,
+    scope: int | None = None,
+    where: str = "row",
+    per_element: bool = True,
+    graphs: bool = False,
+    numbers: npt.NDArray[np.int64] | None = None,
+    look: Callable[[npt.NDArray[np.int64]], None] | None = None,
+    doubt: Callable[[int], object] | None = None,
+) -> Iterator[ElementBatch]:
+    """The elements of an Arrow table, a RecordBatchReader, or whatever else exports Arrow's C stream (Polars, DuckDB, pandas).
+
+    `time` may also be a timestamp or a date; one that is 2**62 microseconds or more from the epoch is malformed. `scope`: that of
+    the blank nodes if they are not `per_element`, else where the scopes of elements start, when other readers must not have the
+    same; without it, the dictionary gives one. `graphs`: the names of elements' graphs are asked for. DataError names the row
+    (from 1, or as `numbers` says) of what is malformed, after `where`, unless `malformed` takes it. `look` is shown the times of
+    the rows, part by part, before these are read; what it raises ends the reading. `doubt`: see `Reading`.
+    """
+    predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
+    reading = Reading(BY_GRAPH, stream, predicate, where, per_element=per_element, graphs=graphs, doubt=doubt)
+    is_table = isinstance(table, pa.Table)
+    source = table if is_table else exported(table)
+    _check_columns(source.schema.names, reading, None)
+    batches = source.to_batches() if is_table else _read(source)
+    pieces = _pieces(batches) if look is None else _looked_at(_pieces(batches), look)
+    return _RowReader(dictionary, reading, malformed or _stop, scope, numbers=numbers).read(_numbered(pieces))
+
+
+def parquet_elements(
+    path: str, dictionary: Dictionary, reading: Reading, malformed: Malformed
+) -> Iterator[ElementBatch]:
+    """The elements of a Parquet file; a place's line is a row, from 1."""
+    reader = _RowReader(dictionary, reading, malformed)
+    try:
+        file = pq.ParquetFile(path)
+        # Here all columns are known, later only those that are read.
+        schema = file.schema_arrow
+    except _NOT_SOUND as error:
+        raise _not_sound(path, error) from None
+    try:
+        _check_columns(schema.names, reading, None)
+        for name in _used(schema.names):
+            _plain(pa.nulls(0, schema.field(name).type), name)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    return reader.read(_numbered(_batches(file, path)))
+
+
+def delimited_elements(
+    blocks: Iterable[tuple[bytes, int]], delimiter: str, dictionary: Dictionary, reading: Reading, malformed: Malformed
+) -> Iterator[ElementBatch]:
+    """The elements of blocks of whole lines of .csv or .tsv; the first line names the columns."""
+    doubled = delimiter == ","
+    return _RowReader(dictionary, reading, malformed, quotes_doubled=doubled).read(
+        _delimited(blocks, delimiter, reading)
+    )
+
+
+def _stop(error: DataError) -> None:
+    raise error
+
+
+def exported(table: Any) -> pa.RecordBatchReader:
+    """What a table exports. One whose columns are lists of Python's objects (pandas) finds only now what is in them."""
+    try:
+        return pa.RecordBatchReader.from_stream(table)
+    except pa.ArrowException as error:
+        raise _no_arrow(error) from None
+
+
+def whole(table: Any) -> pa.Table:
+    """All rows of what exports Arrow's C stream."""
+    if isinstance(table, pa.Table):
+        return table
+    reader = exported(table)
+    return pa.Table.from_batches(_read(reader), reader.schema)
+
+
+def _read(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from reader
+    except pa.ArrowException as error:
+        raise _no_arrow(error) from None
+
+
+def _no_arrow(error: pa.ArrowException) -> DataError:
+    message = ": ".join(map(str, error.args))
+    return DataError(f"the table cannot be read as Arrow ({message}); terms are texts in N-Triples syntax, all of them")
+
+
+def _batches(file: pq.ParquetFile, path: str) -> Iterator[pa.RecordBatch]:
+    columns = [name for name in COLUMNS if name in file.schema_arrow.names]
+    try:
+        yield from file.iter_batches(batch_size=_ROWS, columns=columns)
+    except _NOT_SOUND as error:
+        raise _not_sound(path, error) from None
+
+
+def _not_sound(path: str, error: Exception) -> DataError:
+    return DataError(f"{path} is not a sound Parquet file: {str(error).partition(_NEWLINE)[0]}")
+
+
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        rows = batch.num_rows
+        for start in range(0, rows, _ROWS):
+            yield batch if rows <= _ROWS else batch.slice(start, _ROWS)
+
+
+def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[Rows]:
+    first = 1
+    for batch in batches:
+        yield Rows(batch, np.arange(first, first + batch.num_rows))
+        first += batch.num_rows
+
+
+def _looked_at(
+    batches: Iterable[pa.RecordBatch], look: Callable[[npt.NDArray[np.int64]], None]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        look(times_of_column(batch.column("time")))
+        yield batch
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some rows of a table, their numbers (n), and what is malformed between them, by number."""
+
+    table: pa.RecordBatch
+    lines: npt.NDArray[np.int64]
+    errors: dict[int, DataError] = field(default_factory=dict)
+
+
+# --- text to rows -----------------------------------------------------------------------------------------------------
+
+
+def _delimited(blocks: Iterable[tuple[bytes, int]], delimiter: str, reading: Reading) -> Iterator[Rows]:
+    names: list[str] | None = None
+    for text, first in blocks:
+        if names is None:
+            head, _, text = text.partition(b"\n")
+            names = [name.strip().strip('"').lower() for name in head.decode().split(delimiter)]
+            _check_columns(names, reading, Place(first, None, reading.source))
+            first += 1
+        if text.strip():
+            yield _parse(text, first, names, delimiter, reading.source)
+
+
+def _check_columns(names: Sequence[str], reading: Reading, place: Place | None) -> None:
+    missing = [name for name in TERMS if name not in names]
+    if "time" not in names and reading.time_predicate is None:
+        missing.insert(0, "time")
+    shown = "; the columns are " + ", ".join(COLUMNS) + " (graph is optional)"
+    if missing:
+        found = ", ".join(names)
+        found = found if len(found) <= _NAMES_SHOWN else found[:_NAMES_SHOWN] + "…"
+        message = f"there is no column {' and no column '.join(missing)}{shown}; here they are {found or 'none'}"
+        raise DataError(message, place)
+    if len(set(names)) < len(names) and (several := [name for name in COLUMNS if names.count(name) > 1]):
+        raise DataError(f"there is more than one column {several[0]}{shown}", place)
+    if "time" not in names and "graph" not in names:
+        raise DataError("without a column time, a column graph must tell the elements apart", place)
+
+
+def _parse(text: bytes, first: int, names: list[str], delimiter: str, source: str) -> Rows:
+    """The rows of whole lines. Where Arrow finds others than there are lines, those that are no rows are taken out."""
+    rows = _line_by_line(text, first, names, delimiter, source)
+    if rows is not None:
+        return rows
+    sound, errors = _sound_lines(text, first, delimiter, source)
+    rows = _line_by_line(sound, first, names, delimiter, source)
+    if rows is None:
+        raise DataError("these lines cannot be read as rows of a table", Place(first, None, source))
+    return Rows(rows.table, rows.lines, rows.errors | errors)
+
+
+def _line_by_line(text: bytes, first: int, names: list[str], delimiter: str, source: str) -> Rows | None:
+    """The rows of lines that are each a row; None if they are not: a quoted value goes on, or a line has ends within it."""
+    if b"\r" in text and text.count(b"\r") != text.count(b"\r\n"):
+        return None
+    # Arrow closes a value at the end of the text; anywhere before, it takes the next line for more of it.
+    end = len(text) - text.endswith(b"\n")
+    if delimiter == "," and not _QUOTED_ROW.fullmatch(text, text.rfind(b"\n", 0, end) + 1, end):
+        return None
+    if not text.strip():
+        return Rows(pa.RecordBatch.from_pydict(dict.fromkeys(_used(names), _NO_TEXTS)), np.empty(0, np.int64))
+    errors: dict[int, DataError] = {}
+    skipped: list[int] = []
+
+    def wrong(row: pa.csv.InvalidRow) -> str:
+        line = first + row.number - 1
+        message = f"{row.actual_columns} values where {row.expected_columns} are expected"
+        errors[line] = DataError(message, Place(line, None, source))
+        skipped.append(row.number - 1)
+        return "skip"
+
+    try:
+        table = pa.csv.read_csv(
+            pa.BufferReader(text),
+            pa.csv.ReadOptions(column_names=names, use_threads=False, block_size=max(len(text) + 1, 1 << 16)),
+            pa.csv.ParseOptions(
+                delimiter=delimiter,
+                quote_char='"' if delimiter == "," else False,
+                ignore_empty_lines=False,
+                invalid_row_handler=wrong,
+            ),
+            pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.large_string()), include_columns=_used(names)),
+        )
+    except pa.ArrowInvalid:
+        return None
+    rows = table.num_rows + len(skipped)
+    if rows != text.count(b"\n") + (not text.endswith(b"\n")):
+        return None
+    lines = np.delete(np.arange(rows), skipped) + first
+    batch = _one_batch(table)
+    filled = np.zeros(batch.num_rows, np.bool_)
+    for column in batch.columns:
+        filled |= np.diff(_buffers(column)[1]) > 0
+    if not filled.all():
+        # What is not filled are empty lines.
+        batch, lines = batch.filter(pa.array(filled)), lines[filled]
+    return Rows(batch, lines, errors)
+
+
+def _sound_lines(text: bytes, first: int, delimiter: str, source: str) -> tuple[bytes, dict[int, DataError]]:
+    """The lines, empty where one is no row by itself, and what is wrong with those, by number."""
+    is_row = _QUOTED_ROW if delimiter == "," else _PLAIN_ROW
+    errors: dict[int, DataError] = {}
+    lines = text.split(b"\n")
+    for at, line in enumerate(lines):
+        if not is_row.fullmatch(line):
+            # Which of the two: is it a row without its carriage returns?
+            message = _LINE_END_WITHIN if is_row.fullmatch(line.replace(b"\r", b"")) else _QUOTES_OPEN
+            errors[first + at] = DataError(message, Place(first + at, None, source))
+            lines[at] = b""
+    return b"\n".join(lines), errors
+
+
+def _used(names: Sequence[str]) -> list[str]:
+    return [name for name in COLUMNS if name in names]
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+# --- rows to elements -------------------------------------------------------------------------------------------------
+
+
+class _RowReader:
+    """Groups rows into elements. The last one is delivered when the next begins, or at the end.
+
+    `quotes_doubled`: a literal's own quotes are, in the text that the rows are from. `numbers`: those of the rows (n) in messages,
+    where they come in another order.
+    """
+
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        reading: Reading,
+        malformed: Malformed,
+        scope: int | None = None,
+        *,
+        quotes_doubled: bool = False,
+        numbers: npt.NDArray[np.int64] | None = None,
+    ) -> None:
+        self._reading = reading
+        self._doubt = reading.doubt
+        self._row_numbers = numbers
+        self._dictionary = dictionary
+        self._malformed = malformed
+        self._quotes_doubled = quotes_doubled
+        self._scope = dictionary.next_document() << ELEMENT_BITS if scope is None else scope
+        self._time_id = dictionary.encode_one(reading.time_predicate) if reading.time_predicate else 0
+        self._number = 0
+        self._last: tuple[int, str] | None = None
+        # Rows not delivered yet: subject, predicate, object, element's number, time, line, and the graph where it is asked for.
+        self._open = np.empty((_GRAPH + reading.graphs, 0), np.int64)
+        self._delivered = self._open
+
+    def read(self, parts: Iterable[Rows]) -> Iterator[ElementBatch]:
+        """The elements of consecutive parts of a table."""
+        with self._dictionary.holding(self._held):
+            try:
+                for rows in parts:
+                    self._add(rows)
+                    yield from self._take(last=False)
+            except DataError:
+                yield from self._take(last=False)
+                raise
+            yield from self._take(last=True)
+
+    def _held(self) -> Iterator[Ids]:
+        for rows in (self._open, self._delivered):
+            yield rows[: len(TERMS)]
+            yield rows[_GRAPH:]
+
+    def _add(self, rows: Rows) -> None:
+        errors = dict(rows.errors)
+        triples = self._encode(rows, errors)
+        for line in sorted(errors):
+            try:
+                self._malformed(errors[line])
+            except DataError:
+                self._append(triples[:, triples[5] < line])
+                raise
+        if errors:
+            triples = triples[:, ~np.isin(triples[5], list(errors))]
+        self._append(triples)
+
+    def _append(self, triples: Ids) -> None:
+        self._open = np.concatenate([self._open, triples], axis=1) if self._open.size else triples
+
+    def _encode(self, rows: Rows, errors: dict[int, DataError]) -> Ids:
+        """Columns as in `_open`; what is malformed is entered in `errors` by line."""
+        columns, lines = self._decoded(rows, errors)
+        time = _times(columns["time"]) if "time" in columns else np.zeros(len(lines), np.int64)
+        if not self._time_id and len(wrong := np.flatnonzero((time <= -FAR) | (time >= FAR))):
+            for row in wrong.tolist():
+                errors[int(lines[row])] = self._error(_no_time(columns["time"], row), int(lines[row]))
+            columns, lines, time = _without(wrong, columns), np.delete(lines, wrong), np.delete(time, wrong)
+        if self._doubt is not None and "time" in columns and (found := _doubtful(columns["time"], time)) is not None:
+            self._doubt(found)
+            self._doubt = None
+        out = np.empty((len(self._open), len(lines)), np.int64)
+        out[3] = self._numbers(time, columns.get("graph"))
+        out[4], out[5] = time, lines
+        scopes = self._scope + out[3] if self._reading.per_element else np.full(len(lines), self._scope, np.int64)
+        for k, name in enumerate(TERMS):
+            self._encode_column(name, columns[name], scopes, out, k, errors)
+        if self._reading.graphs:
+            self._encode_graphs(columns.get("graph"), scopes, out, errors)
+        return out
+
+    def _encode_graphs(self, texts: pa.Array | None, scopes: Ids, out: Ids, errors: dict[int, DataError]) -> None:
+        """The graphs' names; 0 where there is none."""
+        out[_GRAPH] = 0
+        if texts is None:
+            return
+        wrong: dict[int, DataError] = {}
+        out[_GRAPH] = self._dictionary.encode_bytes(*_buffers(texts), scopes, wrong)
+        nameless = pc.equal(pc.binary_length(texts), 0).to_numpy(zero_copy_only=False)
+        for row in np.flatnonzero(~(is_node(out[_GRAPH]) | nameless)).tolist():
+            found = wrong[row].message if row in wrong else f"{texts[row].as_py()[:80]!r}"
+            message = f"the graph is {found}; a query asks for it: expected <iri> or _:label, or nothing"
+            errors.setdefault(int(out[5, row]), self._error(message, int(out[5, row])))
+
+    def _decoded(self, rows: Rows, errors: dict[int, DataError]) -> tuple[dict[str, pa.Array], npt.NDArray[np.int64]]:
+        """The columns by name, texts as strings of UTF-8 and times as they are, and the rows' numbers."""
+        table, lines = rows.table, rows.lines
+        names = table.schema.names
+        _check_columns(names, self._reading, None)
+        columns = {name: _plain(table.column(name), name) for name in _used(names)}
+        wrong: set[int] = set()
+        for name, column in columns.items():
+            for row, byte in _not_utf8(column):
+                wrong.add(row)
+                line = int(lines[row])
+                errors.setdefault(line, self._error(f"the {name}: the byte 0x{byte:02x} is not UTF-8", line))
+        if wrong:
+            columns, lines = _without(sorted(wrong), columns), np.delete(lines, sorted(wrong))
+        return columns, lines
+
+    def _encode_column(
+        self, name: str, texts: pa.Array, scopes: Ids, out: Ids, k: int, errors: dict[int, DataError]
+    ) -> None:
+        wrong: dict[int, DataError] = {}
+        out[k] = self._dictionary.encode_bytes(*_buffers(texts), scopes, wrong)
+        if not misplaced(out[k], k):
+            return
+        tag = (out[k] >> TAG_SHIFT) & 15
+        allowed = tag != 0
+        if name != "object":
+            allowed = (tag == TAG_IRI) | (tag == TAG_OVERFLOW) | ((tag == TAG_BLANK) & (name == "subject"))
+        for row in np.flatnonzero(~allowed).tolist():
+            line = int(out[5, row])
+            text = texts[row].as_py()
+            if row in wrong:
+                message = f"the {name}: {wrong[row].message}"
+            else:
+                found = repr(text[:80]) if text else "missing"
+                message = f"the {name} is {found}; expected {_EXPECTED[name]}"
+            if self._quotes_doubled and name == "object":
+                message += _quotes_are_doubled(text)
+            errors.setdefault(line, self._error(message, line))
+
+    def _error(self, message: str, line: int) -> DataError:
+        if self._row_numbers is not None:
+            line = self._row_numbers.item(line - 1)
+        return DataError(message, Place(line, None, self._reading.source))
+
+    def _numbers(self, time: npt.NDArray[np.int64], graph: pa.Array | None) -> npt.NDArray[np.int64]:
+        """A number (n) for every run of rows with the same time and graph, also across parts of the table."""
+        if not len(time):
+            return time
+        new = np.empty(len(time), np.bool_)
+        np.not_equal(time[1:], time[:-1], out=new[1:])
+        first = last = ""
+        if graph is not None:
+            codes = _integers(graph.dictionary_encode().indices, np.int32)
+            new[1:] |= codes[1:] != codes[:-1]
+            first, last = graph[0].as_py(), graph[-1].as_py()
+        new[0] = self._last != (time.item(0), first)
+        numbers: npt.NDArray[np.int64] = self._number + new.cumsum(dtype=np.int64)
+        self._number = numbers.item(-1)
+        self._last = (time.item(-1), last)
+        return numbers
+
+    def _take(self, last: bool) -> Iterator[ElementBatch]:
+        """Deliver the elements that are complete."""
+        numbers = self._open[3]
+        end = len(numbers) if last or not len(numbers) else int(numbers.searchsorted(numbers[-1]))
+        if end == 0:
+            return
+        taken, self._open = self._open[:, :end], self._open[:, end:].copy()
+        self._delivered = taken
+        # One element more begins at the end.
+        begins = np.ones(end + 1, np.bool_)
+        np.not_equal(numbers[1:end], numbers[: end - 1], out=begins[1:end])
+        first = begins.nonzero()[0]
+        starts = first[:-1]
+        time, errors = taken[4, starts], dict[int, DataError]()
+        if self._time_id:
+            time = self._times_inside(taken, starts, errors)
+        start = 0
+        for wrong in [*sorted(errors), len(starts)]:
+            if wrong > start:
+                yield self._batch(time[start:wrong], first[start : wrong + 1], taken)
+            start = wrong + 1
+            if wrong < len(starts):
+                self._malformed(errors[wrong])
+
+    def _batch(self, time: Ids, first: Ids, rows: Ids) -> ElementBatch:
+        subject, predicate, object_, *others = rows[:, first[0] : first[-1]].copy()
+        stream = np.full(len(time), self._reading.stream, np.int32)
+        graph = others[-1] if self._reading.graphs else None
+        return ElementBatch(time, stream, first - first[0], subject, predicate, object_, graph)
+
+    def _times_inside(self, rows: Ids, starts: Ids, errors: dict[int, DataError]) -> Ids:
+        """The times (elements) that the time predicate gives."""
+        out = np.full(len(starts), NO_TIME)
+        said = np.flatnonzero(rows[1] == self._time_id)
+        element = np.searchsorted(starts, said, side="right") - 1
+        found = times_of_ids(rows[2, said], self._dictionary)
+        out[element[::-1]] = found[::-1]
+        for e in np.unique(element[found != out[element]]).tolist():
+            errors[e] = self._error("the element has two different times", int(rows[5, starts[e]]))
+        missing = np.setdiff1d(np.arange(len(starts)), element)
+        for e in missing.tolist():
+            message = f"the element has no time: no triple with the predicate {self._reading.time_predicate}"
+            errors[e] = self._error(message, int(rows[5, starts[e]]))
+        for row, e in zip(said.tolist(), element.tolist(), strict=True):
+            if out[e] == NO_TIME and e not in errors:
+                shown = self._dictionary.decode(rows[2, row : row + 1])[0]
+                errors[e] = self._error(f"the element has the time {shown}; {EXPECTED}", int(rows[5, row]))
+        return out
+
+
+def _quotes_are_doubled(text: str) -> str:
+    """How a literal is written in CSV, for a value that has lost its quotes there."""
+    if text.startswith(("<", "_:", '"')):
+        return ""
+    shown = text if text.isalnum() and len(text) <= _SHORT else "text"
+    return f'; in CSV a literal has its quotes doubled, within quotes: """{shown}"""'
+
+
+def _without(rows: Sequence[int] | Ids, columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
+    """The columns without these rows."""
+    length = len(next(iter(columns.values())))
+    kept = pa.array(np.delete(np.arange(length), rows))
+    return {name: column.take(kept) for name, column in columns.items()}
+
+
+# --- columns ----------------------------------------------------------------------------------------------------------
+
+
+def _plain(column: pa.Array, name: str) -> pa.Array:
+    """Times that are numbers as they are, all else as strings, empty for null; nobody has looked yet whether they are UTF-8."""
+    kind = column.type
+    if name == "time":
+        if pa.types.is_dictionary(kind):
+            column = _plain(column.dictionary, name).take(column.indices)
+            kind = column.type
+        if pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+            return column
+        if pa.types.is_duration(kind):
+            raise DataError(f"the column time of type {kind} says how long, not when; {EXPECTED}, or a timestamp")
+    try:
+        return _texts(column)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        if name == "time":
+            raise DataError(f"the column time of type {kind} holds no times; {EXPECTED}, or a timestamp") from None
+        raise DataError(f"the column {name} of type {kind} holds no terms in N-Triples syntax") from None
+
+
+def _texts(column: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        # The few values are cast, not every row's; and of some kinds of text (Polars') Arrow can cast values, but not take rows.
+        column = pa.DictionaryArray.from_arrays(column.indices, _texts(column.dictionary)).dictionary_decode()
+    elif column.type not in _STRINGS:
+        # Checked, one row that is not UTF-8 would cost all others too; `_not_utf8` finds it.
+        column = column.cast(_LARGE_STRING, safe=False)
+    return column.fill_null("") if column.null_count else column
+
+
+def _not_utf8(column: pa.Array) -> list[tuple[int, int]]:
+    """The rows of texts that are not UTF-8, and the first byte of each that is wrong; Arrow takes a column's word for it."""
+    if column.type not in _STRINGS or (len(column) > _A_FEW and _is_ascii(column)):
+        return []
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return list(_wrong_bytes(column))
+    return []
+
+
+def _is_ascii(texts: pa.Array) -> bool:
+    data, bounds = _buffers(texts)
+    found = data[bounds[0] : bounds[-1]]
+    return len(found) == 0 or int(found.max()) < 128
+
+
+def _wrong_bytes(texts: pa.Array) -> Iterator[tuple[int, int]]:
+    data, bounds = _buffers(texts)
+    for row, (start, end) in enumerate(pairwise(bounds.tolist())):
+        text = data[start:end].tobytes()
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            yield row, text[error.start]
+
+
+def _integers(array: pa.Array, kind: type[np.signedinteger[Any]]) -> npt.NDArray[Any]:
+    """What an array of integers without nulls holds. `to_numpy` imports pandas, if there is one: longer than a small job takes."""
+    if not len(array):
+        return np.empty(0, kind)
+    return np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
+
+
+def times_of_column(column: pa.Array) -> npt.NDArray[np.int64]:
+    """Microseconds since the epoch (n) of a column time as it comes; NO_TIME, or FAR or more from the epoch, for what is no time."""
+    column = _plain(column, "time")
+    wrong = [row for row, _ in _not_utf8(column)]
+    if not wrong:
+        return _times(column)
+    found = np.full(len(column), NO_TIME)
+    right = np.delete(np.arange(len(column)), wrong)
+    found[right] = _times(column.take(pa.array(right)))
+    return found
+
+
+def _doubtful(column: pa.Array, times: npt.NDArray[np.int64]) -> int | None:
+    """The first time, of those of a column, that is an integer and seems to be meant in another unit."""
+    kind = column.type
+    if kind not in _STRINGS and not pa.types.is_integer(kind):
+        return None
+    places = doubtful(times)
+    if len(places) and (kind not in _STRINGS or is_integer(column[places[0].item()].as_py())):
+        return times.item(places[0])
+    return None
+
+
+def _times(column: pa.Array) -> npt.NDArray[np.int64]:
+    """Microseconds since the epoch (n); NO_TIME, or whatever is FAR or more from the epoch, for what is no time."""
+    kind = column.type
+    if kind in _STRINGS:
+        return times_of_texts(*_buffers(column))
+    if pa.types.is_date32(kind):
+        column = column.cast(pa.int32())
+    # Unsigned numbers that do not fit become negative.
+    counts = column if kind == _INT64 else column.cast(_INT64, safe=False)
+    nulls = counts.is_null().to_numpy(zero_copy_only=False) if counts.null_count else None
+    found: npt.NDArray[np.int64] = _integers(counts.fill_null(0) if counts.null_count else counts, np.int64)
+    if pa.types.is_uint64(kind):
+        found = np.where(found < 0, NO_TIME, found)
+    elif kind != _INT64 and not pa.types.is_integer(kind):
+        found = _microseconds(found, kind)
+    return found if nulls is None else np.where(nulls, NO_TIME, found)
+
+
+def _microseconds(counts: npt.NDArray[np.int64], kind: pa.DataType) -> npt.NDArray[np.int64]:
+    """Of timestamps or dates (n) in their units; what is finer than a microsecond is cut off, as in texts."""
+    unit = "ms" if pa.types.is_date64(kind) else "d" if pa.types.is_date32(kind) else kind.unit
+    if unit == "ns":
+        return counts // 1_000
+    each = _MICROS[unit]
+    most = FAR // each
+    return counts if each == 1 else np.where((counts < -most) | (counts > most), NO_TIME, counts * each)
+
+
+def _no_time(column: pa.Array, row: int) -> str:
+    """What is wrong with a time."""
+    kind, found = column.type, column[row]
+    if not found.is_valid or kind in _STRINGS:
+        return f"the time is {found.as_py()!r}; {EXPECTED}"
+    # As a number: what is so far from the epoch no date can say.
+    unit = "" if pa.types.is_integer(kind) else f" as {kind}"
+    number = found.as_py() if pa.types.is_integer(kind) else found.value
+    return f"the time is {number}{unit}, far beyond any date; {EXPECTED}"
+
+
+def _buffers(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], Ids]:
+    """All texts as bytes, and where each starts (n + 1)."""
+    if not len(texts):
+        return _NO_TEXT, np.zeros(1, np.int64)
+    _, offsets, data = texts.buffers()
+    width = np.int64 if texts.type == _LARGE_STRING else np.int32
+    bounds = np.frombuffer(offsets, width)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
+    found = np.frombuffer(data, np.uint8) if data is not None and data.size else _NO_TEXT
+    # One type for all buffers, or kernels are compiled anew.
+    found.flags.writeable = False
+    return found, bounds

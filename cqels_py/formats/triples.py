@@ -1,0 +1,223 @@
+"""Elements and static data that a program hands over: triples of rdflib terms, or of texts in N-Triples syntax."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.batches.rearrange import take_elements
+from cqels_py.dictionary import Dictionary
+from cqels_py.errors import DataError, UsageError
+from cqels_py.formats.times import EXPECTED, NO_TIME, times_of_ids
+from cqels_py.kernels.primitives.dtypes import INT64
+from cqels_py.terms.layout import TAG_BLANK, TAG_IRI, TAG_OVERFLOW, TAG_SHIFT
+from cqels_py.terms.rdf import from_rdflib
+
+Term: TypeAlias = Any
+"""An rdflib term, or a text in N-Triples syntax."""
+Triple: TypeAlias = tuple[Term, Term, Term]
+
+_POSITIONS = ("subject", "predicate", "object")
+_EXPECTED = {"subject": "an IRI or a blank node", "predicate": "an IRI"}
+_THREE_TEXTS = [str, str, str]
+_NO_TRIPLE = "a triple is (subject, predicate, object), and triples are a list of such: not {!r}"
+
+
+def triple_texts(triples: Iterable[Any]) -> list[bytes]:
+    """The terms of triples (3 n) in N-Triples syntax, not yet checked. UsageError for what is no triple of terms."""
+    if type(triples) is not list and (isinstance(triples, str | bytes) or not isinstance(triples, Iterable)):
+        raise UsageError(f"triples are a list of (subject, predicate, object), or an rdflib Graph, not {triples!r}")
+    texts: list[bytes] = []
+    for triple in triples:
+        if type(triple) is not tuple and (isinstance(triple, str | bytes) or not isinstance(triple, Sequence)):
+            raise UsageError(_NO_TRIPLE.format(triple))
+        if len(triple) != 3:
+            raise UsageError(_NO_TRIPLE.format(triple))
+        try:
+            if [*map(type, triple)] == _THREE_TEXTS and all(triple):
+                texts += map(str.encode, triple)
+            else:
+                texts += [_text(term).encode() for term in triple]
+        except UnicodeEncodeError as error:
+            text = error.object
+            raise DataError(f"{text!a} is not a term: it holds half a character (a lone surrogate)") from None
+    return texts
+
+
+def _text(term: Term) -> str:
+    """The text of a term, which is not empty."""
+    if hasattr(term, "n3"):
+        text = from_rdflib(term)
+    elif isinstance(term, str):
+        text = term
+    else:
+        instead = f": write rdflib.Literal({term!r})" if isinstance(term, int | float) else ""
+        raise UsageError(f"a term is an rdflib term or a text in N-Triples syntax, not {term!r}{instead}")
+    if not text:
+        raise DataError('an empty text is not a term: <iri>, "text", "text"@en, "1"^^<datatype> or _:label')
+    return text
+
+
+def graph_text(graph: Any) -> bytes:
+    """The name of an element's graph in N-Triples syntax, not yet checked: an rdflib term, or a text, also an IRI as it is."""
+    if not isinstance(graph, str) or not graph:
+        raise UsageError(f"graph is the name of the element's graph, an IRI or a blank node, not {graph!r}")
+    text = _text(graph)
+    try:
+        return (text if text[0] in '<_"' else f"<{text}>").encode()
+    except UnicodeEncodeError:
+        raise DataError(f"{text!a} is no name of a graph: it holds half a character (a lone surrogate)") from None
+
+
+def _triple_ids(
+    texts: Sequence[bytes], first: Ids, scope: int, dictionary: Dictionary
+) -> tuple[Ids, dict[int, DataError]]:
+    """Ids (3, n) of n triples, given as their 3 n terms; what is wrong, by triple.
+
+    Element e has the triples first[e] to first[e + 1], and its blank nodes belong to `scope` + e.
+    """
+    wrong: dict[int, DataError] = {}
+    ids, misplaced = dictionary.encode_triples(texts, first, scope, wrong)
+    if not (misplaced or wrong):
+        return ids, wrong
+    errors = {at // 3: error for at, error in reversed(wrong.items())}
+    _find_misplaced(texts, ids.T, errors)
+    return ids, errors
+
+
+def _find_misplaced(texts: Sequence[bytes], ids: Ids, errors: dict[int, DataError]) -> None:
+    """Enter what cannot stand where it stands, unless something else is wrong with the triple."""
+    tag = (ids >> TAG_SHIFT) & 15
+    allowed = (tag == TAG_IRI) | (tag == TAG_OVERFLOW) | ((tag == TAG_BLANK) & (np.arange(3) == 0))
+    for row, column in np.argwhere(~allowed[:, :2]).tolist():
+        name = _POSITIONS[column]
+        shown = texts[3 * row + column].decode()
+        errors.setdefault(row, DataError(f"the {name} of a triple is {_EXPECTED[name]}, not {shown}"))
+
+
+def static_triples(triples: Iterable[Triple], dictionary: Dictionary, scope: int) -> Ids:
+    """Columns (3, n) of ids. DataError names the first term that is none."""
+    texts = triple_texts(triples)
+    ids, errors = _triple_ids(texts, np.array([0, len(texts) // 3]), scope, dictionary)
+    if errors:
+        raise errors[min(errors)]
+    return ids
+
+
+@dataclass(slots=True)
+class PushedElement:
+    """One element: the stream's IRI and number, `texts` as of triple_texts; `time` None where `time_predicate` gives it.
+
+    `graph`: its name, as of graph_text; None where there is none, or nobody asks.
+    """
+
+    iri: str
+    stream: int
+    time: int | None
+    time_predicate: str | None
+    texts: Sequence[bytes]
+    graph: bytes | None = None
+
+
+def elements_of_pushed(
+    pushed: Sequence[PushedElement], dictionary: Dictionary, first_scope: int
+) -> tuple[ElementBatch, list[DataError]]:
+    """The elements that are right, and what is wrong with the others; each has its own scope, from `first_scope` on."""
+    if len(pushed) == 1 and pushed[0].time is not None:
+        # As they come on a live stream: all that follows, in short.
+        alone = pushed[0]
+        numbers = np.array((alone.time, 0, len(alone.texts) // 3), INT64)
+        ids, errors = _triple_ids(alone.texts, numbers[1:], first_scope, dictionary)
+        if not errors and alone.graph is None:
+            return ElementBatch(numbers[:1], _alone(alone.stream), numbers[1:], *ids), []
+    texts: list[bytes] = []
+    bounds = [0]
+    times: list[int] = []
+    streams: list[int] = []
+    timeless: list[int] = []
+    for each in pushed:
+        texts += each.texts
+        bounds.append(len(texts) // 3)
+        streams.append(each.stream)
+        if each.time is None:
+            timeless.append(len(times))
+        times.append(each.time or 0)
+    # One array for all numbers: making it costs more than cutting it up.
+    numbers = np.array(times + bounds, INT64)
+    elements = len(pushed)
+    time, first = numbers[:elements], numbers[elements:]
+    ids, errors = _triple_ids(texts, first, first_scope, dictionary)
+    wrong = {bisect_right(bounds, row) - 1: errors[row] for row in sorted(errors, reverse=True)} if errors else {}
+    for e in timeless:
+        time[e] = _time(pushed[e], ids[:, bounds[e] : bounds[e + 1]], dictionary, wrong, e)
+    graph = _graphs(pushed, first, first_scope, dictionary, wrong)
+    batch = ElementBatch(time, np.array(streams, np.int32), first, ids[0], ids[1], ids[2], graph)
+    if not wrong:
+        return batch, []
+    batch = take_elements(batch, np.setdiff1d(np.arange(len(pushed)), list(wrong)))
+    reports = [DataError(f"an element pushed to <{pushed[e].iri}>: {wrong[e].message}") for e in sorted(wrong)]
+    return batch, reports
+
+
+def _graphs(
+    pushed: Sequence[PushedElement], first: Ids, scope: int, dictionary: Dictionary, wrong: dict[int, DataError]
+) -> Ids | None:
+    """The graph of each triple; None: no element has one. Blank nodes are those of the element's triples."""
+    named = [e for e, each in enumerate(pushed) if each.graph is not None]
+    if not named:
+        return None
+    ids = np.zeros(len(pushed), np.int64)
+    for e in named:
+        text = (pushed[e].graph or b"").decode()
+        try:
+            ids[e] = dictionary.encode([text], scope=scope + e)[0]
+        except DataError as error:
+            wrong.setdefault(e, DataError(f"the graph: {error.message}"))
+        else:
+            if not is_node(ids[e : e + 1])[0]:
+                wrong.setdefault(e, DataError(f"the graph is {_EXPECTED['subject']}, not {text}"))
+    return np.repeat(ids, np.diff(first))
+
+
+def is_node(ids: Ids) -> npt.NDArray[np.bool_]:
+    """Which of the terms are IRIs or blank nodes."""
+    tag = (ids >> TAG_SHIFT) & 15
+    found: npt.NDArray[np.bool_] = (tag == TAG_IRI) | (tag == TAG_OVERFLOW) | (tag == TAG_BLANK)
+    return found
+
+
+@cache
+def _alone(stream: int) -> npt.NDArray[np.int32]:
+    """The column of a single element's stream; always the same one, as nobody changes a batch."""
+    return np.array([stream], np.int32)
+
+
+def _time(
+    element: PushedElement, triples: Ids, dictionary: Dictionary, wrong: dict[int, DataError], number: int
+) -> int:
+    """The time that the element's own triples (3, n) give; 0 if that is wrong, unless something else already is."""
+    found = _own_time(element, triples, dictionary)
+    if isinstance(found, DataError):
+        wrong.setdefault(number, found)
+        return 0
+    return found
+
+
+def _own_time(element: PushedElement, triples: Ids, dictionary: Dictionary) -> int | DataError:
+    predicate = f"<{element.time_predicate}>"
+    said = triples[2, triples[1] == dictionary.encode_one(predicate)]
+    times: npt.NDArray[np.int64] = np.unique(times_of_ids(said, dictionary))
+    if len(times) == 0:
+        return DataError(f"it has no time: no triple with the predicate {predicate}")
+    if len(times) > 1:
+        return DataError(f"it has two different times: {predicate} says both")
+    if times[0] == NO_TIME:
+        return DataError(f"its time is {dictionary.decode(said[:1])[0]}; {EXPECTED}")
+    return int(times[0])

@@ -1,0 +1,189 @@
+"""Turtle, TriG, RDF/XML and JSON-LD: an RDF library parses them, and the scanner takes its N-Quads.
+
+Nodes without a label get one by their order in the file, so that ids are the same from run to run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, cast
+
+import pyoxigraph
+
+from cqels_py.errors import DataError, Place
+from cqels_py.formats.compression import ByteStream
+from cqels_py.formats.contexts import NO_CONTEXTS, NOT_LOADED, Contexts, named_in, not_supplied, with_contexts
+from cqels_py.formats.encodings import without_mark, xml_in_utf8
+from cqels_py.formats.lines import Malformed
+from cqels_py.formats.xml import NotWellFormed, checked
+
+RDF_FORMATS = {
+    "ttl": pyoxigraph.RdfFormat.TURTLE,
+    "trig": pyoxigraph.RdfFormat.TRIG,
+    "rdf": pyoxigraph.RdfFormat.RDF_XML,
+    "jsonld": pyoxigraph.RdfFormat.JSON_LD,
+}
+
+PARSER_ERRORS = (SyntaxError, MemoryError, ValueError)
+"""What the library raises for what it cannot read: MemoryError where a buffer of its own would be too small."""
+
+_BATCH = 8192
+_NODES_REMEMBERED = 1 << 20
+_POSITION = re.compile(r"^Parser error (?:at|between) [^:]*: ")
+_RELATIVE = "No scheme found in an absolute IRI"
+_BEGINNING = 1 << 16
+"""So many bytes of a document are searched for the context that it names."""
+_LABEL_BYTES = 64
+_LOOKS_ALIKE = re.compile(rb"""(?:_:|\bnodeID\s{0,8}=\s{0,8}["'])[0-9a-f]{24,32}(?![0-9a-zA-Z])""")
+# The random labels are 128 bits in hexadecimal, without leading zeros.
+# A blank node as subject, as object after subject and predicate, or as graph at the end of a line.
+_UNLABELLED = re.compile(
+    rb"^_:([0-9a-f]{24,32})(?= )"
+    rb"|(?<=> )_:([0-9a-f]{24,32})(?= (?:\.$|<[^<>]*> \.$|_:\S+ \.$))"
+    rb"|(?<= )_:([0-9a-f]{24,32})(?= \.$)",
+    re.MULTILINE,
+)
+_LIKE_OURS = re.compile(_UNLABELLED.pattern.replace(rb"[0-9a-f]{24,32}", rb"node\.[^\s<>]+"), re.MULTILINE)
+"""Labels of the file that are like the new ones."""
+
+
+def nquads_blocks(
+    chunks: Iterator[bytes], form: str, source: str, malformed: Malformed, contexts: Contexts = NO_CONTEXTS
+) -> Iterator[bytes]:
+    """The statements of a file of any of RDF_FORMATS as blocks of N-Quads.
+
+    Malformed input is named with its place; the parser goes on after it where the format allows that. `contexts`: those that
+    JSON-LD may name by IRI.
+    """
+    names = BlankNames()
+    stream = ByteStream(names.watched(_prepared(chunks, form, source, contexts)))
+    for quads in _batches(stream, form, source, malformed, names):
+        yield names.rename(to_nquads(quads))
+    if isinstance(stream.error, NotWellFormed):
+        malformed(stream.error)
+    elif stream.error is not None:
+        raise stream.error
+
+
+def _prepared(chunks: Iterator[bytes], form: str, source: str, contexts: Contexts) -> Iterator[bytes]:
+    """The chunks as the library takes them."""
+    if form == "rdf":
+        return checked(xml_in_utf8(chunks, source), source)
+    if form == "jsonld":
+        return with_contexts(without_mark(chunks), contexts, source)
+    return without_mark(chunks)
+
+
+def to_nquads(quads: list[Any]) -> bytes:
+    text = pyoxigraph.serialize(quads, format=pyoxigraph.RdfFormat.N_QUADS)
+    assert text is not None
+    return text
+
+
+def _batches(
+    stream: ByteStream, form: str, source: str, malformed: Malformed, names: BlankNames
+) -> Iterator[list[Any]]:
+    parser = pyoxigraph.parse(cast(IO[bytes], stream), format=RDF_FORMATS[form])
+    while True:
+        batch: list[Any] = []
+        error = _fill(batch, parser)
+        if batch:
+            yield batch
+        if error is not None and stream.error is None:
+            if form == "jsonld":
+                malformed(json_error(error, names.beginning, source))
+            else:
+                malformed(_explained(syntax_error(error, source), source))
+            if not isinstance(error, SyntaxError):
+                # The parser stays where it is.
+                return
+        elif len(batch) < _BATCH:
+            return
+
+
+def _fill(batch: list[Any], parser: Iterable[Any]) -> Exception | None:
+    """Append up to _BATCH statements, or those before an error."""
+    try:
+        batch.extend(islice(parser, _BATCH))
+    except PARSER_ERRORS as error:
+        return error
+    return None
+
+
+def syntax_error(error: Exception, source: str, line: int | None = None) -> DataError:
+    """The library's error with its place; `line`: of the source, if the library saw only that line."""
+    message = _POSITION.sub("", str(error.args[0] if error.args else error))
+    if _RELATIVE in message:
+        message += ": what is relative needs a base before it (@base, or xml:base)"
+    if isinstance(error, MemoryError):
+        message = "a term, or what else has to be read at once, is longer than 16 MiB"
+    offset = error.offset if isinstance(error, SyntaxError) else None
+    line = line or (error.lineno if isinstance(error, SyntaxError) else None)
+    if line is None:
+        return DataError(f"{source}: {message}")
+    return DataError(message, Place(line, offset, source))
+
+
+def json_error(error: Exception, beginning: bytes, source: str, line: int | None = None) -> DataError:
+    """The library's error of a document of JSON-LD that begins so."""
+    if NOT_LOADED in str(error):
+        return not_supplied(named_in(beginning) or "IRI", source, line)
+    return syntax_error(error, source, line)
+
+
+def _explained(error: DataError, source: str) -> DataError:
+    """The error, with what helps where a file may be more than Turtle."""
+    if Path(source.removesuffix(".gz").removesuffix(".zst")).suffix.lower() == ".n3":
+        return DataError(f"{error.message}; of N3, only what is Turtle is read", error.place)
+    return error
+
+
+class BlankNames:
+    """Labels by order of appearance for nodes that the library labelled at random.
+
+    A file may have labels that look like those of the library: where it does, none is ever forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[bytes, bytes] = {}
+        self._next = 0
+        self._looks_alike = False
+        self.beginning = b""
+
+    def watched(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        """The chunks of the file, looked at before they are parsed."""
+        last = b""
+        for chunk in chunks:
+            if len(self.beginning) < _BEGINNING:
+                self.beginning += chunk[:_BEGINNING]
+            if not self._looks_alike:
+                self._looks_alike = _LOOKS_ALIKE.search(last + chunk[:_LABEL_BYTES]) is not None
+                self._looks_alike |= _LOOKS_ALIKE.search(chunk) is not None
+            last = (last + chunk[-_LABEL_BYTES:])[-_LABEL_BYTES:]
+            yield chunk
+
+    def rename(self, nquads: bytes) -> bytes:
+        if b"_:" not in nquads:
+            return nquads
+        if b"_:node." in nquads:
+            nquads = _LIKE_OURS.sub(_another_name, nquads)
+        renamed = _UNLABELLED.sub(self._name, nquads)
+        if len(self._numbers) > _NODES_REMEMBERED and not self._looks_alike:
+            # Such nodes are used close to where they stand; old ones are forgotten.
+            self._numbers = dict(islice(self._numbers.items(), _NODES_REMEMBERED // 2, None))
+        return renamed
+
+    def _name(self, match: re.Match[bytes]) -> bytes:
+        label = match[1] or match[2] or match[3]
+        known = self._numbers.get(label)
+        if known is None:
+            known = self._numbers[label] = b"_:node.%d" % self._next
+            self._next += 1
+        return known
+
+
+def _another_name(match: re.Match[bytes]) -> bytes:
+    return b"_:node.own." + (match[1] or match[2] or match[3]).removeprefix(b"node.")

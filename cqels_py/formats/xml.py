@@ -1,0 +1,84 @@
+"""RDF/XML from anybody: complete, and not larger than it looks.
+
+The library that reads it takes a file that ends early for one that is complete, and expands whatever entities a file declares.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from xml.parsers import expat
+
+from cqels_py.errors import DataError, Place
+from cqels_py.formats.lines import LINE_LIMIT
+
+ENTITY_LIMIT = 1 << 16
+"""What an entity stands for has at most so many characters, and all entities of a file together sixteen times as many."""
+
+_REFERENCE = re.compile(r"&([^#&;][^&;]*);")
+
+
+class NotWellFormed(DataError):
+    """The file is no XML from here on, or no longer."""
+
+
+def checked(chunks: Iterator[bytes], source: str) -> Iterator[bytes]:
+    """The chunks of an XML file in UTF-8, up to where it is not well-formed: there NotWellFormed is raised."""
+    parser = expat.ParserCreate("utf-8")
+    entities = _Entities(parser, source)
+    parser.EntityDeclHandler = entities.declare
+    since_markup = passed = 0
+    for chunk in chunks:
+        try:
+            parser.Parse(chunk, False)
+        except expat.ExpatError as error:
+            yield chunk[: max(0, parser.ErrorByteIndex - passed)]
+            raise _error(error, source) from None
+        passed += len(chunk)
+        first = chunk.find(b"<")
+        if since_markup + (len(chunk) if first < 0 else first) > LINE_LIMIT:
+            message = f"a text, or what stands within < and >, is longer than {LINE_LIMIT >> 20} MiB"
+            raise NotWellFormed(message, Place(parser.CurrentLineNumber, None, source))
+        since_markup = since_markup + len(chunk) if first < 0 else len(chunk) - chunk.rfind(b"<")
+        yield chunk
+    try:
+        parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        raise _error(error, source) from None
+
+
+class _Entities:
+    """What the entities of a file stand for grows with each that stands within another: a few lines can make terabytes."""
+
+    def __init__(self, parser: expat.XMLParserType, source: str) -> None:
+        self._parser = parser
+        self._source = source
+        self._lengths: dict[str, int] = {}
+        self._all = 0
+
+    def declare(
+        self,
+        name: str,
+        is_parameter: bool,
+        value: str | None,
+        base: object,
+        system: object,
+        public: object,
+        form: object,
+    ) -> None:
+        """NotWellFormed where it stands for more than ENTITY_LIMIT characters; one in another file has no value here."""
+        if value is None:
+            return
+        inner = (self._lengths.get(each, 0) for each in _REFERENCE.findall(value))
+        length = len(value) + sum(inner)
+        self._all += length
+        if length > ENTITY_LIMIT or self._all > 16 * ENTITY_LIMIT:
+            message = f"the entity &{name}; stands for too much: at most {ENTITY_LIMIT} characters, {16 * ENTITY_LIMIT} all together"
+            place = Place(self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1, self._source)
+            raise NotWellFormed(message, place)
+        self._lengths.setdefault(name, length)
+
+
+def _error(error: expat.ExpatError, source: str) -> NotWellFormed:
+    message = f"not well-formed XML: {expat.ErrorString(error.code)}"
+    return NotWellFormed(message, Place(error.lineno, error.offset + 1, source))

@@ -1,0 +1,419 @@
+"""Aggregation (Algorithm 6): accumulators by group that values enter and leave, and the rows that change at a tick.
+
+Sums are exact: 128-bit integers with the group's largest number of fraction digits. Doubles in plain notation are summed as the
+decimals they are written as; those without an inline form, and floats, are summed apart (kernels/real_sums.py). So what expires
+leaves nothing behind. MIN and MAX keep a bag (kernels/heaps.py), or a staircase where mappings leave in order
+(kernels/staircase.py), GROUP_CONCAT its values in order (kernels/sorted_runs.py).
+
+`words` holds for each group `group_words` int64: STAMP, the number of its last note (kernels/grouping.py); SHOWN, whether it is in
+the answer; and for each aggregate the id that was last delivered, and behind it, from `places[a]` on, its accumulator:
+    COUNT      n
+    SUM, AVG   n, inexact, hi, lo, scale, decimals, floats, doubles, apart, +INF, -INF, NaN, durations; inexact: how many members
+               are floats, doubles, durations, or none of what is added; durations: how many more of these are
+               xsd:dayTimeDuration, added in seconds, than xsd:yearMonthDuration, in months
+    MIN, MAX   a bag or a staircase
+    CONCAT     a sorted run, whether `last` is what it joins to
+`keys`' counter is the number of mappings in the group.
+
+`apart` holds for each group and each of its SUMs and AVGs a sum of kernels/real_sums.py, REAL_WORDS uint32. It is empty as long as
+no number has been summed apart.
+
+A computed number that has no inline id is delivered as a provisional id, tag 15, with the number of its place in `late`:
+(tag, hi, lo, scale) and `late_real`; the caller gives it its text and its id. So is a joined text: (LATE_TEXT, start, length,
+number of the aggregate), its values standing in `joined` from start on; and a duration: (LATE_DAY_TIME or LATE_YEAR_MONTH, hi,
+lo, scale), to be divided by `late_real`. After these stands where in `words` it was put; perhaps
+another value has taken its place since.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.aggregates.exact_float_sums import add_real, clear_reals, nearest_real
+from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
+from cqels_py.kernels.structures.hash_table import add, hash_row
+from cqels_py.kernels.structures.heaps import BAG_WORDS, bag_clear, bag_first
+from cqels_py.kernels.structures.sorted_runs import RUN_WORDS, run_copy
+from cqels_py.kernels.values.decimals import (
+    LIMIT,
+    REAL_POWERS,
+    average_id,
+    decimal_quotient,
+    decimal_to_id,
+    double_to_id,
+    exact_product,
+    fits_id,
+    float_to_id,
+    narrow128,
+    negate128,
+    scale128,
+    scaled_id,
+    short_quotient,
+    sum128,
+)
+from cqels_py.kernels.values.quotients import fraction_id
+from cqels_py.terms.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_FLOAT, TAG_INTEGER
+
+COUNT_ALL, COUNT, SUM, AVG, MIN, MAX, CONCAT = range(7)
+
+STAMP, SHOWN = range(2)
+GROUP_WORDS = 2
+"""Of them, those that belong to no aggregate."""
+N, INEXACT, HI, LO, SCALE, DECIMALS, FLOATS, DOUBLES, APART, PLUS_INF, MINUS_INF, NANS, DURATIONS = range(13)
+_N, _INEXACT, _HI, _LO, _SCALE, _DECIMALS, _FLOATS, _DOUBLES = np.arange(8, dtype=np.uint64)
+"""The same to be added to unsigned places: of a signed and an unsigned number numba makes a float."""
+SUM_WORDS = 13
+MOST_USED_WORDS = 5
+"""So many of them, the first, are all that most arguments change."""
+_HUGE = 2.0**960
+"""To what is as large no sum of 128 bits makes a difference."""
+EXTREME_WORDS = BAG_WORDS
+COUNT_WORDS = 1
+CONCAT_WORDS = RUN_WORDS + 1
+CLEAN = RUN_WORDS
+
+# What a row's argument is when it is not inline: `odd_kind`.
+ODD_ERROR, ODD_INTEGER, ODD_DECIMAL, ODD_DAY_TIME, ODD_YEAR_MONTH, ODD_FLOAT, ODD_DOUBLE = range(7)
+
+# Why a run stopped.
+DONE, HEAP_FULL, OVERFLOW, NOT_THERE, JOINED_FULL, TOO_MANY = range(6)
+# cursor
+OUT, LATE, JOINED = range(3)
+CURSOR_FIELDS = 3
+
+PROVISIONAL = -(1 << 60)
+AS_BEFORE = -1
+"""Instead of an id: that which was delivered last."""
+LATE_TEXT, LATE_DAY_TIME, LATE_YEAR_MONTH = -1, -2, -3
+"""In the place of a late value's tag."""
+LATE_PLACE = 4
+LATE_FIELDS = 5
+
+
+@jit_flat
+def _add_scaled(words, at, unscaled_hi, unscaled_lo, scale, sign):
+    """Add (or take away) a decimal. False on overflow of 128 bits."""
+    hi, lo = words[at + HI], np.uint64(words[at + LO])
+    ok = True
+    if scale > words[at + SCALE]:
+        hi, lo, ok = scale128(hi, lo, scale - words[at + SCALE])
+        words[at + SCALE] = scale
+    elif scale < words[at + SCALE]:
+        unscaled_hi, unscaled_lo, ok = scale128(unscaled_hi, unscaled_lo, words[at + SCALE] - scale)
+    if not ok:
+        return False
+    if sign < 0:
+        unscaled_hi, unscaled_lo = negate128(unscaled_hi, unscaled_lo)
+    before = hi
+    hi, lo = sum128(hi, lo, unscaled_hi, unscaled_lo)
+    words[at + HI] = hi
+    words[at + LO] = np.int64(lo)
+    return (before ^ hi) >= 0 or (before ^ unscaled_hi) < 0
+
+
+@jit_inline
+def _rounding(a, b, total):
+    """What rounding took from a + b = total (Neumaier 1974)."""
+    return (a - total) + b if abs(a) >= abs(b) else (b - total) + a
+
+
+@jit_inline
+def settle(words, at, apart, apart_at):
+    """A sum of no members needs no digits."""
+    if len(apart) > 0 and words[at + APART] == 0:
+        clear_reals(apart, apart_at)
+
+
+@jit_inline
+def _real_total(value, left, apart, at):
+    """An exact sum, and what rounding left of it, with what is summed apart of it; infinite where no double holds it."""
+    nearest = nearest_real(apart, at)
+    if (value == 0.0 and left == 0.0) or abs(nearest) > _HUGE:
+        return nearest
+    add_real(apart, at, nearest, np.int64(-1))
+    rest = nearest_real(apart, at)
+    add_real(apart, at, nearest, np.int64(1))
+    total = value + nearest
+    return total + (_rounding(value, nearest, total) + (left + rest))
+
+
+@jit_flat
+def _take_odd(words, at, apart, apart_at, index, sign, odd_kind, odd_words, odd_real):
+    """An argument without an inline id: an error, a large number, a duration, or a float written with an exponent."""
+    kind = odd_kind[index]
+    if kind == ODD_ERROR:
+        words[at + INEXACT] += sign
+        return True
+    if kind <= ODD_YEAR_MONTH:
+        words[at + N] += sign
+        if kind == ODD_DECIMAL:
+            words[at + DECIMALS] += sign
+        elif kind >= ODD_DAY_TIME:
+            words[at + INEXACT] += sign
+            words[at + DURATIONS] += sign if kind == ODD_DAY_TIME else -sign
+        return _add_scaled(words, at, odd_words[index, 0], np.uint64(odd_words[index, 1]), odd_words[index, 2], sign)
+    _take_real(words, at, apart, apart_at, odd_real[index], FLOATS if kind == ODD_FLOAT else DOUBLES, sign)
+    return True
+
+
+@jit_flat
+def take_float(words, at, apart, apart_at, identifier, sign):
+    """An argument of SUM or AVG that is a float with an inline id: the number of 32 bits that is next to what is written."""
+    written = np.float64((identifier << 8) >> 8) / REAL_POWERS[(identifier >> 56) & 15]
+    _take_real(words, at, apart, apart_at, np.float64(np.float32(written)), FLOATS, sign)
+
+
+@jit_inline
+def _take_real(words, at, apart, apart_at, value, kind, sign):
+    """A number that is summed apart; `kind`: where those of its type are counted."""
+    words[at + N] += sign
+    words[at + INEXACT] += sign
+    words[at + kind] += sign
+    if value != value:
+        words[at + NANS] += sign
+    elif value == np.inf:
+        words[at + PLUS_INF] += sign
+    elif value == -np.inf:
+        words[at + MINUS_INF] += sign
+    else:
+        words[at + APART] += sign
+        add_real(apart, apart_at, value, sign)
+        settle(words, at, apart, apart_at)
+
+
+@jit_inline
+def _take_number(words, at, identifier, sign):
+    """An argument of SUM or AVG with an inline id, which is no float. False on overflow."""
+    tag = (identifier >> 60) & 15
+    place = np.uint64(at)
+    unscaled = (identifier << 8) >> 8
+    scale = np.int64(0)
+    if tag != TAG_INTEGER:
+        if tag != TAG_DECIMAL and tag != TAG_DOUBLE:
+            words[place + _INEXACT] += sign
+            return True
+        scale = (identifier >> 56) & 15
+        words[place + (_DECIMALS if tag == TAG_DECIMAL else _DOUBLES)] += sign
+        words[place + _INEXACT] += sign if tag == TAG_DOUBLE else 0
+    words[place + _N] += sign
+    if scale == words[place + _SCALE]:
+        total = words[place + _LO]
+        if words[place + _HI] == total >> 63 and total > -LIMIT and total < LIMIT:
+            total += unscaled if sign > 0 else -unscaled
+            words[place + _LO] = total
+            words[place + _HI] = total >> 63
+            return True
+    return _add_scaled(words, at, unscaled >> 63, np.uint64(unscaled), scale, sign)
+
+
+@jit_inline
+def _real128(hi, lo):
+    # By magnitude: the words of a small negative number are two large ones, whose difference would be rounded away.
+    negative = hi < 0
+    if negative:
+        hi, lo = negate128(hi, lo)
+    real = np.float64(hi) * 18446744073709551616.0 + np.float64(lo)
+    return -real if negative else real
+
+
+@jit_inline
+def _whole128(real):
+    """A whole number below 2**126."""
+    hi = np.floor(abs(real) * 2.0**-64)
+    lo = np.uint64(abs(real) - hi * 2.0**64)
+    return negate128(np.int64(hi), lo) if real < 0.0 else (np.int64(hi), lo)
+
+
+@jit_flat
+def _real_decimal(hi, lo, scale):
+    """(hi, lo) / 10**scale as a double, and what rounding left of it."""
+    whole, rest = _real128(hi, lo), 0.0
+    if abs(whole) < 2.0**126:
+        rounded_hi, rounded_lo = _whole128(-whole)
+        rest = _real128(*sum128(hi, lo, rounded_hi, rounded_lo))
+    power = np.power(10.0, np.float64(scale))
+    quotient = whole / power
+    product, error = exact_product(quotient, power)
+    return quotient, ((whole - product) - error + rest) / power
+
+
+@jit_flat
+def _defer(tag, hi, lo, scale, real, cursor, late, late_real):
+    index = cursor[LATE]
+    late[index, 0] = tag
+    late[index, 1] = hi
+    late[index, 2] = np.int64(lo)
+    late[index, 3] = scale
+    late[index, LATE_PLACE] = 0
+    late_real[index] = real
+    cursor[LATE] = index + 1
+    return np.int64(PROVISIONAL) | index
+
+
+@jit_inline
+def count_id(count, cursor, late, late_real):
+    """The id of a counter, however large."""
+    tag = np.int64(TAG_INTEGER)
+    found = scaled_id(tag, count, np.int64(0))
+    return (
+        found if found != 0 else _defer(tag, count >> 63, np.uint64(count), np.int64(0), 0.0, cursor, late, late_real)
+    )
+
+
+@jit_inline
+def is_short(words, at):
+    """Are the members exact numbers, and is their sum one of 64 bits?"""
+    place = np.uint64(at)
+    total = words[place + _LO]
+    short = (words[place + _HI] == total >> 63) & (total > -LIMIT) & (total < LIMIT)
+    return (words[place + _INEXACT] == 0) & (words[place + _N] > 0) & short
+
+
+@jit_inline
+def total_of(words, at, apart, apart_at, average, cursor, late, late_real):
+    """The id of a SUM or AVG; 0 if its members are neither all numbers nor all durations of one type."""
+    if is_short(words, at):
+        place = np.uint64(at)
+        total, scale = words[place + _LO], words[place + _SCALE]
+        found = np.int64(0)
+        if average:
+            found = average_id(total, scale, words[place + _N])
+        elif scale == 0:
+            tag = np.int64(TAG_INTEGER if words[place + _DECIMALS] == 0 else TAG_DECIMAL)
+            found = scaled_id(tag, total, np.int64(0))
+        if found != 0:
+            return found
+    return any_total(words, at, apart, apart_at, average, cursor, late, late_real)
+
+
+@jit_flat
+def long_average(hi, lo, scale, count, cursor, late, late_real):
+    """The id of the decimal (hi, lo) / 10**scale divided by a count."""
+    tag, total = np.int64(TAG_DECIMAL), np.int64(lo)
+    if hi == total >> 63 and total > -LIMIT:
+        found = fraction_id(total, count, scale)
+        if found != 0:
+            return found
+    mean_hi, mean_lo, digits, ok = decimal_quotient(hi, lo, scale, count)
+    if not ok:
+        return _defer(tag, hi, lo, scale, np.float64(count), cursor, late, late_real)
+    if fits_id(mean_hi, mean_lo, digits):
+        return decimal_to_id(narrow128(mean_lo), digits)
+    return _defer(tag, mean_hi, mean_lo, digits, 0.0, cursor, late, late_real)
+
+
+@jit_flat
+def _total_duration(words, at, average, cursor, late, late_real):
+    """The id of a SUM or AVG of durations of one type; 0 if its members are not all that."""
+    n, durations = words[at + N], words[at + DURATIONS]
+    # There are as many more of the one type than of the other as there are members: so nothing else is among them.
+    if abs(durations) < n or words[at + INEXACT] > n:
+        return np.int64(0)
+    tag = np.int64(LATE_DAY_TIME if durations > 0 else LATE_YEAR_MONTH)
+    divisor = np.float64(n if average else np.int64(1))
+    return _defer(tag, words[at + HI], np.uint64(words[at + LO]), words[at + SCALE], divisor, cursor, late, late_real)
+
+
+@jit_flat
+def any_total(words, at, apart, apart_at, average, cursor, late, late_real):
+    """The same, whatever its members are."""
+    doubles, floats = words[at + DOUBLES], words[at + FLOATS]
+    n = words[at + N]
+    if words[at + INEXACT] > doubles + floats:
+        return _total_duration(words, at, average, cursor, late, late_real)
+    if n == 0:
+        return scaled_id(np.int64(TAG_INTEGER), np.int64(0), np.int64(0))
+    hi, lo, scale = words[at + HI], np.uint64(words[at + LO]), words[at + SCALE]
+    if doubles + floats == 0:
+        decimal = average or words[at + DECIMALS] > 0
+        tag = np.int64(TAG_DECIMAL if decimal else TAG_INTEGER)
+        if average:
+            return long_average(hi, lo, scale, n, cursor, late, late_real)
+        if not decimal and scale > 0:
+            # Decimals have come and gone: what is left is whole.
+            unscaled, digits, ok = short_quotient(hi, lo, scale, np.int64(1))
+            if ok and digits == 0:
+                hi, lo, scale = unscaled >> 63, np.uint64(unscaled), np.int64(0)
+        if fits_id(hi, lo, scale):
+            unscaled = narrow128(lo)
+            while scale > 0 and unscaled % 10 == 0:
+                unscaled = unscaled // 10
+                scale -= 1
+            return scaled_id(tag, unscaled, scale if unscaled != 0 else np.int64(0))
+        return _defer(tag, hi, lo, scale, 0.0, cursor, late, late_real)
+    tag = np.int64(TAG_DOUBLE if doubles > 0 else TAG_FLOAT)
+    divisor = n if average else np.int64(1)
+    special = words[at + NANS] + words[at + PLUS_INF] + words[at + MINUS_INF]
+    if special == 0 and words[at + APART] == 0 and doubles > 0:
+        unscaled, digits, ok = short_quotient(hi, lo, scale, divisor)
+        if ok:
+            if digits == 0:
+                unscaled, digits = unscaled * 10, np.int64(1)
+            found = scaled_id(tag, unscaled, digits)
+            if found != 0:
+                return found
+    if words[at + NANS] > 0 or (words[at + PLUS_INF] > 0 and words[at + MINUS_INF] > 0):
+        value = np.nan
+    elif words[at + PLUS_INF] > 0:
+        value = np.inf
+    elif words[at + MINUS_INF] > 0:
+        value = -np.inf
+    else:
+        value, left = _real_decimal(hi, lo, scale)
+        value = _real_total(value, left, apart, apart_at) if words[at + APART] > 0 else value + left
+        if tag == TAG_FLOAT:
+            value = np.float64(np.float32(value))
+        value /= np.float64(divisor)
+        if tag == TAG_FLOAT:
+            value = np.float64(np.float32(value))
+        found = float_to_id(value) if tag == TAG_FLOAT else double_to_id(value)
+        if found != 0:
+            return found
+    return _defer(tag, np.int64(0), np.uint64(0), np.int64(0), value, cursor, late, late_real)
+
+
+@jit_flat
+def _joined_text(words, at, heap, aggregate, cursor, joined, late, late_real):
+    start = cursor[JOINED]
+    length = run_copy(words, at, heap, joined, start)
+    cursor[JOINED] = start + length
+    words[at + CLEAN] = 1
+    return _defer(
+        np.int64(LATE_TEXT), start, np.uint64(length), np.int64(aggregate), 0.0, cursor, late, late_real
+    )  # fmt: skip
+
+
+@jit_inline
+def value_of(a, function, there, words, at, apart, apart_at, heap, cursor, joined, late, late_real):
+    """What an aggregate (any but AVG) of a group of `there` mappings is: an id, 0 on error, or AS_BEFORE."""
+    if function == COUNT_ALL:
+        return scaled_id(np.int64(TAG_INTEGER), there, np.int64(0))
+    if function == COUNT:
+        return scaled_id(np.int64(TAG_INTEGER), words[at], np.int64(0))
+    if function == SUM:
+        return total_of(words, at, apart, apart_at, False, cursor, late, late_real)
+    if heap is None:
+        return np.int64(0)
+    if function < CONCAT:
+        return bag_first(words, at, heap)
+    if words[at + CLEAN]:
+        return np.int64(AS_BEFORE)
+    return _joined_text(words, at, heap, a, cursor, joined, late, late_real)
+
+
+@jit_flat
+def forget(functions, places, words, base):
+    """A group without mappings: what is kept of terms beside those that are there."""
+    for a in range(len(functions)):
+        at = base + places[a]
+        if functions[a] == CONCAT:
+            words[at + CLEAN] = 0
+        elif functions[a] >= MIN:
+            bag_clear(words, at)
+
+
+@jit_flat
+def open_group(table, counts, meta, scratch, free):
+    """The single group of an aggregation without keys, before any mapping: entry 0 of an empty index."""
+    mask = np.int64(len(table) - 1)
+    add(table, mask, counts, 0, scratch, 0, hash_row(scratch, 0, 0), counts, free, meta)

@@ -1,0 +1,620 @@
+"""Aggregation below a join: inputs that share a key are summed up by that key, and never joined row by row.
+
+One input is the carrier: it has those of the group's variables that are not in the key. Its mappings are kept as rows, one for each
+key and values of these variables, with a counter and, for aggregates of its own variables, accumulators (of kernels/aggregate.py).
+Of each other input a key keeps just a counter and accumulators. A row stands for counter * product of the other inputs' counters
+results of the join. What these are to their group is the row's share: sums times counters, and for MIN and MAX the one extreme of
+its key.
+
+At each tick the carrier's changes come first, against the other inputs as they were; they concern one row each. Then the other
+inputs' changes are taken in by key, with what stood there before them in a snapshot; the difference that they make together
+changes the shares of the key's rows, and nothing is done where there is none.
+
+Changes of shares are put down, as rows of a delta of their own, and then go into their groups as those of any GROUP BY do
+(kernels/grouping.py), by which the answer changes.
+
+Records by key and by row, and the rows of a step, are those of kernels/joined_records.py.
+
+Shares:   tick, sign (0 where a share only changes, with a sign where it comes or goes), and columns: the group's keys, then what is
+          said by aggregate, from COLUMNS on: of MIN and MAX the extreme that goes and that which comes, 0 for none; of others a
+          difference (kernels/weighted_sums.py)
+`change`: by aggregate, such a difference, or the extremes before and after a change
+
+Where nothing but MIN and MAX is asked for `wide` is None, and where neither is `heap` is: for such a caller what would need them is
+not compiled. `beside` (the inputs beside the carrier), `key_places` and `row_places` (of the ids of a key and of a row),
+`group_columns` and `of_aggregates` are arrays, or tuples: the kernel is compiled for the length of these, and then has no loops over
+one or two.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.aggregates.accumulators import DONE, MAX, NOT_THERE, OVERFLOW, SCALE, SUM_WORDS, TOO_MANY
+from cqels_py.kernels.aggregates.exact_float_sums import REAL_WORDS, copy_reals
+from cqels_py.kernels.aggregates.factorised_records import (
+    BOUND,
+    COLUMNS,
+    COUNTER,
+    COUNTERS,
+    FIRST,
+    FUNCTIONS,
+    HEAD,
+    IN_ORDER,
+    KINDS,
+    LOCAL,
+    LOCAL_APART,
+    LOCATED_ROWS,
+    NEXT,
+    NUMBER,
+    PORTS,
+    PREVIOUS,
+    ROW_PORT,
+    ROW_SIGN,
+    ROW_TICK,
+    ROWS,
+    SNAP,
+    TERM,
+    expect_rows,
+    locate,
+)
+from cqels_py.kernels.aggregates.weighted_sums import (
+    DIFFERENCE_WORDS,
+    find_difference,
+    is_no_difference,
+    put_argument,
+    put_difference,
+    put_times,
+    take_argument,
+    times,
+)
+from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
+from cqels_py.kernels.primitives.select import choose
+from cqels_py.kernels.structures.hash_table import ZERO
+from cqels_py.kernels.structures.heaps import bag_first
+from cqels_py.kernels.structures.monotonic_queue import extreme_put, extreme_room
+
+# Why a run stopped, beside the reasons of kernels/aggregate.py; ENOUGH: at the end of a tick.
+TERMS_FULL, SNAPS_FULL, SHARES_FULL, ENOUGH = range(6, 10)
+
+# cursor; MADE and WIDE: how many shares are put down, and accumulators of `wide` taken; VISITED stays from one step to the next and
+# counts the shares.
+TICK, ROW, LOCATED, SNAPS, FLUSHED, NEXT_ROW, MADE, WIDE, VISITED = range(9)
+FIELDS = VISITED + 1
+
+_ENOUGH_SHARES = 7_900
+"""So many go into their groups together."""
+
+
+@jit_inline
+def _is_extreme(kind, wide):
+    """Is an aggregate MIN or MAX? Where nothing is summed all are."""
+    return wide is None or kind == TERM
+
+
+@jit_inline
+def _count(counts, entry, step, meta):
+    """Change an index's counter."""
+    before = counts[entry]
+    counts[entry] = before + step
+    meta[ZERO] += np.int64(before + step == 0) - np.int64(before == 0)
+
+
+@jit_inline
+def _others(words, at, beside, wide):
+    """The product of the counters of all inputs but the carrier, in the key's record that starts at `at`; -1: too large.
+
+    Where nothing is counted 1 stands for any but 0.
+    """
+    product = np.int64(1)
+    for i in range(len(beside)):
+        count = words[at + COUNTERS + beside[i]]
+        if wide is None:
+            product &= np.int64(count != 0)
+        elif count == 0:
+            return count
+        else:
+            product = times(product, count)
+    return product
+
+
+@jit_inline
+def _put_extreme(before, after, lived, lives, column, k, out):
+    """What a share says of an extreme. Returns whether it differs."""
+    differs = (before != after) | (not lived) | (not lives)
+    out[column, k] = choose(lived & differs, before, np.int64(0))
+    out[column + 1, k] = choose(lives & differs, after, np.int64(0))
+    return differs
+
+
+@jit_inline
+def _put_count(difference, came, column, k, out):
+    out[column, k] = difference
+    out[column + 1, k] = came
+    out[column + 2, k] = 0
+
+
+@jit_inline
+def _shares_full(cursor, aggregates, out_tick, wide_apart):
+    """Is there no room for one more row's share?"""
+    if wide_apart is None:
+        return cursor[MADE] == len(out_tick)
+    return cursor[MADE] == len(out_tick) or REAL_WORDS * (cursor[WIDE] + aggregates) > len(wide_apart)
+
+
+@jit_inline
+def _end_share(came, row, row_keys, row_width, group_columns, cursor, out_tick, out_sign, out):
+    """The rest of a row's share."""
+    k = cursor[MADE]
+    out_tick[k] = cursor[TICK]
+    out_sign[k] = came
+    for c in range(len(group_columns)):
+        out[c, k] = row_keys[row * row_width + group_columns[c]]
+    cursor[MADE] = k + 1
+    cursor[VISITED] += 1
+
+
+@jit_inline
+def _take_snapshot(
+    key, beside, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words, snap_apart,
+    heap, wide
+):  # fmt: skip
+    """What stands in a key's record before the tick's first change by an input beside the carrier."""
+    kinds, ports, local = of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL]
+    snap, key_at = cursor[SNAPS], key * key_size
+    snap_at = snap * key_size
+    snap_key[snap] = key
+    for i in range(len(beside)):
+        counter = COUNTERS + beside[i]
+        snap_words[snap_at + counter] = key_words[key_at + counter]
+    for a in range(len(kinds)):
+        if ports[a] == carrier or kinds[a] == ROWS:
+            continue
+        at = local[a]
+        if _is_extreme(kinds[a], wide):
+            snap_words[snap_at + at] = bag_first(key_words, key_at + at, heap)
+        elif wide is not None:
+            for w in range(at, at + (1 if kinds[a] == BOUND else SUM_WORDS)):
+                snap_words[snap_at + w] = key_words[key_at + w]
+    if wide is not None:
+        for w in range(0, key_apart_n, REAL_WORDS):
+            copy_reals(snap_apart, snap * key_apart_n + w, key_apart, key * key_apart_n + w)
+    key_words[key_at + SNAP] = snap + 1
+    cursor[SNAPS] = snap + 1
+
+
+@jit_inline
+def _take_in(
+    row, key, port, way, of_aggregates, arguments, k_counts, k_meta, key_size, key_words, key_apart_n, key_apart, heap, heap_meta,
+    texts, spans, odd_kind, odd_words, odd_real, wide,
+):  # fmt: skip
+    """A row of an input beside the carrier goes into its key's record."""
+    kinds, ports, local, local_apart, functions = (
+        of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[LOCAL_APART], of_aggregates[FUNCTIONS],
+    )  # fmt: skip
+    key_at, in_order = key * key_size, of_aggregates[IN_ORDER]
+    for a in range(len(kinds)):
+        if ports[a] == port and _is_extreme(kinds[a], wide) and arguments[a, row] != 0:
+            if not extreme_room(in_order[a], key_words, key_at + local[a], way, heap, heap_meta):
+                return TERMS_FULL
+    _count(k_counts, key, way, k_meta)
+    left = key_words[key_at + COUNTERS + port] + way
+    key_words[key_at + COUNTERS + port] = left
+    for a in range(len(kinds)):
+        if ports[a] != port or kinds[a] == ROWS:
+            continue
+        at, term = key_at + local[a], arguments[a, row]
+        if _is_extreme(kinds[a], wide):
+            if term != 0 and not extreme_put(
+                in_order[a], key_words, at, way, term, heap, functions[a] == MAX, texts, spans
+            ):
+                return NOT_THERE
+        elif wide is not None:
+            if kinds[a] == BOUND:
+                key_words[at] += way * np.int64(term != 0)
+                continue
+            of_key = key * key_apart_n + local_apart[a]
+            if not take_argument(key_words, at, key_apart, of_key, term, way, odd_kind, odd_words, odd_real):
+                return OVERFLOW
+            if left == 0:
+                key_words[at + SCALE] = 0
+    return DONE
+
+
+@jit_inline
+def _count_row(
+    row, entry, key, way, others, born, dies, carrier, of_aggregates, arguments, slots, k, row_at, row_words, row_apart_n, row_apart,
+    key_at, key_words, key_apart_n, key_apart, change, change_apart, odd_kind, odd_words, odd_real, out, wide, wide_apart,
+):  # fmt: skip
+    """What a row of the carrier is to counts and sums: to its record, and to its share, which is put down at `k`."""
+    if wide is None:
+        return True
+    kinds, ports, local, local_apart, columns = (
+        of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[LOCAL_APART], of_aggregates[COLUMNS],
+    )  # fmt: skip
+    came, ok = np.int64(born) - np.int64(dies), True
+    for a in range(len(kinds)):
+        kind, at, column = kinds[a], local[a], columns[a]
+        if kind == ROWS:
+            if others > 0:
+                _put_count(way * others, came, column, k, out)
+        elif kind == BOUND:
+            weight = way * others
+            if ports[a] == carrier:
+                bound = np.int64(arguments[a, row] != 0)
+                row_words[row_at + at] += way * bound
+            else:
+                bound = key_words[key_at + at]
+                weight = weight // key_words[key_at + COUNTERS + ports[a]] if others > 0 else np.int64(0)
+            if others > 0:
+                _put_count(bound * weight, came, column, k, out)
+        elif kind == NUMBER and ports[a] == carrier:
+            mine, of_row, term = row_at + at, entry * row_apart_n + local_apart[a], arguments[a, row]
+            ok = ok and take_argument(row_words, mine, row_apart, of_row, term, way, odd_kind, odd_words, odd_real)
+            if dies:
+                row_words[mine + SCALE] = 0
+            if others > 0:
+                ok = ok and put_argument(
+                    term, way, others, column, k, out, slots, wide, wide_apart, change, a * DIFFERENCE_WORDS, change_apart,
+                    REAL_WORDS * a, odd_kind, odd_words, odd_real,
+                )  # fmt: skip
+        elif kind == NUMBER and others > 0:
+            weight = others // key_words[key_at + COUNTERS + ports[a]] * way
+            ok = ok and put_times(
+                key_words, key_at + at, key_apart, key * key_apart_n + local_apart[a], weight, column, k, out, slots, wide,
+                wide_apart,
+            )  # fmt: skip
+    return ok
+
+
+@jit_inline
+def _take_row(
+    row, entry, key, way, others, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta, key_size, key_words,
+    key_apart_n, key_apart, is_row_counted, r_counts, r_meta, row_size, row_words, row_apart_n, row_apart, row_keys, row_width,
+    group_columns, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real, out_tick, out_sign, out, wide,
+    wide_apart,
+):  # fmt: skip
+    """A row of the carrier goes into its record, and its share changes."""
+    kinds, ports, local, functions, columns = (
+        of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[FUNCTIONS], of_aggregates[COLUMNS],
+    )  # fmt: skip
+    aggregates, in_order = len(kinds), of_aggregates[IN_ORDER]
+    row_at, key_at = entry * row_size, key * key_size
+    counter = row_words[row_at + COUNTER]
+    born, dies = counter == 0, counter + way == 0
+    if born and way < 0:
+        return NOT_THERE
+    if wide is not None and (others < 0 or times(others, counter + 1) < 0):
+        return TOO_MANY
+    for a in range(aggregates):
+        if _is_extreme(kinds[a], wide) and ports[a] == carrier and arguments[a, row] != 0:
+            if not extreme_room(in_order[a], row_words, row_at + local[a], way, heap, heap_meta):
+                return TERMS_FULL
+    # From here on nothing stops the row but an error.
+    _count(k_counts, key, way, k_meta)
+    row_words[row_at + COUNTER] = counter + way
+    if is_row_counted and (born or dies):
+        _count(r_counts, entry, way, r_meta)
+    if born:
+        _link(entry, row_at, key_at, row_size, row_words, key_words)
+    elif dies:
+        _unlink(entry, row_at, key_at, row_size, row_words, key_words)
+    k, moves, counted = cursor[MADE], born or dies, False
+    for a in range(aggregates):
+        counted = counted or not _is_extreme(kinds[a], wide)
+        if not _is_extreme(kinds[a], wide):
+            continue
+        if ports[a] == carrier:
+            mine, term = row_at + local[a], arguments[a, row]
+            before = bag_first(row_words, mine, heap)
+            if term != 0 and not extreme_put(
+                in_order[a], row_words, mine, way, term, heap, functions[a] == MAX, texts, spans
+            ):
+                return NOT_THERE
+            after = bag_first(row_words, mine, heap)
+        else:
+            before = after = bag_first(key_words, key_at + local[a], heap)
+        if others > 0:
+            moves |= _put_extreme(before, after, not born, not dies, columns[a], k, out)
+    ok = _count_row(
+        row, entry, key, way, others, born, dies, carrier, of_aggregates, arguments, slots, k, row_at, row_words,
+        row_apart_n, row_apart, key_at, key_words, key_apart_n, key_apart, change, change_apart, odd_kind, odd_words, odd_real, out,
+        wide, wide_apart,
+    )  # fmt: skip
+    if others > 0 and (moves or counted):
+        came = np.int64(born) - np.int64(dies)
+        _end_share(came, entry, row_keys, row_width, group_columns, cursor, out_tick, out_sign, out)
+    return DONE if ok else OVERFLOW
+
+
+@jit_inline
+def _link(row, row_at, key_at, row_size, row_words, key_words):
+    """A new row becomes its key's first."""
+    first = key_words[key_at + HEAD]
+    # Without a jump, here and below: where there is no other row, what is of no matter to this one is written.
+    row_words[choose(first > 0, first - 1, row) * row_size + PREVIOUS] = row + 1
+    row_words[row_at + PREVIOUS] = 0
+    row_words[row_at + NEXT] = first
+    key_words[key_at + HEAD] = row + 1
+
+
+@jit_inline
+def _unlink(row, row_at, key_at, row_size, row_words, key_words):
+    previous, following, head = row_words[row_at + PREVIOUS], row_words[row_at + NEXT], key_words[key_at + HEAD]
+    row_words[choose(previous > 0, previous - 1, row) * row_size + NEXT] = following
+    row_words[choose(following > 0, following - 1, row) * row_size + PREVIOUS] = previous
+    key_words[key_at + HEAD] = choose(previous > 0, head, following)
+
+
+@jit_inline
+def _find_changes(
+    key, snap, before, after, carrier, of_aggregates, key_size, key_words, key_apart_n, key_apart, snap_words, snap_apart, change,
+    change_apart, heap, wide,
+):  # fmt: skip
+    """What differs for a key's rows since the snapshot, into `change`. 1: something does, 0: nothing, -1: a sum is too large."""
+    kinds, ports, local, local_apart = (
+        of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[LOCAL_APART],
+    )  # fmt: skip
+    key_at, snap_at = key * key_size, snap * key_size
+    differs = (after > 0) != (before > 0)
+    for a in range(len(kinds)):
+        kind, port, at = kinds[a], ports[a], a * DIFFERENCE_WORDS
+        new, old = key_at + local[a], snap_at + local[a]
+        if port == carrier:
+            # Of a row's extreme only matters whether it has results.
+            differs = differs or (not _is_extreme(kind, wide) and after != before)
+            continue
+        if _is_extreme(kind, wide):
+            change[at] = snap_words[old]
+            change[at + 1] = bag_first(key_words, new, heap)
+            differs = differs or (change[at] != change[at + 1] and before > 0 and after > 0)
+            continue
+        if wide is None:
+            continue
+        # Where there are results each counter is a divisor; where there are none nothing counts.
+        weight = after // key_words[key_at + COUNTERS + port] if after > 0 else np.int64(0)
+        old_weight = before // snap_words[snap_at + COUNTERS + port] if before > 0 else np.int64(0)
+        if kind == BOUND:
+            change[at] = key_words[new] * weight - snap_words[old] * old_weight
+            differs = differs or change[at] != 0
+            continue
+        if not find_difference(
+            change, at, change_apart, REAL_WORDS * a, key_words, new, key_apart, key * key_apart_n + local_apart[a], weight,
+            snap_words, old, snap_apart, snap * key_apart_n + local_apart[a], old_weight,
+        ):  # fmt: skip
+            return -1
+        differs = differs or not is_no_difference(change, at, change_apart, REAL_WORDS * a)
+    return 1 if differs else 0
+
+
+@jit_inline
+def _count_change(
+    row, row_at, n, before, after, came, carrier, of_aggregates, slots, k, row_words, row_apart_n, row_apart, change, change_apart,
+    out, wide, wide_apart,
+):  # fmt: skip
+    """What `change` is to the counts and sums of a row's share, which is put down at `k`; the row counts `n` times."""
+    if wide is None:
+        return True
+    kinds, ports, local, local_apart, columns = (
+        of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[LOCAL_APART], of_aggregates[COLUMNS],
+    )  # fmt: skip
+    ok = True
+    for a in range(len(kinds)):
+        kind, column = kinds[a], columns[a]
+        if kind == ROWS:
+            _put_count(n * (after - before), came, column, k, out)
+        elif kind == BOUND and ports[a] == carrier:
+            _put_count(row_words[row_at + local[a]] * (after - before), came, column, k, out)
+        elif kind == BOUND:
+            _put_count(change[a * DIFFERENCE_WORDS] * n, came, column, k, out)
+        elif kind == NUMBER and ports[a] == carrier:
+            ok = ok and put_times(
+                row_words, row_at + local[a], row_apart, row * row_apart_n + local_apart[a], after - before, column, k, out, slots,
+                wide, wide_apart,
+            )  # fmt: skip
+        elif kind == NUMBER:
+            ok = ok and put_difference(
+                change, a * DIFFERENCE_WORDS, change_apart, REAL_WORDS * a, n, column, k, out, slots, wide, wide_apart
+            )  # fmt: skip
+    return ok
+
+
+@jit_inline
+def _put_rows_shares(
+    following, before, after, carrier, of_aggregates, cursor, slots, row_size, row_words, row_apart_n, row_apart, row_keys,
+    row_width, group_columns, change, change_apart, heap, out_tick, out_sign, out, wide, wide_apart,
+):  # fmt: skip
+    """The shares of a key's rows, from `following` - 1 on, change by `change`. cursor[NEXT_ROW] says which is next, should there be
+    no room; 0 after the last one."""
+    kinds, ports, local, columns = (
+        of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[COLUMNS],
+    )  # fmt: skip
+    aggregates = len(kinds)
+    lived, lives = before > 0, after > 0
+    came = np.int64(lives) - np.int64(lived)
+    if following > 0 and row_words[(following - 1) * row_size + NEXT] > 0:
+        expect_rows(following, row_words, row_size, row_keys, row_width)
+    while following > 0:
+        row = following - 1
+        row_at = row * row_size
+        n = row_words[row_at + COUNTER]
+        if wide is not None and times(max(after, before), n) < 0:
+            return TOO_MANY
+        k = cursor[MADE]
+        if _shares_full(cursor, aggregates, out_tick, wide_apart):
+            cursor[NEXT_ROW] = following
+            return SHARES_FULL
+        for a in range(aggregates):
+            if _is_extreme(kinds[a], wide):
+                old, new = change[a * DIFFERENCE_WORDS], change[a * DIFFERENCE_WORDS + 1]
+                if ports[a] == carrier:
+                    old = new = bag_first(row_words, row_at + local[a], heap)
+                _put_extreme(old, new, lived, lives, columns[a], k, out)
+        if not _count_change(
+            row, row_at, n, before, after, came, carrier, of_aggregates, slots, k, row_words, row_apart_n, row_apart, change,
+            change_apart, out, wide, wide_apart,
+        ):  # fmt: skip
+            return OVERFLOW
+        _end_share(came, row, row_keys, row_width, group_columns, cursor, out_tick, out_sign, out)
+        following = row_words[row_at + NEXT]
+    cursor[NEXT_ROW] = 0
+    return DONE
+
+
+@jit_inline
+def _change_key(
+    row, key, port, way, alone, beside, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta, key_size, key_words,
+    key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart, row_keys, row_width, group_columns, snap_key, snap_words,
+    snap_apart, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real, out_tick, out_sign, out, wide,
+    wide_apart,
+):  # fmt: skip
+    """A row of an input beside the carrier goes into its key's record; what that changes is found at the tick's end.
+
+    Or at once, without a snapshot, if nothing but this row may change shares at that end (`alone`) and nothing is counted.
+    """
+    kinds, ports, local = of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL]
+    key_at = key * key_size
+    following, before = key_words[key_at + HEAD], np.int64(0)
+    if wide is None and alone:
+        before = _others(key_words, key_at, beside, wide)
+        for a in range(len(kinds)):
+            if ports[a] != carrier:
+                change[a * DIFFERENCE_WORDS] = bag_first(key_words, key_at + local[a], heap)
+    # Without rows there is nothing to be changed: the carrier's come first.
+    elif following > 0 and key_words[key_at + SNAP] == 0:
+        if cursor[SNAPS] == len(snap_key):
+            return SNAPS_FULL
+        _take_snapshot(
+            key, beside, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words,
+            snap_apart, heap, wide,
+        )  # fmt: skip
+    status = _take_in(
+        row, key, port, way, of_aggregates, arguments, k_counts, k_meta, key_size, key_words, key_apart_n, key_apart, heap,
+        heap_meta, texts, spans, odd_kind, odd_words, odd_real, wide,
+    )  # fmt: skip
+    if wide is not None or not alone or status != DONE:
+        return status
+    after = _others(key_words, key_at, beside, wide)
+    differs = after != before
+    for a in range(len(kinds)):
+        if ports[a] != carrier:
+            at = a * DIFFERENCE_WORDS
+            change[at + 1] = bag_first(key_words, key_at + local[a], heap)
+            differs |= (change[at] != change[at + 1]) & (after > 0)
+    if not differs or following == 0:
+        return DONE
+    status = _put_rows_shares(
+        following, before, after, carrier, of_aggregates, cursor, slots, row_size, row_words, row_apart_n, row_apart, row_keys,
+        row_width, group_columns, change, change_apart, heap, out_tick, out_sign, out, wide, wide_apart,
+    )  # fmt: skip
+    if status == SHARES_FULL:
+        # The row is taken in: what is left of the shares is found by a snapshot of what was.
+        cursor[ROW] += 1
+        _take_snapshot(
+            key, beside, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words,
+            snap_apart, heap, wide,
+        )  # fmt: skip
+        snap_words[COUNTERS + port] -= way
+        for a in range(len(kinds)):
+            if ports[a] != carrier:
+                snap_words[local[a]] = change[a * DIFFERENCE_WORDS]
+    return status
+
+
+@jit_inline
+def _flush(
+    snap, beside, carrier, of_aggregates, cursor, slots, snap_key, key_size, key_words, key_apart_n, key_apart, row_size,
+    row_words, row_apart_n, row_apart, row_keys, row_width, group_columns, snap_words, snap_apart, change, change_apart, heap,
+    out_tick, out_sign, out, wide, wide_apart,
+):  # fmt: skip
+    """The shares of a key's rows by what the inputs beside the carrier changed at this tick. Resumable at a row."""
+    key = snap_key[snap]
+    after = _others(key_words, key * key_size, beside, wide)
+    before = _others(snap_words, snap * key_size, beside, wide)
+    if after < 0 or before < 0:
+        return TOO_MANY
+    found = _find_changes(
+        key, snap, before, after, carrier, of_aggregates, key_size, key_words, key_apart_n, key_apart, snap_words, snap_apart,
+        change, change_apart, heap, wide,
+    )  # fmt: skip
+    if found < 0:
+        return OVERFLOW
+    if found == 0:
+        return DONE
+    following = cursor[NEXT_ROW] if cursor[NEXT_ROW] > 0 else key_words[key * key_size + HEAD]
+    return _put_rows_shares(
+        following, before, after, carrier, of_aggregates, cursor, slots, row_size, row_words, row_apart_n, row_apart, row_keys,
+        row_width, group_columns, change, change_apart, heap, out_tick, out_sign, out, wide, wide_apart,
+    )  # fmt: skip
+
+
+@jit_flat
+def put_shares(
+    rows, cursor, located, beside, carrier, key_places, row_places, group_columns, of_aggregates,
+    k_table, k_keys, k_counts, k_free, k_meta, key_size, key_words, key_apart_n, key_apart,
+    r_table, r_keys, r_counts, r_free, r_meta, row_size, row_words, row_apart_n, row_apart,
+    snap_key, snap_words, snap_apart, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real,
+    out_tick, out_sign, out, wide, wide_apart,
+):  # fmt: skip
+    """Rows of all inputs, from cursor[ROW] on; the shares that change are put down, those of a tick together.
+
+    Arguments with tag 15 refer to `odd_*`. Resumable, whatever it stopped for.
+    """
+    tick, sign, row_port = rows[ROW_TICK], rows[ROW_SIGN], rows[ROW_PORT]
+    key_width, row_width, aggregates = len(key_places), len(row_places), len(of_aggregates[KINDS])
+    arguments, slots = rows[FIRST + row_width :], cursor[WIDE : WIDE + 1]
+    while True:
+        row = cursor[ROW]
+        ended = row == len(tick)
+        if ended or tick[row] != cursor[TICK]:
+            while cursor[FLUSHED] < cursor[SNAPS]:
+                snap = cursor[FLUSHED]
+                status = _flush(
+                    snap, beside, carrier, of_aggregates, cursor, slots, snap_key, key_size, key_words, key_apart_n, key_apart,
+                    row_size, row_words, row_apart_n, row_apart, r_keys, row_width, group_columns, snap_words, snap_apart, change,
+                    change_apart, heap, out_tick, out_sign, out, wide, wide_apart,
+                )  # fmt: skip
+                if status != DONE:
+                    return status
+                key_words[snap_key[snap] * key_size + SNAP] = 0
+                cursor[FLUSHED] = snap + 1
+            cursor[SNAPS] = 0
+            cursor[FLUSHED] = 0
+            if ended:
+                return DONE
+            cursor[TICK] = tick[row]
+            if cursor[MADE] >= _ENOUGH_SHARES:
+                return ENOUGH
+        if row == cursor[LOCATED]:
+            cursor[LOCATED] = min(row + LOCATED_ROWS, len(tick))
+            locate(
+                rows, row, cursor[LOCATED], carrier, key_places, row_places, of_aggregates, located,
+                k_table, k_keys, k_counts, k_free, k_meta, key_size, key_words, r_table, r_keys, r_counts, r_free, r_meta, row_size,
+                row_words, heap,
+            )  # fmt: skip
+        key, port, way = located[row % LOCATED_ROWS], row_port[row], sign[row]
+        if key < 0:
+            return NOT_THERE
+        if port != carrier:
+            alone = cursor[SNAPS] == 0 and (row + 1 == len(tick) or tick[row + 1] != tick[row])
+            status = _change_key(
+                row, key, port, way, alone, beside, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta, key_size,
+                key_words, key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart, r_keys, row_width, group_columns,
+                snap_key, snap_words, snap_apart, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words,
+                odd_real, out_tick, out_sign, out, wide, wide_apart,
+            )  # fmt: skip
+        else:
+            entry = located[LOCATED_ROWS + row % LOCATED_ROWS]
+            if entry < 0:
+                return NOT_THERE
+            if _shares_full(cursor, aggregates, out_tick, wide_apart):
+                return SHARES_FULL
+            status = _take_row(
+                row, entry, key, way, _others(key_words, key * key_size, beside, wide), carrier, of_aggregates, arguments,
+                cursor, slots, k_counts, k_meta, key_size, key_words, key_apart_n, key_apart, row_width > key_width, r_counts,
+                r_meta, row_size, row_words, row_apart_n, row_apart, r_keys, row_width, group_columns, change, change_apart, heap,
+                heap_meta, texts, spans, odd_kind, odd_words, odd_real, out_tick, out_sign, out, wide, wide_apart,
+            )  # fmt: skip
+        if status != DONE:
+            return status
+        cursor[ROW] = row + 1

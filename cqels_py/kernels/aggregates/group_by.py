@@ -1,0 +1,652 @@
+"""The kernels of GROUP BY: rows into their groups, and the rows of the answer that change.
+
+Rows go through in chunks of whole ticks, few enough to stay near the processor, and each chunk in passes. Every row finds its group.
+Every group that a tick changes gets a note. Each aggregate takes its column and leaves with the notes what it comes to
+(kernels/accumulation.py). Averages are found for all notes at once, and what has changed is delivered. So a loop does one thing to
+many rows: it has no jumps that could not be foreseen, and many lookups are under way at once.
+
+Rows are of one input, or (`port` is given) of several whose join on the groups' keys is never made: a group then
+has as many results as the product of what it has of each input, and a sum counts once for each combination of the others' rows.
+
+`rows` (4, size), by row of the chunk: its hash, group, note and sign. `notes` (6, size): group, tick, how many results the group
+has then, the row of the chunk that is its last, and the places in the output of what it takes back and of what it delivers; of a
+join there are more, how many rows the group has of each input.
+A group's record, in `words`, has the number of its last note, counted from the first of all on. `results` (4, aggregates * size,
+by aggregate): what an aggregate comes to, `fresh`; of an average the sum, its scale, by how much it is to be divided, 0 where it is
+known, and what comes of it; of a sum of 64 bits without fraction digits SHORT_SUM instead of that, and whether it is a decimal. When
+these are found, the last place holds the values delivered before.
+`of_aggregates` (6, aggregates): function, column of the argument, place of the accumulator, whether a term counts once, the input
+that has the argument, and whether its rows leave in the order in which they came.
+
+`queue`: circular, 2**n; where mappings leave in the order in which they came, the groups of those that are there, in that order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.aggregates.accumulators import (
+    AS_BEFORE,
+    AVG,
+    CONCAT,
+    COUNT,
+    COUNT_ALL,
+    DONE,
+    LATE,
+    LATE_PLACE,
+    MAX,
+    NOT_THERE,
+    OUT,
+    PROVISIONAL,
+    SHOWN,
+    STAMP,
+    SUM,
+    TOO_MANY,
+    any_total,
+    count_id,
+    forget,
+    long_average,
+    value_of,
+)
+from cqels_py.kernels.aggregates.updates import (
+    AT,
+    FIRST,
+    GIVEN,
+    GROUP,
+    HASH,
+    LAST_ROW,
+    NOTE,
+    NOTE_GROUP,
+    NOTE_TICK,
+    NOTED,
+    OF_INPUT,
+    PASS,
+    SEEN,
+    SHORT_SUM,
+    SIGN,
+    STOP,
+    TAKEN,
+    THERE,
+    THROUGH,
+    note_short_averages,
+    only_new,
+    partners,
+    take_counts,
+    take_differences,
+    take_extremes,
+    take_replaced_extremes,
+    take_sums,
+    take_texts,
+)
+from cqels_py.kernels.aggregates.weighted_sums import times, times_id
+from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
+from cqels_py.kernels.primitives.array_table import int32s, int64_rows, int64s, int64s_with, uint32s, uint32s_with
+from cqels_py.kernels.primitives.prefetch import prefetch
+from cqels_py.kernels.primitives.select import choose
+from cqels_py.kernels.structures.hash_table import FREE, USED, ZERO, add, find, find_nearby, hash_row
+from cqels_py.kernels.values.decimals import average_ids, scaled_id
+from cqels_py.kernels.values.quotients import fraction_ids
+from cqels_py.terms.layout import TAG_DECIMAL, TAG_INTEGER, TAG_SHIFT
+
+# cursor, after the fields of kernels/accumulation.py: mappings that have left the queue, and those that have entered it, which
+# stay too.
+HEAD, TAIL = range(SEEN + 1, SEEN + 3)
+FIELDS = TAIL + 1
+LOCATE = 0
+
+# of_aggregates, results
+FUNCTIONS, ARGUMENTS, PLACES, DISTINCT, PORTS, IN_ORDER = range(6)
+FRESH, SCALES, DIVISORS, QUOTIENTS = range(4)
+
+# STANDING: the arrays that a GROUP BY keeps, as kernels/standing.py lists them. From INDEX on: those of the groups' keys; from
+# D_INDEX on: of a one-way index (aggregate, group, term) -> counter, where a term counts once; WEIGHTED and WEIGHTED_APART: an
+# accumulator of a join's sums for passing use.
+OF_AGGREGATES, CURSOR, QUEUE, ROWS, NOTES, RESULTS, SCRATCH, WORDS, APART, HEAP, HEAP_META, PORT_COUNTS = range(12)
+WEIGHTED, WEIGHTED_APART, INDEX, D_INDEX = 12, 13, 14, 19
+
+# Why a run stopped, beside the reasons of kernels/aggregate.py.
+INDEX_FULL, QUEUE_FULL, CHUNK_SMALL = range(8, 11)
+
+_STAMP, _SHOWN = np.array([STAMP, SHOWN], np.uint64)
+_TABLE_AHEAD, _KEY_AHEAD, _GROUP_AHEAD = np.uint64(32), np.uint64(16), np.uint64(20)
+_ONE, _TWO, _NOTHING = np.uint64(1), np.uint64(2), np.uint64(0)
+_NOW_AND_THEN = np.uint64(63)
+_SMALL = 1 << 30
+"""The product of two numbers below is none to care about."""
+_LOWER = np.uint64((1 << 32) - 1)
+
+
+@jit_inline
+def _start_of_tick(tick, first, row):
+    """The first row, from `first` on, of the tick that the row is in."""
+    while row > first and tick[row - 1] == tick[row]:
+        row -= 1
+    return np.int64(row)
+
+
+@jit_inline
+def _end_of_chunk(tick, first, end, size):
+    """The row after those of as many whole ticks as there is room for; `first` if there is none for the first one."""
+    if end - first <= size:
+        return np.int64(end)
+    return _start_of_tick(tick, first, first + size)
+
+
+@jit_flat
+def _locate(
+    tick, sign, columns, first, end, width, in_order, cursor, queue, table, keys, counts, free, meta, rows
+):  # fmt: skip
+    """The groups of the rows from `first` to `end`; missing ones are added, with a counter of zero.
+
+    Returns the row before which this is done: `end`, or the start of the tick in which the index became full. Negative: a row is
+    withdrawn that is not there.
+    """
+    mask = np.int64(len(table) - 1)
+    room = min(len(counts), len(table) >> 1) - meta[USED] + meta[FREE]
+    places, circle = np.uint64(mask), np.uint64(len(queue) - 1)
+    start, found = np.uint64(first), np.uint64(end - first)
+    head, tail = np.uint64(cursor[HEAD]), np.uint64(cursor[TAIL])
+    for i in range(found):
+        rows[HASH, i] = hash_row(columns, start + i, width)
+    for i in range(found):
+        row = start + i
+        if in_order and sign[row] < 0:
+            group = np.uint64(queue[head & circle])
+            # Now and then it is looked at: one that is out of order would put all that follow out of order.
+            seen = width > 0 and head & _NOW_AND_THEN == _NOTHING
+            if head == tail or (seen and keys[group * np.uint64(width)] != columns[0, row]):
+                return np.int64(-1)
+            head += _ONE
+            rows[GROUP, i] = np.int64(group)
+            continue
+        if i + _TABLE_AHEAD < found:
+            prefetch(table, np.uint64(rows[HASH, i + _TABLE_AHEAD]) & places)
+            word = np.uint64(table[np.uint64(rows[HASH, i + _KEY_AHEAD]) & places])
+            prefetch(keys, ((word & _LOWER) - _ONE) * np.uint64(width))
+        hashed = rows[HASH, i]
+        entry = np.int64(-1)
+        if width == 1:
+            entry = find_nearby(hashed, columns[0, row], table, places, keys)
+        if entry < 0:
+            entry = find(table, mask, keys, width, columns, row, hashed)
+        if entry < 0:
+            if sign[row] <= 0:
+                return np.int64(-1)
+            if room == 0:
+                found = i
+                break
+            room -= 1
+            entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
+        if in_order:
+            queue[tail & circle] = np.int32(entry)
+            tail += _ONE
+        rows[GROUP, i] = entry
+    end_found = np.int64(start + found)
+    if end_found < end:
+        end_found = _start_of_tick(tick, first, end_found)
+        if in_order:
+            for row in range(end_found, np.int64(start + found)):
+                head -= np.uint64(sign[row] < 0)
+                tail -= np.uint64(sign[row] > 0)
+    cursor[HEAD], cursor[TAIL] = np.int64(head), np.int64(tail)
+    return end_found
+
+
+@jit_inline
+def _results(port, row, step, group, port_counts, notes, note):
+    """A row of an input comes or goes: how many results its group has then. -1: too many, -2: the row was not there."""
+    inputs = np.uint64(len(notes)) - OF_INPUT
+    place = np.uint64(group) * inputs
+    mine = place + np.uint64(port[row])
+    left = port_counts[mine] + step
+    port_counts[mine] = left
+    product, size = np.int64(1), np.int64(0)
+    for p in range(inputs):
+        count = port_counts[place + p]
+        notes[OF_INPUT + p, note] = count
+        size |= count | product
+        product *= count
+    if size >= _SMALL:
+        product = _many_results(place, inputs, port_counts)
+    return product if left >= 0 else np.int64(-2)
+
+
+@jit_flat
+def _many_results(place, inputs, port_counts):
+    """Of no results there are not too many, whatever other inputs have."""
+    product = np.int64(1)
+    for p in range(inputs):
+        if port_counts[place + p] == 0:
+            return np.int64(0)
+        product = times(product, port_counts[place + p])
+    return product
+
+
+@jit_inline
+def _first_note_of(tick, notes, noted):
+    """The first of the notes of a tick, which are the last ones."""
+    while noted > 0 and notes[NOTE_TICK, noted - 1] == tick:
+        noted -= 1
+    return np.int64(noted)
+
+
+@jit_flat
+def _note(tick, sign, port, cursor, counts, meta, port_counts, rows, notes, words, group_words):
+    """A note for each group that a tick changes, and the groups' counters. Returns DONE, or why that is not possible.
+
+    Some of the first rows may have been noted already.
+    """
+    first, seen, record = np.uint64(cursor[FIRST]), cursor[SEEN], np.uint64(group_words)
+    start, end = np.uint64(cursor[THROUGH]), np.uint64(cursor[STOP]) - first
+    next_note, now = seen + cursor[NOTED], np.int32(tick[first + start - _ONE] if start > 0 else -1)
+    of_tick, zero, least = seen + _first_note_of(now, notes, cursor[NOTED]), np.int64(0), np.int64(0)
+    for i in range(start, end):
+        if i + _GROUP_AHEAD < end:
+            ahead = rows[GROUP, i + _GROUP_AHEAD]
+            prefetch(counts, ahead)
+            prefetch(words, ahead * group_words)
+            if port_counts is not None:
+                prefetch(port_counts, ahead * np.int64(len(notes) - OF_INPUT))
+        row, group = first + i, np.uint64(rows[GROUP, i])
+        of_tick = next_note if tick[row] != now else of_tick
+        now = np.int32(tick[row])
+        before = counts[group]
+        after = before + sign[row]
+        counts[group] = after
+        zero += np.int64(after == 0) - np.int64(before == 0)
+        stamp = words[group * record + _STAMP]
+        new = stamp < of_tick
+        stamp = next_note if new else stamp
+        next_note += np.int64(new)
+        words[group * record + _STAMP] = stamp
+        note = np.uint64(stamp - seen)
+        rows[NOTE, i] = np.int64(note)
+        notes[NOTE_GROUP, note] = np.int64(group)
+        notes[NOTE_TICK, note] = now
+        notes[THERE, note] = after
+        notes[LAST_ROW, note] = np.int64(i)
+        if port_counts is not None:
+            results = _results(port, row, np.int64(sign[row]), group, port_counts, notes, note)
+            notes[THERE, note] = results
+            least = min(least, results)
+    meta[ZERO] += zero
+    cursor[SEEN] = next_note
+    cursor[NOTED] = next_note - seen
+    return DONE if least == 0 else TOO_MANY if least == -1 else NOT_THERE
+
+
+@jit_flat
+def _take_signs(sign, port, input_of_argument, cursor, rows):
+    """A row of another input than the argument's has none."""
+    first = np.uint64(cursor[FIRST])
+    for i in range(np.uint64(cursor[THROUGH]), np.uint64(cursor[STOP]) - first):
+        of_argument = np.int64(port is None or port[first + i] == input_of_argument)
+        rows[SIGN, i] = sign[first + i] * of_argument
+
+
+@jit_inline
+def _is_one_missing(divisors, quotients, start, end):
+    missing = np.int64(0)
+    for i in range(start, end):
+        missing |= np.int64((divisors[i] > 0) & (quotients[i] == 0))
+    return missing != 0
+
+
+@jit_flat
+def _find_averages(functions, noted, size, fresh, scales, divisors, quotients, cursor, late, late_real):
+    for a in range(len(functions)):
+        if functions[a] == AVG:
+            start, end = np.uint64(a * size), np.uint64(a * size + noted)
+            average_ids(fresh, scales, divisors, start, end, quotients)
+            if _is_one_missing(divisors, quotients, start, end):
+                fraction_ids(fresh, scales, divisors, start, end, quotients)
+            # Where there is no short id: all in a pass without jumps, as mostly there is none to be found.
+            missing = np.int64(0)
+            for i in range(start, end):
+                is_average, quotient = divisors[i] > 0, quotients[i]
+                missing |= np.int64(is_average & (quotient == 0))
+                fresh[i] = choose(is_average & (quotient != 0), quotient, fresh[i])
+            if missing:
+                for i in range(start, end):
+                    if divisors[i] > 0 and quotients[i] == 0:
+                        total = fresh[i]
+                        fresh[i] = long_average(
+                            total >> 63, np.uint64(total), scales[i], divisors[i], cursor, late, late_real
+                        )
+
+
+@jit_inline
+def _replace_value(i, here, last, notes, fresh, previous, words, group_words):
+    """What an aggregate comes to takes the place of what was delivered last: 1 if that was something else."""
+    at = np.uint64(notes[NOTE_GROUP, i]) * group_words + last
+    before = words[at]
+    previous[here] = before
+    value = before if notes[THERE, i] == 0 or fresh[here] == AS_BEFORE else fresh[here]
+    fresh[here] = value
+    words[at] = value
+    return np.int64(value != before)
+
+
+@jit_flat
+def _replace_values(noted, notes, size, places, fresh, previous, words, group_words):
+    """What is noted takes the place of what was delivered last, which goes to `previous`.
+
+    A note's TAKEN says whether the group's row was there, 1, and GIVEN whether it is there now, 1; both 0 where it stays the same.
+    Returns how many of all these rows there are.
+    """
+    width, group_words = np.uint64(len(places)), np.uint64(group_words)
+    if width != _ONE:
+        for i in range(noted):
+            notes[GIVEN, i] = 0
+        for a in range(width):
+            last = np.uint64(places[a]) - _ONE
+            for i in range(noted):
+                notes[GIVEN, i] |= _replace_value(i, a * size + i, last, notes, fresh, previous, words, group_words)
+    changes, last = np.int64(0), np.uint64(places[0]) - _ONE if width == _ONE else _NOTHING
+    for i in range(noted):
+        shown = np.uint64(notes[NOTE_GROUP, i]) * group_words + _SHOWN
+        if width == _ONE:
+            # One aggregate, as most queries have, needs no pass of its own.
+            differs = _replace_value(i, i, last, notes, fresh, previous, words, group_words)
+        else:
+            differs = notes[GIVEN, i]
+        exists, before = np.int64(notes[THERE, i] != 0), words[shown]
+        words[shown] = exists
+        changed = differs | (exists ^ before)
+        notes[TAKEN, i] = before & changed
+        notes[GIVEN, i] = exists & changed
+        changes += (before & changed) + (exists & changed)
+    return changes
+
+
+@jit_inline
+def _write_pairs(noted, notes, size, aggregates, fresh, previous, n_keys, keys, end, out_tick, out_sign, out):
+    """Each group takes one row back and gives one."""
+    for i in range(noted):
+        out_tick[end + _TWO * i] = out_tick[end + _TWO * i + _ONE] = notes[NOTE_TICK, i]
+    for i in range(noted):
+        out_sign[end + _TWO * i] = -1
+        out_sign[end + _TWO * i + _ONE] = 1
+    for a in range(np.uint64(aggregates)):
+        for i in range(noted):
+            out[np.uint64(n_keys) + a, end + _TWO * i] = previous[a * size + i]
+            out[np.uint64(n_keys) + a, end + _TWO * i + _ONE] = fresh[a * size + i]
+    for c in range(np.uint64(n_keys)):
+        for i in range(noted):
+            key = keys[np.uint64(notes[NOTE_GROUP, i]) * np.uint64(n_keys) + c]
+            out[c, end + _TWO * i] = out[c, end + _TWO * i + _ONE] = key
+
+
+@jit_flat
+def _deliver(
+    noted, notes, size, places, fresh, previous, n_keys, keys, words, group_words, cursor, out_tick, out_sign, out
+):  # fmt: skip
+    """The noted groups' rows are now those of their values, or none: what changes goes out, column by column."""
+    noted, size, end = np.uint64(noted), np.uint64(size), np.uint64(cursor[OUT])
+    changes = np.uint64(_replace_values(noted, notes, size, places, fresh, previous, words, group_words))
+    cursor[OUT] = np.int64(end + changes)
+    if changes == _TWO * noted:
+        _write_pairs(noted, notes, size, len(places), fresh, previous, n_keys, keys, end, out_tick, out_sign, out)
+        return
+    for i in range(noted):
+        # Both rows are written, each in its place, and stay if the next one is written behind them.
+        taken, given = end, end + np.uint64(notes[TAKEN, i])
+        end = given + np.uint64(notes[GIVEN, i])
+        notes[TAKEN, i], notes[GIVEN, i] = np.int64(taken), np.int64(given)
+        out_tick[taken] = out_tick[given] = notes[NOTE_TICK, i]
+        out_sign[taken] = -1
+        out_sign[given] = 1
+    for a in range(np.uint64(len(places))):
+        for i in range(noted):
+            out[np.uint64(n_keys) + a, notes[TAKEN, i]] = previous[a * size + i]
+            out[np.uint64(n_keys) + a, notes[GIVEN, i]] = fresh[a * size + i]
+    for c in range(np.uint64(n_keys)):
+        for i in range(noted):
+            key = keys[np.uint64(notes[NOTE_GROUP, i]) * np.uint64(n_keys) + c]
+            out[c, notes[TAKEN, i]] = out[c, notes[GIVEN, i]] = key
+
+
+@jit_flat
+def _find_short_sums(functions, ports, noted, notes, size, weighted, fresh, scales, divisors, cursor, late, late_real):
+    """Of sums of 64 bits; of a join's, each member counts once for each combination of the other inputs' rows."""
+    for a in range(len(functions)):
+        if functions[a] == SUM:
+            for i in range(np.uint64(noted)):
+                here = np.uint64(a * size) + i
+                if divisors[here] == SHORT_SUM:
+                    weight = np.int64(1)
+                    if weighted is not None:
+                        weight = partners(notes, i, ports[a])
+                    tag = np.int64(TAG_INTEGER if scales[here] == 0 else TAG_DECIMAL)
+                    fresh[here] = times_id(tag, fresh[here], weight, cursor, late, late_real)
+
+
+@jit_flat
+def _forget_terms(functions, places, words, group_words, counts, noted, notes):
+    """Of groups that are empty."""
+    for i in range(np.uint64(noted)):
+        group = notes[NOTE_GROUP, i]
+        if notes[THERE, i] == 0 and counts[group] == 0:
+            forget(functions, places, words, group * group_words)
+
+
+@jit_flat
+def _tell_places(noted, notes, places, words, group_words, late):
+    """Where the values stand that are still to get ids."""
+    for i in range(np.uint64(noted)):
+        for a in range(len(places)):
+            at = np.uint64(notes[NOTE_GROUP, i] * group_words + places[a] - 1)
+            if words[at] >> TAG_SHIFT == PROVISIONAL >> TAG_SHIFT:
+                late[words[at] - PROVISIONAL, LATE_PLACE] = np.int64(at)
+
+
+@jit_flat
+def _end_chunk(
+    of_aggregates, words, group_words, n_keys, keys, counts, heap, weighted, cursor, notes, size, fresh, scales, divisors, quotients,
+    out_tick, out_sign, out, late, late_real,
+):  # fmt: skip
+    functions, places, ports = of_aggregates[FUNCTIONS], of_aggregates[PLACES], of_aggregates[PORTS]
+    noted, aggregates = cursor[NOTED], len(functions)
+    for a in range(aggregates):
+        if functions[a] == COUNT_ALL:
+            for i in range(noted):
+                there = notes[THERE, i]
+                if weighted is None:
+                    fresh[a * size + i] = scaled_id(np.int64(TAG_INTEGER), there, np.int64(0))
+                else:
+                    fresh[a * size + i] = count_id(there, cursor, late, late_real)
+    _find_averages(functions, noted, size, fresh, scales, divisors, quotients, cursor, late, late_real)
+    _find_short_sums(functions, ports, noted, notes, size, weighted, fresh, scales, divisors, cursor, late, late_real)
+    if heap is not None:
+        _forget_terms(functions, places, words, group_words, counts, noted, notes)
+    if n_keys == 0:
+        for i in range(np.uint64(noted)):
+            # There is one group, and always.
+            notes[THERE, i] = 1
+    _deliver(
+        noted, notes, size, places, fresh, quotients, n_keys, keys, words, group_words, cursor, out_tick, out_sign, out
+    )  # fmt: skip
+    if cursor[LATE] != 0:
+        _tell_places(noted, notes, places, words, group_words, late)
+
+
+@jit_flat
+def open_group(
+    of_aggregates, words, group_words, apart, keys, counts, heap, cursor, notes, results, out_tick, out_sign, out, late, late_real,
+    joined,
+):  # fmt: skip
+    """The row of the one group of an aggregation without keys, entry 0 of its index, before there is any mapping."""
+    functions, places = of_aggregates[FUNCTIONS], of_aggregates[PLACES]
+    fresh, scales, divisors, quotients = results[FRESH], results[SCALES], results[DIVISORS], results[QUOTIENTS]
+    size = np.int64(notes.shape[1])
+    for field in range(4):
+        notes[field, 0] = 0
+    for a in range(len(functions)):
+        here = a * size
+        divisors[here] = 0
+        if functions[a] == AVG:
+            fresh[here] = any_total(words, places[a], apart, 0, True, cursor, late, late_real)
+        else:
+            fresh[here] = value_of(
+                a, functions[a], np.int64(0), words, places[a], apart, 0, heap, cursor, joined, late, late_real
+            )  # fmt: skip
+    cursor[NOTED] = 1
+    _end_chunk(
+        of_aggregates, words, group_words, 0, keys, counts, heap, None, cursor, notes, size, fresh, scales, divisors, quotients,
+        out_tick, out_sign, out, late, late_real,
+    )  # fmt: skip
+
+
+@jit_inline
+def _index(standing, first):
+    """The arrays of a one-way index."""
+    return (
+        int64s(standing, first), int64s(standing, first + 1), int64s(standing, first + 2), int32s(standing, first + 3),
+        int64s(standing, first + 4),
+    )  # fmt: skip
+
+
+@jit_inline
+def _count_sums(functions, end):
+    """How many of the first aggregates are sums or averages."""
+    found = np.int64(0)
+    for a in range(end):
+        found += np.int64((functions[a] == SUM) | (functions[a] == AVG))
+    return found
+
+
+@jit_flat
+def group(
+    row_count, tick, sign, port, keyed, columns, values, n_keys, in_order, texts, spans, odd_kind, odd_words, odd_real, wide,
+    wide_apart, standing, group_words, out_tick, out_sign, out, late, late_real, joined,
+):  # fmt: skip
+    """A delta's rows, from cursor[FIRST] and the pass cursor[PASS] on, into their groups; what changes at each tick goes out.
+
+    `keyed`: the columns with the keys first. Aggregates take their arguments from `columns` as the terms they are, from `values`
+    with tag 15 for what `odd_*` tells the numbers of; `texts` and `spans` are given where some are kept as terms. `in_order`, 1 or
+    0: do rows leave in the order in which they came? If `wide` and `wide_apart`, and not `odd_*`, are given, SUM and AVG take
+    differences (kernels/weighted_sums.py) instead of terms; a sign is 0 where a row changes nothing but these. Of a join (see above)
+    `port` tells each row's input, and each aggregate has a column of its own, 0 in rows of other inputs. `standing`: see STANDING.
+
+    Returns DONE, or for want of what it stopped: there it goes on when it is called again.
+    """
+    of_aggregates, rows, notes, results, scratch = (
+        int64_rows(standing, OF_AGGREGATES), int64_rows(standing, ROWS), int64_rows(standing, NOTES), int64_rows(standing, RESULTS),
+        int64_rows(standing, SCRATCH),
+    )  # fmt: skip
+    cursor, queue, words, apart = (
+        int64s(standing, CURSOR), int32s(standing, QUEUE), int64s(standing, WORDS), uint32s(standing, APART)
+    )  # fmt: skip
+    table, keys, counts, free, meta = _index(standing, INDEX)
+    d_table, d_keys, d_counts, d_free, d_meta = _index(standing, D_INDEX)
+    # What has to do with what is None is not even compiled.
+    heap, heap_meta = int64s_with(texts, standing, HEAP), int64s_with(texts, standing, HEAP_META)
+    port_counts, weighted, weighted_apart = (
+        int64s_with(port, standing, PORT_COUNTS), int64s_with(port, standing, WEIGHTED), uint32s_with(port, standing, WEIGHTED_APART)
+    )  # fmt: skip
+    functions, arguments, places, distinct, ports = (
+        of_aggregates[FUNCTIONS], of_aggregates[ARGUMENTS], of_aggregates[PLACES], of_aggregates[DISTINCT], of_aggregates[PORTS],
+    )  # fmt: skip
+    fresh, scales, divisors, quotients = results[FRESH], results[SCALES], results[DIVISORS], results[QUOTIENTS]
+    aggregates, size, always = len(functions), np.int64(notes.shape[1]), n_keys == 0
+    sums = _count_sums(functions, aggregates)
+    alone = aggregates == 1 and functions[0] == AVG and not (always or distinct[0])
+    while True:
+        if cursor[PASS] == LOCATE:
+            first = cursor[FIRST]
+            if first == row_count:
+                return DONE
+            stop = _end_of_chunk(tick, first, row_count, size)
+            if stop == first:
+                return CHUNK_SMALL
+            if in_order and cursor[TAIL] - cursor[HEAD] + stop - first > len(queue):
+                return QUEUE_FULL
+            end = _locate(
+                tick, sign, keyed, first, stop, n_keys, in_order, cursor, queue, table, keys, counts, free, meta, rows
+            )  # fmt: skip
+            if end < 0:
+                return NOT_THERE
+            if end == first:
+                return INDEX_FULL
+            cursor[STOP] = end
+            cursor[NOTED] = cursor[THROUGH] = 0
+            # Otherwise it is not even compiled.
+            if port is None and odd_kind is not None:
+                if alone:
+                    note_short_averages(
+                        np.uint64(arguments[0]), tick, sign, values, cursor, counts, meta, rows, notes, words,
+                        group_words, places[0], fresh, scales, divisors,
+                    )  # fmt: skip
+            status = np.int64(
+                _note(tick, sign, port, cursor, counts, meta, port_counts, rows, notes, words, group_words)
+            )
+            if status != DONE:
+                return status
+            cursor[PASS] = 1
+            cursor[AT] = -1
+        while cursor[PASS] <= aggregates:
+            a = cursor[PASS] - 1
+            function, column, place, shift = functions[a], np.uint64(arguments[a]), places[a], np.uint64(a * size)
+            if cursor[AT] < 0:
+                cursor[AT] = 0
+                _take_signs(sign, port, ports[a], cursor, rows)
+                if distinct[a]:
+                    only_new(
+                        a, column, columns, values, cursor, rows, scratch, d_table, d_keys, d_counts, d_free, d_meta
+                    )
+            status = np.int64(DONE)
+            if function == COUNT:
+                status = take_counts(
+                    column, values, cursor, rows, notes, ports[a], weighted, place, words, group_words, fresh, shift, late, late_real
+                )  # fmt: skip
+            elif function == SUM or function == AVG:
+                # Of each two, what is None is not compiled.
+                if odd_kind is not None:
+                    status = take_sums(
+                        function == AVG, _count_sums(functions, a), sums, column, values, cursor, rows, notes, always, place, words,
+                        group_words, apart, ports[a], weighted, weighted_apart, odd_kind, odd_words, odd_real, fresh, scales,
+                        divisors, shift, late, late_real,
+                    )  # fmt: skip
+                if wide is not None:
+                    status = take_differences(
+                        function == AVG, _count_sums(functions, a), sums, column, values, cursor, rows, notes, always, place, words,
+                        group_words, apart, wide, wide_apart, fresh, scales, divisors, shift, late, late_real,
+                    )  # fmt: skip
+            elif function == CONCAT:
+                status = take_texts(
+                    a, column, columns, cursor, rows, notes, always, place, words, group_words, heap, heap_meta, texts, spans,
+                    fresh, shift, joined, late, late_real,
+                )  # fmt: skip
+            elif function != COUNT_ALL:
+                if odd_kind is not None:
+                    status = take_extremes(
+                        function == MAX, of_aggregates[IN_ORDER, a] != 0, column, columns, cursor, rows, place, words, group_words,
+                        heap, heap_meta, texts, spans, fresh, shift,
+                    )  # fmt: skip
+                else:
+                    status = take_replaced_extremes(
+                        function == MAX, column, columns, cursor, rows, place, words, group_words, heap, heap_meta, texts, spans,
+                        fresh, shift,
+                    )  # fmt: skip
+            if status != DONE:
+                return status
+            cursor[PASS] += 1
+            cursor[AT] = -1
+        _end_chunk(
+            of_aggregates, words, group_words, n_keys, keys, counts, heap, weighted, cursor, notes, size, fresh, scales, divisors,
+            quotients, out_tick, out_sign, out, late, late_real,
+        )  # fmt: skip
+        cursor[FIRST] = cursor[STOP]
+        cursor[PASS] = LOCATE
+
+
+@jit_flat
+def tags_of_arguments(values, arguments, functions):
+    """The tags of the arguments of SUM and AVG, a bit for each."""
+    tags = np.int64(0)
+    for a in range(len(functions)):
+        if functions[a] == SUM or functions[a] == AVG:
+            column = np.uint64(arguments[a])
+            for row in range(np.uint64(values.shape[1])):
+                tags |= np.int64(1) << ((values[column, row] >> 60) & 15)
+    return tags

@@ -1,0 +1,346 @@
+"""Sums times counters: what a mapping stands for below a join (kernels/factorised.py) is as many results as it has partners.
+
+The accumulators are those of kernels/aggregate.py. All of their words are sums over the members, so a sum of several equal ones is
+each word times a counter, and so is the difference that a change makes.
+
+Such a difference is put down as three words, the unscaled value, how many members there are more, and their form: the digits after
+the point and the kind of number that they all are, 0 for integers, else DECIMALS + kind - 1 is where their kind is counted. Where
+three words do not hold it, the form is -1 - the number of an accumulator in `wide`, which does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.aggregates.accumulators import (
+    APART,
+    DECIMALS,
+    DONE,
+    DOUBLES,
+    DURATIONS,
+    FLOATS,
+    HI,
+    INEXACT,
+    LO,
+    MINUS_INF,
+    NANS,
+    OVERFLOW,
+    PLUS_INF,
+    SCALE,
+    SUM_WORDS,
+    TOO_MANY,
+    N,
+    _add_scaled,
+    _defer,
+    _take_number,
+    _take_odd,
+    any_total,
+    take_float,
+    total_of,
+)
+from cqels_py.kernels.aggregates.exact_float_sums import REAL_WORDS, add_reals_times, clear_reals, is_zero
+from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
+from cqels_py.kernels.values.decimals import LIMIT, negate128, scaled_id, sum128
+from cqels_py.terms.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_FLOAT, TAG_INTEGER
+
+_PROVISIONAL_INDEX = np.int64((1 << 60) - 1)
+_MOST_RESULTS = 2.0**61
+_MOST_AVERAGED = 1 << 53
+_SAFE_PRODUCT = 4.0e18
+_KIND, _DIGITS = 6, 63
+_OF_DECIMALS, _OF_DOUBLES = 1, 1 + DOUBLES - DECIMALS
+DIFFERENCE_WORDS = 3 + SUM_WORDS
+"""Room for a difference, behind its three words for an accumulator."""
+
+
+@jit_flat
+def times128(hi, lo, factor):
+    """(hi, lo) * factor -> (hi, lo, ok); ok is False where 128 bits do not hold it."""
+    value = np.int64(lo)
+    if (value >> 63) == hi and abs(np.float64(value) * np.float64(factor)) < _SAFE_PRODUCT:
+        product = value * factor
+        return product >> 63, np.uint64(product), True
+    negative = factor < 0
+    if negative:
+        factor = -factor
+    total_hi, total_lo = np.int64(0), np.uint64(0)
+    ok = True
+    while factor > 0 and ok:
+        if factor & 1:
+            new_hi, new_lo = sum128(total_hi, total_lo, hi, lo)
+            ok = (total_hi ^ hi) < 0 or (total_hi ^ new_hi) >= 0
+            total_hi, total_lo = new_hi, new_lo
+        factor = factor >> 1
+        if factor > 0:
+            new_hi, new_lo = sum128(hi, lo, hi, lo)
+            ok = ok and (hi ^ new_hi) >= 0
+            hi, lo = new_hi, new_lo
+    if negative:
+        total_hi, total_lo = negate128(total_hi, total_lo)
+    return total_hi, total_lo, ok
+
+
+@jit_inline
+def times(count, other):
+    """Of counters; -1 where there are too many results to be counted, which stays so."""
+    if count < 0 or np.float64(count) * np.float64(other) >= _MOST_RESULTS:
+        return np.int64(-1)
+    return count * other
+
+
+@jit_flat
+def _add_wide(words, at, hi, lo, scale, weight):
+    """Add (hi, lo) / 10**scale times the weight. False on overflow of 128 bits."""
+    hi, lo, ok = times128(hi, lo, weight)
+    return ok and _add_scaled(words, at, hi, lo, scale, 1)
+
+
+@jit_inline
+def add_times(words, at, apart, apart_at, other, place, other_apart, apart_place, weight):
+    """Add another accumulator, times the weight. False on overflow of 128 bits.
+
+    All words of an accumulator are sums over its members, but for the scale of HI and LO.
+    """
+    words[at + N] += other[place + N] * weight
+    words[at + INEXACT] += other[place + INEXACT] * weight
+    for w in range(DECIMALS, SUM_WORDS):
+        words[at + w] += other[place + w] * weight
+    hi, lo = other[place + HI], np.uint64(other[place + LO])
+    if (hi != 0 or lo != 0) and not _add_wide(words, at, hi, lo, other[place + SCALE], weight):
+        return False
+    if len(other_apart) > 0 and not is_zero(other_apart, apart_place):
+        add_reals_times(apart, apart_at, other_apart, apart_place, weight)
+    return True
+
+
+@jit_inline
+def take_argument(words, at, apart, apart_at, identifier, sign, odd_kind, odd_words, odd_real):
+    """An argument of SUM or AVG comes or goes. False on overflow of 128 bits."""
+    if (identifier >> 60) == -1:
+        return _take_odd(
+            words, at, apart, apart_at, identifier & _PROVISIONAL_INDEX, sign, odd_kind, odd_words, odd_real
+        )  # fmt: skip
+    if (identifier >> 60) & 15 == TAG_FLOAT:
+        take_float(words, at, apart, apart_at, identifier, sign)
+        return True
+    return _take_number(words, at, identifier, sign)
+
+
+@jit_inline
+def _clear_sum(words, at, apart, apart_at):
+    for w in range(SUM_WORDS):
+        words[at + w] = 0
+    clear_reals(apart, apart_at)
+
+
+@jit_inline
+def _is_nothing(words, at, apart, apart_at):
+    for w in range(SUM_WORDS):
+        if w != SCALE and words[at + w] != 0:
+            return False
+    return is_zero(apart, apart_at)
+
+
+@jit_inline
+def _form_of(words, at):
+    """The form of an accumulator's members; -1 where they are of several, or their sum is not one of 64 bits.
+
+    A scale is never beyond SUM_SCALE of kernels/decimals.py, which _DIGITS holds.
+    """
+    total, n = words[at + LO], words[at + N]
+    decimals, doubles = words[at + DECIMALS], words[at + DOUBLES]
+    errors = words[at + INEXACT] - words[at + FLOATS] - doubles
+    special = words[at + PLUS_INF] | words[at + MINUS_INF] | words[at + NANS]
+    odd = errors | special | words[at + APART] | words[at + DURATIONS]
+    kind = np.int64(0)
+    if decimals | doubles != 0:
+        kind = np.int64(_OF_DECIMALS if decimals == n else _OF_DOUBLES if doubles == n else -1)
+    narrow = (words[at + HI] == total >> 63) & (total > -LIMIT) & (total < LIMIT)
+    return words[at + SCALE] | kind << _KIND if narrow and odd == 0 and kind >= 0 else np.int64(-1)
+
+
+@jit_inline
+def _form_of_number(identifier):
+    """The form of one number with an inline id; -1 of a float, and of what is no number."""
+    tag = (identifier >> 60) & 15
+    if tag == TAG_INTEGER:
+        return np.int64(0)
+    if tag != TAG_DECIMAL and tag != TAG_DOUBLE:
+        return np.int64(-1)
+    kind = np.int64(_OF_DECIMALS if tag == TAG_DECIMAL else _OF_DOUBLES)
+    return ((identifier >> 56) & 15) | kind << _KIND
+
+
+@jit_flat
+def _widen(value, count, form, weight, wide, wide_apart, slot):
+    """What three words would have held, but for its size, times the weight, into a new accumulator. False on overflow."""
+    at = slot * SUM_WORDS
+    _clear_sum(wide, at, wide_apart, REAL_WORDS * slot)
+    wide[at + N] = count * weight
+    if form >> _KIND > 0:
+        wide[at + DECIMALS - 1 + (form >> _KIND)] = count * weight
+        wide[at + INEXACT] = count * weight if form >> _KIND == _OF_DOUBLES else 0
+    return _add_wide(wide, at, value >> 63, np.uint64(value), form & _DIGITS, weight)
+
+
+@jit_inline
+def _put_product(value, count, form, weight, column, k, out, slots, wide, wide_apart):
+    """Put down `value`, of `count` members of one form, times the weight, in three columns. False on overflow of 128 bits.
+
+    `slots`: one word, how many accumulators of `wide` are taken.
+    """
+    if abs(np.float64(value) * np.float64(weight)) < _SAFE_PRODUCT:
+        out[column, k] = value * weight
+        out[column + 1, k] = count * weight
+        out[column + 2, k] = form
+        return True
+    out[column + 2, k] = -1 - slots[0]
+    slots[0] += 1
+    return _widen(value, count, form, weight, wide, wide_apart, slots[0] - 1)
+
+
+@jit_flat
+def _put_wide(other, place, other_apart, apart_place, weight, column, k, out, slots, wide, wide_apart):
+    slot = slots[0]
+    out[column + 2, k] = -1 - slot
+    slots[0] = slot + 1
+    _clear_sum(wide, slot * SUM_WORDS, wide_apart, REAL_WORDS * slot)
+    return add_times(
+        wide, slot * SUM_WORDS, wide_apart, REAL_WORDS * slot, other, place, other_apart, apart_place, weight
+    )
+
+
+@jit_inline
+def put_times(other, place, other_apart, apart_place, weight, column, k, out, slots, wide, wide_apart):
+    """Put down an accumulator times the weight. False on overflow of 128 bits."""
+    form = _form_of(other, place)
+    if form >= 0:
+        return _put_product(
+            other[place + LO], other[place + N], form, weight, column, k, out, slots, wide, wide_apart
+        )  # fmt: skip
+    return _put_wide(other, place, other_apart, apart_place, weight, column, k, out, slots, wide, wide_apart)
+
+
+@jit_flat
+def put_argument(
+    identifier, way, weight, column, k, out, slots, wide, wide_apart, change, at, change_apart, apart_at, odd_kind, odd_words,
+    odd_real
+):  # fmt: skip
+    """Put down an argument that comes or goes, times the weight. The accumulator at `at` of `change` is for passing use."""
+    form = _form_of_number(identifier)
+    if form >= 0:
+        return _put_product(
+            ((identifier << 8) >> 8) * way, way, form, weight, column, k, out, slots, wide, wide_apart
+        )  # fmt: skip
+    _clear_sum(change, at, change_apart, apart_at)
+    ok = take_argument(change, at, change_apart, apart_at, identifier, way, odd_kind, odd_words, odd_real)
+    return ok and _put_wide(change, at, change_apart, apart_at, weight, column, k, out, slots, wide, wide_apart)
+
+
+@jit_inline
+def find_difference(
+    change, at, change_apart, apart_at, new, new_at, new_apart, new_apart_at, weight, old, old_at, old_apart, old_apart_at,
+    old_weight
+):  # fmt: skip
+    """The difference between an accumulator times a weight and what it was, in the three words of `change` from `at` on.
+
+    Behind them is room for an accumulator, which holds it where the form is negative. False on overflow of 128 bits.
+    """
+    form, old_form = _form_of(new, new_at), _form_of(old, old_at)
+    value, old_value = new[new_at + LO], old[old_at + LO]
+    form = old_form if weight == 0 else form
+    size = abs(np.float64(value) * np.float64(weight)) + abs(np.float64(old_value) * np.float64(old_weight))
+    if form >= 0 and (form == old_form or old_weight == 0) and size < _SAFE_PRODUCT:
+        change[at] = value * weight - old_value * old_weight
+        change[at + 1] = new[new_at + N] * weight - old[old_at + N] * old_weight
+        change[at + 2] = form
+        return True
+    change[at + 2] = -1
+    _clear_sum(change, at + 3, change_apart, apart_at)
+    ok = add_times(change, at + 3, change_apart, apart_at, new, new_at, new_apart, new_apart_at, weight)
+    return ok and add_times(change, at + 3, change_apart, apart_at, old, old_at, old_apart, old_apart_at, -old_weight)
+
+
+@jit_inline
+def is_no_difference(change, at, change_apart, apart_at):
+    if change[at + 2] >= 0:
+        return change[at] == 0 and change[at + 1] == 0
+    return _is_nothing(change, at + 3, change_apart, apart_at)
+
+
+@jit_inline
+def put_difference(change, at, change_apart, apart_at, weight, column, k, out, slots, wide, wide_apart):
+    """Put down a difference times the weight. False on overflow of 128 bits."""
+    if change[at + 2] >= 0:
+        return _put_product(
+            change[at], change[at + 1], change[at + 2], weight, column, k, out, slots, wide, wide_apart
+        )  # fmt: skip
+    return _put_wide(change, at + 3, change_apart, apart_at, weight, column, k, out, slots, wide, wide_apart)
+
+
+@jit_inline
+def add_difference(value, count, form, words, at):
+    """Add what three words say to an accumulator. False on overflow of 128 bits."""
+    words[at + N] += count
+    if form >> _KIND > 0:
+        words[at + DECIMALS - 1 + (form >> _KIND)] += count
+        words[at + INEXACT] += count if form >> _KIND == _OF_DOUBLES else 0
+    total = words[at + LO]
+    if form & _DIGITS == words[at + SCALE] and words[at + HI] == total >> 63 and total > -LIMIT and total < LIMIT:
+        total += value
+        words[at + LO] = total
+        words[at + HI] = total >> 63
+        return True
+    return value == 0 or _add_scaled(words, at, value >> 63, np.uint64(value), form & _DIGITS, 1)
+
+
+@jit_inline
+def total_of_times(
+    words, at, apart, apart_at, average, weight, weighted, weighted_apart, cursor, late, late_real, totals, here
+):  # fmt: skip
+    """The id of a SUM or AVG, 0 as for `total_of`, where each member counts `weight` times: into totals[here].
+
+    `weighted` and `weighted_apart`: an accumulator for passing use. Returns DONE, or why it cannot be told.
+    """
+    if average and words[at + APART] == 0:
+        # What counts as often as all others leaves their mean as it is; what is summed apart is rounded.
+        totals[here] = total_of(words, at, apart, apart_at, True, cursor, late, late_real)
+        return DONE
+    return _any_total_of_times(
+        words, at, apart, apart_at, average, weight, weighted, weighted_apart, cursor, late, late_real, totals, here
+    )  # fmt: skip
+
+
+@jit_flat
+def _any_total_of_times(
+    words, at, apart, apart_at, average, weight, weighted, weighted_apart, cursor, late, late_real, totals, here
+):  # fmt: skip
+    _clear_sum(weighted, 0, weighted_apart, 0)
+    if not add_times(weighted, 0, weighted_apart, 0, words, at, apart, apart_at, weight):
+        return OVERFLOW
+    if are_too_many(weighted[N], average):
+        return TOO_MANY
+    totals[here] = any_total(weighted, 0, weighted_apart, 0, average, cursor, late, late_real)
+    return DONE
+
+
+@jit_inline
+def are_too_many(members, average):
+    """For a SUM or AVG."""
+    return members >= (_MOST_AVERAGED if average else np.int64(_MOST_RESULTS))
+
+
+@jit_inline
+def times_id(tag, total, weight, cursor, late, late_real):
+    """The id of an integer, or a decimal without fraction digits, times a weight."""
+    if abs(np.float64(total) * np.float64(weight)) < _SAFE_PRODUCT:
+        found = scaled_id(tag, total * weight, np.int64(0))
+        if found != 0:
+            return found
+    return _large_id(tag, total, weight, cursor, late, late_real)
+
+
+@jit_flat
+def _large_id(tag, total, weight, cursor, late, late_real):
+    hi, lo, _ = times128(total >> 63, np.uint64(total), weight)
+    return _defer(tag, hi, lo, np.int64(0), 0.0, cursor, late, late_real)

@@ -1,0 +1,58 @@
+"""A process that compiles what it is told: `python -m cqels_py.kernels.compiler.build_worker`.
+
+A line on standard input is one kernel, as `recording` writes it. The answer is a line on standard output: what had to be
+compiled, names with types, as a JSON list. The kernels themselves are left in the files that all processes share.
+"""
+
+from __future__ import annotations
+
+import base64
+import gc
+import json
+import os
+import pickle
+import sys
+from contextlib import suppress
+from importlib import import_module
+
+from numba.core import event
+
+
+class _Compiled(event.Listener):
+    def __init__(self) -> None:
+        self.kernels: list[str] = []
+
+    def on_start(self, event: event.Event) -> None:
+        """What counts is what comes out."""
+
+    def on_end(self, event: event.Event) -> None:
+        function = event.data["dispatcher"].py_func
+        self.kernels.append(f"{function.__module__}.{function.__name__}{event.data['args']}")
+
+
+def main() -> None:
+    """Until standard input ends: with the process that started this one, at the latest."""
+    # Compilers make many objects and few cycles: looking for those takes an eighth of the time.
+    gc.disable()
+    with (
+        os.fdopen(os.dup(1), "w", encoding="utf-8") as answers,
+        event.install_listener("numba:compile", _Compiled()) as done,
+    ):
+        os.dup2(2, 1)
+        for line in sys.stdin:
+            # What cannot be compiled says why where it is needed.
+            with suppress(Exception):
+                compile_call(line)
+            answers.write(json.dumps(done.kernels) + "\n")
+            answers.flush()
+            done.kernels.clear()
+
+
+def compile_call(line: str) -> None:
+    """Compile one kernel for the types of one call, or load it."""
+    call = json.loads(line)
+    getattr(import_module(call["module"]), call["name"]).compile(pickle.loads(base64.b64decode(call["types"])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,920 @@
+"""The n-ary join with dynamic probing (Algorithms 4 and 5) over ring indexes (kernels/ring_index.py), many mappings at a time.
+
+Rows go through in chunks, and each chunk in passes, so that many lookups are under way at once: the entries of its rows' keys are
+located, what comes is entered, results are found, and what goes is removed. Where their order does not matter, rows are taken port
+by port: nobody can foresee which port the next row is of, and so how many keys it has. `by_port` lists them: from p * LANE on how
+many there are of port p, then which, counted from the chunk's first. A row's results are of the other inputs' mappings as they were
+at that row. In an input that expires in order, a ring's leaves at a row follow each other: `changes` are those of a chunk's rings
+(changes[0]: how many; then ring << 16 | row << 1 | whether a leaf comes), in chains by ring, whose heads stand in `change_chains`,
+and behind them what follows each. Of a leaf of an input without order `since` has, while a chunk lasts, the number in it (from 1
+on) of the row that it came by, and that of the row that it went by, times GONE; 0 is of another chunk.
+
+Results are found depth first, a block of partial results at a time. A partial result is a record of what it has so far: its row,
+what the bound ports have, and the entries that are known, as a key that is looked up once serves all ports that it probes. Of a
+port it has the place of the leaf or, where that comes from a ring of ids, the id: R_IDS says of which column, two bits a port. A
+block is probed in passes too: keys are looked up, the port with the fewest matches is chosen for each record (Algorithm 5), and
+each of those matches makes a record of the block below. The last ones are results. They are laid out as leaves and written by
+columns; where many stand side by side in a ring they are written in runs, and where rings of ids have up to a strip of them
+(kernels/strips.py), column by column for all records that bind the same ports.
+
+`known` (p * groups + group): which of port p's indexes is of that group, counted from its first; -1: none. `all_known`: whether
+each port has indexes of all groups that it leads to alone. `options` ((set * n + k) * 2): port and index of the k-th choice once
+the ports in the bit set are bound; port -1: no more. For port q, probed with that set bound, `sources` from source_first[set * n +
+q] on are the bound columns that make its key, and `checks` from check_first[set * n + q] on, up to the next, are pairs of one of
+its columns and a bound one that must agree. A column of port p is its number + p * COLUMNS. An unbound one (id 0) agrees with
+anything.
+
+Results are written out as ids, column by column: `out_ports[c]` is a bit mask of the ports that column c is taken from, the first
+of which says what it is unless it is unbound there; `having[c]` of all that have it; `own[q * columns + c]` is its column in port
+q, or -1.
+
+A leaf that goes finds what it produced by the indexes too: its key's rings hold the partners side by side. Chains of results from
+each leaf (Algorithm 3) were measured beside it and lost at every size: they cost two words of memory for each result and input, and
+a cache miss for each where this costs one for a run.
+
+`step` is resumable: it returns why it stopped, and goes on from `cursor` when called again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
+from cqels_py.kernels.joins.state import of_block, of_output, of_results, of_state, of_ways
+from cqels_py.kernels.primitives.llvm_hints import kept_apart
+from cqels_py.kernels.primitives.prefetch import prefetch
+from cqels_py.kernels.primitives.simd_copy import STRIP, copy_strip, fill_strip
+from cqels_py.kernels.structures.hashing import combine
+from cqels_py.kernels.structures.ring_index import (
+    AT,
+    BASE,
+    DEPTH,
+    DONE,
+    FIRST_INDEX,
+    FULL,
+    GONE,
+    GROUP,
+    GROUP_FIELDS,
+    ID_COLUMN,
+    INDEX_FIELDS,
+    KEY_FIRST,
+    KEY_WIDTH,
+    LAST_INDEX,
+    LEAVES_AHEAD,
+    LOCATED,
+    LOCATED_ROWS,
+    NEAR_HOME,
+    NOT_STORED,
+    NOTED,
+    OUT,
+    OUT_FULL,
+    PHASE,
+    PORT_FIELDS,
+    POSITIONS,
+    PROBES,
+    ROW,
+    SINCE,
+    SIZE,
+    SMALLEST_OF_IDS,
+    STRIDE,
+    TABLE,
+    TABLE_FULL,
+    WIDTH,
+    equal_leaf,
+    expect_entry,
+    find_from,
+    holds_ids,
+    home_in,
+    home_of,
+    key_of_id,
+    key_of_leaf,
+    leaves_in,
+    list_not_behind,
+    oldest_in,
+    open_ring,
+    push_leaf,
+    remove,
+    ring_of,
+    search_listed,
+    seek_between,
+    size_of,
+    slot_in,
+    word_as,
+)
+
+COLUMNS = 64
+"""The most columns of a port."""
+BLOCK = 256
+"""Records of a block."""
+LAID_OUT = 256
+"""So many results are laid out together."""
+LANE = 1 + LOCATED_ROWS
+SHORT = PROBES + 1
+"""Of the cursor: how often a chunk's length has been halved, as there was no room for the keys of longer ones."""
+_MOST_SHORT = 8
+IDS_FROM = SMALLEST_OF_IDS
+"""log2 of the capacity with which rings begin to hold ids: a strip of them."""
+CHANGE_CHAINS = 1 << 12
+_RING_SHIFT = np.int64(16)
+_ROW_MASK = (np.int64(1) << _RING_SHIFT) - 1
+_LINE_OF_IDS, _MOST_EXPECTED = 8, 64
+# phases of a chunk
+LOCATING, ENTERING, PROBING = range(3)
+# a record: the port that is probed next and the word of the ring there, its row in the chunk, the ports that are bound, and those of
+# them of which it has ids; then each port's id or the place of its leaf, and the place of each group's entry
+R_PORT, R_WORD, R_ROW, R_BOUND, R_IDS, R_LEAVES = range(6)
+# levels: how many records a block has, the one that is being extended, and the match that comes next
+L_RECORDS, L_RECORD, L_MATCH = range(3)
+LEVEL_FIELDS = 3
+_UNKNOWN = np.int64(-2)
+_RUN = 8
+"""With no more matches than these results are laid out, not written in runs."""
+_MOST = np.int64(1) << 62
+
+
+@jit_inline
+def _list_by_port(first, rows, n, row_port, by_port):
+    """Which of the rows from `first` on are of which port."""
+    for p in range(n):
+        by_port[p * LANE] = 0
+    for row in range(rows):
+        lane = np.int64(row_port[first + row]) * LANE
+        count = np.int64(by_port[lane]) + 1
+        by_port[lane + count] = row
+        by_port[lane] = count
+
+
+@jit_flat
+def _note_homes(first, n, row_slot, by_port, ports, indexes, groups, key_columns, cells, tables, located, most):
+    """Where the entries of the rows' keys are if no others are in their way.
+
+    Those of row `first` + i in located[i * most] and behind, in the order of its port's indexes; the keys follow.
+    """
+    keys = LOCATED_ROWS * most
+    for p in range(n):
+        port, lane = p * PORT_FIELDS, p * LANE + 1
+        base, width = ports[port + BASE], ports[port + WIDTH]
+        first_index, last_index = ports[port + FIRST_INDEX], ports[port + LAST_INDEX]
+        for index in range(first_index, last_index):
+            group = indexes[index * INDEX_FIELDS + GROUP]
+            table, size = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + SIZE]
+            stride = groups[group * GROUP_FIELDS + STRIDE]
+            key_first = indexes[index * INDEX_FIELDS + KEY_FIRST]
+            key_width = indexes[index * INDEX_FIELDS + KEY_WIDTH]
+            column = key_columns[key_first]
+            for j in range(lane, lane + by_port[lane - 1]):
+                row = np.int64(by_port[j])
+                leaf = base + np.int64(row_slot[first + row]) * width
+                if key_width == 1:
+                    key = key_of_id(cells[leaf + column])
+                else:
+                    key = key_of_leaf(cells, leaf, key_columns, key_first, key_width)
+                # In a port that expires in order the next leaves that come, or go, follow this one.
+                prefetch(cells, leaf + LEAVES_AHEAD * width)
+                place = row * most + index - first_index
+                located[place] = table + home_in(key, size) * stride
+                located[keys + place] = key
+
+
+@jit_flat
+def _list_not_at_home(lane, most, number, stride, by_port, tables, located):
+    """List the places of a port's rows in `located`, those of its index of that number, where a key is not at home; how many."""
+    keys = LOCATED_ROWS * most
+    found = 2 * keys
+    for j in range(lane, lane + by_port[lane - 1]):
+        place = np.int64(by_port[j]) * most + number
+        home = located[place]
+        # The end of an entry may stand in another line of the cache than its start.
+        prefetch(tables, home + stride - 1)
+        located[found] = place
+        found += np.int64(tables[home] != located[keys + place])
+    return found - 2 * keys
+
+
+@jit_flat
+def _locate(first, rows, n, row_sign, by_port, ports, indexes, groups, tables, located, most, cursor):
+    """The entries of the rows' keys, from their homes on. What comes gets one where its key has none. Returns how many rows there
+    was room for."""
+    keys, probes = LOCATED_ROWS * most, np.int64(0)
+    for p in range(n):
+        port, lane = p * PORT_FIELDS, p * LANE + 1
+        first_index, last_index = ports[port + FIRST_INDEX], ports[port + LAST_INDEX]
+        for index in range(first_index, last_index):
+            group, number = indexes[index * INDEX_FIELDS + GROUP], index - first_index
+            base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
+            size = groups[group * GROUP_FIELDS + SIZE]
+            many = _list_not_at_home(lane, most, number, stride, by_port, tables, located)
+            for steps in range(1, NEAR_HOME + 1):
+                many = list_not_behind(steps, many, keys, base, size, stride, tables, located)
+            short = search_listed(many, keys, number, most, first, row_sign, groups, group, tables, located)
+            rows = rows if short < 0 else min(rows, short - first)
+            probes += by_port[lane - 1]
+    cursor[PROBES] += probes
+    return rows
+
+
+@jit_flat
+def _shorten(rows, n, by_port):
+    """There are no more rows than that."""
+    for p in range(n):
+        lane = p * LANE
+        count = np.int64(by_port[lane])
+        while count > 0 and by_port[lane + count] >= rows:
+            count -= 1
+        by_port[lane] = count
+
+
+@jit_inline
+def _chain_of(ring):
+    """The chain of changes that those of a ring are in."""
+    return (ring ^ ring >> 12) & (CHANGE_CHAINS - 1)
+
+
+@jit_inline
+def _note_change(ring, row, comes, changes, change_chains):
+    """A leaf enters a ring, or leaves it, with a row of the chunk."""
+    number = changes[0] + 1
+    chain = np.uint64(_chain_of(ring))
+    changes[0] = number
+    changes[number] = ring << _RING_SHIFT | row << 1 | np.int64(comes)
+    change_chains[CHANGE_CHAINS + number] = change_chains[chain]
+    change_chains[chain] = number
+
+
+@jit_inline
+def _forget_changes(changes, change_chains):
+    for number in range(1, changes[0] + 1):
+        change_chains[_chain_of(changes[number] >> _RING_SHIFT)] = 0
+    changes[0] = 0
+
+
+@jit_inline
+def _word_at(ring, row, tables, changes, change_chains):
+    """The word of a ring at a row of the chunk."""
+    word, number = tables[ring], np.int64(change_chains[_chain_of(ring)])
+    return word if number == 0 else _word_before_changes(word, ring, row, number, changes, change_chains)
+
+
+@jit_flat
+def _word_before_changes(word, ring, row, number, changes, change_chains):
+    """The same from the first of a chain of changes on: all that came have been entered, none that went has been removed."""
+    to_come, gone = np.int64(0), np.int64(0)
+    while number != 0:
+        change = changes[number]
+        if change >> _RING_SHIFT == ring:
+            later = (change & _ROW_MASK) >> 1 > row
+            to_come += np.int64(change & 1 != 0 and later)
+            gone += np.int64(change & 1 == 0 and not later)
+        number = np.int64(change_chains[CHANGE_CHAINS + number])
+    first, mask, oldest, count = open_ring(word)
+    return word_as(word, first | ((oldest + gone) & mask), size_of(word), count - to_come - gone)
+
+
+@jit_flat
+def _enter(
+    row_slot, row_sign, cursor, n, by_port, ports, indexes, groups, key_columns, cells, tables, located, most, rings, ring_ids,
+    ring_meta, positions, since, changes, change_chains,
+):  # fmt: skip
+    """Enter what comes, port by port, from cursor[AT] of their lists on, and note which rings change. DONE, or what is short."""
+    first = cursor[ROW]
+    for p in range(cursor[AT] // LANE, n):
+        port, lane = p * PORT_FIELDS, p * LANE + 1
+        base, width, since_first = ports[port + BASE], ports[port + WIDTH], ports[port + SINCE]
+        first_index = ports[port + FIRST_INDEX]
+        many = ports[port + LAST_INDEX] - first_index
+        for j in range(max(cursor[AT], lane), lane + by_port[lane - 1]):
+            row = np.int64(by_port[j])
+            here, place = np.uint64(first + row), row * most
+            slot, comes = np.int64(row_slot[here]), row_sign[here] > 0
+            leaf = base + slot * width
+            for k in range(cursor[NOTED], many):
+                index = first_index + k
+                ring = ring_of(located[place + k], index, indexes)
+                if comes:
+                    status = push_leaf(
+                        ring, slot, index, port, ports, indexes, cells, tables, rings, ring_ids, ring_meta
+                    )
+                    if status != DONE:
+                        cursor[AT], cursor[NOTED] = j, k
+                        return status
+                    positions_first = indexes[index * INDEX_FIELDS + POSITIONS]
+                    if positions_first >= 0:
+                        _, mask, oldest, count = open_ring(tables[ring])
+                        positions[positions_first + slot] = (oldest + count - 1) & mask
+                if since_first < 0:
+                    _note_change(ring, row, comes, changes, change_chains)
+            cursor[NOTED] = 0
+            if since_first >= 0:
+                if not comes:
+                    slot = equal_leaf(
+                        ports[port + FULL], indexes, groups, key_columns, cells, base, leaf, width, tables, rings, since,
+                        since_first,
+                    )  # fmt: skip
+                    if slot < 0:
+                        return NOT_STORED
+                    # The temporary slot of the negative mapping gives way to that of the leaf it takes back.
+                    row_slot[here] = np.int32(slot)
+                since[since_first + slot] += (row + 1) * (1 if comes else GONE)
+    return DONE
+
+
+@jit_flat
+def _begin(
+    row_slot, row_sign, cursor, n, n_groups, by_port, ports, indexes, options, known, all_known, tables, located, most, rings,
+    changes, change_chains, blocks, matched, levels, retract,
+):  # fmt: skip
+    """Each row gets a record in the first block. If all is known that it leads to, those with matches are `matched`, else all are
+    still to be probed."""
+    first, fields = cursor[ROW], R_LEAVES + n + n_groups
+    for p in range(n):
+        port, lane = p * PORT_FIELDS, p * LANE + 1
+        base, width = ports[port + BASE], ports[port + WIDTH]
+        for j in range(lane, lane + by_port[lane - 1]):
+            row = np.int64(by_port[j])
+            record = row * fields
+            # Nothing leads on from a row that has no results.
+            blocks[record + R_WORD], blocks[record + R_BOUND] = 0, 0
+            if row_sign[first + row] > 0 or retract:
+                blocks[record + R_ROW] = row
+                blocks[record + R_BOUND], blocks[record + R_IDS] = np.int64(1) << p, 0
+                leaf = base + np.int64(row_slot[first + row]) * width
+                blocks[record + R_LEAVES + p] = leaf
+                entries = record + R_LEAVES + n
+                for group in range(n_groups):
+                    k = known[p * n_groups + group]
+                    at = located[row * most + max(k, 0)]
+                    blocks[entries + group] = at if k >= 0 else _UNKNOWN
+                if all_known:
+                    _choose(record, n, indexes, options, tables, rings, changes, change_chains, blocks)
+    levels[L_RECORDS] = cursor[LOCATED] - first
+    if all_known:
+        _keep_matched(np.int64(0), cursor[LOCATED] - first, fields, blocks, matched, levels)
+
+
+@jit_inline
+def _keep_matched(level, records, fields, blocks, matched, levels):
+    """Of a level's records, those with matches stay, as `matched` from level * BLOCK on."""
+    begin, first, stay = level * BLOCK * fields, np.uint64(level * BLOCK), np.uint64(0)
+    for i in range(records):
+        record = begin + i * fields
+        # Written in any case, and over again if it has none: nobody can foresee that.
+        matched[first + stay] = record
+        stay += np.uint64(leaves_in(blocks[record + R_WORD]) > 0)
+    levels[level * LEVEL_FIELDS + L_RECORDS] = np.int64(stay)
+
+
+@jit_inline
+def _id_column(ids, port):
+    """Of what a record has of a port: the column whose id that is, counted from 1; 0: it is the place of the leaf."""
+    return ids >> (2 * port) & 3
+
+
+@jit_inline
+def _bound_id(source, leaves, ids, cells, blocks):
+    """Where a port is bound by an id it is by a key, whose entry is known since then: only for the other column anyone asks."""
+    port = source // COLUMNS
+    bound = blocks[leaves + port]
+    return cells[bound + source % COLUMNS] if _id_column(ids, port) == 0 else bound
+
+
+@jit_inline
+def _key_of_record(record, width, source, sources, cells, blocks):
+    """The key that what is bound has in an index of so many columns."""
+    leaves, ids = record + R_LEAVES, blocks[record + R_IDS]
+    if width == 1:
+        return key_of_id(_bound_id(sources[source], leaves, ids, cells, blocks))
+    key = np.int64(width + 1)
+    for k in range(source, source + width):
+        key = combine(key, _bound_id(sources[k], leaves, ids, cells, blocks))
+    return key | np.int64(1)
+
+
+@jit_inline
+def _choose(record, n, indexes, options, tables, rings, changes, change_chains, blocks):
+    """Algorithm 5: of the ports that a record leads to, the one with the fewest matches is bound next."""
+    entries, option = record + R_LEAVES + n, blocks[record + R_BOUND] * n * 2
+    row = blocks[record + R_ROW]
+    best, best_index, best_word, fewest = np.int64(0), np.int64(0), np.int64(0), _MOST
+    q = options[option]
+    while q >= 0:
+        index = options[option + 1]
+        at = blocks[entries + indexes[index * INDEX_FIELDS + GROUP]]
+        word = np.int64(0)
+        if at >= 0:
+            word = _word_at(ring_of(at, index, indexes), row, tables, changes, change_chains)
+        count = leaves_in(word)
+        best = q if count < fewest else best
+        best_index = index if count < fewest else best_index
+        best_word = word if count < fewest else best_word
+        fewest = min(count, fewest)
+        option += 2
+        q = options[option]
+    _bind_next(record, best, best_index, best_word, indexes, rings, blocks)
+
+
+@jit_inline
+def _bind_next(record, q, index, word, indexes, rings, blocks):
+    """A record is extended by the leaves of port q that a ring has, which come nearer."""
+    blocks[record + R_PORT] = q
+    blocks[record + R_WORD] = word
+    if holds_ids(word):
+        first, mask, oldest, count = open_ring(word)
+        for i in range(0, min(count + _LINE_OF_IDS, _MOST_EXPECTED), _LINE_OF_IDS):
+            prefetch(rings, (first + ((oldest + i) & mask)) << 1)
+        ids = (1 + indexes[index * INDEX_FIELDS + ID_COLUMN]) << (2 * q)
+        blocks[record + R_IDS] |= ids
+    else:
+        prefetch(rings, oldest_in(word))
+
+
+@jit_flat
+def _probe(
+    level, n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, changes, change_chains, blocks,
+    pending, matched, levels, cursor,
+):  # fmt: skip
+    """Look up what is not known yet for the records of a level's block, and choose what each is extended by.
+
+    Those with matches stay, as `matched` from level * BLOCK on.
+    """
+    fields, asked, waiting = R_LEAVES + n + n_groups, np.int64(0), np.int64(0)
+    begin, records = level * BLOCK * fields, levels[level * LEVEL_FIELDS + L_RECORDS]
+    keys = BLOCK
+    for i in range(records):
+        record = begin + i * fields
+        entries = record + R_LEAVES + n
+        bound, before = blocks[record + R_BOUND], asked
+        option = bound * n * 2
+        q = options[option]
+        while q >= 0:
+            index = options[option + 1]
+            group = indexes[index * INDEX_FIELDS + GROUP]
+            if blocks[entries + group] == _UNKNOWN:
+                width = indexes[index * INDEX_FIELDS + KEY_WIDTH]
+                key = _key_of_record(record, width, source_first[bound * n + q], sources, cells, blocks)
+                home = home_of(key, groups, group)
+                expect_entry(home, groups[group * GROUP_FIELDS + STRIDE], tables)
+                blocks[entries + group] = home
+                pending[keys + 3 * asked] = entries + group
+                pending[keys + 3 * asked + 1] = group
+                pending[keys + 3 * asked + 2] = key
+                asked += 1
+            option += 2
+            q = options[option]
+        if asked == before:
+            _choose(record, n, indexes, options, tables, rings, changes, change_chains, blocks)
+        else:
+            pending[waiting] = record
+            waiting += 1
+    for i in range(asked):
+        place = keys + 3 * i
+        entry, group, key = pending[place], pending[place + 1], pending[place + 2]
+        blocks[entry] = find_from(blocks[entry], tables, groups, group, key)
+    for i in range(waiting):
+        _choose(pending[i], n, indexes, options, tables, rings, changes, change_chains, blocks)
+    cursor[PROBES] += asked
+    _keep_matched(level, records, fields, blocks, matched, levels)
+
+
+@jit_flat
+def _probe_last(
+    level, n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, changes, change_chains, blocks,
+    pending, matched, levels, cursor,
+):  # fmt: skip
+    """The same where one port is left, as for most records there are: there is no choice, and what is asked for follows from the
+    ports that are bound."""
+    fields, asked, bound_before = R_LEAVES + n + n_groups, np.int64(0), np.int64(-1)
+    begin, records = level * BLOCK * fields, levels[level * LEVEL_FIELDS + L_RECORDS]
+    index, group, width, source, stride = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    for i in range(records):
+        record = begin + i * fields
+        bound = blocks[record + R_BOUND]
+        if bound != bound_before:
+            bound_before, option = bound, bound * n * 2
+            index = options[option + 1] * INDEX_FIELDS
+            group, width = indexes[index + GROUP], indexes[index + KEY_WIDTH]
+            source = source_first[bound * n + options[option]]
+            stride = groups[group * GROUP_FIELDS + STRIDE]
+        at, key = blocks[record + R_LEAVES + n + group], np.int64(0)
+        if at == _UNKNOWN:
+            key = _key_of_record(record, width, source, sources, cells, blocks)
+            at = home_of(key, groups, group)
+            expect_entry(at, stride, tables)
+        pending[2 * i], pending[2 * i + 1] = at, key
+    bound_before, q, base, end = np.int64(-1), np.int64(0), np.int64(0), np.int64(0)
+    for i in range(records):
+        record = begin + i * fields
+        bound = blocks[record + R_BOUND]
+        if bound != bound_before:
+            bound_before, option = bound, bound * n * 2
+            q, index = options[option], options[option + 1]
+            group = indexes[index * INDEX_FIELDS + GROUP] * GROUP_FIELDS
+            base, stride = groups[group + TABLE], groups[group + STRIDE]
+            end = base + groups[group + SIZE] * stride
+        at, key = pending[2 * i], pending[2 * i + 1]
+        if key != 0:
+            asked += 1
+            at = seek_between(base, end, stride, at, tables, key)
+            at = at if tables[at] != 0 else np.int64(-1)
+        word = np.int64(0)
+        if at >= 0:
+            row = blocks[record + R_ROW]
+            word = _word_at(ring_of(at, index, indexes), row, tables, changes, change_chains)
+        _bind_next(record, q, index, word, indexes, rings, blocks)
+    cursor[PROBES] += asked
+    _keep_matched(level, records, fields, blocks, matched, levels)
+
+
+@jit_inline
+def _there(slot, row, since, first):
+    """Was the leaf in this slot, of an input without order, there at a row of the chunk?"""
+    word = np.int64(since[first + slot])
+    return word % GONE <= row and (word < GONE or word // GONE > row + 1)
+
+
+@jit_inline
+def _agrees(check, end, leaf, record, checks, cells, blocks):
+    """Do the compared columns of a leaf agree with what is bound?"""
+    while check < end:
+        here = cells[leaf + checks[2 * check]]
+        there = _bound_id(checks[2 * check + 1], record + R_LEAVES, blocks[record + R_IDS], cells, blocks)
+        if here != there and here != 0 and there != 0:
+            return False
+        check += 1
+    return True
+
+
+@jit_flat
+def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, ring_ids, since, blocks, matched, levels):
+    """Fill the block below a level with what its records become with their matches, as far as there is room."""
+    fields = R_LEAVES + n + n_groups
+    end, first_matched = (level + 1) * BLOCK * fields, level * BLOCK
+    here = level * LEVEL_FIELDS
+    i, match, made = levels[here + L_RECORD], levels[here + L_MATCH], np.int64(0)
+    while i < levels[here + L_RECORDS] and made < BLOCK:
+        record = matched[first_matched + i]
+        bound, q, row = blocks[record + R_BOUND], blocks[record + R_PORT], blocks[record + R_ROW]
+        first, ring_mask, oldest, count = open_ring(blocks[record + R_WORD])
+        base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
+        since_first = ports[q * PORT_FIELDS + SINCE]
+        check, check_end = check_first[bound * n + q], check_first[bound * n + q + 1]
+        special = check < check_end or since_first >= 0
+        of_ids = _id_column(blocks[record + R_IDS], q) != 0
+        stop = min(count, match + BLOCK - made)
+        while match < stop:
+            if of_ids:
+                slot, leaf = np.int64(0), ring_ids[first + ((oldest + match) & ring_mask)]
+            else:
+                slot = slot_in(first, ring_mask, (oldest + match) & ring_mask, rings)
+                leaf = base + slot * width
+                prefetch(cells, leaf)
+            to = end + made * fields
+            for field in range(R_ROW, fields):
+                blocks[to + field] = blocks[record + field]
+            blocks[to + R_BOUND] = bound | np.int64(1) << q
+            blocks[to + R_LEAVES + q] = leaf
+            if special:
+                there = since_first < 0 or _there(slot, row, since, since_first)
+                made += np.int64(there and _agrees(check, check_end, leaf, record, checks, cells, blocks))
+            else:
+                made += 1
+            match += 1
+        if match == count:
+            i += 1
+            match = np.int64(0)
+    levels[here + L_RECORD], levels[here + L_MATCH] = i, match
+    levels[here + LEVEL_FIELDS + L_RECORDS] = made
+    levels[here + LEVEL_FIELDS + L_RECORD], levels[here + LEVEL_FIELDS + L_MATCH] = 0, 0
+
+
+@jit_flat
+def write_columns(done, made, room, cells, leaves, out_ports, own, out_columns):
+    """The ids of results laid out as leaves, those of port q from `leaves[q * LAID_OUT]` on, from place `made` on."""
+    kept_apart()
+    columns = len(out_ports)
+    for c in range(columns):
+        q, of_ports = np.int64(0), out_ports[c]
+        to = c * room + made
+        while not of_ports >> q & 1:
+            q += 1
+        column, of_port = own[q * columns + c], q * LAID_OUT
+        for i in range(done):
+            out_columns[to + i] = cells[leaves[of_port + i] + column]
+        of_ports >>= q + 1
+        # What is unbound in one may be bound in another.
+        while of_ports != 0:
+            q += 1
+            if of_ports & 1:
+                column, of_port = own[q * columns + c], q * LAID_OUT
+                for i in range(done):
+                    if out_columns[to + i] == 0:
+                        out_columns[to + i] = cells[leaves[of_port + i] + column]
+            of_ports >>= 1
+
+
+@jit_inline
+def write_signs(tick, sign, out_tick, out_sign, k, many):
+    for j in range(many):
+        out_tick[k + j] = tick
+    for j in range(many):
+        out_sign[k + j] = sign
+
+
+@jit_inline
+def _known(c, before, record, columns, having, own, cells, blocks):
+    """What the bound ports say of output column c; 0: nothing."""
+    of_ports, q, value = having[c] & before, np.int64(0), np.int64(0)
+    ids = blocks[record + R_IDS]
+    while of_ports != 0 and value == 0:
+        if of_ports & 1:
+            bound, column = blocks[record + R_LEAVES + q], own[q * columns + c]
+            id_column = _id_column(ids, q)
+            if id_column == 0:
+                value = cells[bound + column]
+            elif id_column == column + 1:
+                value = bound
+        of_ports >>= 1
+        q += 1
+    return value
+
+
+@jit_inline
+def _list_strips(first, i, records, made, room, blocks, matched, places):
+    """How many of a block's records, from number i on, become a strip of results each, all of the same ports; where those of each
+    begin is written to `places`, and where the last ones end."""
+    record = matched[first + i]
+    bound, q, ids = blocks[record + R_BOUND], blocks[record + R_PORT], blocks[record + R_IDS]
+    found = np.int64(0)
+    if _id_column(ids, q) == 0:
+        return found
+    places[0] = made
+    while i + found < records and made + STRIP <= room:
+        record = matched[first + i + found]
+        count = leaves_in(blocks[record + R_WORD])
+        same = blocks[record + R_BOUND] == bound and blocks[record + R_PORT] == q
+        if count > STRIP or not same or blocks[record + R_IDS] != ids:
+            break
+        found, made = found + 1, made + count
+        places[found] = made
+    return found
+
+
+@jit_inline
+def _source(c, bound, ids, n, columns, own):
+    """The first bound port that says what output column c is, and the column there; -1: none does.
+
+    Of a port that is bound by an id there is but one column; another port has what it shares.
+    """
+    for p in range(n):
+        column, id_column = own[p * columns + c], _id_column(ids, p)
+        if bound >> p & 1 and column >= 0 and (id_column == 0 or id_column == column + 1):
+            return np.int64(p), column
+    return np.int64(0), np.int64(-1)
+
+
+@jit_inline
+def _write_strips(
+    first, strips, row, n, bound, ids, row_tick, row_sign, cells, ring_ids, blocks, matched, places, own, out_columns, out_tick,
+    out_sign,
+):  # fmt: skip
+    """The results of so many records from matched[first] on, of the same ports, column by column."""
+    columns, room, many = len(own) // n, np.int64(len(out_tick)), np.uint64(strips)
+    here = np.uint64(first)
+    for i in range(many):
+        at = np.uint64(row + blocks[matched[here + i] + R_ROW])
+        fill_strip(out_tick, np.uint64(places[i]), row_tick[at])
+        fill_strip(out_sign, np.uint64(places[i]), row_sign[at])
+    for c in range(columns):
+        to = c * room
+        port, column = _source(c, bound, ids, n, columns, own)
+        of_port, of_id = R_LEAVES + port, _id_column(ids, port)
+        if column < 0:
+            for i in range(many):
+                first_place, mask, oldest, _ = open_ring(blocks[matched[here + i] + R_WORD])
+                at = np.uint64(to + places[i])
+                copy_strip(out_columns, at, ring_ids, np.uint64(first_place), np.uint64(oldest), np.uint64(mask))
+        elif of_id != 0:
+            for i in range(many):
+                fill_strip(out_columns, np.uint64(to + places[i]), blocks[matched[here + i] + of_port])
+        else:
+            for i in range(many):
+                leaf = blocks[matched[here + i] + of_port]
+                fill_strip(out_columns, np.uint64(to + places[i]), cells[leaf + column])
+
+
+@jit_inline
+def _write_run(
+    start, many, first, ring_mask, q, base, width, before, record, cells, rings, ring_ids, blocks, having, own, out_columns, made,
+    room,
+):  # fmt: skip
+    """The ids of `many` results of one record, whose last leaves, of port q, stand side by side in a ring from `start` on."""
+    columns = len(having)
+    straight = min(many, ring_mask + 1 - start)
+    of_ids = _id_column(blocks[record + R_IDS], q) != 0
+    here = first + start
+    for c in range(columns):
+        value = _known(c, before, record, columns, having, own, cells, blocks)
+        column = own[q * columns + c]
+        to = c * room + made
+        if value != 0 or column < 0:
+            for j in range(many):
+                out_columns[to + j] = value
+        elif of_ids:
+            for j in range(straight):
+                out_columns[to + j] = ring_ids[here + j]
+            for j in range(many - straight):
+                out_columns[to + straight + j] = ring_ids[first + j]
+        elif ring_mask == 0:
+            out_columns[to] = cells[base + column + first * width]
+        else:
+            for j in range(straight):
+                out_columns[to + j] = cells[base + column + np.int64(rings[here + j]) * width]
+            for j in range(many - straight):
+                out_columns[to + straight + j] = cells[base + column + np.int64(rings[first + j]) * width]
+
+
+@jit_flat
+def _write(
+    row_tick, row_sign, cursor, level, n, ports, check_first, checks, cells, rings, ring_ids, since, blocks, matched, levels,
+    leaves, out_ports, having, own, out_columns, out_tick, out_sign,
+):  # fmt: skip
+    """Write the results that the records of the lowest block become with their matches. DONE, or OUT_FULL."""
+    first_matched, here = level * BLOCK, level * LEVEL_FIELDS
+    i, match, records = levels[here + L_RECORD], levels[here + L_MATCH], levels[here + L_RECORDS]
+    room, made, done = np.int64(len(out_tick)), cursor[OUT], np.int64(0)
+    while i < records and made < room:
+        record = matched[first_matched + i]
+        of_ports = record + R_LEAVES
+        bound, q, row = blocks[record + R_BOUND], blocks[record + R_PORT], blocks[record + R_ROW]
+        first, ring_mask, oldest, count = open_ring(blocks[record + R_WORD])
+        base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
+        since_first = ports[q * PORT_FIELDS + SINCE]
+        check, check_end = check_first[bound * n + q], check_first[bound * n + q + 1]
+        special = check < check_end or since_first >= 0
+        tick, sign = row_tick[cursor[ROW] + row], row_sign[cursor[ROW] + row]
+        if blocks[record + R_IDS] != 0 or (count - match > _RUN and not special):
+            if done > 0:
+                write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
+                made += done
+                done = np.int64(0)
+            strips = np.int64(0)
+            if match == 0:
+                strips = _list_strips(first_matched, i, records, made, room, blocks, matched, leaves)
+            if strips > 0:
+                _write_strips(
+                    first_matched + i, strips, cursor[ROW], n, bound, blocks[record + R_IDS], row_tick, row_sign,
+                    cells, ring_ids, blocks, matched, leaves, own, out_columns, out_tick, out_sign,
+                )  # fmt: skip
+                made = leaves[strips]
+                i += strips
+                continue
+            many = min(count - match, room - made)
+            _write_run(
+                (oldest + match) & ring_mask, many, first, ring_mask, q, base, width, bound, record, cells, rings, ring_ids,
+                blocks, having, own, out_columns, made, room,
+            )  # fmt: skip
+            write_signs(tick, sign, out_tick, out_sign, made, many)
+            made += many
+            match += many
+            if match == count:
+                i += 1
+                match = np.int64(0)
+            continue
+        stop, before = min(count, match + min(np.int64(LAID_OUT), room - made) - done), done
+        while match < stop:
+            slot = slot_in(first, ring_mask, (oldest + match) & ring_mask, rings)
+            leaf = base + slot * width
+            prefetch(cells, leaf)
+            leaves[q * LAID_OUT + done] = leaf
+            if special:
+                there = since_first < 0 or _there(slot, row, since, since_first)
+                done += np.int64(there and _agrees(check, check_end, leaf, record, checks, cells, blocks))
+            else:
+                done += 1
+            match += 1
+        # The others are the same in all.
+        many = done - before
+        for p in range(n):
+            if p != q:
+                other, to = blocks[of_ports + p], p * LAID_OUT + before
+                for k in range(many):
+                    leaves[to + k] = other
+        write_signs(tick, sign, out_tick, out_sign, made + before, many)
+        if match == count:
+            i += 1
+            match = np.int64(0)
+        if done == min(np.int64(LAID_OUT), room - made):
+            write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
+            made += done
+            done = np.int64(0)
+    write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
+    cursor[OUT] = made + done
+    levels[here + L_RECORD], levels[here + L_MATCH] = i, match
+    return OUT_FULL if i < records else DONE
+
+
+@jit_flat
+def _remove(
+    first, n, row_slot, row_sign, by_port, ports, indexes, tables, located, most, rings, positions, since
+):  # fmt: skip
+    """What goes leaves the indexes, and the chunk ends."""
+    for p in range(n):
+        port, lane = p * PORT_FIELDS, p * LANE + 1
+        first_index, since_first = ports[port + FIRST_INDEX], ports[port + SINCE]
+        many = ports[port + LAST_INDEX] - first_index
+        for j in range(lane, lane + by_port[lane - 1]):
+            row = np.int64(by_port[j])
+            slot = np.int64(row_slot[first + row])
+            if since_first >= 0:
+                since[since_first + slot] = 0
+            if row_sign[first + row] > 0:
+                continue
+            for k in range(many):
+                at = located[row * most + k]
+                remove(first_index + k, at, indexes, slot, tables, rings, positions)
+
+
+@jit_flat
+def step(
+    row_port, row_slot, row_tick, row_sign, state, asked, all_known, block, out_columns, out_tick, out_sign, retract
+):
+    """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short.
+
+    `state`, `asked`, `block`: see kernels/join_arrays.py. `all_known`, `retract`: 1 or 0.
+    """
+    cursor, ports, indexes, groups, key_columns, cells, tables, located, rings, ring_ids, ring_meta = of_state(state)
+    levels, leaves, positions, since = of_results(state)
+    out_ports, having, own = of_output(asked)
+    options, known, source_first, sources, check_first, checks = of_ways(asked)
+    by_port, changes, change_chains, blocks, pending, matched = of_block(block)
+    out_columns = out_columns.reshape(out_columns.size)
+    n = np.int64(len(ports) // PORT_FIELDS)
+    n_groups = np.int64(len(groups) // GROUP_FIELDS)
+    most = np.int64(len(located) // (2 * LOCATED_ROWS))
+    rows = len(row_port)
+    while cursor[ROW] < rows:
+        if cursor[PHASE] == LOCATING:
+            row = cursor[ROW]
+            last = min(row + (LOCATED_ROWS >> cursor[SHORT]), rows)
+            _forget_changes(changes, change_chains)
+            _list_by_port(row, last - row, n, row_port, by_port)
+            _note_homes(row, n, row_slot, by_port, ports, indexes, groups, key_columns, cells, tables, located, most)
+            room = _locate(row, last - row, n, row_sign, by_port, ports, indexes, groups, tables, located, most, cursor)
+            if room == 0:
+                # Others of many rows may have taken the room that the first one needs.
+                cursor[SHORT] = min(cursor[SHORT] + 2, _MOST_SHORT)
+                return TABLE_FULL
+            cursor[SHORT] = max(cursor[SHORT] - 1, 0)
+            if row + room < last:
+                _shorten(room, n, by_port)
+            cursor[LOCATED] = row + room
+            cursor[AT], cursor[NOTED], cursor[PHASE] = 0, 0, ENTERING
+        if cursor[PHASE] == ENTERING:
+            status = _enter(
+                row_slot, row_sign, cursor, n, by_port, ports, indexes, groups, key_columns, cells, tables, located, most, rings,
+                ring_ids, ring_meta, positions, since, changes, change_chains,
+            )  # fmt: skip
+            if status != DONE:
+                return status
+            levels[L_RECORDS], levels[L_RECORD], levels[L_MATCH] = 0, 0, 0
+            _begin(
+                row_slot, row_sign, cursor, n, n_groups, by_port, ports, indexes, options, known, all_known, tables, located,
+                most, rings, changes, change_chains, blocks, matched, levels, retract,
+            )  # fmt: skip
+            if not all_known:
+                _probe(
+                    np.int64(0), n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, changes,
+                    change_chains, blocks, pending, matched, levels, cursor,
+                )  # fmt: skip
+            cursor[DEPTH], cursor[PHASE] = 0, PROBING
+        while cursor[DEPTH] >= 0:
+            depth = cursor[DEPTH]
+            if depth == n - 2:
+                status = _write(
+                    row_tick, row_sign, cursor, depth, n, ports, check_first, checks, cells, rings, ring_ids, since, blocks,
+                    matched, levels, leaves, out_ports, having, own, out_columns, out_tick, out_sign,
+                )  # fmt: skip
+                if status != DONE:
+                    return status
+                cursor[DEPTH] = depth - 1
+            elif levels[depth * LEVEL_FIELDS + L_RECORD] == levels[depth * LEVEL_FIELDS + L_RECORDS]:
+                cursor[DEPTH] = depth - 1
+            else:
+                _extend(
+                    depth, n, n_groups, ports, check_first, checks, cells, rings, ring_ids, since, blocks, matched, levels,
+                )  # fmt: skip
+                cursor[DEPTH] = depth + 1
+                if depth + 1 == n - 2:
+                    _probe_last(
+                        depth + 1, n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, changes,
+                        change_chains, blocks, pending, matched, levels, cursor,
+                    )  # fmt: skip
+                else:
+                    _probe(
+                        depth + 1, n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, changes,
+                        change_chains, blocks, pending, matched, levels, cursor,
+                    )  # fmt: skip
+        _remove(
+            cursor[ROW], n, row_slot, row_sign, by_port, ports, indexes, tables, located, most, rings, positions, since
+        )
+        cursor[ROW], cursor[PHASE] = cursor[LOCATED], LOCATING
+    return DONE

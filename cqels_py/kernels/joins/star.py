@@ -1,0 +1,473 @@
+"""The n-ary join where all inputs share one variable and nothing else: a star, the shape of observations.
+
+Every port is then probed by the same key, whose entry has the rings of all ports (kernels/ring_index.py): one lookup a row, and
+none for a row of the key that the last one of its sign had, as the triples of an observation that arrive, or leave, together.
+
+Rows go through in chunks, and each chunk in passes, so that many lookups are under way at once: entries are located, rows taken in
+and the products noted that they make, and the products delivered. A product is that of the other ports' rings, whose slots or ids
+are noted too, as later rows change the rings. Small ones are laid out together as leaves, port by port, and written by columns.
+Large ones are written one by one: a leaf's ids are repeated once for each combination of the leaves of the deeper levels, and what
+a level has written is copied for each combination of those outside.
+
+`products` (LOCATED_ROWS * (n + 4)): the row, the end of its slots in `partners`, the number of its results, the ports of which there
+are ids instead, at the same places of `partner_ids`, as bits, and how many partners each port has; the row's own port has one, its
+own slot. `leaves` (n * LAID_OUT), by port: where the leaves of small products' results stand in the cells.
+
+Ports expire in order. The state is that of `join.step`, and a chunk that was stopped goes on where it was when called again: taking
+in from cursor[ROW] on if cursor[NEXT] is 0, or delivering product cursor[NEXT] - 1 from result cursor[DELIVERED] on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
+from cqels_py.kernels.joins.multiway import LAID_OUT, write_columns, write_signs
+from cqels_py.kernels.joins.state import of_output, of_results, of_star, of_state
+from cqels_py.kernels.primitives.prefetch import prefetch
+from cqels_py.kernels.primitives.simd_copy import STRIP, copy_strip, fill_strip
+from cqels_py.kernels.structures.ring_index import (
+    AT,
+    BASE,
+    DEPTH,
+    DONE,
+    ID_COLUMN,
+    INDEX_FIELDS,
+    LOCATED,
+    LOCATED_ROWS,
+    NEAR_CELLS,
+    NOTED,
+    OUT,
+    OUT_FULL,
+    PARTNERS_FULL,
+    PHASE,
+    PORT_FIELDS,
+    ROW,
+    TABLE_FULL,
+    WIDTH,
+    end_of_run,
+    expect_rings_of,
+    holds_ids,
+    leaves_in,
+    locate,
+    open_ring,
+    pop,
+    push_leaf,
+    slot_in,
+    word_of,
+)
+
+NEXT, DELIVERED = AT, DEPTH
+IDS_FROM = 6
+"""log2 of the capacity with which rings begin to hold ids. With a lower one keys that had some more leaves for once would take twice
+the memory, and their small products be written one by one."""
+PRODUCT_ROW, PRODUCT_END, PRODUCT_RESULTS, PRODUCT_OF_IDS, PRODUCT_COUNTS = range(5)
+FEW = STRIP
+"""A product of more results than these is written by itself."""
+_AT_LEAST = np.int64(2)
+"""So many partners are noted, and so many results laid out, even if there are fewer: nobody can foresee how many there are, and
+a loop that mostly ends there costs no more than one that ends sooner. With more partners, and of what is the same for few results,
+there is a strip, as behind what is noted there is always room for one."""
+# phases of a row
+NEW, JOINING, ENTERING = range(3)
+# levels of a large product, outermost first: the port, where its partners are noted and how many, how many results each has
+L_PORT, L_FIRST, L_COUNT, L_EACH = range(4)
+LEVEL_FIELDS = 4
+_LOCATED = np.uint64(LOCATED_ROWS)
+
+
+@jit_inline
+def _ring(at, p):
+    """A star's ports have one index each, whose words stand in an entry in their order."""
+    return at + 1 + p
+
+
+@jit_flat
+def _note_ids(first, mask, oldest, count, ring_ids, to, partner_ids):
+    """The ids of a ring, oldest first, to `partner_ids` from place `to` on."""
+    straight = min(count, mask + 1 - oldest)
+    for i in range(straight):
+        partner_ids[to + i] = ring_ids[first + oldest + i]
+    for i in range(count - straight):
+        partner_ids[to + straight + i] = ring_ids[first + i]
+
+
+@jit_flat
+def _note_with_ids(p, slot, at, n, record, to, tables, rings, ring_ids, products, partners, partner_ids):
+    """The partners of a product where some ring holds ids: these, or their slots."""
+    for q in range(n):
+        word = tables[_ring(at, q)]
+        first, mask, oldest, count = open_ring(word)
+        if q == p:
+            partners[to] = slot
+            count = np.int64(1)
+        elif holds_ids(word):
+            products[record + PRODUCT_OF_IDS] |= np.int64(1) << q
+            _note_ids(first, mask, oldest, count, ring_ids, to, partner_ids)
+        else:
+            for i in range(count):
+                partners[to + i] = slot_in(first, mask, (oldest + i) & mask, rings)
+        products[record + PRODUCT_COUNTS + q] = count
+        to += count
+
+
+@jit_inline
+def _word_for(p, mine, q, at, tables):
+    """The word of port q's ring, for a row of port p that of its own. Without a jump: nobody can foresee of which port a row is."""
+    word = tables[_ring(at, q)]
+    return mine if q == p else word
+
+
+@jit_inline
+def _note_slots(word, to, rings, partners):
+    """The slots of a ring, oldest first, to `partners` from place `to` on."""
+    first, mask, oldest, count = open_ring(word)
+    if count <= _AT_LEAST:
+        for i in range(_AT_LEAST):
+            partners[to + i] = slot_in(first, mask, (oldest + i) & mask, rings)
+        return
+    for i in range(0, count, STRIP):
+        copy_strip(partners, np.uint64(to + i), rings, np.uint64(first), np.uint64(oldest + i), np.uint64(mask))
+
+
+@jit_inline
+def _note_product(
+    row, p, slot, at, n, far, cursor, ports, cells, tables, rings, ring_ids, products, partners, partner_ids
+):
+    """Note the product that a row of port p makes, if any; False if there is no room for its slots and ids."""
+    # A row's own slot is as a ring that has never had two leaves.
+    mine, many, results, words = word_of(np.int64(slot), 0, 1), np.int64(0), np.int64(1), np.int64(0)
+    for q in range(n):
+        word = _word_for(p, mine, q, at, tables)
+        results *= leaves_in(word)
+        many += leaves_in(word)
+        words |= word
+    if results == 0:
+        return True
+    # Of many partners the last would be forgotten before they are written.
+    soon = far and results <= FEW
+    noted = cursor[NOTED]
+    record = noted * (n + PRODUCT_COUNTS)
+    to = products[record - (n + PRODUCT_COUNTS) + PRODUCT_END] if noted > 0 else np.int64(0)
+    if to + many + STRIP > len(partners):
+        return False
+    products[record + PRODUCT_ROW] = row
+    products[record + PRODUCT_END] = to + many
+    products[record + PRODUCT_RESULTS] = results
+    products[record + PRODUCT_OF_IDS] = 0
+    cursor[NOTED] = noted + 1
+    if holds_ids(words):
+        _note_with_ids(p, slot, at, n, record, to, tables, rings, ring_ids, products, partners, partner_ids)
+        return True
+    for q in range(n):
+        word = _word_for(p, mine, q, at, tables)
+        _note_slots(word, to, rings, partners)
+        count = leaves_in(word)
+        if soon:
+            base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
+            for i in range(count):
+                prefetch(cells, base + np.int64(partners[to + i]) * width)
+        products[record + PRODUCT_COUNTS + q] = count
+        to += count
+    return True
+
+
+@jit_inline
+def _has_partners(p, at, n, tables):
+    """Have all ports but p leaves of a key?"""
+    if n == 2:
+        return leaves_in(tables[_ring(at, 1 - p)]) > 0
+    all_have = True
+    for q in range(n):
+        all_have &= (q == p) | (leaves_in(tables[_ring(at, q)]) > 0)
+    return all_have
+
+
+@jit_flat
+def _take_in_alone(
+    first, last, n, row_port, row_slot, row_sign, ports, indexes, cells, tables, located, rings, ring_ids, retract
+):  # fmt: skip
+    """Take in located rows as long as they make no products, and enter rings that have room; returns up to which.
+
+    What `_take_in` does, in half the time: it has fewer arrays, which so stay in registers.
+    """
+    for row in range(np.uint64(first), np.uint64(last)):
+        p, comes, at = np.int64(row_port[row]), row_sign[row] > 0, located[row % _LOCATED]
+        if (comes or retract) and _has_partners(p, at, n, tables):
+            return np.int64(row)
+        if comes:
+            word = tables[_ring(at, p)]
+            ring, mask, oldest, count = open_ring(word)
+            if count > mask or mask == 0:
+                return np.int64(row)
+            place = ring + ((oldest + count) & mask)
+            if holds_ids(word):
+                leaf = ports[p * PORT_FIELDS + BASE] + np.int64(row_slot[row]) * ports[p * PORT_FIELDS + WIDTH]
+                ring_ids[place] = cells[leaf + indexes[p * INDEX_FIELDS + ID_COLUMN]]
+            else:
+                rings[place] = row_slot[row]
+            tables[_ring(at, p)] = word + 1
+        else:
+            pop(_ring(at, p), tables)
+    return np.int64(last)
+
+
+@jit_flat
+def _take_in(
+    row_port, row_slot, row_sign, cursor, n, ports, indexes, cells, tables, located, rings, ring_ids, ring_meta, products, partners,
+    partner_ids, retract,
+):  # fmt: skip
+    """Take in located rows from cursor[ROW] on, and note their products. DONE, or what is short."""
+    far = len(cells) > NEAR_CELLS
+    phase = cursor[PHASE]
+    for row in range(cursor[ROW], cursor[LOCATED]):
+        here = np.uint64(row)
+        p, slot, sign, at = np.int64(row_port[here]), row_slot[here], row_sign[here], located[here % _LOCATED]
+        status = np.int64(DONE)
+        if sign < 0 and phase == NEW:
+            pop(_ring(at, p), tables)
+            phase = np.int64(JOINING)
+        if phase != ENTERING and (sign > 0 or retract):
+            if not _note_product(
+                row, p, slot, at, n, far, cursor, ports, cells, tables, rings, ring_ids, products, partners, partner_ids,
+            ):  # fmt: skip
+                status = np.int64(PARTNERS_FULL)
+        if sign > 0 and status == DONE:
+            phase = np.int64(ENTERING)
+            status = push_leaf(
+                _ring(at, p), slot, p, p * PORT_FIELDS, ports, indexes, cells, tables, rings, ring_ids, ring_meta
+            )
+        if status != DONE:
+            cursor[ROW], cursor[PHASE] = row, phase
+            return status
+        phase = np.int64(NEW)
+    cursor[ROW], cursor[PHASE] = cursor[LOCATED], NEW
+    return DONE
+
+
+@jit_inline
+def _lay_out(record, results, done, n, ports, products, partners, leaves):
+    """The leaves of a small product, behind those of `done` results."""
+    end, each = products[record + PRODUCT_END], np.int64(1)
+    for q in range(n - 1, -1, -1):
+        base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
+        count = products[record + PRODUCT_COUNTS + q]
+        first, to = end - count, q * LAID_OUT + done
+        place, left = first, each
+        # Without a jump but the loop's: nobody can foresee how many partners a mapping has.
+        for i in range(max(results, _AT_LEAST)):
+            leaves[to + i] = base + np.int64(partners[place]) * width
+            left -= 1
+            turn = left == 0
+            place += np.int64(turn)
+            left = each if turn else left
+            place = first if place == end else place
+        end = first
+        each *= count
+
+
+@jit_inline
+def _lay_out_of_two(p, record, done, ports, products, partners, leaves):
+    """The same where there are two ports, for a row of port p: a strip of its own leaf, and one of the other port's."""
+    other, count = 1 - p, products[record + PRODUCT_RESULTS]
+    first = products[record + PRODUCT_END] - count - 1
+    slot = np.int64(partners[first + p * count])
+    leaf = ports[p * PORT_FIELDS + BASE] + slot * ports[p * PORT_FIELDS + WIDTH]
+    fill_strip(leaves, np.uint64(p * LAID_OUT + done), leaf)
+    base, width = ports[other * PORT_FIELDS + BASE], ports[other * PORT_FIELDS + WIDTH]
+    to, place = np.uint64(other * LAID_OUT + done), np.uint64(first + other)
+    for i in range(np.uint64(STRIP)):
+        leaves[to + i] = base + np.int64(partners[place + i]) * width
+
+
+@jit_inline
+def _lay_levels(record, n, products, levels):
+    """The levels of a large product, the shortest outside so that what is copied is long."""
+    first = products[record + PRODUCT_END]
+    for q in range(n):
+        first -= products[record + PRODUCT_COUNTS + q]
+    for q in range(n):
+        count = products[record + PRODUCT_COUNTS + q]
+        to = q * LEVEL_FIELDS
+        while to > 0 and levels[to - LEVEL_FIELDS + L_COUNT] > count:
+            for field in range(L_COUNT + 1):
+                levels[to + field] = levels[to - LEVEL_FIELDS + field]
+            to -= LEVEL_FIELDS
+        levels[to + L_PORT] = q
+        levels[to + L_FIRST] = first
+        levels[to + L_COUNT] = count
+        first += count
+    each = np.int64(1)
+    for level in range(n - 1, -1, -1):
+        levels[level * LEVEL_FIELDS + L_EACH] = each
+        each *= levels[level * LEVEL_FIELDS + L_COUNT]
+
+
+@jit_inline
+def _write_level(begin, count, each, first, many, partner_ids, out_columns, start):
+    """A column of a level's port: the ids of results `first` to `first` + `many` - 1 of a product.
+
+    The level's ids, `count` from partner_ids[begin] on, stand for `each` results one by one.
+    """
+    place, left, end = begin, each, begin + count
+    if first > 0:
+        place = begin + first // each % count
+        left = each - first % each
+    have = min(many, count * each)
+    if each == 1:
+        done = np.int64(0)
+        while done < have:
+            run = min(end - place, have - done)
+            for j in range(run):
+                out_columns[start + done + j] = partner_ids[place + j]
+            done += run
+            place = begin
+    else:
+        done = np.int64(0)
+        while done < have:
+            value = partner_ids[place]
+            run = min(left, have - done)
+            for j in range(run):
+                out_columns[start + done + j] = value
+            done += run
+            left = each
+            place = place + 1 if place + 1 < end else begin
+    while have < many:
+        more = min(have, many - have)
+        for j in range(more):
+            out_columns[start + have + j] = out_columns[start + j]
+        have += more
+
+
+@jit_inline
+def _write_product(
+    p, n, first, many, of_ids, ports, cells, partners, partner_ids, levels, out_ports, own, out_columns, made, room
+):  # fmt: skip
+    """Results `first` to `first` + `many` - 1 of a row of port p, from place `made` on."""
+    columns = len(out_ports)
+    for level in range(n):
+        at = level * LEVEL_FIELDS
+        q, begin, count, each = levels[at + L_PORT], levels[at + L_FIRST], levels[at + L_COUNT], levels[at + L_EACH]
+        base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
+        for c in range(columns):
+            column = np.int64(own[q * columns + c])
+            # What the row has itself is the same in all results.
+            if column >= 0 and (q == p or own[p * columns + c] < 0):
+                if not of_ids >> q & 1:
+                    for i in range(begin, begin + count):
+                        partner_ids[i] = cells[base + column + np.int64(partners[i]) * width]
+                _write_level(begin, count, each, first, many, partner_ids, out_columns, c * room + made)
+
+
+@jit_inline
+def _expect_partners(record, n, ports, cells, products, partners):
+    """Have the leaves of a large product come nearer."""
+    place = products[record + PRODUCT_END]
+    for q in range(n - 1, -1, -1):
+        base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
+        count = products[record + PRODUCT_COUNTS + q]
+        place -= count
+        if products[record + PRODUCT_OF_IDS] >> q & 1:
+            continue
+        for i in range(count):
+            prefetch(cells, base + np.int64(partners[place + i]) * width)
+
+
+@jit_flat
+def _deliver(
+    row_port, row_tick, row_sign, cursor, n, ports, cells, products, partners, partner_ids, leaves, levels, out_ports, own,
+    out_columns, out_tick, out_sign,
+):  # fmt: skip
+    """Write the results of the noted products. DONE, or OUT_FULL."""
+    room, made, done = np.int64(len(out_tick)), cursor[OUT], np.int64(0)
+    far = len(cells) > NEAR_CELLS
+    product, noted, first = cursor[NEXT] - 1, cursor[NOTED], cursor[DELIVERED]
+    status = np.int64(DONE)
+    while product < noted and status == DONE:
+        record = product * (n + PRODUCT_COUNTS)
+        row, results = products[record + PRODUCT_ROW], products[record + PRODUCT_RESULTS]
+        of_ids = products[record + PRODUCT_OF_IDS]
+        small = results <= FEW and of_ids == 0 and first == 0 and made + done + STRIP <= room
+        if not small or done + STRIP > LAID_OUT:
+            write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
+            made += done
+            done = np.int64(0)
+        if small:
+            fill_strip(out_tick, np.uint64(made + done), row_tick[row])
+            fill_strip(out_sign, np.uint64(made + done), row_sign[row])
+            if n == 2:
+                _lay_out_of_two(np.int64(row_port[row]), record, done, ports, products, partners, leaves)
+            else:
+                _lay_out(record, results, done, n, ports, products, partners, leaves)
+            done += results
+            product += 1
+            continue
+        many = min(results - first, room - made)
+        if far and first == 0 and product + 1 < noted:
+            _expect_partners(record + n + PRODUCT_COUNTS, n, ports, cells, products, partners)
+        if many > 0:
+            _lay_levels(record, n, products, levels)
+            _write_product(
+                np.int64(row_port[row]), n, first, many, of_ids, ports, cells, partners, partner_ids, levels, out_ports, own,
+                out_columns, made, room,
+            )  # fmt: skip
+            write_signs(row_tick[row], row_sign[row], out_tick, out_sign, made, many)
+            made += many
+        if first + many < results:
+            first += many
+            status = np.int64(OUT_FULL)
+        else:
+            first = np.int64(0)
+            product += 1
+    write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
+    cursor[OUT], cursor[NEXT], cursor[DELIVERED] = made + done, product + 1, first
+    return status
+
+
+@jit_flat
+def step(row_port, row_slot, row_tick, row_sign, state, asked, out_columns, out_tick, out_sign, retract):
+    """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short.
+
+    `state`, `asked`: see kernels/join_arrays.py. `retract`: 1 if results are withdrawn, else 0.
+    """
+    cursor, ports, indexes, groups, key_columns, cells, tables, located, rings, ring_ids, ring_meta = of_state(state)
+    levels, leaves, _, _ = of_results(state)
+    products, partners, partner_ids = of_star(state)
+    out_ports, _, own = of_output(asked)
+    out_columns = out_columns.reshape(out_columns.size)
+    n = np.int64(len(ports) // PORT_FIELDS)
+    rows, alone = len(row_port), False
+    while cursor[ROW] < rows or cursor[NOTED] > 0:
+        if cursor[NEXT] == 0:
+            row = cursor[ROW]
+            if row >= cursor[LOCATED] and row < rows:
+                cursor[LOCATED] = locate(
+                    row, end_of_run(row, rows), row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables,
+                    located, cursor,
+                )  # fmt: skip
+                if cursor[LOCATED] == row:
+                    return TABLE_FULL
+                if len(cells) > NEAR_CELLS:
+                    expect_rings_of(row, cursor[LOCATED], row_port, row_sign, n + 1, tables, located, rings, retract)
+            if alone and cursor[PHASE] == NEW:
+                cursor[ROW] = _take_in_alone(
+                    cursor[ROW], cursor[LOCATED], n, row_port, row_slot, row_sign, ports, indexes, cells, tables, located, rings,
+                    ring_ids, retract,
+                )  # fmt: skip
+            status = _take_in(
+                row_port, row_slot, row_sign, cursor, n, ports, indexes, cells, tables, located, rings, ring_ids, ring_meta,
+                products, partners, partner_ids, retract,
+            )  # fmt: skip
+            if status != DONE and not (status == PARTNERS_FULL and cursor[NOTED] > 0):
+                return status
+            # Where rows have just made no products the next ones mostly make none either.
+            alone = cursor[NOTED] == 0
+            cursor[NEXT] = 1
+        status = _deliver(
+            row_port, row_tick, row_sign, cursor, n, ports, cells, products, partners, partner_ids, leaves, levels, out_ports, own,
+            out_columns, out_tick, out_sign,
+        )  # fmt: skip
+        if status != DONE:
+            return status
+        cursor[NOTED], cursor[NEXT], cursor[DELIVERED] = 0, 0, 0
+    return DONE

@@ -1,0 +1,178 @@
+"""Duplicate elimination (Algorithm 7), bag difference within a tick, and the bag that RSTREAM reports."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.compiler.jit import jit, jit_flat, jit_inline
+from cqels_py.kernels.structures.hash_table import USED, ZERO, add, expect, find, hash_row
+from cqels_py.kernels.structures.hashing import combine
+
+ROOM_A_ROW, ROOM = 5, 16
+"""What `changes` needs to work on rows: so many numbers a row, and these. A place for each row, then a hash table."""
+_GONE = -2
+
+
+@jit_flat
+def distinct(tick, sign, columns, width, table, mask, keys, counts, free, meta, hashes, out_tick, out_sign, out):
+    """Rows whose key appears (counter 0 to 1) or vanishes (1 to 0). Returns how many; -1: a row was withdrawn that was not there.
+
+    `hashes`: room for one number a row. Writes ticks, signs and columns (width, n) of these rows, and their numbers over `hashes`.
+    """
+    rows, made, zero = np.uint64(len(sign)), np.uint64(0), np.int64(0)
+    for row in range(rows):
+        hashes[row] = hash_row(columns, row, width)
+    for row in range(rows):
+        expect(row, hashes, table, mask, keys, width, counts)
+        hashed, way = hashes[row], np.int64(sign[row])
+        entry = find(table, mask, keys, width, columns, row, hashed)
+        if entry < 0 and way > 0:
+            entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
+        before = counts[entry] if entry >= 0 else np.int64(0)
+        after = before + way
+        if after < 0:
+            return np.int64(-1)
+        counts[entry] = after
+        zero += np.int64(after == 0) - np.int64(before == 0)
+        # Written in any case, and over again if nothing appears or vanishes: nobody can foresee that.
+        hashes[made] = np.int64(row)
+        made += np.uint64((before == 0) | (after == 0))
+    meta[ZERO] += zero
+    for i in range(made):
+        row = np.uint64(hashes[i])
+        out_tick[i] = tick[row]
+        out_sign[i] = sign[row]
+    for c in range(width):
+        for i in range(made):
+            out[c, i] = columns[c, hashes[i]]
+    return np.int64(made)
+
+
+@jit_inline
+def _count_row(row, sign, columns, width, table, mask, keys, counts, free, meta):
+    hashed = hash_row(columns, row, width)
+    entry = find(table, mask, keys, width, columns, row, hashed)
+    if entry < 0:
+        entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
+    if counts[entry] == 0:
+        meta[ZERO] -= 1
+    counts[entry] += sign[row]
+    if counts[entry] == 0:
+        meta[ZERO] += 1
+
+
+@jit_flat
+def count_rows(sign, columns, width, first, last, table, mask, keys, counts, free, meta):
+    """Bring a bag up to date with rows first to last."""
+    for row in range(first, last):
+        _count_row(row, sign, columns, width, table, mask, keys, counts, free, meta)
+
+
+@jit_flat
+def report_bag(
+    tick, last, row, starts, sign, columns, width, table, mask, keys, counts, free, meta, out_tick, out_columns
+):
+    """Each of the ticks `tick` to `last`: bring the bag up to date, and write all its rows, each as often as it counts.
+
+    A tick's changes are the rows starts[tick] to starts[tick + 1]; those before `row` have been taken in. It ends where the
+    output is full -> (next tick, next row, rows written, rows that the next tick has).
+    """
+    at, total = np.int64(0), np.int64(0)
+    while tick < last:
+        while row < starts[tick + 1]:
+            _count_row(row, sign, columns, width, table, mask, keys, counts, free, meta)
+            row += 1
+        total = np.int64(0)
+        for entry in range(meta[USED]):
+            total += max(counts[entry], 0)
+        if at + total > len(out_tick):
+            break
+        for entry in range(meta[USED]):
+            for _ in range(counts[entry]):
+                out_tick[at] = tick
+                for c in range(width):
+                    out_columns[c, at] = keys[entry * width + c]
+                at += 1
+        tick += 1
+    return tick, row, at, total
+
+
+@jit_flat
+def _cancel(tick, sign, columns, room):
+    """Let + and - of equal rows cancel within their tick: room[row] is then _GONE for those that do."""
+    rows = len(tick)
+    width = columns.shape[0]
+    first = 0
+    while first < rows:
+        last = first
+        mixed = False
+        while last < rows and tick[last] == tick[first]:
+            if sign[last] != sign[first]:
+                mixed = True
+            last += 1
+        if mixed:
+            size = ROOM
+            while size < 2 * (last - first):
+                size *= 2
+            for slot in range(rows, rows + size):
+                room[slot] = 0
+            mask = np.int64(size - 1)
+            for row in range(first, last):
+                hashed = np.int64(7)
+                for c in range(width):
+                    hashed = combine(hashed, columns[c, row])
+                slot = rows + (hashed & mask)
+                # A slot leads to the newest row of its hash; a row's own place to the older ones.
+                at = room[slot] - 1
+                before = np.int64(-1)
+                while at >= 0:
+                    same = sign[at] != sign[row]
+                    c = 0
+                    while same and c < width:
+                        same = columns[c, at] == columns[c, row]
+                        c += 1
+                    if same:
+                        break
+                    before = at
+                    at = room[at]
+                if at >= 0:
+                    if before < 0:
+                        room[slot] = room[at] + 1
+                    else:
+                        room[before] = room[at]
+                    room[row] = _GONE
+                    room[at] = _GONE
+                else:
+                    room[row] = room[slot] - 1
+                    room[slot] = row + 1
+        else:
+            for row in range(first, last):
+                room[row] = -1
+        first = last
+
+
+@jit
+def cancel(tick, sign, columns):
+    """Bag difference within each tick: the rows (positions in order) that are left when + and - of equal rows cancel."""
+    room = np.empty(ROOM_A_ROW * len(tick) + ROOM, np.int64)
+    _cancel(tick, sign, columns, room)
+    return np.flatnonzero(room[: len(tick)] != _GONE)
+
+
+@jit_flat
+def changes(tick, sign, columns, instants, insertions, deletions, room, out_tick, out_sign, out):
+    """The rows that `cancel` leaves, of the signs that are asked for; returns how many. `room`: see ROOM.
+
+    Writes their ticks and signs, and to `out` (1 + width, n) the times of their ticks, `instants`[tick], above their columns.
+    """
+    _cancel(tick, sign, columns, room)
+    made = 0
+    for row in range(len(tick)):
+        if room[row] != _GONE and (insertions if sign[row] > 0 else deletions):
+            out_tick[made] = tick[row]
+            out_sign[made] = sign[row]
+            out[0, made] = instants[tick[row]]
+            for c in range(len(columns)):
+                out[c + 1, made] = columns[c, row]
+            made += 1
+    return made

@@ -1,0 +1,383 @@
+"""Bags of terms that know their first one in the total order while members come and go in any order: MIN and MAX.
+
+A bag of few members is a run that starts with the first; the others stand in any order. Who goes is looked for, and when it was the
+first, so is the new first: all members at once, by their ids. With more than MOST_IN_RUN it becomes two binary heaps: what came, and
+what has gone but is not yet at the top of the first; equal tops leave together, so nothing is ever searched for. When half of a bag
+is gone, or few members are left, it is rebuilt, so that its size follows its content, and is a run again if it can be.
+
+Runs stand in one arena, with 2**k places each, and free ones are linked by size (as rings are). A bag is six words: offset, log2 of
+the capacity and size of the run or the first heap, then of the second heap, whose size is one more, and 0 of a run.
+
+Where no aggregate keeps terms the arena is None: for such a caller nothing of this is compiled, which would be up to a third of
+what a query needs compiled in all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
+from cqels_py.kernels.primitives.prefetch import prefetch
+from cqels_py.kernels.primitives.select import choose
+from cqels_py.kernels.structures.arena import allocate, release
+from cqels_py.kernels.values.order import order_terms, same_kind
+
+BAG_WORDS = 6
+_OFFSET, _LOG, _SIZE = range(3)
+GONE = 3
+_FIRST_LOG = 2
+MOST_IN_RUN = 128
+"""Up to here looking for members costs less than what is put off."""
+_REBUILD_FROM = 16
+_FEW = 32
+_NOTHING, _ONE = np.uint64(0), np.uint64(1)
+LANES = 16
+"""So many places are looked at together, whether there are members or not: how many there are nobody can foresee."""
+_KIND_PLACE, _KIND_BITS, _PLACE = 56, 8, 255
+_ALL_BUT_PLACE, _NONE, _BEHIND_NONE = np.int64(~_PLACE), np.int64(-(1 << 63) + 1), np.uint64(2)
+
+
+@jit_flat
+def before(a, b, largest, texts, spans):
+    """Does a term come before another in the order, or after it where the largest is the first?"""
+    order = order_terms(a, b, texts, spans)
+    return order > 0 if largest else order < 0
+
+
+@jit_inline
+def is_before(a, b, largest, texts, spans):
+    """The same where most need no call, and this way no jump that cannot be foreseen."""
+    if same_kind(a, b):
+        return choose(largest, (b << _KIND_BITS) < (a << _KIND_BITS), (a << _KIND_BITS) < (b << _KIND_BITS))
+    return before(a, b, largest, texts, spans)
+
+
+@jit_flat
+def _sift_up(heap, offset, at, value, largest, texts, spans):
+    while at > 0:
+        parent = (at - 1) >> 1
+        if not before(value, heap[offset + parent], largest, texts, spans):
+            break
+        heap[offset + at] = heap[offset + parent]
+        at = parent
+    heap[offset + at] = value
+
+
+@jit_flat
+def _sift_down(heap, offset, size, at, value, largest, texts, spans):
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        if child + 1 < size and before(heap[offset + child + 1], heap[offset + child], largest, texts, spans):
+            child += 1
+        if not before(heap[offset + child], value, largest, texts, spans):
+            break
+        heap[offset + at] = heap[offset + child]
+        at = child
+    heap[offset + at] = value
+
+
+@jit_flat
+def _drop_first(heap, offset, size, largest, texts, spans):
+    """Of a heap of `size` members."""
+    if size > 1:
+        _sift_down(heap, offset, size - 1, np.int64(0), heap[offset + size - 1], largest, texts, spans)
+
+
+@jit_inline
+def allocate_run(heap, heap_meta, log):
+    """Where a run begins, or -1. Behind each are as many places as are looked at together."""
+    return allocate(heap[: max(len(heap) - LANES, 0)], heap_meta, log)
+
+
+@jit_inline
+def make_room(words, at, heap, heap_meta):
+    """Room for one more in the heap whose words start at `at`; False if the arena has none (nothing is changed)."""
+    log = words[at + _LOG]
+    # A heap that was never used has log 0, which no run has.
+    return (log > 0 and words[at + _SIZE] < (np.int64(1) << log)) or _enlarge(words, at, heap, heap_meta)
+
+
+@jit_flat
+def _enlarge(words, at, heap, heap_meta):
+    size, log = words[at + _SIZE], words[at + _LOG]
+    larger = log + 1 if log > 0 else np.int64(_FIRST_LOG)
+    offset = allocate_run(heap, heap_meta, larger)
+    if offset < 0:
+        return False
+    if log > 0:
+        old = words[at + _OFFSET]
+        for i in range(size):
+            heap[offset + i] = heap[old + i]
+        release(heap, heap_meta, old, log)
+    words[at + _OFFSET] = offset
+    words[at + _LOG] = larger
+    return True
+
+
+@jit_inline
+def _least_log(words, at):
+    """log2 of the capacity that the members of a run or heap need, whose words start at `at`; 0 if it needs none."""
+    size = words[at + _SIZE] if words[at + _LOG] > 0 else np.int64(0)
+    log = np.int64(_FIRST_LOG) if size > 0 else np.int64(0)
+    while np.int64(1) << log < size:
+        log += 1
+    return log
+
+
+@jit_flat
+def count_places(words, width, place):
+    """Of runs whose words start at `place` of each `width` words: how many places they would do with, and how many one of them asks
+    for at most when it is to be larger."""
+    places, next_one = np.int64(0), np.int64(1) << _FIRST_LOG
+    for at in range(place, len(words), width):
+        log = _least_log(words, at)
+        if log > 0:
+            places += np.int64(1) << log
+            next_one = max(next_one, np.int64(2) << log)
+    return places, next_one
+
+
+@jit_flat
+def move_runs(words, width, place, heap, new_heap, new_meta):
+    """These runs get places in a new arena, which has room for them: no more than they need."""
+    for at in range(place, len(words), width):
+        log, offset = _least_log(words, at), words[at + _OFFSET]
+        words[at + _LOG] = log
+        if log > 0:
+            words[at + _OFFSET] = allocate_run(new_heap, new_meta, log)
+            for i in range(words[at + _SIZE]):
+                new_heap[words[at + _OFFSET] + i] = heap[offset + i]
+
+
+@jit_inline
+def _insert(heap, offset, size, value, largest, texts, spans):
+    """Into a run."""
+    first = choose(size > 0, heap[offset], value)
+    comes_first = is_before(value, first, largest, texts, spans)
+    heap[offset + size] = choose(comes_first, first, value)
+    heap[offset] = choose(comes_first, value, first)
+
+
+@jit_inline
+def _lanes(size):
+    """Up to which place a run of so many members is looked at."""
+    return np.uint64((size + LANES - 1) & -LANES)
+
+
+@jit_inline
+def _in_order(identifier, place, largest):
+    """A number by which ids that tell the order are compared: the largest is the first. Its last byte tells a place: an id's own
+    first one, which says of which kind it is, is left out."""
+    number = (identifier << _KIND_BITS) | np.int64(place + _BEHIND_NONE)
+    return number if largest else number ^ _ALL_BUT_PLACE
+
+
+@jit_inline
+def _place_in(number):
+    """That which it tells; of _NONE the first."""
+    return np.uint64(max((number & _PLACE) - np.int64(_BEHIND_NONE), np.int64(0)))
+
+
+@jit_inline
+def _first_of_others(heap, start, size, largest):
+    """`_in_order` of the first of a run's members behind that at its start, or _NONE."""
+    first = _NONE
+    for i in range(_lanes(size)):
+        there = (i > _NOTHING) & (np.int64(i) < size)
+        first = max(first, _in_order(heap[start + i], i, largest) if there else _NONE)
+    return first
+
+
+@jit_flat
+def _replace(heap, offset, size, gone, come, largest, texts, spans):
+    """A member of a run leaves, and another one comes in its stead, if `come` is not 0. False: it was not there."""
+    start, place, kinds = np.uint64(offset), np.int64(-1), np.int64(0)
+    for i in range(_lanes(size)):
+        there = np.int64(i) < size
+        place = max(place, np.int64(i) if (heap[start + i] == gone) & there else np.int64(-1))
+        kinds |= heap[start + i] ^ gone if there else np.int64(0)
+    if place < 0:
+        return False
+    kinds |= come ^ gone if come != 0 else np.int64(0)
+    if kinds >> _KIND_PLACE != 0 or not same_kind(gone, gone):
+        _replace_slowly(heap, offset, size, place, come, largest, texts, spans)
+        return True
+    first = _in_order(heap[start], _NOTHING, largest)
+    if place == 0:
+        first = _first_of_others(heap, start, size, largest)
+    comes_first = (come != 0) & (_in_order(come, _NOTHING, largest) > first)
+    head, behind, other = heap[start], heap[start + np.uint64(size - 1)], heap[start + _place_in(first)]
+    to = choose(comes_first | (place > 0), np.uint64(place), _place_in(first))
+    heap[start + to] = choose(comes_first, head, choose(come != 0, come, behind))
+    heap[start] = choose(comes_first, come, other)
+    return True
+
+
+@jit_flat
+def _replace_slowly(heap, offset, size, place, come, largest, texts, spans):
+    """The same of that in a place, where ids alone do not tell the order."""
+    heap[offset + place] = heap[offset + size - 1]
+    if place == 0 and size > 2:
+        _bring_first(heap, offset, size - 1, largest, texts, spans)
+    if come != 0:
+        _insert(heap, offset, size - 1, come, largest, texts, spans)
+
+
+@jit_flat
+def _bring_first(heap, offset, size, largest, texts, spans):
+    """The first member to the start of a run."""
+    start, end = np.uint64(offset), np.uint64(offset + size)
+    place = start
+    for i in range(start + _ONE, end):
+        if before(heap[i], heap[place], largest, texts, spans):
+            place = i
+    heap[start], heap[place] = heap[place], heap[start]
+
+
+@jit_flat
+def _sort(heap, offset, size):
+    """Sort a run of ids in place (shellsort: no memory of its own)."""
+    gap = size
+    while gap > 1:
+        gap = max(gap * 4 // 9, np.int64(1))
+        for i in range(offset + gap, offset + size):
+            value = heap[i]
+            at = i
+            while at >= offset + gap and heap[at - gap] > value:
+                heap[at] = heap[at - gap]
+                at -= gap
+            heap[at] = value
+
+
+@jit_flat
+def _rebuild(words, at, heap, largest, texts, spans):
+    """Take what has gone out of the first heap, whatever its place. Sorted by id: any order serves to find equal ones."""
+    offset, size = words[at + _OFFSET], words[at + _SIZE]
+    gone_offset, gone_size = words[at + GONE + _OFFSET], words[at + GONE + _SIZE] - 1
+    kept = size
+    if gone_size > 0:
+        _sort(heap, offset, size)
+        _sort(heap, gone_offset, gone_size)
+        kept -= size
+        g = 0
+        for i in range(size):
+            if g < gone_size and heap[gone_offset + g] == heap[offset + i]:
+                g += 1
+            else:
+                heap[offset + kept] = heap[offset + i]
+                kept += 1
+    words[at + _SIZE] = kept
+    words[at + GONE + _SIZE] = kept > MOST_IN_RUN // 2
+    if kept <= MOST_IN_RUN // 2:
+        if kept > 1:
+            _bring_first(heap, offset, kept, largest, texts, spans)
+        return
+    _make_heap(heap, offset, kept, largest, texts, spans)
+
+
+@jit_flat
+def _make_heap(heap, offset, size, largest, texts, spans):
+    for i in range(size // 2 - 1, -1, -1):
+        _sift_down(heap, offset, size, i, heap[offset + i], largest, texts, spans)
+
+
+@jit_inline
+def bag_room(words, at, sign, heap, heap_meta):
+    """Room for a member that comes, or for one that goes."""
+    if heap is None:
+        return True
+    if sign > 0:
+        return make_room(words, at, heap, heap_meta)
+    return words[at + GONE + _SIZE] == 0 or make_room(words, at + GONE, heap, heap_meta)
+
+
+@jit_inline
+def expect_first(words, at, heap):
+    """Have the first member come nearer."""
+    if heap is not None:
+        prefetch(heap, words[at + _OFFSET])
+
+
+@jit_inline
+def expect_bag(words, at, heap):
+    """Have the first member come nearer, and the place of the next one."""
+    if heap is not None:
+        prefetch(heap, words[at + _OFFSET])
+        prefetch(heap, words[at + _OFFSET] + words[at + _SIZE])
+
+
+@jit_inline
+def bag_put(words, at, sign, value, heap, largest, texts, spans):
+    """A member comes or goes; `bag_room` has said that there is room. False: it was not there."""
+    if heap is None:
+        return False
+    size, offset = words[at + _SIZE], words[at + _OFFSET]
+    if words[at + GONE + _SIZE] > 0 or (sign > 0 and size >= MOST_IN_RUN):
+        _put_in_heaps(words, at, sign, value, heap, largest, texts, spans)
+        return True
+    if sign > 0:
+        _insert(heap, offset, size, value, largest, texts, spans)
+    elif not _replace(heap, offset, size, value, np.int64(0), largest, texts, spans):
+        return False
+    words[at + _SIZE] = size + sign
+    return True
+
+
+@jit_inline
+def replace_room(words, at, gone, come, heap, heap_meta):
+    """Room for `bag_replace`."""
+    return (come == 0 or bag_room(words, at, np.int64(1), heap, heap_meta)) and (
+        gone == 0 or bag_room(words, at, np.int64(-1), heap, heap_meta)
+    )
+
+
+@jit_inline
+def bag_replace(words, at, gone, come, heap, largest, texts, spans):
+    """A member goes and another one comes, or just one of both where the other is 0; `replace_room` has said that there is room.
+    False: what goes was not there."""
+    if gone == 0 or words[at + GONE + _SIZE] > 0:
+        there = gone == 0 or bag_put(words, at, np.int64(-1), gone, heap, largest, texts, spans)
+        return there and (come == 0 or bag_put(words, at, np.int64(1), come, heap, largest, texts, spans))
+    size = words[at + _SIZE]
+    words[at + _SIZE] = size - np.int64(come == 0)
+    return _replace(heap, words[at + _OFFSET], size, gone, come, largest, texts, spans)
+
+
+@jit_flat
+def _put_in_heaps(words, at, sign, value, heap, largest, texts, spans):
+    coming = sign > 0
+    place = at if coming else at + GONE
+    size, gone_size = words[at + _SIZE], max(words[at + GONE + _SIZE] - 1, np.int64(0))
+    if words[at + GONE + _SIZE] == 0:
+        _make_heap(heap, words[at + _OFFSET], size, largest, texts, spans)
+    _sift_up(heap, words[place + _OFFSET], size if coming else gone_size, value, largest, texts, spans)
+    size += coming
+    gone_size += not coming
+    offset, gone_offset = words[at + _OFFSET], words[at + GONE + _OFFSET]
+    while gone_size > 0 and heap[offset] == heap[gone_offset]:
+        _drop_first(heap, offset, size, largest, texts, spans)
+        _drop_first(heap, gone_offset, gone_size, largest, texts, spans)
+        size -= 1
+        gone_size -= 1
+    words[at + _SIZE] = size
+    words[at + GONE + _SIZE] = gone_size + 1
+    if not coming and (size <= _FEW or (gone_size > _REBUILD_FROM and 2 * gone_size > size)):
+        _rebuild(words, at, heap, largest, texts, spans)
+
+
+@jit_inline
+def bag_first(words, at, heap):
+    """The first member in the order, or 0 if there is none."""
+    if heap is None:
+        return np.int64(0)
+    # Of what has never had a member there is some other place.
+    return choose(words[at + _SIZE] > 0, heap[words[at + _OFFSET]], np.int64(0))
+
+
+@jit_inline
+def bag_clear(words, at):
+    """No members; the runs are kept for later ones."""
+    words[at + _SIZE] = 0
+    words[at + GONE + _SIZE] = 0

@@ -1,0 +1,203 @@
+"""The dictionary's table: hashed id -> text, and the encoding of terms into it.
+
+`table` is open addressing with three words an entry: id (0 empty), offset and length of the canonical N-Triples text in `arena`.
+The low bits of an id are hash bits already, so they place it. `meta`: entries, top of the arena.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
+from cqels_py.kernels.values.inline import inline_id, tag_of, tagged, write_inline
+from cqels_py.kernels.values.murmur import mix64, murmur64
+from cqels_py.kernels.values.syntax import CANONICAL, LESS, NO_QUOTE, term_end
+from cqels_py.kernels.values.words import copy, same
+from cqels_py.terms.layout import TAG_BLANK, TAG_IRI, TAG_LITERAL, TAG_OVERFLOW
+
+ENTRIES, TOP = 0, 1
+WORDS = 3
+
+# Why `encode` stopped; NOT_WRITTEN_SO: the text is not the canonical form of a term.
+DONE, TABLE_FULL, ARENA_FULL, NOT_WRITTEN_SO, COLLISION = range(5)
+UNKNOWN = np.int64(-1)
+
+_STRING = np.frombuffer(b"^^<http://www.w3.org/2001/XMLSchema#string>", np.uint8).copy()
+_BLANK_MASK = np.uint64((1 << 60) - 1)
+_GREATER = 62
+
+
+@jit_inline
+def is_hashed(identifier):
+    """Is the term's text in the dictionary?"""
+    tag = tag_of(identifier)
+    return tag == TAG_IRI or tag == TAG_LITERAL or tag == TAG_OVERFLOW
+
+
+@jit_inline
+def place_of(table, identifier):
+    """Where the entry of an id starts, or where it would."""
+    mask = np.int64(len(table) // WORDS - 1)
+    position = identifier & mask
+    while True:
+        at = position * WORDS
+        if table[at] == identifier or table[at] == 0:
+            return at
+        position = (position + 1) & mask
+
+
+@jit_flat
+def blank_id(data, start, end, scope):
+    """A blank node's id: its label (without "_:") hashed with the scope it belongs to."""
+    hashed = mix64(murmur64(data, start, end) ^ mix64(np.uint64(scope)))
+    return tagged(np.int64(TAG_BLANK), np.int64(hashed & _BLANK_MASK))
+
+
+@jit_flat
+def intern(data, start, end, tag, shift, table, arena, meta):
+    """(id, status) of a canonical text: found in the table, or entered in it. `shift`: 4, or more to have fewer hash bits."""
+    identifier = tagged(np.int64(tag), np.int64(murmur64(data, start, end) >> np.uint64(shift)))
+    at = place_of(table, identifier)
+    length = end - start
+    if table[at] == identifier:
+        if table[at + 2] == length and same(data, start, arena, table[at + 1], length):
+            return identifier, DONE
+        return identifier, COLLISION
+    if (meta[ENTRIES] + 1) * WORDS * 5 > len(table) * 3:
+        return identifier, TABLE_FULL
+    if meta[TOP] + length > len(arena):
+        return identifier, ARENA_FULL
+    table[at] = identifier
+    table[at + 1] = meta[TOP]
+    table[at + 2] = length
+    meta[TOP] = copy(data, start, end, arena, meta[TOP])
+    meta[ENTRIES] += 1
+    return identifier, DONE
+
+
+@jit_inline
+def encode_term(data, start, end, quote, scope, shift, table, arena, meta):
+    """(id, status) of the canonically written term data[start:end]; `quote`: its closing quote if it is a literal."""
+    tag = TAG_IRI
+    if data[start] != LESS:
+        if quote == NO_QUOTE:
+            return blank_id(data, start + 2, end, scope), DONE
+        tag = TAG_LITERAL
+        if end - quote - 1 == len(_STRING) and same(data, quote + 1, _STRING, 0, len(_STRING)):
+            end = quote + 1
+        elif data[end - 1] == _GREATER:
+            identifier = inline_id(data, start, quote, end)
+            if identifier != 0:
+                return identifier, DONE
+    return intern(data, start, end, tag, shift, table, arena, meta)
+
+
+@jit_flat
+def encode(data, offsets, scopes, at, shift, table, arena, meta, out):
+    """Encode terms from number `at` on: term i is data[offsets[i]:offsets[i + 1]], empty for unbound. Returns (at, status)."""
+    for i in range(at, len(offsets) - 1):
+        start, end = offsets[i], offsets[i + 1]
+        if start == end:
+            out[i] = 0
+            continue
+        stop, quote, written = term_end(data, start, end)
+        if written != CANONICAL or stop != end:
+            return i, NOT_WRITTEN_SO
+        identifier, status = encode_term(data, start, end, quote, scopes[i], shift, table, arena, meta)
+        out[i] = identifier
+        if status != DONE:
+            return i, status
+    return len(offsets) - 1, DONE
+
+
+@jit_flat
+def enter(identifier, data, table, arena, meta):
+    """Enter the canonical text `data` under a given id. A status."""
+    at = place_of(table, identifier)
+    if (meta[ENTRIES] + 1) * WORDS * 5 > len(table) * 3:
+        return TABLE_FULL
+    if meta[TOP] + len(data) > len(arena):
+        return ARENA_FULL
+    table[at] = identifier
+    table[at + 1] = meta[TOP]
+    table[at + 2] = len(data)
+    meta[TOP] = copy(data, 0, len(data), arena, meta[TOP])
+    meta[ENTRIES] += 1
+    return DONE
+
+
+@jit_flat
+def rehash(old, table):
+    """Enter all entries of `old` in a larger, empty table."""
+    for at in range(0, len(old), WORDS):
+        if old[at] != 0:
+            place = place_of(table, old[at])
+            for w in range(WORDS):
+                table[place + w] = old[at + w]
+
+
+@jit_flat
+def keep(ids, old, old_arena, table, arena, meta):
+    """Copy the entries of `ids` (those hashed; others are passed over) to another table and arena that have room."""
+    for i in range(len(ids)):
+        identifier = ids[i]
+        if not is_hashed(identifier):
+            continue
+        place = place_of(table, identifier)
+        if table[place] != 0:
+            continue
+        at = place_of(old, identifier)
+        if old[at] == 0:
+            # Not an id of this dictionary: a cell that holds something else.
+            continue
+        table[place] = identifier
+        table[place + 1] = meta[TOP]
+        table[place + 2] = old[at + 2]
+        meta[TOP] = copy(old_arena, old[at + 1], old[at + 1] + old[at + 2], arena, meta[TOP])
+        meta[ENTRIES] += 1
+
+
+@jit_flat
+def room_for_texts(ids, table):
+    """Bytes that the texts of ids need at most; UNKNOWN if one is not in the table."""
+    room = np.int64(0)
+    for i in range(len(ids)):
+        if is_hashed(ids[i]):
+            at = place_of(table, ids[i])
+            if table[at] == 0:
+                return UNKNOWN
+            room += table[at + 2]
+        elif tag_of(ids[i]) == TAG_BLANK:
+            room += 18
+        else:
+            room += 0 if ids[i] == 0 else 96
+    return room
+
+
+@jit_inline
+def write_blank(identifier, out, at):
+    """The N-Triples bytes of a blank node from out[at] on (18); returns the place after them."""
+    out[at] = 95
+    out[at + 1] = 58
+    out[at + 2] = 98
+    for k in range(15):
+        digit = (identifier >> (56 - 4 * k)) & 15
+        out[at + 3 + k] = 48 + digit if digit < 10 else 87 + digit
+    return at + 18
+
+
+@jit_flat
+def decode(ids, table, arena, out, offsets):
+    """Write the N-Triples texts of ids one after another; text i is out[offsets[i]:offsets[i + 1]]."""
+    top = np.int64(0)
+    for i in range(len(ids)):
+        offsets[i] = top
+        identifier = ids[i]
+        if is_hashed(identifier):
+            at = place_of(table, identifier)
+            top = copy(arena, table[at + 1], table[at + 1] + table[at + 2], out, top)
+        elif tag_of(identifier) == TAG_BLANK:
+            top = write_blank(identifier, out, top)
+        elif identifier != 0:
+            top = write_inline(identifier, out, top)
+    offsets[len(ids)] = top

@@ -1,0 +1,202 @@
+"""Where a term of N-Triples ends: the grammar of single terms, byte by byte."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
+from cqels_py.kernels.primitives.bits import first_byte
+from cqels_py.kernels.values.words import word
+
+CANONICAL, NOT_CANONICAL, MALFORMED = 0, 1, 2
+"""How a term is written: as it is kept, in another way (escapes, a language tag with capitals), wrongly."""
+
+NO_QUOTE = -1
+
+TAB, NEWLINE, RETURN, SPACE, QUOTE, HASH = 9, 10, 13, 32, 34, 35
+_HYPHEN, POINT, _COLON, LESS, _GREATER, _AT, _BACKSLASH, _CARET, UNDERSCORE = 45, 46, 58, 60, 62, 64, 92, 94, 95
+
+_NOT_IN_IRI, _NOT_IN_TEXT, _LETTER, _CAPITAL, _DIGIT, _LABEL = 1, 2, 4, 8, 16, 32
+_CLASS = np.zeros(256, np.uint8)
+_CLASS[:33] |= _NOT_IN_IRI
+for _c in b'<>"{}|^`\\':
+    _CLASS[_c] |= _NOT_IN_IRI
+for _c in b'"\\\n\r':
+    _CLASS[_c] |= _NOT_IN_TEXT
+_CLASS[65:91] |= _LETTER | _CAPITAL | _LABEL
+_CLASS[97:123] |= _LETTER | _LABEL
+_CLASS[48:58] |= _DIGIT | _LABEL
+_CLASS[128:] |= _LABEL
+for _c in b"_:-.":
+    _CLASS[_c] |= _LABEL
+
+# Eight bytes in one number.
+_NONE = np.uint64(0)
+_ONES = np.uint64(0x0101010101010101)
+_SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
+_EIGHTS = np.uint64(0x8080808080808080)
+_PAIRS = np.uint64(0xFDFDFDFDFDFDFDFD)
+_ANGLES = np.uint64(0x3C3C3C3C3C3C3C3C)
+_SLOPES = np.uint64(0x5C5C5C5C5C5C5C5C)
+_BACKQUOTES = np.uint64(0x6060606060606060)
+_FIRSTS = np.uint64(0x2323232323232323)
+_LASTS = np.uint64(0x0505050505050505)
+_QUOTES = np.uint64(0x2222222222222222)
+_NEWLINES = np.uint64(0x0A0A0A0A0A0A0A0A)
+_RETURNS = np.uint64(0x0D0D0D0D0D0D0D0D)
+_HTTP, _HTTPS = (np.frombuffer(text, np.uint64)[0] for text in (b"<http://", b"<https:/"))
+
+
+@jit_inline
+def _suspicious(x):
+    """Not 0 if one of the eight bytes of `x` may be none of an IRI's: below "#", "<" or ">", a backslash or "^", a backquote,
+    from "{" on. Some innocent ones are suspected too."""
+    pairs = x & _PAIRS
+    angle = pairs ^ _ANGLES
+    slope = pairs ^ _SLOPES
+    backquote = x ^ _BACKQUOTES
+    found = (x - _FIRSTS) & ~x
+    found |= (x & _SEVENS) + _LASTS
+    found |= (angle - _ONES) & ~angle
+    found |= (slope - _ONES) & ~slope
+    found |= (backquote - _ONES) & ~backquote
+    return found & _EIGHTS
+
+
+@jit_inline
+def _iri(data, at, end):
+    """The IRI whose "<" is at `at` -> (place after ">" or of the trouble, how it is written)."""
+    written = CANONICAL
+    at += 1
+    while at < end:
+        if at + 8 <= end:
+            suspicious = _suspicious(word(data, at))
+            if suspicious == _NONE:
+                at += 8
+                continue
+            at += first_byte(suspicious)
+        c = data[at]
+        if _CLASS[c] & _NOT_IN_IRI:
+            if c == _GREATER:
+                return at + 1, written
+            if c != _BACKSLASH:
+                return at, MALFORMED
+            written = NOT_CANONICAL
+        at += 1
+    return at, MALFORMED
+
+
+@jit_inline
+def _language(data, at, end):
+    """The language tag after "@": letters, then parts of letters and digits after hyphens."""
+    written = CANONICAL
+    part = at
+    first = True
+    while at < end:
+        kind = _CLASS[data[at]]
+        if kind & _LETTER or (kind & _DIGIT and not first):
+            if kind & _CAPITAL:
+                written = NOT_CANONICAL
+        elif data[at] == _HYPHEN and at > part:
+            part = at + 1
+            first = False
+        else:
+            break
+        at += 1
+    return at, MALFORMED if at == part else written
+
+
+@jit_inline
+def _has_end(x):
+    """Not 0 if one of the eight bytes of `x` ends or escapes a text: a quote, a backslash, a newline or a return."""
+    quote, slope, newline, back = x ^ _QUOTES, x ^ _SLOPES, x ^ _NEWLINES, x ^ _RETURNS
+    found = (quote - _ONES) & ~quote
+    found |= (slope - _ONES) & ~slope
+    found |= (newline - _ONES) & ~newline
+    found |= (back - _ONES) & ~back
+    return found & _EIGHTS
+
+
+@jit_flat
+def _literal(data, at, end):
+    """The literal whose opening quote is at `at` -> (place after it or of the trouble, closing quote, how it is written)."""
+    written = CANONICAL
+    at += 1
+    while at < end:
+        if at + 8 <= end:
+            ends = _has_end(word(data, at))
+            if ends == _NONE:
+                at += 8
+                continue
+            at += first_byte(ends)
+        c = data[at]
+        if _CLASS[c] & _NOT_IN_TEXT:
+            if c == QUOTE:
+                break
+            if c != _BACKSLASH or at + 1 >= end:
+                return at, np.int64(NO_QUOTE), MALFORMED
+            at += 1
+            c = data[at]
+            if c != _BACKSLASH and c != QUOTE and c != 110 and c != 114:
+                written = NOT_CANONICAL
+        at += 1
+    if at >= end:
+        return at, np.int64(NO_QUOTE), MALFORMED
+    quote = np.int64(at)
+    at += 1
+    if at < end and data[at] == _AT:
+        at, tag = _language(data, at + 1, end)
+        return at, quote, max(tag, written)
+    if at + 2 < end and data[at] == _CARET and data[at + 1] == _CARET:
+        if data[at + 2] != LESS:
+            return at + 2, quote, MALFORMED
+        at, datatype = _iri(data, at + 2, end)
+        return at, quote, max(datatype, written)
+    return at, quote, written
+
+
+@jit_flat
+def _blank(data, at, end):
+    """The blank node whose "_" is at `at`; a label does not end with a point."""
+    if at + 2 >= end or data[at + 1] != _COLON or data[at + 2] == _HYPHEN or data[at + 2] == POINT:
+        return at, MALFORMED
+    at += 2
+    start = at
+    while at < end and _CLASS[data[at]] & _LABEL:
+        at += 1
+    while at > start and data[at - 1] == POINT:
+        at -= 1
+    return at, MALFORMED if at == start else CANONICAL
+
+
+@jit_inline
+def term_end(data, at, end):
+    """The term that starts at data[at] -> (place after it or of the trouble, closing quote or NO_QUOTE, how it is written)."""
+    at = np.int64(at)
+    quote = np.int64(NO_QUOTE)
+    first = data[at]
+    if first == LESS:
+        at, written = _iri(data, at, end)
+    elif first == QUOTE:
+        at, quote, written = _literal(data, at, end)
+    elif first == UNDERSCORE:
+        at, written = _blank(data, at, end)
+    else:
+        written = MALFORMED
+    return at, quote, written
+
+
+@jit_flat
+def has_scheme(data, at, end):
+    """Is the IRI data[at:end], in angle brackets, an absolute one?"""
+    if at + 8 <= end:
+        first = word(data, at)
+        if first == _HTTP or first == _HTTPS:
+            return True
+    for i in range(at + 1, end):
+        kind = _CLASS[data[i]]
+        if data[i] == _COLON:
+            return i > at + 1
+        if not (kind & _LETTER or (i > at + 1 and (kind & _DIGIT or data[i] in (43, 45, 46)))):
+            return False
+    return False

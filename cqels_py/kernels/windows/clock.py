@@ -1,0 +1,288 @@
+"""One step of a query's clock, in one pass: numbers of elements, what they promise, and the ticks in order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
+from cqels_py.kernels.primitives.array_table import flag_rows, flags, int64_rows, int64s, uint8_rows
+from cqels_py.kernels.windows.varint_queue import AT, END, FIELDS, LEAVING, MOST_BYTES, NEWEST, put, read_through
+
+GAPS_FULL, TICKS_FULL = -1, -2
+"""There is no room in `gaps`, or for the ticks: nothing has been changed."""
+ELEMENTS, TRIPLES = 0, 1
+EAGER, STEPS, COUNTS, OFFSETS, PROMISING, GAPS, PLACES, DUE, INSTANTS = range(9)
+"""What a clock keeps, in the order in which `step` is given it (kernels/standing.py)."""
+KEPT, ENDS = 2 * FIELDS, 2 * FIELDS + 1
+"""In `ends`, behind those of the queue and what they were before the step: how many promises are kept now."""
+_FEW = 8
+"""Fewer ticks than these are not made at two places at once."""
+_ONE = np.uint64(1)
+_NEVER = np.int64(np.iinfo(np.int64).max)
+
+
+@jit_flat
+def step(time, stream, first, boundary, through, standing, number, element_tick):
+    """Number elements (n), and put together the ticks of a step.
+
+    `time` (n) not falling, `stream` (n), `first` (n + 1): where each element's triples start. `boundary`: instants in order, each
+    once. Of the arrays in `standing`, `eager` (streams): every arrival is a tick. `steps` (k, 3): of that stream the element that
+    brings the count of elements (or TRIPLES) to a multiple of that size, or past it, is one. `counts` (2, streams): how many came
+    before; updated. `offsets` (q), `promising` (q, streams): queues of promises, that so long after each element of those streams
+    something happens; `gaps` (q, room), `ends` (q, ENDS): the instants of each (kernels/gaps.py). `due` (q, m): room for those that
+    are kept now.
+
+    Promises through `through`, or the last arrival that is a tick, are kept: at one instant they are a tick ahead of all (none if an
+    arrival is), then come the arrivals, then a boundary. Writes `number` (n), from 1 per stream, `element_tick` (n), -1 for an
+    arrival that is none, and `instants` (room for all). Returns how many ticks there are (or what is full), and through when
+    promises were kept.
+    """
+    eager, steps, counts, offsets, promising, gaps, ends, due, instants = (
+        flags(standing, EAGER), int64_rows(standing, STEPS), int64_rows(standing, COUNTS), int64s(standing, OFFSETS),
+        flag_rows(standing, PROMISING), uint8_rows(standing, GAPS), int64_rows(standing, PLACES), int64_rows(standing, DUE),
+        int64s(standing, INSTANTS),
+    )  # fmt: skip
+    n, promises, limit = len(time), np.uint64(len(offsets)), through
+    if len(instants) < n + len(boundary):
+        return TICKS_FULL, limit
+    for q in range(promises):
+        if (ends[q, END] - ends[q, LEAVING + AT]) % gaps.shape[1] + MOST_BYTES * n >= gaps.shape[1]:
+            return GAPS_FULL, limit
+        for field in range(FIELDS):
+            ends[q, FIELDS + field] = ends[q, field]
+    all_ticks = _all(eager)
+    if all_ticks:
+        through = _number_ticks(time, stream, first, through, counts, number, element_tick)
+    else:
+        through = _number(time, stream, first, through, eager, steps, counts, number, element_tick)
+    if len(offsets) == 0 and len(boundary) == 0:
+        return _arrivals_alone(time, element_tick, instants), through
+    ticks, has_room = n + len(boundary), True
+    for q in range(promises):
+        _promise(time, stream, promising[q], offsets[q], gaps[q], ends[q])
+        kept = read_through(through, LEAVING, gaps[q], ends[q], due[q])
+        ticks += kept
+        has_room = has_room and kept < due.shape[1] and ticks <= len(instants)
+        if has_room:
+            due[q, kept] = _NEVER
+            ends[q, KEPT] = kept
+    if not has_room:
+        for q in range(promises):
+            for field in range(FIELDS):
+                ends[q, field] = ends[q, FIELDS + field]
+        _forget_numbers(stream, first, counts)
+        return TICKS_FULL, limit
+    if all_ticks and promises == 1 and len(boundary) == 0:
+        return _arrivals_and_kept(time, due[0, : ends[0, KEPT]], element_tick, instants), through
+    return _in_order(time, boundary, promises, due, ends, element_tick, instants), through
+
+
+@jit_inline
+def _number(time, stream, first, through, eager, steps, counts, number, element_tick):
+    """The elements' numbers, and 0 for the tick of each whose arrival is one; returns through when promises are kept."""
+    for i in range(np.uint64(len(time))):
+        s = np.uint64(stream[i])
+        triples = np.int64(first[i + _ONE]) - np.int64(first[i])
+        elements = counts[ELEMENTS, s] + 1
+        counts[ELEMENTS, s] = elements
+        counts[TRIPLES, s] += triples
+        number[i] = elements
+        is_tick = eager[s]
+        for k in range(len(steps)):
+            if steps[k, 0] == np.int64(s):
+                after = counts[steps[k, 2], s]
+                before = after - (1 if steps[k, 2] == ELEMENTS else triples)
+                is_tick = is_tick or after // steps[k, 1] > before // steps[k, 1]
+        element_tick[i] = 0 if is_tick else -1
+        through = max(through, time[i]) if is_tick else through
+    return through
+
+
+@jit_inline
+def _all(flags):
+    for i in range(len(flags)):
+        if not flags[i]:
+            return False
+    return True
+
+
+@jit_inline
+def _number_ticks(time, stream, first, through, counts, number, element_tick):
+    """The same where every arrival is a tick: little has to be asked of each element, and nothing of those of one stream."""
+    n = np.uint64(len(time))
+    if n == 0:
+        return through
+    for i in range(n):
+        element_tick[i] = 0
+    if counts.shape[1] == 1:
+        before = counts[ELEMENTS, 0] + 1
+        for i in range(n):
+            number[i] = before + np.int64(i)
+        counts[ELEMENTS, 0] += np.int64(n)
+        counts[TRIPLES, 0] += np.int64(first[n]) - np.int64(first[0])
+    else:
+        for i in range(n):
+            s = np.uint64(stream[i])
+            elements = counts[ELEMENTS, s] + 1
+            counts[ELEMENTS, s] = elements
+            number[i] = elements
+            counts[TRIPLES, s] += np.int64(first[i + _ONE]) - np.int64(first[i])
+    return max(through, time[n - _ONE])
+
+
+@jit_inline
+def _arrivals_alone(time, element_tick, instants):
+    """The ticks where nothing but arrivals makes any; returns how many."""
+    ticks = np.uint64(0)
+    for i in range(np.uint64(len(time))):
+        is_tick = element_tick[i] == 0
+        instants[ticks] = time[i]
+        element_tick[i] = np.int32(ticks) if is_tick else np.int32(-1)
+        ticks += np.uint64(is_tick)
+    return np.int64(ticks)
+
+
+@jit_inline
+def _forget_numbers(stream, first, counts):
+    """The elements are to be numbered again."""
+    for i in range(np.uint64(len(stream))):
+        s = np.uint64(stream[i])
+        counts[ELEMENTS, s] -= 1
+        counts[TRIPLES, s] -= np.int64(first[i + _ONE]) - np.int64(first[i])
+
+
+@jit_inline
+def _promise(time, stream, promising, offset, gaps, ends):
+    """What the elements of the `promising` streams promise, each instant once, to the end of a queue."""
+    place, newest = np.uint64(ends[END]), ends[NEWEST]
+    for i in range(np.uint64(len(time))):
+        # Without a jump, as nobody can foresee the streams: written in any case, and over again if it is no promise.
+        instant = time[i] + offset
+        new = promising[stream[i]] & (instant != newest)
+        behind = put(np.uint64(instant - newest), place, gaps)
+        place = behind if new else place
+        newest = instant if new else newest
+    ends[END], ends[NEWEST] = np.int64(place), newest
+
+
+@jit_inline
+def _all_kept(promises, due, ends, instants):
+    """What is kept, each instant once, goes to the end of `instants`, behind room for all other ticks.
+
+    Returns where it starts there, and how many there are.
+    """
+    start, many = np.uint64(len(instants)), np.uint64(0)
+    for q in range(promises):
+        count = np.uint64(ends[q, KEPT])
+        if count == 0:
+            continue
+        to = start - count
+        if many == 0:
+            for i in range(count):
+                instants[to + i] = due[q, i]
+            start, many = to, count
+            continue
+        i = j = made = np.uint64(0)
+        while i < many or j < count:
+            # Without a jump: nobody can foresee whose turn it is.
+            other, mine = instants[start + i] if i < many else _NEVER, due[q, j]
+            earliest = min(other, mine)
+            instants[to + made] = earliest
+            i += np.uint64(other == earliest)
+            j += np.uint64(mine == earliest)
+            made += _ONE
+        start, many = to, made
+    return start, many
+
+
+@jit_inline
+def _through(instants, limit):
+    """How many of the instants are at or before a limit."""
+    least, most = np.uint64(0), np.uint64(len(instants))
+    while least < most:
+        middle = (least + most) >> _ONE
+        if instants[middle] <= limit:
+            least = middle + _ONE
+        else:
+            most = middle
+    return least
+
+
+@jit_inline
+def _next_tick(time, kept, a, p, tick, element_tick, instants):
+    """A tick at the instant of arrival a or of promise p, or of both; returns the ones that are next."""
+    # Without a jump: nobody can foresee which is next. What is written too soon is written over.
+    arrival, instant = time[a], kept[p]
+    element_tick[a] = np.int32(tick)
+    instants[tick] = min(arrival, instant)
+    return a + np.uint64(arrival <= instant), p + np.uint64(instant <= arrival)
+
+
+@jit_inline
+def _remaining_ticks(time, kept, a, last_a, p, last_p, tick, element_tick, instants):
+    """The ticks of arrivals from a to `last_a` and of promises from p to `last_p`; returns the number of the one behind them."""
+    while a < last_a and p < last_p:
+        a, p = _next_tick(time, kept, a, p, tick, element_tick, instants)
+        tick += _ONE
+    for at in range(last_a - a):
+        element_tick[a + at] = np.int32(tick + at)
+        instants[tick + at] = time[a + at]
+    tick += last_a - a
+    for at in range(last_p - p):
+        instants[tick + at] = kept[p + at]
+    return tick + last_p - p
+
+
+@jit_inline
+def _arrivals_and_kept(time, kept, element_tick, instants):
+    """The ticks that arrivals, all of them ticks, make with one queue's promises; returns how many.
+
+    Each comparison has to wait for the one before it, so that both halves of the arrivals are gone through at once: the second's
+    ticks are numbered as if no promise of the first were kept at an arrival, and then again.
+    """
+    n, promised = np.uint64(len(time)), np.uint64(len(kept))
+    last_a = n >> _ONE
+    last_p = _through(kept, time[last_a - _ONE]) if last_a else np.uint64(0)
+    a, p, b, q, tick, start = np.uint64(0), np.uint64(0), last_a, last_p, np.uint64(0), last_a + last_p
+    while True:
+        # So many of each are certainly there.
+        together = min(min(last_a - a, last_p - p), min(n - b, promised - q))
+        if together < _FEW:
+            break
+        for at in range(tick, tick + together):
+            a, p = _next_tick(time, kept, a, p, at, element_tick, instants)
+            b, q = _next_tick(time, kept, b, q, start + at, element_tick, instants)
+        tick += together
+    end = _remaining_ticks(time, kept, b, n, q, promised, start + tick, element_tick, instants)
+    middle = _remaining_ticks(time, kept, a, last_a, p, last_p, tick, element_tick, instants)
+    for i in range(last_a, n):
+        element_tick[i] -= np.int32(start - middle)
+    for i in range(end - start):
+        instants[middle + i] = instants[start + i]
+    return np.int64(end - start + middle)
+
+
+@jit_inline
+def _in_order(time, boundary, promises, due, ends, element_tick, instants):
+    """The ticks that promises, arrivals and boundaries make; returns how many."""
+    n, boundaries = np.uint64(len(time)), np.uint64(len(boundary))
+    start, promised = _all_kept(promises, due, ends, instants)
+    a = b = p = ticks = np.uint64(0)
+    while True:
+        while a < n and element_tick[a] < 0:
+            a += _ONE
+        arrival = time[a] if a < n else _NEVER
+        kept = instants[start + p] if p < promised else _NEVER
+        following = boundary[b] if b < boundaries else _NEVER
+        now = min(kept, arrival, following)
+        if now == _NEVER:
+            return np.int64(ticks)
+        # Without a jump: nobody can foresee what is next. What is written too soon is written over.
+        if a < n:
+            element_tick[a] = np.int32(ticks)
+        instants[ticks] = now
+        arrives, keeps = arrival == now, kept == now
+        a += np.uint64(arrives)
+        p += np.uint64(keeps)
+        b += np.uint64(not (arrives or keeps))
+        ticks += _ONE

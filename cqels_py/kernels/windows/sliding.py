@@ -1,0 +1,291 @@
+"""The changes of a window in one step: what leaves and what enters, by tick."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.compiler.jit import jit, jit_flat, jit_inline
+from cqels_py.kernels.primitives.array_table import int64_rows, int64s, uint8s
+from cqels_py.kernels.windows.arrivals import places_of
+from cqels_py.kernels.windows.varint_queue import AT, END, LEAVING, NEWEST, NEXT, PASSED, append, read_through
+
+FULL = -1
+"""There is no room for the changes."""
+NEVER = np.iinfo(np.int64).max
+"""A point that is not reached."""
+GAPS, PLACES, IDS = range(3)
+"""What a window's buffer keeps, in the order in which `slide` is given it."""
+_ONE, _TWO = np.uint64(1), np.uint64(2)
+_DROPPED = np.int32(-1)
+"""Instead of a tick."""
+_FEW = 8
+"""Fewer changes than these are not gone through at several places at once."""
+
+
+@jit_inline
+def _in_pairs(leave_tick, enter_tick):
+    """Does one mapping leave at each tick at which one enters, as in a full window that counts?"""
+    rows = len(leave_tick)
+    if rows != len(enter_tick) or rows == 0:
+        return False
+    pairs = np.int64(leave_tick[0] == enter_tick[0])
+    for i in range(1, rows):
+        pairs += np.int64((leave_tick[i] == enter_tick[i]) & (enter_tick[i] != enter_tick[i - 1]))
+    return pairs == rows
+
+
+@jit_inline
+def _write_pairs(ticks, ids, first, columns, tick, sign, changed):
+    rows = np.uint64(len(ticks))
+    for i in range(rows):
+        tick[_TWO * i] = ticks[i]
+        tick[_TWO * i + _ONE] = ticks[i]
+    for i in range(rows):
+        sign[_TWO * i] = -1
+        sign[_TWO * i + _ONE] = 1
+    start = np.uint64(first)
+    straight = min(rows, np.uint64(ids.shape[1]) - start)
+    # Both of a pair in one loop: the processor then writes several pairs at once.
+    if len(ids) == 0:
+        for c in range(len(columns)):
+            for i in range(rows):
+                changed[c, _TWO * i] = 0
+                changed[c, _TWO * i + _ONE] = columns[c, i]
+        return
+    for c in range(len(columns)):
+        for i in range(straight):
+            changed[c, _TWO * i] = ids[c, start + i]
+            changed[c, _TWO * i + _ONE] = columns[c, i]
+        for i in range(straight, rows):
+            changed[c, _TWO * i] = ids[c, i - straight]
+            changed[c, _TWO * i + _ONE] = columns[c, i]
+
+
+@jit_inline
+def _drop(leave_tick, enter_tick, ahead):
+    """Mark what leaves at the tick it entered; returns how many changes there are without it."""
+    leaving = len(leave_tick)
+    rows = leaving + len(enter_tick)
+    for i in range(ahead, leaving):
+        if leave_tick[i] <= enter_tick[i - ahead]:
+            leave_tick[i] = _DROPPED
+            rows -= 2
+    return rows
+
+
+@jit_inline
+def _in_front(ticks, leaving, rows):
+    """How many of the first `rows` changes in the order of ticks are of what leaves; at one tick it is first."""
+    entering = np.uint64(len(ticks)) - leaving
+    least, most = rows - min(rows, entering), min(rows, leaving)
+    while least < most:
+        middle = (least + most) >> _ONE
+        if ticks[middle] <= ticks[leaving + rows - _ONE - middle]:
+            least = middle + _ONE
+        else:
+            most = middle
+    return least
+
+
+@jit_inline
+def _find_next(ticks, i, j, k, place, tick):
+    """The head of what leaves, i, or that of what enters, j, has place k; returns the heads behind it."""
+    # Without a jump: nobody can foresee which of the two is next.
+    leaves, enters = ticks[i], ticks[j]
+    first = leaves <= enters
+    place[i if first else j] = np.int32(k)
+    tick[k] = min(leaves, enters)
+    return i + np.uint64(first), j + np.uint64(not first)
+
+
+@jit_inline
+def _find_rest(ticks, i, last_i, j, last_j, k, place, tick):
+    """What leaves, from i to `last_i`, and what enters, from j to `last_j`, have the places from k on."""
+    while i < last_i and j < last_j:
+        i, j = _find_next(ticks, i, j, k, place, tick)
+        k += _ONE
+    for at in range(last_i - i):
+        place[i + at] = np.int32(k + at)
+        tick[k + at] = ticks[i + at]
+    k += last_i - i
+    for at in range(last_j - j):
+        place[j + at] = np.int32(k + at)
+        tick[k + at] = ticks[j + at]
+
+
+@jit_flat
+def _find_places(ticks, leaving, place, tick):
+    """The place of each change in the order of ticks, which is written: of `ticks` those of what leaves are first.
+
+    Each comparison has to wait for the one before it, so that both halves of the order are gone through at once.
+    """
+    changes, half, k = np.uint64(len(ticks)), np.uint64(len(ticks)) >> _ONE, np.uint64(0)
+    last_i = _in_front(ticks, leaving, half)
+    last_j = leaving + half - last_i
+    i, j, u, v = np.uint64(0), leaving, last_i, last_j
+    while True:
+        # So many of each are certainly there.
+        together = min(min(last_i - i, last_j - j), min(leaving - u, changes - v))
+        if together < _FEW:
+            break
+        for at in range(k, k + together):
+            i, j = _find_next(ticks, i, j, at, place, tick)
+            u, v = _find_next(ticks, u, v, half + at, place, tick)
+        k += together
+    _find_rest(ticks, i, last_i, j, last_j, k, place, tick)
+    _find_rest(ticks, u, leaving, v, changes, half + k, place, tick)
+
+
+@jit_flat
+def _write_in_places(ticks, leaving, ids, first, columns, place, tick, sign, changed):
+    """Where they leave and enter at all kinds of ticks: each mapping's place among the changes is found, then it is written."""
+    rows, leaving = np.uint64(len(ticks)), np.uint64(leaving)
+    entering = rows - leaving
+    _find_places(ticks, leaving, place, tick)
+    for k in range(rows):
+        sign[k] = 1
+    for i in range(leaving):
+        sign[place[i]] = -1
+    start = np.uint64(first)
+    straight = min(leaving, np.uint64(ids.shape[1]) - start)
+    for c in range(len(columns)):
+        if len(ids):
+            for i in range(straight):
+                changed[c, place[i]] = ids[c, start + i]
+            for i in range(leaving - straight):
+                changed[c, place[straight + i]] = ids[c, i]
+        else:
+            for k in range(rows):
+                changed[c, k] = 0
+        for i in range(entering):
+            changed[c, place[leaving + i]] = columns[c, i]
+
+
+@jit_inline
+def _write_entering(ticks, columns, tick, sign, changed):
+    for i in range(np.uint64(len(ticks))):
+        tick[i] = ticks[i]
+        sign[i] = 1
+    for c in range(len(columns)):
+        for i in range(np.uint64(len(ticks))):
+            changed[c, i] = columns[c, i]
+
+
+@jit_flat
+def _write_what_stays(leave_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed):
+    """The changes by tick where some are dropped."""
+    leaving, entering, width, rows = len(leave_tick), len(enter_tick), len(columns), len(tick)
+    room = ids.shape[1]
+    i, j, k, place = 0, 0, 0, first
+    while k < rows:
+        if i < leaving and leave_tick[i] == _DROPPED:
+            i += 1
+            place = place + 1 if place + 1 < room else 0
+        elif j < entering and ahead + j < leaving and leave_tick[ahead + j] == _DROPPED:
+            j += 1
+        elif j == entering or (i < leaving and leave_tick[i] <= enter_tick[j]):
+            tick[k] = leave_tick[i]
+            sign[k] = -1
+            for c in range(width):
+                changed[c, k] = ids[c, place] if len(ids) else 0
+            i += 1
+            place = place + 1 if place + 1 < room else 0
+            k += 1
+        else:
+            tick[k] = enter_tick[j]
+            sign[k] = 1
+            for c in range(width):
+                changed[c, k] = columns[c, j]
+            j += 1
+            k += 1
+
+
+@jit_flat
+def _write(ticks, leaving, ahead, ids, first, columns, place, tick, sign, changed):
+    """The changes by tick, as many as there is room for. `ticks`: of the `leaving` ones, then of those that enter.
+
+    `place`: scratch for a number a change.
+    """
+    leave_tick, enter_tick = ticks[:leaving], ticks[leaving:]
+    if len(tick) < len(ticks):
+        _write_what_stays(leave_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed)
+    elif leaving == 0:
+        _write_entering(enter_tick, columns, tick, sign, changed)
+    elif _in_pairs(leave_tick, enter_tick):
+        _write_pairs(enter_tick, ids, first, columns, tick, sign, changed)
+    else:
+        _write_in_places(ticks, leaving, ids, first, columns, place, tick, sign, changed)
+
+
+@jit
+def merge(leave_tick, enter_tick, ahead, ids, first, columns):
+    """The changes of a window, by tick; at one tick first what leaves. What leaves at the tick it entered was never there.
+
+    `leave_tick`, `enter_tick`: the ticks of what leaves and enters, in order of arrival; the first that enters arrived `ahead`
+    mappings after the first that leaves. `ids` (width, room; with no rows at all, ids of what leaves are 0): circular, of what
+    leaves from place `first` on; `columns` (width, n) of what enters. Returns tick, sign and columns of the changes.
+    """
+    ticks, leaving = np.concatenate((leave_tick, enter_tick)), len(leave_tick)
+    rows = _drop(ticks[:leaving], enter_tick, ahead)
+    tick, sign, changed = np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty((len(columns), rows), np.int64)
+    _write(ticks, leaving, ahead, ids, first, columns, np.empty(rows, np.int32), tick, sign, changed)
+    return tick, sign, changed
+
+
+@jit_inline
+def _store(ids, arrived, columns):
+    """Ids of what comes, from the place of mapping number `arrived` on and then from the start."""
+    if len(ids) == 0:
+        return
+    place, rows = np.uint64(arrived % ids.shape[1]), np.uint64(columns.shape[1])
+    straight = min(rows, np.uint64(ids.shape[1]) - place)
+    for c in range(len(ids)):
+        for i in range(straight):
+            ids[c, place + i] = columns[c, i]
+        for i in range(rows - straight):
+            ids[c, i] = columns[c, straight + i]
+
+
+@jit_flat
+def slide(
+    buffer, start, arrived, come, reached, size, timed, instants, units, before, element, element_tick, columns, points, ticks, tick,
+    sign, changed,
+):  # fmt: skip
+    """The changes of a window into which everything enters at its own arrival, as `merge` has them.
+
+    `buffer` lists (kernels/standing.py) GAPS, PLACES (kernels/gaps.py) and IDS (width, room; or no rows): circular, of the mappings
+    with numbers from `start` on. Those from `arrived` on are new, and written there: their points are `come` (n), their elements
+    `element` (n), their ids `columns` (width, n). A mapping leaves at its point + `size`, if that is `reached`: `timed`, at the
+    first of `instants` (the ticks') that is not before it; else with the arrival of that number, units[number - before - 1] being
+    its element.
+
+    Writes `tick`, `sign` and, column after column from the start of it on, `changed` (width, room): as many rows as there are,
+    which may be fewer than there is room for. Returns how many mappings leave, how many changes there are, and when the mapping
+    that is then the oldest leaves, NEVER if there is none; FULL where there is no room for the changes, and then all is as it was.
+    Scratch: `points` for what leaves, `ticks` for twice that and what comes.
+    """
+    gaps, ends, ids = uint8s(buffer, GAPS), int64s(buffer, PLACES), int64_rows(buffer, IDS)
+    end, newest, at, passed = ends[END], ends[NEWEST], ends[LEAVING + AT], ends[LEAVING + PASSED]
+    append(come, gaps, ends)
+    leaving, width = read_through(reached - size, LEAVING, gaps, ends, points), len(columns)
+    if leaving > len(points):
+        ends[END], ends[NEWEST], ends[LEAVING + AT], ends[LEAVING + PASSED] = end, newest, at, passed
+        return leaving, FULL, NEVER
+    changes = leaving + len(come)
+    leave_tick, enter_tick, place = ticks[:leaving], ticks[leaving:changes], ticks[changes : 2 * changes]
+    if timed:
+        places_of(instants, points, size, leave_tick)
+    else:
+        for i in range(np.uint64(leaving)):
+            leave_tick[i] = element_tick[units[points[i] + size - before - 1]]
+    for j in range(np.uint64(len(element))):
+        enter_tick[j] = element_tick[element[j]]
+    rows = _drop(leave_tick, enter_tick, arrived - start)
+    if rows > len(tick):
+        ends[END], ends[NEWEST], ends[LEAVING + AT], ends[LEAVING + PASSED] = end, newest, at, passed
+        return leaving, FULL, NEVER
+    _store(ids, arrived, columns)
+    first = start % max(ids.shape[1], 1)
+    tick, sign, changed = tick[:rows], sign[:rows], changed.reshape(changed.size)[: width * rows].reshape((width, rows))
+    _write(ticks[:changes], leaving, arrived - start, ids, first, columns, place, tick, sign, changed)
+    return leaving, rows, ends[LEAVING + NEXT] + size if start + leaving < arrived + len(come) else NEVER

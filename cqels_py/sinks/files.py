@@ -1,0 +1,66 @@
+"""Where results go: a writer for each format. What they write is UTF-8."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import IO, Protocol
+
+from cqels_py.batches.results import ResultBatch
+from cqels_py.dictionary import Dictionary
+from cqels_py.errors import UsageError
+from cqels_py.formats.construction import Template
+from cqels_py.formats.delimited import DelimitedSink, check_csv_columns
+from cqels_py.formats.graphs import GraphSink
+from cqels_py.formats.json_lines import JsonSink
+
+SOLUTION_FORMATS = ("json", "csv", "tsv")
+"""What holds the results of SELECT and ASK."""
+
+GRAPH_FORMATS = ("nquads", "turtle", "trig")
+"""What holds the results of CONSTRUCT; in turtle, which has no graphs, a comment tells results apart."""
+
+
+class Sink(Protocol):
+    """Takes results in order."""
+
+    def write(self, batch: ResultBatch) -> None:
+        """Write the batch's results and flush; what the file raises (BrokenPipeError) comes through."""
+        ...
+
+    def close(self) -> None:
+        """The results have ended; the file stays open."""
+        ...
+
+
+def open_sink(
+    format: str,
+    file: IO[str],
+    *,
+    dictionary: Dictionary,
+    form: str,
+    variables: Sequence[str],
+    template: Template = (),
+) -> Sink:
+    """A writer to a text file of the results of a query, by its format.
+
+    json, csv and tsv hold the results of the forms SELECT and ASK with their `variables`; nquads, turtle and trig those of
+    CONSTRUCT with its `template`: triples of variables ("?name"), N-Triples texts and blank nodes ("_:label"). UsageError for
+    a format that is unknown, or cannot hold the form's results or its variables.
+    """
+    _check(format, form)
+    if format == "json":
+        return JsonSink(file, dictionary, variables, boolean=form == "ASK")
+    if format == "csv":
+        check_csv_columns(variables)
+    if format in SOLUTION_FORMATS:
+        return DelimitedSink(file, dictionary, format, variables)
+    return GraphSink(file, dictionary, format, template)
+
+
+def _check(format: str, form: str) -> None:
+    known = SOLUTION_FORMATS + GRAPH_FORMATS
+    if format not in known:
+        raise UsageError(f"there is no format {format!r}; there are {', '.join(known)}")
+    fitting = GRAPH_FORMATS if form == "CONSTRUCT" else SOLUTION_FORMATS
+    if format not in fitting:
+        raise UsageError(f"{format} cannot hold the results of {form}; choose one of {', '.join(fitting)}")

@@ -1,0 +1,132 @@
+"""Streams from files and standard input, by format.
+
+One element is one event graph. `.nq`, `.trig`: the graph's name names it, and the triple `<graph> prov:generatedAtTime "…"` of
+the default graph, ahead of it, gives its time; what else the default graph says about it belongs to the element. `.nt`, `.ttl`,
+`.rdf`, `.jsonld`: consecutive triples of one subject, and of the blank nodes nested in it, with the time in one of them. Tables:
+see tabular.py. `.ndjson`: see ndjson.py. With a time predicate, the time is always that property of the element. Elements come
+one after another as they stand in the source; what is out of order is the engine's matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from cqels_py.batches.elements import ElementBatch
+from cqels_py.dictionary import Dictionary
+from cqels_py.errors import DataError, UsageError
+from cqels_py.formats.compression import CHUNK_BYTES, local_path, read_chunks
+from cqels_py.formats.contexts import NO_CONTEXTS, Contexts
+from cqels_py.formats.encodings import kind_of_json
+from cqels_py.formats.endings import STREAMS, format_of
+from cqels_py.formats.lines import Malformed, line_blocks
+from cqels_py.formats.ndjson import json_elements
+from cqels_py.formats.ntriples import ElementReader, Reading
+from cqels_py.formats.scopes import ELEMENT, SOURCE
+from cqels_py.formats.turtle import nquads_blocks
+from cqels_py.kernels.text.tokenizer import BY_GRAPH, BY_SUBJECT
+from cqels_py.sources.stdin import STANDARD_INPUT, standard_input_chunks
+
+_BY_SUBJECT = ("nt", "ttl", "rdf", "jsonld")
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+
+
+def open_source(
+    location: str,
+    *,
+    dictionary: Dictionary,
+    stream: int,
+    time_predicate: str | None = None,
+    on_error: str = "stop",
+    chunk_bytes: int = CHUNK_BYTES,
+    report: Callable[[DataError], None] | None = None,
+    format: str | None = None,
+    blank_nodes: str = SOURCE,
+    graphs: bool = False,
+    doubt: Callable[[int], object] | None = None,
+    contexts: Contexts = NO_CONTEXTS,
+) -> Iterator[ElementBatch]:
+    """The elements of a source, in batches as they become available.
+
+    `location`: a path (also compressed: .gz, .zst) or "-" for standard input, which is N-Quads unless `format` (an ending
+    without the point) says otherwise. `time_predicate`: an IRI. `on_error`: "stop" raises DataError at malformed input, after
+    the elements before it; "skip" gives it to `report` and goes on. UsageError for a file that is not there or whose format is
+    not known. An element that lost a malformed line keeps its other triples. `blank_nodes`: to what their labels belong.
+    `graphs`: the names of elements' graphs are asked for. `contexts`: those that JSON-LD may name by IRI.
+    `doubt`: see `Reading`.
+    """
+    if on_error not in ("stop", "skip"):
+        raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
+    if location == STANDARD_INPUT:
+        source, format = "<stdin>", format or "nq"
+    else:
+        source = location
+        local_path(location)
+    form = format_of(location, STREAMS, format)
+    malformed = _stop if on_error == "stop" else report or _pass_over
+    if location == STANDARD_INPUT and form == "nq":
+        malformed = _naming_the_form(malformed)
+    predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
+    reading = Reading(
+        BY_GRAPH, stream, predicate, source, per_element=blank_nodes == ELEMENT, graphs=graphs, doubt=doubt
+    )
+    if form == "parquet":
+        from cqels_py.formats.tabular import parquet_elements
+
+        return parquet_elements(str(local_path(location)), dictionary, reading, malformed)
+    chunks = standard_input_chunks(chunk_bytes) if location == STANDARD_INPUT else read_chunks(location, chunk_bytes)
+    if form == "json":
+        return _json(chunks, dictionary, reading, malformed, contexts)
+    return _elements(form, chunks, dictionary, reading, malformed, contexts)
+
+
+def _json(
+    chunks: Iterator[bytes], dictionary: Dictionary, reading: Reading, malformed: Malformed, contexts: Contexts
+) -> Iterator[ElementBatch]:
+    """Which JSON it is shows when the first of it is read."""
+    form, chunks = kind_of_json(chunks)
+    yield from _elements(form, chunks, dictionary, reading, malformed, contexts)
+
+
+def _elements(
+    form: str,
+    chunks: Iterator[bytes],
+    dictionary: Dictionary,
+    reading: Reading,
+    malformed: Malformed,
+    contexts: Contexts,
+) -> Iterator[ElementBatch]:
+    numbered = form in ("nt", "nq", "csv", "tsv", "ndjson")
+    by = BY_SUBJECT if form in _BY_SUBJECT else BY_GRAPH
+    reading = replace(reading, form=by, numbered=numbered, graphs=reading.graphs and by == BY_GRAPH)
+    if not numbered:
+        texts = nquads_blocks(chunks, form, reading.source, malformed, contexts)
+        return ElementReader(dictionary, reading, malformed).read(((text, 0) for text in texts), line_step=0)
+    blocks = line_blocks(chunks, reading.source, malformed)
+    if form in _DELIMITERS:
+        from cqels_py.formats.tabular import delimited_elements
+
+        return delimited_elements(blocks, _DELIMITERS[form], dictionary, reading, malformed)
+    if form == "ndjson":
+        return json_elements(blocks, dictionary, reading, malformed, contexts)
+    return ElementReader(dictionary, reading, malformed).read(blocks)
+
+
+def _naming_the_form(malformed: Malformed) -> Malformed:
+    """Standard input has no ending that says its form: what is wrong from the first line on may be of another form."""
+
+    def name_it(error: DataError) -> None:
+        if error.place is not None and error.place.line == 1:
+            hint = "standard input (-) is read as N-Quads, other forms from files or named pipes, by their endings"
+            error = DataError(f"{error.message}; {hint}", error.place)
+        malformed(error)
+
+    return name_it
+
+
+def _stop(error: DataError) -> None:
+    raise error
+
+
+def _pass_over(error: DataError) -> None:
+    """Skipped, and nobody asked to be told."""

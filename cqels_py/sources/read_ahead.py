@@ -1,0 +1,126 @@
+"""Reading ahead: a second thread parses the next elements while the engine evaluates those at hand.
+
+The reader alone enters terms for what is to come, and holds the dictionary's lock from one batch to the next; whoever else enters
+terms, or releases some, waits for it. What is looked up needs no lock: it was entered for a batch that has been handed over.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.dictionary import Dictionary
+from cqels_py.errors import DataError
+from cqels_py.formats.compression import is_file
+
+LARGE = 16 << 20
+"""Bytes of files from which on a second thread is worth its start."""
+AHEAD = 2
+"""Batches that are read before the engine asks for them."""
+
+
+@dataclass(slots=True)
+class _Part:
+    """A batch, or None at the end; what was malformed before it; what made the reader end."""
+
+    batch: ElementBatch | None = None
+    reports: list[DataError] = field(default_factory=list)
+    error: BaseException | None = None
+
+
+def pays(sources: Iterable[object]) -> bool:
+    """Are they files that are large enough, and is there a processor for a second thread?
+
+    Only what is there to its end can be read ahead: while it waits for somebody to write, the reader would hold up the engine.
+    """
+    files = regular_files(sources)
+    return files is not None and sum(path.stat().st_size for path in files) >= LARGE and _processors() > 1
+
+
+def regular_files(sources: Iterable[object]) -> list[Path] | None:
+    """The sources as paths, if all of them are files that are there."""
+    paths = [Path(str(source).removeprefix("file://")) for source in sources if isinstance(source, str | Path)]
+    return paths if len(paths) == len(list(sources)) and all(map(is_file, paths)) else None
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class ReadAhead:
+    """Iterates over batches that a thread of its own reads.
+
+    Results, and the order of errors, are those of a single thread: what the batches raise is raised once all before it have been
+    taken, and what the reader says to `report` is said to `tell` by the thread that takes the batches, ahead of the next one.
+    `close` it, however the iteration ends.
+    """
+
+    def __init__(self, dictionary: Dictionary, tell: Callable[[DataError], None]) -> None:
+        self._dictionary = dictionary
+        self._tell = tell
+        self._room = threading.Semaphore(AHEAD)
+        self._ready = threading.Semaphore(0)
+        self._parts: deque[_Part] = deque()
+        self._reports: list[DataError] = []
+        self._stopped = False
+        self._thread: threading.Thread | None = None
+
+    def report(self, *errors: DataError) -> None:
+        """For the reader: malformed input that is passed over."""
+        self._reports += errors
+
+    def live_ids(self) -> Iterator[Ids]:
+        """Ids of what was read, but not taken."""
+        for part in self._parts:
+            if part.batch is not None:
+                yield from part.batch.live_ids()
+
+    def read(self, batches: Iterable[ElementBatch]) -> Iterator[ElementBatch]:
+        """The batches, read ahead from now on."""
+        self._thread = threading.Thread(target=self._run, args=(iter(batches),), name="cqels reader", daemon=True)
+        self._thread.start()
+        while True:
+            self._ready.acquire()
+            part = self._parts.popleft()
+            for error in part.reports:
+                self._tell(error)
+            if part.error is not None:
+                raise part.error
+            if part.batch is None:
+                return
+            self._room.release()
+            yield part.batch
+
+    def close(self) -> None:
+        """Let the reader end; returns when it has."""
+        self._stopped = True
+        self._room.release()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self, batches: Iterator[ElementBatch]) -> None:
+        part = _Part()
+        while part.error is None:
+            self._room.acquire()
+            if self._stopped:
+                return
+            with self._dictionary.lock:
+                part = self._next(batches)
+                self._parts.append(part)
+            self._ready.release()
+            if part.batch is None:
+                return
+
+    def _next(self, batches: Iterator[ElementBatch]) -> _Part:
+        part = _Part()
+        try:
+            part.batch = next(batches, None)
+        except BaseException as error:
+            part.error = error
+        part.reports, self._reports = self._reports, []
+        return part

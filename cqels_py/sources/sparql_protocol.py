@@ -1,0 +1,104 @@
+"""SPARQL 1.1 Protocol: a SELECT query to an endpoint, its solutions back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import Request, urlopen
+
+from rdflib import BNode, Literal, URIRef
+
+from cqels_py.errors import CqelsError, DataError
+from cqels_py.terms.rdf import canonical, from_rdflib
+
+Term = URIRef | Literal | BNode
+Solution = Mapping[str, Term]
+
+_ACCEPT = "application/sparql-results+json"
+_SHOWN = 60
+_LONGEST_URL = 2_000
+"""Servers and what is between take no URLs of any length; what is longer is posted."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem(Exception):
+    message: str
+
+
+def select(endpoint: str, query: str, *, timeout: float) -> Sequence[Solution]:
+    """The solutions of a SELECT query, as SPARQL 1.1 JSON results have them.
+
+    `timeout`: seconds that the endpoint may be silent. DataError names the endpoint and what it did wrong.
+    """
+    if urlsplit(endpoint).scheme not in ("http", "https"):
+        raise DataError(f"SERVICE <{endpoint}>: an endpoint is reached by http or https")
+    try:
+        return _solutions(_answer(endpoint, query, timeout))
+    except _Problem as problem:
+        raise DataError(f"SERVICE <{endpoint}>: {problem.message}") from None
+
+
+def _answer(endpoint: str, query: str, timeout: float) -> bytes:
+    asked = urlencode({"query": query})
+    separator = "&" if urlsplit(endpoint).query else "?"
+    if len(endpoint) + len(asked) < _LONGEST_URL:
+        request = Request(f"{endpoint}{separator}{asked}", headers={"Accept": _ACCEPT})
+    else:
+        request = Request(endpoint, asked.encode(), {"Accept": _ACCEPT})
+    try:
+        with urlopen(request, timeout=timeout) as response:
+            answer: bytes = response.read()
+            return answer
+    except HTTPError as error:
+        said = " ".join(error.read(500).decode("utf-8", "replace").split())
+        raise _Problem(f"it answered {error.code} {error.reason}{f': {said}' if said else ''}") from None
+    except TimeoutError:
+        raise _Problem(f"it did not answer within {timeout:g} seconds: a longer timeout waits longer") from None
+    except (URLError, HTTPException, OSError) as error:
+        reason = getattr(error, "reason", error)
+        if isinstance(reason, TimeoutError):
+            reason = f"it did not answer within {timeout:g} seconds: a longer timeout waits longer"
+        raise _Problem(f"it cannot be reached: {reason}") from None
+
+
+def _solutions(answer: bytes) -> Sequence[Solution]:
+    try:
+        bindings = json.loads(answer)["results"]["bindings"]
+        if not isinstance(bindings, list):
+            raise TypeError(bindings)
+        return [{name: _checked(_term(value)) for name, value in solution.items()} for solution in bindings]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        begin = answer[:_SHOWN].decode("utf-8", "replace")
+        raise _Problem(f"its answer is not in the SPARQL 1.1 JSON format ({_ACCEPT}), it begins {begin!r}") from None
+
+
+def _term(value: Mapping[str, Any]) -> Term:
+    if not isinstance(value["value"], str):
+        raise TypeError(value)
+    match value["type"]:
+        case "uri":
+            return URIRef(value["value"])
+        case "bnode":
+            return BNode(value["value"])
+        case "literal" | "typed-literal":
+            language = value.get("xml:lang")
+            # That of a text in a language goes without saying, but may be said.
+            datatype = URIRef(value["datatype"]) if "datatype" in value and not language else None
+            return Literal(value["value"], lang=language, datatype=datatype, normalize=False)
+        case other:
+            raise _Problem(f"its answer has a term of the type {other!r}; known are uri, literal and bnode")
+
+
+def _checked(term: Term) -> Term:
+    """The term, if RDF has it: endpoints let through IRIs with spaces."""
+    text = from_rdflib(term)
+    try:
+        canonical(text).encode()
+    except (CqelsError, UnicodeError):
+        raise _Problem(f"its answer has {text[:_SHOWN]!r}, which is no RDF term") from None
+    return term

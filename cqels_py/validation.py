@@ -1,0 +1,65 @@
+"""What the Python API is given: each check says at once what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from cqels_py.errors import UsageError
+from cqels_py.formats.times import FAR
+
+_NEAR = 0.8
+"""A name that is so much like another one may have been meant (as difflib has it)."""
+
+
+def instant(time: object) -> int:
+    """A time as it may be: UsageError for what is none, or far beyond any date."""
+    number = time if type(time) is int else whole(time, "time", "microseconds since the epoch")
+    if not -FAR < number < FAR:
+        raise UsageError(f"time is microseconds since the epoch; {number} is far beyond any date")
+    return number
+
+
+def whole(value: object, name: str, unit: str) -> int:
+    """An integer."""
+    if type(value) is int:
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise UsageError(f"{name} is an integer of {unit}, not {value!r}")
+    return int(value)
+
+
+def check_callable(value: object, name: str, of: str) -> None:
+    """UsageError for what cannot be called with `of`."""
+    if not callable(value):
+        raise UsageError(f"{name} is a function of {of}, not {value!r}")
+
+
+def check_flag(value: object, name: str) -> None:
+    """UsageError for what is neither True nor False."""
+    if not isinstance(value, bool | np.bool_):
+        raise UsageError(f"{name} is True or False, not {value!r}")
+
+
+def instead(iri: str, known: Iterable[str]) -> str:
+    """How to write a stream's IRI that is not known, if it can be told; begins with a semicolon."""
+    from difflib import get_close_matches
+
+    streams = list(known)
+    plain = iri.strip().removeprefix("<").removesuffix(">")
+    if plain in streams and iri != plain:
+        return f"; its IRI is written without angle brackets here: {plain}"
+    near = get_close_matches(plain, streams, n=1, cutoff=_NEAR)
+    return f"; is it {near[0]}?" if near else ""
+
+
+def by_iri(given: object, name: str, of: str) -> dict[str, Any]:
+    """A mapping whose keys are IRIs, which become plain texts: rdflib's are not equal to them."""
+    if not isinstance(given, Mapping):
+        raise UsageError(f"{name} is a mapping, {{iri: {of}}}, not {given!r}")
+    for iri in given:
+        if not isinstance(iri, str):
+            raise UsageError(f"{name} is a mapping, {{iri: {of}}}: an IRI is a text, not {iri!r}")
+    return {str(iri): value for iri, value in given.items()}

@@ -1,0 +1,44 @@
+"""Variables that nothing binds are told of, and no others."""
+
+from __future__ import annotations
+
+import pytest
+
+from cqels_py.analysis.unbound import warnings_of_unbound
+from cqels_py.parser import parse
+
+STREAM = "STREAM :s [RANGE 5m]"
+CASES = [
+    (f"SELECT ?s {{ {STREAM} {{ ?s :t ?t }} FILTER(?T > 30) }}", ["?T is bound by nothing in the query: is ?t meant?"]),
+    (
+        f"SELECT (AVG(?temp) AS ?m) {{ {STREAM} {{ ?s :t ?temper }} }}",
+        ["?temp is bound by nothing in the query: is"],
+    ),
+    (
+        f"SELECT (COUNT(*) AS ?n) {{ {STREAM} {{ ?s :t ?t }} }} GROUP BY ?room",
+        ["?room is bound by nothing in the query"],
+    ),
+    (f"SELECT ?x {{ {STREAM} {{ ?s :t ?t }} }} ORDER BY ?zz LIMIT 1", ["?x is bound by", "?zz is bound by"]),
+    (f"CONSTRUCT {{ ?s :x ?zz }} {{ {STREAM} {{ ?s :t ?t }} }}", ["?zz is bound by nothing in the query"]),
+    (f"SELECT ?s {{ {STREAM} {{ ?s :t ?t }} FILTER NOT EXISTS {{ ?s :x ?x FILTER(?y > ?x) }} }}", ["?y is bound by"]),
+    (f"SELECT ?s {{ {STREAM} {{ ?s :t ?t }} OPTIONAL {{ ?s :x ?x FILTER(?u > ?x) }} }}", ["?u is bound by"]),
+]
+FINE = [
+    f"SELECT * {{ {STREAM} {{ ?s :t ?t }} BIND(?t + 1 AS ?u) VALUES (?u ?w) {{ (1 UNDEF) }} }}",
+    f"SELECT ?s (MAX(?t) AS ?m) {{ {STREAM} {{ ?s :t ?t }} }} GROUP BY ?s HAVING (?m > 3) ORDER BY ?m LIMIT 2",
+    f"SELECT ?n {{ {STREAM} {{ ?s :t ?t }} {{ SELECT ?s (COUNT(*) AS ?n) {{ ?s :x ?x }} GROUP BY ?s }} FILTER(?t < ?n) }}",
+    f"SELECT ?g {{ {STREAM} {{ ?s :t+ ?t }} GRAPH ?g {{ ?t :x [] }} MINUS {{ ?s :y ?only FILTER(?only > 2) }} }}",
+    f"CONSTRUCT {{ ?s :x [] }} {{ {STREAM} {{ ?s :t ?t }} FILTER EXISTS {{ ?s :x ?x FILTER(?x > ?t) }} }}",
+    f"ASK {{ {STREAM} {{ ?s :t ?t }} }}",
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), CASES)
+def test_what_is_bound_nowhere(text: str, expected: list[str]) -> None:
+    found = warnings_of_unbound(parse("PREFIX : <http://ex.org/> " + text))
+    assert [one.startswith(start) for one, start in zip(found, expected, strict=True)] == [True] * len(expected)
+
+
+@pytest.mark.parametrize("text", FINE)
+def test_what_is_bound_somewhere(text: str) -> None:
+    assert warnings_of_unbound(parse("PREFIX : <http://ex.org/> " + text)) == ()

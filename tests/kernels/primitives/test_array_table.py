@@ -1,0 +1,98 @@
+"""Arrays that a kernel finds by where they are."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from cqels_py.kernels.compiler.jit import jit_flat
+from cqels_py.kernels.primitives.array_table import (
+    Standing,
+    flag_rows,
+    flags,
+    int32s,
+    int64_rows,
+    int64s,
+    int64s_with,
+    uint8_rows,
+    uint32s,
+    uint32s_with,
+)
+
+
+@jit_flat
+def change_all(where):
+    """The last of each array, all of which are one more then, or the other way round."""
+    numbers, small, large = int64s(where, 0), int32s(where, 1), uint32s(where, 2)
+    rows, bytes_, truths, rows_of_truths = (
+        int64_rows(where, 3),
+        uint8_rows(where, 4),
+        flags(where, 5),
+        flag_rows(where, 6),
+    )
+    last = rows.shape[0] - 1, rows.shape[1] - 1
+    numbers[len(numbers) - 1] += 1
+    small[len(small) - 1] += 1
+    large[len(large) - 1] += 1
+    rows[last] += 1
+    bytes_[len(bytes_) - 1, bytes_.shape[1] - 1] += 1
+    truths[len(truths) - 1] = not truths[len(truths) - 1]
+    rows_of_truths[len(rows_of_truths) - 1, 0] = not rows_of_truths[len(rows_of_truths) - 1, 0]
+
+
+@jit_flat
+def lengths(where, other):
+    numbers, more = int64s_with(other, where, 0), uint32s_with(other, where, 1)
+    if other is None:
+        return -1
+    return 10 * len(numbers) + len(more)
+
+
+def arrays() -> list[np.ndarray]:
+    return [
+        np.arange(5), np.arange(3, dtype=np.int32), np.arange(4, dtype=np.uint32), np.arange(6).reshape(2, 3),
+        np.zeros((3, 2), np.uint8), np.array([False, True]), np.zeros((2, 1), np.bool_),
+    ]  # fmt: skip
+
+
+def test_kernels_read_and_write_them_where_they_are() -> None:
+    made, expected = arrays(), arrays()
+    standing = Standing(*made)
+    for array in expected:
+        array[(-1,) * array.ndim] = not array[-1, 0] if array.ndim == 2 and array.dtype == bool else array.flat[-1] + 1
+    expected[5][-1] = False
+    change_all(standing.where)
+    assert [array.tolist() for array in made] == [array.tolist() for array in expected]
+
+
+def test_those_of_what_is_not_given_are_none() -> None:
+    standing = Standing(np.arange(5), np.arange(3, dtype=np.uint32))
+    assert lengths(standing.where, 1) == 53
+    assert lengths(standing.where, None) == -1
+
+
+def test_empty_ones_have_their_shapes() -> None:
+    standing = Standing(np.empty(0, np.int64), np.empty(0, np.uint32))
+    assert lengths(standing.where, 1) == 0
+
+
+def test_elsewhere_they_are_found_again_and_are_those_of_their_owner() -> None:
+    made = arrays()
+    there, standing = pickle.loads(pickle.dumps((made, Standing(*made))))
+    change_all(standing.where)
+    assert there[0].tolist() == [0, 1, 2, 3, 5]
+    assert made[0].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_they_live_as_long_as_the_list() -> None:
+    standing = Standing(*arrays())
+    np.full(5, 7)
+    change_all(standing.where)
+    assert standing.where.shape == (7, 3)
+
+
+def test_parts_that_do_not_follow_one_another_are_none() -> None:
+    with pytest.raises(AssertionError):
+        Standing(np.arange(10)[::2])

@@ -1,0 +1,81 @@
+"""One step of a window that moves with every arrival, beside what lists say."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from cqels_py.kernels.primitives.array_table import Standing
+from cqels_py.kernels.windows import varint_queue as gaps
+from cqels_py.kernels.windows.sliding import FULL, NEVER, merge, slide
+
+ROOM = 16
+
+
+def window(numbers: range, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A window in which the mapping of each number has its number as point, and as ids multiples of it."""
+    coded, ends, ids = np.zeros(2 * ROOM, np.uint8), np.zeros(gaps.FIELDS, np.int64), np.full((width, ROOM), -1)
+    gaps.append(np.arange(numbers.start, numbers.stop), coded, ends)
+    for number in numbers:
+        ids[:, number % ROOM] = [10 * number + c for c in range(width)]
+    return coded, ends, ids
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("with_ids", [True, False])
+@pytest.mark.parametrize("pairs", [True, False])
+def test_changes_of_a_counting_window(pairs: bool, with_ids: bool, seed: int) -> None:
+    rng = random.Random(seed)
+    width, start = rng.choice((1, 2)), rng.randrange(40)
+    size, came = (6, rng.randint(1, 5)) if pairs else (rng.randint(1, 5), rng.randint(0, 8))
+    arrived = start + (size if pairs else rng.randint(0, size))
+    end = arrived + came
+    coded, ends, ids = window(range(start, arrived), width)
+    # Elements of one mapping each: the first at tick 0 or, several at a tick, at any.
+    ticks = list(range(came)) if pairs else sorted(rng.choices(range(3), k=came))
+    entering = {number: ticks[number - arrived] for number in range(arrived, end)}
+    columns = np.array([[10 * number + c for number in entering] for c in range(width)], np.int64).reshape(width, came)
+    made, room = FULL, 0
+    while made == FULL:
+        tick, sign, changed = np.empty(room, np.int32), np.empty(room, np.int8), np.empty((width, room), np.int64)
+        left, made, leaves = slide(
+            Standing(coded, ends, ids if with_ids else ids[:0]).where, start, arrived, np.arange(arrived, end), end - 1, size, 0,
+            np.empty(0, np.int64), np.arange(came), arrived - 1, np.arange(came), np.array(ticks, np.int32), columns,
+            np.empty(room, np.int64), np.empty(2 * (room + came), np.int32), tick, sign, changed,
+        )  # fmt: skip
+        room += 1
+    tick, sign, changed = tick[:made], sign[:made], changed.reshape(-1)[: width * made].reshape(width, made)
+    leaving = {number: entering[number + size] for number in range(start, end - size)}
+    assert left == len(leaving)
+    assert leaves == (NEVER if start + left == end else start + left + size)
+    expected = [
+        (at, sign, *((10 * number + c) if sign > 0 or with_ids else 0 for c in range(width)))
+        for sign, changes in ((-1, leaving), (1, entering))
+        for number, at in changes.items()
+        if not (number in leaving and number in entering and leaving[number] <= entering[number])
+    ]
+    expected.sort(key=lambda change: change[:2])
+    assert list(zip(tick.tolist(), sign.tolist(), *changed.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+@pytest.mark.parametrize("leaving", [0, 1, 9, 60, 300])
+@pytest.mark.parametrize("entering", [0, 1, 9, 60, 300])
+def test_changes_by_tick_are_what_sorting_makes_them(leaving: int, entering: int, with_ids: bool) -> None:
+    rng = np.random.default_rng([leaving, entering])
+    for ticks in (2, 40, 1_000):
+        for entering_from in (0, ticks):
+            leave_tick = np.sort(rng.integers(0, ticks, leaving)).astype(np.int32)
+            enter_tick = entering_from + np.sort(rng.integers(0, ticks, entering)).astype(np.int32)
+            width, room, first = 2, leaving + 5, int(rng.integers(0, leaving + 5))
+            ids, columns = rng.integers(0, 99, (width, room)), rng.integers(0, 99, (width, entering))
+            left = ids[:, (first + np.arange(leaving)) % room] * int(with_ids)
+            tick, sign, changed = merge(
+                leave_tick, enter_tick, leaving, ids if with_ids else ids[:0], first if with_ids else 0, columns
+            )
+            in_order = np.argsort(np.concatenate([leave_tick, enter_tick]), kind="stable")
+            assert tick.tolist() == np.concatenate([leave_tick, enter_tick])[in_order].tolist()
+            assert sign.tolist() == np.repeat([-1, 1], [leaving, entering])[in_order].tolist()
+            assert changed.tolist() == np.concatenate([left, columns], axis=1)[:, in_order].tolist()
