@@ -1,13 +1,14 @@
-"""The one exception family: a class for each stage, each message saying what, where and what would be right."""
+"""The exceptions of the package: one family, a class for each kind of failure, each with a code that never changes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A position in a text the user wrote: 1-based line and column, and the source's name if there is one."""
+    """A position in a text of the user: line and column, which begin at 1, and the name of the source, if it has one."""
 
     line: int
     column: int | None = None
@@ -19,46 +20,67 @@ class Place:
 
 
 class CqelsError(Exception):
-    """Base of everything this package raises for a reason the user can act on."""
+    """Base of all that this package raises for a reason that the user can act on.
+
+    `message` says what is wrong and what would be right, `place` where. `code` identifies the class for programs: it stays the
+    same in all versions, and no other class has it.
+    """
+
+    code: ClassVar[str] = "CQ-ERROR"
+
+    def __init__(self, message: str = "", place: Place | None = None) -> None:
+        # All arguments are the exception's own, so that a pickled one is read back with its place.
+        super().__init__(message, place)
+        self.message = message
+        self.place = place
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}" if self.place else self.message
 
 
 class QueryError(CqelsError):
     """A query cannot be registered."""
 
-    def __init__(self, message: str, place: Place | None = None) -> None:
-        super().__init__(f"{place}: {message}" if place else message)
-        self.message = message
-        self.place = place
+    code = "CQ-QUERY"
 
 
 class QuerySyntaxError(QueryError):
     """The text is not a query of the dialect: the message names the offending text and what was expected."""
 
+    code = "CQ-SYNTAX"
+
 
 class UnsupportedQuery(QueryError):
     """The query is well-formed, but cannot be evaluated exactly; the message names the construct."""
 
+    code = "CQ-UNSUPPORTED"
+
 
 class DataError(CqelsError):
-    """Input that cannot be understood: a malformed line, a wrong time, a truncated file."""
+    """Input that cannot be read: a malformed line, a wrong time, a truncated file."""
 
-    def __init__(self, message: str, place: Place | None = None) -> None:
-        super().__init__(f"{place}: {message}" if place else message)
-        self.message = message
-        self.place = place
+    code = "CQ-DATA"
 
 
 class TermCollision(CqelsError):
     """Two terms with the same id, where no overflow id can be given."""
 
+    code = "CQ-COLLISION"
+
 
 class UsageError(CqelsError):
-    """An argument of the Python API or of the command line that makes no sense; the message says what would."""
+    """A wrong argument of the Python API or of the command line; the message says what would be right."""
+
+    code = "CQ-USAGE"
 
 
 class MissingExtra(CqelsError):
     """A feature needs a package that is not installed; the message gives the install command."""
 
+    code = "CQ-EXTRA"
+
 
 class RunError(CqelsError):
     """A failure while a registered query runs."""
+
+    code = "CQ-RUN"

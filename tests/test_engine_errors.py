@@ -44,7 +44,6 @@ def engine() -> Engine:
 
 
 SETTINGS: list[tuple[dict[str, Any], str]] = [
-    ({"runner": "flink"}, "no runner 'flink'.*'local'"),
     ({"lateness": -1}, "0 or more microseconds, not -1"),
     ({"lateness": 1 << 62}, "less than 4611686018427387904 microseconds, not 4611686018427387904"),
     ({"lateness": 1.5}, "lateness is an integer of microseconds, not 1.5"),

@@ -61,6 +61,8 @@ _START_ANEW = "To start anew remove both the state and Spark's checkpoint: the o
 class DamagedFile(RunError):
     """A file of the state is not what was written."""
 
+    code = "CQ-DAMAGED"
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:

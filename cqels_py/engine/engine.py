@@ -104,7 +104,6 @@ class Engine:
     def __init__(
         self,
         *,
-        runner: str = "local",
         lateness: int = 0,
         batch: int | None = None,
         on_error: str = "stop",
@@ -114,8 +113,6 @@ class Engine:
         contexts: Mapping[str, Any] | None = None,
         max_text: int = MAX_TEXT,
     ) -> None:
-        if runner != "local":
-            raise UsageError(f"there is no runner {runner!r} yet; there is 'local'")
         if whole(lateness, "lateness", "microseconds") < 0:
             raise UsageError(f"lateness is 0 or more microseconds, not {lateness}")
         if lateness >= FAR:

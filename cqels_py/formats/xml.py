@@ -19,7 +19,9 @@ _REFERENCE = re.compile(r"&([^#&;][^&;]*);")
 
 
 class NotWellFormed(DataError):
-    """The file is no XML from here on, or no longer."""
+    """The file is not well-formed XML from here on."""
+
+    code = "CQ-XML"
 
 
 def checked(chunks: Iterator[bytes], source: str) -> Iterator[bytes]:

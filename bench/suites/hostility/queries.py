@@ -91,7 +91,7 @@ def brackets() -> str:
     try:
         Answers("?s :v ?x", f"FILTER({'(' * 5000}?x{')' * 5000})")
     except CqelsError as error:
-        return f"refused: {error.args[0][:60]}"
+        return f"refused: {str(error)[:60]}"
     return "registered"
 
 
