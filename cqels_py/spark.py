@@ -30,7 +30,7 @@ from cqels_py.formats.times import FAR
 from cqels_py.functions.limits import Limits
 from cqels_py.operators.r2s.relay import Relay
 from cqels_py.plan.nodes import Plan, TemplateTriple
-from cqels_py.runners.local import LocalRunner, RunningQuery, Statistics
+from cqels_py.runners.local import LocalRunner, RunningQuery
 from cqels_py.runners.spark import folder
 from cqels_py.runners.spark.exchange import Exchange
 from cqels_py.runners.spark.folder import PartLoad
@@ -38,6 +38,7 @@ from cqels_py.runners.spark.parts import Handover, LaterState, PartState, Readin
 from cqels_py.runners.spark.routing import routing_of
 from cqels_py.runners.spark.rows import check_names, columns_of
 from cqels_py.runners.spark.stage import Job, store_of
+from cqels_py.runners.statistics import Counters, Statistics
 from cqels_py.sources.static import StaticSource, load_static_data, ontology_of
 from cqels_py.validation import by_iri
 
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("cqels_py.spark")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """s3a:, hdfs:, file:; a single letter is a drive."""
-_FORMAT = 26
+_FORMAT = 27
 """Raised when the form of the state changes: an older one is then refused."""
 
 
@@ -309,7 +310,7 @@ def _first_state(
         relay = Relay(job.exchanges[number].width)
         results = Handover(dictionary, relay, job.exchanges[number], part)
     runner = None if number else LocalRunner(dictionary, lateness)
-    counted = Statistics() if runner is None else runner.statistics
+    counted = Counters() if runner is None else runner.counters
     dataflow = Dataflow(
         replace(plan, root=stage.root),
         dictionary,

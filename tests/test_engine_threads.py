@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 
 import pytest
 
-from cqels_py.engine.engine import Engine
+from cqels_py.engine.engine import Engine, Statistics
 from cqels_py.engine.query import Result
 from tests.engine.test_engine import COUNT, EX, INTEGER, OTHER, PREFIX, STREAM, VALUES, iri, table, texts
 
@@ -148,6 +149,25 @@ def test_a_run_is_one_call(tmp_path: Path, threads: int) -> None:
     together(run, take, push)
     assert seen
     assert len([*seen, *query.results()]) == 19
+
+
+def test_statistics_are_a_snapshot_that_waits_for_nobody() -> None:
+    """Taken in the middle of a step of another thread."""
+    engine = Engine()
+    in_step, taken = threading.Event(), threading.Event()
+    engine.register(VALUES).subscribe(lambda _: (in_step.set(), taken.wait(WAITED))[0])
+    before = engine.statistics
+
+    def take() -> None:
+        assert in_step.wait(WAITED)
+        assert (engine.statistics.elements, engine.statistics.triples) == (1, 1)
+        taken.set()
+
+    together(lambda: engine.push(STREAM, [texts("a", 1)], time=5), take)
+    assert before == Statistics()
+    assert engine.statistics == Statistics(elements=1, triples=1, results=1, event_time=5)
+    with pytest.raises(FrozenInstanceError):
+        before.elements = 2  # type: ignore[misc]
 
 
 def test_a_table_is_one_call() -> None:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cqels_py.cli import arguments, failures, rehearsal
-from cqels_py.cli.progress import Pace, Progress, Statistics, omissions, reports
+from cqels_py.cli.progress import Pace, Progress, omissions, reports
 from cqels_py.errors import UsageError
 from cqels_py.kernels.compiler import parallel_build as ahead
 
 if TYPE_CHECKING:
     from cqels_py.batches.results import ResultBatch
     from cqels_py.engine.engine import Engine, Query
+    from cqels_py.runners.statistics import Statistics
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,10 +65,10 @@ def run(job: Job, cleanup: ExitStack) -> None:
     progress = Progress(writer.show)
     # A table shows results long after they came.
     spark_run = SparkRun(session, work, plan.variables, dictionary, release=format_ != "table")
-    statistics, report, take = spark_run.statistics, reports(), Taker(writer.write, job.limit)
+    counters, report, take = spark_run.counters, reports(), Taker(writer.write, job.limit)
 
     def malformed(error: DataError) -> None:
-        statistics.malformed += 1
+        counters.malformed += 1
         report(error)
 
     merged = TimeMerge([_open(job, plan, number, dictionary, malformed, report) for number in _order(job, plan)])
@@ -76,16 +76,17 @@ def run(job: Job, cleanup: ExitStack) -> None:
         with dictionary.holding(merged.live_ids):
             late = 0
             for batch in spark_run.run(merged, job.batch or ELEMENTS_AT_ONCE):
-                if statistics.late > late:
+                if counters.late > late:
                     report(
-                        f"late elements were dropped, {statistics.late - late:,} more: a greater --lateness waits longer"
+                        f"late elements were dropped, {counters.late - late:,} more: a greater --lateness waits longer"
                     )
-                    late = statistics.late
+                    late = counters.late
                 take(batch)
-                progress.update(statistics)
+                progress.update(spark_run.statistics)
     except Enough:
         pass
     finally:
+        statistics = spark_run.statistics
         writer.close(progress.line(statistics))
         if job.stats:
             failures.say(progress.summary(statistics))

@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from cqels_py.cli.failures import say
 from cqels_py.engine.reports import Reports
 from cqels_py.functions.dates import instant_text
+from cqels_py.runners.statistics import Statistics
 
 REFRESH_SECONDS = 0.125
-
-
-class Statistics(Protocol):
-    """What the engine counts."""
-
-    elements: int
-    triples: int
-    results: int
-    late: int
-    malformed: int
-    no_numbers: int
-    event_time: int | None
 
 
 def instant(microseconds: int | None) -> str:

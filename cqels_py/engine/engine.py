@@ -48,7 +48,8 @@ from cqels_py.planner import plan_query
 from cqels_py.rewrites import optimize
 from cqels_py.rewrites.entailment import Ontology, entail
 from cqels_py.runners.chaining import NOTHING, Feed
-from cqels_py.runners.local import LocalRunner, RunningQuery, Statistics
+from cqels_py.runners.local import LocalRunner, RunningQuery
+from cqels_py.runners.statistics import Statistics
 from cqels_py.script import Script, Sources, Table
 from cqels_py.sources.files import open_source
 from cqels_py.sources.read_ahead import ReadAhead, pays, regular_files
@@ -132,6 +133,7 @@ class Engine:
         self.dictionary = Dictionary()
         self._lateness = lateness
         self._runner = LocalRunner(self.dictionary, lateness)
+        self._counters = self._runner.counters
         self._batch = batch
         self._blank_nodes = check_blank_nodes(blank_nodes)
         self._contexts = read_contexts(contexts)
@@ -173,8 +175,8 @@ class Engine:
 
     @property
     def statistics(self) -> Statistics:
-        """What it has seen so far: elements, triples, results, late and malformed ones, no numbers in sums, event time."""
-        return self._runner.statistics
+        """A snapshot of the counts so far; it waits for nobody, also not for a `run`."""
+        return self._counters.snapshot()
 
     def _waiting(self) -> Iterator[Ids]:
         """Ids of results that nobody has taken yet."""
@@ -213,7 +215,7 @@ class Engine:
         ontology = None if entailment is None else ontology_of(data, self.dictionary)
         if ontology is not None:
             plan = _entailed(asked, ontology)
-        limits = Limits(self._max_text, told_of(plan, self._report), self.statistics.add_no_numbers)
+        limits = Limits(self._max_text, told_of(plan, self._report), self._counters.add_no_numbers)
         dataflow = Dataflow(plan, self.dictionary, data, fronts=self._runner.fronts, limits=limits)
         query = Query(
             plan, self.dictionary, dataflow, self.update_static, self._lock, self._subscriber_failed, self._blank_nodes
@@ -607,14 +609,14 @@ class Engine:
         self._process(batch)
 
     def _process(self, batch: ElementBatch) -> None:
-        statistics = self._runner.statistics
-        late = statistics.late
+        counters = self._counters
+        late = counters.late
         try:
             self._processing(self._runner.push, batch)
         finally:
             if self._questions:
                 self._ask()
-            if dropped := statistics.late - late:
+            if dropped := counters.late - late:
                 elements = "1 element was" if dropped == 1 else f"{dropped} elements were"
                 self._report(
                     DataError(
@@ -650,7 +652,7 @@ class Engine:
             raise raised
 
     def _subscriber_failed(self, error: RunError) -> None:
-        self.statistics.subscriber_errors += 1
+        self._counters.subscriber_errors += 1
         self._report(error)
 
     def _doubt(self, stream: str, time: int) -> None:
@@ -669,7 +671,7 @@ class Engine:
         if not errors:
             return
         if self._on_error == "skip":
-            self.statistics.malformed += len(errors)
+            self._counters.malformed += len(errors)
             for error in errors:
                 self._report(error)
             return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,32 +18,12 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.errors import RunError
 from cqels_py.event_time.watermark import Watermark
 from cqels_py.runners.chaining import NOTHING, Feed, PlacesOf, last_time, places_by_tick, places_by_time
+from cqels_py.runners.statistics import Counters
 from cqels_py.state.arrays import keep_freed_memory
 
 Deliver = Callable[[ResultBatch], None]
 
 _COLLECT_FROM = 100_000
-
-
-@dataclass(slots=True)
-class Statistics:
-    """What an engine has seen so far. `event_time`: microseconds of the last element, None before the first.
-
-    `no_numbers`: values that came to a SUM or AVG and are no numbers. `subscriber_errors`: exceptions of subscribers that were
-    reported rather than raised.
-    """
-
-    elements: int = 0
-    triples: int = 0
-    results: int = 0
-    late: int = 0
-    malformed: int = 0
-    event_time: int | None = None
-    no_numbers: int = 0
-    subscriber_errors: int = 0
-
-    def add_no_numbers(self, count: int) -> None:
-        self.no_numbers += count
 
 
 View = tuple[ElementBatch, npt.NDArray[np.int64] | None]
@@ -192,7 +171,7 @@ class LocalRunner:
         self._watermark = Watermark(lateness)
         self._early: ElementBatch | None = None
         self._collect_at = _COLLECT_FROM
-        self.statistics = Statistics()
+        self.counters = Counters()
         keep_freed_memory()
 
     @property
@@ -212,11 +191,11 @@ class LocalRunner:
     def push(self, batch: ElementBatch) -> None:
         """Take in elements in order of arrival."""
         admitted = self._watermark.admit(batch.time)
-        statistics = self.statistics
-        statistics.elements += len(batch.time)
-        statistics.triples += len(batch.subject)
+        counters, elements, triples = self.counters, len(batch.time), len(batch.subject)
+        counters.elements += elements
+        counters.triples += triples
         if admitted is not None:
-            statistics.late += int(np.count_nonzero(~admitted))
+            counters.late += int(np.count_nonzero(~admitted))
             batch = take_elements(batch, np.flatnonzero(admitted))
         self._process(self._complete(batch))
 
@@ -241,9 +220,9 @@ class LocalRunner:
     def _drive(self, elements: ElementBatch, then: Callable[[Company, ElementBatch], int]) -> None:
         """The elements to all queries, and to each what those ahead of it construct; `then`: what else each is to do."""
         self.fronts.close()
-        views, statistics = Views(elements), self.statistics
+        views, counters = Views(elements), self.counters
         for company in self._companies:
-            statistics.results += company.step(views) + then(company, views.elements)
+            counters.results += company.step(views) + then(company, views.elements)
             if company.feed is not None:
                 views = Views(company.feed.merged_into(views.elements))
 
@@ -269,7 +248,7 @@ class LocalRunner:
     def _process(self, batch: ElementBatch | None) -> None:
         if batch is None or not len(batch.time):
             return
-        self.statistics.event_time = batch.time.item(-1)
+        self.counters.event_time = batch.time.item(-1)
         self._drive(batch, Company.catch_up)
         self._release_terms()
 

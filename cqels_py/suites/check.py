@@ -24,7 +24,7 @@ import numpy.typing as npt
 from cqels_py.algebra import nodes
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary import Dictionary
-from cqels_py.runners.local import Statistics
+from cqels_py.runners.statistics import Statistics
 from cqels_py.suites.answers import Row, cell, difference, read_terms
 from cqels_py.suites.asked import Asked, aggregates, asked, order, reason_not_to
 from cqels_py.suites.contents import Contents, Element, elements_of

@@ -16,7 +16,7 @@ from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.engine import Engine
 from cqels_py.plan.nodes import Plan
-from cqels_py.runners.local import Statistics
+from cqels_py.runners.statistics import Statistics
 from cqels_py.sinks.files import Sink, open_sink
 from cqels_py.sources.files import open_source
 from cqels_py.sources.time_merge import TimeMerge

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cqels_py.batches.results import ResultBatch
-from cqels_py.runners.local import Statistics
+from cqels_py.runners.statistics import Statistics
 from cqels_py.suites import memory
 from cqels_py.suites.running import Enough, null_sink, ready
 from cqels_py.suites.task import Measured, Task

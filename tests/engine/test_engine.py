@@ -365,7 +365,7 @@ def test_sources_are_merged_by_time(tmp_path: Path) -> None:
         (5, 1, "a", 5),
         (9, 1, "b", 9),
     ]
-    assert statistics is engine.statistics
+    assert statistics == engine.statistics
     assert progress[-1] == statistics.elements == 6
 
 

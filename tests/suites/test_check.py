@@ -12,7 +12,7 @@ import pytest
 from cqels_py.algebra import nodes
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary import Dictionary
-from cqels_py.runners.local import Statistics
+from cqels_py.runners.statistics import Statistics
 from cqels_py.suites import check, throughput
 from cqels_py.suites.answers import read_terms
 from cqels_py.suites.asked import asked

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cqels_py.runners.local import Statistics
+from cqels_py.runners.statistics import Statistics
 from cqels_py.suites import data, memory, throughput
 from cqels_py.suites.task import Task
 from tests.suites.rides import RIDES

@@ -16,12 +16,12 @@ from cqels_py.batches.rearrange import concatenate_elements, slice_elements
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import RunError
-from cqels_py.runners.local import Statistics
 from cqels_py.runners.spark import folder, stage
 from cqels_py.runners.spark.pipeline import answers
 from cqels_py.runners.spark.rows import TICK
 from cqels_py.runners.spark.session import Session
 from cqels_py.runners.spark.stage import Job
+from cqels_py.runners.statistics import Counters, Statistics
 from cqels_py.terms.layout import TAG_BLANK, TAG_SHIFT
 
 _BLANK = "_:b"
@@ -43,7 +43,12 @@ class SparkRun:
         self._dictionary = dictionary
         self._release = release
         self._waiting: list[ElementBatch] = []
-        self.statistics = Statistics()
+        self.counters = Counters()
+
+    @property
+    def statistics(self) -> Statistics:
+        """A snapshot of the counts up to the last micro-batch."""
+        return self.counters.snapshot()
 
     def run(self, elements: Iterable[ElementBatch], size: int) -> Iterator[ResultBatch]:
         """The results of the elements, `size` of them in a micro-batch, one batch of results for each."""
@@ -84,11 +89,11 @@ class SparkRun:
         except PySparkException as error:
             raise RunError(_cause(str(error))) from error
         counted = folder.statistics(Path(self._job.folder))
-        self.statistics.elements += len(batch)
-        self.statistics.triples += batch.triples
-        self.statistics.results += len(rows)
-        self.statistics.late, self.statistics.event_time = counted.late, counted.event_time
-        self.statistics.no_numbers = counted.no_numbers
+        counters = self.counters
+        counters.elements += len(batch)
+        counters.triples += batch.triples
+        counters.results += len(rows)
+        counters.late, counters.event_time, counters.no_numbers = counted.late, counted.event_time, counted.no_numbers
         return self._results(rows)
 
     def _results(self, rows: pa.Table) -> ResultBatch:

@@ -11,8 +11,8 @@ from typing import Any
 
 from cqels_py.checkpoints.store import write_whole
 from cqels_py.errors import UsageError
-from cqels_py.runners.local import Statistics
 from cqels_py.runners.spark.stage import store_of
+from cqels_py.runners.statistics import Statistics
 
 _NAME = "query.json"
 _MARK = "mark"
@@ -83,17 +83,19 @@ def _write(path: Path, about: Mapping[str, str | int], claimed: Claim, applicati
 def statistics(folder: Path) -> Statistics:
     """What the query has counted up to its last micro-batch."""
     noted = _all_noted(folder)
-    total = Statistics()
     if not noted[0]:
-        return total
-    # Every part sees every element; what each has of the triples was counted when they were dealt out.
-    total.elements, total.late = noted[0][0]["elements"], noted[0][0]["late"]
-    total.event_time = noted[0][0]["event_time"]
-    total.triples = sum(each["triples"] for each in noted[0])
-    total.malformed = sum(each["malformed"] for each in noted[0])
-    total.no_numbers = sum(each["no_numbers"] for stage in noted for each in stage)
-    total.results = sum(each["results"] for each in noted[-1])
-    return total
+        return Statistics()
+    # Every part sees every element; the triples of each were counted when they were partitioned.
+    first = noted[0][0]
+    return Statistics(
+        elements=first["elements"],
+        triples=sum(each["triples"] for each in noted[0]),
+        results=sum(each["results"] for each in noted[-1]),
+        late=first["late"],
+        malformed=sum(each["malformed"] for each in noted[0]),
+        event_time=first["event_time"],
+        no_numbers=sum(each["no_numbers"] for stage in noted for each in stage),
+    )
 
 
 def loads(folder: Path) -> list[list[PartLoad]]:

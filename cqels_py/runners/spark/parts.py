@@ -13,10 +13,11 @@ from cqels_py.dataflow import Dataflow
 from cqels_py.dictionary import Dictionary
 from cqels_py.operators.r2s.relay import Relay
 from cqels_py.plan.nodes import TemplateTriple
-from cqels_py.runners.local import LocalRunner, Statistics
+from cqels_py.runners.local import LocalRunner
 from cqels_py.runners.spark.exchange import Changes, Exchange, received, sent
 from cqels_py.runners.spark.routing import Share, combine
 from cqels_py.runners.spark.rows import solution_rows, triple_rows
+from cqels_py.runners.statistics import Counters, Statistics
 
 _COLLECT_FROM = 100_000
 ROUTED = pa.schema([("part", pa.int32()), ("task", pa.int32()), ("share", pa.binary())])
@@ -138,7 +139,7 @@ class ReadingState:
 
     @property
     def rows(self) -> int:
-        return self.runner.statistics.triples
+        return self.runner.counters.triples
 
     def take(self, share_data: list[bytes], *, final: bool, in_order: bool) -> None:
         parts = [Share.unpack(data) for data in share_data]
@@ -151,7 +152,7 @@ class ReadingState:
 
     @property
     def statistics(self) -> Statistics:
-        return replace(self.runner.statistics, triples=self.needed, malformed=self.skipped)
+        return replace(self.runner.counters.snapshot(), triples=self.needed, malformed=self.skipped)
 
 
 @dataclass
@@ -162,7 +163,7 @@ class LaterState:
     dataflow: Dataflow
     results: Rendered | Handover
     width: int
-    counted: Statistics
+    counted: Counters
     rows: int = 0
     delivered: int = 0
     collect_at: int = _COLLECT_FROM
@@ -184,4 +185,4 @@ class LaterState:
 
     @property
     def statistics(self) -> Statistics:
-        return replace(self.counted, results=self.delivered)
+        return replace(self.counted.snapshot(), results=self.delivered)

@@ -20,9 +20,9 @@ import pytest
 
 from cqels_py.checkpoints import store
 from cqels_py.errors import RunError
-from cqels_py.runners.local import Statistics
 from cqels_py.runners.spark import parts, stage
 from cqels_py.runners.spark.stage import Job
+from cqels_py.runners.statistics import Statistics
 from tests.runners.spark import simulation
 
 History = tuple[bytes, ...]
