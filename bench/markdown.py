@@ -1,4 +1,4 @@
-"""Tables of figures in Markdown, and where their figures come from."""
+"""Markdown tables of figures, and the machine and date that the figures come from."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 Found = Mapping[str, Any]
-"""A file of figures."""
+"""The content of a result file."""
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The first column is text, the others are figures."""
+    """A Markdown table: the first column is text, the others are right-aligned figures."""
     lines = [headings, ["---", *["---:"] * (len(headings) - 1)], *rows]
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 def origin(found: Found) -> str:
-    """The machine and the day, and whether it had other things to do (where that is known)."""
+    """The machine, the date, and a note if the machine was busy (where its load is known)."""
     machine = found["machine"]
     busy = f", busy: load {machine['load']}" if machine.get("load", 0) > machine["cores"] + 1 else ""
     return f"{machine['cpu']}, {machine['cores']} cores, {found['date'][:10]}{busy}"
 
 
 def times(rate: float, other: float) -> str:
-    """A ratio with two digits, or three before the point.
+    """The ratio of two rates with two significant digits, or as an integer from 99.5 on.
 
     >>> times(1.0, 3.0), times(25.0, 1.0), times(2345.0, 1.0)
     ('0.33', '25', '2,345')

@@ -1,4 +1,4 @@
-"""README's tables of the suites' queries, and of what operators cost as windows grow."""
+"""The tables of docs/figures.md for the suites' queries, for whole-query benchmarks and for growing windows."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _GROWING = ("optional", "not_exists", "top", "group_concat", "partition", "closu
 
 
 def of_suites(results: Mapping[str, Found]) -> Iterator[str]:
-    """What `cqels bench SUITE --json` wrote, a table a suite: runs of several sizes side by side.
+    """One table per suite from the files of `cqels bench SUITE --json`, with runs of several sizes side by side.
 
-    Rates are of each size and runner, memory of the largest local run, the rest of the smallest.
+    Rates are shown for each size and runner. Memory is that of the largest local run; all other columns are those of the
+    smallest one.
     """
     for suite, title in _SUITES.items():
         runs = sorted(
@@ -29,8 +30,8 @@ def of_suites(results: Mapping[str, Found]) -> Iterator[str]:
         columns = [(run, runner) for run in runs for runner in _runners(run)]
         local = [run for run, runner in columns if runner == "local"]
         yield (
-            f"{title} (`cqels bench {suite}`), triples a second from N-Triples on disk to rendered results; latencies at four "
-            f"fifths of that rate ({'; '.join(dict.fromkeys(map(origin, runs)))}):\n"
+            f"{title} (`cqels bench {suite}`): triples per second from N-Triples on disk to rendered results, and latencies at 80 % "
+            f"of that rate ({'; '.join(dict.fromkeys(map(origin, runs)))}):\n"
         )
         rows = []
         for id_ in dict.fromkeys(query["id"] for run in runs for query in run["queries"]):
@@ -84,7 +85,7 @@ def _more(id_: str, local: list[Found]) -> list[str]:
 
 
 def of_growing_windows(results: Mapping[str, Found]) -> Iterator[str]:
-    """What operators cost at several sizes of their windows: equal rates say that they follow changes, not content."""
+    """Rates of operators at several window sizes. Equal rates show that the cost depends on changes, not on content."""
     rows, origins = [], dict[str, None]()
     for name in _GROWING:
         if name in results:
@@ -95,10 +96,10 @@ def of_growing_windows(results: Mapping[str, Found]) -> Iterator[str]:
             )
     if rows:
         yield (
-            "What grows with the window and what does not (`python -m bench.compare`), arrivals a second of whole queries "
+            "Effect of the window size (`python -m bench.compare`): arrivals per second of whole queries "
             f"({'; '.join(origins)}):\n"
         )
-        yield table(["operator", "arrivals a second"], rows)
+        yield table(["operator", "arrivals per second"], rows)
 
 
 def _engine_rates(summary: Mapping[str, Any]) -> dict[str, float]:
@@ -106,7 +107,7 @@ def _engine_rates(summary: Mapping[str, Any]) -> dict[str, float]:
 
 
 def of_latency(results: Mapping[str, Found]) -> Iterator[str]:
-    """How long one element takes."""
+    """Latency of single elements."""
     if "latency" not in results:
         return
     rows = [
@@ -118,14 +119,14 @@ def of_latency(results: Mapping[str, Found]) -> Iterator[str]:
         for case in results["latency"]["figures"]["cases"]
     ]
     yield (
-        "One element at a time, microseconds until its results are with the subscriber (`python -m bench.suites.latency`, "
+        "Latency of single elements: microseconds until the subscriber has the results (`python -m bench.suites.latency`, "
         f"{origin(results['latency'])}):\n"
     )
-    yield table(["query, way in, results", "CPU", "p50", "p99", "elements/s"], rows)
+    yield table(["query, input, results", "CPU", "p50", "p99", "elements/s"], rows)
 
 
 def of_many(results: Mapping[str, Found]) -> Iterator[str]:
-    """What a triple costs by the number of queries."""
+    """CPU time per triple by number of queries."""
     if "many" not in results:
         return
     cases = results["many"]["figures"]["cases"]
@@ -138,14 +139,14 @@ def of_many(results: Mapping[str, Found]) -> Iterator[str]:
         for kind, way in dict.fromkeys((case["kind"], case["way"]) for case in cases)
     ]
     yield (
-        "Many queries over one stream, windows of 10,000 triples: microseconds of CPU time a triple, with every result delivered "
+        "Many queries over one stream, windows of 10,000 triples: microseconds of CPU time per triple, with every result delivered "
         f"(`python -m bench.suites.many`, {origin(results['many'])}):\n"
     )
-    yield table(["queries, way in", *(f"{count:,}" for count in counts)], rows)
+    yield table(["queries, input", *(f"{count:,}" for count in counts)], rows)
 
 
 def of_ingest(results: Mapping[str, Found]) -> Iterator[str]:
-    """How fast files are read, and run over."""
+    """Rates of reading files, and of whole queries over files."""
     if "ingest" not in results:
         return
     rows = [
@@ -158,15 +159,15 @@ def of_ingest(results: Mapping[str, Found]) -> Iterator[str]:
         for case in results["ingest"]["figures"]["cases"]
     ]
     yield (
-        "From a file of observations, of five triples each, to columns of ids, and through a join of five patterns over the last "
-        "10,000 and an AVG by sensor to lines of JSON: triples a second, by one thread where no other is named, and how many times "
-        f"the rate of pyoxigraph's parser alone (`python -m bench.suites.ingest`, {origin(results['ingest'])}):\n"
+        "Reading a file of observations of five triples each into columns of ids; and a whole query over it, a join of five patterns "
+        "over the last 10,000 observations with AVG by sensor, to lines of JSON. Triples per second with one thread unless stated, and "
+        f"the ratio to pyoxigraph's parser alone (`python -m bench.suites.ingest`, {origin(results['ingest'])}):\n"
     )
     yield table(["from, to, by", "triples/s", "lowest … highest", "/ pyoxigraph's parser"], rows)
 
 
 def of_startup(results: Mapping[str, Found]) -> Iterator[str]:
-    """How long a small job takes in all."""
+    """Run time of a small job, start of the process included."""
     if "startup" not in results:
         return
     rows = [
@@ -178,8 +179,8 @@ def of_startup(results: Mapping[str, Found]) -> Iterator[str]:
         for case in results["startup"]["figures"]["cases"]
     ]
     yield (
-        "Seconds of a small job, 200 elements a stream, from starting the process to its end, the first time ever (cold) and "
-        f"from then on (`python -m bench.suites.startup`, {origin(results['startup'])}):\n"
+        "Start-up: seconds from the start of the process to its end for a job of 200 elements per stream, on the first run, which "
+        f"compiles (cold), and on later runs (warm; `python -m bench.suites.startup`, {origin(results['startup'])}):\n"
     )
     yield table(["query, run by", "cold", "lowest … highest", "warm", "lowest … highest"], rows)
 
@@ -198,7 +199,7 @@ def of_spark(results: Mapping[str, Found]) -> Iterator[str]:
         for case in results["spark"]["figures"]["cases"]
     ]
     yield (
-        "The mean of each of 10,000 sensors over the last million readings, by rows a micro-batch "
+        "Spark and the local runner: the mean of each of 10,000 sensors over the last million readings, by rows per micro-batch "
         f"(`python -m bench.suites.spark`, {origin(results['spark'])}):\n"
     )
     yield table(["micro-batch, runner", "rows/s", "p50 ms", "p99 ms", "/ local"], rows)

@@ -1,9 +1,9 @@
-"""Writes the tables of figures in README.md, from the files in bench/results:
+"""Writes the tables in docs/figures.md from the result files in bench/results:
 
-    python -m bench.summary [--results FOLDER] [--readme FILE] [--check]
+    python -m bench.summary [--results FOLDER] [--page FILE] [--check]
 
-They stand between two marks, and are only as new as the files: run the benchmarks first. `--check` writes nothing; the exit
-status is then 1 if the tables are not those of the files.
+The tables replace the text between two markers. They are as recent as the result files: run the benchmarks first.
+`--check` writes nothing and exits with status 1 if the page's tables differ from the result files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bench.report import short
 from bench.suite_tables import of_growing_windows, of_ingest, of_latency, of_many, of_spark, of_startup, of_suites
 
 ROOT = Path(__file__).parents[1]
-RESULTS, README = ROOT / "bench" / "results", ROOT / "README.md"
+RESULTS, PAGE = ROOT / "bench" / "results", ROOT / "docs" / "figures.md"
 START, END = "<!-- figures: written by python -m bench.summary -->\n", "<!-- end of figures -->\n"
 
 _OPERATORS = {
@@ -33,22 +33,22 @@ _OPERATORS = {
     "distinct": None,
     "negation": None,
 }
-"""Benchmarks in the order of the table, and which of their settings are shown; None is all."""
+"""Benchmarks in the table's order, with the settings to show; None shows all of them."""
 _BESIDE = (SAME_WORK, IN_CPP, BY_HAND, PYTHON, AGAIN)
 
 
-class NoMarks(Exception):
-    """The file does not say where the tables belong."""
+class NoMarkers(Exception):
+    """The page has no markers for the tables."""
 
 
 def results_in(folder: Path) -> dict[str, Found]:
-    """The files by name; those of tiny sizes are passed over."""
+    """The result files by name, without those of `--quick` runs."""
     read = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
     return {name: found for name, found in read.items() if not found.get("quick")}
 
 
 def rendered(results: Mapping[str, Found]) -> str:
-    """The tables of all results that there are, in Markdown."""
+    """Markdown tables for every result file present."""
     operators = (*_operators(results), *of_growing_windows(results))
     first = (*of_suites(results), *of_ingest(results), *of_latency(results), *of_many(results), *of_startup(results))
     suites = (*first, *of_spark(results))
@@ -57,11 +57,11 @@ def rendered(results: Mapping[str, Found]) -> str:
 
 
 def replaced(text: str, tables: str) -> str:
-    """The text with other tables between its marks. NoMarks if it does not have both."""
+    """`text` with the tables between its markers replaced. NoMarkers if a marker is missing."""
     before, start, rest = text.partition(START)
     _, end, after = rest.partition(END)
     if not start or not end:
-        raise NoMarks(f"the tables go between two lines, {START.strip()} and {END.strip()}")
+        raise NoMarkers(f"the page needs two marker lines around the tables: {START.strip()} and {END.strip()}")
     return f"{before}{START}\n{tables}\n{END}{after}"
 
 
@@ -84,14 +84,14 @@ def _operators(results: Mapping[str, Found]) -> Iterator[str]:
                     rows.append([f"{name.replace('_', ' ')}, {setting}{how}", short(rate), *beside])
     if rows:
         yield (
-            "Single operators (`python -m bench.compare`): arrivals a second, every result delivered, and how many times the rate "
-            f"of others that is ({'; '.join(origins)}):\n"
+            "Single operators (`python -m bench.compare`): arrivals per second with every result delivered, and the ratio to the "
+            f"rate of each competitor ({'; '.join(origins)}):\n"
         )
         yield table(["operator", "engine", *(f"/ {who}" for who in shown_beside)], rows)
 
 
 def _beside(results: Mapping[str, Found]) -> list[str]:
-    """Whom any of the files knows: they may be older than a competitor."""
+    """The competitors that appear in any result file; a file may be older than a competitor."""
     found = {rate["competitor"] for name in _OPERATORS if name in results for rate in results[name]["rates"]}
     return [who for who in _BESIDE if who in found]
 
@@ -113,8 +113,8 @@ def _steps(results: Mapping[str, Found]) -> Iterator[str]:
             [who, *(_pace(mine[step]) if step in mine else "" for step in steps)] for who, mine in by_contender.items()
         ]
         yield (
-            f"{title}, by STEP (`python -m bench.suites.{name}`): observations a second, and how many times as fast the "
-            f"engine's changes in blocks are ({origin(results[name])}):\n"
+            f"{title}, by STEP (`python -m bench.suites.{name}`): observations per second, and in parentheses how many times faster "
+            f"`engine` is, which takes blocks of observations and delivers changes ({origin(results[name])}):\n"
         )
         yield table(["", *(f"STEP {step:,}" for step in steps)], rows)
 
@@ -131,7 +131,7 @@ def _memory(results: Mapping[str, Found]) -> Iterator[str]:
         for case in results["memory"]["figures"]["cases"]
     ]
     yield (
-        "Bytes kept for each leaf mapping of two ids, windows of 1,000,000 each, in the end of more "
+        "Bytes of state per leaf mapping of two ids, with windows of 1,000,000 mappings each, the last rows with more "
         f"(`python -m bench.suites.memory`, {origin(results['memory'])}):\n"
     )
     yield table(["query", "leaf mappings", "bytes in arrays", "resident memory"], rows)
@@ -142,8 +142,8 @@ def _soak(results: Mapping[str, Found]) -> Iterator[str]:
         return
     found = results["soak"]["figures"]
     yield (
-        f"{found['triples']:,} triples of ever-new terms through a window of 100,000 observations "
-        f"(`python -m bench.suites.soak`, {origin(results['soak'])}): {short(found['triples_per_second'])} triples a second, "
+        f"{found['triples']:,} triples, always with new terms, through a window of 100,000 observations "
+        f"(`python -m bench.suites.soak`, {origin(results['soak'])}): {short(found['triples_per_second'])} triples per second, "
         f"{found['second_quarter_mb']:.0f} MB of resident memory in the second quarter of the run and "
         f"{found['last_quarter_mb']:.0f} MB in the last.\n"
     )
@@ -155,24 +155,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m bench.summary", description=summary, epilog=usage, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER", help="default: bench/results")
-    parser.add_argument("--readme", type=Path, default=README, metavar="FILE", help="default: README.md")
-    parser.add_argument("--check", action="store_true", help="write nothing: are the tables those of the files?")
+    parser.add_argument("--page", type=Path, default=PAGE, metavar="FILE", help="default: docs/figures.md")
+    parser.add_argument("--check", action="store_true", help="only compare the page's tables with the result files")
     given = parser.parse_args(arguments)
-    text = given.readme.read_text(encoding="utf-8")
+    text = given.page.read_text(encoding="utf-8")
     try:
         wanted = replaced(text, rendered(results_in(given.results)))
-    except NoMarks as error:
-        print(f"{given.readme}: {error}", file=sys.stderr)
+    except NoMarkers as error:
+        print(f"{given.page}: {error}", file=sys.stderr)
         return 2
     if given.check:
         if wanted != text:
             print(
-                f"the tables in {given.readme} are not those of {given.results}: python -m bench.summary",
+                f"the tables in {given.page} differ from the files in {given.results}; update them: python -m bench.summary",
                 file=sys.stderr,
             )
         return int(wanted != text)
-    given.readme.write_text(wanted, encoding="utf-8")
-    print(f"written to {given.readme}", file=sys.stderr)
+    given.page.write_text(wanted, encoding="utf-8")
+    print(f"wrote {given.page}", file=sys.stderr)
     return 0
 
 

@@ -1,7 +1,7 @@
-"""Every command and program in README.md does what it says there.
+"""Every command, program and query in README.md, CONTRIBUTING.md and docs/*.md works and prints what the page says.
 
-In a console block, lines after "$ " are commands (a here-document goes on to its end) and the others what they print; a
-line "…" stands for any number of lines. In a Python block, comments after "# prints:" are what it prints.
+In a console block, lines after "$ " are commands (a here-document continues to its end) and the other lines are their output; a
+line "…" stands for any number of lines. In a Python block, the comments after "# prints:" are the output.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 
 
 @dataclass
@@ -27,7 +28,7 @@ class Command:
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 
 def commands(block: str) -> list[Command]:
@@ -77,21 +78,33 @@ def test_programs(block: str, tmp_path: Path) -> None:
     assert_printed(printed, finished.stdout)
 
 
-def test_every_query_is_read_in_its_dialect() -> None:
+def test_queries_are_parsed_in_their_dialects() -> None:
     from cqels_py.parser import parse
 
     queries = [parse(block) for block in blocks("sparql")]
     assert [query.dialect.value for query in queries] == ["CQELS-QL", "RSP-QL", "C-SPARQL", "CQELS-QL"]
 
 
-def test_the_scripts_are_there() -> None:
-    named = set(re.findall(r"scripts/\w+", README))
+def test_the_scripts_can_be_run() -> None:
+    named = set(re.findall(r"scripts/\w+", TEXT))
     assert named >= {"scripts/quickstart", "scripts/check"}
     for script in named:
         assert os.access(ROOT / script, os.X_OK), script
         subprocess.run(["bash", "-n", ROOT / script], check=True)
 
 
-def test_the_folders_are_there() -> None:
-    for folder in re.findall(r"`((?:cqels_py|tests|queries|datasets)/[\w/.]*)`", README):
-        assert (ROOT / folder).exists(), folder
+def test_the_files_are_there() -> None:
+    for path in re.findall(r"`((?:cqels_py|tests|queries|datasets|bench|docs|scripts)/[\w/.]*)`", TEXT):
+        assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_links_lead_to_files(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_readme_uses_the_terms_of_the_field() -> None:
+    words = ("watermark", "late data", "tumbling", "retraction", "changelog", "checkpoint", "event time", "session")
+    readme = PAGES[0].read_text(encoding="utf-8")
+    assert [word for word in words if word not in readme.lower()] == []

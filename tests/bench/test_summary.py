@@ -1,4 +1,4 @@
-"""The tables of figures in README.md: made from files, and those of the files that are there."""
+"""The tables of docs/figures.md: rendered from result files, and up to date with the files in bench/results."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def suite(name: str, figures: Mapping[str, object]) -> Outcome:
     return Outcome(name, "How fast?", "2026-01-02T03:04:05+00:00", False, MACHINE, {}, figures)
 
 
-def test_readme_has_the_tables_of_the_results() -> None:
+def test_the_page_is_up_to_date() -> None:
     assert summary.main(["--check"]) == 0
 
 
-def test_operators_stand_beside_the_others(tmp_path: Path) -> None:
+def test_operators_are_compared_with_their_competitors(tmp_path: Path) -> None:
     report("star_join").write(tmp_path)
     lines = summary.rendered(summary.results_in(tmp_path)).splitlines()
     assert "Some CPU, 2 cores, 2026-01-02" in lines[0]
@@ -47,12 +47,12 @@ def test_operators_stand_beside_the_others(tmp_path: Path) -> None:
     assert lines[6] == "| star join, window 20, retracting | 400 |  |  | 200 |"
 
 
-def test_tiny_sizes_are_passed_over(tmp_path: Path) -> None:
+def test_quick_runs_are_left_out(tmp_path: Path) -> None:
     report("star_join", quick=True).write(tmp_path)
     assert summary.rendered(summary.results_in(tmp_path)) == "There are no figures yet.\n"
 
 
-def test_steps_memory_and_soak_have_their_figures(tmp_path: Path) -> None:
+def test_tables_of_steps_memory_and_soak(tmp_path: Path) -> None:
     paces = [
         {"contender": "engine", "step": 10, "median": 3e5, "first_is_times_as_fast": 1.0},
         {"contender": "rdflib", "step": 10, "median": 200.0, "first_is_times_as_fast": 1500.0},
@@ -66,39 +66,39 @@ def test_steps_memory_and_soak_have_their_figures(tmp_path: Path) -> None:
     assert "|  | STEP 10 |\n" in text
     assert "| rdflib | 200 (1,500) |\n" in text
     assert "| window alone | 1,000 | 32 | 40 |\n" in text
-    assert "1.00 M triples a second, 400 MB of resident memory in the second quarter" in text
+    assert "1.00 M triples per second, 400 MB of resident memory in the second quarter" in text
 
 
-def test_a_busy_machine_is_told_of() -> None:
+def test_a_busy_machine_is_noted() -> None:
     found: dict[str, object] = {"machine": MACHINE | {"load": 3.1}, "date": "2026-01-02T03:04:05+00:00"}
     assert origin(found) == "Some CPU, 2 cores, 2026-01-02, busy: load 3.1"
     found["machine"] = MACHINE | {"load": 2.9}
     assert origin(found) == "Some CPU, 2 cores, 2026-01-02"
 
 
-def test_only_what_is_between_the_marks_is_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{summary.START}old\n{summary.END}after\n")
+def test_only_the_text_between_the_markers_is_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "figures.md"
+    page.write_text(f"before\n{summary.START}old\n{summary.END}after\n")
     report("average").write(tmp_path)
-    where = ["--results", str(tmp_path), "--readme", str(readme)]
+    where = ["--results", str(tmp_path), "--page", str(page)]
     assert summary.main([*where, "--check"]) == 1
     assert summary.main(where) == 0
     assert summary.main([*where, "--check"]) == 0
-    text = readme.read_text()
+    text = page.read_text()
     assert text.startswith(f"before\n{summary.START}\nSingle operators")
     assert text.endswith(f"{summary.END}after\n")
     assert "old" not in text
 
 
-def test_a_file_without_marks_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text("before\n")
-    assert summary.main(["--results", str(tmp_path), "--readme", str(readme)]) == 2
-    assert "the tables go between two lines" in capsys.readouterr().err
-    assert readme.read_text() == "before\n"
+def test_a_page_without_markers_is_not_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "figures.md"
+    page.write_text("before\n")
+    assert summary.main(["--results", str(tmp_path), "--page", str(page)]) == 2
+    assert "the page needs two marker lines around the tables" in capsys.readouterr().err
+    assert page.read_text() == "before\n"
 
 
-def test_suites_have_a_row_a_query(tmp_path: Path) -> None:
+def test_suites_have_one_row_per_query(tmp_path: Path) -> None:
     slow = {"id": "2", "runner": "local", "triples_per_second": None}
     for triples, rate in ((1_000_000, 5e5), (10_000_000, 4e5)):
         fast = {
@@ -131,14 +131,14 @@ def test_suites_have_a_row_a_query(tmp_path: Path) -> None:
     assert lines[5] == "| 2 |  |  |  |  |  |  |  |  |"
 
 
-def test_rates_by_window_size_are_one_row(tmp_path: Path) -> None:
+def test_rates_by_window_size_share_one_row(tmp_path: Path) -> None:
     rates = [Rate("window 1,000", ENGINE, [2e6], 1.0), Rate("window 10,000", ENGINE, [1.9e6], 1.0)]
     Report("top", "How fast?", "2026-01-02T03:04:05+00:00", False, MACHINE, {}, rates).write(tmp_path)
     text = summary.rendered(summary.results_in(tmp_path))
     assert "| top | window 1,000: 2.00 M, window 10,000: 1.90 M |" in text
 
 
-def test_latencies_starts_and_spark_have_their_rows(tmp_path: Path) -> None:
+def test_tables_of_latency_startup_ingest_and_spark(tmp_path: Path) -> None:
     times = {"cpu": [70.0, 71.4, 90.0], "p50": [61.0, 60.0, 99.0], "p99": [150.0, 140.0, 151.0]}
     case = {"query": "join", "way": "push", "subscriber": "ids", **times, "pushes_per_second": 12_345.0}
     suite("latency", {"cases": [case]}).write(tmp_path)

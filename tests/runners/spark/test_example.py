@@ -1,4 +1,4 @@
-"""The example job for Spark, run over files as they come in; and what of it the README shows."""
+"""The example job for Spark runs over files as they arrive, and the pages quote it correctly."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def test_the_example(spark: SparkSession, tmp_path: Path) -> None:
     assert (found.elements, found.late) == (9, 1)
 
 
-def test_the_readme_shows_the_example() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^```py\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
-    assert len(shown) == 1
+@pytest.mark.parametrize("page", ["README.md", "docs/spark.md"])
+def test_the_pages_quote_the_example(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    (quoted,) = re.findall(r"^```py\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     example = EXAMPLE.read_text(encoding="utf-8")
-    for line in filter(str.strip, shown[0].splitlines()):
+    for line in filter(str.strip, quoted.splitlines()):
         assert line.strip() in example, line
