@@ -1,4 +1,4 @@
-"""Terms ↔ 64-bit ids (DESIGN: terms). Ids are the same everywhere; the dictionary keeps the texts of those that are hashed."""
+"""Terms ↔ 64-bit ids. Ids are the same on every machine; the dictionary keeps the texts of hashed terms."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _HASH_BITS = 60
 
 
 def _offsets(texts: Sequence[bytes]) -> Ids:
-    """Where each of texts that follow one another starts, and where the last one ends."""
+    """The start of each of consecutive texts, and the end of the last."""
     return np.fromiter(accumulate(map(len, texts), initial=0), np.int64)
 
 
 def _lines_length(texts: Sequence[bytes]) -> int:
-    """How long texts are, each with the end of its line."""
+    """The lengths of texts, each with its line end."""
     return sum(map(len, texts)) + len(texts)
 
 
 class Dictionary:
-    """Encodes terms in N-Triples syntax, keeps the texts of hashed ones, and lets go of those that nothing refers to.
+    """Encodes terms in N-Triples syntax, keeps the texts of hashed ones, and releases those that nothing refers to.
 
-    One thread writes at a time, with the `lock`; others may meanwhile look up what they know to be there. Two terms with the
-    same hash are told apart: the later one gets an overflow id (or, if `strict`, TermCollision is raised, as ids must then be the
-    same on every machine). `hash_bits` below 60 is for tests.
+    One thread writes at a time and holds the `lock`; other threads may meanwhile decode ids that are known to exist. If
+    two terms have the same hash, the later one gets an overflow id; if `strict`, TermCollision is raised instead,
+    because ids must then agree between machines. `hash_bits` below 60 is for tests.
     """
 
     def __init__(self, *, strict: bool = False, hash_bits: int = _HASH_BITS) -> None:
@@ -65,7 +65,7 @@ class Dictionary:
         self.lock = threading.RLock()
 
     def __len__(self) -> int:
-        """Terms whose texts are kept."""
+        """The number of terms whose texts are kept."""
         return self.meta.item(kernel.ENTRIES)
 
     @property
@@ -74,13 +74,13 @@ class Dictionary:
 
     @property
     def shift(self) -> int:
-        """For kernels that intern: the bits of the hash that are dropped."""
+        """The number of hash bits that kernels drop when they intern a term."""
         return self._shift
 
     # --- encoding -----------------------------------------------------------------------------------------------
 
     def next_document(self) -> int:
-        """A number for what scopes blank nodes: no two sources get the same one."""
+        """A number for the scope of blank nodes, unique to each source."""
         self._documents += 1
         return self._documents
 
@@ -89,7 +89,7 @@ class Dictionary:
     ) -> Ids:
         """Ids (n) of terms in N-Triples syntax; None is unbound.
 
-        Blank nodes belong to `scope`, or to scopes[i] each. DataError names a text that is no term.
+        Blank nodes belong to `scope`, or to scopes[i] each. DataError names an invalid term.
         """
         data = [b"" if term is None else _utf8(term) for term in terms]
         offsets = _offsets(data)
@@ -102,9 +102,10 @@ class Dictionary:
     def encode_bytes(
         self, data: npt.NDArray[np.uint8], offsets: Ids, scopes: Ids, wrong: dict[int, DataError] | None = None
     ) -> Ids:
-        """The same for texts in one buffer: term i is data[offsets[i]:offsets[i + 1]], unbound if that is empty.
+        """Ids (n) of texts in one buffer: term i is data[offsets[i]:offsets[i + 1]], unbound if empty. Scopes as in
+        `encode`.
 
-        With `wrong`, what is no term is entered there by its number and gets the id 0; else it raises.
+        With `wrong`, invalid terms are entered there by number and get the id 0; otherwise DataError is raised.
         """
         out = np.empty(len(offsets) - 1, np.int64)
         at = 0
@@ -126,8 +127,9 @@ class Dictionary:
     ) -> tuple[Ids, int]:
         """Columns (3, n) of elements' triples, given as their terms one after another, none of them empty.
 
-        Element e has the triples first[e] to first[e + 1], and its blank nodes belong to `scope` + e. Also says how many
-        subjects and predicates are what cannot stand there; what is no term is entered in `wrong`, and gets the id 0.
+        Element e has the triples first[e] to first[e + 1], and its blank nodes belong to `scope` + e. Also returns the
+        number of terms that cannot be a subject or predicate but are used as one. Invalid terms are entered in `wrong`
+        and get the id 0.
         """
         lines = b"\n".join(texts)
         if lines.count(b"\n") != len(texts) - 1:
@@ -154,7 +156,7 @@ class Dictionary:
     def _encode_apart(
         self, texts: Sequence[bytes], first: Ids, scope: int, wrong: dict[int, DataError]
     ) -> tuple[Ids, int]:
-        """The same where there is no text, or one of several lines."""
+        """Encode term by term: for no terms at all, and for texts of several lines. Result as of `encode_bytes`."""
         offsets = _offsets(texts)
         scopes = np.repeat(scope + np.arange(len(first) - 1), 3 * np.diff(first))
         ids = self.encode_bytes(np.frombuffer(b"".join(texts) or b"\0", np.uint8), offsets, scopes, wrong)
@@ -164,7 +166,7 @@ class Dictionary:
     def _stopped_at(
         self, at: int, status: int, raw: bytes, identifier: int, scope: int, wrong: dict[int, DataError] | None
     ) -> int | None:
-        """The id of the term at which a kernel has stopped; None: there was no room, and now there is."""
+        """The id of the term at which a kernel stopped; None if it ran out of room, which now has been made."""
         if status in (kernel.TABLE_FULL, kernel.ARENA_FULL):
             self.grow(status, len(raw))
             return None
@@ -185,12 +187,12 @@ class Dictionary:
         text = raw.decode("utf-8", "replace")
         plain = canonical(text)
         if plain == text:
-            # The kernel does not take it, and there is no other way to write it.
+            # The kernel rejected the term, and it has no other spelling.
             raise malformed(text)
         return int(self.encode([plain], scope=scope)[0])
 
     def resolve_collision(self, raw: bytes, identifier: int) -> int:
-        """The overflow id of the term with canonical syntax `raw` whose hash is that of another one, `identifier`.
+        """The overflow id of the term with canonical syntax `raw`, whose hash `identifier` belongs to another term.
 
         TermCollision if the dictionary is strict.
         """
@@ -210,7 +212,7 @@ class Dictionary:
         return overflow
 
     def grow(self, status: int, room: int) -> None:
-        """More place for what a kernel ran short of; `room`: bytes of the text at hand."""
+        """Make room for the table that a kernel ran out of; `room`: bytes of the current text."""
         if status == kernel.TABLE_FULL:
             table = np.zeros(2 * len(self.table), np.int64)
             kernel.rehash(self.table, table)
@@ -229,7 +231,7 @@ class Dictionary:
         return [text[a:b].decode() if b > a else None for a, b in pairwise(ends)]
 
     def decode_bytes(self, ids: Ids) -> tuple[npt.NDArray[np.uint8], Ids]:
-        """The texts one after another as UTF-8, and where each starts (n + 1)."""
+        """The texts as consecutive UTF-8, and the start of each (n + 1)."""
         ids = np.ascontiguousarray(ids, np.int64)
         room = kernel.room_for_texts(ids, self.table)
         if room == kernel.UNKNOWN:
@@ -241,16 +243,18 @@ class Dictionary:
     # --- release --------------------------------------------------------------------------------------------------
 
     def pin(self, ids: Ids) -> None:
-        """Keep these terms for ever (constants of queries)."""
+        """Keep these terms forever (constants of queries)."""
         self._pinned.append(np.array(ids, np.int64).reshape(-1))
 
     def hold(self, live: Callable[[], Iterable[Ids]]) -> None:
-        """`collect` also keeps what `live` names then, for ever."""
+        """From now on, `collect` also keeps the ids that `live` returns at that time."""
         self._holders.append(live)
 
     @contextmanager
     def holding(self, live: Callable[[], Iterable[Ids]]) -> Iterator[None]:
-        """While this lasts, `collect` also keeps what `live` names then: terms that were read but not handed on yet."""
+        """While the context lasts, `collect` also keeps the ids that `live` returns: terms that were read but not
+        passed on yet.
+        """
         self._holders.append(live)
         try:
             yield
@@ -276,7 +280,7 @@ class Dictionary:
         if self._overflow:
             kept = set(table[:: kernel.WORDS].tolist())
             self._overflow = {text: ids for text, ids in self._overflow.items() if ids[0] in kept}
-            # As long as the other term holds the id, an overflow term is found again by its text.
+            # As long as the other term has the id, an overflow term is found again by its text.
             keep(np.array([identifier for _, identifier in self._overflow.values()], np.int64))
         entries = _FIRST_ENTRIES
         while int(meta[kernel.ENTRIES]) * 3 > entries:
@@ -289,7 +293,7 @@ class Dictionary:
 
 
 def released() -> UsageError:
-    """For results that were kept while the engine went on, and are decoded or written only then."""
+    """The error for results that were kept while the engine continued, and are decoded or written only then."""
     return UsageError(
         "a term of these results has been released, since nothing in the engine refers to it any more: decode a batch, or write "
         "it, in the callback that gets it, and keep the texts"

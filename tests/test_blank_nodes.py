@@ -190,7 +190,7 @@ def test_a_stream_of_labels_is_not_remembered() -> None:
 
 
 def test_what_holds_is_said() -> None:
-    for blank_nodes, words in (("source", "one node in all of its source"), ("element", "one node in its element")):
+    for blank_nodes, words in (("source", "one node within its source"), ("element", "one node within its element")):
         assert words in Engine(blank_nodes=blank_nodes).register(JOINED).explain()
 
 

@@ -228,7 +228,11 @@ def wrong_tables() -> Iterable[tuple[Any, type[CqelsError], str]]:
     yield good.to_pylist(), UsageError, "an Arrow table or reader, not list"
     yield "s.csv", UsageError, "an Arrow table or reader, not str"
     yield good.append_column("subject", good["subject"]), DataError, "more than one column subject"
-    yield good.set_column(0, "time", good["time"].cast(pa.duration("us"))), DataError, "how long, not when"
+    yield (
+        good.set_column(0, "time", good["time"].cast(pa.duration("us"))),
+        DataError,
+        "a length of time, not a point in time",
+    )
     far = good.set_column(0, "time", pa.array([1, 2, 1 << 62, 7]))
     yield far, DataError, "row:3: the time is 4611686018427387904, far beyond any date"
     bounds = pa.py_buffer(np.array([0, 3, 6, 8, 11], np.int32))

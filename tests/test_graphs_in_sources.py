@@ -267,9 +267,9 @@ OTHER = line(URIRef(EX + "h"), TIME, Literal("2024-05-01T12:00:01Z", datatype=XS
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (G_TIME + INSIDE + line(URIRef(EX + "a"), BY, Literal("x")), "or is about the graph of the element at hand"),
-        (G_TIME + INSIDE + OTHER + SAID, "or is about the graph of the element at hand"),
-        (SAID + G_TIME + INSIDE, "or is about the graph of the element at hand"),
+        (G_TIME + INSIDE + line(URIRef(EX + "a"), BY, Literal("x")), "or is about the graph of the current element"),
+        (G_TIME + INSIDE + OTHER + SAID, "or is about the graph of the current element"),
+        (SAID + G_TIME + INSIDE, "or is about the graph of the current element"),
         (G_TIME + SAID + OTHER, f"about <{EX}g> belong to no element"),
         (
             G_TIME + SAID + OTHER.replace("/h>", "/k>") + OTHER.replace("/h>", "/i>").split("\n")[0] + "\n",

@@ -149,7 +149,7 @@ def test_a_reader_is_consumed_as_it_goes() -> None:
     rows = table([(time, f"x{time}", time) for time in (1, 2, 3, 9, 4, 10)])
     reader = pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(max_chunksize=2))
     with pytest.raises(
-        DataError, match=r"row:5: the time 4 .* before that of row 4, 9 .*What ended before it was taken"
+        DataError, match=r"row:5: the time 4 .* before that of row 4, 9 .*The elements that ended before it were taken"
     ):
         engine.push_batch(STREAM, reader)
     assert [row[0] for row in seen(query.results())] == [1, 2, 3]
@@ -187,7 +187,7 @@ def test_elements_that_carry_their_times() -> None:
     engine.push_batch(STREAM, inside(MIXED), sort=True)
     assert [row[2] for row in seen(query.results())] == ["a", "c", "e", "b", "d"]
     reader: Any = inside([(8, "f", 6), (9, "g", 7), (8, "h", 8)]).to_reader()
-    with pytest.raises(DataError, match=r"element:3: .*What ended before it was taken"):
+    with pytest.raises(DataError, match=r"element:3: .*The elements that ended before it were taken"):
         engine.push_batch(STREAM, reader)
 
 

@@ -1,4 +1,4 @@
-"""Bytes of a source, decompressed while they are read."""
+"""Reads the bytes of a file and decompresses them on the way."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ CHUNK_BYTES = 1 << 22
 _COMPRESSED_BYTES = 1 << 16
 _PIPE_BYTES = 1 << 20
 _ZSTD_PIECE = 1 << 9
-"""So much of zstd's data is decompressed at once: 16 MiB come out of it at most, while gzip says how much may come."""
+"""Compressed bytes given to zstd at once: they expand to at most 16 MiB. (gzip limits the size of its output itself.)"""
 _NEAR = 1 << 12
 
 
 def local_path(location: str) -> Path:
-    """The file of a path or a file: URL. UsageError if there is none, none that may be seen, or for another kind of URL."""
+    """The path of a file or a `file:` URL.
+
+    UsageError if the file does not exist or cannot be accessed, and for other kinds of URLs.
+    """
     scheme, separator, rest = location.partition("://")
     if separator and scheme != "file":
         raise UsageError(f"there is no connector for {scheme}://; a source is a file, or '-' for standard input")
@@ -36,13 +39,13 @@ def local_path(location: str) -> Path:
         if path.is_dir():
             raise UsageError(f"{path} is a folder, not a file")
     except OSError as error:
-        # In a folder that may not be entered, nobody can even tell whether it is there.
+        # In a folder that may not be entered, it is not even known whether the file exists.
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
     return path
 
 
 def is_file(path: Path) -> bool:
-    """Is it a file that can be seen?"""
+    """Whether the path is a file that can be accessed."""
     try:
         return path.is_file()
     except OSError:
@@ -50,12 +53,13 @@ def is_file(path: Path) -> bool:
 
 
 def read_chunks(location: str, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
-    """The bytes of a file as they become available: at most about `chunk_bytes` at a time.
+    """The bytes of a file as they become available, in chunks of about `chunk_bytes` at most.
 
-    What ends .gz or .zst is decompressed. DataError where compressed data is broken or ends early, after what could be read.
+    Files ending in .gz or .zst are decompressed. If compressed data is damaged or truncated, DataError is raised after
+    the bytes that could be read.
     """
     if chunk_bytes < 1:
-        raise UsageError("chunk_bytes is 1 or more")
+        raise UsageError("chunk_bytes must be 1 or more")
     path = local_path(location)
     compression = compression_of(location)
     try:
@@ -73,7 +77,7 @@ def read_chunks(location: str, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes
 
 
 class _Pipe(FileIO):
-    """A named pipe: who waits for it can be interrupted."""
+    """A named pipe on which a blocking read can be interrupted."""
 
     def readinto(self, buffer: Any) -> int:
         wait_to_read(self.fileno())
@@ -89,7 +93,9 @@ def _opened(path: Path) -> BufferedReader[Any]:
 
 
 def _cut_at_lines(file: IO[bytes], chunk_bytes: int) -> Iterator[bytes]:
-    """Chunks that end where a line does, if one does near their end: nobody has to put lines together then, by copying all."""
+    """Chunks that end at a line's end, if there is one near the chunk's end. The reader then need not copy chunks to
+    join their lines.
+    """
     near, at = min(_NEAR, chunk_bytes), 0
     while True:
         cut = os.pread(file.fileno(), near, at + chunk_bytes - near).rfind(b"\n") + 1
@@ -101,7 +107,7 @@ def _cut_at_lines(file: IO[bytes], chunk_bytes: int) -> Iterator[bytes]:
 
 
 def widen_pipe(pipe: Any) -> None:
-    """Give a pipe a larger buffer, where the system has pipes that grow: a reader that is behind then gets more at once."""
+    """Enlarge a pipe's buffer, where the system allows it, so that a slow reader gets more data at once."""
     try:
         import fcntl
 
@@ -118,7 +124,7 @@ def _gzip(file: IO[bytes], location: str, chunk_bytes: int) -> Iterator[bytes]:
             except EOFError:
                 raise _ends_early(location) from None
             except (gzip.BadGzipFile, zlib.error) as error:
-                raise DataError(f"{location} is not sound gzip data: {error}") from None
+                raise DataError(f"{location} is not valid gzip data: {error}") from None
             if not chunk:
                 return
             yield chunk
@@ -136,7 +142,7 @@ def _zstd(file: IO[bytes], location: str) -> Iterator[bytes]:
             try:
                 chunk = frame.decompress(piece)
             except zstandard.ZstdError as error:
-                raise DataError(f"{location} is not sound zstd data: {error}") from None
+                raise DataError(f"{location} is not valid zstd data: {error}") from None
             at += len(piece) - len(frame.unused_data)
             if frame.eof:
                 frame = None
@@ -164,7 +170,7 @@ def _ends_early(location: str) -> DataError:
 
 
 class ByteStream:
-    """Chunks as a file to read from. An error of the chunks ends the data, and waits in `error`."""
+    """Chunks as a readable file. An error of the chunks ends the data and is kept in `error`."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
@@ -172,7 +178,7 @@ class ByteStream:
         self.error: DataError | None = None
 
     def read(self, size: int = -1) -> bytes:
-        """At most `size` bytes (all of a chunk if negative); none at the end."""
+        """At most `size` bytes (a whole chunk if negative); empty at the end."""
         found = self._chunk.read(size)
         while not found and size != 0:
             try:

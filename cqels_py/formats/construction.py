@@ -1,10 +1,10 @@
-"""CONSTRUCT: results in columns to event graphs, one for each tick.
+"""CONSTRUCT: columns of results to event graphs, one graph per tick.
 
-What the positive results of a tick say together is one graph, stamped with the tick's time: each triple once, the template's
-blank nodes anew for each result. A triple that lacks a value, or is none (a literal as subject), is left out; a graph without
-triples too. Withdrawn results say nothing. In which order a tick has its results depends on batches; in which a graph has its
-triples does not, since windows that count triples see it: results are filled in by the order of their ids, which come from the
-terms themselves.
+The positive results of a tick form one graph with the tick's time. Each triple is in it once; the template's blank
+nodes are new for each result. A triple with an unbound value or a misplaced term (a literal as subject) is left out,
+and so is an empty graph. Retracted results are ignored. The order of a tick's results depends on batches. The order of
+a graph's triples does not, because windows that count triples depend on it: results are processed in the order of their
+ids, which are derived from the terms.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.terms.layout import TAG_BLANK, TAG_IRI, TAG_OVERFLOW, TAG_SHIFT, UNBOUND
 
 Template = Sequence[tuple[str, str, str]]
-"""Triples of variables ("?name"), N-Triples texts and blank nodes ("_:label", fresh in every result)."""
+"""Triples of variables ("?name"), N-Triples texts and blank nodes ("_:label", new for each result)."""
 
 _MOST_RESULTS = 1 << 40
 
 
 class Construction:
-    """One query's template, filled with its results. Blank nodes differ from result to result, also between batches."""
+    """A query's template, filled with results. Blank nodes differ between results, also across batches."""
 
     def __init__(self, template: Template, dictionary: Dictionary) -> None:
         self._template = tuple(template)
@@ -39,7 +39,7 @@ class Construction:
         dictionary.pin(np.array(list(self._constants.values()), np.int64))
 
     def graphs(self, batch: ResultBatch) -> tuple[ElementBatch, npt.NDArray[np.int64]]:
-        """The graphs (n) as elements of stream 0, and for each the position of its first result in the batch."""
+        """The graphs (n) as elements of stream 0, and for each graph the position of its first result in the batch."""
         rows = np.flatnonzero(batch.sign > 0)
         if not len(rows) or not self._template:
             return empty_elements(), np.empty(0, np.int64)
@@ -49,7 +49,8 @@ class Construction:
         columns = {name: column[rows] for name, column in zip(batch.variables, batch.columns, strict=True)}
         scopes = -(self._scope + self._results + np.arange(len(rows), dtype=np.int64))
         self._results += len(rows)
-        # (triples of the template, 3, results) -> (3, triples): all of the first result, then all of the second ...
+        # (triples of the template, 3, results) -> (3, triples): all triples of the first result, then all of the
+        # second, and so on.
         filled = np.stack([[self._term(part, columns, scopes) for part in triple] for triple in self._template])
         triples = filled.transpose(1, 2, 0).reshape(3, -1)
         graph = np.repeat(graph_of, len(filled))
@@ -61,7 +62,7 @@ class Construction:
         return ElementBatch(batch.time[opening], stream, bounds, *triples[:, kept]), opening
 
     def _term(self, part: str, columns: dict[str, Ids], scopes: Ids) -> Ids:
-        """One position of one triple of the template, an id for each result."""
+        """The ids of one position of one template triple, one for each result."""
         if part.startswith("?"):
             return columns.get(part[1:], np.full(len(scopes), UNBOUND, np.int64))
         if not part.startswith("_:"):
@@ -94,7 +95,7 @@ def _tag(ids: Ids) -> Ids:
 
 
 def _numbers(time: Ids, tick: npt.NDArray[np.int32] | None) -> npt.NDArray[np.int64]:
-    """Which graph a result belongs to: results are in the order of their ticks."""
+    """The number of each result's graph. Results are ordered by tick."""
     changes = np.diff(time) != 0
     if tick is not None:
         changes |= np.diff(tick) != 0
@@ -102,7 +103,7 @@ def _numbers(time: Ids, tick: npt.NDArray[np.int32] | None) -> npt.NDArray[np.in
 
 
 def _each_once(graph: Ids, triples: Ids, kept: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Of the triples at `kept`, the first of those that are equal in the same graph, in their order."""
+    """The triples at `kept` without repetitions within a graph, in order."""
     subject, predicate, object_ = triples[:, kept]
     graph = graph[kept]
     order = np.lexsort((object_, predicate, subject, graph))

@@ -1,6 +1,7 @@
-"""Contexts of JSON-LD that documents name by IRI: put in their places before the document is parsed, never fetched.
+"""JSON-LD contexts that documents name by IRI: inserted before the document is parsed, never fetched.
 
-What a document says does not make this program read a file or ask a server: who runs it supplies each context that is named.
+A document must not be able to make this program read a file or contact a server. The user supplies every context that
+is named.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ from cqels_py.errors import DataError, Place, UsageError
 
 Json: TypeAlias = Any
 Contexts: TypeAlias = Mapping[str, Json]
-"""Contexts by the IRIs under which documents name them: the values of their "@context"."""
+"""Contexts by the IRIs under which documents name them: the values of "@context"."""
 
 NO_CONTEXTS: Contexts = {}
 NOT_LOADED = "No LoadDocumentCallback"
-"""What the library says of a context that it would have to fetch."""
+"""The library's message for a context that it would have to fetch."""
 
 _SHOWN = 200
-"""So many characters of an IRI are shown."""
+"""The number of characters of an IRI that a message shows."""
 _CONTEXT, _IMPORT = "@context", "@import"
 _KEY = b'"@context"'
 _NAMED = re.compile(rb'"(?:@context"\s*:\s*(?:\[[^\]"{]*)?|@import"\s*:\s*)"([^"]*)"')
 
 
 def read_contexts(given: Mapping[str, Any] | None) -> dict[str, Json]:
-    """Contexts by IRI, from files or as they are: {"@context": …}. UsageError for what is none."""
+    """Contexts by IRI, given as files or as objects {"@context": …}. UsageError for anything else."""
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(iri, str) for iri in given):
@@ -57,7 +58,7 @@ def _read(iri: str, path: str | Path) -> Json:
 
 
 def with_contexts(chunks: Iterable[bytes], contexts: Contexts, source: str) -> Iterator[bytes]:
-    """A document with its contexts in their places, which is then held in memory; without contexts, as it comes."""
+    """A document with its contexts inserted, held in memory. Without supplied contexts the chunks pass through unchanged."""
     if not contexts:
         yield from chunks
     else:
@@ -65,9 +66,10 @@ def with_contexts(chunks: Iterable[bytes], contexts: Contexts, source: str) -> I
 
 
 def inlined(text: bytes, contexts: Contexts, source: str, line: int | None = None) -> bytes:
-    """A document with the contexts that it names in their places; what is not JSON is left as it is, for the parser to say.
+    """A document with the contexts that it names inserted. Invalid JSON is returned unchanged, for the parser to
+    report.
 
-    DataError names a context that was not supplied. `line`: where the document stands.
+    DataError names a context that was not supplied. `line`: the line of the document in its source.
     """
     if not contexts or _KEY not in text:
         return text
@@ -85,8 +87,8 @@ def inlined(text: bytes, contexts: Contexts, source: str, line: int | None = Non
 
 
 def not_supplied(iri: str, source: str, line: int | None) -> DataError:
-    """The error of a context that is named and was not supplied."""
-    # Half a character (a lone surrogate) could not be printed.
+    """The error for a context that was named but not supplied."""
+    # A lone surrogate cannot be printed.
     shown = iri.encode("utf-8", "replace").decode()
     shown = shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 1]}…"
     return _placed(
@@ -98,7 +100,7 @@ def not_supplied(iri: str, source: str, line: int | None) -> DataError:
 
 
 def named_in(text: bytes) -> str | None:
-    """The first context that a document names by IRI, as far as can be seen without parsing it."""
+    """The first context that a document names by IRI, as far as this can be seen without parsing it."""
     found = _NAMED.search(text)
     return None if found is None else found[1].decode("utf-8", "replace")
 
@@ -114,17 +116,17 @@ class _Missing(Exception):
 
 
 class _Unfit(Exception):
-    """A context that cannot be put where it is named."""
+    """A context that cannot be inserted where it is named."""
 
 
 class _Number(str):
-    """A number as it is written: reading it would change its digits."""
+    """A number as written: parsing it would change its digits."""
 
     __slots__ = ()
 
 
 def _with_contexts(value: Json, contexts: Contexts, within: tuple[str, ...]) -> Json:
-    """The value with the contexts in their places, wherever in it they are named; `within` the contexts that name this."""
+    """The value with all named contexts inserted. `within`: the contexts around this value, to find cycles."""
     if isinstance(value, list):
         return [_with_contexts(each, contexts, within) for each in value]
     if not isinstance(value, Mapping) or (value.get("@type") == "@json" and "@value" in value):
@@ -136,12 +138,12 @@ def _with_contexts(value: Json, contexts: Contexts, within: tuple[str, ...]) -> 
 
 
 def _context(value: Json, contexts: Contexts, within: tuple[str, ...]) -> Json:
-    """The value of "@context": an IRI, definitions, null, or a list of such."""
+    """The value of "@context": an IRI, definitions, null, or a list of these."""
     if isinstance(value, list):
         return [one for each in value for one in _listed(_context(each, contexts, within))]
     if _is_text(value):
         found = _supplied(value, contexts, within)
-        # The base of a document is that of the document.
+        # The document's own base applies, not that of the context.
         return _without_base(_context(found, contexts, (*within, value)))
     if isinstance(value, Mapping):
         definitions = {key: each for key, each in value.items() if key != _IMPORT}
@@ -152,7 +154,7 @@ def _context(value: Json, contexts: Contexts, within: tuple[str, ...]) -> Json:
 
 
 def _imported(iri: Json, contexts: Contexts, within: tuple[str, ...]) -> Mapping[str, Json]:
-    """What stands in a context by @import: definitions, which do not import others themselves."""
+    """The definitions of an @import in a context. They must not import others themselves."""
     found = _supplied(iri, contexts, within) if _is_text(iri) else None
     if not isinstance(found, Mapping) or _IMPORT in found:
         raise _Unfit(f"the context {iri!r} cannot be imported: it has to be one object, without @import")
@@ -184,7 +186,7 @@ def _listed(context: Json) -> list[Json]:
 
 
 def _written(value: Json) -> str:
-    """JSON, with numbers as they were."""
+    """JSON text, with numbers as they were written."""
     if isinstance(value, _Number):
         return str(value)
     if isinstance(value, Mapping):

@@ -16,7 +16,7 @@ _LEADING = ("time", "sign")
 
 
 def check_csv_columns(variables: Sequence[str]) -> None:
-    """UsageError where the column of a variable would be named like one that every result has; TSV tells them apart."""
+    """UsageError if a variable has the name of the column for time or sign. (In TSV the names differ by their "?".)"""
     for name in variables:
         if name in _LEADING:
             raise UsageError(
@@ -26,12 +26,12 @@ def check_csv_columns(variables: Sequence[str]) -> None:
 
 
 class DelimitedSink(LineWriter):
-    """A heading, then a line a result; unbound is empty. In TSV terms are complete and variables start with "?"."""
+    """A heading, then one line per result. Unbound values are empty. TSV has complete terms, and variables with "?"."""
 
     def __init__(self, file: IO[str], dictionary: Dictionary, format: str, variables: Sequence[str]) -> None:
         separator, mark, form = (",", "", kernel.CSV_VALUE) if format == "csv" else ("\t", "?", kernel.TSV_TERM)
         super().__init__(file, dictionary, form, [separator] * len(variables), before_sign=separator, closing="\n")
-        # At once: without any result there is a heading all the same.
+        # Write the heading now: it is needed even if there are no results.
         heading = separator.join([*_LEADING, *(mark + name for name in variables)]) + "\n"
         write_utf8(file, np.frombuffer(heading.encode(), np.uint8))
         file.flush()

@@ -1,4 +1,4 @@
-"""Bytes of files as their parsers take them: UTF-8 without a byte order mark; and what kind of JSON a file holds."""
+"""Converts a file's bytes to UTF-8 without a byte order mark, and distinguishes JSON-LD from NDJSON."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ _UTF_16: Final = (
     (b"<\x00", "utf-16-le"),
     (b"\x00<", "utf-16-be"),
 )
-"""How a file in UTF-16 begins: with a mark, or with the first character of XML."""
+"""How a UTF-16 file begins: with a byte order mark or with the first character of XML."""
 _DECLARATION = re.compile(r"""<\?xml\s[^>]*?\bencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["'][^>]*\?>""")
 _LONGEST_DECLARATION = 1024
 _FIRST_JSON = 64 << 20
-"""A line with more bytes is not looked through for a whole document of JSON."""
+"""A line longer than this is not tested for being a whole JSON document."""
 
 
 def without_mark(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The chunks without a byte order mark at the beginning of the first ones."""
+    """The chunks without the byte order mark at their beginning."""
     first, rest = _at_least(len(BYTE_ORDER_MARK), chunks)
     return chain([first.removeprefix(BYTE_ORDER_MARK)], rest)
 
 
 def xml_in_utf8(chunks: Iterable[bytes], source: str) -> Iterator[bytes]:
-    """XML in the encoding that its mark or its declaration names, as UTF-8 that says so. DataError for what is not in it."""
+    """XML as UTF-8 with a matching declaration. The input's encoding is that of its mark or declaration; DataError for
+    bytes not in it.
+    """
     first, rest = _at_least(_LONGEST_DECLARATION, chunks)
     first = first.removeprefix(BYTE_ORDER_MARK)
     wide = next((name for start, name in _UTF_16 if first.startswith(start)), None)
@@ -46,7 +48,7 @@ def xml_in_utf8(chunks: Iterable[bytes], source: str) -> Iterator[bytes]:
     texts = _in_utf8(chain([first], rest), name, source)
     text = next(texts, b"").removeprefix(BYTE_ORDER_MARK)
     if declared is not None:
-        # All before the name is ASCII.
+        # Everything before the encoding's name is ASCII.
         begin, end = declared.span(1)
         text = text[:begin] + b"UTF-8" + text[end:]
     yield text
@@ -55,7 +57,7 @@ def xml_in_utf8(chunks: Iterable[bytes], source: str) -> Iterator[bytes]:
 
 def _in_utf8(chunks: Iterable[bytes], name: str, source: str) -> Iterator[bytes]:
     try:
-        # Of codecs that make no text of bytes, this says so.
+        # `lookup` also finds codecs that do not decode bytes to text; decoding with them raises this.
         b"<<<<".decode(name, "replace")
         decoder = codecs.getincrementaldecoder(name)()
     except (LookupError, UnicodeError):
@@ -75,7 +77,7 @@ def _in_utf8(chunks: Iterable[bytes], name: str, source: str) -> Iterator[bytes]
 def kind_of_json(chunks: Iterable[bytes]) -> tuple[str, Iterator[bytes]]:
     """ "ndjson" or "jsonld", and all of the chunks.
 
-    A document alone on its line is NDJSON if others follow it, or if it is a single object rather than a list of objects.
+    A document on a line of its own is NDJSON if other lines follow it, or if it is an object and not a list of objects.
     """
     remaining = without_mark(chunks)
     read: list[bytes] = []
@@ -93,7 +95,7 @@ def kind_of_json(chunks: Iterable[bytes]) -> tuple[str, Iterator[bytes]]:
 
 
 def _first_line(chunks: Iterator[bytes], read: list[bytes]) -> bytes:
-    """The first line that is not empty, without its end; what was read for it is in `read`."""
+    """The first non-empty line without its end. The chunks read for it are appended to `read`."""
     text = b""
     for chunk in chunks:
         read.append(chunk)
@@ -104,7 +106,7 @@ def _first_line(chunks: Iterator[bytes], read: list[bytes]) -> bytes:
 
 
 def _document(line: bytes) -> object | None:
-    """What the line says, if it is a whole document."""
+    """The value of the line, if it is a whole JSON document."""
     if not line.startswith((b"{", b"[")) or not line.endswith((b"}", b"]")) or len(line) > _FIRST_JSON:
         return None
     try:
@@ -115,7 +117,7 @@ def _document(line: bytes) -> object | None:
 
 
 def _at_least(size: int, chunks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """The first chunks as one, of this size unless there is not so much; and the others."""
+    """The first chunks joined to at least this size, if there is so much, followed by the other chunks."""
     rest, first = iter(chunks), b""
     while len(first) < size and (chunk := next(rest, None)) is not None:
         first += chunk

@@ -1,4 +1,4 @@
-"""Which format a file has, by its ending."""
+"""The format of a file by its suffix."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ ENDINGS = {
     ".ndjson": "ndjson",
     ".jsonl": "ndjson",
 }
-"""File ending -> format; of .n3 what is Turtle is read, and .json is JSON-LD or NDJSON, as its text shows."""
+"""Suffix -> format. Of .n3 only Turtle is read. The text decides whether .json is JSON-LD or NDJSON."""
 
 _OTHER_COMPRESSIONS = (".zip", ".bz2", ".xz", ".7z", ".br", ".lz4", ".tar", ".tgz")
 _OTHER_FORMATS = (".txt", ".dat", ".log")
 _COMPRESSORS = ("gzip", "zstd")
 _MOST_NAMES = 10_000
-"""So many names in a folder are looked at."""
+"""The number of names in a folder that are compared with a misspelt one."""
 _NEAR = 0.75
-"""A name that is so much like another one may have been meant (as difflib has it)."""
+"""The least similarity (difflib's ratio) at which a name is suggested."""
 
 RDF = ("nt", "nq", "ttl", "trig", "rdf", "jsonld", "json")
 STREAMS = (*RDF, "csv", "tsv", "parquet", "ndjson")
@@ -49,7 +49,7 @@ def compression_of(location: str) -> str | None:
 
 
 def format_of(location: str, known: tuple[str, ...], asked: str | None = None) -> str:
-    """The format of a file: `asked`, or by its ending ("readings.nq.gz" is "nq"). UsageError lists those known."""
+    """The format of a file: `asked`, or by its suffix ("readings.nq.gz" is "nq"). UsageError lists the formats in `known`."""
     if asked is not None:
         found: str | None = asked.lstrip(".")
         shown = f"format {asked!r}"
@@ -60,15 +60,13 @@ def format_of(location: str, known: tuple[str, ...], asked: str | None = None) -
         shown = f"the ending {inner.suffix!r} of {location}" if inner.suffix else f"{location}, which has no ending,"
     if found not in known:
         endings = [ending for ending, name in ENDINGS.items() if name in known]
-        message = (
-            f"{shown} is not known here; known are {', '.join(endings)}, each also with {' or '.join(COMPRESSIONS)}"
-        )
+        message = f"{shown} is not supported here; supported are {', '.join(endings)}, each also with {' or '.join(COMPRESSIONS)}"
         raise UsageError(message + ("" if asked is not None else _instead(inner, endings)))
     return found
 
 
 def _instead(path: Path, endings: list[str]) -> str:
-    """What to do with a file whose ending is not known."""
+    """A suggestion for a file with an unknown suffix."""
     from difflib import get_close_matches
 
     ending = path.suffix.lower()
@@ -78,13 +76,13 @@ def _instead(path: Path, endings: list[str]) -> str:
         return f": {ENDINGS[ending]} is a format of streams"
     near = get_close_matches(ending, endings, n=1) if ending and ending not in _OTHER_FORMATS else []
     if near:
-        return f": is it {path.with_suffix(near[0]).name}?"
+        return f": did you mean {path.with_suffix(near[0]).name}?"
     name = path.stem if ending in _OTHER_FORMATS else path.name
     return f": rename it by the format that it has, as {name}{endings[0]}"
 
 
 def missing(path: Path) -> str:
-    """What is wrong with a file that is not there, and which one may be meant."""
+    """The message for a missing file, with the name of a similar one."""
     if not path.parent.is_dir():
         return f"there is no file {path}, nor a folder {path.parent}"
     where = "" if path.is_absolute() else f" in {Path.cwd()}"
@@ -92,7 +90,7 @@ def missing(path: Path) -> str:
 
 
 def nearby(path: Path) -> str:
-    """The file of the folder with nearly this name, as a question; nothing if there is none."""
+    """The file in the folder with the most similar name, as a question; empty if there is none."""
     from difflib import get_close_matches
 
     try:
@@ -100,4 +98,4 @@ def nearby(path: Path) -> str:
     except OSError:
         return ""
     near = get_close_matches(path.name, names, n=1, cutoff=_NEAR)
-    return f": is it {path.with_name(near[0])}?" if near else ""
+    return f": did you mean {path.with_name(near[0])}?" if near else ""

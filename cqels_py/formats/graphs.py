@@ -1,7 +1,7 @@
-"""Results of CONSTRUCT as timestamped graphs: one graph a tick, N-Quads and TriG in the form that `.nq` and `.trig` sources read.
+"""Results of CONSTRUCT as timestamped graphs, one per tick, in the N-Quads and TriG form that sources read.
 
-The triple `<graph> prov:generatedAtTime "…"` of the default graph stands before each graph. Turtle has no graphs: there a
-comment says number and time, and the triples are plain ones. Withdrawn results are not written.
+Before each graph stands the triple `<graph> prov:generatedAtTime "…"` of the default graph. Turtle has no graphs: a
+comment gives number and time, and the triples follow. Retracted results are not written.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ _TEXTS = {
     "trig": (TRIG, (_NAME, *_STAMP, "> {\n", "  ", "", "", " .\n", "}\n")),
     "turtle": (TURTLE, ("# result ", " at ", "\n", "", "", "", "", " .\n", "")),
 }
-"""Of each format, the kernel's form and fixed texts."""
+"""For each format, the kernel's form and its fixed texts."""
 
 
 class GraphSink:
-    """N-Quads: a line a triple; TriG: a block a graph; Turtle: a comment a graph. Terms in full, graphs numbered through."""
+    """N-Quads: one triple per line. TriG: one block per graph. Turtle: one comment per graph. Terms are complete;
+    graphs are numbered.
+    """
 
     def __init__(self, file: IO[str], dictionary: Dictionary, format: str, template: Template) -> None:
         self._file = file

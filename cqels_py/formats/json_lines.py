@@ -1,4 +1,4 @@
-"""Results as JSON: one object a line, terms as in SPARQL 1.1 Query Results JSON Format."""
+"""Results as JSON, one object per line, with terms as in SPARQL 1.1 Query Results JSON Format."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from cqels_py.kernels.text import rendering as kernel
 
 
 class JsonSink(LineWriter):
-    """`{"time":…,"sign":"+","bindings":{variable:{"type":…,"value":…}}}`; of ASK `"boolean"` in place of the bindings."""
+    """`{"time":…,"sign":"+","bindings":{variable:{"type":…,"value":…}}}`; for ASK `"boolean"` instead of the bindings."""
 
     def __init__(self, file: IO[str], dictionary: Dictionary, variables: Sequence[str], *, boolean: bool) -> None:
         if boolean:
-            # The value of a boolean is what JSON has.
+            # A boolean's value is written as a JSON value.
             form, before, around = kernel.CSV_VALUE, ["boolean"], ("", "}\n")
         else:
             form, before, around = kernel.JSON_OBJECT, list(variables), ('"bindings":{', "}}\n")

@@ -1,4 +1,4 @@
-"""Chunks of bytes to blocks of whole lines of UTF-8, with their numbers."""
+"""Chunks of bytes to blocks of whole lines of UTF-8, with line numbers."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from cqels_py.errors import DataError, Place
 from cqels_py.kernels.text.lines import survey
 
 LINE_LIMIT = 64 << 20
-"""A longer line (in bytes) is malformed."""
+"""The maximum length of a line in bytes. A longer line is malformed."""
 
 Malformed = Callable[[DataError], None]
-"""Takes malformed input: raises it, or counts and reports it."""
+"""Handles malformed input: raises the error, or counts and reports it."""
 
 _WORD = 8
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def line_blocks(chunks: Iterable[bytes], source: str, malformed: Malformed) -> Iterator[tuple[bytes, int]]:
-    """(block, number of its first line), each block whole lines; the very last line may lack its end.
+    """Blocks of whole lines, each with the number of its first line; the last line may lack its newline.
 
-    Lines that are not UTF-8 or longer than LINE_LIMIT go to `malformed`; in their place is an empty line.
+    Lines that are not UTF-8 or longer than LINE_LIMIT are given to `malformed` and replaced by empty lines.
     """
     number = 1
     for block in _whole_lines(chunks):
@@ -38,7 +38,7 @@ def line_blocks(chunks: Iterable[bytes], source: str, malformed: Malformed) -> I
 
 
 def _survey(block: bytes) -> tuple[int, bool]:
-    """How many newlines there are, and whether all is ASCII."""
+    """The number of newlines, and whether the block is ASCII."""
     data = np.frombuffer(block, np.uint8)
     whole = len(data) // _WORD * _WORD
     newlines, is_ascii = survey(data[:whole].view(np.uint64), data[whole:])
@@ -46,14 +46,14 @@ def _survey(block: bytes) -> tuple[int, bool]:
 
 
 def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes | None]:
-    """Blocks that end with a newline (the last one maybe not); None for a line that is too long."""
+    """Blocks that end with a newline (except perhaps the last); None for a line that is too long."""
     parts: list[bytes] = []
     size = 0
     started = False
     skipping = False
     for chunk in _pieces(chunks):
         if not started:
-            # The mark may come in pieces.
+            # The byte order mark may be split between chunks.
             parts.append(chunk)
             size += len(chunk)
             if size < len(_BYTE_ORDER_MARK):
@@ -87,14 +87,14 @@ def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes | None]:
 
 
 def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """No piece is longer than a line may be, so that a line that is too long is in more than one."""
+    """Pieces of at most LINE_LIMIT bytes, so that a line that is too long spans more than one."""
     for chunk in chunks:
         for start in range(0, len(chunk), LINE_LIMIT):
             yield chunk[start : start + LINE_LIMIT]
 
 
 def _valid(block: bytes, number: int, source: str, malformed: Malformed) -> Iterator[tuple[bytes, int]]:
-    """The block, or its parts between lines that are not UTF-8."""
+    """The block, or the parts of it between lines that are not UTF-8."""
     try:
         block.decode()
     except UnicodeDecodeError:
@@ -104,7 +104,7 @@ def _valid(block: bytes, number: int, source: str, malformed: Malformed) -> Iter
 
 
 def _valid_lines(block: bytes, number: int, source: str, malformed: Malformed) -> Iterator[tuple[bytes, int]]:
-    """Line by line: an error keeps a copy of all that was to be decoded."""
+    """Decode line by line: a UnicodeDecodeError keeps a copy of everything that was to be decoded."""
     start = at = 0
     for line in block.split(b"\n"):
         try:

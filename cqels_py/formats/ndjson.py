@@ -1,8 +1,8 @@
-"""Streams of JSON-LD: one object a line is one element.
+"""Streams of JSON-LD: each line is an object, and an element.
 
-Its time is the value of the time predicate, or of prov:generatedAtTime when no predicate is given, in the object. An object
-with "@graph" and "@id" is a named graph: its own property gives the time, and what else is said about it is in the default graph.
-Of several named graphs in a line each has its own triples.
+The element's time is the value of the time predicate, or of prov:generatedAtTime if none is given, in the object. An
+object with "@graph" and "@id" is a named graph: its own property gives the time, and its other properties are in the
+default graph. If a line has several named graphs, each keeps its triples.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def json_elements(
     malformed: Malformed,
     contexts: Contexts = NO_CONTEXTS,
 ) -> Iterator[ElementBatch]:
-    """The elements of blocks of whole lines. A line is a document: its blank nodes are its own."""
+    """The elements of blocks of whole lines. Each line is a document with blank nodes of its own."""
     predicate = reading.time_predicate or GENERATED_AT
     reading = replace(reading, form=BY_LINE, time_predicate=predicate, per_element=True)
     reader = ElementReader(dictionary, reading, malformed)
@@ -45,7 +45,7 @@ def json_elements(
 def json_statements(
     blocks: Iterable[tuple[bytes, int]], source: str, malformed: Malformed, contexts: Contexts
 ) -> Iterator[tuple[bytes, int]]:
-    """All lines as N-Quads, with their numbers; each has blank nodes of its own."""
+    """All lines as N-Quads, with their numbers. Each line has blank nodes of its own."""
     names = BlankNames()
     for number, quads in _documents(blocks, source, malformed, contexts, rename=True):
         yield names.rename(to_nquads(quads)), number
@@ -54,7 +54,7 @@ def json_statements(
 def _documents(
     blocks: Iterable[tuple[bytes, int]], source: str, malformed: Malformed, contexts: Contexts, *, rename: bool = False
 ) -> Iterator[tuple[int, list[Any]]]:
-    """The lines that are not empty, parsed; `rename`: no blank node of one is like one of another."""
+    """The non-empty lines, parsed. `rename`: make the blank nodes of different lines distinct."""
     for text, first in blocks:
         for number, line in enumerate(text.split(b"\n"), first):
             if not line.strip():
@@ -74,7 +74,7 @@ def _documents(
 def _as_nquads(
     documents: Iterable[tuple[int, list[Any]]], predicate: str, source: str, malformed: Malformed
 ) -> Iterator[tuple[bytes, int]]:
-    """Every line as N-Quads, ahead of them its time, if that stands beside its graphs."""
+    """Each line as N-Quads, preceded by its time if the time stands beside the line's graphs."""
     time = pyoxigraph.NamedNode(predicate)
     names = BlankNames()
     for number, quads in documents:
@@ -90,7 +90,7 @@ def _as_nquads(
 
 
 def _split(quads: list[Any], time: Any) -> tuple[list[Any], list[Any]]:
-    """The times that stand beside named graphs, and the element's triples."""
+    """The times beside named graphs, and the element's triples."""
     graphs = {quad.graph_name for quad in quads} - {_DEFAULT}
     ahead = [q for q in quads if q.graph_name == _DEFAULT and q.subject in graphs and q.predicate == time]
     return ahead, [quad for quad in quads if quad not in ahead]

@@ -1,4 +1,4 @@
-"""Runs of triples with one subject to elements: nested blank nodes go with the subject that names them."""
+"""Joins runs of triples with one subject to elements: nested blank nodes belong to the subject that refers to them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from cqels_py.terms.layout import TAG_BLANK, TAG_SHIFT
 
 
 class Nesting:
-    """Puts runs together as elements, and keeps those of which it depends on what follows.
+    """Joins runs to elements, and keeps the runs that may still belong to a later subject.
 
-    Runs and elements are columns of first row, time's id and line; rows are columns of ids, subjects first.
+    Runs and elements are columns of first row, id of the time, and line. Rows are columns of ids, subject first.
     """
 
     def __init__(self, lookahead: int = kernel.LOOKAHEAD) -> None:
@@ -26,14 +26,15 @@ class Nesting:
         self._rows = np.empty((4, 0), np.int64)
 
     def live_ids(self) -> Iterator[Ids]:
-        """Ids of what is kept."""
+        """The ids in the runs that are kept."""
         yield self._rows
         yield self._runs[TIME_ID]
 
     def put_together(self, runs: Ids, rows: Ids, following: int, ended: bool) -> tuple[Ids, Ids, Ids]:
-        """Elements (3, n), their rows, and the subjects (n) after which they are called.
+        """Elements (3, n), their rows, and the subjects (n) that name them in messages.
 
-        `following`: the subject of the run behind these, which is not complete; 0: there is none. `ended`: there will be none.
+        `following`: the subject of the next run, which is not complete yet; 0 if there is none. `ended`: no run
+        follows.
         """
         subjects = rows[0, runs[FIRST_ROW]]
         nothing_nests = ended or not _are_blank(np.array([following])).any()
@@ -43,7 +44,9 @@ class Nesting:
         return self._settle(runs, rows, following, ended)
 
     def before_an_error(self, runs: Ids, rows: Ids) -> tuple[Ids, Ids, Ids]:
-        """The same where the last run breaks off: all elements but the one that it belongs to."""
+        """The elements before an error in the last run: all but the one that this run belongs to. Shapes as in
+        `put_together`.
+        """
         runs, rows = self._behind_kept(runs, rows)
         if not runs.size:
             return runs, rows, rows[0]
@@ -88,7 +91,7 @@ def _are_blank(ids: Ids) -> npt.NDArray[np.bool_]:
 
 
 def _rows_of(runs: Ids, first: Ids) -> tuple[Ids, npt.NDArray[np.int64]]:
-    """The rows of runs, one run after the other, and where each run begins among them."""
+    """The rows of runs, one run after another, and the position of each run's first row among them."""
     sizes = first[runs + 1] - first[runs]
     ends = np.cumsum(sizes)
     begins = ends - sizes

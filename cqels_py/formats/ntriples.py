@@ -1,4 +1,4 @@
-"""N-Triples and N-Quads through the scanning kernel: statements, and the elements that they make."""
+"""N-Triples and N-Quads by way of the tokenizer kernel: statements, and the elements that they form."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from cqels_py.kernels.values import dictionary as tables
 from cqels_py.terms.canonical import canonical
 
 TIME_OF_LINE = "<urn:cqels:time>"
-"""The property that says when the document of a line is, where its graphs do not."""
+"""The property that gives the time of a line's document, if the document's graphs do not."""
 
 ELEMENT_BITS = 40
-"""An element's scope is its source's document number and, in so many bits, its own number there."""
+"""The scope of an element's blank nodes is the document number of its source, then the element's number in so many bits."""
 
 _ROWS = 1 << 16
 _TERM = r'(<[^<>]*>|_:[^\s<>"]+?|"(?:[^"\\\n\r]|\\.)*+"(?:@[A-Za-z0-9-]+|\^\^<[^<>]*>)?)'
@@ -40,7 +40,7 @@ _MESSAGES = {
     kernel.AS_TERM: "this term is not well-formed",
     kernel.AS_ABSOLUTE: "expected an absolute IRI, like <http://example.org/a>",
     kernel.AS_TIME: 'a triple of the default graph gives an element\'s time, <graph> {predicate} "…", or is about the graph of the '
-    "element at hand, or of one to come whose time stands before",
+    "current element, or of a later one whose time stands before it",
 }
 
 
@@ -48,10 +48,10 @@ _MESSAGES = {
 class Reading:
     """How statements become elements.
 
-    `form`: kernel.BY_SUBJECT, BY_GRAPH or BY_LINE. `graphs`: are the names of elements' graphs asked for? `time_predicate`:
-    N-Triples text, or None. `source`: the name in messages. `numbered`: do the texts' line numbers mean anything? `per_element`:
-    blank nodes belong to their elements, not to the source. `doubt` is told, once, of an integer time of a table that seems to be
-    meant in another unit.
+    `form`: kernel.BY_SUBJECT, BY_GRAPH or BY_LINE. `graphs`: whether the names of elements' graphs are needed.
+    `time_predicate`: N-Triples text, or None. `source`: its name in messages. `numbered`: whether line numbers of the
+    text are meaningful. `per_element`: blank nodes belong to their elements, not to the source. `doubt`: called once
+    with an integer time of a table that seems to be in another unit.
     """
 
     form: int
@@ -65,7 +65,7 @@ class Reading:
 
 
 class Scanner:
-    """Feeds text to the kernel, and helps where it stops."""
+    """Feeds text to the kernel, and handles the statements that stop it."""
 
     def __init__(
         self, dictionary: Dictionary, form: int, graphs: bool, scope: int, source: str, malformed: Malformed
@@ -84,7 +84,9 @@ class Scanner:
         self.ahead = ""
 
     def feed(self, text: bytes, line: int | None = None) -> Iterator[None]:
-        """Scan whole lines of UTF-8, the first with number `line`; yields whenever `rows` are full, for them to be emptied."""
+        """Scan whole lines of UTF-8, the first with number `line`. Yields when `rows` are full; the caller then empties
+        them.
+        """
         if line is not None:
             self.state[kernel.LINE] = line
         data = np.frombuffer(text, np.uint8)
@@ -106,7 +108,7 @@ class Scanner:
             at = end
 
     def _scan(self, data: npt.NDArray[np.uint8], at: int) -> tuple[int, int]:
-        """Scan until something happens that this function cannot settle."""
+        """Scan until something happens that this function cannot handle."""
         known = self._dictionary
         while True:
             at, status = kernel.scan(
@@ -127,7 +129,7 @@ class Scanner:
                 return at, status
 
     def _give(self, data: npt.NDArray[np.uint8]) -> None:
-        """Give the kernel the overflow id of a term whose hash is that of another one."""
+        """Give the kernel the overflow id of a term whose hash collides with that of another term."""
         start, end, identifier = self.state[[kernel.TERM_START, kernel.TERM_END, kernel.TERM_ID]].tolist()
         overflow = self._dictionary.resolve_collision(data[start:end].tobytes(), identifier)
         cell = kernel.GIVEN + 1 + 3 * int(self.state[kernel.GIVEN])
@@ -135,7 +137,7 @@ class Scanner:
         self.state[kernel.GIVEN] += 1
 
     def _scan_slowly(self, text: bytes, at: int, end: int) -> bool:
-        """A line with escapes: written canonically, it goes through the kernel. False: `rows` are full, try again."""
+        """Scan a line with escapes: in canonical form, the kernel can read it. False if `rows` are full; then try again."""
         self.state[kernel.GIVEN] = 0
         line = text[at:end].decode()
         match = _STATEMENT.fullmatch(line)
@@ -153,7 +155,7 @@ class Scanner:
         return bool(status != kernel.ROWS_FULL)
 
     def _report(self, text: bytes, at: int, end: int, message: str, offset: int | None = None) -> None:
-        """Malformed: the statement that starts at `at`; the column is that of `offset`, or where the kernel stopped."""
+        """Report the malformed statement that starts at `at`; its column is that of `offset`, or where the kernel stopped."""
         self.state[kernel.GIVEN] = 0
         offset = int(self.state[kernel.OFFSET]) if offset is None else offset
         start = text.rfind(b"\n", 0, at) + 1
@@ -186,11 +188,11 @@ def scan_statements(
 
 
 def _graphs_first(columns: Ids, first: Ids) -> tuple[Ids, Ids | None]:
-    """Elements' triples, those that are in a graph ahead of the others; and how many of each one's are counted."""
+    """Elements' triples with those in a graph first; and for each element the number of triples that count."""
     outside = columns[3] == 0
     element = np.repeat(np.arange(len(first) - 1), np.diff(first))
     sizes = np.bincount(element[~outside], minlength=len(first) - 1)
-    # Where all of an element is outside, it has no graph that it would be about.
+    # An element whose triples are all in the default graph has no graph.
     counted = np.where(sizes > 0, sizes, np.diff(first))
     if counted.sum() == len(element):
         return columns, None
@@ -198,7 +200,7 @@ def _graphs_first(columns: Ids, first: Ids) -> tuple[Ids, Ids | None]:
 
 
 class ElementReader:
-    """Statements to batches of elements. An element is delivered when the next one begins, or at the end."""
+    """Forms elements of statements, in batches. An element is delivered when the next one begins, or at the end."""
 
     def __init__(self, dictionary: Dictionary, reading: Reading, malformed: Malformed) -> None:
         self._dictionary = dictionary
@@ -223,7 +225,7 @@ class ElementReader:
         self._scanner.ahead = asked or GENERATED_AT
 
     def read(self, blocks: Iterable[tuple[bytes, int]], line_step: int = 1) -> Iterator[ElementBatch]:
-        """The elements of all blocks (text, number of the first line); `line_step` 0: all of a block is that line."""
+        """The elements of blocks (text, number of the first line). `line_step` 0: the whole block is that line."""
         self._scanner.state[kernel.LINE_STEP] = line_step
         with self._dictionary.holding(self._held):
             try:
@@ -240,7 +242,7 @@ class ElementReader:
             self._report_pending()
 
     def _report_pending(self) -> None:
-        """What is said about graphs that have not come is left out."""
+        """Report statements about graphs that did not follow; they are left out."""
         scanner = self._scanner
         graphs, place = kernel.left_pending(scanner.declared, scanner.pending)
         if graphs:
@@ -250,7 +252,7 @@ class ElementReader:
             self._malformed(DataError(f"{self._reading.source}: {message}"))
 
     def _held(self) -> Iterable[Ids]:
-        """What the dictionary must keep although nobody else has seen it yet."""
+        """Ids that the dictionary must keep although they were not passed on yet."""
         scanner = self._scanner
         rows, elements = scanner.state[[kernel.ROWS, kernel.ELEMENTS]].tolist()
         return (
@@ -263,7 +265,7 @@ class ElementReader:
         )
 
     def _take(self, last: bool, room: bool = False) -> Iterator[ElementBatch]:
-        """Take the complete elements out of the scanner; with `room`, see that there is place for more rows."""
+        """Take the complete elements out of the scanner. With `room`, make room for more rows."""
         scanner = self._scanner
         rows, count = scanner.state[[kernel.ROWS, kernel.ELEMENTS]].tolist()
         complete = count if last or scanner.state[kernel.KEY] == 0 else count - 1
@@ -278,7 +280,7 @@ class ElementReader:
             scanner.elements = np.concatenate([scanner.elements, np.empty_like(scanner.elements)], axis=1)
 
     def _deliver(self, elements: Ids, rows: Ids, last: bool) -> Iterator[ElementBatch]:
-        """Elements that are complete, but for what nests in them."""
+        """Deliver the complete elements, with nested blank nodes joined to them."""
         if self._nesting is None:
             yield from self._with_times(elements, rows, rows[0, elements[kernel.FIRST_ROW]])
             return
@@ -287,7 +289,7 @@ class ElementReader:
         yield from self._with_times(*self._nesting.put_together(elements, rows, following, last))
 
     def _take_before_error(self) -> Iterator[ElementBatch]:
-        """The elements that are complete; the one at hand is not, as what cannot be read may have been part of it."""
+        """The complete elements. The current one is left out, because the malformed text may be part of it."""
         if self._nesting is None:
             yield from self._take(last=False)
             return
@@ -298,7 +300,7 @@ class ElementReader:
         yield from self._with_times(*self._nesting.before_an_error(runs, taken))
 
     def _keep_from(self, row: int, element: int) -> None:
-        """Move the element that is still open to the front."""
+        """Move the unfinished element to the front."""
         scanner = self._scanner
         rows, count = scanner.state[[kernel.ROWS, kernel.ELEMENTS]].tolist()
         scanner.rows[:, : rows - row] = scanner.rows[:, row:rows].copy()
@@ -307,7 +309,7 @@ class ElementReader:
         scanner.state[[kernel.ROWS, kernel.ELEMENTS]] = rows - row, count - element
 
     def _with_times(self, elements: Ids, rows: Ids, subjects: Ids) -> Iterator[ElementBatch]:
-        """The elements that have a time; the others are malformed. `subjects`: what they are called after."""
+        """The elements that have a time; the others are malformed. `subjects`: their names in messages."""
         self._delivered = rows
         first = np.append(elements[kernel.FIRST_ROW], rows.shape[1])
         if self._reading.per_element:
@@ -352,6 +354,6 @@ class ElementReader:
                 f"{about} has no time: the triple {ahead} must stand before it, once for each time", place
             )
         else:
-            # Nothing in the file says when anything happened: no element could be read.
+            # No element has a time, so none could be read.
             raise DataError(f"{about} has no time: give --time-predicate IRI, or '@ :predicate' in the query", place)
         self._malformed(error)

@@ -1,4 +1,4 @@
-"""Results to bytes, without a loop over rows in Python: by kernels that write whole lines, or as columns of texts for Arrow."""
+"""Results to bytes without a Python loop over rows: by kernels that write whole lines, or as Arrow columns of texts."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _ROOM = 1 << 18
-"""Bytes that are written to the file together: small enough to stay in the processor's cache."""
+"""Bytes written to the file at once; small enough to stay in the processor's cache."""
 
 
 class LineBuffer:
-    """Between the kernels that write lines and a file. `texts`: the fixed texts of the lines."""
+    """The buffer between the kernels that write lines and a file. `texts`: the fixed texts of lines."""
 
     def __init__(self, file: IO[str], dictionary: Dictionary, texts: Sequence[str]) -> None:
         self._file = file
@@ -36,12 +36,14 @@ class LineBuffer:
         self._out = np.empty(_ROOM, np.uint8)
 
     def arrays(self) -> tuple[npt.NDArray[Any], ...]:
-        """The kernels' last arguments: fixed texts and their bounds, the dictionary's, scratch, and where to write."""
+        """The last arguments of the kernels: fixed texts and their bounds, those of the dictionary, scratch space, and
+        the output.
+        """
         known = self._dictionary
         return self._texts, self._bounds, known.table, known.arena, self._scratch, self._out
 
     def take(self, end: int, known: bool) -> None:
-        """So many bytes have been written to it; with none it gets larger. `known`: what comes next is in the dictionary."""
+        """Take the bytes written so far. If there are none, enlarge the buffer. `known`: the next term is in the dictionary."""
         if not known:
             raise released()
         if end:
@@ -51,10 +53,10 @@ class LineBuffer:
 
 
 class LineWriter:
-    """A line for each result: `opening` time `before_sign` sign `before_terms` (`before` term)… `closing`.
+    """Writes a line for each result: `opening` time `before_sign` sign `before_terms` (`before` term)… `closing`.
 
-    `form`: what terms are rendered as, of kernels.rendering; `before`: a text for each column. Where a column is unbound, in
-    JSON objects its text is left out too; there commas stand between the others.
+    `form`: how terms are rendered, of kernels.rendering. `before`: the text before each column. In JSON objects, the
+    text of an unbound column is left out too, and commas separate the others.
     """
 
     def __init__(
@@ -86,7 +88,7 @@ class LineWriter:
 
 
 def write_utf8(file: IO[str], data: npt.NDArray[np.uint8]) -> None:
-    """Write UTF-8, past the text layer of a file that has one and would only encode it again."""
+    """Write UTF-8 bytes below the text layer of a file, which would only encode them again."""
     if isinstance(file, io.TextIOWrapper) and codecs.lookup(file.encoding).name == "utf-8":
         file.flush()
         file.buffer.write(data)
@@ -95,7 +97,7 @@ def write_utf8(file: IO[str], data: npt.NDArray[np.uint8]) -> None:
 
 
 def render_terms(ids: Ids, dictionary: Dictionary) -> pa.Array:
-    """The N-Triples texts of ids (n), null for unbound."""
+    """The N-Triples texts of ids (n); null for unbound."""
     import pyarrow as pa
 
     data, offsets = dictionary.decode_bytes(ids)

@@ -1,4 +1,4 @@
-"""To what the labels of blank nodes belong: a label is one node there, and another one elsewhere."""
+"""The scope of blank node labels: a label denotes one node within its scope, and another node elsewhere."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ SOURCE: Final = "source"
 ELEMENT: Final = "element"
 _KINDS: Final = {
     SOURCE: (
-        "a label is one node in all of its source (a file, standard input); in what is pushed, in its push or its line of "
-        "NDJSON; in push_batch and in data frames in its element, or in the document that is named"
+        "a label denotes one node within its source (a file, standard input); in pushed data, within its push or its line of "
+        "NDJSON; in push_batch and in data frames, within its element or the named document"
     ),
-    ELEMENT: "a label is one node in its element, and another one in each other element",
+    ELEMENT: "a label denotes one node within its element, and another node elsewhere",
 }
 
 
@@ -26,13 +26,13 @@ def check_blank_nodes(given: object) -> str:
 
 
 def explained(blank_nodes: str) -> str:
-    """What holds, in words."""
+    """The rule in words, for `explain`."""
     return _KINDS[blank_nodes]
 
 
 def scope_of_document(name: object) -> int:
-    """The scope of a document by its name: the same in every process. UsageError for what is no name."""
+    """The scope of a document by its name, equal in every process. UsageError for a name that is not a text."""
     if not isinstance(name, str) or not name:
-        raise UsageError(f"document is the name of what blank nodes belong to, a text, not {name!r}")
+        raise UsageError(f"document must be a text that names the scope of blank nodes, not {name!r}")
     digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)

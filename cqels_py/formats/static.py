@@ -22,11 +22,12 @@ from cqels_py.formats.turtle import nquads_blocks
 def load_static(
     path: str, dictionary: Dictionary, scope: int, contexts: Contexts = NO_CONTEXTS
 ) -> tuple[Ids, Ids, Ids, Ids]:
-    """All statements of a file (.nt, .nq, .ttl, .trig, .rdf, .jsonld …; also .gz and .zst): subject, predicate, object, graph.
+    """All statements of a file (.nt, .nq, .ttl, .trig, .rdf, .jsonld …; also .gz and .zst): subject, predicate, object,
+    graph.
 
-    The graph is 0 for the default graph. Blank nodes belong to `scope`, which no other document must have. DataError names
-    the place of what is malformed; UsageError a file that is not there or has another ending. `contexts`: those that JSON-LD may
-    name by IRI.
+    The graph is 0 for the default graph. Blank nodes belong to `scope`, which must be unique to this document.
+    `contexts`: those that JSON-LD may name by IRI. DataError gives the place of malformed input. UsageError: the file
+    does not exist or has an unknown suffix.
     """
     form = format_of(path, RDF)
     parts = list(scan_statements(_blocks(path, form, contexts), dictionary, scope, path, _stop))
@@ -35,7 +36,7 @@ def load_static(
 
 
 def load_static_text(text: bytes, dictionary: Dictionary, scope: int) -> tuple[Ids, Ids, Ids, Ids]:
-    """The same for a text of N-Triples or N-Quads."""
+    """All statements of a text of N-Triples or N-Quads; arguments and result as in `load_static`."""
     source = "<static data>"
     blocks = line_blocks(iter([text]), source, _stop)
     subject, predicate, object_, graph = np.concatenate(

@@ -1,4 +1,4 @@
-"""The order of a table's rows in time: checked before anything is taken from it, or made by sorting."""
+"""The time order of a table's rows: checked before any row is taken, or established by sorting."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ Times = npt.NDArray[np.int64]
 
 
 class OrderCheck:
-    """Looks at the times of consecutive rows, in parts; DataError for the first that is more than `lateness` behind a row before.
+    """Checks the times of consecutive rows, part by part. DataError for the first that is more than `lateness` before
+    an earlier one.
 
-    Times that are none are passed over. `unit`: what is counted, from 1: "row" or "element". `taken`: what was done with those
-    before the wrong one, for the message.
+    Invalid times are ignored. `unit`: the word for what is counted, from 1: "row" or "element". `taken`: for the
+    message, what happened to the rows before the wrong one.
     """
 
     def __init__(self, lateness: int, unit: str, taken: str) -> None:
@@ -34,7 +35,7 @@ class OrderCheck:
         self._newest, self._newest_at, self._count = -FAR, 0, 0
 
     def look(self, times: Times) -> None:
-        """The next times (n)."""
+        """Check the next times (n)."""
         if not len(times):
             return
         first, last = times.item(0), times.item(-1)
@@ -73,16 +74,16 @@ def _shown(time: int) -> str:
 
 
 NOTHING_TAKEN = "Nothing was taken from the table"
-BEFORE_TAKEN = "What ended before it was taken from the reader"
+BEFORE_TAKEN = "The elements that ended before it were taken from the reader"
 
 
 def is_read_once(table: Any) -> bool:
-    """Is it a reader, which has no length and can be read but once?"""
+    """Whether this is a reader, which has no length and can be read only once."""
     return isinstance(table, pa.RecordBatchReader) or not hasattr(type(table), "__len__")
 
 
 def times_of_rows(table: pa.Table) -> Times | None:
-    """Microseconds of each row (n); None without one column time, of which somebody else complains."""
+    """Microseconds of each row (n). None without exactly one column `time`; reading the table reports that."""
     if table.schema.names.count("time") != 1:
         return None
     found = [times_of_column(chunk) for chunk in table.column("time").chunks]
@@ -90,7 +91,7 @@ def times_of_rows(table: pa.Table) -> Times | None:
 
 
 def with_times(table: pa.Table, times: Times) -> pa.Table:
-    """The table with texts of times replaced by timestamps, to be read once; as it is if one is to be reported."""
+    """The table with texts of times replaced by timestamps. Unchanged if one of them has to be reported."""
     place = table.schema.names.index("time")
     is_text = table.schema.field(place).type in (pa.string(), pa.large_string())
     if not is_text or not len(times) or times.min() <= -FAR or times.max() >= FAR or len(doubtful(times)):
@@ -99,7 +100,9 @@ def with_times(table: pa.Table, times: Times) -> pa.Table:
 
 
 def order_of(times: Times) -> npt.NDArray[np.int64] | None:
-    """The rows in order of time, those of one time as they stand; what has no time stays behind the row before. None: as it is."""
+    """The positions of rows in order of time. Rows with equal times keep their order; a row without a time stays behind
+    the one before. None if no row moves.
+    """
     is_time = (times > -FAR) & (times < FAR)
     if not is_time.all():
         last = np.maximum.accumulate(np.where(is_time, np.arange(len(times)), -1))
@@ -110,9 +113,9 @@ def order_of(times: Times) -> npt.NDArray[np.int64] | None:
 def elements_in_order(
     batches: Iterator[ElementBatch], lateness: int, dictionary: Dictionary, *, once: bool, sort: bool
 ) -> Iterator[ElementBatch]:
-    """Elements that carry their times: all of them, once it is clear that they are in order, or sorted; `once`: as they come.
+    """Elements that carry their own times: checked as a whole or sorted first; with `once`, checked as they come.
 
-    A DataError while they are read is raised after those before it.
+    A DataError while reading is raised after the elements before it.
     """
     check = OrderCheck(lateness, "element", BEFORE_TAKEN if once else NOTHING_TAKEN)
     if once:

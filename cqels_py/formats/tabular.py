@@ -1,8 +1,9 @@
-"""Streams as tables: columns time, graph, subject, predicate, object, one row a triple, terms in N-Triples syntax.
+"""Streams as tables: columns time, graph, subject, predicate, object; one row per triple; terms in N-Triples syntax.
 
 Consecutive rows with the same time and graph are one element; `graph` is optional. Times are ISO 8601 or integers of
-microseconds. With a time predicate an element's time is that property of it, and `time` is optional. Other columns are passed
-over. In .csv, a value with quotes in it stands in quotes, its own doubled; in .tsv terms stand as they are. A row is a line.
+microseconds. With a time predicate, an element's time is the value of that property, and `time` is optional. Other
+columns are ignored. In .csv, a value that contains quotes is quoted, with its own quotes doubled; in .tsv terms stand
+as they are. A row is a line.
 """
 
 from __future__ import annotations
@@ -39,24 +40,24 @@ _ROWS = 1 << 16
 _EXPECTED = {"subject": "<iri> or _:label", "predicate": "<iri>", "object": "<iri>, _:label or a literal in quotes"}
 _INT64, _LARGE_STRING = pa.int64(), pa.large_string()
 _MICROS = {"d": 86_400_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
-"""Microseconds of the units in which Arrow counts times."""
+"""Microseconds per unit of Arrow's time types."""
 _A_FEW = 64
-"""So many texts Arrow checks sooner than it takes to look whether they are ASCII."""
+"""Up to this number of texts, Arrow validates faster than it takes to check for ASCII."""
 _NAMES_SHOWN = 200
-"""So many characters of a table's column names are shown: what is no table may have a first line without end."""
+"""The number of characters of column names that a message shows: the first line of a file that is no table may be very long."""
 _SHORT = 20
-"""Values of so many characters are shown as literals."""
+"""Values of up to so many characters are shown as literals."""
 _STRINGS = (pa.string(), _LARGE_STRING)
-"""What needs no cast: offsets of 32 or 64 bits."""
+"""Types that need no cast: their offsets have 32 or 64 bits."""
 _NOT_SOUND = (pa.ArrowException, OSError, MemoryError, ValueError, KeyError)
-"""What Arrow raises for a damaged file, which may ask for more memory than there is."""
+"""Exceptions of Arrow for a damaged file, which may ask for more memory than there is."""
 _NEWLINE = "\n"
 _NO_TEXT = np.frombuffer(b"\0", np.uint8)
 _NO_TEXTS = pa.nulls(0, _LARGE_STRING)
 _VALUE = rb'(?:"(?:[^"\r]|"")*+"(?!")[^,\r]*+|[^",\r][^,\r]*+|)'
 _QUOTED_ROW = re.compile(rb"%b(?:,%b)*+\r?" % (_VALUE, _VALUE))
 _PLAIN_ROW = re.compile(rb"[^\r]*+\r?")
-"""A line that is a row by itself, as Arrow reads it: with quotes around values, and without."""
+"""A line that is a complete row, as Arrow reads it: with quoted values, and without."""
 _QUOTES_OPEN = "a quoted value does not end on this line"
 _LINE_END_WITHIN = "there is a carriage return within this line; lines end with a newline, or with both"
 
@@ -75,13 +76,15 @@ def elements_from_arrow(
     look: Callable[[npt.NDArray[np.int64]], None] | None = None,
     doubt: Callable[[int], object] | None = None,
 ) -> Iterator[ElementBatch]:
-    """The elements of an Arrow table, a RecordBatchReader, or whatever else exports Arrow's C stream (Polars, DuckDB, pandas).
+    """The elements of an Arrow table, a RecordBatchReader, or anything that exports Arrow's C stream (Polars, DuckDB,
+    pandas).
 
-    `time` may also be a timestamp or a date; one that is 2**62 microseconds or more from the epoch is malformed. `scope`: that of
-    the blank nodes if they are not `per_element`, else where the scopes of elements start, when other readers must not have the
-    same; without it, the dictionary gives one. `graphs`: the names of elements' graphs are asked for. DataError names the row
-    (from 1, or as `numbers` says) of what is malformed, after `where`, unless `malformed` takes it. `look` is shown the times of
-    the rows, part by part, before these are read; what it raises ends the reading. `doubt`: see `Reading`.
+    `time` may also be a timestamp or a date; times of 2**62 microseconds or more from the epoch are malformed. `scope`:
+    the scope of blank nodes if they are not `per_element`; otherwise the first of the elements' scopes, if other
+    readers must not use the same; without it, the dictionary assigns one. `graphs`: whether the names of elements'
+    graphs are needed. DataError names the row (from 1, or by `numbers`) of malformed input after `where`, unless
+    `malformed` handles it. `look` gets the times of the rows, part by part, before these are read; an exception from it
+    ends the reading. `doubt`: see `Reading`.
     """
     predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
     reading = Reading(BY_GRAPH, stream, predicate, where, per_element=per_element, graphs=graphs, doubt=doubt)
@@ -96,11 +99,11 @@ def elements_from_arrow(
 def parquet_elements(
     path: str, dictionary: Dictionary, reading: Reading, malformed: Malformed
 ) -> Iterator[ElementBatch]:
-    """The elements of a Parquet file; a place's line is a row, from 1."""
+    """The elements of a Parquet file. The line of a place is the row's number, from 1."""
     reader = _RowReader(dictionary, reading, malformed)
     try:
         file = pq.ParquetFile(path)
-        # Here all columns are known, later only those that are read.
+        # All columns are known here; later only those that are read.
         schema = file.schema_arrow
     except _NOT_SOUND as error:
         raise _not_sound(path, error) from None
@@ -128,7 +131,7 @@ def _stop(error: DataError) -> None:
 
 
 def exported(table: Any) -> pa.RecordBatchReader:
-    """What a table exports. One whose columns are lists of Python's objects (pandas) finds only now what is in them."""
+    """The Arrow stream of a table. Columns of Python objects (pandas) are converted only here, and may fail."""
     try:
         return pa.RecordBatchReader.from_stream(table)
     except pa.ArrowException as error:
@@ -136,7 +139,7 @@ def exported(table: Any) -> pa.RecordBatchReader:
 
 
 def whole(table: Any) -> pa.Table:
-    """All rows of what exports Arrow's C stream."""
+    """All rows of an object that exports Arrow's C stream."""
     if isinstance(table, pa.Table):
         return table
     reader = exported(table)
@@ -164,7 +167,7 @@ def _batches(file: pq.ParquetFile, path: str) -> Iterator[pa.RecordBatch]:
 
 
 def _not_sound(path: str, error: Exception) -> DataError:
-    return DataError(f"{path} is not a sound Parquet file: {str(error).partition(_NEWLINE)[0]}")
+    return DataError(f"{path} is not a valid Parquet file: {str(error).partition(_NEWLINE)[0]}")
 
 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -191,7 +194,7 @@ def _looked_at(
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Some rows of a table, their numbers (n), and what is malformed between them, by number."""
+    """Some rows of a table, their numbers (n), and the malformed rows between them, by number."""
 
     table: pa.RecordBatch
     lines: npt.NDArray[np.int64]
@@ -226,11 +229,11 @@ def _check_columns(names: Sequence[str], reading: Reading, place: Place | None) 
     if len(set(names)) < len(names) and (several := [name for name in COLUMNS if names.count(name) > 1]):
         raise DataError(f"there is more than one column {several[0]}{shown}", place)
     if "time" not in names and "graph" not in names:
-        raise DataError("without a column time, a column graph must tell the elements apart", place)
+        raise DataError("without a column time, a column graph must distinguish the elements", place)
 
 
 def _parse(text: bytes, first: int, names: list[str], delimiter: str, source: str) -> Rows:
-    """The rows of whole lines. Where Arrow finds others than there are lines, those that are no rows are taken out."""
+    """The rows of whole lines. If Arrow finds another number of rows than of lines, malformed lines are taken out."""
     rows = _line_by_line(text, first, names, delimiter, source)
     if rows is not None:
         return rows
@@ -242,10 +245,10 @@ def _parse(text: bytes, first: int, names: list[str], delimiter: str, source: st
 
 
 def _line_by_line(text: bytes, first: int, names: list[str], delimiter: str, source: str) -> Rows | None:
-    """The rows of lines that are each a row; None if they are not: a quoted value goes on, or a line has ends within it."""
+    """The rows of lines if each line is one row; None if a quoted value continues on the next line or contains a line end."""
     if b"\r" in text and text.count(b"\r") != text.count(b"\r\n"):
         return None
-    # Arrow closes a value at the end of the text; anywhere before, it takes the next line for more of it.
+    # Arrow closes a quoted value at the end of the text. Anywhere before, it continues the value with the next line.
     end = len(text) - text.endswith(b"\n")
     if delimiter == "," and not _QUOTED_ROW.fullmatch(text, text.rfind(b"\n", 0, end) + 1, end):
         return None
@@ -284,19 +287,19 @@ def _line_by_line(text: bytes, first: int, names: list[str], delimiter: str, sou
     for column in batch.columns:
         filled |= np.diff(_buffers(column)[1]) > 0
     if not filled.all():
-        # What is not filled are empty lines.
+        # Values that are not filled in below are empty lines.
         batch, lines = batch.filter(pa.array(filled)), lines[filled]
     return Rows(batch, lines, errors)
 
 
 def _sound_lines(text: bytes, first: int, delimiter: str, source: str) -> tuple[bytes, dict[int, DataError]]:
-    """The lines, empty where one is no row by itself, and what is wrong with those, by number."""
+    """The lines, with an empty line for each that is not a complete row, and the errors of those lines by number."""
     is_row = _QUOTED_ROW if delimiter == "," else _PLAIN_ROW
     errors: dict[int, DataError] = {}
     lines = text.split(b"\n")
     for at, line in enumerate(lines):
         if not is_row.fullmatch(line):
-            # Which of the two: is it a row without its carriage returns?
+            # Which of the two errors: is it a row without its carriage returns?
             message = _LINE_END_WITHIN if is_row.fullmatch(line.replace(b"\r", b"")) else _QUOTES_OPEN
             errors[first + at] = DataError(message, Place(first + at, None, source))
             lines[at] = b""
@@ -316,10 +319,10 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
 
 
 class _RowReader:
-    """Groups rows into elements. The last one is delivered when the next begins, or at the end.
+    """Groups rows into elements. The last element is delivered when the next begins, or at the end.
 
-    `quotes_doubled`: a literal's own quotes are, in the text that the rows are from. `numbers`: those of the rows (n) in messages,
-    where they come in another order.
+    `quotes_doubled`: whether quotes of literals are doubled in the source text. `numbers`: the rows' numbers (n) in
+    messages, if the rows were reordered.
     """
 
     def __init__(
@@ -342,7 +345,8 @@ class _RowReader:
         self._time_id = dictionary.encode_one(reading.time_predicate) if reading.time_predicate else 0
         self._number = 0
         self._last: tuple[int, str] | None = None
-        # Rows not delivered yet: subject, predicate, object, element's number, time, line, and the graph where it is asked for.
+        # Rows not delivered yet: subject, predicate, object, element's number, time, line, and the graph if it is
+        # needed.
         self._open = np.empty((_GRAPH + reading.graphs, 0), np.int64)
         self._delivered = self._open
 
@@ -380,7 +384,7 @@ class _RowReader:
         self._open = np.concatenate([self._open, triples], axis=1) if self._open.size else triples
 
     def _encode(self, rows: Rows, errors: dict[int, DataError]) -> Ids:
-        """Columns as in `_open`; what is malformed is entered in `errors` by line."""
+        """Columns as in `_open`. Errors are entered in `errors` by line."""
         columns, lines = self._decoded(rows, errors)
         time = _times(columns["time"]) if "time" in columns else np.zeros(len(lines), np.int64)
         if not self._time_id and len(wrong := np.flatnonzero((time <= -FAR) | (time >= FAR))):
@@ -401,7 +405,7 @@ class _RowReader:
         return out
 
     def _encode_graphs(self, texts: pa.Array | None, scopes: Ids, out: Ids, errors: dict[int, DataError]) -> None:
-        """The graphs' names; 0 where there is none."""
+        """The ids of the graphs' names; 0 where there is none."""
         out[_GRAPH] = 0
         if texts is None:
             return
@@ -414,7 +418,7 @@ class _RowReader:
             errors.setdefault(int(out[5, row]), self._error(message, int(out[5, row])))
 
     def _decoded(self, rows: Rows, errors: dict[int, DataError]) -> tuple[dict[str, pa.Array], npt.NDArray[np.int64]]:
-        """The columns by name, texts as strings of UTF-8 and times as they are, and the rows' numbers."""
+        """The columns by name, texts as UTF-8 strings and times unconverted, and the rows' numbers."""
         table, lines = rows.table, rows.lines
         names = table.schema.names
         _check_columns(names, self._reading, None)
@@ -458,7 +462,7 @@ class _RowReader:
         return DataError(message, Place(line, None, self._reading.source))
 
     def _numbers(self, time: npt.NDArray[np.int64], graph: pa.Array | None) -> npt.NDArray[np.int64]:
-        """A number (n) for every run of rows with the same time and graph, also across parts of the table."""
+        """A number (n) for each run of rows with the same time and graph, also across parts of the table."""
         if not len(time):
             return time
         new = np.empty(len(time), np.bool_)
@@ -475,14 +479,14 @@ class _RowReader:
         return numbers
 
     def _take(self, last: bool) -> Iterator[ElementBatch]:
-        """Deliver the elements that are complete."""
+        """Deliver the complete elements."""
         numbers = self._open[3]
         end = len(numbers) if last or not len(numbers) else int(numbers.searchsorted(numbers[-1]))
         if end == 0:
             return
         taken, self._open = self._open[:, :end], self._open[:, end:].copy()
         self._delivered = taken
-        # One element more begins at the end.
+        # At the end, the last element is complete too: count one more beginning.
         begins = np.ones(end + 1, np.bool_)
         np.not_equal(numbers[1:end], numbers[: end - 1], out=begins[1:end])
         first = begins.nonzero()[0]
@@ -525,7 +529,7 @@ class _RowReader:
 
 
 def _quotes_are_doubled(text: str) -> str:
-    """How a literal is written in CSV, for a value that has lost its quotes there."""
+    """A hint on how CSV quotes literals, for a value that lost its quotes."""
     if text.startswith(("<", "_:", '"')):
         return ""
     shown = text if text.isalnum() and len(text) <= _SHORT else "text"
@@ -543,7 +547,9 @@ def _without(rows: Sequence[int] | Ids, columns: dict[str, pa.Array]) -> dict[st
 
 
 def _plain(column: pa.Array, name: str) -> pa.Array:
-    """Times that are numbers as they are, all else as strings, empty for null; nobody has looked yet whether they are UTF-8."""
+    """Times that are numbers unconverted, everything else as strings with empty for null. The strings are not validated
+    as UTF-8 yet.
+    """
     kind = column.type
     if name == "time":
         if pa.types.is_dictionary(kind):
@@ -552,7 +558,9 @@ def _plain(column: pa.Array, name: str) -> pa.Array:
         if pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind):
             return column
         if pa.types.is_duration(kind):
-            raise DataError(f"the column time of type {kind} says how long, not when; {EXPECTED}, or a timestamp")
+            raise DataError(
+                f"the column time of type {kind} is a length of time, not a point in time; {EXPECTED}, or a timestamp"
+            )
     try:
         return _texts(column)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -563,16 +571,19 @@ def _plain(column: pa.Array, name: str) -> pa.Array:
 
 def _texts(column: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(column.type):
-        # The few values are cast, not every row's; and of some kinds of text (Polars') Arrow can cast values, but not take rows.
+        # Cast the few distinct values, not every row. (Arrow can cast values of some text types, such as Polars', but
+        # not take rows of them.)
         column = pa.DictionaryArray.from_arrays(column.indices, _texts(column.dictionary)).dictionary_decode()
     elif column.type not in _STRINGS:
-        # Checked, one row that is not UTF-8 would cost all others too; `_not_utf8` finds it.
+        # If Arrow validated here, one row that is not UTF-8 would invalidate all rows; `_not_utf8` finds the row.
         column = column.cast(_LARGE_STRING, safe=False)
     return column.fill_null("") if column.null_count else column
 
 
 def _not_utf8(column: pa.Array) -> list[tuple[int, int]]:
-    """The rows of texts that are not UTF-8, and the first byte of each that is wrong; Arrow takes a column's word for it."""
+    """The rows whose text is not UTF-8, and the first wrong byte of each. Arrow does not validate columns that claim to
+    be UTF-8.
+    """
     if column.type not in _STRINGS or (len(column) > _A_FEW and _is_ascii(column)):
         return []
     try:
@@ -599,14 +610,18 @@ def _wrong_bytes(texts: pa.Array) -> Iterator[tuple[int, int]]:
 
 
 def _integers(array: pa.Array, kind: type[np.signedinteger[Any]]) -> npt.NDArray[Any]:
-    """What an array of integers without nulls holds. `to_numpy` imports pandas, if there is one: longer than a small job takes."""
+    """The values of an array of integers without nulls. `to_numpy` would import pandas if installed, which takes longer
+    than a small job.
+    """
     if not len(array):
         return np.empty(0, kind)
     return np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
 
 
 def times_of_column(column: pa.Array) -> npt.NDArray[np.int64]:
-    """Microseconds since the epoch (n) of a column time as it comes; NO_TIME, or FAR or more from the epoch, for what is no time."""
+    """Microseconds since the epoch (n) of a column `time` of any type. NO_TIME, or a value at least FAR from the epoch,
+    where invalid.
+    """
     column = _plain(column, "time")
     wrong = [row for row, _ in _not_utf8(column)]
     if not wrong:
@@ -618,7 +633,7 @@ def times_of_column(column: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _doubtful(column: pa.Array, times: npt.NDArray[np.int64]) -> int | None:
-    """The first time, of those of a column, that is an integer and seems to be meant in another unit."""
+    """The first integer time of a column that seems to be in another unit."""
     kind = column.type
     if kind not in _STRINGS and not pa.types.is_integer(kind):
         return None
@@ -629,7 +644,7 @@ def _doubtful(column: pa.Array, times: npt.NDArray[np.int64]) -> int | None:
 
 
 def _times(column: pa.Array) -> npt.NDArray[np.int64]:
-    """Microseconds since the epoch (n); NO_TIME, or whatever is FAR or more from the epoch, for what is no time."""
+    """Microseconds since the epoch (n). NO_TIME, or a value at least FAR from the epoch, where invalid."""
     kind = column.type
     if kind in _STRINGS:
         return times_of_texts(*_buffers(column))
@@ -647,7 +662,7 @@ def _times(column: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _microseconds(counts: npt.NDArray[np.int64], kind: pa.DataType) -> npt.NDArray[np.int64]:
-    """Of timestamps or dates (n) in their units; what is finer than a microsecond is cut off, as in texts."""
+    """Microseconds of timestamps or dates (n) in their units. Fractions of a microsecond are cut off, as in texts."""
     unit = "ms" if pa.types.is_date64(kind) else "d" if pa.types.is_date32(kind) else kind.unit
     if unit == "ns":
         return counts // 1_000
@@ -657,24 +672,24 @@ def _microseconds(counts: npt.NDArray[np.int64], kind: pa.DataType) -> npt.NDArr
 
 
 def _no_time(column: pa.Array, row: int) -> str:
-    """What is wrong with a time."""
+    """The error message of an invalid time."""
     kind, found = column.type, column[row]
     if not found.is_valid or kind in _STRINGS:
         return f"the time is {found.as_py()!r}; {EXPECTED}"
-    # As a number: what is so far from the epoch no date can say.
+    # Shown as a number: so far from the epoch, no date can express it.
     unit = "" if pa.types.is_integer(kind) else f" as {kind}"
     number = found.as_py() if pa.types.is_integer(kind) else found.value
     return f"the time is {number}{unit}, far beyond any date; {EXPECTED}"
 
 
 def _buffers(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], Ids]:
-    """All texts as bytes, and where each starts (n + 1)."""
+    """All texts as bytes, and the start of each (n + 1)."""
     if not len(texts):
         return _NO_TEXT, np.zeros(1, np.int64)
     _, offsets, data = texts.buffers()
     width = np.int64 if texts.type == _LARGE_STRING else np.int32
     bounds = np.frombuffer(offsets, width)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
     found = np.frombuffer(data, np.uint8) if data is not None and data.size else _NO_TEXT
-    # One type for all buffers, or kernels are compiled anew.
+    # One type for all buffers: each further type would compile the kernels again.
     found.flags.writeable = False
     return found, bounds

@@ -14,10 +14,10 @@ from cqels_py.functions.dates import instant_text
 from cqels_py.kernels.values.inline import instants, read_instants
 
 NO_TIME = np.iinfo(np.int64).min
-"""In the place of a time that cannot be read."""
+"""Stands for a time that cannot be read."""
 
 FAR = 1 << 62
-"""No time is so many microseconds from the epoch: whatever is added to one stays within 64 bits."""
+"""Times are less than so many microseconds from the epoch, so that sums of two stay within 64 bits."""
 
 GENERATED_AT = "<http://www.w3.org/ns/prov#generatedAtTime>"
 """The predicate of the default-graph triple that gives an event graph's time."""
@@ -25,8 +25,8 @@ GENERATED_AT = "<http://www.w3.org/ns/prov#generatedAtTime>"
 EXPECTED = 'expected a time like "2013-01-01T15:18:10Z", or an integer of microseconds since the epoch'
 
 LIKELY_FROM, LIKELY_TO = 315_532_800_000_000, 7_258_118_400_000_000
-"""Microseconds of the years 1980 and 2200: times in between are taken as meant."""
-# Of each other unit: so many microseconds, and of how many of the unit.
+"""Microseconds of the years 1980 and 2200. Times in between are never doubted."""
+# For each other unit: how many microseconds make how many of the unit.
 _UNITS = {"seconds": (1_000_000, 1), "milliseconds": (1_000, 1), "nanoseconds": (1, 1_000)}
 _RANGES = {name: (LIKELY_FROM * of // each, LIKELY_TO * of // each) for name, (each, of) in _UNITS.items()}
 _LEAST = min(low for low, _ in _RANGES.values())
@@ -42,7 +42,7 @@ _INTEGER = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
 def times_of_ids(ids: Ids, dictionary: Dictionary) -> npt.NDArray[np.int64]:
-    """Microseconds (n) for literals (n); NO_TIME for what is no time."""
+    """Microseconds (n) of literals (n); NO_TIME where invalid."""
     out = np.empty(len(ids), np.int64)
     if instants(ids, out):
         for i in np.flatnonzero(out == NO_TIME).tolist():
@@ -52,7 +52,7 @@ def times_of_ids(ids: Ids, dictionary: Dictionary) -> npt.NDArray[np.int64]:
 
 
 def times_of_texts(data: npt.NDArray[np.uint8], offsets: Ids) -> npt.NDArray[np.int64]:
-    """Microseconds (n) for n texts in one buffer; NO_TIME for what is no time."""
+    """Microseconds (n) of n texts in one buffer; NO_TIME where invalid."""
     out = np.empty(len(offsets) - 1, np.int64)
     if read_instants(data, offsets, out):
         for i in np.flatnonzero(out == NO_TIME).tolist():
@@ -63,7 +63,7 @@ def times_of_texts(data: npt.NDArray[np.uint8], offsets: Ids) -> npt.NDArray[np.
 def time_of_text(text: str) -> int:
     """Microseconds of ISO 8601 or of an integer of microseconds; NO_TIME for anything else.
 
-    Without a zone it is UTC; what is finer than a microsecond is cut off.
+    Without a zone it is UTC. Fractions of a microsecond are cut off.
 
     >>> time_of_text("1970-01-01T00:00:01.5+00:00")
     1500000
@@ -77,7 +77,8 @@ def time_of_text(text: str) -> int:
     year, month, day, hour, minute, second, fraction, zone = match.groups()
     try:
         # 24:00:00 is the end of the day.
-        # The calendar repeats after 400 years: these are counted from 2000, as Python's dates end with 9999 and begin with 1.
+        # The calendar repeats every 400 years: years are counted from 2000, because Python's dates range from 1 to 9999
+        # only.
         cycles, of_cycle = divmod(int(year) - 2000, _CYCLE_YEARS)
         midnight = datetime(2000 + of_cycle, int(month), int(day), tzinfo=_zone(zone))
         if int(hour or 0) > 24 or int(minute or 0) > 59 or int(second or 0) > 59:
@@ -94,7 +95,8 @@ def time_of_text(text: str) -> int:
 
 
 def doubt(time: int) -> str | None:
-    """The question whether an integer was meant in another unit: as microseconds it lies outside of 1980 to 2200, but inside in one.
+    """A question if an integer time seems to be in another unit: outside of 1980 to 2200 as microseconds, but inside in
+    that unit.
 
     >>> doubt(1714564800)
     '1714564800: seconds? as microseconds it is 1970-01-01T00:28'
@@ -109,7 +111,7 @@ def doubt(time: int) -> str | None:
 
 
 def doubtful(times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The places of times (n) that `doubt` asks about."""
+    """The positions of the times (n) that `doubt` asks about."""
     if not len(times) or (times.min() >= LIKELY_FROM and times.max() < LIKELY_TO) or times.max() < _LEAST:
         return np.empty(0, np.int64)
     asked = np.zeros(len(times), np.bool_)
@@ -119,7 +121,7 @@ def doubtful(times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def is_integer(text: str) -> bool:
-    """Is a time in a text microseconds, not ISO 8601?"""
+    """Whether the text of a time is an integer of microseconds, not ISO 8601."""
     return _INTEGER.fullmatch(text.strip()) is not None
 
 

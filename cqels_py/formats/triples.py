@@ -1,4 +1,4 @@
-"""Elements and static data that a program hands over: triples of rdflib terms, or of texts in N-Triples syntax."""
+"""Elements and static data given by a program: triples of rdflib terms, or of texts in N-Triples syntax."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NO_TRIPLE = "a triple is (subject, predicate, object), and triples are a list o
 
 
 def triple_texts(triples: Iterable[Any]) -> list[bytes]:
-    """The terms of triples (3 n) in N-Triples syntax, not yet checked. UsageError for what is no triple of terms."""
+    """The terms of triples (3 n) in N-Triples syntax, not validated yet. UsageError if these are not triples of terms."""
     if type(triples) is not list and (isinstance(triples, str | bytes) or not isinstance(triples, Iterable)):
         raise UsageError(f"triples are a list of (subject, predicate, object), or an rdflib Graph, not {triples!r}")
     texts: list[bytes] = []
@@ -47,12 +47,12 @@ def triple_texts(triples: Iterable[Any]) -> list[bytes]:
                 texts += [_text(term).encode() for term in triple]
         except UnicodeEncodeError as error:
             text = error.object
-            raise DataError(f"{text!a} is not a term: it holds half a character (a lone surrogate)") from None
+            raise DataError(f"{text!a} is not a term: it contains half a character (a lone surrogate)") from None
     return texts
 
 
 def _text(term: Term) -> str:
-    """The text of a term, which is not empty."""
+    """The non-empty text of a term."""
     if hasattr(term, "n3"):
         text = from_rdflib(term)
     elif isinstance(term, str):
@@ -66,20 +66,22 @@ def _text(term: Term) -> str:
 
 
 def graph_text(graph: Any) -> bytes:
-    """The name of an element's graph in N-Triples syntax, not yet checked: an rdflib term, or a text, also an IRI as it is."""
+    """The name of an element's graph in N-Triples syntax, not validated yet: from an rdflib term, a text, or a bare IRI."""
     if not isinstance(graph, str) or not graph:
-        raise UsageError(f"graph is the name of the element's graph, an IRI or a blank node, not {graph!r}")
+        raise UsageError(f"graph must name the element's graph with an IRI or a blank node, not {graph!r}")
     text = _text(graph)
     try:
         return (text if text[0] in '<_"' else f"<{text}>").encode()
     except UnicodeEncodeError:
-        raise DataError(f"{text!a} is no name of a graph: it holds half a character (a lone surrogate)") from None
+        raise DataError(
+            f"{text!a} is not the name of a graph: it contains half a character (a lone surrogate)"
+        ) from None
 
 
 def _triple_ids(
     texts: Sequence[bytes], first: Ids, scope: int, dictionary: Dictionary
 ) -> tuple[Ids, dict[int, DataError]]:
-    """Ids (3, n) of n triples, given as their 3 n terms; what is wrong, by triple.
+    """Ids (3, n) of n triples, given as their 3 n terms; and errors by triple.
 
     Element e has the triples first[e] to first[e + 1], and its blank nodes belong to `scope` + e.
     """
@@ -93,7 +95,7 @@ def _triple_ids(
 
 
 def _find_misplaced(texts: Sequence[bytes], ids: Ids, errors: dict[int, DataError]) -> None:
-    """Enter what cannot stand where it stands, unless something else is wrong with the triple."""
+    """Enter an error for each misplaced term, unless its triple already has one."""
     tag = (ids >> TAG_SHIFT) & 15
     allowed = (tag == TAG_IRI) | (tag == TAG_OVERFLOW) | ((tag == TAG_BLANK) & (np.arange(3) == 0))
     for row, column in np.argwhere(~allowed[:, :2]).tolist():
@@ -103,7 +105,7 @@ def _find_misplaced(texts: Sequence[bytes], ids: Ids, errors: dict[int, DataErro
 
 
 def static_triples(triples: Iterable[Triple], dictionary: Dictionary, scope: int) -> Ids:
-    """Columns (3, n) of ids. DataError names the first term that is none."""
+    """Columns (3, n) of ids. DataError names the first invalid term."""
     texts = triple_texts(triples)
     ids, errors = _triple_ids(texts, np.array([0, len(texts) // 3]), scope, dictionary)
     if errors:
@@ -113,9 +115,10 @@ def static_triples(triples: Iterable[Triple], dictionary: Dictionary, scope: int
 
 @dataclass(slots=True)
 class PushedElement:
-    """One element: the stream's IRI and number, `texts` as of triple_texts; `time` None where `time_predicate` gives it.
+    """One element: the stream's IRI and number, `texts` as of triple_texts; `time` None where `time_predicate` gives
+    it.
 
-    `graph`: its name, as of graph_text; None where there is none, or nobody asks.
+    `graph`: its name, as of graph_text; None if there is none or it is not needed.
     """
 
     iri: str
@@ -129,9 +132,9 @@ class PushedElement:
 def elements_of_pushed(
     pushed: Sequence[PushedElement], dictionary: Dictionary, first_scope: int
 ) -> tuple[ElementBatch, list[DataError]]:
-    """The elements that are right, and what is wrong with the others; each has its own scope, from `first_scope` on."""
+    """The valid elements, and the errors of the others. Each element has its own scope, starting at `first_scope`."""
     if len(pushed) == 1 and pushed[0].time is not None:
-        # As they come on a live stream: all that follows, in short.
+        # A fast path for a single element, as on a live stream.
         alone = pushed[0]
         numbers = np.array((alone.time, 0, len(alone.texts) // 3), INT64)
         ids, errors = _triple_ids(alone.texts, numbers[1:], first_scope, dictionary)
@@ -149,7 +152,7 @@ def elements_of_pushed(
         if each.time is None:
             timeless.append(len(times))
         times.append(each.time or 0)
-    # One array for all numbers: making it costs more than cutting it up.
+    # One array for all numbers: slicing it is cheaper than making several.
     numbers = np.array(times + bounds, INT64)
     elements = len(pushed)
     time, first = numbers[:elements], numbers[elements:]
@@ -169,7 +172,7 @@ def elements_of_pushed(
 def _graphs(
     pushed: Sequence[PushedElement], first: Ids, scope: int, dictionary: Dictionary, wrong: dict[int, DataError]
 ) -> Ids | None:
-    """The graph of each triple; None: no element has one. Blank nodes are those of the element's triples."""
+    """The graph of each triple; None if no element has one. Blank nodes are those of the element's triples."""
     named = [e for e, each in enumerate(pushed) if each.graph is not None]
     if not named:
         return None
@@ -187,7 +190,7 @@ def _graphs(
 
 
 def is_node(ids: Ids) -> npt.NDArray[np.bool_]:
-    """Which of the terms are IRIs or blank nodes."""
+    """Which terms are IRIs or blank nodes."""
     tag = (ids >> TAG_SHIFT) & 15
     found: npt.NDArray[np.bool_] = (tag == TAG_IRI) | (tag == TAG_OVERFLOW) | (tag == TAG_BLANK)
     return found
@@ -195,14 +198,14 @@ def is_node(ids: Ids) -> npt.NDArray[np.bool_]:
 
 @cache
 def _alone(stream: int) -> npt.NDArray[np.int32]:
-    """The column of a single element's stream; always the same one, as nobody changes a batch."""
+    """The stream column of a single element. It is cached, because batches are never changed."""
     return np.array([stream], np.int32)
 
 
 def _time(
     element: PushedElement, triples: Ids, dictionary: Dictionary, wrong: dict[int, DataError], number: int
 ) -> int:
-    """The time that the element's own triples (3, n) give; 0 if that is wrong, unless something else already is."""
+    """The time that the element's own triples (3, n) give. If it is wrong: 0, with an error unless there already is one."""
     found = _own_time(element, triples, dictionary)
     if isinstance(found, DataError):
         wrong.setdefault(number, found)

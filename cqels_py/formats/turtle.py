@@ -1,6 +1,6 @@
-"""Turtle, TriG, RDF/XML and JSON-LD: an RDF library parses them, and the scanner takes its N-Quads.
+"""Turtle, TriG, RDF/XML and JSON-LD: an RDF library parses them, and the tokenizer reads its N-Quads.
 
-Nodes without a label get one by their order in the file, so that ids are the same from run to run.
+Nodes without a label are labelled by their order in the file, so that ids are equal from run to run.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ RDF_FORMATS = {
 }
 
 PARSER_ERRORS = (SyntaxError, MemoryError, ValueError)
-"""What the library raises for what it cannot read: MemoryError where a buffer of its own would be too small."""
+"""Exceptions of the library for input that it cannot read; MemoryError if a buffer of its own is too small."""
 
 _BATCH = 8192
 _NODES_REMEMBERED = 1 << 20
 _POSITION = re.compile(r"^Parser error (?:at|between) [^:]*: ")
 _RELATIVE = "No scheme found in an absolute IRI"
 _BEGINNING = 1 << 16
-"""So many bytes of a document are searched for the context that it names."""
+"""The number of bytes of a document that are searched for the context that it names."""
 _LABEL_BYTES = 64
 _LOOKS_ALIKE = re.compile(rb"""(?:_:|\bnodeID\s{0,8}=\s{0,8}["'])[0-9a-f]{24,32}(?![0-9a-zA-Z])""")
-# The random labels are 128 bits in hexadecimal, without leading zeros.
+# The library's random labels are 128 bits in hexadecimal without leading zeros.
 # A blank node as subject, as object after subject and predicate, or as graph at the end of a line.
 _UNLABELLED = re.compile(
     rb"^_:([0-9a-f]{24,32})(?= )"
@@ -47,7 +47,7 @@ _UNLABELLED = re.compile(
     re.MULTILINE,
 )
 _LIKE_OURS = re.compile(_UNLABELLED.pattern.replace(rb"[0-9a-f]{24,32}", rb"node\.[^\s<>]+"), re.MULTILINE)
-"""Labels of the file that are like the new ones."""
+"""Labels in the file that look like the new ones."""
 
 
 def nquads_blocks(
@@ -55,8 +55,8 @@ def nquads_blocks(
 ) -> Iterator[bytes]:
     """The statements of a file of any of RDF_FORMATS as blocks of N-Quads.
 
-    Malformed input is named with its place; the parser goes on after it where the format allows that. `contexts`: those that
-    JSON-LD may name by IRI.
+    Malformed input is reported with its place; the parser continues after it where the format allows that. `contexts`:
+    those that JSON-LD may name by IRI.
     """
     names = BlankNames()
     stream = ByteStream(names.watched(_prepared(chunks, form, source, contexts)))
@@ -69,7 +69,7 @@ def nquads_blocks(
 
 
 def _prepared(chunks: Iterator[bytes], form: str, source: str, contexts: Contexts) -> Iterator[bytes]:
-    """The chunks as the library takes them."""
+    """The chunks in the form that the library reads."""
     if form == "rdf":
         return checked(xml_in_utf8(chunks, source), source)
     if form == "jsonld":
@@ -98,7 +98,7 @@ def _batches(
             else:
                 malformed(_explained(syntax_error(error, source), source))
             if not isinstance(error, SyntaxError):
-                # The parser stays where it is.
+                # The parser does not advance any further.
                 return
         elif len(batch) < _BATCH:
             return
@@ -114,12 +114,12 @@ def _fill(batch: list[Any], parser: Iterable[Any]) -> Exception | None:
 
 
 def syntax_error(error: Exception, source: str, line: int | None = None) -> DataError:
-    """The library's error with its place; `line`: of the source, if the library saw only that line."""
+    """The library's error with its place. `line`: that of the source, if the library saw only that line."""
     message = _POSITION.sub("", str(error.args[0] if error.args else error))
     if _RELATIVE in message:
-        message += ": what is relative needs a base before it (@base, or xml:base)"
+        message += ": a relative IRI needs a base before it (@base, or xml:base)"
     if isinstance(error, MemoryError):
-        message = "a term, or what else has to be read at once, is longer than 16 MiB"
+        message = "a term, or another unit that has to be read at once, is longer than 16 MiB"
     offset = error.offset if isinstance(error, SyntaxError) else None
     line = line or (error.lineno if isinstance(error, SyntaxError) else None)
     if line is None:
@@ -128,23 +128,23 @@ def syntax_error(error: Exception, source: str, line: int | None = None) -> Data
 
 
 def json_error(error: Exception, beginning: bytes, source: str, line: int | None = None) -> DataError:
-    """The library's error of a document of JSON-LD that begins so."""
+    """The error of the library for a JSON-LD document that begins like this."""
     if NOT_LOADED in str(error):
         return not_supplied(named_in(beginning) or "IRI", source, line)
     return syntax_error(error, source, line)
 
 
 def _explained(error: DataError, source: str) -> DataError:
-    """The error, with what helps where a file may be more than Turtle."""
+    """The error, with a hint for files that may contain more than Turtle."""
     if Path(source.removesuffix(".gz").removesuffix(".zst")).suffix.lower() == ".n3":
-        return DataError(f"{error.message}; of N3, only what is Turtle is read", error.place)
+        return DataError(f"{error.message}; of N3, only the subset that is Turtle is read", error.place)
     return error
 
 
 class BlankNames:
-    """Labels by order of appearance for nodes that the library labelled at random.
+    """Assigns labels in order of appearance to nodes that the library labelled at random.
 
-    A file may have labels that look like those of the library: where it does, none is ever forgotten.
+    If the file has labels that look like those of the library, no label is ever forgotten.
     """
 
     def __init__(self) -> None:
@@ -154,7 +154,7 @@ class BlankNames:
         self.beginning = b""
 
     def watched(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        """The chunks of the file, looked at before they are parsed."""
+        """The chunks of the file, inspected before they are parsed."""
         last = b""
         for chunk in chunks:
             if len(self.beginning) < _BEGINNING:
@@ -172,7 +172,7 @@ class BlankNames:
             nquads = _LIKE_OURS.sub(_another_name, nquads)
         renamed = _UNLABELLED.sub(self._name, nquads)
         if len(self._numbers) > _NODES_REMEMBERED and not self._looks_alike:
-            # Such nodes are used close to where they stand; old ones are forgotten.
+            # The uses of such a node are close together; old ones are forgotten.
             self._numbers = dict(islice(self._numbers.items(), _NODES_REMEMBERED // 2, None))
         return renamed
 

@@ -1,6 +1,6 @@
-"""RDF/XML from anybody: complete, and not larger than it looks.
+"""Checks RDF/XML of unknown origin: it must be complete, and its entities must not expand without limit.
 
-The library that reads it takes a file that ends early for one that is complete, and expands whatever entities a file declares.
+The library that parses it accepts a truncated file as complete, and expands any entities that a file declares.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cqels_py.errors import DataError, Place
 from cqels_py.formats.lines import LINE_LIMIT
 
 ENTITY_LIMIT = 1 << 16
-"""What an entity stands for has at most so many characters, and all entities of a file together sixteen times as many."""
+"""The maximum number of characters of an entity's expansion; all entities of a file may have sixteen times as many."""
 
 _REFERENCE = re.compile(r"&([^#&;][^&;]*);")
 
@@ -25,7 +25,7 @@ class NotWellFormed(DataError):
 
 
 def checked(chunks: Iterator[bytes], source: str) -> Iterator[bytes]:
-    """The chunks of an XML file in UTF-8, up to where it is not well-formed: there NotWellFormed is raised."""
+    """The chunks of an XML file in UTF-8, up to the place where it is not well-formed; there NotWellFormed is raised."""
     parser = expat.ParserCreate("utf-8")
     entities = _Entities(parser, source)
     parser.EntityDeclHandler = entities.declare
@@ -39,7 +39,7 @@ def checked(chunks: Iterator[bytes], source: str) -> Iterator[bytes]:
         passed += len(chunk)
         first = chunk.find(b"<")
         if since_markup + (len(chunk) if first < 0 else first) > LINE_LIMIT:
-            message = f"a text, or what stands within < and >, is longer than {LINE_LIMIT >> 20} MiB"
+            message = f"a text, or the content of < and >, is longer than {LINE_LIMIT >> 20} MiB"
             raise NotWellFormed(message, Place(parser.CurrentLineNumber, None, source))
         since_markup = since_markup + len(chunk) if first < 0 else len(chunk) - chunk.rfind(b"<")
         yield chunk
@@ -50,7 +50,7 @@ def checked(chunks: Iterator[bytes], source: str) -> Iterator[bytes]:
 
 
 class _Entities:
-    """What the entities of a file stand for grows with each that stands within another: a few lines can make terabytes."""
+    """The sizes of a file's entities when expanded. Nested entities grow exponentially: a few lines can make terabytes."""
 
     def __init__(self, parser: expat.XMLParserType, source: str) -> None:
         self._parser = parser
@@ -68,14 +68,14 @@ class _Entities:
         public: object,
         form: object,
     ) -> None:
-        """NotWellFormed where it stands for more than ENTITY_LIMIT characters; one in another file has no value here."""
+        """NotWellFormed if the expansion has more than ENTITY_LIMIT characters. An external entity has no value here."""
         if value is None:
             return
         inner = (self._lengths.get(each, 0) for each in _REFERENCE.findall(value))
         length = len(value) + sum(inner)
         self._all += length
         if length > ENTITY_LIMIT or self._all > 16 * ENTITY_LIMIT:
-            message = f"the entity &{name}; stands for too much: at most {ENTITY_LIMIT} characters, {16 * ENTITY_LIMIT} all together"
+            message = f"the entity &{name}; expands to too much text: at most {ENTITY_LIMIT} characters, {16 * ENTITY_LIMIT} for all entities"
             place = Place(self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1, self._source)
             raise NotWellFormed(message, place)
         self._lengths.setdefault(name, length)

@@ -1,1 +1,1 @@
-"""SPARQL's functions over terms given as text: for what the kernels cannot decide from ids alone."""
+"""SPARQL's functions over terms given as text, for everything that kernels cannot decide from ids alone."""

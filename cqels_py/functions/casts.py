@@ -39,13 +39,13 @@ _WHITESPACE = " \t\n\r"
 
 
 def _source(term: Term) -> Value | None:
-    """The value that is cast: of a string its text without the whitespace around it, which XPath's casts pass over."""
+    """The value to cast. Whitespace around a string is removed, as in XPath's casts."""
     value = value_of(term)
     return value.strip(_WHITESPACE) if isinstance(value, str) else value
 
 
 def _number(term: Term, datatype: str) -> Number:
-    """The number that a number, a boolean, or a string (by the target's lexical forms) stands for."""
+    """The number of a numeric term, a boolean, or a string in a lexical form of the target type."""
     value = _source(term)
     if isinstance(value, Number):
         return value
@@ -83,7 +83,7 @@ def to_boolean(term: Term) -> Term:
 
 
 def to_string(term: Term) -> Term:
-    """Of an IRI its text; of numbers and booleans the canonical form; of other literals the lexical form."""
+    """IRIs: their text. Numbers and booleans: the canonical form. Other literals: the lexical form."""
     if term.kind is TermKind.BLANK or term.language:
         raise ExpressionError("this term cannot be cast to xsd:string")
     value = value_of(term)
@@ -93,7 +93,7 @@ def to_string(term: Term) -> Term:
 
 
 def to_datetime(term: Term) -> Term:
-    """Of a date its first instant; of a string a dateTime with its text."""
+    """Dates: their first instant. Strings: a dateTime with this text."""
     value = _source(term)
     if isinstance(value, Moment):
         if not value.is_date:
@@ -106,7 +106,7 @@ def to_datetime(term: Term) -> Term:
 
 
 def to_date(term: Term) -> Term:
-    """Of a dateTime its date, in its zone; of a string a date with its text."""
+    """DateTimes: their date, in their zone. Strings: a date with this text."""
     value = _source(term)
     if isinstance(value, Moment):
         if value.is_date:
@@ -119,7 +119,9 @@ def to_date(term: Term) -> Term:
 
 
 def to_duration(datatype: str) -> Callable[[Term], Term]:
-    """The cast to one of the three duration types: of a duration the part that it holds; of a string one with its text."""
+    """The cast to one of the three duration types. Durations: the part that the type has. Strings: a duration with this
+    text.
+    """
 
     def cast(term: Term) -> Term:
         value = _source(term)

@@ -1,4 +1,4 @@
-"""Sets of characters as ranges of code points: Unicode's categories and blocks, variants by case, and character classes."""
+"""Sets of characters as ranges of code points: Unicode categories and blocks, case variants, and character classes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from cqels_py.functions.terms import ExpressionError
 from cqels_py.functions.unicode_blocks import BLOCKS
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
-"""First and last code points, in order; no two of them touch."""
+"""First and last code points, in order, with a gap between any two ranges."""
 
 _LAST = sys.maxunicode
 _SURROGATES = (0xD800, 0xDFFF)
 _ASSIGNED = (range(0x40000), range(0xE0000, 0xF0000))
-"""All planes with characters but the two of private use; the others have none."""
+"""All planes with characters except the two private-use planes; the other planes are empty."""
 _PRIVATE = ((0xF0000, 0xFFFFD), (0x100000, 0x10FFFD))
 _CASED = 0x20000
-"""No letter behind it has another case."""
+"""No letter above this code point has another case."""
 _CATEGORY = re.compile(r"L[ultmo]?|M[nce]?|N[dlo]?|P[cdseifo]?|Z[slp]?|S[mcko]?|C[cfon]?")
 _PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^`{|}~")
 
 
 def ranges(pairs: Iterable[tuple[int, int]]) -> Ranges:
-    """Any ranges, put in order and joined where they touch."""
+    """Sorts ranges, and joins those that overlap or touch."""
     joined: list[tuple[int, int]] = []
     for first, last in sorted(pairs):
         if joined and first <= joined[-1][1] + 1:
@@ -61,7 +61,7 @@ def of_characters(text: str) -> Ranges:
 
 @lru_cache(maxsize=1)
 def _runs() -> tuple[tuple[str, int, int], ...]:
-    """(category, first, last) of all runs of characters that have one."""
+    """(category, first, last) of all runs of assigned characters."""
     found = [("Co", *bounds) for bounds in _PRIVATE]
     for plane in _ASSIGNED:
         at = plane.start
@@ -74,7 +74,7 @@ def _runs() -> tuple[tuple[str, int, int], ...]:
 
 @lru_cache(maxsize=64)
 def category(name: str) -> Ranges:
-    """The characters of a Unicode category, as L or Lu; those without one are Cn."""
+    """The characters of a Unicode category, such as L or Lu. Unassigned characters are Cn."""
     if not _CATEGORY.fullmatch(name):
         raise ExpressionError(f"unknown Unicode category {name!r} in a regular expression")
     unassigned = complement(ranges((first, last) for kind, first, last in _runs() if kind != "Cn"))
@@ -93,13 +93,13 @@ def block(name: str) -> Ranges:
 
 @lru_cache(maxsize=1)
 def word() -> Ranges:
-    r"""\w of XML Schema: all but punctuation, separators and others."""
+    r"""\w of XML Schema: all characters except punctuation, separators and others."""
     return complement(union(category("P"), category("Z"), category("C")))
 
 
 @lru_cache(maxsize=1)
 def _variants() -> dict[int, frozenset[int]]:
-    """By code point those with the same upper or lower case, where there is another."""
+    """For each code point, the characters with the same upper or lower case, if there are any."""
     by_case: dict[str, set[int]] = {}
     cased = [code for code in range(_CASED) if not chr(code).lower() == chr(code) == chr(code).upper()]
     for code in cased:
@@ -114,7 +114,7 @@ def _variants() -> dict[int, frozenset[int]]:
 
 
 def with_case_variants(those: Ranges) -> Ranges:
-    """And all characters that differ from these only by case (F&O 5.6.1.1, flag i)."""
+    """The ranges with all characters that differ only by case (F&O 5.6.1.1, flag i)."""
     known = _variants()
     if those == complement(()):
         return those
@@ -128,7 +128,7 @@ def with_case_variants(those: Ranges) -> Ranges:
 
 
 def class_text(those: Ranges) -> str:
-    """A character class that re2 and Python's re both read; one character stands for itself."""
+    """A character class in the syntax of re2 and Python's re. A single character stands for itself."""
     if len(those) == 1 and those[0][0] == those[0][1]:
         return _plain(those[0][0])
     parts = [_range_text(first, last) for first, last in _without_surrogates(those)]
@@ -136,7 +136,7 @@ def class_text(those: Ranges) -> str:
 
 
 def _without_surrogates(those: Ranges) -> Iterable[tuple[int, int]]:
-    """No text has them, and a pattern cannot name them."""
+    """The ranges without surrogates: texts do not contain them, and patterns cannot name them."""
     low, high = _SURROGATES
     for first, last in those:
         if low <= first <= high:

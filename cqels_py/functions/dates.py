@@ -1,4 +1,4 @@
-"""xsd:dateTime and xsd:date: reading them, their instants and their parts."""
+"""xsd:dateTime and xsd:date: parsing, instants and parts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Moment(NamedTuple):
 
     @property
     def instant(self) -> Fraction:
-        """Seconds since the epoch; without a zone: as if in UTC."""
+        """Seconds since the epoch. Without a zone, UTC is assumed."""
         whole = days_of(self.year, self.month, self.day) * _DAY + self.hours * 3600
         return (whole + (self.minutes - (self.zone or 0)) * 60) + Fraction(self.seconds)
 
@@ -61,7 +61,7 @@ def _zone_minutes(text: str | None) -> int | None:
 
 
 def parse_moment(text: str, is_date: bool) -> Moment | None:
-    """The value of a lexical form; None if it is none."""
+    """The value of a lexical form; None if it is not valid."""
     match = (_DATE_FORM if is_date else _DATETIME_FORM).fullmatch(text)
     if not match:
         return None
@@ -79,7 +79,7 @@ def parse_moment(text: str, is_date: bool) -> Moment | None:
 
 
 def zone_text(text: str) -> str:
-    """The zone as it is written in a dateTime's lexical form, or nothing."""
+    """The zone as written in a dateTime's lexical form; empty without one."""
     match = _DATETIME_FORM.fullmatch(text)
     return (match[7] or "") if match else ""
 
@@ -93,12 +93,12 @@ def duration_text(minutes: int) -> str:
 
 
 def date_text(year: int, month: int, day: int) -> str:
-    """As XML Schema writes a date: a year has at least four digits behind its sign."""
+    """A date in XML Schema's form: a year has at least four digits after its sign."""
     return f"{year:0{5 if year < 0 else 4}}-{month:02}-{day:02}"
 
 
 def instant_text(micros: int) -> str:
-    """Microseconds since the epoch as an xsd:dateTime in UTC, without superfluous fraction digits."""
+    """Microseconds since the epoch as an xsd:dateTime in UTC, without trailing zeros of the fraction."""
     seconds, fraction = divmod(micros, 1_000_000)
     days, rest = divmod(seconds, _DAY)
     year, month, day = date_of(days)

@@ -1,4 +1,4 @@
-"""xsd:duration and its two derived types: reading them, their order, and arithmetic with them, dates and numbers (F&O 8 and 9)."""
+"""xsd:duration and its two derived types: parsing, order, and arithmetic with dates and numbers (F&O 8 and 9)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ XSD_YEAR_MONTH = XSD + "yearMonthDuration"
 DURATIONS = (XSD_DURATION, XSD_DAY_TIME, XSD_YEAR_MONTH)
 
 FRACTION_DIGITS = 18
-"""Of a second, at most, in a literal that is a duration; numbers before them have nine digits at most."""
+"""Fraction digits of a second in a literal, at most. The numbers before have at most nine digits."""
 
 _FORM = re.compile(
     r"(-)?P(?=.)(?:([0-9]{1,9})Y)?(?:([0-9]{1,9})M)?(?:([0-9]{1,9})D)?"
@@ -26,19 +26,19 @@ _FORM = re.compile(
 )
 _DAY = 86_400
 _REFERENCES = ((1696, 9), (1697, 2), (1903, 3), (1903, 7))
-"""Years and months at whose beginnings XML Schema compares durations (part 2, 3.3.6.2)."""
+"""The months at whose beginnings XML Schema compares durations (part 2, 3.3.6.2)."""
 _LARGEST_YEAR = 999_999_999
 
 
 class Duration(NamedTuple):
-    """Both parts have one sign in a literal."""
+    """In a literal, both parts have the same sign."""
 
     months: int
     seconds: Fraction
 
 
 def parse_duration(text: str, datatype: str) -> Duration | None:
-    """The value of a lexical form; None if it is none of the datatype."""
+    """The value of a lexical form; None if it is not valid for the datatype."""
     match = _FORM.fullmatch(text)
     if not match:
         return None
@@ -55,7 +55,7 @@ def _negative(value: Duration) -> Duration:
 
 
 def compare_durations(a: Duration, b: Duration) -> int:
-    """-1, 0, 1; an error where it depends on the months from which one counts."""
+    """-1, 0, 1. An error if the result depends on the month in which the durations begin."""
     orders = {(x > y) - (x < y) for x, y in zip(_from_references(a), _from_references(b), strict=True)}
     if len(orders) > 1 or (orders == {0} and a != b):
         raise ExpressionError("months and days have no order that holds whenever they begin")
@@ -63,12 +63,12 @@ def compare_durations(a: Duration, b: Duration) -> int:
 
 
 def _from_references(value: Duration) -> list[Fraction]:
-    """The seconds that it takes from each reference."""
+    """The seconds of the duration from each reference month."""
     return [_days_after(year, month, value.months) * _DAY + value.seconds for year, month in _REFERENCES]
 
 
 def _days_after(year: int, month: int, months: int) -> int:
-    """Days from the beginning of a month to that of another."""
+    """Days from the beginning of one month to that of another."""
     later = year * 12 + month - 1 + months
     return days_of(later // 12, later % 12 + 1, 1) - days_of(year, month, 1)
 
@@ -94,7 +94,7 @@ def _parts(*parts: tuple[Fraction | int, str]) -> str:
 
 
 def _plain(number: Fraction | int) -> str:
-    """A number whose digits end."""
+    """A number with finitely many digits."""
     if number.denominator == 1:
         return str(int(number))
     scaled = number * 10**FRACTION_DIGITS
@@ -102,22 +102,22 @@ def _plain(number: Fraction | int) -> str:
 
 
 def _rounded(seconds: Fraction) -> Fraction:
-    """To the last digit that a literal has, half to even."""
+    """Rounded half to even to the last digit that a literal has."""
     return Fraction(round(seconds * 10**FRACTION_DIGITS), 10**FRACTION_DIGITS)
 
 
 def rounded_duration(months: Fraction, seconds: Fraction, datatype: str) -> Term:
-    """The literal of a computed duration: months are rounded to whole ones, half up, and seconds to their last digit."""
+    """The literal of a computed duration: months are rounded half up to whole months, seconds to their last digit."""
     return duration_term(Duration(math.floor(months + Fraction(1, 2)), _rounded(seconds)), datatype)
 
 
 def signed(sign: str, term: Term, value: Duration) -> Term:
-    """Plus or minus a duration."""
+    """Unary plus or minus of a duration."""
     return duration_term(_negative(value) if sign == "-" else value, term.datatype)
 
 
 def calculated(operator: str, a: Term, first: object, b: Term, second: object) -> Term:
-    """``+ - * /`` of two terms with these values, one of which is a duration, or both dates."""
+    """``+ - * /`` of two terms with these values, of which one is a duration or both are dates."""
     match first, second:
         case Moment(), Moment() if operator == "-" and first.is_date == second.is_date:
             return duration_term(Duration(0, _rounded(first.instant - second.instant)), XSD_DAY_TIME)
@@ -135,7 +135,7 @@ def calculated(operator: str, a: Term, first: object, b: Term, second: object) -
 
 
 def _of_durations(operator: str, a: Term, first: Duration, b: Term, second: Duration) -> Term:
-    """Sums and differences; of different types an xsd:duration. The quotient of two of one type is a decimal."""
+    """Sums and differences; of different types, an xsd:duration. The quotient of two durations of one type is a decimal."""
     if operator == "*":
         raise ExpressionError("a product of durations")
     if operator in "+-":
@@ -163,7 +163,9 @@ def _scaled(term: Term, value: Duration, number: Number, divides: bool) -> Term:
 
 
 def _moved(term: Term, moment: Moment, value: Duration) -> Term:
-    """The date or dateTime so much later, in its zone: first by months, to no later than their last day, then by seconds."""
+    """The date or dateTime moved by a duration, in its zone: first by months, at most to the target month's last day,
+    then by seconds.
+    """
     month = moment.year * 12 + moment.month - 1 + value.months
     year, month = month // 12, month % 12 + 1
     last = days_of(year + month // 12, month % 12 + 1, 1) - days_of(year, month, 1)
@@ -183,7 +185,7 @@ def _moved(term: Term, moment: Moment, value: Duration) -> Term:
 
 
 def _decimal(seconds: Fraction) -> Decimal:
-    """Exactly: as many digits as there are in a dateTime's text."""
+    """Exact, with all the digits of a dateTime's text."""
     digits = 0
     while (seconds * 10**digits).denominator != 1:
         digits += 1

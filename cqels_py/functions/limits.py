@@ -1,4 +1,4 @@
-"""The greatest size of the texts that expressions make, and who is told where a value is an error."""
+"""Limits on the texts that expressions make, and callbacks for error values that are due to a limit."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from cqels_py.functions.terms import LimitExceeded
 
 MAX_TEXT = 64 << 20
-"""Bytes of a text in UTF-8, unless an engine is told otherwise."""
+"""The default limit in bytes of UTF-8."""
 
 
 def _nobody(_: object) -> None:
-    """Is told of nothing."""
+    """The default callback: ignores its argument."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`max_text`: bytes of a text in UTF-8. `tell` is told, in words, of each error value that is due to a limit.
+    """`max_text`: bytes of a text in UTF-8. `tell` gets a message for each error value that is due to a limit.
 
-    And of the first value that SUM and AVG cannot add; `count` is told how many of these come.
+    It also gets one for the first value that SUM and AVG cannot add; `count` gets the number of such values.
     """
 
     max_text: int = MAX_TEXT
@@ -35,8 +35,8 @@ def too_long(name: str, most: int) -> LimitExceeded:
 
 
 def is_longer(text: str, most: int) -> bool:
-    """Does the text take more bytes in UTF-8?"""
-    # A character has four at most.
+    """Whether the text takes more bytes in UTF-8 than `most`."""
+    # A character has at most four bytes.
     if 4 * len(text) <= most or (text.isascii() and len(text) <= most):
         return False
     return len(text) > most or len(text.encode()) > most

@@ -1,4 +1,4 @@
-"""Numbers: reading them from literals, exact arithmetic, and the one text form of computed results."""
+"""Numbers: parsing literals, exact arithmetic, and the canonical text of computed results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ INTEGER, DECIMAL, FLOAT, DOUBLE = range(4)
 """In the order of XPath's numeric promotion."""
 
 EXACT_DIGITS, QUOTIENT_DIGITS = 37, 19
-"""Significant digits of quotients that end, and of those that are rounded; as in kernels/decimals.py."""
+"""Significant digits of quotients that end, and of rounded ones; as in kernels/decimals.py."""
 _LONGEST = 4000
 
 Real: TypeAlias = int | Decimal | float
@@ -71,7 +71,7 @@ def single(value: float) -> float:
 
 
 def parse_number(text: str, datatype: str) -> Number | None:
-    """The value of a lexical form of a numeric datatype; None if it is not one of its forms."""
+    """The value of a lexical form of a numeric datatype; None if it is not valid."""
     if len(text) > _LONGEST:
         return None
     if datatype == XSD_DECIMAL:
@@ -91,7 +91,7 @@ def parse_number(text: str, datatype: str) -> Number | None:
 
 
 def decimal_text(value: Decimal) -> str:
-    """Plain notation without superfluous zeros; no point where the value is whole."""
+    """Plain notation without trailing zeros; no decimal point for an integral value."""
     text = format(value, "f")
     if "." in text:
         text = text.rstrip("0").rstrip(".")
@@ -107,7 +107,7 @@ def real_text(value: float, is_single: bool) -> str:
     text = np.format_float_scientific(np.float32(value), trim="-") if is_single else repr(value)
     mantissa, _, exponent = text.partition("e")
     if exponent and (value == 0.0 or 1e-4 <= abs(value) < 1e16):
-        # Of 32 bits: the shortest digits, in the notation that Python chooses for floats of 64 bits.
+        # 32 bits: the shortest digits, in the notation that Python chooses for 64-bit floats.
         mantissa, exponent = ("-" if text.startswith("-") else "") + format(abs(Decimal(text)), "f"), ""
     if "." not in mantissa:
         mantissa += ".0"
@@ -140,9 +140,10 @@ def to_decimal(value: int | Decimal) -> Decimal:
 
 
 def quotient(dividend: int | Decimal, divisor: int | Decimal) -> Decimal:
-    """Exact where it ends within 37 significant digits, or as many as the dividend has; else rounded half to even to 19.
+    """Exact if it ends within 37 significant digits, or as many as the dividend has; otherwise rounded half to even to
+    19.
 
-    It is never rounded left of the units. The divisor is not zero.
+    Rounding never affects digits left of the decimal point. The divisor must not be zero.
     """
     exact = Fraction(dividend) / Fraction(divisor)
     scale = _ending_digits(exact.denominator)
@@ -158,7 +159,7 @@ def quotient(dividend: int | Decimal, divisor: int | Decimal) -> Decimal:
 
 
 def _ending_digits(denominator: int) -> int | None:
-    """How many fraction digits a fraction in its lowest terms has; None where they do not end."""
+    """The number of fraction digits of a fraction in its lowest terms; None if they do not end."""
     twos = (denominator & -denominator).bit_length() - 1
     rest, fives = denominator >> twos, 0
     while rest % 5 == 0:
@@ -186,7 +187,7 @@ def _exact_arithmetic(operator: str, a: Decimal, b: Decimal) -> Decimal:
 
 
 def arithmetic(operator: str, a: Number, b: Number) -> Number:
-    """``+ - * /`` with XPath's numeric promotion; integers divided give a decimal."""
+    """``+ - * /`` with XPath's numeric promotion. The quotient of integers is a decimal."""
     kind = max(a.kind, b.kind)
     if kind >= FLOAT:
         value = _real_arithmetic(operator, to_float(a, kind), to_float(b, kind))
@@ -205,7 +206,7 @@ def arithmetic(operator: str, a: Number, b: Number) -> Number:
 
 
 def compare_numbers(a: Number, b: Number) -> int | None:
-    """-1, 0, 1; None where NaN is involved."""
+    """-1, 0, 1; None if NaN is involved."""
     kind = max(a.kind, b.kind)
     first, second = (to_float(a, kind), to_float(b, kind)) if kind >= FLOAT else (a.value, b.value)
     if first != first or second != second:
@@ -228,7 +229,7 @@ def _round_real(function: str, value: float) -> float:
 
 
 def rounded(function: str, number: Number) -> Number:
-    """ABS, CEIL, FLOOR or ROUND (half goes up); the type stays."""
+    """ABS, CEIL, FLOOR or ROUND (half up); the type stays the same."""
     kind, value = number
     if isinstance(value, float):
         return Number(kind, _round_real(function, value))
@@ -237,7 +238,7 @@ def rounded(function: str, number: Number) -> Number:
     if isinstance(value, int):
         return number
     if function == "ROUND":
-        # The half is exact in the context, so that only the cut at the units rounds.
+        # Adding a half is exact in this context; only cutting at the units rounds.
         value = _EXACT.add(value, Decimal("0.5"))
     direction = ROUND_CEILING if function == "CEIL" else ROUND_FLOOR
     return Number(kind, value.to_integral_value(direction, _EXACT))
@@ -249,7 +250,7 @@ def negated(number: Number) -> Number:
 
 
 def truncated(number: Number) -> Number:
-    """Towards zero, as an integer."""
+    """Truncated towards zero, as an integer."""
     value = number.value
     if isinstance(value, float) and not math.isfinite(value):
         raise ExpressionError("INF and NaN are no integers")
@@ -257,7 +258,7 @@ def truncated(number: Number) -> Number:
 
 
 def to_exact(number: Number) -> Number:
-    """As a decimal: of a floating number the shortest that reads as the same double, which has digits that sums can hold."""
+    """As a decimal. For a floating-point number: the shortest that reads as the same double, whose digits sums can hold."""
     value = number.value
     if not isinstance(value, float):
         return Number(DECIMAL, to_decimal(value))
@@ -267,7 +268,7 @@ def to_exact(number: Number) -> Number:
 
 
 def plain_text(number: Number) -> str:
-    """What xsd:string makes of a number: XPath writes floating numbers between 1e-6 and 1e6 as decimals."""
+    """The text that a cast to xsd:string gives: XPath writes floating-point numbers between 1e-6 and 1e6 as decimals."""
     kind, value = number
     if not isinstance(value, float):
         return str(value) if isinstance(value, int) else decimal_text(value)

@@ -1,4 +1,4 @@
-"""Postfix programs evaluated over terms, one row at a time: the reference that the kernel agrees with."""
+"""Postfix programs evaluated over terms, one row at a time: the reference for the interpreter kernel."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def evaluate_program(
 
 
 def is_true(term: Term | None) -> bool:
-    """Is the effective boolean value true? Errors are not."""
+    """Whether the effective boolean value is true. Errors are false."""
     return _truth(term) is True
 
 
@@ -86,7 +86,7 @@ def _logical(deciding: bool, arguments: list[Term | None]) -> Term | None:
 
 
 def _is_in(wanted: bool, arguments: list[Term | None]) -> Term | None:
-    """True if equal to one; else an error if one comparison is."""
+    """True if equal to a candidate; otherwise an error if a comparison is an error."""
     sought, *others = arguments
     failed = False
     for other in others:

@@ -1,4 +1,4 @@
-"""Regular expressions of XPath (F&O 5.6) translated to what re2 and Python's re read, with a bound of what a search costs."""
+"""XPath's regular expressions (F&O 5.6), translated for re2 and Python's re, with a bound on the cost of a search."""
 
 from __future__ import annotations
 
@@ -35,29 +35,30 @@ _PLAIN_ESCAPES = "\\|.?*+(){}[]^$-"
 _QUANTIFIER = re.compile(r"(?:[?*+]|\{([0-9]{1,9})(,([0-9]{0,9}))?\})(\??)")
 _GROUP_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _PROPERTY = re.compile(r"([pP])\{(?:Is([A-Za-z0-9-]+)|(\w+))\}")
-# In a class: neither the hyphen at its end, nor that of a class to be taken from it, nor one before that.
+# In a class: a hyphen that is neither at its end, nor starts a class subtraction, nor stands before one.
 _RANGE = re.compile(r"-(?!\]|-?\[)")
 _NOT_CAPTURED = 0
 
-# In groups, since XPath lets anchors have quantifiers. A newline at the very end begins no line, and has none after it: re2 cannot
-# say so, and `regexes` sees to it.
+# In groups, because XPath allows quantifiers on anchors. A newline at the very end neither begins a line nor has an end
+# of line after it: re2 cannot express this, and `regexes` handles it.
 _PYTHON_TEXT = {"^": r"(?:\A)", "$": r"(?:\Z)"}
 _PYTHON_LINES = {"^": r"(?:\A|(?<=\n)(?!\Z))", "$": r"(?:(?=\n)|(?<!\n)\Z)"}
 _RE2_TEXT = {"^": r"(?:\A)", "$": r"(?:\z)"}
 _RE2_LINES = {"^": "(?m:^)", "$": "(?m:$)"}
 
 _FEW = 64
-"""Repeats that vary by no more than this multiply the ways to match; others count as if by the length of the text."""
+"""Repeats whose counts differ by at most this multiply the number of ways to match; others count as the text's length."""
 _UNROLLED = 3
-"""So many repeats of a part count as if it were written so often."""
+"""Up to this number, repeats of a part are counted as if the part were written that often."""
 _MOST_WAYS = 10**12
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """In how many ways a part can be matched at one place of a text of n characters: at most constant · growth^n · (n + 1)^degree.
+    """An upper bound of the ways to match a part at one position of a text of n characters: constant · growth^n · (n +
+    1)^degree.
 
-    `length`: so many steps a way takes beside those that the degree counts.
+    `length`: the steps of one way, in addition to those counted by the degree.
     """
 
     constant: int = 1
@@ -82,7 +83,7 @@ class Cost:
         )
 
     def repeated(self, least: int, most: int | None) -> Cost:
-        """The part at least and at most so many times; None: without end."""
+        """The cost of the part repeated `least` to `most` times (None: unlimited)."""
         length = min(self.length * max(least, 1), _MOST_WAYS)
         if self.constant == 1 and not self.degree and self.growth == 1:
             width = None if most is None else most - least + 1
@@ -90,12 +91,12 @@ class Cost:
         if most is not None and (most <= 1 or (self.growth == 1 and most <= _UNROLLED)):
             ways = min(self.constant**most * (most - least + 1), _MOST_WAYS)
             return Cost(ways, self.degree * most, self.growth, self.length * max(most, 1))
-        # Each character is one of a repeat at hand or begins the next: the ways multiply with each.
+        # Each character either belongs to the current repeat or begins the next: the ways multiply with each character.
         growth = min(self.growth * self.constant * (2 if self.degree else 1), _MOST_WAYS)
         return Cost(1, 1, max(growth, 2), length)
 
     def longest(self, steps: int, most: int) -> int:
-        """The greatest length, up to `most`, of a text in which the part takes no more steps; -1 if there is none."""
+        """The greatest length, up to `most`, of a text on which the part takes at most so many steps; -1 if there is none."""
 
         def size(n: int) -> float:
             return log(self.constant * max(self.length, 1)) + n * log(self.growth) + self.degree * log(n + 1)
@@ -105,7 +106,8 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """`re2`: None where there are back-references, which it has not. `line_anchors`: ^ or $ of lines (flag m) occur.
+    """`re2`: None if there are back-references, which re2 lacks. `line_anchors`: whether ^ or $ match at lines (flag
+    m).
 
     `cost`: of a search by backtracking through a whole text.
     """
@@ -118,12 +120,12 @@ class Translation:
 
 
 def translate(pattern: str, flags: str) -> Translation:
-    """A pattern with some of the flags s m i x; an ExpressionError if it is not one of XPath."""
+    """Translates a pattern with flags out of s m i x. ExpressionError if it is not valid in XPath."""
     return _Translator(pattern, flags).translate()
 
 
 def literally(text: str, flags: str) -> Translation:
-    """Flag q: what matches the text and nothing else, but for its case under flag i."""
+    """Flag q: a pattern that matches only the text itself, with flag i regardless of case."""
     each = "".join(class_text(_character(c, "i" in flags)) for c in text)
     return Translation(each, each, 0, False, Cost(degree=1, length=len(text)))
 
@@ -134,7 +136,7 @@ def _character(character: str, ignores_case: bool) -> Ranges:
 
 
 def _without_blanks(pattern: str) -> str:
-    """The rest of a pattern under flag x: blanks stay in character classes alone."""
+    """The rest of a pattern under flag x: whitespace is kept only in character classes."""
     kept: list[str] = []
     depth, escaped = 0, False
     for character in pattern:
@@ -149,7 +151,7 @@ def _without_blanks(pattern: str) -> str:
 
 
 class _Group:
-    """An open group: its number, the costs of its alternatives so far and of the one at hand."""
+    """An open group: its number, the costs of its alternatives so far, and that of the current alternative."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -161,7 +163,7 @@ class _Group:
 
     @property
     def is_alone(self) -> bool:
-        """Is there no other alternative?"""
+        """Whether there is no other alternative."""
         return self._before is None
 
     def whole(self) -> Cost:
@@ -169,10 +171,10 @@ class _Group:
 
 
 class _Translator:
-    """One pass over the pattern, with `position` as the reader's place.
+    """One pass over the pattern; `position` is that of the next character.
 
-    It reads XPath's grammar and writes every part of it anew, so that nothing gets through that an engine alone knows, and
-    nothing is left to an engine's flags.
+    It parses XPath's grammar and writes each part anew, so that no syntax that only one engine knows gets through, and
+    nothing depends on an engine's flags.
     """
 
     def __init__(self, pattern: str, flags: str) -> None:
@@ -206,7 +208,7 @@ class _Translator:
 
     def _cost(self) -> Cost:
         whole = self.open[0]
-        # A search begins anew at each character, and to compare a group's text anew takes as long as that.
+        # A search starts again at each character, and comparing a group's text takes as long again.
         factors = int(not (self.begins and whole.is_alone)) + int(self.back_references)
         return whole.whole().then(Cost(degree=factors, length=0))
 
@@ -221,7 +223,7 @@ class _Translator:
         return character
 
     def _take(self, text: str) -> bool:
-        """Does the text come next? Then it is read."""
+        """Whether the given text comes next; then it is consumed."""
         found = self.pattern.startswith(text, self.position)
         self.position += len(text) if found else 0
         return found
@@ -231,7 +233,7 @@ class _Translator:
         self.re2.append(python if re2 is None else re2)
 
     def _piece(self) -> None:
-        """A bar, the beginning of a group, or an atom and its quantifier."""
+        """A bar, the beginning of a group, or an atom with its quantifier."""
         character = self._next()
         if character == "|":
             self._write("|")
@@ -250,7 +252,7 @@ class _Translator:
         if character in "^$":
             self._anchor(character)
         elif character in "?*+{}]":
-            raise self._error(f"a {character} that stands for itself must be written \\{character}")
+            raise self._error(f"a {character} as a character must be written \\{character}")
         elif character == "[":
             self._write(class_text(self._class()))
         elif character == ".":
@@ -316,7 +318,7 @@ class _Translator:
         return Cost()
 
     def _back_reference(self, digits: str) -> Cost:
-        """As many digits as there are groups so far are the number; a group that matched nothing is an empty text."""
+        """The number has as many digits as there are groups so far. A group that matched nothing is an empty text."""
         while len(digits) > 1 and int(digits) > self.groups:
             digits = digits[:-1]
         if int(digits) not in self.closed:
@@ -328,7 +330,7 @@ class _Translator:
         return Cost()
 
     def _escaped_class(self) -> Ranges | None:
-        r"""After a backslash: the characters meant by \d \i \p{…} and so on; None for an escape of one character."""
+        r"""After a backslash: the characters of \d \i \p{…} and so on; None for an escape of a single character."""
         letter = self.pattern[self.position : self.position + 1]
         if letter and letter.lower() in _CLASS_ESCAPES:
             self.position += 1
@@ -357,7 +359,7 @@ class _Translator:
         excluded: Ranges | None = None
         while not self._take("]"):
             if excluded is not None:
-                raise self._error("nothing can follow the class that is taken from a character class")
+                raise self._error("nothing can follow the subtraction in a character class")
             if self._take("-["):
                 excluded = self._class()
             else:
@@ -368,7 +370,7 @@ class _Translator:
         return found if excluded is None else difference(found, excluded)
 
     def _class_member(self) -> Ranges:
-        """A range of characters, one character, or an escape for several."""
+        """A range of characters, a single character, or an escape for several characters."""
         start = self.position
         named = self._escaped_class() if self._take("\\") else None
         if named is not None:

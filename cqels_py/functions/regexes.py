@@ -1,9 +1,9 @@
-"""Regular expressions of XPath (F&O 5.6) at work: by re2, whose searches take time in proportion to the text.
+"""Matching of XPath's regular expressions (F&O 5.6) by re2, whose searches take time linear in the text.
 
-It has neither back-references nor repeats above 1,000: patterns with these are matched by Python's engine, in texts so short that
-the ways in which it may have to try the pattern are few (`STEPS`). A longer text is an error value, whatever it says, as is a
-pattern too large: what an answer is never depends on how long it takes. Python's engine also tests short texts where it is sure to
-be done in a moment, as calling it takes less time.
+re2 has neither back-references nor repeats above 1,000. Patterns with these are matched by Python's engine, in texts
+short enough to bound the number of ways to try the pattern (`STEPS`). A longer text is an error value whatever its
+content, and so is a pattern that is too large: an answer must never depend on how long it takes. Python's engine also
+matches short texts if it is certain to be fast, because calling it costs less.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from cqels_py.functions.regex_syntax import Translation, literally, translate
 from cqels_py.functions.terms import ExpressionError, LimitExceeded
 
 STEPS = 10**9
-"""So many steps of Python's engine, counted for the worst text of a length, are the most that a search may take."""
+"""The maximum number of steps of a search by Python's engine, for the worst text of a length."""
 LONGEST_TEXT = 100_000
-"""Characters of a text that Python's engine is given at most, however few steps it takes."""
+"""The maximum length of a text for Python's engine, however few steps it takes."""
 LONGEST_PATTERN = 10_000
 MEMORY = 8 << 20
-"""Bytes that a compiled pattern may take."""
+"""The maximum size of a compiled pattern in bytes."""
 
 _FEW_STEPS = 50_000
 _LONGEST_TRANSLATION = 1 << 20
@@ -33,7 +33,7 @@ _SHOWN = 60
 
 
 class Match(Protocol):
-    """What re's and re2's matches have in common."""
+    """The common interface of matches of re and re2."""
 
     def __getitem__(self, group: int, /) -> str | None: ...
 
@@ -43,7 +43,7 @@ class Match(Protocol):
 
 
 def shown(text: str) -> str:
-    """A text in a message: its beginning if it is long."""
+    """A text for a message: only its beginning if it is long."""
     return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}…"
 
 
@@ -56,12 +56,12 @@ def _options(*, captures: bool) -> re2.Options:
 
 
 class Pattern:
-    """A pattern with its flags, compiled for the engines as they are needed."""
+    """A pattern with its flags, compiled for each engine when first needed."""
 
     def __init__(self, pattern: str, flags: str) -> None:
         if len(pattern) > LONGEST_PATTERN:
             raise LimitExceeded(
-                f"the regular expression {shown(pattern)} has {len(pattern):,} characters, and {LONGEST_PATTERN:,} are the most"
+                f"the regular expression {shown(pattern)} has {len(pattern):,} characters; the maximum is {LONGEST_PATTERN:,}"
             )
         self._name = shown(pattern)
         self._of = _translated(pattern, flags)
@@ -72,7 +72,7 @@ class Pattern:
         self._short = self._of.cost.longest(_FEW_STEPS, LONGEST_TEXT)
         if self._test is None:
             self._short = self._of.cost.longest(STEPS, LONGEST_TEXT)
-            # What it cannot express is an error now, not at the first text.
+            # A pattern that it cannot express is an error now, not at the first text.
             assert self._by_python
 
     def _too_large(self) -> LimitExceeded:
@@ -81,7 +81,7 @@ class Pattern:
         )
 
     def _by_re2(self, *, captures: bool) -> re2._Regexp | None:
-        """None: not without back-references or repeats above 1,000."""
+        """None if the pattern needs back-references or repeats above 1,000."""
         if self._of.re2 is None:
             return None
         try:
@@ -114,14 +114,14 @@ class Pattern:
         found = self._test.search(data) is not None
         if not (found and self._ends_a_line(text)):
             return found
-        # re2 takes the end of such a text for the beginning and the end of a line, which it is not; the end of the text before
-        # its last newline is both in either engine's eyes.
+        # re2 treats the end of such a text as the beginning and end of a line, which XPath does not. For both engines,
+        # the end of the text without its last newline is both.
         if self._test.search(data[:-1]) is not None:
             return True
         return self._slowly(text).search(text) is not None
 
     def matches(self, text: str) -> Iterator[Match]:
-        """From left to right, without overlaps."""
+        """All matches from left to right, without overlaps."""
         if self._search is None or self._ends_a_line(text):
             yield from self._slowly(text).finditer(text)
         else:
@@ -131,7 +131,7 @@ class Pattern:
         return self._of.line_anchors and text.endswith("\n")
 
     def _slowly(self, text: str) -> re.Pattern[str]:
-        """Python's engine for a text that it must not be too long for."""
+        """Python's engine, if the text is not too long for it."""
         if len(text) > self._of.cost.longest(STEPS, LONGEST_TEXT):
             raise self._too_long(text)
         return self._by_python
@@ -142,8 +142,8 @@ class Pattern:
         if self._of.re2 is None:
             reason = "back-references"
         return LimitExceeded(
-            f"the regular expression {self._name} is matched, for its {reason}, in texts of up to {max(longest, 0):,} characters, "
-            f"and not in {shown(text)} of {len(text):,}"
+            f"because of its {reason}, the regular expression {self._name} is only matched in texts of up to "
+            f"{max(longest, 0):,} characters; {shown(text)} has {len(text):,}"
         )
 
 
@@ -155,14 +155,14 @@ def _translated(pattern: str, flags: str) -> Translation:
 
 @lru_cache(maxsize=128)
 def compile_pattern(pattern: str, flags: str) -> Pattern:
-    """A pattern and the flags s m i x q of XPath; an ExpressionError if they are not valid."""
+    """A pattern with the flags s m i x q of XPath. ExpressionError if they are not valid."""
     if set(flags) - set("smixq"):
         raise ExpressionError(f"unknown flags {flags!r} of a regular expression: they can be s, m, i, x and q")
     return Pattern(pattern, flags)
 
 
 def replaced(text: str, pattern: Pattern, part: Callable[[Match], str], most: int) -> str:
-    """The text with `part` of each match in its place; an error where it has more than `most` characters."""
+    """The text with each match replaced by `part`. An error if it has more than `most` characters."""
     parts: list[str] = []
     size, at = 0, 0
     for match in pattern.matches(text):
@@ -180,7 +180,7 @@ def replaced(text: str, pattern: Pattern, part: Callable[[Match], str], most: in
 
 @lru_cache(maxsize=128)
 def parse_template(template: str) -> tuple[tuple[str, str], ...]:
-    r"""A replacement text of XPath: $N is a group, \\$ and \\\\ are characters -> (text, digits of a group after it)."""
+    r"""XPath's replacement text: $N is a group, \\$ and \\\\ are characters -> (text, digits of the group after it)."""
     parts: list[tuple[str, str]] = []
     text, at = "", 0
     for match in re.finditer(r"\$([0-9]{1,9})|\\([\\$])|[\\$]", template):
@@ -197,7 +197,7 @@ def parse_template(template: str) -> tuple[tuple[str, str], ...]:
 
 
 def expander(template: str, groups: int) -> Callable[[Match], str]:
-    """What a replacement text makes of a match of a pattern with so many groups."""
+    """The function from a match to its replacement, for a pattern with so many groups."""
     parts = [part for text, digits in parse_template(template) for part in (text, _reference(digits, groups))]
 
     def expanded(match: Match) -> str:
@@ -207,7 +207,7 @@ def expander(template: str, groups: int) -> Callable[[Match], str]:
 
 
 def _reference(digits: str, groups: int) -> str | tuple[int, str]:
-    """The group that is meant by the digits (as many of them as make the number of one) and the rest of them, a text."""
+    """The group of the digits (as many digits as form the number of an existing group), and the remaining digits, a text."""
     if not digits:
         return ""
     kept = digits

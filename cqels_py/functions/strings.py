@@ -1,4 +1,4 @@
-"""SPARQL 1.1 functions on strings (section 17.4.3), on IRIs and languages, and the hashes."""
+"""SPARQL 1.1 functions on strings (section 17.4.3), IRIs and languages, and hash functions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _simple_text(term: Term) -> str:
 
 
 def _compatible(first: Term, second: Term) -> tuple[str, str]:
-    """The texts of two strings; the second has no language, or that of the first (section 17.4.3.1.1)."""
+    """The texts of two strings. The second has no language tag, or that of the first (section 17.4.3.1.1)."""
     texts = text_of(first), text_of(second)
     if second.language and second.language.lower() != first.language.lower():
         raise ExpressionError("strings of different languages")
@@ -69,7 +69,7 @@ def language(term: Term) -> Term:
 
 
 def language_matches(tag: Term, wanted: Term) -> Term:
-    """Basic filtering of RFC 4647."""
+    """LANGMATCHES: basic filtering of RFC 4647."""
     text, pattern = _simple_text(tag).lower(), _simple_text(wanted).lower()
     if pattern == "*":
         return boolean(bool(text))
@@ -83,7 +83,7 @@ def datatype(term: Term) -> Term:
 
 
 def to_iri(term: Term, base: Term | None = None) -> Term:
-    """IRI; `base`: the query's. Without one, a relative IRI is an error."""
+    """IRI; `base`: the query's base. Without a base, a relative IRI is an error."""
     if term.kind is TermKind.IRI:
         return term
     text = _simple_text(term)
@@ -113,7 +113,7 @@ def length(term: Term) -> Term:
 
 
 def _integer(term: Term) -> int:
-    """The value of an xsd:integer, or of a type derived from it, which stands wherever that is asked for."""
+    """The value of an xsd:integer, or of a type derived from it."""
     number = value_of(term)
     if not isinstance(number, Number) or number.kind != INTEGER:
         raise ExpressionError("an xsd:integer was expected")
@@ -121,7 +121,7 @@ def _integer(term: Term) -> int:
 
 
 def substring(source: Term, start: Term, count: Term | None = None) -> Term:
-    """SUBSTR: positions are counted from 1; those outside of the text are not there."""
+    """SUBSTR: positions count from 1; positions outside of the text are ignored."""
     text, first = text_of(source), _integer(start)
     end = first + _integer(count) if count else len(text) + 1
     return tagged(text[max(first, 1) - 1 : max(end, 1) - 1], source.language)
@@ -151,7 +151,7 @@ def contains(text: Term, part: Term) -> Term:
 
 
 def before(text: Term, part: Term) -> Term:
-    """STRBEFORE: a simple empty string where the part does not occur."""
+    """STRBEFORE: a simple empty string if the part does not occur."""
     first, second = _compatible(text, part)
     head, found, _ = first.partition(second) if second else ("", True, "")
     return tagged(head, text.language) if found else literal("")
@@ -168,12 +168,12 @@ def encode_for_uri(term: Term, *, max_text: int = MAX_TEXT) -> Term:
     data = text.encode()
     if len(data) + 2 * len(data.translate(None, _NOT_ENCODED)) > max_text:
         raise too_long("ENCODE_FOR_URI", max_text)
-    # quote has an object for each character on the way.
+    # `quote` makes an object for each character on the way.
     return literal("".join(quote(text[at : at + _AT_ONCE], safe="-_.~") for at in range(0, len(text), _AT_ONCE)))
 
 
 def concatenated(*terms: Term, max_text: int = MAX_TEXT) -> Term:
-    """CONCAT: a language tag only where all have the same."""
+    """CONCAT: with a language tag only if all arguments have the same one."""
     texts = [text_of(term) for term in terms]
     if sum(map(len, texts)) > max_text:
         raise too_long("CONCAT", max_text)
@@ -190,7 +190,7 @@ def matches(text: Term, pattern: Term, flags: Term | None = None) -> Term:
 def replaced(
     text: Term, pattern: Term, replacement: Term, flags: Term | None = None, *, max_text: int = MAX_TEXT
 ) -> Term:
-    """REPLACE: an error where the pattern matches the empty string (XPath's FORX0003)."""
+    """REPLACE: an error if the pattern matches the empty string (XPath's FORX0003)."""
     options = _simple_text(flags) if flags else ""
     compiled = compile_pattern(_simple_text(pattern), options)
     source, template = text_of(text), _simple_text(replacement)
@@ -201,7 +201,7 @@ def replaced(
 
 
 def hashed(algorithm: str) -> Callable[[Term], Term]:
-    """MD5, SHA1, SHA256, SHA384 or SHA512: of the UTF-8 text, in lower case hexadecimal digits."""
+    """MD5, SHA1, SHA256, SHA384 or SHA512 of the UTF-8 text, in lower-case hexadecimal digits."""
 
     def function(term: Term) -> Term:
         digest = hashlib.new(algorithm, _simple_text(term).encode(), usedforsecurity=False)

@@ -1,4 +1,4 @@
-"""The functions by the names that expressions call them."""
+"""The functions, by the names that expressions use."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from cqels_py.functions.values import compare, equal, number_of, truth_of, value
 
 
 class Function(NamedTuple):
-    """A function of terms that are not errors; `most` None: any number of arguments.
+    """A function of terms that are not errors. `most` None: any number of arguments.
 
-    `grows`: its text may be much longer than its arguments', and it is called with `max_text`, bytes, to stop in time.
+    `grows`: its result may be much longer than its arguments. It is called with `max_text` (bytes), to stop in time.
     """
 
     call: Callable[..., Term]
@@ -70,7 +70,7 @@ def _ordered(*orders: int) -> Callable[[Term, Term], Term]:
 
 
 def _part(name: str) -> Callable[[Term], Term]:
-    """A part of a dateTime as written; the year, the month and the day of a date too."""
+    """A part of a dateTime as written; year, month and day also of a date."""
 
     def function(term: Term) -> Term:
         value = value_of(term)

@@ -1,4 +1,4 @@
-"""Terms as the functions see them, read from and written to N-Triples."""
+"""Terms as the functions use them, parsed from and written to N-Triples."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ExpressionError(Exception):
 
 
 class LimitExceeded(ExpressionError):
-    """An error value that is due to a limit of the engine, not to the query or its data: it is reported."""
+    """An error value that is due to a limit of the engine and not to the query or its data. It is reported."""
 
 
 class TermKind(Enum):
@@ -41,7 +41,7 @@ class TermKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """`text`: the IRI, the blank node's label, or the literal's lexical form. `datatype` is full for every literal."""
+    """`text`: the IRI, the blank node's label, or the literal's lexical form. `datatype`: a full IRI for every literal."""
 
     kind: TermKind
     text: str
@@ -72,7 +72,7 @@ def literal(text: str, datatype: str = XSD_STRING) -> Term:
 
 
 def tagged(text: str, language: str) -> Term:
-    """A string with a language tag; without one where `language` is empty."""
+    """A string with a language tag; a simple string if `language` is empty."""
     return Term(TermKind.LITERAL, text, RDF_LANG_STRING, language) if language else literal(text)
 
 
@@ -87,7 +87,7 @@ def boolean(value: bool) -> Term:
 def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
-    # Escapes of canonical texts are replaced at once, as a long text of quotes would be as many objects.
+    # All escapes of a kind are replaced at once: one object per escape would be too many for a long text of quotes.
     aside = next((c for c in _ASIDE if c not in text), None)
     if aside is not None:
         plain_text = text.replace("\\\\", aside)
@@ -104,7 +104,7 @@ def _unescape(text: str) -> str:
 
 
 def parse_term(text: str) -> Term:
-    """A term from its N-Triples text, which is taken to be well-formed."""
+    """A term from its N-Triples text, which must be well-formed."""
     if text.startswith("<"):
         return iri(_unescape(text[1:-1]))
     if text.startswith("_:"):
@@ -117,7 +117,7 @@ def parse_term(text: str) -> Term:
 
 
 def _escape(text: str) -> str:
-    """All of one kind at once: a long text of quotes would be as many objects."""
+    """Escape all characters of a kind at once: one object per escape would be too many for a long text of quotes."""
     for character, escaped in _QUOTED.items():
         text = text.replace(character, escaped)
     return text

@@ -1,4 +1,4 @@
-"""Unicode's blocks by the names that XML Schema has for them: those of Blocks.txt without blanks, and older ones that it had."""
+"""Unicode blocks by their names in XML Schema: those of Blocks.txt without spaces, and older names."""
 
 from __future__ import annotations
 
@@ -103,4 +103,4 @@ def _read(table: str) -> dict[str, tuple[tuple[int, int], ...]]:
 
 
 BLOCKS = _read(_TABLE)
-"""First and last code points by name. Blocks of surrogates are left out, as these are no characters."""
+"""First and last code points by name. Surrogate blocks are left out, because surrogates are not characters."""

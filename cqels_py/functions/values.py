@@ -1,4 +1,4 @@
-"""What terms mean: values of literals, effective boolean values, `=` and `<`."""
+"""The values of terms: literals, effective boolean values, `=` and `<`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 @lru_cache(maxsize=8192)
 def value_of(term: Term) -> Value | None:
-    """The value of a literal of a known datatype; None for others, for ill-typed ones and for language strings."""
+    """The value of a literal of a known datatype. None for other datatypes, ill-typed literals and language strings."""
     datatype = term.datatype
     if datatype == XSD_STRING:
         return term.text
@@ -60,7 +60,7 @@ def truth_of(term: Term) -> bool:
 
 
 def compare(a: Term, b: Term) -> int | None:
-    """-1, 0, 1, or None where NaN is involved; an error where the values have no order."""
+    """-1, 0, 1, or None if NaN is involved. An error if the values have no order."""
     first, second = value_of(a), value_of(b)
     if isinstance(first, Number) and isinstance(second, Number):
         return compare_numbers(first, second)
@@ -76,7 +76,7 @@ def compare(a: Term, b: Term) -> int | None:
 
 
 def equal(a: Term, b: Term) -> bool:
-    """`=`: an error for different literals when the value of one is not known, unless a language tag tells them apart."""
+    """`=`: an error for different literals if the value of one is unknown, unless a language tag distinguishes them."""
     if not (a.is_literal and b.is_literal):
         return a == b
     if RDF_LANG_STRING in (a.datatype, b.datatype):
@@ -88,7 +88,7 @@ def equal(a: Term, b: Term) -> bool:
     if known and _same_type(first, second):
         return compare(a, b) == 0
     if not known and not same:
-        raise ExpressionError("whether these literals are equal is not known")
+        raise ExpressionError("it is unknown whether these literals are equal")
     return same
 
 

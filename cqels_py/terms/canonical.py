@@ -76,7 +76,7 @@ def _iri(text: str) -> str:
 
 
 def malformed(text: str) -> DataError:
-    """What to raise for a text that is no term: with the term to write instead, where that can be told."""
+    """The error for a text that is not a term, with the term to write instead where it can be guessed."""
     instead = _instead(text)
     known = '<iri>, "text", "text"@en, "1"^^<datatype> or _:label'
     return DataError(f"{_shown(text)} is not a term in N-Triples syntax: {instead or known}")

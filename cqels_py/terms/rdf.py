@@ -1,4 +1,4 @@
-"""rdflib's terms and N-Triples texts, exact to the lexical form."""
+"""Conversion between rdflib's terms and N-Triples texts, exact to the lexical form."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def from_rdflib(term: Any) -> str:
 
 @lru_cache(maxsize=1 << 13)
 def to_rdflib(text: str) -> Term:
-    """The rdflib term of a canonical N-Triples text; its lexical form is kept as it is.
+    """The rdflib term of a canonical N-Triples text, with its lexical form.
 
-    Terms never change, and rdflib takes long to make them: those of late are given out again.
+    Terms are immutable and slow to construct, so recent ones are cached.
     """
     if text.startswith("<"):
         return URIRef(text[1:-1])

@@ -220,10 +220,10 @@ def test_what_grows_a_thousand_times_comes_in_pieces(tmp_path: Path, name: str, 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("readigns.nq", "there is no file .*readigns.nq: is it .*readings.nq\\?"),
+        ("readigns.nq", "there is no file .*readigns.nq: did you mean .*readings.nq\\?"),
         ("away/readings.nq", "nor a folder .*away"),
         ("other.nq", "there is no file .*other.nq$"),
-        ("table.cvs", "the ending '.cvs' .*: is it table.csv\\?"),
+        ("table.cvs", "the ending '.cvs' .*: did you mean table.csv\\?"),
         ("table.txt", "the ending '.txt' .*: rename it by the format that it has, as table.nt"),
         ("table", "has no ending.*: rename it"),
         ("table.csv.zip", "the ending '.zip' .*: decompress it first, or compress it with gzip or zstd"),

@@ -55,7 +55,7 @@ def test_a_mark_within_a_file_is_no_mark(source: Source) -> None:
 
 def test_what_only_n3_has_is_refused(source: Source) -> None:
     read = source("d.n3", "@prefix : <http://ex.org/> .\n{ :a :p :b } => { :b :p :a } .\n", time_predicate=TIME)
-    assert "only what is Turtle" in str(read.error)
+    assert "only the subset that is Turtle" in str(read.error)
     assert "d.n3:2:" in str(read.error)
 
 
