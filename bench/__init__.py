@@ -1,1 +1,3 @@
-"""How fast, beside what: the engine's parts, hand-written kernels, plain Python and re-evaluation in one run (README.md)."""
+"""Benchmarks: the engine's parts compared with hand-written kernels, plain Python and re-evaluation in the same run
+(README.md).
+"""

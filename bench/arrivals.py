@@ -1,6 +1,6 @@
-"""Random arrivals for all benchmarks: which input each belongs to, its key and its value.
+"""Random arrivals for all benchmarks: the input, the key and the value of each.
 
-A key is drawn from 1..keys, a value from 1..values, both evenly; ids are built from them by `iris` and `integers`.
+Keys are uniform over 1..keys, values over 1..values; `iris` and `integers` make ids from them.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from cqels_py.terms.layout import TAG_INTEGER, TAG_IRI, TAG_SHIFT
 Int64 = npt.NDArray[np.int64]
 
 MANY = 1 << 40
-"""So many values that none comes twice."""
+"""So many values that no value repeats."""
 _FILLING = 10_000
 
 
 def iris(numbers: Int64) -> Int64:
-    """Ids as those of IRIs: far apart from those of numbers, and known to no dictionary (nobody looks them up)."""
+    """Ids like those of IRIs: in another range than those of numbers, and not in any dictionary (nothing decodes them)."""
     return numbers | (TAG_IRI << TAG_SHIFT)
 
 
 def integers(numbers: Int64) -> Int64:
-    """The ids of xsd:integer literals: they order as their values do."""
+    """The ids of xsd:integer literals: they are ordered like their values."""
     return numbers | (TAG_INTEGER << TAG_SHIFT)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """n arrivals in order: `port` (n) the input of each, `columns` (2, n) the ids of its key and its value."""
+    """n arrivals in order: `port` (n) is the input of each, `columns` (2, n) the ids of its key and its value."""
 
     port: npt.NDArray[np.int32]
     columns: Int64
@@ -43,17 +43,17 @@ class Batch:
 
     @cached_property
     def rows(self) -> list[tuple[int, int, int]]:
-        """Port, key, value as Python's integers."""
+        """Port, key and value as Python integers."""
         return list(zip(self.port.tolist(), *self.columns.tolist(), strict=True))
 
     @cached_property
     def in_pairs(self) -> Int64:
-        """The columns with each arrival two times in a row, for one row that comes and one that goes."""
+        """The columns with each arrival repeated: one row for the insertion, one for the retraction."""
         return np.repeat(self.columns, 2, 1)
 
     @cached_property
     def bounds(self) -> Int64:
-        """Where the arrivals begin and end as elements, of a triple each."""
+        """The bounds of the arrivals as elements of one triple each."""
         return np.arange(len(self) + 1)
 
     def of(self, port: int) -> Int64:
@@ -63,11 +63,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class Setting:
-    """One point at which competitors meet.
+    """The parameters at which competitors are compared.
 
-    `window`: mappings in each input's window. `keys`: how many different ones there are; `values`: the same for each
-    input's values. `batch`: arrivals a batch. `filled`, `measured`: the inputs whose windows are filled before, and those
-    whose arrivals are measured; none given is all of them.
+    `window`: mappings in each input's window. `keys`: the number of different keys; `values`: the number of different
+    values of each input. `batch`: arrivals per batch. `filled`, `measured`: the inputs whose windows are filled first,
+    and those whose arrivals are measured; empty for all.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Setting:
 
     @property
     def most_per_key(self) -> int:
-        """More mappings than a key ever has in a window (a power of two), for yardsticks that never grow."""
+        """An upper bound (a power of two) of the mappings that a key has in a window, for yardsticks of fixed size."""
         mean = self.window / self.keys
         return 1 << int(mean + 8 * mean**0.5 + 16).bit_length()
 
@@ -94,7 +94,7 @@ class Setting:
 
 
 class Arrivals:
-    """An endless stream of batches. The inputs take turns in random order, so that all windows are full at the same time."""
+    """An endless stream of batches. The inputs alternate in random order, so that all windows become full at the same time."""
 
     def __init__(self, setting: Setting, seed: int) -> None:
         self._setting = setting
@@ -106,7 +106,7 @@ class Arrivals:
         return self._draw(self._setting.measured, self._setting.batch)
 
     def filling(self) -> Iterator[Batch]:
-        """Batches after which every window is full."""
+        """The batches that fill every window."""
         ports = self._setting.filled or tuple(range(self._setting.inputs))
         wanted = len(ports) * (self._setting.window + 1)
         for start in range(0, wanted, _FILLING):

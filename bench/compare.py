@@ -2,9 +2,9 @@
 
     python -m bench.compare [--quick] [--only NAME]… [--rounds N] [--output FOLDER]
 
-from the repository's root, with `pip install -e .[bench]`. NAME is a benchmark's file without `bench_`: star_join. Each runs in
-a process of its own, where all competitors of a setting take turns. `--quick` uses tiny sizes, to see that everything runs; its
-rates mean nothing and go to bench/results/quick.
+from the repository's root, with `pip install -e .[bench]`. NAME is a benchmark's file without `bench_`: star_join. Each
+benchmark runs in a process of its own, in which all competitors of a setting take turns. `--quick` uses tiny sizes to
+test that everything runs; its rates are meaningless and go to bench/results/quick.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _PREFIX = "bench_"
 
 
 def benchmarks() -> dict[str, Path]:
-    """The files by name."""
+    """The benchmark files by name."""
     files = [path for folder in _FOLDERS for path in sorted((_BENCH / folder).glob(f"{_PREFIX}*.py"))]
     return {path.stem.removeprefix(_PREFIX): path for path in files}
 
 
 def measure(name: str, path: Path, *, quick: bool, rounds: int) -> Report:
-    """Run one benchmark. CalledProcessError if it fails; what pytest says is shown as it runs."""
+    """Run one benchmark. CalledProcessError if it fails; the output of pytest is shown."""
     with tempfile.TemporaryDirectory() as folder:
         rates = Path(folder) / "rates.json"
         command = [sys.executable, "-m", "pytest", str(path), "-q", "--no-header", "--benchmark-enable"]
         command += [f"--benchmark-json={rates}", "--benchmark-quiet", f"--rounds={rounds}"]
-        # Where tests of several processes run this, pytest-benchmark would take it for one of them, and not measure.
+        # Inside a worker of pytest-xdist, pytest-benchmark would disable measurements.
         alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
         subprocess.run(command + ["--quick"] * quick, cwd=_BENCH.parent, check=True, stdout=2, env=alone)
         found = read_rates(rates)
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m bench.compare", description=summary, epilog=usage, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="tiny sizes: does everything run?")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to test that everything runs")
     parser.add_argument("--only", action="append", choices=known, metavar="NAME", help=", ".join(known))
     add_rounds(parser, "rounds of about a second")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="default: bench/results")
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             reports.append(measure(name, known[name], quick=given.quick, rounds=given.rounds))
         except subprocess.CalledProcessError:
-            print(f"{name} failed; what pytest says stands above", file=sys.stderr)
+            print(f"{name} failed; see the output of pytest above", file=sys.stderr)
             return 1
         reports[-1].write(folder)
     Console().print(table(reports))

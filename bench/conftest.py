@@ -1,4 +1,4 @@
-"""How pytest finds and sets up benchmarks: a file bench_*.py has a CONTEST and a test that measures each of its meetings."""
+"""How pytest collects benchmarks: a file bench_*.py has a CONTEST and a test that measures each of its meetings."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from bench.contest import Timing
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("bench")
-    group.addoption("--quick", action="store_true", help="tiny sizes: does everything run?")
-    group.addoption("--rounds", type=int, default=5, help="rounds that a median is taken over (default 5)")
+    group.addoption("--quick", action="store_true", help="tiny sizes, to test that everything runs")
+    group.addoption("--rounds", type=int, default=5, help="number of rounds for the median (default 5)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -33,13 +33,15 @@ def timing(request: pytest.FixtureRequest) -> Timing:
 
 
 def pytest_benchmark_group_stats(benchmarks: Sequence[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
-    """pytest-benchmark's tables: one a setting, a row for each competitor, times of one arrival, and arrivals a second."""
-    now = [bench for bench in benchmarks if bench["path"] is None]  # files to compare with have rounds of all in one
+    """Tables of pytest-benchmark: one per setting, a row for each competitor, times of one arrival, and arrivals per second."""
+    now = [
+        bench for bench in benchmarks if bench["path"] is None
+    ]  # Files to compare with have the rounds of all competitors in one.
     return [(bench["group"], [bench | _row(rates) for rates in bench["extra_info"]["rates"]]) for bench in now]
 
 
 def _row(rates: dict[str, Any]) -> dict[str, Any]:
-    times: Any = cast(Any, Stats)()  # it has no types
+    times: Any = cast(Any, Stats)()  # It has no types.
     for rate in rates["rates"]:
         times.update(1 / rate)
     return {"name": rates["competitor"], **times.as_dict()}

@@ -1,12 +1,13 @@
-"""What a benchmark is: competitors that do the same work at the same settings, and how their rates are taken.
+"""A benchmark: competitors that do the same work at the same settings, and the measurement of their rates.
 
-A rate is arrivals a second from full windows on, every new result delivered: its tick and its ids, or its values, written out
-where a consumer can read them. Each round runs the same batches again (state goes on from where it was); rates are medians of
-rounds with the slowest and the fastest beside them.
+A rate is arrivals per second from full windows on, with every new result delivered: its tick and its ids (or its
+values) are written where a consumer can read them. Each round runs the same batches again (the state continues). Rates
+are medians of rounds, shown with the slowest and the fastest round.
 
-All competitors of a setting take turns, a round each, and another one begins each turn: a machine that changes its speed does so
-for all of them. pytest-benchmark times the rounds alone, each after a batch that is not timed. In its file a setting is one
-benchmark: the rates of each competitor are its extra_info, and its own figures are of all rounds, whosesoever they are.
+All competitors of a setting take turns, one round each, and each turn begins with another competitor: changes of the
+machine's speed affect all of them. pytest-benchmark times the rounds only; before each, one batch runs untimed. In its
+file a setting is one benchmark: the competitors' rates are in extra_info, and the figures of the benchmark itself are
+over the rounds of all competitors together.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ PYTHON, AGAIN = "python dicts", "re-evaluation"
 
 
 def same_work_as(competitor: str) -> str:
-    """The yardstick in C++ that does what a competitor does."""
+    """The C++ yardstick that does the same work as a competitor."""
     return SAME_RETRACTING if competitor == RETRACTING else SAME_WORK
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Results in columns, all of them new: views of buffers that are valid until the next chunk.
+    """Results in columns, all of them insertions: views of buffers that are valid until the next chunk.
 
-    `tick` (n): which arrival of the batch made each. Delta, the engine's form, has a sign too.
+    `tick` (n): the arrival of the batch that made each result. Delta, the engine's form, also has a sign.
     """
 
     tick: npt.NDArray[Any]
@@ -54,38 +55,38 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Changes(Rows):
-    """Results that come and go: `sign` (n) is +1 or -1, as in Delta, but nothing is copied."""
+    """Insertions and retractions: `sign` (n) is +1 or -1, as in Delta, but nothing is copied."""
 
     sign: npt.NDArray[Any]
 
 
 Chunk = Delta | Rows | list[tuple[Any, ...]]
-"""Results: in columns, or as tuples whose first part is the tick."""
+"""Results: in columns, or as tuples that begin with the tick."""
 
 
 class Competitor:
-    """Something that takes batches of arrivals and delivers what they make new."""
+    """Takes batches of arrivals and delivers their new results."""
 
     whole_answers: ClassVar[bool] = False
-    """Each batch delivers the whole answer at its end, not the results of each arrival."""
+    """Each batch delivers the whole answer at its end instead of the results of each arrival."""
 
     def take(self, batch: Batch) -> Iterable[Chunk]:
-        """One batch; chunks are read in turn."""
+        """Process one batch; its chunks are read one after another."""
         raise NotImplementedError
 
     def fill(self, batch: Batch) -> None:
-        """Take in arrivals whose results nobody wants."""
+        """Process arrivals whose results are discarded."""
         for _ in self.take(batch):
             pass
 
     def plain(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        """A result (without its tick) as all competitors of a contest agree to write it."""
+        """A result (without its tick) in the form that all competitors of a contest use."""
         return row
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A competitor's name, how it is made for a setting, and the largest window at which waiting for it makes sense."""
+    """A competitor's name, its constructor for a setting, and the largest window at which it is measured."""
 
     name: str
     make: Callable[[Setting], Competitor]
@@ -94,7 +95,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Timing:
-    """How many rounds a median is taken over, and about how long one is."""
+    """The number of rounds for the median, and the approximate length of a round."""
 
     rounds: int
     seconds: float
@@ -104,7 +105,7 @@ class Runner:
     """A competitor at a setting: rounds of the same batches, from full windows on."""
 
     def __init__(self, entry: Entry, setting: Setting) -> None:
-        # As the engine does where it runs queries: here there are operators alone.
+        # The engine does this when it runs queries; here only operators run.
         keep_freed_memory()
         self.competitor = entry.make(setting)
         self._name = entry.name
@@ -115,7 +116,7 @@ class Runner:
         self._seconds: list[float] = []
 
     def prepare(self, batches: Iterator[Batch], seconds: float) -> None:
-        """Choose how many batches a round takes, and count their results; one more before them loads all kernels."""
+        """Choose the number of batches per round and count their results. One batch before loads all kernels."""
         self._ahead = [next(batches)]
         self._take(self._ahead)
         spent = 0.0
@@ -128,12 +129,14 @@ class Runner:
             self._results += found
 
     def warm_up(self) -> None:
-        """After the others' rounds a first batch takes up to seven times as long as the next. One as long as a round may do so."""
+        """Run a batch untimed: the first batch after the others' rounds takes up to seven times as long. At most as
+        long as a round.
+        """
         if len(self._batches) > 1:
             self._take(self._ahead)
 
     def round(self) -> None:
-        """What is timed."""
+        """The part that is timed."""
         self._take(self._batches)
 
     def _take(self, batches: Sequence[Batch]) -> None:
@@ -142,11 +145,11 @@ class Runner:
                 pass
 
     def lasted(self, seconds: float) -> None:
-        """A round did."""
+        """Record the duration of a round."""
         self._seconds.append(seconds)
 
     def rates(self) -> dict[str, Any]:
-        """As bench.report has them."""
+        """The rates in the form of bench.report."""
         made = sum(map(len, self._batches))
         return {
             "setting": self._setting.name,
@@ -167,13 +170,13 @@ class Meeting:
         return self.setting.name
 
     def measure(self, benchmark: BenchmarkFixture, timing: Timing) -> None:
-        """Fill all windows, choose how many batches a round of each takes, and time rounds in turn."""
+        """Fill all windows, choose the number of batches per round, and time rounds in turn."""
         arrivals = self.setting.arrivals(seed=1)
         runners = [Runner(entry, self.setting) for entry in self.entries]
         for batch in arrivals.filling():
             for runner in runners:
                 runner.competitor.fill(batch)
-        # All take the same batches: the fastest one most of them.
+        # All take the same batches; the fastest competitor takes most of them.
         drawn: list[Batch] = []
         for runner in runners:
             runner.prepare(_drawn(arrivals, drawn), timing.seconds)
@@ -186,7 +189,7 @@ class Meeting:
             return (runner,), {}
 
         benchmark.group = self.setting.name
-        timed: Any = benchmark  # its methods have no types
+        timed: Any = benchmark  # Its methods have no types.
         timed.pedantic(Runner.round, setup=next_one, rounds=len(order))
         for runner, seconds in zip(order, timed.stats.stats.data, strict=True):
             runner.lasted(seconds)
@@ -194,13 +197,13 @@ class Meeting:
 
 
 def in_turn(runners: Sequence[Runner], turns: int) -> list[Runner]:
-    """Each turn begins with another one: who follows whom stays, who is first does not."""
+    """Each turn begins with another competitor; the cyclic order stays the same."""
     starts = [turn % len(runners) for turn in range(turns)]
     return [runner for start in starts for runner in (*runners[start:], *runners[:start])]
 
 
 def _drawn(arrivals: Arrivals, drawn: list[Batch]) -> Iterator[Batch]:
-    """The batches drawn so far, then others."""
+    """The batches generated so far, then new ones."""
     for number in count():
         if number == len(drawn):
             drawn.append(arrivals.batch())
@@ -208,16 +211,16 @@ def _drawn(arrivals: Arrivals, drawn: list[Batch]) -> Iterator[Batch]:
 
 
 def insertions(chunk: Chunk) -> int:
-    """How many new results a chunk has."""
+    """The number of new results in a chunk."""
     return int((chunk.sign > 0).sum()) if isinstance(chunk, Delta | Changes) else len(chunk)
 
 
 @dataclass(frozen=True)
 class Contest:
-    """A benchmark: its question is its module's docstring.
+    """A benchmark; its module's docstring is its question.
 
-    `quick` are settings for a look at whether all runs. `net`: results that come and go within one tick do not count.
-    `changelog`: the competitor that withdraws results too, from which the whole answer can be rebuilt.
+    `quick`: settings of a short test run. `net`: results that are inserted and retracted within one tick do not count.
+    `changelog`: the competitor that also delivers retractions, from which the whole answer can be rebuilt.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The engine's operators as a dataflow wires them: windows over each input, then operators in a row."""
+"""The engine's operators, connected as in a dataflow: a window over each input, then operators in a row."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from cqels_py.operators.s2r.window import Window
 
 
 class WindowedInputs:
-    """Each input is a stream of its own with a window: its last `sizes[i]` triples, or (`timed`) `sizes[i]` ticks of time.
+    """Each input is a stream of its own with a window: its last `sizes[i]` triples, or (`timed`) `sizes[i]` ticks of
+    time.
 
-    Every arrival is a tick, and time is the number of the arrival. `widths`: how many of key and value each input has.
-    `keep_ids`: the first operator wants to see the ids of what leaves (a join keeps its own).
+    Every arrival is a tick, and its time is its number. `widths`: whether each input has the key only, or the value
+    too. `keep_ids`: the first operator needs the ids of expired mappings (a join keeps its own).
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A benchmark's rates as a picture: a line for each setting, a mark for each competitor, from the slowest round to the fastest."""
+"""Plots of a benchmark's rates: a line for each setting, a mark for each competitor, from the slowest round to the fastest."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def draw(report: Report, path: Path) -> None:
     axes.set_yticks(range(len(settings)), settings)
     axes.set_ylim(len(settings) - 0.5, -0.5)
     axes.set_xlabel(
-        f"arrivals a second: median, slowest and fastest round ({report.machine['cpu']}, {report.date[:10]})"
+        f"arrivals per second: median, slowest and fastest round ({report.machine['cpu']}, {report.date[:10]})"
     )
     axes.grid(axis="x", which="both", alpha=0.3)
     axes.set_title(report.question, loc="left", fontsize="medium", wrap=True)

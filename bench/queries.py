@@ -20,9 +20,10 @@ PREFIX = "PREFIX : <http://ex.org/>\n"
 
 
 class RunningQuery(Competitor):
-    """The query with `{window}` filled in. An arrival of input i is the triple (key, :p<i>, value), an element of its own.
+    """The query with `{window}` filled in. An arrival of input i is the triple (key, :p<i>, value), an element of its
+    own.
 
-    Every arrival is a tick, and time is the number of the arrival. All results are delivered, of both signs.
+    Every arrival is a tick, and its time is its number. All results are delivered, of both signs.
     """
 
     def __init__(self, text: str, setting: Setting) -> None:
@@ -30,7 +31,8 @@ class RunningQuery(Competitor):
         plan = compile_query(PREFIX + text.replace("{window}", str(setting.window)), changelog=True)
         self.dataflow = Dataflow(plan, dictionary, load_static_data(plan, (), {}, dictionary))
         self._predicates = dictionary.encode([f"<http://ex.org/p{i}>" for i in range(max(setting.inputs, 1))])
-        # What is put in order is looked up, and must be known: equal values by their keys.
+        # Values that are ordered are decoded, so they must be in the dictionary; so must the keys that decide between
+        # equal values.
         self._keys = dictionary.encode([f"<http://ex.org/k{i}>" for i in range(setting.keys + 1)])
         dictionary.pin(np.concatenate([self._predicates, self._keys]))
         self._now = 0
@@ -47,5 +49,5 @@ class RunningQuery(Competitor):
 
 
 def by_window_size(name: str, text: str, *settings: Setting, quick: Setting) -> Contest:
-    """How a query's cost follows its windows' size: the engine alone."""
+    """The cost of a query by the size of its windows: the engine alone."""
     return Contest(name, [Entry(ENGINE, lambda setting: RunningQuery(text, setting))], settings, [quick])

@@ -1,4 +1,4 @@
-"""Re-evaluation from scratch: numpy over the windows' whole contents at the end of each batch."""
+"""Re-evaluation from scratch: numpy over the whole content of the windows at the end of each batch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def joined(left: Int64, right: Int64) -> tuple[Int64, Int64]:
 
 
 class Reevaluation(Competitor):
-    """Keeps the windows' contents and answers anew: windows of `size` mappings each, or (`timed`) of `size` arrivals in all."""
+    """Keeps the content of the windows and evaluates it again: windows of `size` mappings each, or (`timed`) of `size`
+    arrivals in all.
+    """
 
     whole_answers = True
 

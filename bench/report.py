@@ -1,4 +1,4 @@
-"""A benchmark's outcome: rates by setting and competitor, as a table and as JSON."""
+"""The outcome of a benchmark: rates by setting and competitor, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.contest import BY_HAND, ENGINE, IN_CPP, SAME_WORK, same_work_as
 
 @dataclass(frozen=True)
 class Rate:
-    """One competitor at one setting: arrivals a second in each round, and new results for each arrival."""
+    """One competitor at one setting: arrivals per second in each round, and new results per arrival."""
 
     setting: str
     competitor: str
@@ -38,7 +38,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Report:
-    """All rates of one benchmark, and where and when they were taken."""
+    """All rates of one benchmark, with place and date."""
 
     name: str
     question: str
@@ -57,7 +57,7 @@ class Report:
         return {rate.competitor: rate for rate in self.rates if rate.setting == setting}
 
     def ratio(self, setting: str, competitor: str, *, to: str = BY_HAND) -> float | None:
-        """A competitor's median rate as a part of another's, that of the kernel by hand if none is named."""
+        """The ratio of a competitor's median rate to another's; without a name, to that of the kernel by hand."""
         at = self.at(setting)
         return at[competitor].median / at[to].median if to in at and competitor in at else None
 
@@ -81,13 +81,13 @@ class Report:
 
 
 def read_rates(path: Path) -> list[Rate]:
-    """The rates in a file that pytest-benchmark wrote with `--benchmark-json`."""
+    """The rates in a file of `pytest --benchmark-json`."""
     settings = json.loads(path.read_text())["benchmarks"]
     return [Rate(**rates) for setting in settings for rates in setting["extra_info"]["rates"]]
 
 
 def table(reports: Iterable[Report]) -> Table:
-    made = Table("competitor", title="arrivals a second, and results an arrival", collapse_padding=True)
+    made = Table("competitor", title="arrivals per second, and results per arrival", collapse_padding=True)
     for heading in ("median", "slowest … fastest", "/ numba", "/ C++", "/ same", "results"):
         made.add_column(heading, justify="right", no_wrap=True)
     for report in reports:

@@ -159,9 +159,10 @@ def of_ingest(results: Mapping[str, Found]) -> Iterator[str]:
         for case in results["ingest"]["figures"]["cases"]
     ]
     yield (
-        "Reading a file of observations of five triples each into columns of ids; and a whole query over it, a join of five patterns "
-        "over the last 10,000 observations with AVG by sensor, to lines of JSON. Triples per second with one thread unless stated, and "
-        f"the ratio to pyoxigraph's parser alone (`python -m bench.suites.ingest`, {origin(results['ingest'])}):\n"
+        "Reading a file of observations of five triples each into columns of ids; and a whole query over it, a join of five "
+        "patterns over the last 10,000 observations with AVG by sensor, to lines of JSON. Triples per second with one thread "
+        "unless stated, and the ratio to pyoxigraph's parser alone "
+        f"(`python -m bench.suites.ingest`, {origin(results['ingest'])}):\n"
     )
     yield table(["from, to, by", "triples/s", "lowest … highest", "/ pyoxigraph's parser"], rows)
 

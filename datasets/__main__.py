@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from cqels_py.errors import CqelsError
 
 SCENARIOS = ("flights", "taxi")
-"""Sized by days."""
+"""Their size is given in days."""
 SUITES = ("lsbench", "srbench")
-"""Sized by triples."""
+"""Their size is given in triples."""
 
 
 def main() -> int:

@@ -50,7 +50,7 @@ FIRST_INSTANT = 1_357_016_400 * SECOND
 """2013-01-01T00:00 in New York."""
 
 ROWS_AT_ONCE = 4_096
-"""Rows of the source in one record batch: what is made before the first element flows."""
+"""Source rows per record batch. The first batch is made before the first element flows."""
 
 WEATHER_PROPERTIES = (
     ("temperature", "temp", 2),
@@ -62,12 +62,12 @@ WEATHER_PROPERTIES = (
     ("pressure", "pressure", 1),
     ("visibility", "visib", 2),
 )
-"""Our name, the source's column, fraction digits. Units: °F, %, degrees, miles/h (twice), inches, millibar, miles."""
+"""Property, source column, fraction digits. Units: °F, %, degrees, miles/h (twice), inches, millibar, miles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the streams hold, and the flights they leave out because they never left."""
+    """The number of elements in the streams, and of the flights left out because they never departed."""
 
     departures: int
     cancelled: int
@@ -75,7 +75,7 @@ class Summary:
 
 
 def streams(days: int | None = None) -> dict[str, pa.RecordBatchReader]:
-    """The two streams in event-time order, the first `days` of the year or all, made piece by piece while read."""
+    """The two streams in event-time order, the first `days` of the year or all, generated piece by piece while being read."""
     end = _end(days)
     departures = _before(_departed(), end)
     reports = _before(_reports(), end)
@@ -91,7 +91,7 @@ def static() -> bytes:
 
 
 def summary(days: int | None = None) -> Summary:
-    """Counts of the first `days` of the year; a cancelled flight counts on the day of its schedule."""
+    """Counts for the first `days` of the year; a cancelled flight counts on the day of its schedule."""
     end = _end(days)
     flights = _read("flights.csv.zip")
     cancelled = flights.filter(pc.is_null(flights["dep_time"]))
@@ -101,7 +101,7 @@ def summary(days: int | None = None) -> Summary:
 
 
 def _departed() -> pa.Table:
-    """The flights that left, with their `time` in microseconds, ordered by it."""
+    """The flights that departed, with their `time` in microseconds, ordered by it."""
     flights = _read("flights.csv.zip")
     left = flights.filter(pc.is_valid(flights["dep_time"]))
     return _by_time(left, _scheduled(left) + _integers(left["dep_delay"]) * MINUTE)
@@ -122,7 +122,7 @@ def _departure_rows(flights: pa.Table) -> pa.RecordBatch:
     airline = flights["carrier"]
     number = pc.binary_join_element_wise(airline, flights["flight"].cast(pa.string()), "")
     scheduled = pc.strftime(flights["time_hour"].cast(pa.timestamp("s")), "%Y%m%dT%H")
-    # Carrier, number and scheduled hour tell all departures of the year apart.
+    # Carrier, number and scheduled hour identify each departure of the year.
     flight = iris(BASE + "flight/", pc.binary_join_element_wise(number, scheduled, "-"))
     objects = (
         (f"<{SCHEMA_ORG}flightNumber>", strings(number)),
@@ -205,7 +205,7 @@ def _by_time(table: pa.Table, time: npt.NDArray[np.int64]) -> pa.Table:
 
 
 def _before(table: pa.Table, end: int) -> pa.Table:
-    """`table` is ordered by time."""
+    """The rows before a time; `table` is ordered by time."""
     return table.slice(0, int(np.searchsorted(_integers(table["time"]), end)))
 
 
@@ -223,7 +223,7 @@ def _pieces(table: pa.Table, make: Callable[[pa.Table], pa.RecordBatch]) -> Iter
 
 
 def _integers(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    """Integers, and timestamps in seconds, as they are."""
+    """Integers, and timestamps in seconds, unchanged."""
     values: npt.NDArray[np.int64] = column.cast(pa.int64()).to_numpy()
     return values
 

@@ -1,4 +1,4 @@
-"""Streams as tables: one row a triple, terms in N-Triples syntax, built column by column.
+"""Streams as tables: one row per triple, terms in N-Triples syntax, built column by column.
 
 The columns are `time` (microseconds since the epoch, UTC), `graph`, `subject`, `predicate` and `object`. Consecutive
 rows with the same time and graph are one element.
@@ -29,7 +29,7 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One triple of every row, as columns of terms; a row with a null subject or object has no such triple."""
+    """One triple for every row, as columns of terms; a row with a null subject or object has no such triple."""
 
     subject: pa.Array
     predicate: str
@@ -71,7 +71,7 @@ def ntriples(statements: Sequence[Statement]) -> bytes:
 
 
 def iris(prefix: str, names: pa.Array, suffix: str = "") -> pa.Array:
-    """`<prefix` + name + `suffix>` for every name, null where the name is null."""
+    """`<prefix` + name + `suffix>` for every name; null if the name is null."""
     return pc.binary_join_element_wise(f"<{prefix}", _text(names), f"{suffix}>", "")
 
 
@@ -84,16 +84,16 @@ def strings(values: pa.Array) -> pa.Array:
 
 
 def typed(values: pa.Array, datatype: str) -> pa.Array:
-    """Literals of an XSD datatype; `values` are numbers, or texts already in its notation."""
+    """Literals of an XSD datatype; `values` are numbers, or texts in its notation."""
     return pc.binary_join_element_wise('"', _text(values), f'"^^<{XSD}{datatype}>', "")
 
 
 def decimals(values: npt.NDArray[np.float64], digits: int, datatype: str = "decimal") -> pa.Array:
-    """Literals with exactly `digits` fraction digits; null where the value is not a number."""
+    """Literals with exactly `digits` fraction digits; null if the value is not a number."""
     missing = np.isnan(values)
     scaled = np.rint(np.where(missing, 0, values) * 10**digits).astype(np.int64)
     whole = pa.array(scaled, mask=missing).cast(pa.decimal128(19, 0))
-    # The same bytes, read with the point moved: exact, unlike any arithmetic on floats.
+    # Reinterpret the bytes with the point moved: exact, unlike arithmetic on floats.
     return typed(pa.Array.from_buffers(pa.decimal128(19, digits), len(whole), whole.buffers()), datatype)
 
 

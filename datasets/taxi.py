@@ -1,6 +1,6 @@
 """Taxi rides in a city like New York: a seeded generator, column by column, of any length.
 
-The scenario of the paper's section 2.1. What is drawn, and from what:
+The scenario of the paper's section 2.1. Random variables and their distributions:
 
 * arrivals: a Poisson process whose rate follows the hour of the day (quiet at five, busy in the evening);
 * areas: 263, with the popularity of a Zipf law, other areas for pick-ups than for drop-offs;
@@ -48,7 +48,7 @@ RATE_BY_HOUR = np.array([
     0.90, 0.66, 0.49, 0.35, 0.26, 0.22, 0.46, 0.80, 1.00, 1.01, 0.98, 1.00,
     1.06, 1.05, 1.09, 1.05, 0.92, 1.11, 1.34, 1.38, 1.30, 1.28, 1.23, 1.06,
 ])
-"""Relative to the mean of a day."""
+"""Relative to the mean over a day."""
 
 SPEED_BY_HOUR = np.array([
     16.0, 17.0, 18.0, 20.0, 22.0, 23.0, 19.0, 14.0, 11.0, 11.0, 11.0, 11.0,
@@ -58,7 +58,7 @@ SPEED_BY_HOUR = np.array([
 # fmt: on
 
 BLOCK = 8_192
-"""Rides are drawn in blocks of this size, each with a generator of its own: batching changes nothing."""
+"""Rides are generated in blocks of this size, each with its own random generator, so batching changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Rides:
 def streams(
     days: int | None = None, *, rides_per_day: int = 20_000, taxis: int = 1_000, seed: int = 1
 ) -> dict[str, pa.RecordBatchReader]:
-    """The stream of rides, for a number of days or without end."""
+    """The stream of rides, for a number of days or unbounded."""
     if days is not None and days < 1:
         raise UsageError(f"{days} days make no stream; ask for 1 or more")
     blocks = generate(rides_per_day=rides_per_day, taxis=taxis, seed=seed, days=days)
@@ -102,7 +102,7 @@ def static() -> bytes:
 
 
 def generate(*, rides_per_day: int, taxis: int, seed: int, days: int | None = None) -> Iterator[Rides]:
-    """Rides in the order of their pick-ups, block by block."""
+    """Rides ordered by pick-up time, block by block."""
     fleet = _Fleet(taxis)
     start = 0.0  # how many rides' worth of the rate has passed, on average
     first = 0
@@ -130,7 +130,7 @@ def _when(passed_days: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
 
 
 def _rides(random: np.random.Generator, first: int, seconds: npt.NDArray[np.int64], fleet: _Fleet) -> Rides:
-    """All numbers of a block are drawn whole and then cut: a shorter stream begins like a longer one."""
+    """All random numbers of a block are drawn and then cut, so that a shorter stream begins like a longer one."""
     number = len(seconds)
     hour = seconds // HOUR % 24
     popularity = np.cumsum(1 / np.arange(1, AREAS + 1) ** 1.1)
@@ -158,13 +158,13 @@ def _rides(random: np.random.Generator, first: int, seconds: npt.NDArray[np.int6
 
 
 def _fare(distance: npt.NDArray[np.float64], duration: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The meter runs by distance above 12 miles an hour, by time below."""
+    """The meter charges by distance above 12 miles an hour, by time below."""
     slow = np.maximum(0.0, duration - distance / 12 * HOUR) / 60
     return np.ceil((2.5 + 2.5 * distance + 0.5 * slow) * 2) / 2
 
 
 class _Fleet:
-    """Queues of waiting taxis: by day, by night, round and round."""
+    """Queues of waiting taxis: day shift, night shift, all day."""
 
     def __init__(self, taxis: int) -> None:
         if taxis < 20:
@@ -179,7 +179,7 @@ class _Fleet:
         self._served = [0, 0]
 
     def take(self, hour: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """A taxi for each ride, given the hours of the day when they start."""
+        """A taxi for each ride, given the hour of the day at which it starts."""
         taxi = np.empty(len(hour), np.int64)
         by_night = (hour < 5) | (hour >= 17)
         for shift, rides in enumerate((~by_night, by_night)):

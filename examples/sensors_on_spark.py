@@ -1,9 +1,9 @@
-"""Sensor readings arrive as JSON files; rooms that are warmer than they were meant to be go to Parquet, as they become so.
+"""Sensor readings arrive as JSON files; the mean temperatures of sensors in warm rooms go to Parquet.
 
     python examples/sensors_on_spark.py FOLDER
 
 FOLDER/readings: files with a line {"sensor": "s1", "celsius": 21.5, "at": "2024-05-01T12:00:00Z"} for each reading.
-FOLDER/warm: the results. FOLDER/state and FOLDER/checkpoint: what the job needs to go on where it was stopped.
+FOLDER/warm: the results. FOLDER/state and FOLDER/checkpoint: the job resumes from these.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROOMS = b"""
 
 
 def triples(readings: DataFrame) -> DataFrame:
-    """A reading is one triple, whose terms are written as in N-Triples."""
+    """One triple per reading, with terms in N-Triples syntax."""
     return readings.selectExpr(
         "at AS time",
         "concat('<http://ex.org/sensor/', sensor, '>') AS subject",
@@ -43,18 +43,18 @@ def triples(readings: DataFrame) -> DataFrame:
 
 
 def warm(readings: DataFrame, state: Path) -> DataFrame:
-    """The continuous query: a data frame to a data frame, between any source and any sink of Spark."""
+    """The continuous query: from data frame to data frame, between any source and any sink of Spark."""
     return cqels_py.spark.continuous(
         {STREAM: triples(readings)}, QUERY, state=state, partitions=2, static=ROOMS, lateness=60_000_000
     )
 
 
 def main(folder: Path, spark: SparkSession) -> None:
-    """Read the files that are there, then stop; without the trigger it would wait for more."""
+    """Read the existing files, then stop. Without the trigger, the job would wait for more."""
     readings = spark.readStream.schema("sensor string, celsius string, at timestamp").json(str(folder / "readings"))
 
     def write(frame: DataFrame, batch: int) -> None:
-        # By the number of the micro-batch: one that is run again replaces what it wrote, so nothing is there twice.
+        # One folder per micro-batch: a repeated micro-batch replaces its rows, so no result is there twice.
         frame.write.mode("overwrite").parquet(str(folder / "warm" / f"batch={batch}"))
 
     writer = warm(readings, folder / "state").writeStream.option("checkpointLocation", str(folder / "checkpoint"))

@@ -1,1 +1,1 @@
-"""The scenarios' queries, one a file: `<scenario>/<name>.rq`, each with a header that says what it asks."""
+"""The queries of the scenarios, one per file: `<scenario>/<name>.rq`, each with a header that describes it."""

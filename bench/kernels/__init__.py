@@ -1,1 +1,1 @@
-"""Single structures of the state, and the same work written by hand for numba."""
+"""Benchmarks of single structures of the state, and the same work written by hand for numba."""

@@ -1,8 +1,8 @@
-"""What do inserting into a ring index and probing it cost, by window size and number of keys (Figures 9 to 12)?
+"""What do insertion into a ring index and probing cost, by window size and number of keys (Figures 9 to 12)?
 
-`insert`: each arrival enters the window and its ring, the oldest mapping leaves. It is also looked up in the join's other index,
-which is empty. `probe`: each arrival asks for all mappings of its key; it enters and leaves the other index, which is tiny.
-10,000 arrivals a batch, and no clock or windows around the join: what is measured is the kernel.
+`insert`: each arrival enters the window and its ring, and the oldest mapping leaves. It is also looked up in the join's
+other index, which is empty. `probe`: each arrival reads all mappings of its key; it enters and leaves the other index,
+which is tiny. 10,000 arrivals per batch, with no clock or windows around the join: the kernel is measured.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cqels_py.operators.r2r.join import MultiwayJoin
 
 
 class RingIndex(Competitor):
-    """A join of two: the first input's index is measured, the second one holds a mapping for a moment."""
+    """A join of two inputs: the first input's index is measured, the second one holds a mapping for a moment."""
 
     def __init__(self, setting: Setting) -> None:
         self._window = setting.window
@@ -36,7 +36,7 @@ class RingIndex(Competitor):
         if batch.port[0] == 1:
             probes = Delta(*_in_pairs(len(batch), 1, -1), batch.in_pairs[:1])
             return self._join.process(_ticks(len(batch)), [[], [probes]])
-        # Before each insertion the oldest mapping leaves, unless the window still has room.
+        # Before each insertion the oldest mapping leaves, unless the window is not full yet.
         n = len(batch)
         filling = max(0, min(n, self._window - self._inserted))
         self._inserted += n
@@ -55,7 +55,7 @@ def _ticks(arrivals: int) -> Ticks:
 
 @cache
 def _in_pairs(arrivals: int, first: int, second: int) -> tuple[TickColumn, SignColumn]:
-    """Ticks and signs of rows, two of which each arrival makes."""
+    """Ticks and signs of rows; each arrival makes two rows."""
     return np.repeat(np.arange(arrivals, dtype=np.int32), 2), np.tile(np.array([first, second], np.int8), arrivals)
 
 

@@ -1,1 +1,1 @@
-"""One operator, or two in a row, a file."""
+"""Benchmarks of one operator, or two in a row; one file each."""

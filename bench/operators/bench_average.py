@@ -1,8 +1,9 @@
-"""How many arrivals a second does AVG by group over one count window take, delivering each group's new average at once?
+"""How many arrivals per second does AVG by group over one count window process, delivering each group's new average at
+once?
 
-10,000 groups, integers from 1 to 1,000,000, a window of 1M. The engine's averages, and those of the C++ that does the same
-work, are exact decimals of SPARQL, as terms; the others' are floats. An arrival changes two groups: its own, and that of the mapping
-that leaves.
+10,000 groups, integers from 1 to 1,000,000, a window of 1M. The averages of the engine and of the C++ that does the
+same work are exact decimals of SPARQL, as terms; the others are floats. An arrival changes two groups: its own, and
+that of the expired mapping.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""How many arrivals a second does a 3-way chain join (a, b), (b, c), (c, d) over count windows take, delivering every result?
+"""How many arrivals per second does a 3-way chain join (a, b), (b, c), (c, d) over count windows process, delivering
+every result?
 
-10,000 different b and c; windows of 10k and 100k (1 and 10 matches a step, so about 1 and 100 results an arrival). The middle
-input is found by either of its ends, and an arrival at one end of the chain is joined in two steps.
+10,000 different b and c; windows of 10k and 100k (1 and 10 matches per step, so about 1 and 100 results per arrival).
+The middle input is probed from either of its ends, and an arrival at one end of the chain is joined in two steps.
 """
 
 from __future__ import annotations

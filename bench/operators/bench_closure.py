@@ -1,8 +1,9 @@
-"""How many edges a second does a transitive closure over a count window take, by the window's size and by how much is reachable?
+"""How many edges per second does a transitive closure over a count window process, by the window's size and the number
+of reachable pairs?
 
-Edges join random nodes. With half as many of them as nodes, an edge connects a few pairs whatever the window's size, so the rate
-should not fall with it; with more edges than nodes there are long cycles, and an edge may connect or part thousands of pairs. A
-result is a pair of nodes that is newly reachable.
+Edges join random nodes. With half as many edges as nodes, an edge connects few pairs whatever the window's size, so the
+rate should not fall with it. With more edges than nodes there are long cycles, and an edge may connect or disconnect
+thousands of pairs. A result is a pair of nodes that becomes reachable.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def engine(setting: Setting) -> Engine:
 
 
 def search(neighbours: Neighbours, start: int) -> set[int]:
-    """What one step or more lead to."""
+    """The nodes that one step or more lead to."""
     found: set[int] = set()
     waiting = [start]
     while waiting:
@@ -38,7 +39,9 @@ def search(neighbours: Neighbours, start: int) -> set[int]:
 
 
 class Python(Competitor):
-    """What each node reaches, in sets. A search backwards finds the nodes that use an edge; what they still reach, a search each."""
+    """Sets of the nodes that each node reaches. A backwards search finds the nodes that use an edge, and a search from
+    each finds the nodes it still reaches.
+    """
 
     def __init__(self, setting: Setting) -> None:
         self._window = setting.window

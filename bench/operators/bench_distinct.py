@@ -1,7 +1,7 @@
-"""How many arrivals a second does DISTINCT after a binary join take, by the join's selectivity?
+"""How many arrivals per second does DISTINCT after a binary join process, by the join's selectivity?
 
-1,000 different left and right values, so a million different results. The engine counts how often each is there; the kernel by
-hand knows each result's expiry and keeps the latest one, so it never sees one go.
+1,000 different left and right values, so a million different results. The engine counts the occurrences of each result.
+The kernel by hand knows the expiry of each result and keeps the latest, so it never processes an expiry.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def engine(setting: Setting) -> Engine:
 
 
 class Python(join_of_two.PythonJoin):
-    """How often each result is there, in a dict."""
+    """The number of occurrences of each result, in a dict."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
@@ -37,7 +37,7 @@ class Python(join_of_two.PythonJoin):
         made: list[tuple[int, ...]] = []
         counts = self._counts
         for tick, (gone, come) in enumerate(self.changes(batch)):
-            # What comes first: a result that also goes at this tick was there before.
+            # Insertions first: a result that also expires at this tick was there before.
             for pair in come:
                 counts[pair] += 1
                 if counts[pair] == 1:

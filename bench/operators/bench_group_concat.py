@@ -1,6 +1,6 @@
-"""How does the cost of GROUP_CONCAT follow the window's size?
+"""How does the cost of GROUP_CONCAT depend on the window's size?
 
-Ten values a group, whatever the window's size; each arrival builds the texts of the groups that it changes.
+Ten values per group, whatever the window's size; each arrival builds the texts of the groups that it changes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""How many arrivals a second does MIN by group after a binary join take, by the join's selectivity?
+"""How many arrivals per second does MIN by group after a binary join process, by the join's selectivity?
 
-1,000 groups (the left values), numbers up to a billion (the right ones). `engine` sees every result of the join come and go;
-`engine, aggregates below the join`, which is what a query gets, makes none: it keeps the right values of each key, and a group sees
-the least of them. The kernel by hand knows each result's expiry and keeps a staircase for each group, so it never sees one go.
+1,000 groups (the left values), numbers up to a billion (the right ones). `engine` inserts and retracts every result of
+the join. `engine, aggregates below the join`, which is the plan that a query gets, makes none: it keeps the right
+values of each key, and a group takes the least of them. The kernel by hand knows the expiry of each result and keeps a
+monotonic queue for each group, so it never processes an expiry.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def below(setting: Setting) -> Engine:
 
 
 class Python(join_of_two.PythonJoin):
-    """A bag of values and a heap for each group; the heap forgets values that are gone when they come up."""
+    """A bag of values and a heap for each group. Expired values are dropped when they reach the top of the heap."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)

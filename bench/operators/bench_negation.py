@@ -1,7 +1,9 @@
-"""How many arrivals a second does negation over two count windows take (Figure 13), delivering every mapping that is now alone?
+"""How many arrivals per second does negation over two count windows process (Figure 13), delivering every mapping that
+becomes unmatched?
 
-Windows of 100k, 100,000 keys: a key has one right mapping on average, so a third of the left ones are alone. A result is a left
-mapping that arrives alone, or that the last right one of its key has left.
+Windows of 100k, 100,000 keys: a key has one right mapping on average, so a third of the left ones are unmatched. A
+result is a left mapping that arrives unmatched, or that becomes unmatched when the last right mapping of its key
+expires.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ def engine(setting: Setting) -> Engine:
 
 
 class Python(Competitor):
-    """Left mappings in dicts by key, right ones counted."""
+    """Left mappings in dicts by key, and counts of right ones."""
 
     def __init__(self, setting: Setting) -> None:
         self._window = setting.window

@@ -1,6 +1,6 @@
-"""How does the cost of a correlated NOT EXISTS follow the windows' size?
+"""How does the cost of a correlated NOT EXISTS depend on the windows' size?
 
-The filter inside compares with the outer mapping: one partner a mapping on average, half of which pass it.
+The filter inside compares with the outer mapping: one partner per mapping on average, half of which pass it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What does NOW() in a filter cost? It is evaluated for every mapping in the window at every tick: the cost follows the content."""
+"""What does NOW() in a filter cost? It is evaluated for every mapping in the window at every tick: the cost depends on
+the content.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""How does the cost of OPTIONAL follow the windows' size?
+"""How does the cost of OPTIONAL depend on the windows' size?
 
-One partner a mapping on average, whatever the size: rows turn from unbound to bound and back as partners come and go.
+One partner per mapping on average, whatever the size: rows change between unbound and bound as partners arrive and
+expire.
 """
 
 from __future__ import annotations

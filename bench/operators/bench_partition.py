@@ -1,6 +1,6 @@
-"""How does the cost of a window with PARTITION BY follow the number of its partitions?
+"""How does the cost of a window with PARTITION BY depend on the number of its partitions?
 
-The last three elements of each key; what is called the window's size is the number of keys.
+The last three elements of each key; the "window size" of this benchmark is the number of keys.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How many arrivals a second does a 3-way star join over count windows take, delivering every result?
+"""How many arrivals per second does a 3-way star join over count windows process, delivering every result?
 
-The paper's set-up: 10,000 keys, windows of 10k to 1M (1, 10 and 100 matches in each other window, so 1 to 10,000 results an
-arrival). `engine` delivers insertions alone, as when the consumer knows how long results live; `engine, retracting` withdraws
-results too when a mapping leaves its window.
+The paper's set-up: 10,000 keys, windows of 10k to 1M (1, 10 and 100 matches in each other window, so 1 to 10,000
+results per arrival). `engine` delivers insertions only, as for a consumer that knows how long results live; `engine,
+retracting` also retracts results when a mapping leaves its window.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def retracting(setting: Setting) -> Engine:
 
 
 class Python(Competitor):
-    """Element by element, in dicts. A batch may have a hundred million results: they are not kept until its end."""
+    """Element by element, in dicts. A batch may have a hundred million results, so they are not kept until its end."""
 
     def __init__(self, setting: Setting) -> None:
         self._window = setting.window

@@ -1,8 +1,8 @@
-"""How many arrivals a second do COUNT and SUM by key of a binary join take, by the join's selectivity?
+"""How many arrivals per second do COUNT and SUM by key of a binary join process, by the join's selectivity?
 
-The results of the join are summed up by the key that they share, so each is a product of what its inputs hold of that key: the
-engine keeps that and makes no result of the join (`engine, aggregates below the join`), as do those by hand. `engine` makes
-every result and takes it away again, as it must where an aggregate needs the results themselves.
+The results of the join are summed by the key that its inputs share, so each sum is a product of sums of the inputs. The
+engine keeps those and makes no result of the join (`engine, aggregates below the join`), and so do the kernels by hand.
+`engine` inserts and retracts every result, as it must where an aggregate needs the results themselves.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def below(setting: Setting) -> Engine:
 
 
 class Python(Competitor):
-    """Both inputs' counters and the right one's sum for each key in a dict."""
+    """A dict with both inputs' counters and the right input's sum for each key."""
 
     def __init__(self, setting: Setting) -> None:
         self._size = setting.inputs * setting.window

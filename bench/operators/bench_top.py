@@ -1,6 +1,6 @@
-"""How does the cost of ORDER BY with LIMIT follow the window's size?
+"""How does the cost of ORDER BY with LIMIT depend on the window's size?
 
-The ten largest of random values: few arrivals enter the slice, the fewer the larger the window.
+The ten largest of random values: the larger the window, the fewer arrivals enter the top ten.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What the benchmarks of MIN, sums and DISTINCT share: a binary join over time windows, and its settings by selectivity.
+"""The common part of the benchmarks of MIN, sums and DISTINCT: a binary join over time windows, and its settings by
+selectivity.
 
-Selectivity: results of the join for each arrival. Windows are of time with an arrival at each tick, so that a mapping's expiry is
-known when it comes: each holds about 10,000 mappings of its input, and what changes is how many keys they share.
+Selectivity: results of the join per arrival. Windows are time windows with an arrival at each tick, so that a mapping's
+expiry is known when it arrives. Each window holds about 10,000 mappings of its input; the number of keys varies.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ def quick_settings(values: tuple[int, int]) -> list[Setting]:
 
 
 def engine(setting: Setting, following: Operator) -> Engine:
-    """The join, its results withdrawn when their mappings leave, and the operator that reads left and right values."""
+    """The join, which retracts results when their mappings expire, and the operator that reads left and right values."""
     join = MultiwayJoin((("k", "left"), ("k", "right")), [True, True], ["left", "right"], retract=True)
     return Engine(inputs(setting), join, following)
 
 
 def inputs(setting: Setting, *, keep_ids: bool = False) -> WindowedInputs:
-    """Both inputs' windows."""
+    """The windows of both inputs."""
     sizes: Sequence[int] = [setting.inputs * setting.window] * 2
     return WindowedInputs(sizes, [2, 2], timed=True, keep_ids=keep_ids)
 
 
 class PythonJoin(Competitor):
-    """The join in dicts; what leaves is joined again to find what it takes along."""
+    """The join in dicts; an expired mapping is joined again to find the results to retract."""
 
     def __init__(self, setting: Setting) -> None:
         self._size = setting.inputs * setting.window
@@ -52,7 +53,7 @@ class PythonJoin(Competitor):
         self._rings: list[defaultdict[int, deque[int]]] = [defaultdict(deque), defaultdict(deque)]
 
     def changes(self, batch: Batch) -> Iterator[tuple[list[tuple[int, int]], list[tuple[int, int]]]]:
-        """For each arrival the (left, right) pairs that go, and those that come."""
+        """For each arrival, the retracted and the inserted (left, right) pairs."""
         for port, key, value in batch.rows:
             gone: list[tuple[int, int]] = []
             if len(self._queue) == self._size:

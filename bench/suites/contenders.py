@@ -1,7 +1,7 @@
-"""Who answers a query over the last observations: the engine, and what else a user of Python would reach for.
+"""The contenders for a query over the last observations: the engine, and the alternatives of a Python user.
 
-The others re-evaluate: at each step they bring what they keep up to date, ask the whole query, and read all rows. In their
-favour, terms are made outside of the timing for them; data frames get numbers in place of terms altogether.
+The others re-evaluate: at each step they update their data, run the whole query, and read all rows. In their favour,
+terms are made outside of the timing, and data frames get numbers instead of terms.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from bench.suites.stepping import Answers, Contender, checksum, checksums, row_h
 from cqels_py.batches.results import ResultBatch
 
 _BLOCK = 10_000
-"""Observations that the engine gets at once, or a step's if that is more."""
+"""Observations per call of the engine, or a step's if that is more."""
 _DECIMALS = 1_000_000
-"""Values are compared to the sixth digit behind the point."""
+"""Values are compared to the sixth digit after the point."""
 Row = tuple[str, str]
 
 
@@ -45,7 +45,7 @@ class Question:
         return f"SELECT ?sensor ({self.aggregate}(?result) AS ?value) WHERE {{ {self.pattern} }} GROUP BY ?sensor"
 
     def continuous(self, step: int, *, whole: bool) -> str:
-        """`whole`: the whole answer at each step, not what changes."""
+        """`whole`: the whole answer at each step instead of changes."""
         asked = f"SELECT ?sensor ({self.aggregate}(?result) AS ?value)"
         window = f"[COUNT {self.window} STEP {step}]"
         if not whole:
@@ -69,7 +69,7 @@ def _rounded(value: str) -> int:
 
 
 class Engine(Contender[Any]):
-    """Through `push_batch`, terms as texts; what changes is delivered, of both signs."""
+    """Through `push_batch`, terms as texts; changes of both signs are delivered."""
 
     whole = False
 
@@ -137,7 +137,7 @@ class StepByStep(Engine):
 
 
 class Reevaluation(Contender[Any]):
-    """One step a call; `rows` are the answer's, read whole."""
+    """One step per call; `rows` are the answer's, read completely."""
 
     def __init__(self, question: Question, step: int) -> None:
         self.unit = self._step = step
@@ -155,7 +155,7 @@ class Reevaluation(Contender[Any]):
         self._rows.append((self._seen, self.rows()))
 
     def update(self, prepared: Any) -> None:
-        """Let new observations in, and those beyond the window out."""
+        """Add new observations and remove expired ones."""
         raise NotImplementedError
 
     def rows(self) -> Any:
@@ -171,7 +171,7 @@ class Reevaluation(Contender[Any]):
 
 
 class _OverTerms(Reevaluation):
-    """Keeps the window's observations as triples of a library's terms, each observation's together."""
+    """Keeps the window's observations as triples of a library's terms, grouped by observation."""
 
     def __init__(self, question: Question, step: int) -> None:
         super().__init__(question, step)
@@ -207,7 +207,7 @@ class _OverTerms(Reevaluation):
         return self._terms[text]
 
     def _gone(self) -> Iterator[Any]:
-        """The triples of observations that leave."""
+        """The triples of expired observations."""
         while len(self._window) > self.question.window:
             yield from self._window.popleft()
 
@@ -218,7 +218,7 @@ def _texts(terms: Any) -> list[bytes]:
 
 
 class PyoxigraphKept(_OverTerms):
-    """One store: what leaves is removed, what comes is added."""
+    """One store: expired triples are removed, new ones added."""
 
     name = "pyoxigraph, store kept"
 
@@ -262,7 +262,7 @@ class PyoxigraphRebuilt(PyoxigraphKept):
 
 
 class RdflibKept(_OverTerms):
-    """One graph, like the store that is kept; the query is prepared once."""
+    """One graph that is kept up to date; the query is prepared once."""
 
     name = "rdflib, graph kept"
 
@@ -340,7 +340,7 @@ class Polars(OverNumbers):
 
 
 class PolarsOverTexts(Reevaluation):
-    """The same over terms as texts: what the engine takes too."""
+    """The same query over terms as texts, which is the engine's input."""
 
     name = "Polars, over texts"
 
@@ -397,7 +397,7 @@ class DuckDB(OverNumbers):
 
 
 def available(contenders: Iterable[tuple[str, type[Reevaluation]]]) -> tuple[list[type[Reevaluation]], list[str]]:
-    """Those whose library is installed, and a line for each of the others."""
+    """The contenders whose library is installed, and a message for each of the others."""
     there, missing = [], []
     for library, contender in contenders:
         if find_spec(library) is None:

@@ -1,9 +1,9 @@
-"""A Flink job over the lines of a socket, run by the Python that CQELS_BENCH_FLINK names, which needs PyFlink and nothing else.
+"""A Flink job over the lines of a socket. It is run by the Python that CQELS_BENCH_FLINK names, and needs only PyFlink.
 
     PYTHON flink_job.py '{"port": …, "options": {…}, "statements": […]}'
 
-The view `lines` has what comes from the port, a column `line`; Flink's print connector writes to standard output. The last statement
-goes on until standard input ends.
+The view `lines` has the text from the port, in a column `line`; Flink's print connector writes to standard output. The
+last statement runs until standard input ends.
 """
 
 import json
@@ -22,7 +22,7 @@ def main(text: str) -> None:
 
 
 def _started(port: int, options: dict[str, str], statements: list[str]) -> object:
-    """What comes of the last statement."""
+    """The result of the last statement."""
     from pyflink.common import Configuration  # type: ignore[import-not-found]
     from pyflink.datastream import DataStream, StreamExecutionEnvironment  # type: ignore[import-not-found]
     from pyflink.table import StreamTableEnvironment  # type: ignore[import-not-found]
@@ -33,7 +33,7 @@ def _started(port: int, options: dict[str, str], statements: list[str]) -> objec
     environment = StreamExecutionEnvironment.get_execution_environment(configuration)
     environment.set_parallelism(1)
     tables = StreamTableEnvironment.create(environment)
-    # Python has no name for this one.
+    # PyFlink has no name for this option.
     lines = DataStream(environment._j_stream_execution_environment.socketTextStream("localhost", port))
     tables.create_temporary_view("lines", tables.from_data_stream(lines).alias("line"))
     *before, last = statements

@@ -1,10 +1,11 @@
-"""Whatever files and query texts strangers send: does anything but a CqelsError come out?
+"""Does any damaged file or query text cause anything but a CqelsError?
 
     python -m bench.suites.fuzz_inputs [--quick] [--examples N] [--seed N] [--output FOLDER]
 
-from the repository's root. Sound files of every format (compressed ones too) and query texts in all dialects are changed at random
-by hypothesis, N of each; a file is read as a stream, stopping at errors and skipping them, and as static data, a query registered. A
-case that fails is made small and printed. bench/results/fuzz_inputs.json says how many were tried, and with which seed.
+from the repository's root. Valid files of every format (also compressed) and query texts in all dialects are mutated at
+random by hypothesis, N of each. A file is read as a stream, once stopping at errors and once skipping them, and as
+static data; a query is registered. A failing case is shrunk and printed. bench/results/fuzz_inputs.json records the
+number of cases and the seed.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _QUICK = 50
 
 
 def tried(cases: st.SearchStrategy[Any], check: Callable[[Any], None], examples: int, number: int) -> float:
-    """Try so many cases; the seconds that took. The first that fails is raised, as small as it can be made."""
+    """Try so many cases; returns the seconds. The first failing case is raised, shrunk as far as possible."""
     setting = settings(
         max_examples=examples, database=None, deadline=None, print_blob=False, suppress_health_check=list(HealthCheck)
     )
@@ -40,8 +41,8 @@ def tried(cases: st.SearchStrategy[Any], check: Callable[[Any], None], examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = parser_of("fuzz_inputs", __doc__)
-    parser.add_argument("--examples", type=int, default=20_000, metavar="N", help="so many of each (default 20000)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="where drawing begins (default 0)")
+    parser.add_argument("--examples", type=int, default=20_000, metavar="N", help="cases of each kind (default 20000)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the random cases (default 0)")
     asked = parser.parse_args(arguments)
     examples = _QUICK if asked.quick else asked.examples
     logging.disable(logging.CRITICAL)

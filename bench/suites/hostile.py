@@ -1,10 +1,11 @@
-"""Does anything stop the engine, or take more memory or time than it should?
+"""Does any hostile input stop the engine, or take more memory or time than it should?
 
     python -m bench.suites.hostile [--quick] [--only TEXT] [--output FOLDER]
 
-from the repository's root. Each case runs in a process of its own, twice: the first time kernels may have to be compiled, and the
-second one counts. Memory is the peak of the process (and of those that it starts); time is CPU time, without start and imports.
-bench/results/hostile.json has all; the exit status is 1 if a case is not within its limits. `--quick` runs each case once.
+from the repository's root. Each case runs twice in a process of its own: the first run may have to compile kernels, and
+the second one counts. Memory is the peak of the process (and of those that it starts); time is CPU time without
+start-up and imports. bench/results/hostile.json has all figures. The exit status is 1 if a case exceeds its limits.
+`--quick` runs each case once.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ from cqels_py.suites import memory
 __all__ = ["data", "processes", "queries"]
 
 _PATIENCE = 10
-"""A process is ended after so many times its case's seconds, and one minute more for the start."""
+"""A process is killed after so many times its case's seconds, plus one minute for the start."""
 _ADDRESS_SPACE = 8 << 30
-"""No case may ever take more than this (bytes), whatever it does to the machine."""
+"""The memory limit of every case in bytes, to protect the machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One case: what came of it, its peak (MB) and its CPU time (s), and whether all is as it should be."""
+    """One case: its outcome, its peak memory (MB) and CPU time (s), and whether it is within its limits."""
 
     name: str
     outcome: str
@@ -50,7 +51,7 @@ class Measured:
 
 
 def run_here(name: str) -> None:
-    """In the process of a case: do it and print what came of it, with its figures, as JSON."""
+    """In the process of a case: run it and print its outcome and figures as JSON."""
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
     begun = _cpu()
     try:
@@ -70,7 +71,7 @@ def _cpu() -> float:
 
 
 def measure(case: Limit) -> Measured:
-    """A case in a process of its own."""
+    """Run a case in a process of its own."""
     patience = 60 + _PATIENCE * case.seconds
     with TemporaryDirectory() as folder:
         process = subprocess.Popen(
@@ -114,8 +115,8 @@ def table(measured: Sequence[Measured]) -> Table:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = parser_of("hostile", __doc__)
-    parser.add_argument("--only", default="", metavar="TEXT", help="cases with this text in their names")
-    parser.add_argument("--case", choices=CASES, help="run this one here, and print its figures")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only cases with this text in their names")
+    parser.add_argument("--case", choices=CASES, help="run this case in this process and print its figures")
     asked = parser.parse_args(arguments)
     if asked.case is not None:
         run_here(asked.case)

@@ -1,13 +1,13 @@
-"""How many triples a second go from a file to columns of ids, and on through a query to JSON?
+"""How many triples per second are read from a file into columns of ids, and processed by a query to JSON?
 
     python -m bench.suites.ingest [--quick] [--rounds N] [--output FOLDER]
 
-from the repository's root. The file has observations of five triples, one of which is the time. Read are: the file in several
-forms, by the engine's connectors, on one core; the same N-Triples by the parsers of pyoxigraph and (a twentieth of the file) of
-rdflib, which make terms of it and nothing else. Run is the average of each sensor over the last 10,000 observations, whose five
-patterns are joined, from N-Triples to lines of JSON that nobody reads: with one thread, and with a second one that reads ahead.
-All take turns; printed are medians with the lowest and the highest beside them, and how many times the rate of pyoxigraph's
-parser that is. Writes bench/results/ingest.json.
+from the repository's root. The file has observations of five triples, one of which is the time. It is read in several
+forms by the engine, on one core; the same N-Triples are read by the parsers of pyoxigraph and (a twentieth of the file)
+of rdflib, which only make terms. The query is the average of each sensor over the last 10,000 observations, whose five
+patterns are joined, from N-Triples to lines of JSON that nobody reads: with one thread, and with a second one that
+reads ahead. All take turns. Printed are medians with the lowest and the highest rate, and the ratio to pyoxigraph's
+parser. Writes bench/results/ingest.json.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ SELECT ?sensor (AVG(?result) AS ?mean) WHERE {{
 
 @dataclass(slots=True)
 class Case:
-    """Something that is done with a file, how many triples that has, and how many a second went through in each round."""
+    """A task over a file, the number of its triples, and triples per second in each round."""
 
     what: str
     how: str
@@ -105,7 +105,7 @@ Work = Callable[[], object]
 
 
 def write_files(folder: Path, observations: int) -> dict[str, Path]:
-    """The observations in all forms that are measured; by ending."""
+    """Write the observations in all measured formats; returns the files by suffix."""
     files = {ending: folder / f"observations.{ending}" for ending in ("nt", "nt.gz", "nt.zst", "ttl", "tsv", "parquet")}
     blocks = [table(first, min(_BLOCK, observations - first), PROPERTIES) for first in range(0, observations, _BLOCK)]
     with files["nt"].open("wb") as file:
@@ -158,7 +158,7 @@ def run(path: Path, triples: int, threads: int) -> None:
 
 
 def works(files: Mapping[str, Path], part: Path, observations: int) -> Iterator[tuple[Case, Work]]:
-    """What is measured. The parser has its turn beside that with which it is compared."""
+    """The measured tasks. The parser runs next to the task with which it is compared."""
     triples = observations * len(PROPERTIES)
     few = observations // _PART * len(PROPERTIES)
     for ending, path in files.items():
@@ -172,7 +172,7 @@ def works(files: Mapping[str, Path], part: Path, observations: int) -> Iterator[
 
 
 def measure(observations: int, rounds: int) -> list[Case]:
-    """Each in turn; the first time of each, which may have to compile, is not counted."""
+    """Each task in turn. The first run of each, which may have to compile, does not count."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         files = write_files(folder, observations)
@@ -185,7 +185,7 @@ def measure(observations: int, rounds: int) -> list[Case]:
             work()
         for _ in range(rounds):
             for case, work in todo:
-                # What others have left is not this one's work.
+                # Garbage of other tasks must not be collected in this one's time.
                 gc.collect()
                 started = time.perf_counter()
                 work()
@@ -194,7 +194,7 @@ def measure(observations: int, rounds: int) -> list[Case]:
 
 
 def to_parser(case: Case, cases: Sequence[Case]) -> float:
-    """How many times the rate of pyoxigraph's parser."""
+    """The ratio to the rate of pyoxigraph's parser."""
     (parser,) = (median(each.rates) for each in cases if each.how == PARSER)
     return median(case.rates) / parser
 

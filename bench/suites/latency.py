@@ -1,11 +1,12 @@
-"""How long does one element take, from the call that pushes it until its results are with the subscriber?
+"""How long does one element take, from the call that pushes it until the subscriber has its results?
 
     python -m bench.suites.latency [--quick] [--rounds N] [--output FOLDER]
 
-from the repository's root. Elements come one by one, through `Engine.push` and, each as a table of its own, through
-`Engine.push_batch`, with full windows: each makes an older one leave. Printed are the CPU time a push (which other processes do
-not disturb) and percentiles of the wall-clock time, each the median of the rounds, with the lowest and the highest of p50
-beside it; bench/results/latency.json has them round by round. `--quick` sees that everything runs; its figures mean nothing.
+from the repository's root. Elements arrive one by one, through `Engine.push` and, each as a table of its own, through
+`Engine.push_batch`, with full windows: for each arrival an older element expires. Printed are the CPU time per push
+(which other processes do not disturb) and percentiles of the wall-clock time, each the median of the rounds, with the
+lowest and the highest p50. bench/results/latency.json has all rounds. `--quick` tests that everything runs; its figures
+are meaningless.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _QUERIES = {
     "join of 3 windows, AVG": f"SELECT ?k (AVG(?x) AS ?mean) WHERE {{ {_WINDOWS} }} GROUP BY ?k",
     "join of 3 windows, AVG of its results": f"SELECT ?z (AVG(?x + ?y) AS ?mean) WHERE {{ {_WINDOWS} }} GROUP BY ?z",
 }
-"""AVG of what one window holds is kept below the join; that of what several hold needs the join's results."""
+"""AVG over values of one window is computed below the join; AVG over values of several windows needs the join's results."""
 
 Element = tuple[str, list[tuple[str, str, str]], int]
 Push = Callable[[], None]
@@ -45,7 +46,7 @@ Push = Callable[[], None]
 
 @dataclass(slots=True)
 class Case:
-    """One query, one way in, one way out: figures of each round, in microseconds a push."""
+    """One query, one way of input, one way of output: figures of each round, in microseconds per push."""
 
     query: str
     way: str
@@ -58,7 +59,7 @@ class Case:
 
     @property
     def rate(self) -> float:
-        """Pushes a second of CPU time."""
+        """Pushes per second of CPU time."""
         return 1e6 / median(self.cpu)
 
 
@@ -82,7 +83,7 @@ class Runner:
         self.results += results
 
     def pushes(self, count: int) -> list[Push]:
-        """Calls that push the next elements, all they need made beforehand."""
+        """Calls that push the next elements; their arguments are made in advance."""
         made = (next(self._elements) for _ in range(count))
         return [self._push(*element) if self._way == "push" else self._push_batch(*element) for element in made]
 
@@ -98,7 +99,7 @@ class Runner:
 
 
 def elements(streams: int) -> Iterator[Element]:
-    """One triple each, the streams in turn."""
+    """One triple each; the streams alternate."""
     drawn = random.Random(1)
     names, at = "abc"[:streams], 0
     while True:
@@ -130,7 +131,7 @@ def measure(case: Case, *, rounds: int, warm: int) -> None:
 
 
 def cases(pushes: int) -> list[Case]:
-    """Every query by both ways in, and with results as ids or decoded."""
+    """Every query with both ways of input, and with results as ids or decoded."""
     found = [Case(query, "push", out, pushes) for query in _QUERIES for out in ("ids", "decoded")]
     return found + [Case(query, "push_batch", "ids", pushes) for query in _QUERIES]
 

@@ -2,11 +2,11 @@
 
     python -m bench.suites.many [--quick] [--rounds N] [--output FOLDER]
 
-from the repository's root. The queries are all the same, or one join of two patterns with a filter of its own above it each, or one
-pattern of a property of its own each; windows hold the last 10,000 triples, of 1,000 properties or of two. Triples come in tables
-of 10,000 (`push_batch`), with every result counted, and one by one (`push`). Printed is the CPU time a triple, median of the rounds;
-bench/results/many.json has it round by round, beside how many results a triple brings. `--quick` sees that everything runs; its
-figures mean nothing.
+from the repository's root. The queries are all equal; or they share one join of two patterns, each with its own filter
+above it; or each has one pattern of a property of its own. Windows hold the last 10,000 triples, of 1,000 properties or
+of two. Triples are pushed in tables of 10,000 (`push_batch`), with every result counted, and one by one (`push`).
+Printed is the CPU time per triple, the median of the rounds. bench/results/many.json has all rounds and the number of
+results per triple. `--quick` tests that everything runs; its figures are meaningless.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ KINDS: dict[str, tuple[Callable[[int], str], int]] = {
     "one join, a filter each": (lambda i: _JOIN % (198 - i % 3), 2),
     "a property each": (lambda i: f"SELECT ?k ?x WHERE {{ {_WINDOW} {{ ?k :p{i} ?x }} }}", 1_000),
 }
-"""By kind: the text of query i, and how many properties the stream has."""
+"""By kind: the text of query i, and the number of the stream's properties."""
 COUNTS = (1, 10, 100, 1_000)
 _AT_ONCE = {"push_batch": 10_000, "push": 1}
 
 
 @dataclass(slots=True)
 class Case:
-    """So many queries of a kind, and one way in: microseconds of CPU time a triple in each round."""
+    """So many queries of a kind, and one way of input: microseconds of CPU time per triple in each round."""
 
     kind: str
     way: str
@@ -76,7 +76,7 @@ class _Stream:
         return pa.table({"time": times, "subject": subject, "predicate": predicate, "object": object_})
 
     def pushes(self, engine: cqels.Engine, way: str, count: int) -> list[Callable[[], None]]:
-        """Calls that push the next triples, all they need made beforehand."""
+        """Calls that push the next triples; their arguments are made in advance."""
         if way == "push_batch":
             tables = [self.table(_AT_ONCE[way]) for _ in range(count)]
             return [lambda table=table: engine.push_batch(_STREAM, table) for table in tables]  # type: ignore[misc]
@@ -119,7 +119,7 @@ def measure(case: Case, *, rounds: int, filled: int) -> None:
 
 
 def table(measured: Sequence[Case]) -> Table:
-    made = Table("queries", title="microseconds of CPU time a triple")
+    made = Table("queries", title="microseconds of CPU time per triple")
     for count in dict.fromkeys(case.queries for case in measured):
         made.add_column(f"{count:,}", justify="right")
     for kind, way in dict.fromkeys((case.kind, case.way) for case in measured):

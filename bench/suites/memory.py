@@ -2,11 +2,11 @@
 
     python -m bench.suites.memory [--quick]
 
-Windows of 1,000,000 mappings each; joins of 2 to 8 patterns (the paper's Table 2) on one variable, with as many keys as mappings
-(about one partner in each other window), a join of 2 with a hundredth of that, one over a window of time, and two with larger
-windows. They turn over ten times: a key has now more mappings and now fewer. Counted are the arrays that the query's operators
-hold, with all room that they keep free; beside it stands how much the process has grown. The dictionary is left out. Every case
-runs in a process of its own. Writes bench/results/memory.json.
+Windows of 1,000,000 mappings each: joins of 2 to 8 patterns (the paper's Table 2) on one variable, with as many keys as
+mappings (about one partner in each other window), a join of 2 with a hundredth of that, one over a time window, and two
+with larger windows. Windows are turned over ten times, so the number of mappings per key varies. The bytes are those of
+the arrays that the query's operators hold, including free space; the growth of the process is shown as well. The
+dictionary is left out. Every case runs in a process of its own. Writes bench/results/memory.json.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TURNOVERS = 10
 INTEGER = 8
 _WINDOW = re.compile(r"\[.*?\]")
 BAR_FACTOR, BAR_BYTES = 1.5, 24
-"""At most so many times a mapping's own integers (its ids), and so many bytes on top, for a leaf with one ring index."""
+"""The bar for a leaf with one ring index: at most so many times a mapping's own integers (its ids), and so many bytes more."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Kept:
-    """What a query keeps once its windows have turned over, TURNOVERS times.
+    """The memory of a query after its windows have been turned over TURNOVERS times.
 
-    `arrays`: bytes by the attribute that holds them. `reported`: what the query says of itself (`Query.nbytes`). `grown`:
-    resident memory, in bytes. `results`: rows of the answer now.
+    `arrays`: bytes by the attribute that holds them. `reported`: `Query.nbytes`. `grown`: growth of resident memory in
+    bytes. `results`: rows of the current answer.
     """
 
     name: str
@@ -84,12 +84,14 @@ class Kept:
 
     @property
     def bar(self) -> float | None:
-        """The bar, for leaves with one ring index."""
+        """The bar for leaves with one ring index."""
         return BAR_FACTOR * 2 * INTEGER + BAR_BYTES if self.rings == 1 else None
 
 
 def star(n: int, window: int, keys: int, *, timed: bool = False) -> Case:
-    """n patterns that share ?k, over a window of so many elements for each, or of as many microseconds, one element in each."""
+    """n patterns that share ?k, over a window of so many elements for each, or of as many microseconds with one element
+    in each.
+    """
     patterns = " . ".join(f"?k :p{i} ?v{i}" for i in range(n))
     size = f"RANGE PT{n * window / 1e6:.6f}S" if timed else f"COUNT {n * window}"
     text = f"SELECT * WHERE {{ STREAM <http://ex.org/s> [{size}] {{ {patterns} }} }}"
@@ -104,14 +106,14 @@ def cases(window: int) -> list[Case]:
         star(2, window, window // 100),
         *(star(n, window, window) for n in range(2, 9)),
         star(2, window, window, timed=True),
-        # How much room is free depends on how a window's size stands to those at which arrays grow.
+        # The free space depends on the window's size relative to the sizes at which arrays grow.
         *(star(2, larger, larger) for larger in (window * 23 // 20, window * 13 // 10)),
     ]
 
 
 def measure(case: Case) -> Kept:
-    """Fill the windows and let them turn over; then count."""
-    # With the terms of all keys, which are not what is counted.
+    """Fill the windows, turn them over, and measure."""
+    # The terms of all keys are in the dictionary, which is not measured.
     query = RunningQuery(case.text, case.setting)
     _run(case, RunningQuery(_WINDOW.sub("[COUNT 100]", case.text), case.setting), batches=2)
     before = _resident()
@@ -124,13 +126,13 @@ def measure(case: Case) -> Kept:
 
 
 def _run(case: Case, query: RunningQuery, batches: int) -> int:
-    """Rows of the answer at the end."""
+    """Returns the number of rows of the answer at the end."""
     arrivals = case.setting.arrivals(seed=1)
     return sum(int(chunk.sign.sum()) for _ in range(batches) for chunk in query.take(arrivals.batch()))
 
 
 def _resident() -> int:
-    """Bytes, after what is free has been given back."""
+    """Resident memory in bytes, after free memory has been returned."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
@@ -139,13 +141,13 @@ def _resident() -> int:
 
 
 def arrays_of(root: object) -> Counter[str]:
-    """Bytes of all numpy arrays that can be reached from an object, by the class and attribute that hold them.
+    """Bytes of all numpy arrays reachable from an object, by the class and attribute that hold them.
 
-    An array that several hold counts once, as a whole even if only a part of it is held.
+    An array with several holders counts once, as a whole even if only a part of it is held.
     """
     found: Counter[str] = Counter()
     seen: set[int] = set()
-    # Objects in `waiting` stay alive, so that an identity is that of one object.
+    # Objects in `waiting` stay alive, so that identities are unique.
     waiting: list[tuple[str, object]] = [("", root)]
     last: list[tuple[str, object]] = []
     kept: list[object] = []
@@ -160,7 +162,7 @@ def arrays_of(root: object) -> Counter[str]:
         if isinstance(item, np.ndarray):
             found[name] += item.nbytes
         elif isinstance(item, Standing):
-            # Mostly somebody else holds what it lists.
+            # Its content mostly belongs to another holder.
             last += _parts(name, item)
         else:
             waiting += _parts(name, item)
@@ -168,7 +170,7 @@ def arrays_of(root: object) -> Counter[str]:
 
 
 def _parts(name: str, item: object) -> Iterator[tuple[str, object]]:
-    """What an object consists of, each part with the name of who holds it."""
+    """The parts of an object, each with the name of its holder."""
     match item:
         case dict():
             yield from ((name, value) for value in item.values())
@@ -207,7 +209,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.quick:
         found = [measure(case) for case in asked]
     else:
-        # A process for each: none finds memory that another one has left.
+        # One process per case: memory freed by another case must not be reused.
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
             found = list(pool.map(measure, asked))
     Console().print(table(found))

@@ -1,7 +1,8 @@
-"""Observations as tables of triples, made in blocks: every one has an IRI of its own, and sensors and notes that come and go.
+"""Observations as tables of triples, made in blocks: each has an IRI of its own, and sensors and notes that repeat.
 
-An observation is an element, a millisecond after the one before: its sensor, its result, and what else is said of it. Terms are
-written by numpy, all of a column equally long, so that a block costs little beside what an engine does with it.
+An observation is an element, a millisecond after the previous one: its sensor, its result, and further properties.
+numpy writes the terms, all of a column with equal length, so that a block is cheap compared with the engine's work on
+it.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ Terms = npt.NDArray[np.uint8]
 STREAM = "http://ex.org/observations"
 PREFIX = "http://ex.org/"
 MICROSECONDS = 1_000
-"""Of event time from one observation to the next."""
+"""Event time between two observations."""
 _DIGITS = 10
 _XSD_INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 
 
 @dataclass(frozen=True)
 class Property:
-    """A triple that every observation has: its predicate; by the observations' numbers (n) codes (n) of its objects, and by
-    codes the objects (n, length).
+    """A triple of every observation: its predicate; the code of its object by the observation's number (n); and the
+    objects by code (n, length).
     """
 
     name: str
@@ -70,18 +71,18 @@ def sensor_iris(numbers: Int64) -> Terms:
 
 
 def two_digits(numbers: Int64) -> Int64:
-    """10 to 99, as if drawn."""
+    """10 to 99, in pseudo-random order."""
     return 10 + scattered(numbers + 7, 90)
 
 
 def scattered(numbers: Int64, below: int) -> Int64:
-    """As if drawn: the same for the same number."""
+    """Pseudo-random, but a function of the number."""
     mixed = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return ((mixed ^ mixed >> np.uint64(32)) % np.uint64(below)).astype(np.int64)
 
 
 def table(first: int, count: int, properties: Sequence[Property]) -> pa.Table:
-    """The observations `first` to `first + count` with their triples, one after another, as the engine takes them."""
+    """The observations `first` to `first + count` with their triples, one after another, in the engine's input form."""
     numbers = np.arange(first, first + count)
     n = len(properties)
     names = [np.frombuffer(f"<{each.iri}>".encode(), np.uint8) for each in properties]

@@ -1,4 +1,4 @@
-"""What all suites share: their options, and a file of figures that says where and when they were taken."""
+"""The common part of the suites: options, and a file of figures with place and date."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ class Outcome:
     @property
     def origin(self) -> str:
         """For the foot of a plot."""
-        tiny = "tiny sizes: these figures mean nothing; " if self.quick else ""
+        tiny = "tiny sizes, figures are meaningless; " if self.quick else ""
         return f"{tiny}{self.machine['cpu']}, {self.machine['cores']} cores, {self.date[:10]}"
 
 
 def taken_now(
     name: str, question: str, figures: Mapping[str, Any], *, quick: bool, libraries: Iterable[str] = ()
 ) -> Outcome:
-    """Figures that were taken now, here. `libraries`: others whose versions matter, where they are installed."""
+    """Figures of this machine, now. `libraries`: others whose versions matter, if they are installed."""
     date = datetime.now(UTC).isoformat(timespec="seconds")
     others = {library: metadata.version(library) for library in libraries if find_spec(library) is not None}
-    # A machine that had other things to do took its time.
+    # A busy machine affects the figures.
     where = machine() | {"load": round(os.getloadavg()[0], 1)}
     return Outcome(name, question, date, quick, where, versions() | others, figures)
 
 
 def parser_of(module: str, doc: str | None) -> argparse.ArgumentParser:
-    """`--quick` and `--output`; a suite adds its own."""
+    """A parser with `--quick` and `--output`; each suite adds its own options."""
     parser = argparse.ArgumentParser(
         prog=f"python -m bench.suites.{module}", description=doc, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="tiny sizes: does everything run?")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to test that everything runs")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="default: bench/results")
     return parser
 
@@ -77,5 +77,5 @@ def _at_least_one(text: str) -> int:
 
 
 def folder_of(given: argparse.Namespace) -> Path:
-    """Where the figures go: those of tiny sizes never beside the others."""
+    """The folder for the figures: those of tiny sizes are kept apart."""
     return given.output or (RESULTS / "quick" if given.quick else RESULTS)

@@ -1,7 +1,7 @@
 """Flink as a contender: SQL over a stream of rows, whose answer Flink keeps up to date.
 
-PyFlink needs other versions of libraries than this project, and a Java: it lives in an environment of its own, whose Python
-runs flink_job.py. Rows go there through a socket, what changes in the answer comes back through a pipe.
+PyFlink needs other versions of libraries than this project, and Java. It has an environment of its own, whose Python
+runs flink_job.py. Rows are sent through a socket, and changes of the answer come back through a pipe.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from bench.suites.contenders import Question, Reevaluation, Row
 from bench.suites.stepping import Answers
 
 VARIABLE = "CQELS_BENCH_FLINK"
-"""In the environment: the Python that has PyFlink."""
+"""The environment variable with the path of the Python that has PyFlink."""
 
 _JOB = Path(__file__).with_name("flink_job.py")
 _HOW = "python3.11 -m venv FOLDER; FOLDER/bin/pip install apache-flink; with a Java"
 _ASK_VERSION = "from importlib.metadata import version; print(version('apache-flink'))"
 _PATIENCE = 90.0
-"""Seconds after which an answer is not waited for any more."""
+"""Seconds to wait for an answer."""
 OPTIONS = {"execution.buffer-timeout.interval": "0 ms", "table.optimizer.multi-join.enabled": "true"}
-"""Mini-batches would bring nothing at any step, and keep Flink busy while others have their turns."""
+"""Mini-batches would not help at any step, and keep Flink busy during the turns of others."""
 
 
 class Absent(Exception):
-    """There is no PyFlink, and why."""
+    """PyFlink is not available; the message says why."""
 
 
 class _Prepared(NamedTuple):
@@ -44,7 +44,7 @@ class _Prepared(NamedTuple):
 
 
 def version() -> str:
-    """That of the PyFlink that takes part. Absent if none does."""
+    """The version of PyFlink. Absent if there is none."""
     python = os.environ.get(VARIABLE)
     if not python:
         raise Absent(f"{VARIABLE} names no Python that has it ({_HOW})")
@@ -58,10 +58,11 @@ def version() -> str:
 
 
 class Flink(Reevaluation):
-    """The newest observations by ROW_NUMBER, a join of five and a GROUP BY; a step is over when its whole answer is there.
+    """The newest observations by ROW_NUMBER, a join of five and a GROUP BY; a step is over when its whole answer has
+    arrived.
 
-    Flink does not say when that is: sensors' answers also have how many observations they are of, and the sum of these
-    observations' numbers. All together have those of the window when nothing is under way any more.
+    Flink does not report the end of a step. The answers of sensors therefore include the number of their observations
+    and the sum of the observations' numbers. The answer is complete when these agree with the window.
     """
 
     name = "PyFlink, SQL"
@@ -115,7 +116,7 @@ class Flink(Reevaluation):
                 self._change(line)
 
     def _lines(self) -> Iterator[bytes]:
-        """What has come, whole lines."""
+        """The whole lines received so far."""
         if not select.select([self._out], [], [], _PATIENCE)[0] or not (read := os.read(self._out, 1 << 16)):
             raise self._failed()
         *lines, self._rest = (self._rest + read).split(b"\n")
@@ -157,7 +158,7 @@ class Flink(Reevaluation):
 
 
 def statements(question: Question) -> list[str]:
-    """The answers as a table of Flink's, and the query that fills it."""
+    """The answers as a Flink table, and the query that fills it."""
     numbers = range(len(question.properties))
     values = {each.name: f"t{number}.v" for number, each in enumerate(question.properties)}
     joined = "t0" + "".join(f" JOIN t{number} ON t{number}.o = t0.o" for number in numbers[1:])

@@ -1,4 +1,4 @@
-"""Pathway as a contender: an incremental engine for tables, whose inputs, removals too, are its user's to give row by row."""
+"""Pathway as a contender: an incremental engine for tables. Its user supplies inputs row by row, including removals."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from bench.suites.contenders import OverNumbers, Question
 from bench.suites.observations import Int64
 
 _PATIENCE = 60.0
-"""Seconds after which an answer is not waited for any more."""
+"""Seconds to wait for an answer."""
 _NEWEST = -1
-"""In place of a sensor: the newest observation that has been taken in."""
+"""A pseudo-sensor: its value is the number of the newest processed observation."""
 _Row = tuple[int, int, int]
 
 
 class Pathway(OverNumbers):
-    """A join of five tables with a groupby, in a thread of Pathway's; a step is one commit, and is over when its changes came."""
+    """A join of five tables with a groupby, in a thread of Pathway. A step is one commit, and is over when its changes
+    have arrived.
+    """
 
     name = "Pathway"
 
@@ -50,7 +52,7 @@ class Pathway(OverNumbers):
                         self.delete(o=o, p=p, v=v)
                     self.commit()
 
-        # What an earlier contender built would run again.
+        # Otherwise the tables of an earlier contender would run again.
         pw.internals.parse_graph.G.clear()
         triples = pw.io.python.read(Source(), schema=Triple, autocommit_duration_ms=None)
         joined: Any = None
@@ -65,7 +67,7 @@ class Pathway(OverNumbers):
                 joined = joined.join(mine, joined.o == mine.o).select(*(joined[name] for name in kept), **new)
         reducer = pw.reducers.avg(joined.result) if self.question.aggregate == "AVG" else pw.reducers.count()
         answer = joined.groupby(joined.sensor).reduce(joined.sensor, value=pw.cast(float, reducer))
-        # A commit may leave the answer as it is: this row changes at each.
+        # A commit may leave the answer unchanged, but this row changes at each.
         newest = triples.reduce(sensor=_NEWEST, value=pw.cast(float, pw.reducers.max(triples.o)))
         told = pw.Table.concat_reindex(answer, newest)
         pw.io.subscribe(told, on_change=self._change, on_time_end=self._time_end)

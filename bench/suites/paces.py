@@ -1,4 +1,4 @@
-"""Rates by contender and step: taken, as a table and as a picture."""
+"""Rates by contender and step: measured, as a table and as a plot."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MARKS = "oDs^vPX*<>"
 
 
 def taken(contenders: Sequence[Make], steps: Iterable[int], window: int, timing: Timing) -> list[Pace]:
-    """All contenders at all steps; what is done is said on standard error."""
+    """Measure all contenders at all steps, with progress on standard error."""
     found = []
     for step in steps:
         for pace in compete(contenders, step, window, timing):
@@ -38,7 +38,7 @@ def by_contender(paces: Iterable[Pace]) -> dict[str, dict[int, Pace]]:
 
 
 def figures_of(paces: Sequence[Pace], **settings: Any) -> dict[str, Any]:
-    """For a file: each pace with its median, and how many times as fast the first contender is."""
+    """For a file: each pace with its median, and the ratio of the first contender's rate to it."""
     first = by_contender(paces)[paces[0].contender]
     rows = [
         asdict(pace) | {"median": pace.median, "first_is_times_as_fast": first[pace.step].median / pace.median}
@@ -48,7 +48,7 @@ def figures_of(paces: Sequence[Pace], **settings: Any) -> dict[str, Any]:
 
 
 def table(paces: Sequence[Pace], title: str) -> Table:
-    """Median elements a second; in parentheses how many times as fast the first contender is."""
+    """Median elements per second; in parentheses how many times faster the first contender is."""
     steps = list(dict.fromkeys(pace.step for pace in paces))
     made = Table("contender", title=title)
     for step in steps:
@@ -80,8 +80,8 @@ def draw(outcome: Outcome, paces: Sequence[Pace], title: str, paths: Sequence[Pa
         axes.errorbar(list(mine), middle, yerr=[low, high], marker=mark, capsize=3, label=name)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlabel(f"STEP: elements from one answer to the next ({outcome.origin})")
-    axes.set_ylabel("elements a second: median, slowest and fastest round")
+    axes.set_xlabel(f"STEP: elements between two answers ({outcome.origin})")
+    axes.set_ylabel("elements per second: median, slowest and fastest round")
     axes.grid(which="major", alpha=0.3)
     axes.set_title(title, loc="left", fontsize="medium")
     figure.legend(loc="outside lower center", ncols=3)
@@ -97,10 +97,10 @@ def main(
     formats: Sequence[str],
     arguments: Sequence[str] | None,
 ) -> int:
-    """The command of a suite. `measure` gives the paces, and the settings that go into the file with them."""
+    """The command of a suite. `measure` returns the paces, and the settings for the file."""
     parser = parser_of(name, doc)
-    add_rounds(parser, "rounds of a median")
-    parser.add_argument("--seconds", type=float, default=1.0, metavar="S", help="a round's time at most (default 1)")
+    add_rounds(parser, "rounds for the median")
+    parser.add_argument("--seconds", type=float, default=1.0, metavar="S", help="maximum length of a round (default 1)")
     given = parser.parse_args(arguments)
     if given.seconds <= 0:
         parser.error("--seconds must be above 0")

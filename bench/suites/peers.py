@@ -1,14 +1,15 @@
-"""How fast is the average of each sensor over its last observations, beside what else a user of Python would reach for?
+"""How fast is the average of each sensor over its last observations, compared with the alternatives of a Python user?
 
     python -m bench.suites.peers [--rounds N] [--seconds S] [--quick]
 
-An observation has five triples; the query joins them over the last 10,000 observations of 100 sensors, and takes the AVG by
-sensor at each STEP. The engine takes texts. The others re-evaluate at each step: pyoxigraph (a store that is kept, or filled
-anew), rdflib, Polars and DuckDB, each where it is installed. Pathway (`pip install pathway`, 1.6 GB) is told what comes and what
-goes, PyFlink what comes: it takes part where CQELS_BENCH_FLINK names the Python of an environment that has it (python3.11 -m venv
-FOLDER; FOLDER/bin/pip install apache-flink; with a Java). Terms are made for them outside of the timing, and tables get numbers
-in place of terms, but for `Polars, over texts`. Every contender has so many seconds for a round; their answers have the same
-checksums at all steps that two of them come to, else this stops. Writes bench/results/peers.json, peers.png and peers.svg.
+An observation has five triples; the query joins them over the last 10,000 observations of 100 sensors, and takes the
+AVG by sensor at each STEP. The engine takes texts. The others re-evaluate at each step: pyoxigraph (a store that is
+kept, or filled anew), rdflib, Polars and DuckDB, if installed. Pathway (`pip install pathway`, 1.6 GB) gets insertions
+and removals. PyFlink gets insertions; it takes part if CQELS_BENCH_FLINK names the Python of an environment that has it
+(python3.11 -m venv FOLDER; FOLDER/bin/pip install apache-flink; with Java). Their terms are made outside of the timing,
+and tables get numbers instead of terms, except for `Polars, over texts`. Every contender has the same time for a round.
+Their answers must have the same checksums at all steps that two of them reach, or the suite stops. Writes
+bench/results/peers.json, peers.png and peers.svg.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""How does throughput follow the STEP of a window, from one element to half of what it holds?
+"""How does throughput depend on the STEP of a window, from one element to half of the window?
 
     python -m bench.suites.slides [--rounds N] [--seconds S] [--quick]
 
-A join of two patterns with COUNT by group, over the last 10,000 observations of 100 sensors, two triples each. The engine is
-asked for what changes, in blocks of 10,000 observations or (`a push a step`) as they come, and for whole answers, which is what
-re-evaluation delivers: pyoxigraph over a store that is kept, or filled anew, at each step. Every contender has so many seconds
-for a round; their answers have the same checksums at all steps that two of them come to, else this stops. Writes
-bench/results/slides.json and slides.png.
+A join of two patterns with COUNT by group, over the last 10,000 observations of 100 sensors, two triples each. The
+engine delivers changes, in blocks of 10,000 observations or (`a push a step`) as they arrive, and whole answers, which
+is what re-evaluation delivers: pyoxigraph over a store that is kept, or filled anew, at each step. Every contender has
+the same time for a round. Their answers must have the same checksums at all steps that two of them reach, or the suite
+stops. Writes bench/results/slides.json and slides.png.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PROPERTIES = (
 
 
 def engines(question: Question) -> list[paces.Make]:
-    """The engine's three ways."""
+    """The engine in its three ways of use."""
     return [
         lambda step: Engine(question, step),
         lambda step: WholeAnswers(question, step, name="engine, whole answers"),

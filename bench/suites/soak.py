@@ -1,12 +1,12 @@
-"""Does the engine's memory stay flat, however long ever-new IRIs and literals pass through its windows?
+"""Does the engine's memory stay constant while new IRIs and literals pass through its windows without end?
 
     python -m bench.suites.soak [--triples N] [--quick]
 
-A join of three patterns over the observations of the last 100 seconds (100,000 of them), with AVG and COUNT by group. Every
-observation and its note are terms that come once, and the groups are ever-new sensors; with 100,000,000 triples (default) that
-makes some 70 million different terms. Resident memory, the dictionary's terms and bytes, and the query's bytes are looked at
-after each block. Memory is flat if the last quarter of the run has at most a twentieth more than the second one; if not, the
-exit status is 1. Writes bench/results/soak.json and soak.png.
+A join of three patterns over the observations of the last 100 seconds (100,000 of them), with AVG and COUNT by group.
+The terms of every observation and its note occur only once, and the groups are always new sensors; with 100,000,000
+triples (default) these are some 70 million different terms. Resident memory, the dictionary's terms and bytes, and the
+query's bytes are recorded after each block. Memory is constant if it grows by at most a twentieth from the second
+quarter of the run to the last; otherwise the exit status is 1. Writes bench/results/soak.json and soak.png.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from cqels_py.suites import memory
 TRIPLES, QUICK = 100_000_000, 300_000
 MOST_GROWTH = 0.05
 _BLOCK = 33_000
-"""Observations pushed at once."""
+"""Observations per push."""
 _SENSORS, _SENSORS_LIVE_FOR = 100, 50_000
-"""So many at a time, and after so many observations there are others."""
+"""The number of sensors at a time, and the number of observations after which they are replaced."""
 
 QUERY = f"""PREFIX : <{PREFIX}>
 SELECT ?sensor (AVG(?result) AS ?mean) (COUNT(?note) AS ?notes)
@@ -61,7 +61,7 @@ PROPERTIES = (
 
 @dataclass(frozen=True)
 class Sample:
-    """After so many triples and seconds: megabytes, and terms that the dictionary holds."""
+    """After so many triples and seconds: megabytes, and terms in the dictionary."""
 
     triples: int
     seconds: float
@@ -99,7 +99,7 @@ def quarter(samples: Sequence[Sample], number: int) -> float:
 
 
 def growth(samples: Sequence[Sample]) -> float:
-    """From the second quarter of the run to the last, as a part of the former."""
+    """The growth from the second quarter of the run to the last, relative to the former."""
     return quarter(samples, 3) / quarter(samples, 1) - 1
 
 
@@ -122,7 +122,7 @@ def draw(outcome: Outcome, samples: Sequence[Sample], path: Path) -> None:
     axes.set_xlabel(f"million triples ({outcome.origin})")
     axes.set_ylabel("MB")
     axes.grid(alpha=0.3)
-    axes.set_title("Ever-new terms through a window of 100,000 observations", loc="left", fontsize="medium")
+    axes.set_title("Always new terms through a window of 100,000 observations", loc="left", fontsize="medium")
     figure.legend(loc="outside lower center", ncols=3)
     figure.savefig(path, dpi=150)
 

@@ -1,12 +1,14 @@
-"""What does Spark cost beside the local runner, and what do cores, lost state and shares of variables do?
+"""What does Spark cost compared with the local runner, and what is the effect of cores, lost state and shares of
+variables?
 
     python -m bench.suites.spark [--quick] [--rounds N] [--output FOLDER]
 
-from the repository's root, with `pip install -e .[bench,spark]`. One query, the mean of each of 10,000 sensors over the last
-million readings, takes in micro-batches of 10,000, 100,000 and 1,000,000 rows from Parquet files: in a Structured Streaming job on
-one core (one part) and on two (two parts), and in the local runner. Then: what a micro-batch needs whose state has to be read
-back, beside one that finds it; and how often triples are copied to parts when three patterns share no variable, by the planner's
-formula and counted in runs. `--quick` sees that everything runs; its figures mean nothing.
+from the repository's root, with `pip install -e .[bench,spark]`. One query, the mean of each of 10,000 sensors over the
+last million readings, processes micro-batches of 10,000, 100,000 and 1,000,000 rows from Parquet files: in a Structured
+Streaming job on one core (one partition) and on two (two partitions), and in the local runner. Further tables show the
+cost of a micro-batch whose state has to be read back, and how often triples are copied between partitions when three
+patterns share no variable, by the planner's formula and counted in runs. `--quick` tests that everything runs; its
+figures are meaningless.
 """
 
 from __future__ import annotations
@@ -37,8 +39,9 @@ CORES = (1, 2)
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much is measured. `paper`: partitions up to which the formula is asked; `parts`: numbers of parts in whose runs copies
-    are counted, over so many `triples`."""
+    """The size of the measurement. `paper`: partitions up to which the formula is evaluated; `parts`: numbers of
+    partitions for which copies are counted in runs over so many `triples`.
+    """
 
     course: Course
     paper: int
@@ -55,7 +58,7 @@ Sessions = Callable[[int], AbstractContextManager["Session"]]
 
 
 def measure(scale: Scale, rounds: int, tell: Tell, sessions: Sessions = taking.spark_session) -> Figures:
-    """Everything, in this process and in Spark. The competitors take turns, round by round."""
+    """All measurements, in this process and in Spark. The competitors take turns, round by round."""
     course = scale.course
     on_cores = {f"spark, {cores} core{'s' * (cores > 1)}": cores for cores in CORES}
     cases = {(size, name): Case(size, name) for size in course.measured for name in (*on_cores, LOCAL)}
@@ -70,7 +73,7 @@ def measure(scale: Scale, rounds: int, tell: Tell, sessions: Sessions = taking.s
                 with sessions(cores) as session:
                     taken = taking.on_spark(session, Path(scratch) / "readings", text, cores)
                 _add(cases, name, course, taken.seconds)
-                # The first micro-batch of all finds the state before the first one.
+                # The very first micro-batch starts without a state.
                 again = sum(part.rebuilt - 1 for part in taken.parts)
                 read_back[name] += again / len(taken.parts) / (len(batches) - 1) / rounds
                 results.add(taken.results)

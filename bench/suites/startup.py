@@ -1,11 +1,11 @@
-"""How long does a small job take: the first time ever, and from then on?
+"""How long does a small job take: on its first run ever, and on later runs?
 
     python -m bench.suites.startup [--quick] [--rounds N] [--output FOLDER]
 
-from the repository's root. Seconds of wall-clock time from starting the process to its end, with 200 elements a stream, by
-`cqels run` over files and by a program that pushes one element after the other. Cold starts have an empty folder for what is
-compiled. Printed are medians, with the lowest and the highest beside them; bench/results/startup.json has all. `--quick` takes
-one warm start of each query.
+from the repository's root. Seconds of wall-clock time from the start of the process to its end, with 200 elements per
+stream, by `cqels run` over files and by a program that pushes one element after another. Cold starts have an empty
+cache of compiled kernels. Printed are medians, with the lowest and the highest value; bench/results/startup.json has
+all. `--quick` takes one warm start of each query.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ print(sum(1 for _ in query.results()))
 
 @dataclass(slots=True)
 class Case:
-    """A query, what runs it, and how many seconds each start took."""
+    """A query, how it is run, and the seconds of each start."""
 
     query: str
     runner: str
@@ -64,7 +64,7 @@ class Case:
 
 
 def write_stream(path: Path, name: str) -> None:
-    """A reading a second, of ten sensors."""
+    """One reading per second, of ten sensors."""
     with path.open("w", encoding="utf-8") as file:
         for i in range(_ELEMENTS):
             graph = f"<http://ex.org/{name}{i}>"
@@ -75,9 +75,9 @@ def write_stream(path: Path, name: str) -> None:
 
 
 def seconds(case: Case, folder: Path, compiled: Path | None = None) -> float:
-    """One run over the streams in `folder`; `compiled`: the folder for what is compiled, if it is not the usual one."""
+    """One run over the streams in `folder`; `compiled`: the cache folder, if it is not the usual one."""
     environment = dict(os.environ) if compiled is None else os.environ | {"CQELS_CACHE_DIR": str(compiled)}
-    # Modules as installing them leaves them.
+    # Byte-compile modules, as an installation does.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     text = f"PREFIX : <http://ex.org/>\n{_QUERIES[case.query]}"
     if case.runner == PROGRAM:
@@ -94,7 +94,7 @@ def seconds(case: Case, folder: Path, compiled: Path | None = None) -> float:
 
 
 def measure(case: Case, folder: Path, *, cold: int, warm: int) -> None:
-    """Fill in the case's figures. The first run may still have to compile, and is not counted."""
+    """Fill in the case's figures. The first run may have to compile, and does not count."""
     seconds(case, folder)
     case.warm += [seconds(case, folder) for _ in range(warm)]
     for _ in range(cold):
@@ -103,7 +103,7 @@ def measure(case: Case, folder: Path, *, cold: int, warm: int) -> None:
 
 
 def shown_as(seconds: Sequence[float]) -> tuple[str, str]:
-    """The median, and the lowest and the highest beside it."""
+    """The median, then the lowest and the highest value."""
     return f"{median(seconds):.2f}", f"{min(seconds):.2f} … {max(seconds):.2f}"
 
 
@@ -119,7 +119,7 @@ def table(measured: Sequence[Case]) -> Table:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = parser_of("startup", __doc__)
-    add_rounds(parser, "so many cold starts, 4 N warm ones")
+    add_rounds(parser, "number of cold starts; 4 N warm ones")
     given = parser.parse_args(arguments)
     measured = [
         Case(query, runner, "abc" if "STREAM :b" in text else "a")

@@ -1,8 +1,9 @@
-"""Contenders that answer one query over the last elements of a stream, at each step: their rates, and that their answers agree.
+"""Contenders that answer one query over the last elements of a stream, at each step: their rates, and a comparison of
+their answers.
 
-A contender takes elements in blocks, and remembers what it answered at each step; only the taking is timed. Each has so many
-seconds for a round, and stops where it is then; contenders take turns. The answers are compared at all steps that two of them
-have come to.
+A contender takes elements in blocks, and remembers its answer at each step; only the taking is timed. Each has the same
+time for a round, and stops when it is over; contenders take turns. The answers are compared at all steps that two of
+them have reached.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ import numpy.typing as npt
 Int64 = npt.NDArray[np.int64]
 Prepared = TypeVar("Prepared")
 Answers = Mapping[int, int]
-"""By the number of elements seen (at a step), a checksum of the whole answer then."""
+"""By the number of elements seen (at a step), a checksum of the whole answer at this point."""
 
 
 class Contender(Generic[Prepared]):
     """Answers the query over the window at each step.
 
-    `unit`: so many elements at least are taken in one call, so that the time can be looked at between calls; a multiple of the
+    `unit`: the least number of elements per call, so that the time can be checked between calls; a multiple of the
     step.
     """
 
@@ -33,11 +34,11 @@ class Contender(Generic[Prepared]):
     unit: int
 
     def fill(self, first: int, count: int) -> None:
-        """Take in elements whose answers nobody wants, before the rounds; a multiple of the step."""
+        """Take in elements before the rounds, without comparing the answers; a multiple of the step."""
         self.take(self.prepare(first, count))
 
     def prepare(self, first: int, count: int) -> Prepared:
-        """Elements `first` to `first + count` in the form in which `take` wants them: this is not timed."""
+        """Elements `first` to `first + count` in the form that `take` needs: this is not timed."""
         raise NotImplementedError
 
     def take(self, prepared: Prepared) -> None:
@@ -45,13 +46,13 @@ class Contender(Generic[Prepared]):
         raise NotImplementedError
 
     def answers(self) -> Answers:
-        """What it has answered since it was made."""
+        """All its answers so far."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Timing:
-    """How many rounds a median is taken over, how long each is at most, and the most elements in it."""
+    """The number of rounds for the median, the maximum length of each in seconds, and in elements."""
 
     rounds: int
     seconds: float
@@ -60,7 +61,9 @@ class Timing:
 
 @dataclass(frozen=True)
 class Pace:
-    """One contender at one step: elements a second in each round. `checked`: at so many steps its answer was the others'."""
+    """One contender at one step: elements per second in each round. `checked`: the number of steps at which its answer
+    was compared.
+    """
 
     contender: str
     step: int
@@ -74,13 +77,13 @@ class Pace:
 
 
 class Disagreement(Exception):
-    """Two contenders do not give the same answer."""
+    """Two contenders give different answers."""
 
 
 def compete(
     contenders: Sequence[Callable[[int], Contender[Any]]], step: int, window: int, timing: Timing
 ) -> list[Pace]:
-    """All contenders take turns, round by round, so that what else the machine does weighs on all of them alike.
+    """All contenders take turns, round by round, so that other load of the machine affects all of them alike.
 
     Disagreement names two whose answers differ.
     """
@@ -93,14 +96,14 @@ def compete(
 
 
 class Course:
-    """A contender on its way, from a full window on."""
+    """The state of a contender, from a full window on."""
 
     def __init__(self, contender: Contender[Any], window: int) -> None:
         self._contender = contender
         unit = contender.unit
         filled = -(-window // unit) * unit
         contender.fill(0, filled)
-        # One call ahead of the rounds loads what is loaded at first use.
+        # One call before the rounds loads everything that is loaded at first use.
         contender.take(contender.prepare(filled, unit))
         self._begun = self._next = filled + unit
         self._rates: list[float] = []
@@ -127,7 +130,9 @@ class Course:
 
 
 def checksum(columns: Sequence[Int64]) -> int:
-    """Of a bag of rows: the sum of a hash of each, so that rows that come and go can be added and taken away."""
+    """The checksum of a bag of rows: the sum of a hash of each row, so that inserted and retracted rows can be added
+    and subtracted.
+    """
     return int(row_hashes(columns).sum(dtype=np.uint64))
 
 
@@ -140,7 +145,7 @@ def row_hashes(columns: Sequence[Int64]) -> npt.NDArray[np.uint64]:
 
 
 def checksums(time_of_row: Int64, hashes: npt.NDArray[np.uint64]) -> dict[int, int]:
-    """By time, the sum of the hashes of its rows; times do not fall."""
+    """By time, the sum of the hashes of its rows; times do not decrease."""
     if not len(time_of_row):
         return {}
     starts = np.flatnonzero(np.diff(time_of_row, prepend=time_of_row[0] - 1))

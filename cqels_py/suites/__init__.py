@@ -1,5 +1,6 @@
-"""Whole benchmarks: a data set, its queries, and how fast, how promptly and how rightly they are answered.
+"""Benchmark suites: a data set with its queries, their throughput and latency, and a check of their answers.
 
-`suite` knows the suites, `data` writes their streams to files, `processes` runs each query in a process of its own: `child` is that
-process, which measures (`throughput`, `latency`, `memory`) and checks (`check`). `report` keeps what comes out, `plots` draws it.
+`suite` lists the suites, `data` writes their streams to files, and `processes` runs each query in a process of its own.
+That process is `child`: it measures (`throughput`, `latency`, `memory`) and checks (`check`). `report` stores the
+outcome, `plots` draws it.
 """

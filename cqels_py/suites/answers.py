@@ -1,8 +1,8 @@
-"""Answers of different engines, made comparable: rows of terms as plain values, and when two bags of rows are the same.
+"""Comparable answers of different engines: rows of terms as plain values, and the equality of two bags of rows.
 
-Numbers are the same within a tolerance: pyoxigraph computes decimals with 18 digits, and xsd:float in 32 bits, where sums of many
-numbers differ in the fourth digit. Blank nodes are the same whatever their labels. Integers of all types are xsd:integer, as
-pyoxigraph has it, and times are compared as they are written, without needless zeros.
+Numbers are equal within a tolerance: pyoxigraph computes decimals with 18 digits, and xsd:float in 32 bits, where sums
+of many numbers differ in the fourth digit. Blank nodes are equal whatever their labels. All integer types count as
+xsd:integer, as in pyoxigraph. Times are compared as text, without trailing zeros.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ def _shorter(found: re.Match[str]) -> str:
 
 
 def read_terms(texts: Sequence[str | None]) -> list[Cell]:
-    """Terms in N-Triples syntax, None where unbound."""
+    """Terms in N-Triples syntax; None if unbound."""
     statements = "".join(f"<x:s> <x:p> {text} .\n" for text in texts if text is not None)
     parsed = iter(ox.parse(statements, format=ox.RdfFormat.N_TRIPLES))
     return [None if text is None else cell(next(parsed).object) for text in texts]
 
 
 def difference(ours: Counter[Row], theirs: Counter[Row]) -> tuple[list[Row], list[Row]]:
-    """The rows that only one of two bags has, after those that differ within the tolerance are paired."""
+    """The rows that only one of two bags has, after rows that differ within the tolerance have been paired."""
     only_ours: list[Row] = []
     groups: dict[Row, list[Row]] = {}
     for row in sorted((theirs - ours).elements(), key=_first_number):
@@ -81,7 +81,7 @@ def difference(ours: Counter[Row], theirs: Counter[Row]) -> tuple[list[Row], lis
 
 
 def alike(left: Row, right: Row) -> bool:
-    """The same, numbers within their type's tolerance."""
+    """Whether two rows are equal, with numbers within their type's tolerance."""
     return len(left) == len(right) and all(map(_alike, left, right))
 
 
@@ -97,7 +97,7 @@ def _alike(left: Cell, right: Cell) -> bool:
 
 
 def _near(row: Row, others: Sequence[Row]) -> range:
-    """Where in rows ordered by their first number those are that may be like this one."""
+    """The range of rows, ordered by their first number, that may equal this one."""
     number = _first_number(row)
     slack = max(_TOLERANCE.values()) * abs(number) + 1e-6
     return range(
@@ -110,6 +110,6 @@ def _without_numbers(row: Row) -> Row:
 
 
 def _first_number(row: Row) -> float:
-    """For an order only: 0 where there is none."""
+    """Used for ordering only; 0 if the row has no number."""
     numbers = (each[1] for each in row if each is not None and not isinstance(each[1], str))
     return next((number for number in numbers if math.isfinite(number)), 0.0)

@@ -1,14 +1,15 @@
-"""Is the answer that of re-evaluation? pyoxigraph is asked the rest of the query over the windows' contents, at some instants.
+"""Checks the answer against re-evaluation: pyoxigraph answers the query over the content of the windows at some
+instants.
 
-The engine delivers its changes; summed up to an instant they are its answer there, which holds until the next tick. That is compared
-with pyoxigraph's at the ends of instants spread over the whole stream: at arrivals, at expiries and boundaries, and at the last
-element. Where pyoxigraph has another meaning:
+The engine delivers changes. Summed up to an instant, they are its answer there, which holds until the next tick. This
+is compared with pyoxigraph's answer at the ends of instants spread over the whole stream: at arrivals, at expiries and
+boundaries, and at the last element. Where pyoxigraph has another meaning:
 
-* Its graphs are sets. Where a CQELS-QL window holds a triple twice, the rows are compared as a set; under aggregates they may
-  differ, and such an instant then says nothing.
-* Which of the rows that ORDER BY leaves equal are within LIMIT is free: then the rows must be among those without LIMIT, and
-  have the same values in ORDER BY's variables.
-* Numbers have its precision (`answers`). What cannot be compared at all, `asked.reason_not_to` names.
+* Its graphs are sets. If a CQELS-QL window holds a triple twice, the rows are compared as a set. Under aggregates
+  they may differ; such an instant is not compared.
+* SPARQL does not say which of the rows that ORDER BY leaves equal are within LIMIT. In this case the rows must be
+  among those without LIMIT, and have the same values in ORDER BY's variables.
+* Numbers have its precision (`answers`). `reason_not_to_compare` lists everything that cannot be compared at all.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.runners.statistics import Statistics
 from cqels_py.suites.answers import Row, cell, difference, read_terms
-from cqels_py.suites.asked import Asked, aggregates, asked, order, reason_not_to
 from cqels_py.suites.contents import Contents, Element, elements_of
 from cqels_py.suites.peer import Peer
+from cqels_py.suites.peer_query import PeerQuery, aggregates, order, peer_query, reason_not_to_compare
 from cqels_py.suites.running import ready
 from cqels_py.suites.task import Measured, Task
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 INSTANTS = 16
 SECONDS = 20.0
-"""When pyoxigraph has needed so long, only the last instant is still compared."""
+"""Seconds of pyoxigraph's work after which only the last instant is still compared."""
 _UNSUMMED = 200_000
 
 Ids = npt.NDArray[np.int64]
@@ -47,13 +48,13 @@ Answers = dict[int, Counter[Row]]
 
 def check(task: Task, measured: Measured, session: Session | None, tell: Tell) -> None:
     """Fill in whether the answer is right."""
-    question = asked(task.text)
-    measured.note = reason_not_to(question.query)
+    question = peer_query(task.text)
+    measured.note = reason_not_to_compare(question.query)
     if measured.note is not None:
         return
     instants = chosen_instants(question.query, task.marks)
     if not instants:
-        measured.note = "no tick is old enough to be compared"
+        measured.note = "no instant could be compared: no tick lies before it"
         return
     recorder = Recorder(instants)
 
@@ -78,9 +79,10 @@ def check(task: Task, measured: Measured, session: Session | None, tell: Tell) -
 
 
 def chosen_instants(query: nodes.ContinuousQuery, marks: Mapping[str, Sequence[int]]) -> list[int]:
-    """Instants to compare at, in order: elements' times, times of expiries and boundaries, and the last element's.
+    """The instants to compare at, in order: times of elements, of expiries and boundaries, and that of the last
+    element.
 
-    Behind the last element nothing expires any more, and ahead of the first boundary there is no answer yet.
+    Nothing expires after the last element, and there is no answer before the first boundary.
     """
     mine = sorted({mark for window in query.windows for mark in marks[str(window.stream)]})
     if not mine:
@@ -106,7 +108,7 @@ def chosen_instants(query: nodes.ContinuousQuery, marks: Mapping[str, Sequence[i
 
 
 def _boundary(extent: nodes.TimeRange | nodes.Session, step: int, time: int) -> int:
-    """The first one that is not ahead of `time`."""
+    """The first boundary at or after `time`."""
     return extent.start - (extent.start - time) // step * step
 
 
@@ -138,7 +140,7 @@ class Recorder:
         self._add(rows[start:], batch.sign[start:])
 
     def look(self, statistics: Statistics) -> None:
-        """All results up to the last element's instant have been taken; those of this instant may go on."""
+        """All results before the last element's instant have been taken; more results of this instant may follow."""
         while self._waiting and statistics.event_time is not None and statistics.event_time > self._waiting[-1]:
             self._keep()
 
@@ -170,7 +172,7 @@ class Recorder:
         self._rows, self._counts = distinct[counts != 0], counts[counts != 0]
 
     def _keep(self) -> None:
-        """The answer as it is now is that of the next instant; its terms are decoded as long as they are known."""
+        """The current answer is that of the next instant. Its terms are decoded while the dictionary still has them."""
         assert self._dictionary is not None
         self._sum()
         instant = self._waiting.pop()
@@ -187,11 +189,11 @@ class Recorder:
 
 
 def compare(
-    question: Asked, contents: Contents, elements: Iterable[Element], answers: Answers, peer: Peer, tell: Tell
+    question: PeerQuery, contents: Contents, elements: Iterable[Element], answers: Answers, peer: Peer, tell: Tell
 ) -> tuple[int, bool | None, str | None]:
-    """At how many instants was compared, were all equal, and what is to be said about it.
+    """The number of instants compared, whether all were equal, and a note.
 
-    The second half of the stream goes to the peer.
+    The second half of the stream is given to the peer.
     """
     needed = 0.0
     compared, left_out = 0, 0
@@ -209,7 +211,7 @@ def compare(
         started = time.perf_counter()
         wrong = _wrong(question, contents, answers[instant])
         needed += time.perf_counter() - started
-        if wrong is not None and _counts_otherwise(question, contents) and aggregates(question.query):
+        if wrong is not None and _counts_a_triple_twice(question, contents) and aggregates(question.query):
             left_out += 1
             continue
         compared += 1
@@ -221,15 +223,15 @@ def compare(
     return compared, True if compared else None, note
 
 
-def _wrong(question: Asked, contents: Contents, ours: Counter[Row]) -> str | None:
-    """What is different, or None."""
+def _wrong(question: PeerQuery, contents: Contents, ours: Counter[Row]) -> str | None:
+    """A description of the difference; None if the answers are equal."""
     theirs = _answer(question, contents)
-    if _counts_otherwise(question, contents) and not aggregates(question.query):
+    if _counts_a_triple_twice(question, contents) and not aggregates(question.query):
         ours, theirs = Counter(dict.fromkeys(ours, 1)), Counter(dict.fromkeys(theirs, 1))
     only_ours, only_theirs = difference(ours, theirs)
     if not only_ours and not only_theirs:
         return None
-    if question.unlimited is not None and _chosen_otherwise(question, contents, ours, theirs):
+    if question.unlimited is not None and _differs_only_by_limit(question, contents, ours, theirs):
         return None
     shown = " and ".join(
         f"{len(rows):,} rows only {whose}, such as {rows[0]}"
@@ -239,13 +241,13 @@ def _wrong(question: Asked, contents: Contents, ours: Counter[Row]) -> str | Non
     return f"of {ours.total():,} rows, {shown}"
 
 
-def _counts_otherwise(question: Asked, contents: Contents) -> bool:
-    """Does a window hold a triple twice, where that makes a difference?"""
+def _counts_a_triple_twice(question: PeerQuery, contents: Contents) -> bool:
+    """Whether a window holds a triple twice, in a query for which this matters."""
     return contents.repeated and question.query.bag_windows
 
 
-def _chosen_otherwise(question: Asked, contents: Contents, ours: Counter[Row], theirs: Counter[Row]) -> bool:
-    """Did LIMIT only choose other rows among equal ones?"""
+def _differs_only_by_limit(question: PeerQuery, contents: Contents, ours: Counter[Row], theirs: Counter[Row]) -> bool:
+    """Whether the rows differ only in the choice of LIMIT among equal rows."""
     all_rows = _answer(question, contents, unlimited=True)
     places = [question.columns.index(name) for name in order(question.query)]
     keys = [_restricted(bag, places) for bag in (ours, theirs)]
@@ -256,7 +258,7 @@ def _restricted(rows: Counter[Row], places: Sequence[int]) -> Counter[Row]:
     return Counter(tuple(row[at] for at in places) for row in rows.elements())
 
 
-def _answer(question: Asked, contents: Contents, *, unlimited: bool = False) -> Counter[Row]:
+def _answer(question: PeerQuery, contents: Contents, *, unlimited: bool = False) -> Counter[Row]:
     return Counter(tuple(map(cell, row)) for row in question.rows(contents.store, unlimited=unlimited))
 
 

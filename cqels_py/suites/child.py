@@ -1,8 +1,9 @@
-"""The process that measures one query: `python -m cqels_py.suites.child TASK [again]`, a task's JSON file.
+"""The process that measures one query: `python -m cqels_py.suites.child TASK [again]`, where TASK is a task's JSON
+file.
 
-It says what it does and finds out on standard output, a JSON object a line: `{"phase": …, "done": triples}`, `{"measured": …}`,
-`{"checked": …}`, `{"error": …}`. If kernels had to be compiled, which costs time and memory, it ends with the status COMPILED, to be
-started `again`.
+It reports on standard output, one JSON object per line: `{"phase": …, "done": triples}`, `{"measured": …}`,
+`{"checked": …}`, `{"error": …}`. If kernels had to be compiled, which costs time and memory, it ends with the status
+COMPILED and is started `again`.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ COMPILED: Final = 75
 
 
 def main(path: str, *options: str) -> int:
-    """Measure, and check if the task says so; returns the exit status."""
+    """Measure, and check if the task asks for it. Returns the exit status."""
     say = _Messages(os.fdopen(os.dup(1), "w", encoding="utf-8"))
-    # What anything else prints is no message.
+    # Output of anything else must not be read as a message.
     os.dup2(2, 1)
     task = Task(**json.loads(Path(path).read_text(encoding="utf-8")))
     try:
@@ -82,7 +83,7 @@ def _measure(task: Task, say: _Messages, *, again: bool) -> int:
 
 
 def rehearsal(task: Task) -> list[str] | None:
-    """What calls the kernels of the task, where they are compiled in this process: the command that runs the query alone."""
+    """The command that calls the task's kernels if they are compiled in this process: it only runs the query."""
     from cqels_py.parser import parse
 
     if task.runner != "local" or "service" in task.text.lower():

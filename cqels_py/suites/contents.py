@@ -1,7 +1,9 @@
-"""What windows hold at an instant, kept as graphs of a pyoxigraph store: plain Python, from the files' text and the algebra alone.
+"""The content of windows at an instant, kept as graphs of a pyoxigraph store: plain Python, from the files and the
+algebra.
 
-The elements come from pyoxigraph's parser. A window's content is always a run of its stream's triples: from which to which, is
-worked out anew at each instant: at its end, after all its arrivals and its boundary, or, while it is not `over`, among its arrivals.
+The elements come from pyoxigraph's parser. A window's content is always a run of its stream's triples. Its bounds are
+computed anew at each instant: at the instant's end, after all its arrivals and its boundary, or, while it is not
+`over`, among its arrivals.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """`time` in microseconds; `quads` are its triples in the graph that is its name."""
+    """`time` in microseconds; `quads` are its triples in the graph named after it."""
 
     time: int
     stream: str
@@ -57,7 +59,7 @@ def _read(stream: str, path: str) -> Iterator[Element]:
 
 
 def _triple(quad: ox.Quad, stream: str) -> Triple:
-    """A blank node belongs to its file, which is the stream's."""
+    """A blank node belongs to its file, which is that of the stream."""
     subject, predicate, object_, _ = quad
     return _scoped(subject, stream), predicate, _scoped(object_, stream)
 
@@ -71,7 +73,7 @@ def _microseconds(text: str) -> int:
 
 
 class _Stream:
-    """A stream's elements so far, as long as a window may still ask for them.
+    """A stream's elements so far, as long as a window may still need them.
 
     `times[i]` is the time of element number `dropped + i`, `first[i]` the number of its first triple.
     """
@@ -97,28 +99,28 @@ class _Stream:
         self.quads.extend(element.quads)
 
     def through(self, time: int) -> int:
-        """How many elements are not younger than `time`."""
+        """The number of elements with times up to `time`."""
         return self.dropped + bisect_right(self.times, time)
 
     def starts(self, element: int) -> int:
-        """The number of an element's first triple; of one to come: how many triples there are."""
+        """The number of an element's first triple; for an element to come, the number of triples."""
         at = max(element - self.dropped, 0)
         return self.first[at] if at < len(self.first) else self.seen_triples
 
     def release(self, start: int, unread: int) -> None:
-        """No window will start ahead of triple `start` again, nor read triples ahead of `unread`."""
+        """No window will start before triple `start` any more, nor read triples before `unread`."""
         if unread - self.released < _RELEASED_AT_ONCE:
             return
         del self.quads[: unread - self.released]
         self.released = unread
-        # Sessions look back at the element before.
+        # Sessions need the element before.
         past = max(bisect_right(self.first, start) - 2, 0)
         del self.times[:past], self.first[:past]
         self.dropped += past
 
 
 def _boundary(step: int, start: int, time: int, over: bool) -> int:
-    """The last one that has passed: that of an instant passes when the instant is over."""
+    """The last boundary that has passed. The boundary of an instant passes when the instant is over."""
     return start + ((time if over else time - 1) - start) // step * step
 
 
@@ -133,11 +135,11 @@ class _Window:
 
     @property
     def repeated(self) -> bool:
-        """Does it hold a triple twice?"""
+        """Whether it holds a triple twice."""
         return len(self._counts) < len(self._held)
 
     def bounds(self, time: int, over: bool) -> tuple[int, int]:
-        """Which triples of the stream it holds at this instant: from, to (numbers). Neither ever goes back."""
+        """The first and the last triple (numbers) that the window holds at this instant. Neither ever decreases."""
         stream, extent = self._stream, self.definition.extent
         match extent:
             case nodes.TimeRange(width, step, start, delay):
@@ -157,12 +159,12 @@ class _Window:
                 return 0, stream.seen_triples
 
     def _session(self, time: int, gap: int, over: bool) -> tuple[int, int]:
-        """The session that lasts at this instant, if one does."""
+        """The session that is open at this instant, if any."""
         times = self._stream.times
         through = self._stream.through(time)
         end = self._stream.starts(through)
         at = through - self._stream.dropped - 1
-        # An element that comes just when a session would end goes on with it.
+        # An element at the very instant at which a session would end continues the session.
         if at < 0 or time - times[at] >= (gap if over else gap + 1):
             return end, end
         while at > 0 and times[at] - times[at - 1] <= gap:
@@ -170,7 +172,7 @@ class _Window:
         return self._stream.first[at], end
 
     def move(self, time: int, over: bool, store: ox.Store) -> None:
-        """Let the store's graph hold what the window holds at this instant."""
+        """Make the store's graph equal the window's content at this instant."""
         start, end = self.bounds(time, over)
         held = self._start + len(self._held)
         for _ in range(min(start, held) - self._start):
@@ -191,13 +193,13 @@ class _Window:
             store.remove(ox.Quad(*triple, self.graph))
 
     def needs(self, time: int) -> tuple[int, int]:
-        """The first triple that it may still hold now that `time` has come, and the first that it has still to read."""
+        """The first triple that the window may still hold from `time` on, and the first that it has not read yet."""
         start = self.bounds(time, over=False)[0]
         return start, max(start, self._start + len(self._held))
 
 
 class Contents:
-    """The windows' contents over streams that are taken in one after another, in a store with the static data."""
+    """The content of windows in a store with the static data. Elements of the streams are added one after another."""
 
     def __init__(self, windows: Iterable[nodes.WindowDefinition], static: str) -> None:
         self.store = ox.Store()
@@ -209,22 +211,22 @@ class Contents:
 
     @property
     def repeated(self) -> bool:
-        """Does any window hold a triple twice? In a store's graph it is there once."""
+        """Whether a window holds a triple twice. In a store's graph it is there once."""
         return any(window.repeated for window in self._windows)
 
     def take(self, element: Element) -> None:
-        """The next element in order of time."""
+        """Add the next element in order of time."""
         self._streams[element.stream].add(element)
         self._taken += 1
         if self._taken % _TAKEN_BETWEEN_RELEASES == 0:
             self._release(element.time)
 
     def seen(self, stream: str) -> tuple[int, int]:
-        """How many elements of a stream have been taken, and how many triples."""
+        """The number of elements of a stream so far, and the number of their triples."""
         return self._streams[stream].seen, self._streams[stream].seen_triples
 
     def move(self, time: int, *, over: bool = True) -> None:
-        """To this instant: no elements behind it have been taken, and all up to it if it is over."""
+        """Move to this instant: no element after it has been added, and all up to it if it is over."""
         for window in self._windows:
             window.move(time, over, self.store)
 

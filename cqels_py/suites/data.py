@@ -1,7 +1,8 @@
 """A suite's data as files: streams in N-Quads, written once for each size and seed.
 
-N-Triples have no place for times, and an element may have several subjects; so a stream is N-Triples with the element's name as
-fourth term, and a line ahead of each element that gives its time: what the engine reads from every stream of event graphs.
+N-Triples have no place for times, and an element may have several subjects. A stream therefore is N-Triples with the
+element's name as fourth term, and a line before each element that gives its time: the form of event graphs that the
+engine reads.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from cqels_py.suites.suite import Suite
 GENERATED_AT = "<http://www.w3.org/ns/prov#generatedAtTime>"
 
 _FORM = 2
-"""Raised when the files' form changes: older ones are then written anew."""
+"""Increased when the form of the files changes: older files are then written again."""
 _ROWS = 1 << 15
 _MARKS = 256
 _MANIFEST = "manifest.json"
@@ -37,8 +38,9 @@ Tell = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The files of `triples` triples in `elements` elements. `marks`: times of some elements of each stream, in order, the first
-    and the last among them."""
+    """The files of `triples` triples in `elements` elements. `marks`: times of some elements of each stream, in order,
+    with the first and the last.
+    """
 
     streams: dict[str, Path]
     static: Path
@@ -48,7 +50,7 @@ class Data:
 
 
 def folder_for(given: Path | None) -> Path:
-    """Where data is kept: a folder that is given, or one for temporary files. UsageError if nothing can be written there."""
+    """The folder for the data: the given one, or one for temporary files. UsageError if it cannot be written to."""
     folder = given or Path(tempfile.gettempdir()) / "cqels-bench"
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--data {folder} is no folder")
@@ -62,7 +64,7 @@ def folder_for(given: Path | None) -> Path:
 
 
 def prepared(suite: Suite, triples: int, seed: int, folder: Path, tell: Tell = lambda written: None) -> Data:
-    """The suite's data, from the folder or written there now; `tell` hears how many triples are written."""
+    """The suite's data, from the folder or written there now. `tell` gets the number of triples written so far."""
     place = folder / f"{suite.name}-{triples}-{seed}-{_version(suite)}"
     if not (place / _MANIFEST).is_file():
         unfinished = Path(tempfile.mkdtemp(prefix="unfinished-", dir=folder))
@@ -77,7 +79,7 @@ def prepared(suite: Suite, triples: int, seed: int, folder: Path, tell: Tell = l
 
 
 def _version(suite: Suite) -> str:
-    """Tells the data of another form, or of another generator, from this one."""
+    """Distinguishes the data from those of another form or generator."""
     file = inspect.getsourcefile(suite.data())  # type: ignore[arg-type]
     assert file is not None
     path = Path(file)
@@ -92,7 +94,7 @@ def _move(unfinished: Path, place: Path) -> None:
     try:
         unfinished.rename(place)
     except OSError:
-        # Somebody else was quicker.
+        # Another process was faster.
         if not (place / _MANIFEST).is_file():
             raise
 
@@ -132,7 +134,7 @@ def _write(suite: Suite, triples: int, seed: int, folder: Path, tell: Tell) -> N
 
 
 class _Writer:
-    """Record batches to N-Quads; an element without a graph gets a name that begins with `prefix`."""
+    """Writes record batches as N-Quads; an element without a graph gets a name that begins with `prefix`."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
@@ -142,7 +144,7 @@ class _Writer:
         self.elements = 0
 
     def write(self, batches: Iterable[pa.RecordBatch], file: IO[bytes]) -> Iterator[int]:
-        """Yields how many triples have been written so far."""
+        """Yields the number of triples written so far."""
         for batch in batches:
             for start in range(0, batch.num_rows, _ROWS):
                 self._write(batch.slice(start, _ROWS), file)
@@ -166,7 +168,7 @@ class _Writer:
         ahead = pc.binary_join_element_wise(
             graph.take(pa.array(starts)), GENERATED_AT, _date_times(time[starts]), ".\n", " "
         )
-        # The first line of each element has another one in front of it.
+        # The first line of each element is preceded by the line with its time.
         place = np.where(new, np.cumsum(new), 0)
         before = pa.concat_arrays([pa.array([""]), ahead]).take(pa.array(place))
         terms = (rows.column(name) for name in ("subject", "predicate", "object"))
@@ -176,7 +178,7 @@ class _Writer:
         self.triples += rows.num_rows
 
     def _begins(self, time: npt.NDArray[np.int64], graph: pa.Array) -> npt.NDArray[np.bool_]:
-        """Where an element begins: at another time or another graph than the row before has."""
+        """The rows at which an element begins: their time or graph differs from that of the row before."""
         codes = graph.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)
         new = np.ones(len(time), np.bool_)
         new[1:] = (np.diff(time) != 0) | (np.diff(codes) != 0)
@@ -186,7 +188,7 @@ class _Writer:
 
 
 def _date_times(microseconds: npt.NDArray[np.int64]) -> pa.Array:
-    """As xsd:dateTime, with as many digits as the times have."""
+    """xsd:dateTime texts, with as many digits as the times have."""
     unit = "s" if not (microseconds % 1_000_000).any() else "us"
     stamps = pa.array(microseconds // (1_000_000 if unit == "s" else 1)).cast(pa.timestamp(unit))
     text = pc.strftime(stamps, "%Y-%m-%dT%H:%M:%SZ")
@@ -194,7 +196,7 @@ def _date_times(microseconds: npt.NDArray[np.int64]) -> pa.Array:
 
 
 def _put(lines: pa.StringArray, file: IO[bytes]) -> None:
-    """The texts one after another: they lie so in memory."""
+    """The texts one after another, as they lie in memory."""
     _, offsets, text = lines.buffers()
     bounds = np.frombuffer(offsets, np.int32)[lines.offset : lines.offset + len(lines) + 1]
     file.write(memoryview(text)[bounds[0] : bounds[-1]])

@@ -1,8 +1,8 @@
-"""How long results are under way when elements come at a steady pace, below the most that the query can take.
+"""The latency of results while elements arrive at a steady pace, below the highest rate that the query can process.
 
-Elements are pushed as texts, from memory, those that are due together; the first of the stream go in ahead of that as fast as they
-can, so that windows have content. An element's latency runs from the moment it is due, not from when somebody had time for it,
-until all results of its push are rendered.
+Elements are pushed as texts from memory; those that are due together are pushed together. The first elements of the
+stream are pushed before that at full speed, to fill the windows. An element's latency runs from the moment at which it
+is due, not from when it is pushed, until all results of its push are rendered.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ def measure(task: Task, measured: Measured, *, seconds: float = SECONDS) -> None
 
 
 def pace(due: Seconds, push: Push, clock: Callable[[], float] = time.perf_counter) -> Seconds:
-    """Push elements when they are due (seconds from now, rising); returns how long after that each was done."""
+    """Push elements when they are due (seconds from now, ascending). Returns how long after that each was done."""
     latency = np.empty(len(due))
     at, started = 0, clock()
     while at < len(due):
         passed = clock() - started
         through = min(int(np.searchsorted(due, passed, side="right")), at + _AT_ONCE)
         if through <= at:
-            # Sleeping overshoots: the last moments are spent looking at the clock.
+            # `sleep` overshoots, so the last moments are spent polling the clock.
             if due[at] - passed > _NAP:
                 time.sleep(due[at] - passed - _NAP)
             continue
@@ -87,12 +87,12 @@ class _Texts:
         self.data = np.frombuffer(data.tobytes() or b"\0", np.uint8)
 
     def due(self, rate: float) -> Seconds:
-        """When each element is due, at so many triples a second."""
+        """The times at which elements are due, at so many triples per second."""
         return self.first[1:] / rate
 
 
 class _Target:
-    """The query as it runs in an engine, for elements of all its streams together."""
+    """The query in an engine, for elements of all its streams together."""
 
     def __init__(self, task: Task, plan: Plan, cleanup: ExitStack) -> None:
         self._task, self._plan = task, plan
@@ -130,7 +130,7 @@ def _merged(task: Task, plan: Plan, dictionary: Dictionary) -> TimeMerge:
 
 
 def _tail(task: Task, plan: Plan, skipped: int) -> tuple[ElementBatch, Dictionary]:
-    """The elements behind the first ones, and the dictionary that knows their terms."""
+    """The elements after the first ones, and the dictionary with their terms."""
     dictionary = Dictionary()
     kept, passed = [], 0
     for batch in _merged(task, plan, dictionary):

@@ -1,4 +1,4 @@
-"""What a result was measured on: without it a rate says nothing."""
+"""The machine and the versions of a measurement; a rate is meaningless without them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def machine() -> dict[str, str | int | float]:
 
 
 def versions() -> dict[str, str]:
-    """Python, what the rates depend on, and the commit (with a + where files differ from it)."""
+    """Versions of Python and of the packages that rates depend on, and the commit (with a + if files differ from it)."""
     found = {"python": f"{platform.python_implementation()} {platform.python_version()}"}
     found |= {library: metadata.version(library) for library in _LIBRARIES}
     if find_spec(_RUNNER) is not None:
@@ -46,7 +46,7 @@ def _cpu() -> str:
 
 
 def _git(*arguments: str) -> str:
-    """What git says of the repository that this file is in; nothing where the package is installed elsewhere."""
+    """Git's answer about the repository of this file; empty if the package is installed elsewhere."""
     if not (_ROOT / ".git").exists():
         return ""
     try:

@@ -1,4 +1,4 @@
-"""How much memory processes have: now, and at most. In MB (2**20 bytes)."""
+"""The resident memory of processes, current and peak, in MB (2**20 bytes)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def peak() -> float:
-    """The most that this process has ever had."""
-    # Where a process is started from a larger one, getrusage begins with what that one had.
+    """The peak of this process."""
+    # getrusage starts with the value of the parent process, which may be larger.
     try:
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -24,7 +24,7 @@ def peak() -> float:
 
 
 def now(process: int | str = "self") -> float:
-    """What a process has; 0 where that cannot be known, or where it has ended."""
+    """The current memory of a process; 0 if it is unknown or the process has ended."""
     try:
         return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * _PAGE / 2**20
     except OSError:
@@ -32,7 +32,7 @@ def now(process: int | str = "self") -> float:
 
 
 def of_all() -> float:
-    """What this process has together with those it has started, and they: Spark's."""
+    """The memory of this process and of all processes that it and they started (Spark's)."""
     return sum(map(now, _family(os.getpid())))
 
 
@@ -40,7 +40,7 @@ def _family(root: int) -> set[int]:
     parents: dict[int, int] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
-            # The name, in parentheses, may contain anything.
+            # The name, in parentheses, may contain any character.
             parents[int(entry.parent.name)] = int(entry.read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue

@@ -1,7 +1,7 @@
-"""Re-evaluation as a peer: pyoxigraph answers the query anew at each tick, over a store that is kept up to date.
+"""Re-evaluation as a peer: pyoxigraph answers the query again at each tick, over a store that is kept up to date.
 
-It takes what the check takes, from where windows are full. A tick is an arrival that a window without STEP sees, or a boundary;
-expiries between arrivals, and the parsing, are left out, in its favour.
+It takes the elements of the check, from the point at which windows are full. A tick is an arrival in a window without
+STEP, or a boundary. Expiries between arrivals, and parsing, are left out, in the peer's favour.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import time
 from collections.abc import Sequence
 
 from cqels_py.algebra import nodes
-from cqels_py.suites.asked import Asked
 from cqels_py.suites.contents import Contents, Element
+from cqels_py.suites.peer_query import PeerQuery
 
 SECONDS = 2.0
 
 
 class Peer:
-    """Takes elements in place of the contents, until it has worked for so many seconds."""
+    """Takes elements instead of the contents, until it has worked for so many seconds."""
 
-    def __init__(self, question: Asked, contents: Contents, seconds: float = SECONDS) -> None:
+    def __init__(self, question: PeerQuery, contents: Contents, seconds: float = SECONDS) -> None:
         self._question = question
         self._contents = contents
         self._left = seconds
@@ -31,16 +31,16 @@ class Peer:
 
     @property
     def rate(self) -> float | None:
-        """Triples a second."""
+        """Triples per second."""
         return self._triples / self._spent if self._triples else None
 
     def start(self, instant: int) -> None:
-        """From the end of this instant on, whose content the store has."""
+        """Start at the end of this instant; the store has its content."""
         self._contents.move(instant)
         self._last = instant + 1
 
     def take(self, element: Element) -> None:
-        """An element, and the ticks up to it."""
+        """Take an element, and answer at the ticks up to it."""
         if self._last is None or self._spent > self._left:
             self._contents.take(element)
             return
@@ -60,7 +60,7 @@ class Peer:
             pass
 
     def _is_full(self, element: Element) -> bool:
-        """Does a window that counts take its content now?"""
+        """Whether a COUNT or TRIPLES window with STEP takes its content now."""
         return any(
             self._passes(window.extent, element)
             for window in self._question.query.windows
@@ -68,7 +68,7 @@ class Peer:
         )
 
     def _passes(self, extent: nodes.Extent, element: Element) -> bool:
-        """Has this element, the last of its stream, brought the count to a multiple of the step?"""
+        """Whether this element, the last of its stream, brought the count to a multiple of the step."""
         elements, triples = self._contents.seen(element.stream)
         match extent:
             case nodes.ElementCount(_, int(step)):
@@ -80,7 +80,7 @@ class Peer:
 
 
 def boundaries(windows: Sequence[nodes.WindowDefinition], last: int, now: int) -> list[int]:
-    """Boundaries from the instant `last` on, whose arrivals have been, and ahead of `now`."""
+    """The boundaries from the instant `last` on, whose arrivals are complete, and before `now`."""
     found: set[int] = set()
     for window in windows:
         extent = window.extent

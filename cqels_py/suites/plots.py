@@ -1,4 +1,4 @@
-"""Pictures of runs, as PNG and SVG: throughput by query, latencies, memory over time, throughput by window size."""
+"""Plots of runs, as PNG and SVG: throughput by query, latencies, memory over time, throughput by window size."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLOURS = [
 
 
 def draw(runs: Sequence[Report], folder: Path) -> list[Path]:
-    """Draw what the runs have, the last of them the present one; returns the files. ImportError without matplotlib."""
+    """Draw the runs; the last of them is the current one. Returns the files. ImportError without matplotlib."""
     found = [query for query in runs[-1].queries if query.error is None]
     pictures: list[tuple[str, Callable[[Axes], None]]] = []
     if any(query.triples_per_second for query in found):
@@ -45,7 +45,7 @@ def _save(name: str, paint: Callable[[Axes], None], run: Report, folder: Path) -
     figure = Figure(figsize=(10, 5.5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    # Thirty lines that can be told apart.
+    # Thirty lines that can be distinguished.
     axes.set_prop_cycle(color=_COLOURS * 3, linestyle=["-"] * 10 + ["--"] * 10 + [":"] * 10)
     paint(axes)
     axes.set_axisbelow(True)
@@ -61,12 +61,12 @@ def _save(name: str, paint: Callable[[Axes], None], run: Report, folder: Path) -
 
 
 def _throughput(axes: Axes, runs: Sequence[Report]) -> None:
-    """A bar for each query and run, and one for what the paper has; of several windows, the first."""
+    """A bar for each query and run, and one for the paper's figure. Of several window sizes, the first."""
     ids = list(dict.fromkeys(query.id for query in runs[-1].queries))
     paper = {query.id: query.paper_triples_per_second for query in runs[-1].queries}
     series: list[tuple[str, dict[str, float | None]]] = []
     if any(paper.values()):
-        series.append(("the paper, on a 2.13 GHz Xeon of 2010", paper))
+        series.append(("paper (2.13 GHz Xeon of 2010)", paper))
     if any(query.peer_triples_per_second for query in runs[-1].queries):
         peer = {query.id: query.peer_triples_per_second for query in reversed(runs[-1].queries)}
         series.append(("re-evaluation with pyoxigraph", peer))
@@ -81,7 +81,7 @@ def _throughput(axes: Axes, runs: Sequence[Report]) -> None:
         axes.bar(left, [rate for _, rate in there], width, label=label)
     axes.set_xticks(range(len(ids)), [_short(id_) for id_ in ids])
     axes.set_yscale("log")
-    axes.set_ylabel("triples a second, from files to results")
+    axes.set_ylabel("triples per second, from files to results")
 
 
 def _latency(axes: Axes, queries: Sequence[Measured]) -> None:
@@ -89,8 +89,8 @@ def _latency(axes: Axes, queries: Sequence[Measured]) -> None:
         if query.latency_quantiles:
             axes.plot(query.latency_quantiles, range(len(query.latency_quantiles)), label=_label(query))
     axes.set_xscale("log")
-    axes.set_xlabel("µs from when an element is due until its results are rendered, at 80 % of the most that goes")
-    axes.set_ylabel("% of the elements")
+    axes.set_xlabel("latency in µs (due to rendered), at 80 % of the maximum rate")
+    axes.set_ylabel("percentile of elements")
 
 
 def _memory(axes: Axes, queries: Sequence[Measured]) -> None:
@@ -99,12 +99,12 @@ def _memory(axes: Axes, queries: Sequence[Measured]) -> None:
             seconds, _, sizes = zip(*query.memory, strict=True)
             axes.plot(seconds, sizes, marker="." if len(sizes) < 20 else "", label=_label(query))
     axes.set_xlabel("seconds")
-    axes.set_ylabel("MB in memory, the interpreter included")
+    axes.set_ylabel("resident memory in MB, interpreter included")
     axes.set_ylim(bottom=0)
 
 
 def _windows(axes: Axes, runs: Sequence[Report]) -> None:
-    """A line for each query and runner; a later run's point stands for an earlier one's of the same size."""
+    """A line for each query and runner. For equal window sizes, the point of the later run is shown."""
     points: dict[tuple[str, str], dict[int, float]] = {}
     for run in runs:
         for query in run.queries:
@@ -116,8 +116,8 @@ def _windows(axes: Axes, runs: Sequence[Report]) -> None:
         axes.plot(windows, [rates[window] for window in windows], marker="o", label=label)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlabel("elements in each window")
-    axes.set_ylabel("triples a second, from files to results")
+    axes.set_xlabel("elements per window")
+    axes.set_ylabel("triples per second, from files to results")
 
 
 def _label(query: Measured) -> str:

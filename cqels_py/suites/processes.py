@@ -1,4 +1,4 @@
-"""Each query in a process of its own, one after another: what one leaves behind does not weigh on the next."""
+"""Runs each query in a process of its own, one after another, so that no query affects the next."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from cqels_py.suites import child
 from cqels_py.suites.task import Measured, Task
 
 CHECK_SECONDS = 180.0
-"""So long a check may go on without a word: pyoxigraph cannot be interrupted."""
+"""Seconds that a check may be silent: pyoxigraph cannot be interrupted."""
 
 Tell = Callable[[str, int], None]
-"""Told what happens ("running", "latency" …), and how many triples have been taken."""
+"""Called with the phase ("running", "latency" …) and the number of triples so far."""
 
 _DYING_SECONDS = 30
 _TOO_LONG = f"pyoxigraph needed more than {CHECK_SECONDS:.0f} s for an answer"
 
 
 def measured(task: Task, tell: Tell, *, check_seconds: float = CHECK_SECONDS) -> Measured:
-    """The outcome of a task; of one that fails, what it says as `error`."""
+    """The outcome of a task. If it fails, its message is in `error`."""
     found = _attempt(task, tell, check_seconds, ())
     if found is None:
-        # Kernels have been compiled, and are there now; where they cannot be kept, that is how it is.
+        # Kernels have been compiled and are now cached (unless the cache cannot be written).
         found = _attempt(task, tell, check_seconds, (child.AGAIN,))
     assert found is not None
     return found
@@ -49,7 +49,7 @@ def _attempt(task: Task, tell: Tell, check_seconds: float, options: tuple[str, .
             try:
                 found = _listen(process, task, tell, check_seconds)
                 if found is None:
-                    # What it dies of, it says while it dies.
+                    # The process prints the reason of its end last.
                     process.wait(_DYING_SECONDS)
             except subprocess.TimeoutExpired:
                 pass
@@ -63,7 +63,7 @@ def _attempt(task: Task, tell: Tell, check_seconds: float, options: tuple[str, .
 
 
 def _listen(process: subprocess.Popen[bytes], task: Task, tell: Tell, check_seconds: float) -> Measured | None:
-    """What the process has found out at its end, if anything."""
+    """The last results that the process sent, if any."""
     found: Measured | None = None
     for message in _messages(process, check_seconds):
         if message is None:
@@ -82,7 +82,7 @@ def _listen(process: subprocess.Popen[bytes], task: Task, tell: Tell, check_seco
 
 
 def _messages(process: subprocess.Popen[bytes], check_seconds: float) -> Iterator[dict[str, Any] | None]:
-    """The messages of a process; None when it has been silent for too long while it checks."""
+    """The messages of a process; None when it has been silent for too long during its check."""
     assert process.stdout is not None
     pending = b""
     checking = False

@@ -1,4 +1,4 @@
-"""A run's outcome: where it was taken, and what was measured; as JSON and as CSV, and beside an earlier one."""
+"""The outcome of a run with its machine and settings: as JSON, as CSV, and compared with an earlier run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cqels_py.suites.machine import machine, versions
 from cqels_py.suites.task import Measured
 
 BOTH = "both"
-"""The runner of a report in which each query was measured on one after the other."""
+"""The runner of a report in which each query was measured on one runner, then on the other."""
 _LISTS = ("latency_quantiles", "memory")
 _ROUNDED = {
     "seconds": 4, "register_seconds": 4, "triples_per_second": 1, "latency_rate": 1, "peer_triples_per_second": 1,
@@ -25,7 +25,7 @@ _ROUNDED = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What was asked for. `threads` None: two where files are large enough."""
+    """The settings of the run. `threads` None: two threads if the files are large enough."""
 
     suite: str
     runner: str
@@ -38,7 +38,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`queries`: one for each query, window and runner."""
+    """`queries`: one entry for each query, window and runner."""
 
     settings: Settings
     date: str
@@ -48,7 +48,7 @@ class Report:
 
     @staticmethod
     def here(settings: Settings, queries: list[Measured]) -> Report:
-        """Of a run on this machine, now."""
+        """The report of a run on this machine, now."""
         return Report(settings, datetime.now(UTC).isoformat(timespec="seconds"), machine(), versions(), queries)
 
     def as_json(self) -> str:
@@ -58,7 +58,7 @@ class Report:
         return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
 
     def as_csv(self) -> str:
-        """A row a query, without what are lists."""
+        """One row per query, without the columns that are lists."""
         rows = [_rounded(query.as_json(checked=self.settings.check)) for query in self.queries]
         columns = [name for name in rows[0] if name not in _LISTS]
         out = StringIO()
@@ -69,30 +69,31 @@ class Report:
 
 
 def read_report(path: Path) -> Report:
-    """An earlier run's JSON. UsageError for a file that is none."""
+    """An earlier run's JSON. UsageError for any other file."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"--compare {path}: cannot read it: {error.strerror}") from None
     except ValueError as error:
-        raise UsageError(f"--compare {path} is no JSON ({error}); it takes what --json wrote") from None
+        raise UsageError(f"--compare {path} is not JSON ({error}); give a file written by --json") from None
     try:
         # Before files were read ahead, there was one thread.
         settings = Settings(**{each.name: {"threads": 1, **found}[each.name] for each in fields(Settings)})
-        # Reports of one runner have not always said it of each query.
+        # Reports of a single runner did not always name it for each query.
         queries = [_query({"runner": settings.runner, **each}) for each in found["queries"]]
         return Report(settings, str(found["date"]), dict(found["machine"]), dict(found["versions"]), queries)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise UsageError(
-            f"--compare {path} is no report of `cqels bench` ({what}); it takes what --json wrote"
+            f"--compare {path} is not a report of `cqels bench` ({reason}); give a file written by --json"
         ) from None
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A query in two runs: rates and their ratio, above 1 where the later one is faster; latencies and memory, above 1 where it
-    needs more. None where either did not measure it."""
+    """A query in two runs: ratio of the rates (above 1 if the later run is faster), of latencies and of memory (above 1
+    if it needs more). None if either run lacks the value.
+    """
 
     id: str
     window: int | None
@@ -105,7 +106,7 @@ class Comparison:
 
 
 def compared(earlier: Report, later: Report) -> list[Comparison]:
-    """Both runs' queries side by side, as far as both have them with the same windows; on the same runner, where a run has both."""
+    """The queries of both runs side by side, if both have them with the same windows; on the same runner, if a run has both."""
     several = BOTH in (earlier.settings.runner, later.settings.runner)
 
     def key(query: Measured) -> tuple[str, int | None, str]:
@@ -129,7 +130,9 @@ def compared(earlier: Report, later: Report) -> list[Comparison]:
 
 
 def beside_local(queries: list[Measured]) -> list[str]:
-    """Fill in the ratios to the local runner; returns in which queries the runners deliver different numbers of results."""
+    """Fill in the ratios to the local runner. Returns the queries for which the runners delivered different numbers of
+    results.
+    """
     local = {(query.id, query.window): query for query in queries if query.runner == "local" and query.error is None}
     wrong = []
     for query in queries:
@@ -145,7 +148,7 @@ def beside_local(queries: list[Measured]) -> list[str]:
 
 
 def differences(earlier: Settings, later: Settings) -> list[str]:
-    """In what two runs' settings differ, in words."""
+    """The differences between the settings of two runs, in words."""
     names = ("runner", "partitions", "threads", "triples", "seed")
     both = ((name, getattr(earlier, name), getattr(later, name)) for name in names)
     return [f"{name}: {old} before, {new} now" for name, old, new in both if old != new]
@@ -160,7 +163,7 @@ def _query(found: dict[str, Any]) -> Measured:
     query = Measured(**{name: value for name, value in found.items() if name in known})
     for name in ("triples_per_second", "latency_p99_us", "peak_rss_mb"):
         if not isinstance(getattr(query, name), int | float | None):
-            raise ValueError(f"{name} of query {query.id} is no number")
+            raise ValueError(f"{name} of query {query.id} is not a number")
     return query
 
 

@@ -1,4 +1,4 @@
-"""A query with windows of another size: `[COUNT n]` in place of whatever size it says."""
+"""A query with windows of another size: `[COUNT n]` instead of their own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cqels_py.parser.tokens import Token, tokenize
 def with_windows_of(text: str, elements: int) -> str:
     """The query with windows of the last `elements` elements of their streams; times of `@ :property` stay.
 
-    UnsupportedQuery where a window keeps so many for each value, or is reported by a period.
+    UnsupportedQuery if a window has PARTITION BY, or is reported by a period.
 
     >>> with_windows_of("SELECT ?s { STREAM <http://s> [RANGE 5m STEP 1m @ <http://p>] { ?s ?p ?o } }", 10)
     'SELECT ?s { STREAM <http://s> [COUNT 10 @ <http://p>] { ?s ?p ?o } }'
@@ -29,7 +29,7 @@ def with_windows_of(text: str, elements: int) -> str:
 
 def _edits(tokens: tuple[Token, ...], elements: int) -> Iterator[Edit]:
     for at in range(2, len(tokens)):
-        # In SPARQL nothing but a window stands in brackets behind STREAM <iri> or ON <iri>.
+        # In SPARQL, only a window stands in brackets after STREAM <iri> or ON <iri>.
         if tokens[at].is_mark("[") and tokens[at - 2].is_word("STREAM", "ON"):
             end = next(i for i in range(at, len(tokens)) if tokens[i].is_mark("]"))
             timed = next((i for i in range(at, end) if tokens[i].is_mark("@")), end)

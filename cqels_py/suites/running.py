@@ -1,4 +1,4 @@
-"""A task's query over its files, on either runner: the one place in which a suite meets the engine."""
+"""A task's query over its files, on either runner: the only module of the suites that calls the engine."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ Take = Callable[[ResultBatch], None]
 
 
 class Enough(Exception):
-    """A run is to end here."""
+    """Raised to end a run early."""
 
 
 class Run(Protocol):
-    """A query that is ready.
+    """A query that is ready to run.
 
-    `run` reads the files to their ends, or one in `thin` of their elements; `look` is told after each batch, and may raise
-    Enough.
+    `run` reads the files to their ends, or one in `thin` of their elements. `look` is called after each batch, and may
+    raise Enough.
     """
 
     plan: Plan
@@ -49,7 +49,7 @@ class Run(Protocol):
 
 
 class LocalRun:
-    """In this process."""
+    """A run in this process."""
 
     def __init__(self, task: Task, changelog: bool = False) -> None:
         self._engine = Engine()
@@ -73,7 +73,7 @@ class LocalRun:
 
 
 class SparkRun:
-    """In Spark, micro-batch by micro-batch."""
+    """A run in Spark, micro-batch by micro-batch."""
 
     def __init__(self, task: Task, state: str, session: Session, changelog: bool = False) -> None:
         from cqels_py.runners.spark.driver import SparkRun as Driver
@@ -91,7 +91,7 @@ class SparkRun:
         )
         self.dictionary = Dictionary(strict=True)
         self._task = task
-        # A check looks at results long after they came.
+        # A check reads results long after they arrived.
         self._driver = Driver(session, job, self.plan.variables, self.dictionary, release=not changelog)
 
     def run(self, take: Take, look: Look, *, thin: int = 1) -> Statistics:
@@ -145,7 +145,7 @@ def session_of(task: Task) -> Iterator[Session | None]:
 
 @contextmanager
 def null_sink(plan: Plan, dictionary: Dictionary) -> Iterator[Sink]:
-    """Renders results as `cqels run` does, JSON or N-Quads, and lets nobody read them."""
+    """Renders results as `cqels run` does, as JSON or N-Quads, and discards them."""
     graphs = plan.form in ("CONSTRUCT", "DESCRIBE")
     with open("/dev/null", "w", encoding="utf-8") as nowhere:
         yield open_sink(

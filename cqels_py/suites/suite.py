@@ -1,4 +1,4 @@
-"""What a suite is, and which there are."""
+"""The benchmark suites."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cqels_py.errors import UsageError
 
 
 class Dataset(Protocol):
-    """A module of data: streams as record batches (datasets/tables.py has their columns), static knowledge as N-Triples."""
+    """A module of data: streams as record batches (columns as in datasets/tables.py), static knowledge as N-Triples."""
 
     def streams(self, triples: int, *, seed: int = 1) -> Mapping[str, pa.RecordBatchReader]: ...
 
@@ -25,8 +25,8 @@ class Dataset(Protocol):
 class Suite:
     """`dataset` is a module; the queries are the .rq files of `folder` in the package `package`.
 
-    `paper`: triples a second by query that the paper "Operator-aware approach for boosting performance in RDF stream processing"
-    gives, on a Xeon of 2.13 GHz of 2010.
+    `paper`: triples per second by query in the paper "Operator-aware approach for boosting performance in RDF stream
+    processing", on a Xeon of 2.13 GHz of 2010.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Suite:
         return {_id(entry.name): entry.read_text(encoding="utf-8") for entry in ordered}
 
     def chosen(self, ids: Sequence[str]) -> dict[str, str]:
-        """Those asked for, in the suite's order; all of them if none is. UsageError for one that there is not."""
+        """The requested queries in the suite's order; all if none is requested. UsageError for an unknown one."""
         queries = self.queries()
         if not queries:
             raise UsageError(f"{self.name} has no queries")
@@ -84,7 +84,7 @@ def find(name: str, suites: Sequence[Suite] | None = None) -> Suite:
 
 
 def title(text: str) -> str:
-    """What a query asks: the first line of its header."""
+    """The first line of a query's header: a short description."""
     first = text.partition("\n")[0]
     return first.removeprefix("#").strip() if first.startswith("#") else ""
 

@@ -1,4 +1,4 @@
-"""What one process measures, and what it finds out: plain data, written as JSON between processes and into reports."""
+"""The task of one measuring process, and its outcome: plain data, written as JSON between processes and into reports."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One query over one suite's files. `streams` and `static` are paths; `marks`: times of some elements of each stream, in
-    microseconds, the first and the last among them.
+    """One query over one suite's files. `streams` and `static` are paths; `marks`: times of some elements of each
+    stream in microseconds, with the first and the last.
 
-    `window`: what `--window` said (0: as the query has it), for the report.
+    `window`: the value of `--window` for the report (0: the query's own windows).
     """
 
     id: str
@@ -35,17 +35,16 @@ class Task:
 
 @dataclass(slots=True)
 class Measured:
-    """What was found out about a query on one runner; None: not measured.
+    """The measurements of a query on one runner; None: not measured.
 
-    `triples` and `elements` are those of the streams that the query reads. `seconds`: from the first byte of the files to the last
-    result rendered. `register_seconds`: from the text to a query that is ready, static data included. Latencies are microseconds
-    from the moment an element is due until its results are rendered, `latency_rate` the triples a second at which they were taken,
-    `latency_quantiles` the latencies at 0, 1 … 100 per cent of the elements. `memory`: (second, triples so far, MB) now and then.
-    `equal`: the answer is that of re-evaluation at all `compared` instants; `note`: why it was not compared, or only partly;
-    `check_error`: what went wrong with comparing.
-    `local_ratio`: how many times the local runner's rate this is, where both were measured.
-    `peer_triples_per_second`: re-evaluation with pyoxigraph at every tick, and `peer_ratio` how many times faster this was.
-    `error`: why nothing could be measured.
+    `triples` and `elements` are those of the streams that the query reads. `seconds`: from the first byte of the files
+    to the last result rendered. `register_seconds`: from the text to a query that is ready, including static data.
+    Latencies are microseconds from the moment an element is due until its results are rendered, `latency_rate` the
+    triples per second at which they were taken, `latency_quantiles` the latencies at 0, 1 … 100 per cent of the
+    elements. `memory`: samples (second, triples so far, MB). `equal`: the answer equals that of re-evaluation at all
+    `compared` instants; `note`: why it was not compared, or only partly; `check_error`: the error of the comparison.
+    `local_ratio`: ratio to the local runner's rate, if both were measured. `peer_triples_per_second`: re-evaluation
+    with pyoxigraph at every tick; `peer_ratio`: the ratio to it. `error`: why nothing could be measured.
     """
 
     id: str
@@ -75,7 +74,7 @@ class Measured:
     error: str | None = None
 
     def as_json(self, *, checked: bool) -> dict[str, Any]:
-        """As an object; what only a check finds out is left out without one."""
+        """As an object. Without a check, the fields of the check are left out."""
         found = asdict(self)
         if not checked:
             for name in ("equal", "compared", "note", "check_error", "peer_triples_per_second", "peer_ratio"):

@@ -1,4 +1,4 @@
-"""How many triples a second a query takes in, from files to rendered results; and how much memory that needs."""
+"""Triples per second of a query, from files to rendered results, and its memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cqels_py.runners.spark.session import Session
 
 SAMPLES = 200
-"""About so many samples of memory are kept."""
+"""The approximate number of memory samples that are kept."""
 _SAMPLE_SECONDS = 0.02
 _WARMING_TRIPLES = 50_000
 
@@ -24,9 +24,9 @@ Tell = Callable[[str, int], None]
 
 
 def warm_up(task: Task, session: Session | None) -> None:
-    """Load all kernels that the query needs; a machine's first run compiles them here.
+    """Load all kernels that the query needs; the first run on a machine compiles them here.
 
-    On the first elements, where much is joined, and on a few of the whole time, where things expire.
+    It runs over the first elements, where many results are joined, and over a sample of all, so that elements expire.
     """
 
     def stop(statistics: Statistics) -> None:
@@ -77,7 +77,7 @@ def measure(task: Task, session: Session | None, tell: Tell) -> Measured:
 
 
 class _Samples:
-    """Memory now and then; of two neighbours one is let go when there are too many."""
+    """Memory samples; when there are too many, every second one is dropped."""
 
     def __init__(self, tell: Tell, *, all_processes: bool) -> None:
         self._tell = tell
@@ -96,7 +96,7 @@ class _Samples:
             self.take(passed, statistics.triples)
 
     def take(self, passed: float, triples: int) -> None:
-        """One now, so many seconds from the start."""
+        """Take a sample, so many seconds after the start."""
         size = self._size()
         self.greatest = max(self.greatest, size)
         self.kept.append((round(passed, 4), triples, round(size, 1)))

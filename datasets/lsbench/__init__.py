@@ -1,11 +1,11 @@
-"""LSBench (Le-Phuoc et al., ISWC 2012): what the users of a social network do, and how they are connected.
+"""LSBench (Le-Phuoc et al., ISWC 2012): activities of the users of a social network, and the connections between them.
 
-The schema is that of the Social Intelligence Benchmark's generator, on which LSBench's builds; the data is invented:
-a network of users (`network.py`), what happens in it (`events.py`, in the form of streams in `stream_rows.py`),
-and what is known of it (`knowledge.py`). `official` and `official_static` read the output of LSBench's own generator instead.
+The schema is that of the generator of the Social Intelligence Benchmark, on which LSBench builds. The data is invented:
+a network of users (`network.py`), their activities (`events.py`, turned into streams by `stream_rows.py`), and static
+data about them (`knowledge.py`). `official` and `official_static` read the output of LSBench's own generator instead.
 
-The streams, by IRI: positions of users (GPS_STREAM), posts and comments (POSTS), likes of posts (POST_LIKES), albums and photos
-(PHOTOS), likes of photos (PHOTO_LIKES). A like is one triple; when it happened is the time of its element alone.
+The streams, by IRI: positions of users (GPS_STREAM), posts and comments (POSTS), likes of posts (POST_LIKES), albums
+and photos (PHOTOS), likes of photos (PHOTO_LIKES). A like is one triple; only its element's time says when it happened.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ USERS = 1_000
 
 
 def streams(triples: int, *, seed: int = 1, users: int = USERS, pace: float = 1.0) -> dict[str, pa.RecordBatchReader]:
-    """The five streams, together about `triples` long: up to the end of the element that holds the last of them.
+    """The five streams with about `triples` triples in all, up to the end of the element that holds the last of them.
 
-    `pace`: how often a user does something; at 1.0, a thousand users make about 70 triples a second. The same arguments give
-    the same streams, and shorter ones are the beginnings of longer ones. UsageError for sizes that make no stream.
+    `pace`: how often a user does something; at 1.0, a thousand users make about 70 triples per second. Equal arguments
+    give equal streams, and a shorter stream is the beginning of a longer one. UsageError for invalid sizes.
     """
     if triples < 1:
         raise UsageError(f"{triples} triples make no stream; ask for 1 or more")
@@ -50,7 +50,7 @@ def static(*, seed: int = 1, users: int = USERS) -> bytes:
 
 
 def _batches(iri: str, triples: int, seed: int, users: int, pace: float) -> Iterator[pa.RecordBatch]:
-    """Every stream makes all events anew, which is little work beside writing its own."""
+    """Every stream generates all events again, which is cheap compared with writing its own."""
     kinds, written = STREAMS[iri]
     there = network(users, seed)
     for block in events(there, pace):

@@ -1,7 +1,8 @@
-"""What happens in the network, event by event: numbers only, column by column, the same for every stream that is made of them.
+"""The events in the network as columns of numbers, common to all streams.
 
-Events follow one another at random, a part of them in each stream. Likes, comments and photos refer to what was there before:
-the newer the more often. Hashtags come from their authors' interests, and from what everybody talks about for ten minutes.
+Events follow one another at random, and each stream contains a part of them. Likes, comments and photos refer to
+earlier things, more often to newer ones. Hashtags come from the interests of their authors, and from topics that are
+popular for ten minutes.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ FIRST_INSTANT = 1_269_820_800 * SECOND
 """2010-03-29T00:00Z."""
 BURST = 600 * SECOND
 HOT = 3
-"""Tags that are in fashion at a time."""
+"""The number of tags that are popular at a time."""
 MOST_TAGS = 5
 MOST_PERSONS = 9
 KEPT = 4_096
-"""How many of the last posts, photos and albums can be referred to."""
+"""The number of recent posts, photos and albums that can be referred to."""
 OPEN_ALBUMS = 32
 BLOCK = 8_192
 
 
 class Kind(IntEnum):
-    """Of events; the order is that of RATES."""
+    """Kinds of events, in the order of RATES."""
 
     TRACKED = 0
     POST = 1
@@ -42,20 +43,20 @@ class Kind(IntEnum):
 
 
 RATES = np.array([4.0, 1.5, 0.8, 5.0, 0.1, 1.0, 6.0])
-"""Events a second among a thousand users: about 70 triples."""
+"""Events per second of a thousand users: about 70 triples."""
 TRIPLES = np.array([5, 8, 7, 1, 4, 9, 1])
-"""Of an event, without tags and agents."""
+"""Triples of an event, without tags and agents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """A row for each event of a block. Ranks of users, other things by number.
+    """A row for each event of a block. Users are given by rank, other things by number.
 
     kind · time (microseconds) · number: how many of the kind there were before · user: who does it
     thing: a like's post or photo, a comment's post, a photo's album; -1 for others
     reply: the comment that a comment replies to, or -1 · forum: a post's
     tags: a post's, -1 where there are fewer · persons: a photo's, likewise · agent: whether there is one
-    draw: for whatever details are left
+    draw: random numbers for the remaining details
     """
 
     kind: Codes
@@ -74,16 +75,16 @@ class Events:
         return Events(**{each.name: getattr(self, each.name)[chosen] for each in fields(self)})
 
     def triples(self) -> Codes:
-        """Of each event."""
+        """The number of triples of each event."""
         named = np.count_nonzero(self.tags >= 0, axis=1) + np.count_nonzero(self.persons >= 0, axis=1)
         number: Codes = TRIPLES[self.kind] + named + self.agent
         return number
 
 
 def events(network: Network, pace: float) -> Iterator[Events]:
-    """Blocks of events without end; users act `pace` times as often as RATES say."""
+    """Blocks of events without end. Users act `pace` times as often as RATES says."""
     made = np.zeros(len(Kind), np.int64)
-    # Who made the last posts and albums and photos: what likes and comments of later blocks refer to.
+    # The makers of the latest posts, albums and photos, which likes and comments of later blocks refer to.
     makers = {kind: np.empty(0, np.int64) for kind in (Kind.POST, Kind.ALBUM, Kind.PHOTO)}
     milliseconds = 0
     gap = 1000 / (RATES.sum() * network.users / 1000 * pace)
@@ -92,7 +93,7 @@ def events(network: Network, pace: float) -> Iterator[Events]:
         kind = random.choice(len(Kind), size=BLOCK, p=RATES / RATES.sum()).astype(np.int64)
         if block == 0:
             kind[:3] = Kind.POST, Kind.ALBUM, Kind.PHOTO
-        # No two events at the same instant: so the streams' order among themselves is settled.
+        # No two events have the same instant, so the order of the streams among each other is defined.
         passed = milliseconds + np.cumsum(1 + np.floor(random.exponential(max(gap - 0.5, 0.01), BLOCK))).astype(
             np.int64
         )
@@ -109,7 +110,7 @@ def _block(
     made: Codes,
     makers: dict[Kind, Codes],
 ) -> Events:
-    """`made`: how many of each kind there were before the block; `makers` is brought up to date."""
+    """`made`: how many of each kind there were before the block. `makers` is updated."""
     before = np.stack([np.cumsum(kind == each) - (kind == each) for each in Kind])
     before += made[:, None]
     number = before[kind, np.arange(BLOCK)]
@@ -154,7 +155,7 @@ def _block(
 
 
 def _continued(random: np.random.Generator, posts: int) -> Codes:
-    """For each post itself, or the one that it goes on from: by the same user, about the same."""
+    """For each post, the post itself or the one that it continues: by the same user, about the same topic."""
     place = np.arange(posts)
     earlier = place - random.integers(1, 9, posts)
     root = np.where((random.random(posts) < 0.15) & (earlier >= 0), earlier, place)
@@ -177,7 +178,7 @@ def _referred(
     lag: Numbers,
     most: int,
 ) -> tuple[Codes, Codes]:
-    """The number and the maker of an earlier thing for each chosen event; the lags' logarithms are even."""
+    """The number and the maker of an earlier thing for each chosen event. The logarithms of the lags are uniform."""
     there = before[to][chosen]
     first = made[to] + np.count_nonzero(kind == to) - len(makers[to])
     number = np.maximum(there - np.floor(most ** lag[chosen]).astype(np.int64), max(first, 0))
@@ -185,7 +186,7 @@ def _referred(
 
 
 def _replies(random: np.random.Generator, kind: Codes, thing: Codes, number: Codes) -> Codes:
-    """A comment replies to the one before it on the same post, if there is one in the block, every second time."""
+    """Every second comment replies to the previous comment on the same post, if that is in the block."""
     reply = np.full(BLOCK, -1)
     comments = np.flatnonzero(kind == Kind.COMMENT)
     by_post = comments[np.argsort(thing[comments], kind="stable")]
@@ -196,7 +197,7 @@ def _replies(random: np.random.Generator, kind: Codes, thing: Codes, number: Cod
 
 
 def _tags(network: Network, random: np.random.Generator, time: Codes, user: Codes, post: Flags, root: Codes) -> Codes:
-    """One to five different tags for each post; the first is what it is about."""
+    """One to five different tags for each post; the first is its topic."""
     posts = len(root)
     found = tags(random.random((posts, MOST_TAGS)))
     interest = network.interests[user[post], random.integers(0, network.interests.shape[1], posts)]
@@ -212,7 +213,7 @@ def _tags(network: Network, random: np.random.Generator, time: Codes, user: Code
 
 
 def _in_fashion(network: Network, random: np.random.Generator, time: Codes) -> Codes:
-    """A tag of those that everybody talks about at each time; these are any tags, not the most used ones."""
+    """A popular tag at each time. These are any tags, not the most used ones."""
     if not len(time):
         return np.empty(0, np.int64)
     slots, slot = np.unique((time - FIRST_INSTANT) // BURST, return_inverse=True)
@@ -221,7 +222,7 @@ def _in_fashion(network: Network, random: np.random.Generator, time: Codes) -> C
 
 
 def _heat(time: Codes) -> Numbers:
-    """The share of posts about what is in fashion: it rises quickly and falls slowly."""
+    """The share of posts about the popular topic: it rises quickly and falls slowly."""
     within = (time - FIRST_INSTANT) % BURST / BURST
     return 0.6 * np.minimum(within / 0.2, (1 - within) / 0.8)
 

@@ -1,4 +1,4 @@
-"""What does not stream: persons and their accounts, friendships, groups, forums and who subscribes to them."""
+"""Static data: persons and their accounts, friendships, groups, forums and their subscribers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _YEAR = 365 * 86_400 * SECOND
 
 
 def static(network: Network) -> bytes:
-    """N-Triples."""
+    """The static data as N-Triples."""
     return ntriples(
         [*_persons(network), *_accounts(network), *_friendships(network), *_forums(network), *_groups(network)]
     )
@@ -97,7 +97,7 @@ def _friendships(network: Network) -> list[Statement]:
 
 
 def _forums(network: Network) -> list[Statement]:
-    """One of each user, and one of each group."""
+    """One forum for each user, and one for each group."""
     forums = np.arange(network.users + network.groups)
     subscriber, subscribed = network.subscriptions
     own = forums[: network.users]
@@ -110,7 +110,7 @@ def _forums(network: Network) -> list[Statement]:
 
 
 def _groups(network: Network) -> list[Statement]:
-    """Everybody is in one. The first member, the one of the lowest rank, has made it."""
+    """Everybody is in a group. The member with the lowest rank created it."""
     rank = np.arange(network.users)
     numbers, founder = np.unique(network.group, return_index=True)
     group = iris(GROUP, pa.array(numbers))

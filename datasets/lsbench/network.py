@@ -1,7 +1,7 @@
-"""The social network behind the streams: who knows whom, who lives where, who likes what. Arrays indexed by a user's rank.
+"""The social network behind the streams: friendships, towns and interests. Arrays indexed by a user's rank.
 
-The lower the rank, the more a user does and the more friends they have: both by power laws. Users live in towns, one
-community each, most of their friends among them. A small part of users is travelling at any time.
+The lower the rank, the more a user does and the more friends they have, both by power laws. Users live in towns. Each
+town is a community, and most friends are within it. A small part of the users is travelling at any time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GROUP = 25
 INTERESTS = 3
 TAGS = 600
 ASKED_FOR = 984
-"""The number of the user of rank 0, whom queries ask for: in every network there is one of this number."""
+"""The number of the user of rank 0, for whom queries ask: every network has a user with this number."""
 TRIP_HOURS = 6
 
 
@@ -52,31 +52,31 @@ class Network:
     interests: Codes
 
     def friend(self, user: Codes, draw: Numbers) -> Codes:
-        """A friend of each user, by draws from [0, 1)."""
+        """A friend of each user, by random numbers from [0, 1)."""
         degree = self.first[user + 1] - self.first[user]
         chosen: Codes = self.friends[self.first[user] + (draw * degree).astype(np.int64)]
         return chosen
 
 
 def active(users: int, draw: Numbers) -> Codes:
-    """Users by draws from [0, 1), the more active ones more often: the density falls with the square root of the rank."""
+    """Users by random numbers from [0, 1), more active ones more often: the density falls with the square root of the rank."""
     return (draw**2 * users).astype(np.int64)
 
 
 def tags(draw: Numbers) -> Codes:
-    """Tags by draws from [0, 1), by Zipf's law."""
+    """Tags by random numbers from [0, 1), by Zipf's law."""
     weight = np.cumsum(1 / np.arange(1, TAGS + 1))
     found: Codes = np.searchsorted(weight, draw * weight[-1], side="right")
     return found
 
 
 def number(rank: Codes) -> Codes:
-    """What users are called: rank 0 is 984, ranks up to 984 count down to 0, others are as they are."""
+    """The numbers in the names of users: rank 0 is 984, ranks up to 984 count down to 0, others are unchanged."""
     return np.where(rank <= ASKED_FOR, ASKED_FOR - rank, rank)
 
 
 def town_of(network: Network, trip: int) -> Codes:
-    """Where each user is during a stretch of some hours: at home, or visiting."""
+    """The town of each user for some hours: their own, or one that they visit."""
     random = np.random.default_rng((network.seed, 2, trip))
     away = random.random(network.users) < 0.1
     return np.where(away, random.integers(0, network.towns, network.users), network.town)
@@ -84,7 +84,7 @@ def town_of(network: Network, trip: int) -> Codes:
 
 @cache
 def network(users: int, seed: int) -> Network:
-    """The same users and seed give the same network. UsageError for fewer than 10 users."""
+    """The network; equal arguments give equal networks. UsageError for fewer than 10 users."""
     if users < 10:
         raise UsageError(f"{users} users make no network; ask for 10 or more")
     random = np.random.default_rng((seed, 1))
@@ -93,7 +93,7 @@ def network(users: int, seed: int) -> Network:
     rank = np.arange(users)
     known = _acquainted(random, users, towns)
     first, friends = _neighbours(known, users)
-    # Strides coprime to one another: groups cut across towns.
+    # Strides that are coprime: groups span towns.
     group = rank // towns % groups
     return Network(
         seed=seed,

@@ -72,7 +72,7 @@ def _batches(iri: str, found: dict[str, list[Path]]) -> Iterator[pa.RecordBatch]
         yield from _likes(iri, found[iri], _things(found[LIKED[iri]])).to_batches()
     else:
         begin = FILES[LIKED[iri]]
-        raise UsageError(f"{found[iri][0]}: likes have the times of what is liked, but there is no file {begin}*.ttl")
+        raise UsageError(f"{found[iri][0]}: a like has the time of the liked thing, but there is no file {begin}*.ttl")
 
 
 def _things(files: list[Path]) -> pa.Table:
@@ -96,7 +96,7 @@ def _likes(iri: str, files: list[Path], things: pa.Table) -> pa.Table:
         .take(pc.index_in(triples["object"].combine_chunks(), things["graph"].combine_chunks()))
     )
     if made.null_count == len(made):
-        raise DataError(f"{files[0]}: nothing of what is liked is in the file {FILES[LIKED[iri]]}*")
+        raise DataError(f"{files[0]}: none of the liked things is in the file {FILES[LIKED[iri]]}*")
     first: int = pc.min(made).as_py() if made[0].as_py() is None else made[0].as_py()
     time: Codes = np.maximum.accumulate(pc.fill_null(made, first).to_numpy())
     number = pa.array(np.arange(len(time))).cast(pa.string())

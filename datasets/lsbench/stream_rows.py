@@ -1,4 +1,4 @@
-"""Events as rows of the streams: an element for each event, named after the thing that comes to be."""
+"""Events as rows of the streams: one element for each event, named after the thing that it creates."""
 
 from __future__ import annotations
 
@@ -123,16 +123,16 @@ STREAMS: dict[str, tuple[tuple[Kind, ...], Callable[[Network, Events], pa.Record
     PHOTOS: ((Kind.ALBUM, Kind.PHOTO), _photos),
     PHOTO_LIKES: ((Kind.PHOTO_LIKE,), _photo_likes),
 }
-"""For each stream, the kinds of its events and how they are written."""
+"""For each stream, the kinds of its events and the functions that write them."""
 
 
 def users(rank: Codes, where: Flags | None = None) -> pa.Array:
-    """IRIs, null where there is no user."""
+    """IRIs; null where there is no user."""
     return iris(USER, _numbers(number(rank), where))
 
 
 def _sent(thing: pa.Array, events: Events) -> list[Statement]:
-    """What a post or photo was sent with. Everybody has a browser, an address, and one kind of telephone at most."""
+    """The device of a post or photo. Everybody has a browser, an address, and at most one kind of telephone."""
     address = pc.binary_join_element_wise(
         "10",
         pa.array(events.user // 65_536).cast(pa.string()),
@@ -148,7 +148,7 @@ def _sent(thing: pa.Array, events: Events) -> list[Statement]:
 
 
 def _whereabouts(network: Network, events: Events) -> tuple[pa.Array, Numbers, Numbers]:
-    """The town where each user is, and in it a place to which the user comes again and again."""
+    """The current town of each user, and a place in it to which the user returns."""
     hours = (events.time - FIRST_INSTANT) / (3_600 * SECOND)
     trips, trip = np.unique(np.floor(hours / TRIP_HOURS).astype(np.int64), return_inverse=True)
     of_trip = [town_of(network, int(each)) for each in trips] or [network.town]
@@ -164,7 +164,7 @@ def _iris(prefix: str, numbers: Codes, where: Flags | None = None) -> pa.Array:
 
 
 def _numbers(numbers: Codes, where: Flags | None = None) -> pa.Array:
-    """Null where there is none."""
+    """Numbers; null where there is none."""
     return pa.array(numbers, mask=None if where is None else ~where)
 
 

@@ -44,7 +44,7 @@ def last_names(rank: Codes) -> pa.Array:
 
 @cache
 def hashtags() -> pa.Array:
-    """By number."""
+    """Hashtags by number."""
     return pa.array(_made(np.arange(TAGS) * 7_919 + 523))
 
 
@@ -63,7 +63,7 @@ def _sentences() -> pa.Array:
 
 
 def contents(draw: Numbers, about: pa.Array | None = None) -> pa.Array:
-    """Texts by draws from [0, 1), each with the word that it is about, if there is one."""
+    """Texts by random numbers from [0, 1), each with the word that it is about, if any."""
     place = (draw * 400 * 400).astype(np.int64)
     parts = [_sentences().take(pa.array(place // 400)), _sentences().take(pa.array(place % 400))]
     if about is not None:

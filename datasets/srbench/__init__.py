@@ -1,8 +1,8 @@
-"""SRBench (Zhang et al., ISWC 2012): the observations of weather stations, and what is known of the places around them.
+"""SRBench (Zhang et al., ISWC 2012): observations of weather stations, and static data about the places around them.
 
-The schema is that of LinkedSensorData and LinkedObservationData, GeoNames and DBpedia; the data is generated: weather that
-behaves like weather (`weather.py`) over invented stations and towns (`world.py`), reported in `observations.py`,
-and static knowledge that links to it (`knowledge.py`). `official` reads the dumps of the real observations instead.
+The schema is that of LinkedSensorData and LinkedObservationData, GeoNames and DBpedia. The data is generated: plausible
+weather (`weather.py`) over invented stations and towns (`world.py`), reported in `observations.py`, and static data
+that links to it (`knowledge.py`). `official` reads the dumps of the real observations instead.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ MINUTES = 20
 def streams(
     triples: int, *, seed: int = 1, stations: int = STATIONS, minutes: int = MINUTES, pace: float = 1.0
 ) -> dict[str, pa.RecordBatchReader]:
-    """The stream of observations, about `triples` long: up to the end of the element that holds the last of them.
+    """The stream of observations with about `triples` triples, up to the end of the element that holds the last of
+    them.
 
-    Each station reports every `minutes`; the weather runs `pace` times as fast as the clock, so that storms come and go in
-    short streams too. The same arguments give the same stream, and a shorter one is the beginning of a longer one.
+    Each station reports every `minutes`. The weather runs `pace` times as fast as the clock, so that short streams have
+    storms too. Equal arguments give equal streams, and a shorter stream is the beginning of a longer one.
     """
     if triples < 1:
         raise UsageError(f"{triples} triples make no stream; ask for 1 or more")
@@ -47,7 +48,7 @@ def static(*, seed: int = 1, stations: int = STATIONS) -> bytes:
 
 
 def _first(made: Iterable[pa.RecordBatch], triples: int) -> Iterator[pa.RecordBatch]:
-    """Whole elements, the last of them the one that holds the last triple."""
+    """Whole elements, up to the one that holds the last triple."""
     for batch in made:
         if batch.num_rows >= triples:
             yield batch.slice(0, _end_of_element(batch, triples))
@@ -57,7 +58,7 @@ def _first(made: Iterable[pa.RecordBatch], triples: int) -> Iterator[pa.RecordBa
 
 
 def _end_of_element(batch: pa.RecordBatch, row: int) -> int:
-    """How many rows there are up to the end of the element that the row before `row` belongs to."""
+    """The number of rows up to the end of the element of the row before `row`."""
     graph = batch["graph"].slice(row - 1)
     others = np.flatnonzero(pa.compute.not_equal(graph, graph[0]).to_numpy(zero_copy_only=False))
     return row - 1 + int(others[0]) if len(others) else batch.num_rows

@@ -1,8 +1,9 @@
-"""What does not stream: the stations, GeoNames' and DBpedia's graphs around them, and the classes of observations.
+"""Static data: the stations, GeoNames' and DBpedia's graphs around them, and the classes of observations.
 
 Only the schema's IRIs are GeoNames' and DBpedia's; places, sites and hurricanes are invented.
 
-* Stations (LinkedSensorData): position, what they measure, and the place they are near: a town, a section of it, or its shore.
+* Stations (LinkedSensorData): position, the properties they measure, and the place they are near: a town, a section of
+  it, or its shore.
 * GeoNames: towns with populations and names (some only an official one), sections of towns, shores, counties, states and the
   country, linked upwards by gn:parentFeature; airports, in towns or their sections.
 * DBpedia: each town and state again, linked by owl:sameAs in either direction; heritage sites in towns; and hurricanes of the
@@ -23,10 +24,10 @@ from .vocabulary import BASE, DBPEDIA, DBPEDIA_PROPERTY, GEO, GEONAMES, OM, OWL,
 from .world import CODES, STATES, World
 
 COUNTIES = 4
-"""In each state."""
+"""The number in each state."""
 HURRICANES = 24
 CATEGORY_WINDS = (74, 96, 111, 130, 157)
-"""Where the categories begin, in miles an hour."""
+"""Lower bounds of the categories, in miles an hour."""
 
 _SUBCLASS = f"<{RDFS}subClassOf>"
 _PARENT = f"<{GEONAMES}parentFeature>"
@@ -35,7 +36,7 @@ _SECOND = re.findall("....", "burydalefordgatehillholtkeyslandmereportsidetownvi
 
 
 def static(world: World) -> bytes:
-    """N-Triples."""
+    """The static data as N-Triples."""
     return ntriples([*_classes(), *_stations(world), *_geonames(world), *_dbpedia(world)])
 
 
@@ -171,7 +172,7 @@ def _named(names: list[str], where: npt.NDArray[np.bool_]) -> list[str | None]:
 
 def _populations(world: World) -> npt.NDArray[np.int64]:
     drawn = np.random.default_rng((world.seed, 9)).lognormal(np.log(40_000), 1.2, world.towns)
-    # The first town of each region is a large city whatever is drawn.
+    # The first town of each region is always a large city.
     return np.where(np.arange(world.towns) < 2, np.maximum(drawn, 250_000), drawn).astype(np.int64)
 
 
@@ -215,7 +216,7 @@ def _heritage(world: World) -> list[Statement]:
 
 
 def _hurricanes(world: World) -> list[Statement]:
-    """Of the past; each hit a few towns of Florida, and the state."""
+    """Past hurricanes; each hit a few towns of Florida, and the state."""
     random = np.random.default_rng((world.seed, 11))
     number = np.arange(HURRICANES)
     winds = random.integers(75, 175, HURRICANES)

@@ -1,12 +1,13 @@
-"""The stream of observations: what the stations report of the weather, column by column.
+"""The stream of observations: the stations' reports of the weather, column by column.
 
-At each instant, a multiple of five minutes, a part of the stations reports. An element is an observation of nine triples, named
-as it is: five that describe it, three of its value, and om-owl:generatedObservation, the inverse of om-owl:procedure. An
-element before them describes the instant in two triples, once for all observations of that instant.
+At each instant, a multiple of five minutes, a part of the stations reports. An element is an observation of nine
+triples, named like the observation: five that describe it, three of its value, and om-owl:generatedObservation, the
+inverse of om-owl:procedure. An element before them describes the instant in two triples, once for all observations of
+that instant.
 
-Stations differ in what they measure; some give no unit for rainfall. Snowfall is observed while it snows, gusts
-while there are some, a wind's direction not in calm air. A station falls silent now and then for some hours, and a
-thermometer is off by many degrees for a day.
+Stations differ in the properties that they measure; some give no unit for rainfall. Snowfall is observed while it
+snows, gusts while there are some, a wind's direction except in calm air. Now and then a station is silent for some
+hours, and a thermometer is off by many degrees for a day.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ FIRST_INSTANT = 1_287_878_400 * SECOND
 """2010-10-24T00:00Z."""
 
 BLOCK = 12
-"""Instants made at once: an hour."""
+"""Instants per block: an hour."""
 SLOT = 8 * 60 // INSTANT_MINUTES
-"""Instants within which a station falls silent once at most."""
+"""Instants within which a station becomes silent at most once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What is observed: the property, the observation's class, the unit; and the share of stations that measure it."""
+    """The observed property, the observation's class, the unit; and the share of stations that measure it."""
 
     property: str
     type: str
@@ -65,7 +66,7 @@ PROPERTIES = pa.array([kind.property for kind in KINDS])
 
 
 def batches(world: World, minutes: int, pace: float) -> Iterator[pa.RecordBatch]:
-    """Without end. Each station reports every `minutes`; the weather runs `pace` times as fast as the clock."""
+    """Batches without end. Each station reports every `minutes`; the weather runs `pace` times as fast as the clock."""
     fallen = np.zeros(world.stations)
     for block in count():
         instants = np.arange(block * BLOCK, (block + 1) * BLOCK)
@@ -74,7 +75,7 @@ def batches(world: World, minutes: int, pace: float) -> Iterator[pa.RecordBatch]
 
 
 def measures(world: World) -> Flags:
-    """Which kinds (rows) each station (columns) observes. The first station of each region observes all."""
+    """The kinds (rows) that each station (columns) observes. The first station of each region observes all."""
     share = np.array([kind.share for kind in KINDS])
     measured = np.random.default_rng((world.seed, 5)).random((len(KINDS), world.stations)) < share[:, None]
     measured[:, [int(np.argmax(world.region == region)) for region in (0, 1)]] = True
@@ -88,7 +89,7 @@ def gives_no_unit(world: World) -> Flags:
 
 
 def _values(world: World, instants: Codes, pace: float, fallen: Numbers) -> tuple[Numbers, Numbers]:
-    """Values by kind, instant and station, not a number where there are none; and the rain of the day so far."""
+    """Values by kind, instant and station, NaN where there are none; and the rain of the day so far."""
     size = (3, world.stations)
     noise = np.stack([np.random.default_rng((world.seed, 6, int(i))).standard_normal(size) for i in instants], axis=1)
     hours = INSTANT_MINUTES / 60 * pace
@@ -113,7 +114,7 @@ def _values(world: World, instants: Codes, pace: float, fallen: Numbers) -> tupl
 
 
 def _rain_of_the_day(instants: Codes, rain: Field, fallen: Numbers) -> tuple[Field, Numbers]:
-    """What gauges show, which are emptied at midnight. An hour does not span a midnight."""
+    """The gauges' readings. Gauges are emptied at midnight; an hour does not span a midnight."""
     if instants[0] % INSTANTS_A_DAY == 0:
         fallen = np.zeros_like(fallen)
     shown = fallen + np.cumsum(rain, axis=0)
@@ -127,7 +128,7 @@ def _thermometer_is_off(world: World, day: int) -> Numbers:
 
 
 def _reports(world: World, instants: Codes, minutes: int) -> Flags:
-    """Which stations (columns) report at which instants (rows): they take turns, and fall silent now and then."""
+    """The stations (columns) that report at each instant (rows): they take turns, and are silent now and then."""
     turns = minutes // INSTANT_MINUTES
     in_turn = (instants[:, None] + np.arange(world.stations)) % turns == 0
     silent = np.stack([_silent(world, int(instant)) for instant in instants])
@@ -145,11 +146,11 @@ def _silent(world: World, instant: int) -> Flags:
 
 
 def _rows(world: World, instants: Codes, values: Numbers, reports: Flags) -> pa.RecordBatch:
-    """Elements of a block: the instant, then its stations in order, each with what it measures."""
+    """Elements of a block: the instant, then its stations in order, each with its observations."""
     observed = reports[None] & measures(world)[:, None] & ~np.isnan(values)
     kind, instant, station = np.nonzero(observed)
     value = values[observed]
-    # An instant comes before its observations: as station -1.
+    # An instant comes before its observations: it is sorted as station -1.
     reported = np.flatnonzero(reports.any(axis=1))
     kind = np.concatenate((np.full(len(reported), -1), kind))
     instant = np.concatenate((reported, instant))
@@ -167,7 +168,7 @@ def _elements(
     station: Codes,
     value: Numbers,
 ) -> pa.RecordBatch:
-    """One row each: an observation, or an instant where `kind` is -1."""
+    """One row each: an observation, or an instant if `kind` is -1."""
     is_instant = kind < 0
     times = FIRST_INSTANT + instants * (INSTANT_MINUTES * MINUTE)
     stamps = pc.strftime(pa.array(times // SECOND).cast(pa.timestamp("s")), "%Y_%m_%d_%H_%M_%S")
@@ -205,7 +206,7 @@ def _elements(
 
 
 def station_names(world: World) -> pa.Array:
-    """The region's letter and a number."""
+    """Names of the region's letter and a number."""
     return pa.array([f"{CODES[region]}{number:04}" for number, region in enumerate(world.region)])
 
 

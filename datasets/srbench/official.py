@@ -1,8 +1,9 @@
-"""The official dumps of LinkedObservationData, as they can be downloaded: files in N3, Turtle or N-Triples, also compressed.
+"""The official dumps of LinkedObservationData, as they can be downloaded: files in N3, Turtle or N-Triples, also
+compressed.
 
-A file holds observations in any order, each with its value and its instant. Here an element is an observation again, as
-generated ones are: its triples and those of its value, and om-owl:generatedObservation, which the dumps leave out and the
-queries ask for. Its time is what its om-owl:samplingTime says; instants are elements of their own, once for each file.
+A file holds observations in any order, each with its value and its instant. As in the generated data, an element is an
+observation: its triples, those of its value, and om-owl:generatedObservation, which the dumps leave out and the queries
+need. Its time is its om-owl:samplingTime. Instants are elements of their own, once for each file.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ _DATE = re.compile(r"(\d{4})_(\d{1,2})_(\d{1,2})")
 def official(folder: Path) -> dict[str, pa.RecordBatchReader]:
     """The stream of a folder's observation files, in the order of time.
 
-    Files named by days (…_2004_8_10.n3, as the dumps have them) are read day by day, others together: this much lies in memory at
-    once. Files without observations, such as the stations', give nothing. UsageError where there are no files.
+    Files named by days (…_2004_8_10.n3, as in the dumps) are read day by day, others all at once; so much is in memory
+    at a time. Files without observations, such as those of the stations, contribute nothing. UsageError if there are no
+    files.
     """
     files = sorted(path for path in Path(folder).rglob("*") if _format(path) is not None)
     if not files:
@@ -77,7 +79,7 @@ def _observations(path: Path) -> pa.Table:
             "object": observers["subject"],
         }
     )
-    # Which observation a subject belongs to: itself, the one it is the value of, or (an instant) itself as an element.
+    # The observation of each subject: itself, the one whose value it is, or (an instant) itself as an element.
     owner_of = {
         "subject": pa.concat_arrays([_flat(sampled["subject"]), _flat(results["object"]), _flat(seen["subject"])]),
         "graph": pa.concat_arrays([_flat(sampled["subject"]), _flat(results["subject"]), _flat(seen["subject"])]),
@@ -95,7 +97,7 @@ def _observations(path: Path) -> pa.Table:
 
 
 def _element_by_element(table: pa.Table, instants: pa.Array) -> pa.Array:
-    """By time, instants first, then elements as they came first, triples as they came."""
+    """By time, instants first; then elements and triples in the file's order."""
     codes = table["graph"].combine_chunks().dictionary_encode().indices.to_numpy()
     later = ~pc.is_in(table["graph"], instants).to_numpy()
     return pa.array(np.lexsort((codes, later, table["time"].to_numpy())))
@@ -113,7 +115,7 @@ def _triples(path: Path) -> pa.Table:
 
 
 def _as_ntriples(text: bytes, path: Path) -> bytes:
-    """Prefixes such as `_3:`, which some of the files have, are none of Turtle's: they get another first letter."""
+    """Replaces prefixes such as `_3:`, which some of the files have and Turtle does not allow."""
     text = re.sub(rb"(?<![\w:/#?=])_(\d+):", rb"p\1:", text)
     made = BytesIO()
     try:
@@ -129,12 +131,12 @@ def _pairs(triples: pa.Table, predicate: str) -> pa.Table:
 
 
 def _look_up(keys: pa.Array, values: pa.Array, wanted: pa.Array) -> pa.Array:
-    """The value of the first such key, null where there is none."""
+    """The value of the first such key; null if there is none."""
     return _flat(values).take(pc.index_in(_flat(wanted), _flat(keys)))
 
 
 def _microseconds(literals: pa.Array, path: Path) -> pa.Array:
-    """Of xsd:dateTime literals, also where the datatype has slipped into the quotes or an offset of zero is written."""
+    """Microseconds of xsd:dateTime literals, also if the datatype is inside the quotes or an offset of zero is written."""
     text = pc.struct_field(pc.extract_regex(literals, r'^"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)'), "time")
     if pc.any(pc.and_(pc.is_valid(literals), pc.is_null(text))).as_py():
         raise DataError(f"{path}: an instant whose owl-time:inXSDDateTime is no dateTime")
@@ -142,9 +144,9 @@ def _microseconds(literals: pa.Array, path: Path) -> pa.Array:
 
 
 def _named_time(instants: pa.Array) -> pa.Array:
-    """What the names of instants say: some files have no more of them. Microseconds, null where a name says nothing."""
+    """Microseconds from the names of instants, null if a name has no time: some files say no more about an instant."""
     parts = pc.extract_regex(instants, r"(?P<date>\d{4}_\d{1,2}_\d{1,2})_(?P<time>\d{1,2}_\d{1,2}_\d{1,2})>$")
-    # The parser of dates takes numbers of one digit too.
+    # The date parser accepts numbers of one digit too.
     stamp = pc.binary_join_element_wise(pc.struct_field(parts, "date"), pc.struct_field(parts, "time"), " ")
     return pc.cast(pc.strptime(stamp, "%Y_%m_%d %H_%M_%S", "us"), pa.int64())
 

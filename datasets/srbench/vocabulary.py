@@ -1,4 +1,4 @@
-"""IRIs of SRBench: those of its schema, and the base of what is invented here."""
+"""IRIs of SRBench: those of its schema, and the base of invented ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ OBSERVATIONS = "http://www.cwi.nl/SRBench/observations"
 """The stream that the benchmark's queries name."""
 
 BASE = "http://cqels.example/srbench/"
-"""Stations, observations, places and hurricanes: none of them is real."""
+"""Stations, observations, places and hurricanes, all invented."""
 
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"

@@ -1,11 +1,12 @@
 """Weather over a world: smooth in space and time, with storms that pass over the stations.
 
-A hurricane is a vortex (wind by a profile like Holland's, air drawn in, pressure falling towards the eye, rain around it)
-that crosses Florida in a day; a blizzard is a wide field of cold wind and snow that crosses Wyoming. They follow one
-another far more often than in life, so that there is one of each nearly all the time. Under them lie a day's course,
-slow waves over the map, and noise.
+A hurricane is a vortex (a wind profile like Holland's, inflow, pressure falling towards the eye, rain around it) that
+crosses Florida in a day. A blizzard is a wide field of cold wind and snow that crosses Wyoming. They follow one another
+far more often than in reality, so that there is one of each nearly all the time. They are superimposed on the course of
+a day, slow waves over the map, and noise.
 
-Time is in hours of the weather since the stream began; all but the noise of single readings is a function of time and place.
+Time is in hours of the weather since the stream began. Everything except the noise of single readings is a function of
+time and place.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ RAIN_MILES, RAIN_RATE = 85.0, 5.0
 SNOW_MILES, SNOW_RATE = 100.0, 4.0
 BLIZZARD_WIND = 62.0
 CLEAR_SIGHT = 1_600_000.0
-"""Centimetres: ten miles, as far as instruments see."""
+"""Centimetres: ten miles, the range of the instruments."""
 
 TEMPERATURE, SWING = np.array([80.0, 33.0]), np.array([6.0, 9.0])
 HUMIDITY = np.array([72.0, 55.0])
@@ -101,9 +102,9 @@ def dew_point(temperature: Field, humidity: Field) -> Field:
 
 
 def _usual_temperature(world: World, time: Field) -> Field:
-    # Coolest at five, warmest at seventeen o'clock: local time is about six hours behind.
+    # Coolest at five, warmest at 17:00: local time is about six hours behind.
     course = -np.cos((time - 6 - 5) * np.pi / 12)
-    # Thinner air is colder, and so is the north.
+    # Higher stations are colder, and so is the north.
     height = np.where(world.region == 1, (world.altitude - 5500) / 1000 * 3.5, world.altitude / 1000 * 3.5)
     usual = TEMPERATURE[world.region] - height - (world.latitude - np.where(world.region == 0, 28, 43)) * 0.8
     usual_there: Field = usual + SWING[world.region] * course + 3 * _wave(world, time, 1)
@@ -115,7 +116,7 @@ def _breeze(world: World, time: Field) -> tuple[Field, Field]:
 
 
 def _wave(world: World, time: Field, purpose: int) -> Field:
-    """Between -1 and 1: three slow waves over the map, others for each seed and purpose."""
+    """Between -1 and 1: three slow waves over the map, different for each seed and purpose."""
     random = np.random.default_rng((world.seed, 2, purpose))
     total = np.zeros((len(time), world.stations))
     for hours in (37.0, 17.0, 7.0):
@@ -127,7 +128,7 @@ def _wave(world: World, time: Field, purpose: int) -> Field:
 
 
 def _alive(hours: npt.NDArray[np.float64], first: float, every: float, long: float) -> range:
-    """Numbers of the storms whose lives touch these instants."""
+    """Numbers of the storms that are active at these instants."""
     lowest = int(np.ceil((hours.min() - long - first) / every))
     return range(max(0, lowest), max(0, int(np.floor((hours.max() - first) / every)) + 1))
 
@@ -154,7 +155,7 @@ def _hurricane(world: World, time: Field, number: int) -> tuple[Field, Field, Fi
 
 
 def _blizzard(world: World, time: Field, number: int) -> Field:
-    """How much a station lies in it, 0 to 1."""
+    """How far a station is inside of the blizzard, 0 to 1."""
     random = np.random.default_rng((world.seed, 4, number))
     start_latitude, end_latitude = random.uniform(42.2, 43.8, 2)
     start_longitude, end_longitude = random.uniform(-111.5, -110), random.uniform(-105.5, -104)

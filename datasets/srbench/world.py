@@ -25,7 +25,7 @@ WEST, EAST = np.array([-82.4, -110.6]), np.array([-80.4, -104.4])
 REFERENCE_LATITUDE = (26.5, 43.0)
 REFERENCE_LONGITUDE = (-81.25, -107.5)
 REFERENCE_ALTITUDE = (20.0, 5400.0)
-"""Of the first station in each region, by region."""
+"""The first station in each region, by region."""
 
 STATIONS_A_TOWN = 4
 IN_FLORIDA = 3
@@ -36,7 +36,7 @@ IN_FLORIDA = 3
 class World:
     """Stations and towns, in columns; a town belongs to a region, a station to a town.
 
-    `near`: what a station is said to be near: 0 the town, 1 a section of the town, 2 its shore.
+    `near`: the kind of place a station is near: 0 the town, 1 a section of the town, 2 its shore.
     """
 
     seed: int
@@ -72,7 +72,7 @@ class World:
 
 
 def world(stations: int, seed: int) -> World:
-    """Stations in towns; towns take turns, so that each has neighbours."""
+    """Stations are assigned to towns in turn, so that each has neighbours."""
     if stations < 2:
         raise UsageError(f"{stations} stations make no weather map; ask for 2 or more")
     random = np.random.default_rng((seed, 1))
@@ -86,7 +86,7 @@ def world(stations: int, seed: int) -> World:
     town_latitude = SOUTH[town_region] + across[0] * (NORTH - SOUTH)[town_region]
     town_longitude = WEST[town_region] + across[1] * (EAST - WEST)[town_region]
     town_latitude[:2], town_longitude[:2] = REFERENCE_LATITUDE, REFERENCE_LONGITUDE
-    # Stations of a region take the region's towns in turn.
+    # The stations of a region are assigned to its towns in turn.
     place = np.where(region == 0, np.cumsum(region == 0), np.cumsum(region == 1)) - 1
     town = place % (towns // 2) * 2 + region
     aside = random.normal(scale=0.04, size=(2, stations))

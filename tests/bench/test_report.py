@@ -75,7 +75,7 @@ def test_one_benchmark_runs_from_start_to_end(tmp_path: Path, capsys: pytest.Cap
     assert PYTHON in capsys.readouterr().out
     written = json.loads((tmp_path / "negation.json").read_text())
     assert written["quick"] is True
-    assert written["question"].startswith("How many arrivals a second does negation")
+    assert written["question"].startswith("How many arrivals per second does negation")
     assert [len(rate["rates"]) for rate in written["rates"]] == [1] * 2 * len(CONTEST.entries)
 
 

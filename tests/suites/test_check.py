@@ -15,10 +15,10 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.runners.statistics import Statistics
 from cqels_py.suites import check, throughput
 from cqels_py.suites.answers import read_terms
-from cqels_py.suites.asked import asked
 from cqels_py.suites.check import Recorder, chosen_instants
 from cqels_py.suites.contents import Contents, elements_of
 from cqels_py.suites.peer import Peer, boundaries
+from cqels_py.suites.peer_query import peer_query
 from cqels_py.suites.running import LocalRun
 from cqels_py.suites.task import Measured, Task
 from tests.support.harness import parse
@@ -87,13 +87,13 @@ def test_a_query_that_cannot_be_compared_says_why(task: Task) -> None:
 
 
 def verdict(task: Task, answers: check.Answers) -> tuple[int, bool | None, str | None]:
-    question = asked(task.text)
+    question = peer_query(task.text)
     contents = Contents(question.query.windows, task.static)
     return check.compare(question, contents, elements_of(task.streams), answers, Peer(question, contents), silent)
 
 
 def recorded(task: Task) -> check.Answers:
-    recorder = Recorder(chosen_instants(asked(task.text).query, task.marks))
+    recorder = Recorder(chosen_instants(peer_query(task.text).query, task.marks))
     run = LocalRun(task, changelog=True)
     recorder.decode_with(run.dictionary)
     run.run(recorder.take, recorder.look)
@@ -178,7 +178,7 @@ def test_the_answer_at_an_instant_is_the_sum_of_all_changes_up_to_it() -> None:
 
 
 def test_the_peer_is_timed_from_where_windows_are_full(task: Task) -> None:
-    question = asked(task.text)
+    question = peer_query(task.text)
     contents = Contents(question.query.windows, task.static)
     peer = Peer(question, contents)
     elements = list(elements_of(task.streams))
@@ -193,7 +193,7 @@ def test_the_peer_is_timed_from_where_windows_are_full(task: Task) -> None:
 
 
 def test_the_peer_ends_when_its_time_is_over(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
-    question = asked(task.text)
+    question = peer_query(task.text)
     contents = Contents(question.query.windows, task.static)
     asked_for = []
     monkeypatch.setattr(type(question), "rows", lambda self, store: asked_for.append(store) or ())

@@ -79,10 +79,10 @@ def test_runs_that_differ_in_more_than_time_are_told_apart() -> None:
     ("text", "message"),
     [
         (None, "cannot read it"),
-        ("no json", "is no JSON"),
-        ("[]", "is no report"),
+        ("no json", "is not JSON"),
+        ("[]", "is not a report"),
         ('{"suite": "rides"}', "it has no 'runner'"),
-        (b"\xff\xfe\x00", "is no JSON"),
+        (b"\xff\xfe\x00", "is not JSON"),
     ],
 )
 def test_a_file_that_is_no_report(text: str | bytes | None, message: str, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_file_that_is_no_report(text: str | bytes | None, message: str, tmp_pa
 def test_a_report_with_queries_that_are_none(run: Report, queries: object, tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     path.write_text(json.dumps({**json.loads(run.as_json()), "queries": queries}))
-    with pytest.raises(UsageError, match="is no report"):
+    with pytest.raises(UsageError, match="is not a report"):
         read_report(path)
 
 

@@ -1,1 +1,1 @@
-"""Hand-written kernels, one flat function each: what the work costs if nothing is general."""
+"""Hand-written kernels, one flat function each: the cost of the work without any generality."""

@@ -15,7 +15,9 @@ _VALUE = np.int64((1 << VALUE_BITS) - 1)
 
 @jit_flat
 def average(keys, values, cursor, window, lines, shown, queue, ages, heads, out_tick, out, out_average):
-    """Line: group, sum, count. `shown`: the average last delivered for a line. `queue`, `ages`: values and lines by age."""
+    """Line: group, sum, count. `shown`: the average last delivered for a line. `queue`, `ages`: values and entries
+    by age.
+    """
     mask = len(lines) // LINE - 1
     room = len(out_tick)
     made = cursor[MADE]
@@ -62,7 +64,7 @@ def average(keys, values, cursor, window, lines, shown, queue, ages, heads, out_
 
 
 def rounded(value: float) -> float:
-    """An average as competitors compare it: a double has 15 digits, the engine's decimal 19."""
+    """An average in the form that competitors compare: a double has 15 digits, the engine's decimal 19."""
     return round(value, 6)
 
 

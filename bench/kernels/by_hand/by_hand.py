@@ -1,7 +1,8 @@
-"""What the hand-written kernels share: where results are written, and the call that goes on where the last one stopped.
+"""The common part of the hand-written kernels: the result buffer, and calls that continue where the last one stopped.
 
-Each key has a line of eight words (64 bytes) in an open-addressing table: the key, then heads and counts of its rings. A ring
-is a fixed, contiguous and circular run of values, large enough for the most that even draws ever bring. Keys never leave.
+Each key has a line of eight words (64 bytes, a cache line) in an open-addressing hash table: the key, then heads and counts of its
+rings. A ring is a fixed, contiguous and circular run of values, large enough for the most mappings that uniform keys
+bring. Keys never leave.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ from bench.arrivals import Batch, Setting
 from bench.contest import Competitor, Rows
 
 LINE = 8
-# cursor: the arrival at hand, results in the buffer, arrivals before this batch
+# cursor: the current arrival, results in the buffer, arrivals before this batch
 ROW, MADE, BEFORE = range(3)
 
 _FIRST_ROOM = 8192
 
 
 def table(keys: int) -> npt.NDArray[np.int64]:
-    """Lines for `keys` keys: half of them or more stay free."""
+    """A hash table for `keys` keys, at most half full."""
     return np.zeros(LINE << int(2 * keys - 1).bit_length(), np.int64)
 
 
 class ByHand(Competitor):
-    """Calls a kernel until it has taken in a batch, and hands out its buffer whenever it is full.
+    """Calls a kernel until it has processed a batch, and delivers its buffer whenever it is full.
 
-    A kernel stops before an arrival whose results do not fit, and answers False if a ring is too small.
+    A kernel stops before an arrival whose results do not fit, and returns False if a ring is too small.
     """
 
     def __init__(self, setting: Setting, width: int, dtype: type[np.generic] = np.int64) -> None:

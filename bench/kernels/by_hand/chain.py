@@ -15,10 +15,10 @@ def chain(
     port, keys, values, cursor, window, b_lines, c_lines, a_rings, b_rings, c_rings, d_rings, most, queues, other_queue,
     heads, out_tick, out,
 ):  # fmt: skip
-    """Line of a b: key, (head, count) of its a, of its c; line of a c: key, the same of its b, of its d.
+    """Line of a b: key, (head, count) of its a, of its c. Line of a c: key, (head, count) of its b, of its d.
 
-    Rings [line, most]: `a_rings` and `d_rings` hold ids, `c_rings` (by b) and `b_rings` (by c) lines of the other table.
-    `queues` [port, window]: lines by age; the middle input's line of c is in `other_queue`.
+    Rings [line, most]: `a_rings` and `d_rings` hold ids, `c_rings` (by b) and `b_rings` (by c) lines of the other
+    table. `queues` [port, window]: lines by age; the middle input's line of c is in `other_queue`.
     """
     mask = len(b_lines) // LINE - 1
     wrap = most - 1
@@ -42,7 +42,7 @@ def chain(
                 c_slot = (c_slot + 1) & mask
             c_lines[c_slot * LINE] = key
         b_line, c_line = b_slot * LINE, c_slot * LINE
-        # As many results as there can be: of two levels the second is only known on the way.
+        # The maximum number of results: of two levels, the size of the second is only known on the way.
         if p == 0:
             bound = b_lines[b_line + 4] * most
         elif p == 1:
@@ -53,7 +53,7 @@ def chain(
             cursor[ROW] = row
             cursor[MADE] = made
             return True
-        # Unsigned positions cannot count from an array's end: the inner loops are spared that test.
+        # Unsigned positions cannot be negative, which spares the inner loops a test.
         k = np.uint64(made)
         if p == 1:
             ring, first, count = (

@@ -1,4 +1,4 @@
-"""DISTINCT over the values of a binary join, by hand: the latest expiry of each pair says whether it is new."""
+"""DISTINCT over the values of a binary join, by hand: the latest expiry of each pair decides whether it is new."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _PAIR = 4
 
 @jit_flat
 def distinct(port, keys, values, cursor, size, lines, rings, arrived, most, queue, pairs, out_tick, out):
-    """Line: key, (head, count) of both rings. `rings`, `arrived` [line, port, most]: values and when they came.
+    """Line: key, (head, count) of both rings. `rings`, `arrived` [line, port, most]: values and their arrivals.
 
-    `queue` [size]: line * 2 + port by age. `pairs`: value, value, latest expiry, in an open-addressing table.
+    `queue` [size]: line * 2 + port by age. `pairs`: value, value, latest expiry, in an open-addressing hash table.
     """
     mask = len(lines) // LINE - 1
     pair_mask = len(pairs) // _PAIR - 1
@@ -52,7 +52,7 @@ def distinct(port, keys, values, cursor, size, lines, rings, arrived, most, queu
             at = (combine(mix(left), right) & pair_mask) * _PAIR
             while pairs[at] != 0 and (pairs[at] != left or pairs[at + 1] != right):
                 at = (at + _PAIR) & (len(pairs) - 1)
-            # What expires at this very tick was there just before it.
+            # A mapping that expires at this very tick was there just before it.
             if pairs[at] == 0 or pairs[at + 2] < now:
                 out_tick[made] = row
                 out[0, made] = left
@@ -76,7 +76,7 @@ def distinct(port, keys, values, cursor, size, lines, rings, arrived, most, queu
 
 
 class DistinctByHand(ByHand):
-    """Results: value of the left input, value of the right one. Windows are of time: `inputs` * `window` arrivals in all."""
+    """Results: value of the left input, value of the right input. Time windows: `inputs` * `window` arrivals in all."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting, 2)
@@ -86,7 +86,7 @@ class DistinctByHand(ByHand):
         self._rings = np.zeros(len(self._lines) // LINE * 2 * self._most, np.int64)
         self._arrived = np.zeros(len(self._rings), np.int64)
         self._queue = np.zeros(self._size, np.int64)
-        # Room for all pairs that there can be.
+        # Room for all possible pairs.
         self._pairs = np.zeros(_PAIR << int(2 * setting.values[0] * setting.values[1]).bit_length(), np.int64)
 
     def step(self, batch: Batch) -> bool:

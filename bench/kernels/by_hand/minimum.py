@@ -1,4 +1,6 @@
-"""MIN of each group after a binary join, by hand: a staircase for each group, and a calendar of when its top step expires."""
+"""MIN of each group after a binary join, by hand: a monotonic queue for each group, and a calendar of the expiries of
+minima.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from cqels_py.kernels.compiler.jit import jit_flat
 from cqels_py.kernels.structures.hashing import mix
 
 STEPS = 64
-"""Steps a staircase has at most: for values that come evenly it has about the logarithm of the group's size."""
+"""The maximum length of a queue: for uniform values it is about the logarithm of the group's size."""
 
 
 @jit_flat
@@ -18,13 +20,14 @@ def minimum(
     port, keys, values, cursor, size, lines, rings, arrived, most, queue, groups, numbers, steps, expiries, heights,
     calendar, following, previous, due, shown, touched, touched_at, out_tick, out,
 ):  # fmt: skip
-    """Line: key, (head, count) of both rings. `rings`, `arrived` [line, port, most]: groups or values, and when they came.
+    """Line: key, (head, count) of both rings. `rings`, `arrived` [line, port, most]: groups or values, and their
+    arrivals.
 
-    `groups`: an open-addressing table of group ids, whose places number them; a left ring holds places.
-    `steps`, `expiries` [group, STEPS], `heights`: a group's staircase, the last step the smallest value and the first to go.
-    `calendar` [size]: the first group whose last step goes at a tick, linked by `following` and `previous` (-1 ends);
-    `due` [group]: where in the calendar it stands, or -1. `shown` [group]: the value last delivered, 0 for none.
-    `touched`, `touched_at` [group]: the groups that this tick changes, and the last tick that changed each.
+        `groups`: an open-addressing hash table of group ids, numbered by their positions; a left ring holds positions.
+        `steps`, `expiries` [group, STEPS], `heights`: a group's monotonic queue; the last step is the smallest and expires first.
+        `calendar` [size]: the first group whose last step expires at a tick, linked by `following` and `previous` (-1 ends);
+        `due` [group]: its position in the calendar, or -1. `shown` [group]: the value last delivered, 0 for none.
+        `touched`, `touched_at` [group]: the groups that this tick changes, and the last tick that changed each.
     """
     mask = len(lines) // LINE - 1
     group_mask = len(groups) - 1
@@ -41,7 +44,7 @@ def minimum(
             slot = (slot + 1) & mask
         line = slot * LINE
         other = line + 1 + 2 * (1 - p)
-        # Every group may lose its top step at one tick.
+        # Every group may lose its minimum at one tick.
         if made + numbers[0] + 1 > room:
             cursor[ROW] = row
             cursor[MADE] = made
@@ -103,7 +106,7 @@ def minimum(
             steps[base + low] = step
             expiries[base + low] = expiry
             heights[group] = low + 1 + rest
-            # Only a new last step changes what is shown.
+            # Only a new last step changes the delivered value.
             if rest == 0 and touched_at[group] != now:
                 touched_at[group] = now
                 touched[changed] = group
@@ -149,7 +152,7 @@ def minimum(
 
 
 class MinimumByHand(ByHand):
-    """Inputs: (key, value group), (key, value number). Results: group, smallest number. Windows are of time, as for DISTINCT."""
+    """Inputs: (key, value group), (key, value number). Results: group, smallest number. Time windows, as for DISTINCT."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting, 2)

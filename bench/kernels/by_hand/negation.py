@@ -12,7 +12,9 @@ from cqels_py.kernels.structures.hashing import mix
 
 @jit_flat
 def negation(port, keys, values, cursor, window, lines, rings, most, queues, heads, out_tick, out):
-    """Line: key, (head, count) of its left values, right count. `rings` [line, most]; `queues` [port, window]: lines by age."""
+    """Line: key, (head, count) of its left values, right count. `rings` [line, most]; `queues` [port, window]:
+    lines by age.
+    """
     mask = len(lines) // LINE - 1
     room = len(out_tick)
     made = cursor[MADE]

@@ -55,7 +55,7 @@ def probe(keys, cursor, entries, rings, most, out_tick, out):
             cursor[MADE] = made
             return
         straight = min(count, most - head)
-        # Unsigned positions cannot count from an array's end: without that test these loops become vector stores.
+        # Unsigned positions cannot be negative: without that test LLVM vectorizes the stores of these loops.
         to = np.uint64(made)
         for k in range(to, to + np.uint64(count)):
             out_tick[k] = row
@@ -72,7 +72,7 @@ def probe(keys, cursor, entries, rings, most, out_tick, out):
 
 
 class RingByHand(ByHand):
-    """The index's first input is kept, the second one only probes; it delivers slots of the window."""
+    """Inserts the first input into the index, and probes it with the second; it delivers slots of the window."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting, 1, np.int32)

@@ -38,7 +38,7 @@ def star(port, keys, values, cursor, window, lines, rings, most, queues, heads, 
         straight = min(count_b, most - head_b)
         for i in range(count_a):
             value_a = rings[ring_a + ((head_a + i) & (most - 1))]
-            # Unsigned positions cannot count from an array's end: without that test these loops become vector stores.
+            # Unsigned positions cannot be negative: without that test LLVM vectorizes the stores of these loops.
             to = np.uint64(made)
             end = to + np.uint64(count_b)
             for k in range(to, end):

@@ -17,7 +17,7 @@ _VALUE = np.int64((1 << VALUE_BITS) - 1)
 def sums(port, keys, values, cursor, size, lines, queue, ages, out_tick, out):
     """Line: key, mappings on the left and on the right, sum of the right values, the count and the sum last delivered.
 
-    `queue`, `ages`: by age, values, and lines * 2 + port.
+    `queue`, `ages`: by age, values, and line * 2 + port.
     """
     mask = len(lines) // LINE - 1
     room = len(out_tick)

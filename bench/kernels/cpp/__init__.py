@@ -1,1 +1,1 @@
-"""The yardsticks in plain C++, built with g++ when they are first asked for."""
+"""The yardsticks in plain C++, built with g++ when first needed."""

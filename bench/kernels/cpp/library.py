@@ -1,4 +1,4 @@
-"""From a .cpp to a shared library: built once per machine, compiler and text, and kept in a folder of the user's."""
+"""Compiles a .cpp file to a shared library, once for each machine, compiler and text, and caches it in a folder of the user."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _SOURCES = Path(__file__).parent
 
 
 def compiler() -> str | None:
-    """The path of g++, or None where there is none: C++ is then left out."""
+    """The path of g++; None if it is not installed. The C++ competitors are then left out."""
     return shutil.which(COMPILER)
 
 
 @cache
 def version() -> str:
-    """What g++ says of itself, or why C++ is left out."""
+    """The version of g++, or why C++ is left out."""
     found = compiler()
     if found is None:
         return f"left out: there is no {COMPILER}"
@@ -45,7 +45,7 @@ def version() -> str:
 
 @cache
 def library(name: str) -> ctypes.CDLL:
-    """The library of NAME.cpp. CalledProcessError if it does not compile; what g++ says is shown."""
+    """The library of NAME.cpp. CalledProcessError if it does not compile; the output of g++ is shown."""
     path = _folder() / f"{name}-{_fingerprint(name)}.so"
     if not path.exists():
         _build(_SOURCES / f"{name}.cpp", path)
@@ -56,7 +56,7 @@ def _build(source: Path, target: Path) -> None:
     found = compiler()
     assert found is not None, "library() was asked for without a compiler"
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Several processes may build at once: each writes a file of its own, and the last name wins.
+    # Several processes may build at once: each writes a file of its own, and the last rename wins.
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         made = Path(folder) / target.name
         subprocess.run([found, *FLAGS, str(source), "-o", str(made)], check=True)
@@ -68,7 +68,7 @@ def _folder() -> Path:
 
 
 def _fingerprint(name: str) -> str:
-    """Of all that decides what the library is: texts, flags, compiler, processor."""
+    """A fingerprint of everything that determines the library: texts, flags, compiler, processor."""
     texts = [path.read_bytes() for path in (_SOURCES / f"{name}.cpp", *sorted(_SOURCES.rglob("*.hpp")))]
     place = [" ".join(FLAGS), version(), str(machine()["cpu"]), platform.machine()]
     return hashlib.blake2b(b"\0".join([*texts, *(text.encode() for text in place)]), digest_size=8).hexdigest()

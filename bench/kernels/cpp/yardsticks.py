@@ -1,6 +1,6 @@
-"""The yardsticks in C++ as competitors, each with state of its own; numpy's arrays go in and out.
+"""The C++ yardsticks as competitors, each with state of its own; numpy arrays go in and out.
 
-One kind does the work of `by_hand` and knows its keys beforehand; the other (`same_work`) does what the engine does.
+One kind does the work of `by_hand` and knows its keys in advance; the other (`same_work`) does the work of the engine.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class _Results(ctypes.Structure):
 
 
 class InCpp(Competitor):
-    """Calls the library of NAME.cpp until it has taken in a batch, and hands out its buffer whenever that is full."""
+    """Calls the library of NAME.cpp until it has processed a batch, and delivers its buffer whenever that is full."""
 
     beyond: ClassVar[str] = "C++ has met more mappings of one key than it has room for"
-    """Why it stops where it cannot go on."""
+    """The reason of a stop."""
 
     def __init__(self, name: str, setting: Setting, width: int, dtype: type[np.generic] = np.int64) -> None:
         self.library = library(name)
@@ -94,7 +94,7 @@ class InCpp(Competitor):
 
 
 class RingInCpp(InCpp):
-    """Its results are slots of the window."""
+    """Results are slots of the window."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__("ring", setting, 1, np.int32)
@@ -116,7 +116,7 @@ class AverageInCpp(InCpp):
 
 
 class SameWork(InCpp):
-    """Knows nothing beforehand but the windows, forgets what is gone, and withdraws what it has delivered."""
+    """Knows only the windows in advance, forgets expired keys, and retracts results."""
 
     beyond = "C++ has met a value that is no integer, or a result without an id of its own"
 
@@ -130,12 +130,12 @@ class SameWork(InCpp):
 
     @property
     def nbytes(self) -> int:
-        """All that is kept."""
+        """The size of the state in bytes."""
         return int(self.library.bytes(self.state))
 
 
 class SameJoin(SameWork):
-    """Insertions alone, as the engine's join where the consumer knows how long results live."""
+    """Insertions only, like the engine's join for a consumer that knows how long results live."""
 
     def _chunk(self, made: int) -> Rows:
         return Rows(self._tick[:made], self._out[:, :made])

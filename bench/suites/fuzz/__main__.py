@@ -1,12 +1,12 @@
-"""Does the engine answer as pyoxigraph does, whatever is asked?
+"""Does the engine give the same answers as pyoxigraph to generated queries?
 
     python -m bench.suites.fuzz [--cases N] [--seed N] [--features A,B] [--jobs N]
 
-from the repository's root. Each case is a query of any dialect with some of the features, over generated elements and static data.
-At each tick a plain function says what the windows hold, pyoxigraph answers the rest of the query over that, and the engine's
-results at batches of 1, 3 and all elements have to be what follows. A case that fails is shrunk and printed, with both answers:
-`--seed N --cases 1` (and the same features) runs it again. Cases that the engine refuses, or that `deviations` says not to ask, are
-counted by reason. The exit status is 1 if there was a difference.
+from the repository's root. Each case is a query of any dialect with some of the features, over generated elements and
+static data. At each tick a plain function computes the content of the windows, and pyoxigraph answers the rest of the
+query over that. The engine's results at batches of 1, 3 and all elements must follow from these answers. A failing case
+is shrunk and printed, with both answers: `--seed N --cases 1` (and the same features) runs it again. Cases that the
+engine refuses, or that `deviations` excludes, are counted by reason. The exit status is 1 if there was a difference.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m bench.suites.fuzz", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--cases", type=int, default=1000, metavar="N", help="default 1000")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the first case; default 0")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the first case; default 0")
     parser.add_argument("--features", default=",".join(FEATURES), help="separated by commas; default: all")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes; 0: one a core; default 1")
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="number of processes; 0: one per core; default 1"
+    )
     parser.add_argument("--stop-after", type=int, default=10, metavar="N", help="differences; default 10")
     given = parser.parse_args(arguments)
     features = [name for name in given.features.split(",") if name]

@@ -1,7 +1,7 @@
-"""The answer that pyoxigraph gives at each tick, and the result stream that follows from it.
+"""The answer of pyoxigraph at each tick, and the result stream that follows from it.
 
-ORDER BY with LIMIT and OFFSET of the whole query are applied here, to pyoxigraph's rows and the values that it gives the keys: rows
-of equal values are put in the order of their terms, column by column, as the engine documents.
+ORDER BY with LIMIT and OFFSET of the whole query are applied here, to pyoxigraph's rows and its values of the keys:
+rows with equal values are put in the order of their terms, column by column, as the engine documents.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Report:
 
 
 def expected(case: Case) -> list[Report]:
-    """What each tick delivers, by pyoxigraph's answers. SyntaxError where pyoxigraph refuses the query."""
+    """The results of each tick, by pyoxigraph's answers. SyntaxError if pyoxigraph rejects the query."""
     before: Counter[Row] = Counter()
     reports = []
     for tick, rows in answers(case):
@@ -95,7 +95,7 @@ class TooLarge(Exception):
 
 
 def _check_size(case: Case, held: Sequence[Sequence[Sequence[tuple[Element, Triple]]]]) -> None:
-    """Of a bag: how many rows come of one, if each pattern matches its window's most repeated triple."""
+    """Of a bag: the number of rows if each pattern matches its window's most repeated triple."""
     names = [window.name for window in case.windows]
     most = dict.fromkeys(names, 1)
     for windows in held:
@@ -107,12 +107,12 @@ def _check_size(case: Case, held: Sequence[Sequence[Sequence[tuple[Element, Trip
 
 
 def _triples(held: Sequence[tuple[Element, Triple]]) -> list[tuple[int, Triple]]:
-    """A blank node is another in each element."""
+    """Blank nodes differ between elements."""
     return [(id(element) if "_:" in "".join(triple) else 0, triple) for element, triple in held]
 
 
 def patterns(case: Case) -> Mapping[str, list[tuple[str, ...]]]:
-    """By window: the triple patterns asked of it; C-SPARQL's merged windows are asked all that is outside of GRAPH."""
+    """By window: its triple patterns. C-SPARQL's merged windows have all patterns outside of GRAPH."""
     if case.dialect == "C-SPARQL":
         everything = [each for clause in case.query.where for each in _asked(clause)]
         return {window.name: everything for window in case.windows}
@@ -141,7 +141,7 @@ def _asked(node: Any, graph: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
 
 
 class _Terms:
-    """Terms of N-Triples as pyoxigraph's, blank nodes by the element or the graph that has them."""
+    """Terms of N-Triples as pyoxigraph's; blank nodes are distinguished by their element or graph."""
 
     def __init__(self, case: Case) -> None:
         self._case = case
@@ -153,7 +153,7 @@ class _Terms:
             self._static += [self._quad(triple, f"s{number}", ox.NamedNode(name)) for triple in triples]
 
     def quads(self, windows: Sequence[Sequence[tuple[Element, Triple]]], *, numbered: bool) -> list[ox.Quad]:
-        """The static data, and what each window holds."""
+        """The static data, and the content of each window."""
         found = list(self._static)
         for window, held in zip(self._case.windows, windows, strict=True):
             graph = ox.DefaultGraph() if self._merged else ox.NamedNode(EX + window.name)
@@ -196,7 +196,7 @@ def parse_term(text: str) -> Any:
 
 
 class _Question:
-    """The case's query as pyoxigraph is asked it; the last columns are the keys of ORDER BY."""
+    """The case's query as SPARQL for pyoxigraph; the last columns are the keys of ORDER BY."""
 
     def __init__(self, case: Case, *, numbered: bool) -> None:
         self._query = query = case.query
@@ -210,7 +210,7 @@ class _Question:
             shown = tuple(map(Column, self._names))
             text = writer.select(replace(sliced, form="SELECT", columns=(*shown, *keys)))
         elif query.modifier or query.grouped is not None:
-            # The keys of such queries are about their columns.
+            # The keys of such queries refer to their columns.
             shown = tuple(map(Column, self._names))
             text = writer.select(Select((Sub(sliced),), (*shown, *keys)))
         else:
@@ -240,7 +240,7 @@ class _Question:
 
 
 def columns(query: Select) -> list[str]:
-    """The variables of a result; of CONSTRUCT those of its template."""
+    """The variables of a result; for CONSTRUCT those of its template."""
     if query.form == "ASK":
         return ["?boolean"]
     if query.form == "CONSTRUCT":
@@ -254,7 +254,7 @@ def row_of(terms: Sequence[Any]) -> Row:
 
 
 def unlabelled(row: Row) -> Row:
-    """Blank nodes by where in the row they stand first: two stores have other labels for them."""
+    """Blank nodes numbered by their first position in the row: two stores have different labels."""
     labels: dict[object, int] = {}
     return tuple(
         ("blank", str(labels.setdefault(each[1], len(labels)))) if each is not None and each[0] == "blank" else each
@@ -268,7 +268,9 @@ _KINDS = ("decimal", "float", "double")
 
 
 def value_key(term: Any) -> tuple[Any, ...]:
-    """Where ORDER BY puts a value: unbound, blank nodes, IRIs, numbers, booleans, instants, strings, texts in a language."""
+    """The position of a value in ORDER BY: unbound, blank nodes, IRIs, numbers, booleans, instants, strings, texts in a
+    language.
+    """
     if term is None:
         return (0,)
     if isinstance(term, ox.BlankNode):

@@ -37,14 +37,14 @@ class Expression:
 
 @dataclass(frozen=True)
 class Triples:
-    """Triple patterns that stand together."""
+    """A group of triple patterns."""
 
     patterns: tuple[Triple, ...]
 
 
 @dataclass(frozen=True)
 class Block:
-    """A group that is asked of the window with this name."""
+    """A group over the window with this name."""
 
     window: str
     inner: Clauses
@@ -52,7 +52,7 @@ class Block:
 
 @dataclass(frozen=True)
 class AnyWindow:
-    """`WINDOW ?w { … }`: of each window."""
+    """`WINDOW ?w { … }`: over each window."""
 
     variable: str
     inner: Clauses
@@ -60,7 +60,7 @@ class AnyWindow:
 
 @dataclass(frozen=True)
 class ElementGraph:
-    """`GRAPH` inside of a window: of the elements' named graphs."""
+    """`GRAPH` inside of a window: over the elements' named graphs."""
 
     name: str
     inner: Clauses
@@ -121,7 +121,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Key:
-    """Of ORDER BY."""
+    """A key of ORDER BY."""
 
     value: Expression
     descending: bool = False
@@ -177,9 +177,10 @@ class Element:
 
 @dataclass(frozen=True)
 class Case:
-    """`dialect`: CQELS-QL, RSP-QL or C-SPARQL. `output`: ISTREAM, DSTREAM, RSTREAM or CHANGELOG. `elements` in arrival order.
+    """`dialect`: CQELS-QL, RSP-QL or C-SPARQL. `output`: ISTREAM, DSTREAM, RSTREAM or CHANGELOG. `elements` in arrival
+    order.
 
-    `features`: those that were drawn, for the summary.
+    `features`: the features of this case, for the summary.
     """
 
     seed: int
@@ -195,5 +196,5 @@ class Case:
 
     @property
     def bags(self) -> bool:
-        """Does a triple that is twice in a window count twice?"""
+        """Whether a triple that is twice in a window counts twice."""
         return self.dialect == "CQELS-QL"

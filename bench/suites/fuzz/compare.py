@@ -1,4 +1,4 @@
-"""Does the engine deliver what pyoxigraph's answers say? Tick by tick, at each batch size."""
+"""Compares the engine's results with pyoxigraph's answers, tick by tick, at each batch size."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ State = Literal["equal", "different", "refused", "not asked"]
 
 @dataclass
 class Verdict:
-    """`why`: of a refusal its reason, of a difference its lines. `rows`: how many were compared at each batch size."""
+    """`why`: the reason of a refusal, or the lines of a difference. `rows`: the number of rows compared at each batch size."""
 
     state: State
     why: list[str] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Verdict:
 
     @property
     def kind(self) -> str:
-        """What is the same of two cases that fail for one cause: the state, and an exception's type and first words."""
+        """The same value for cases with the same cause of failure: the state, and an exception's type and first words."""
         found = re.search(r"^  (\w+: .{0,30})", "\n".join(self.why), re.MULTILINE)
         return f"{self.state} {found[1] if found else ''}"
 
@@ -57,7 +57,7 @@ def judge(case: Case) -> Verdict:
         except UnsupportedQuery as error:
             return Verdict("refused", [error.message])
         except Exception as error:
-            # Whatever else comes out of it is a finding.
+            # Any other exception is a finding.
             lines = [f"  {type(error).__name__}: {str(error)[:300]}"]
         if lines:
             return Verdict("different", [f"batches of {batch or 'all elements'}:", *lines])
@@ -94,7 +94,7 @@ def _of_windows(case: Case) -> list:
 
 
 def _at_instant(time: int, reports: Sequence[Report], got: Sequence[tuple[int, Row]]) -> list[str]:
-    """An instant may have several ticks: their sizes cut the engine's rows."""
+    """The results of an instant may belong to several ticks: the ticks' sizes divide the engine's rows."""
     lines, start = [], 0
     for number, report in enumerate(reports or [Report(time, ())]):
         end = len(got) if number >= len(reports) - 1 else start + len(report.rows)

@@ -11,7 +11,7 @@ from cqels_py.suites.answers import Cell, cell
 
 
 def constructed(case: Case, wanted: Sequence[Report]) -> list[Report] | None:
-    """What each tick's graph holds, where it holds anything. None: rows have blank nodes, which cells do not tell apart."""
+    """The graph of each tick that is not empty. None: rows have blank nodes, which cells do not distinguish."""
     rows = [row for report in wanted for _, row in report.rows]
     if any(each is not None and each[0] == "blank" for row in rows for each in row):
         return None

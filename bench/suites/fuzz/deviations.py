@@ -1,7 +1,7 @@
-"""Where pyoxigraph answers otherwise than the specifications, and how the suite deals with each.
+"""Deviations of pyoxigraph from the specifications, and how the suite handles each.
 
-Some are written out in SPARQL that it answers rightly (`texts.Plain`), some are compared by value, some are never drawn; a case
-with one of the rest is not asked, and counted under its reason.
+Some are expressed in SPARQL that it answers correctly (`texts.Plain`), some are compared by value, and some are never
+generated. A case with one of the rest is excluded and counted under its reason.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DEVIATIONS = (
 
 
 def deviation(case: Case) -> str | None:
-    """Which of them would make the case's answers differ."""
+    """The deviation that would make the case's answers differ, if any."""
     for each in inside(case.query):
         if isinstance(each, Expression) and any(
             isinstance(part, Minus) for group in each.groups for part in inside(group)

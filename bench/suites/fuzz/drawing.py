@@ -1,4 +1,4 @@
-"""Draws cases: a query with any of the features, and data for the patterns that it asks for."""
+"""Generates cases: a query with any of the features, and data for its patterns."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FEATURES = {
     "element-graph": 12, "any-window": 5, "construct": 10, "ask": 5, "blank": 20, "late": 15, "partition": 12,
     "event-time": 8, "now": 8, "nested": 6, "duplicates": 30, "variable-predicate": 6,
 }  # fmt: skip
-"""How often of a hundred cases each is drawn."""
+"""The percentage of cases with each feature."""
 _DIALECTS = ("CQELS-QL", "RSP-QL", "C-SPARQL")
 _PATHS = (
     ":link+", ":link*", ":link?", ":link/:link", "^:link", ":link|:other", "(:link|^:other)/:link?", "!:link",
@@ -55,9 +55,9 @@ _DATA = ("int", "dec", "dbl", "num", "str", "lang", "when", "bool", "mix")
 
 
 _MOST_PATTERNS = 6
-"""When a query has so many, its further blocks have one each: pyoxigraph reads OPTIONAL in nested loops."""
+"""If a query has so many patterns, its further blocks have one each: pyoxigraph evaluates OPTIONAL in nested loops."""
 DATA_SETS = 4
-"""So many seeds in a row ask the same query of other data: reading a query takes longer than answering it."""
+"""So many consecutive seeds use the same query with other data: parsing a query takes longer than answering it."""
 
 
 def draw(seed: int, features: Iterable[str]) -> Case:
@@ -66,7 +66,9 @@ def draw(seed: int, features: Iterable[str]) -> Case:
 
 
 class _Drawing:
-    """A case being drawn. `kinds`: what surely bound variables hold; `maybe`: what others do."""
+    """A case under construction. `kinds`: the kinds of values of variables that are certainly bound; `maybe`: those of
+    others.
+    """
 
     def __init__(self, seed: int, features: Sequence[str]) -> None:
         self.random = Random(f"query {seed // DATA_SETS}")
@@ -113,7 +115,7 @@ class _Drawing:
 
     @contextmanager
     def hidden(self, *, keep_as_maybe: bool = False) -> Iterator[None]:
-        """Variables made inside are not seen (or only perhaps bound) behind it."""
+        """Variables made inside are not visible (or only perhaps bound) behind it."""
         kinds, maybe = dict(self.kinds), dict(self.maybe)
         yield
         new = {name: kind for name, kind in {**self.maybe, **self.kinds}.items() if name not in kinds}
@@ -152,7 +154,8 @@ class _Drawing:
             self.predicates.add(predicate)
             if self.wants("path", 60):
                 self.predicates |= set(LINKS)
-                # A path of length 0 has constants and blank nodes for ends only in one of the two meanings (`deviations`).
+                # Paths of length 0 have constants and blank nodes for ends only in one of the two meanings
+                # (`deviations`).
                 ends = [*self.known("node"), self.fresh("node")]
                 if subject.startswith("?"):
                     return subject, self.pick(_PATHS), self.pick(ends)
@@ -250,7 +253,7 @@ class _Drawing:
         return Window(name, stream, "ALL", timed=timed)
 
     def partition(self, patterns: Sequence[Triple]) -> tuple[str, ...]:
-        """Variables of one pattern, where all are plain: how many patterns a path is, nobody says."""
+        """Variables of one pattern, if all patterns are plain: the number of patterns of a path is undefined."""
         plain = list(patterns) if all(p[1].startswith(":") and p[1][1:].isalnum() for p in patterns) else []
         names = [part for part in self.pick(plain) if part.startswith("?")] if plain else []
         return tuple(dict.fromkeys(self.random.sample(names, self.pick([1, 1, len(names)])))) if names else ()
@@ -358,7 +361,7 @@ class _Drawing:
         )
         self.made += 1
         name = f"?b{self.made}"
-        # Of a computed number neither the lexical form nor further arithmetic is the same to the last digit.
+        # The lexical form and further arithmetic of a computed number may differ in the last digit.
         self.maybe[name] = {"exact": "value", "real": "value", "node": "computed"}.get(kind, kind)
         return Bind(Expression(text), name)
 
@@ -371,7 +374,7 @@ class _Drawing:
         return Minus(tuple(inner))
 
     def filter_inside(self, clauses: Sequence[Clause]) -> Clause:
-        """A filter on what the clauses alone bind."""
+        """A filter on variables that the clauses alone bind."""
         text = repr(clauses)
         with self.only({name for name in self.kinds if f"'{name}'" in text}):
             return Filter(Expression(self.expressions().condition()))
@@ -442,7 +445,7 @@ class _Drawing:
         if self.chance(12):
             keys.append(Column("?key", Expression(self.pick([drawn.string(1), drawn.condition(1), drawn.exact(1)]))))
         values = [Column(f"?n{n}", Expression(self.aggregate(drawn))) for n in range(self.pick([1, 1, 2, 3]))]
-        # HAVING does not see what SELECT computes.
+        # HAVING does not see the expressions of SELECT.
         tests = ["COUNT(*) > 1", "COUNT(*) < 3", "COUNT(*) > 1", "?n0 > 1", "!BOUND(?n0)"]
         having = (Expression(self.pick(tests)),) if self.wants("having") else ()
         shown = [Column(key.variable) for key in keys if self.chance(85)]
@@ -469,7 +472,7 @@ class _Drawing:
         return self.pick(forms)
 
     def sliced(self, query: Select, names: Sequence[str]) -> Select:
-        """ORDER BY, LIMIT, OFFSET. Blank nodes have no order that another store would share."""
+        """ORDER BY, LIMIT, OFFSET. The order of blank nodes differs between stores."""
         if "blank" in self.features or not self.wants("slice"):
             return query
         kinds = {**self.maybe, **self.kinds}
@@ -530,7 +533,7 @@ class _Drawing:
         stream, solution = self.pick(streams), self.pick(solutions)
         for _ in range(self.pick([16, 16, 16, 12, 8, 1])):
             time += 1000 * self.pick([1000, 0, 0, 500, 500, 1000, 2000, 7000])
-            # Often the next stream has what goes with the element before.
+            # Often the next stream has a match for the element before.
             goes_on = len(streams) > 1 and self.chance(60)
             stream = streams[(streams.index(stream) + 1) % len(streams)] if goes_on else self.pick(streams)
             solution = solution if goes_on else self.pick(solutions)

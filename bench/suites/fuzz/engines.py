@@ -23,7 +23,7 @@ BATCHES = (1, 3, None)
 
 @dataclass
 class Delivered:
-    """Signed rows with their times, in order; `late`: so many elements were dropped."""
+    """Signed rows with their times, in order; `late`: the number of dropped elements."""
 
     rows: list[tuple[int, int, Row]] = field(default_factory=list)
     late: int = 0
@@ -34,7 +34,9 @@ _COPY = f"REGISTER RSTREAM <{EX}copy> AS SELECT ?s ?p ?o WHERE {{ STREAM <{_BUIL
 
 
 def run(case: Case, text: str, batch: int | None, *, graphs: bool = False) -> Delivered:
-    """The engine's results; `graphs`: the triples that a CONSTRUCT feeds to a stream. CqelsError where it refuses the query."""
+    """The engine's results; `graphs`: the triples that a CONSTRUCT feeds to a stream. CqelsError if the engine refuses
+    the query.
+    """
     engine = cqels_py.Engine(
         batch=batch or max(1, len(case.elements)), lateness=case.lateness, report=lambda error: None
     )
@@ -74,13 +76,13 @@ def _rows(batch: ResultBatch, names: list[str], dictionary: Any) -> Iterator[tup
 
 @lru_cache(maxsize=4096)
 def _term(text: str) -> Any:
-    # pyoxigraph's parser gives blank nodes other labels.
+    # pyoxigraph's parser relabels blank nodes.
     return ox.BlankNode(text[2:]) if text.startswith("_:") else parse_term(text)
 
 
 @contextmanager
 def parsed_once() -> Iterator[None]:
-    """Each query text is parsed and planned once: that depends on nothing else and takes longer than a small run."""
+    """Each query text is parsed and planned once: the plan depends on nothing else, and takes longer than a small run."""
     parse, planned = cqels_py.engine.engine.parse, cqels_py.engine.engine._planned
     cqels_py.engine.engine.parse, cqels_py.engine.engine._planned = (
         lru_cache(maxsize=16)(parse),

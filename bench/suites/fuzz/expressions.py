@@ -1,4 +1,4 @@
-"""Drawn expressions, by the kind of their value. `Scope` says which variables there are."""
+"""Generated expressions, by the kind of their value. `Scope` lists the variables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RANGES = ('"en"', '"*"', '"EN"')
 
 
 class Expressions:
-    """Draws expressions over variables by kind; `maybe`: those that may be unbound, with their kinds."""
+    """Generates expressions over variables by kind; `maybe`: those that may be unbound, with their kinds."""
 
     def __init__(self, random: Random, kinds: dict[str, str], maybe: dict[str, str], *, now: bool = False) -> None:
         self._random = random

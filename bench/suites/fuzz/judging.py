@@ -1,4 +1,4 @@
-"""Draws and judges cases, in this process or in several."""
+"""Generates and judges cases, in this process or in several."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CHUNK = 5 * DATA_SETS
 
 
 def judged(seeds: range, features: Sequence[str], jobs: int) -> Iterator[tuple[Case, Verdict]]:
-    """The seeds' cases in order, each with its verdict. `jobs`: processes; 0: one a core."""
+    """The seeds' cases in order, each with its verdict. `jobs`: processes; 0: one per core."""
     if jobs == 1:
         for seed in seeds:
             case = draw(seed, features)

@@ -1,4 +1,4 @@
-"""Makes a failing case smaller: without elements, triples, clauses, columns, as long as it fails."""
+"""Shrinks a failing case: removes elements, triples, clauses and columns as long as it still fails."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SECONDS = 60.0
 
 
 def shrunk(case: Case, fails: Callable[[Case], bool], seconds: float = _SECONDS) -> Case:
-    """A case that still fails, and of which no part can be left out; or how far it came in that time."""
+    """A case that still fails, and from which no part can be removed; or the best result in that time."""
     ends = time.monotonic() + seconds
     found = True
     while found and time.monotonic() < ends:
@@ -29,7 +29,7 @@ def shrunk(case: Case, fails: Callable[[Case], bool], seconds: float = _SECONDS)
 
 
 def _tidied(case: Case) -> Case:
-    """Windows that no block asks are left out."""
+    """Removes windows without a block."""
     named = repr(case.query)
     windows = tuple(window for window in case.windows if f"'{window.name}'" in named)
     return replace(case, windows=windows or case.windows)

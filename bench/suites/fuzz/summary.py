@@ -1,4 +1,4 @@
-"""What a run found: counts by feature, refusals by reason, and failing cases as text."""
+"""The findings of a run: counts by feature, refusals by reason, and failing cases as text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Summary:
         return self.states.total()
 
     def counts(self) -> str:
-        """One line: how many cases, how fast, and what came of them."""
+        """One line: the number of cases, their rate, and their outcomes."""
         seconds = time.monotonic() - self._started
         return (
             f"{self.total:,} cases in {seconds:,.0f} s ({self.total / max(seconds, 1e-9):.1f} a second): "
@@ -52,13 +52,13 @@ class Summary:
 
 
 def _general(reason: str) -> str:
-    """Without the names and places that differ from case to case."""
+    """The text without names and positions that differ from case to case."""
     reason = re.sub(r"\?\w+", "?…", reason.splitlines()[0])
     return re.sub(r"(?<=line )\d+|(?<=column )\d+|:\d+:\d+|\d+", "N", reason)[:150]
 
 
 def described(case: Case, verdict: Verdict) -> str:
-    """A failing case: its seed, query, data, and what differs."""
+    """A failing case: its seed, query, data, and the difference."""
     lines = [f"=== --seed {case.seed}: {case.dialect}, {case.output}", continuous(case), "--- elements, as they arrive"]
     for element in case.elements:
         name = f" {_short(element.graph)}" if element.graph else ""
@@ -68,7 +68,7 @@ def described(case: Case, verdict: Verdict) -> str:
     if case.static:
         lines.append(f"--- static  {_triples(case.static)}")
     lines += [f"--- static {_short(name)}  {_triples(triples)}" for name, triples in case.named]
-    lines += ["--- pyoxigraph is asked", Plain(case, numbered=False).select(case.query), "--- differences"]
+    lines += ["--- query for pyoxigraph", Plain(case, numbered=False).select(case.query), "--- differences"]
     return "\n".join([*lines, *verdict.why[:20], f"({len(verdict.why)} lines)" if len(verdict.why) > 20 else ""])
 
 

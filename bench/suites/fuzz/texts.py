@@ -1,10 +1,10 @@
 """A case's query as text: in its dialect for the engine, and as plain SPARQL over named graphs for pyoxigraph.
 
-In plain SPARQL each window is a graph (C-SPARQL's are merged into the default graph). Three things have no plain form and are
-written out:
+In plain SPARQL each window is a graph (C-SPARQL's are merged into the default graph). Three things have no plain form
+and are translated:
 
-* A window that is a bag and holds a triple twice: each occurrence has a predicate of its own, `urn:K:p`, which the graph OF ties to
-  p, and a pattern `s p o` becomes `s ?n o . GRAPH OF { ?n OF p }`.
+* A window that is a bag and holds a triple twice: each occurrence has a predicate of its own, `urn:K:p`, which the graph OF links
+  to p, and a pattern `s p o` becomes `s ?n o . GRAPH OF { ?n OF p }`.
 * Elements' named graphs: each is a graph of the store whose name begins with its window's.
 * Alternatives and negated property sets, where pyoxigraph gives sets (`deviations`): unions and filters.
 """
@@ -47,7 +47,7 @@ _CLOSURE = re.compile(r"[*+?]$")
 
 
 class Writer:
-    """Writes what is the same for both."""
+    """Writes the parts that both texts have in common."""
 
     def select(self, query: Select) -> str:
         return f"{self.head(query)}\nWHERE {{ {self.group(query.where)} }} {self.tail(query)}".rstrip()
@@ -237,7 +237,7 @@ def lexical_date_time(microseconds: int) -> str:
 
 
 class Plain(Writer):
-    """Plain SPARQL. `numbered`: occurrences of triples in windows are told apart. NOW() is left as it stands."""
+    """Plain SPARQL. `numbered`: occurrences of triples in windows are distinguished. NOW() is kept."""
 
     def __init__(self, case: Case, *, numbered: bool) -> None:
         self._case = case
@@ -292,7 +292,7 @@ class Plain(Writer):
         return f"{subject} {occurrence} {object_} . GRAPH {OF} {{ {occurrence} {OF} {path} }}"
 
     def _way(self, subject: str, path: str, object_: str) -> str:
-        """Sequences, alternatives and inverses as patterns; all ways count."""
+        """Sequences, alternatives and inverses as patterns; every way through them counts."""
         path = path.removeprefix("(").removesuffix(")") if _wrapped(path) else path
         if len(parts := _split(path, "|")) > 1:
             return " UNION ".join(f"{{ {self._pattern(subject, part, object_)} }}" for part in parts)
@@ -317,7 +317,7 @@ class Plain(Writer):
 
 
 def _unlabelled(term: str) -> str:
-    """A variable in place of a blank node, whose label could not stand in the several groups that a pattern becomes."""
+    """A variable instead of a blank node, whose label must not occur in the several groups that a pattern becomes."""
     return f"?x_{term[2:]}" if term.startswith("_:") else term
 
 
@@ -326,12 +326,12 @@ def _grouped(text: str) -> str:
 
 
 def _is_closure(path: str) -> bool:
-    """Does `*`, `+` or `?` stand behind all of it?"""
+    """Whether `*`, `+` or `?` applies to the whole path."""
     return bool(_CLOSURE.search(path)) and len(_split(path, "|")) == len(_split(path, "/")) == 1
 
 
 def _wrapped(path: str) -> bool:
-    """Is it one pair of parentheses?"""
+    """Whether it is enclosed by one pair of parentheses."""
     depth = 0
     for at, mark in enumerate(path):
         depth += (mark == "(") - (mark == ")")
@@ -341,7 +341,7 @@ def _wrapped(path: str) -> bool:
 
 
 def _split(path: str, mark: str) -> list[str]:
-    """At the marks that no parentheses enclose."""
+    """Split at the marks outside of parentheses."""
     parts, depth = [""], 0
     for each in path:
         depth += (each == "(") - (each == ")")
@@ -353,5 +353,5 @@ def _split(path: str, mark: str) -> list[str]:
 
 
 def graph_prefix(window: str) -> str:
-    """What names of elements' graphs begin with in the store."""
+    """The beginning of the names of elements' graphs in the store."""
     return f"urn:graph:{window}:"

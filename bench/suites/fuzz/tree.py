@@ -1,4 +1,4 @@
-"""Walking through a case's tree, and what is one step smaller than it."""
+"""Traversal of a case's tree, and its variants that are one step smaller."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.suites.fuzz import case as tree
 
 
 def inside(node: Any, but: tuple[type, ...] = ()) -> Iterator[Any]:
-    """All nodes of a tree, itself first; nothing inside of those `but`."""
+    """All nodes of a tree, itself first, without those inside of `but`."""
     if isinstance(node, but):
         return
     if is_dataclass(node):
@@ -26,12 +26,12 @@ def inside(node: Any, but: tuple[type, ...] = ()) -> Iterator[Any]:
 _MAY_BE_EMPTY = frozenset(
     {"where", "inner", "patterns", "static", "named", "elements", "having", "order", "grouped", "rows", "partition"}
 )
-"""Fields whose parts may be left out one by one."""
+"""Fields whose parts may be removed one by one."""
 _MAY_BE_NONE = frozenset({"limit", "offset", "graph", "start"})
 
 
 def smaller(node: Any) -> Iterator[Any]:
-    """The tree with one part left out, or one part in place of what encloses it; larger steps first."""
+    """The tree with one part removed, or with one part instead of its enclosing part; larger steps first."""
     for each in fields(node):
         value = getattr(node, each.name)
         for found in _smaller_field(each.name, value):

@@ -1,7 +1,7 @@
-"""The terms of generated cases: few of each kind, so that patterns join and values tie.
+"""The terms of generated cases: few of each kind, so that patterns join and values are equal.
 
-Literals have the lexical form that pyoxigraph gives back (it keeps values, not forms), and sums of doubles are exact, so that no
-answer depends on the order in which a store adds.
+Literals have the lexical form that pyoxigraph returns (it keeps values, not forms), and sums of doubles are exact, so
+that no answer depends on a store's order of addition.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ POOLS = {
     "mix": ("1", '"x"', ":a", '"x"@en', "true", "1.5", '"2"^^xsd:double', '"2024-01-01T00:00:00Z"^^xsd:dateTime'),
     "label": ('"x"', '"y"', '"xy"'),
 }
-"""By predicate: what its objects are, in SPARQL's syntax. Those of LINKS are nodes."""
+"""By predicate: its objects in SPARQL's syntax. Objects of LINKS are nodes."""
 
 EXACT = ("int", "dec")
-"""Kinds of exact numbers: sums are the same in any order."""
+"""Kinds of exact numbers: sums do not depend on the order."""
 REAL = ("int", "dbl", "num")
-"""Kinds of numbers with short binary fractions: promoting them loses nothing."""
+"""Kinds of numbers with short binary fractions: their promotion is exact."""
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 
 

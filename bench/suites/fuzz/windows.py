@@ -1,7 +1,8 @@
-"""When a query has ticks, and the content of its windows at each: plain Python over the case's elements, from the contract alone.
+"""The ticks of a query and the content of its windows at each: plain Python over the case's elements, by the contract
+alone.
 
-Within one instant come expiries, then arrivals one by one, then boundaries. A window with STEP keeps the content of its last
-boundary. The streams have ended: the first boundary at or behind the last element is the last one.
+Within one instant come expiries, then arrivals one by one, then boundaries. A window with STEP keeps the content of its
+last boundary. The streams have ended: the first boundary at or after the last element is the last one.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from bench.suites.fuzz.vocabulary import ntriples
 EXPIRY, ARRIVAL, BOUNDARY = range(3)
 _MS = 1000
 Patterns = Mapping[str, Sequence[tuple[str, ...]]]
-"""By window: the triple patterns asked of it, with a fourth part where they are asked in a graph."""
+"""By window: its triple patterns, with a fourth part where they are in a graph."""
 
 
 @dataclass(frozen=True, order=True)
 class Tick:
-    """`seen`: so many elements have arrived, the arriving one included. `time` in microseconds."""
+    """`seen`: the number of elements that have arrived, including the current one. `time` in microseconds."""
 
     time: int
     phase: int
@@ -28,7 +29,7 @@ class Tick:
 
 
 def in_order(elements: Iterable[Element], lateness: int) -> list[Element]:
-    """The elements that are not late, by time; ties in the order in which they arrived."""
+    """The elements that are not late, by time; ties in order of arrival."""
     kept, newest = [], None
     for element in elements:
         if newest is None or element.time >= newest - lateness:
@@ -80,7 +81,7 @@ def content(
 
 
 def _last(window: Window, mine: list[Element], time: int, phase: int) -> list[Element]:
-    """Those of the elements of one value that the window holds."""
+    """The elements of one value that the window holds."""
     match window.kind:
         case "NOW":
             return [element for element in mine if element.time == time]
@@ -110,9 +111,10 @@ def _kept(units: list, groups: Iterable[list]) -> list:
 
 
 def _by_value(window: Window, units: list, patterns: Patterns) -> list[list]:
-    """Of units, their elements and their triples: the units of each value of PARTITION BY; all of them without.
+    """The units of each value of PARTITION BY, from units with their elements and triples; without PARTITION BY, all
+    units.
 
-    A blank node is another value in each element.
+    Blank nodes differ between elements.
     """
     if not window.partition:
         return [[unit for unit, _, _ in units]]
@@ -129,7 +131,7 @@ def _by_value(window: Window, units: list, patterns: Patterns) -> list[list]:
 
 
 def _values(pattern: tuple[str, ...], quad: tuple[str | None, ...], variables: Sequence[str]) -> tuple[str, ...] | None:
-    """Those that a triple gives by a pattern, which may have the graph as a fourth part."""
+    """The values that a triple gives by a pattern, which may have the graph as a fourth part."""
     found: dict[str, str] = {}
     for part, term in zip(pattern, quad, strict=False):
         if term is None:
@@ -148,7 +150,7 @@ def _of_time(window: Window) -> bool:
 
 
 def _changes(windows: Sequence[Window], elements: Sequence[Element], number: int) -> bool:
-    """Is the arrival of this element a tick?"""
+    """Whether the arrival of this element is a tick."""
     arrived = elements[number]
     mine = [element for element in elements[: number + 1] if element.stream == arrived.stream]
     triples = sum(len(element.triples) for element in mine)
@@ -163,7 +165,7 @@ def _changes(windows: Sequence[Window], elements: Sequence[Element], number: int
 
 
 def _expiries(window: Window, elements: Sequence[Element]) -> Iterator[int]:
-    """The instants at which time alone changes a window without STEP."""
+    """The instants at which a window without STEP changes by time alone."""
     if window.step or window.kind not in ("RANGE", "NOW"):
         return
     width = 1 if window.kind == "NOW" else window.size * _MS

@@ -1,1 +1,1 @@
-"""Inputs that are wrong: sound files and query texts, changed at random, and the promise that they are held to."""
+"""Invalid inputs: valid files and query texts, mutated at random, and the guarantees that must hold for them."""

@@ -1,4 +1,4 @@
-"""Small sound files of every format, five elements in each: with escapes, lists, and nodes without a name."""
+"""Small valid files of every format, five elements in each: with escapes, lists, and blank nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import zstandard
 
 TIME = "http://ex.org/at"
-"""The property that carries an element's time where the format has no other place for it."""
+"""The property with an element's time in formats that have no other place for it."""
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _AHEAD = "<http://www.w3.org/ns/prov#generatedAtTime>"
@@ -27,7 +27,7 @@ _OBJECTS = [
 
 
 def _triples(i: int) -> list[tuple[str, str, str]]:
-    """Those of an element but its time."""
+    """The triples of an element except for its time."""
     subject = f"<http://ex.org/s{i}>"
     return [(subject, "<http://ex.org/p>", _OBJECTS[i]), (subject, "<http://ex.org/über>", f'"text {i}"')]
 
@@ -115,13 +115,13 @@ _TEXTS: dict[str, Callable[[], str]] = {
 }
 
 PLAIN: dict[str, bytes] = {name: text().encode() for name, text in _TEXTS.items()} | {"parquet": _parquet()}
-"""A file of each format of streams, by its ending."""
+"""A file of each stream format, by suffix."""
 
 COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
     "gz": lambda plain: gzip.compress(plain, mtime=0),
     "zst": lambda plain: zstandard.compress(plain),
 }
-"""How a file is compressed, by the ending that says so."""
+"""Compression functions by suffix."""
 
 STATIC = ("nt", "nq", "ttl", "trig", "rdf", "jsonld")
 """The formats of static data."""

@@ -1,4 +1,4 @@
-"""Changes at random to bytes and to query texts, drawn so that hypothesis can make a failing case small."""
+"""Random mutations of bytes and of query texts, generated so that hypothesis can shrink a failing case."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _QUERIES = ("tests/golden/parser/*.rq", "tests/golden/rewrites/*.rq", "queries/*
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Where (of 0 to 1), how much, and what: "flip" a bit, "cut" some, "double" some, "put" a piece, "end" there, "move" some."""
+    """Position (0 to 1), amount, and kind: "flip" a bit, "cut" some, "double" some, "put" a piece, "end" there, "move" some."""
 
     kind: str
     at: float
@@ -76,7 +76,7 @@ def _edited(data: bytes, changes: Sequence[Edit]) -> bytes:
 
 @st.composite
 def files(draw: st.DrawFn) -> tuple[str, bytes]:
-    """A file's ending and its bytes: a sound one, changed before it is compressed or after, or in another encoding."""
+    """A file's suffix and its bytes: a valid file, mutated before or after it is compressed, or in another encoding."""
     form = draw(st.sampled_from(sorted(PLAIN)))
     compression = draw(st.sampled_from([None, None, None, None, *sorted(COMPRESSED)]))
     data = _edited(PLAIN[form], draw(edits(0 if compression else 1)))
@@ -89,13 +89,13 @@ def files(draw: st.DrawFn) -> tuple[str, bytes]:
 
 @cache
 def sound_queries() -> list[str]:
-    """Queries in all dialects."""
+    """Valid queries in all dialects."""
     return [path.read_text(encoding="utf-8") for pattern in _QUERIES for path in sorted(_ROOT.glob(pattern))]
 
 
 @st.composite
 def queries(draw: st.DrawFn) -> str:
-    """A query text, changed by its tokens or by its characters."""
+    """A query text, mutated by tokens or by characters."""
     texts = sound_queries()
     tokens = _TOKEN.findall(draw(st.sampled_from(texts)))
     if draw(st.booleans()):

@@ -1,4 +1,4 @@
-"""The promises that inputs of all kinds are held to: whatever they are, only CqelsErrors come out."""
+"""The guarantee for inputs of any kind: only CqelsErrors are raised."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cqels_py.sources.files import open_source
 
 
 def read(path: Path, on_error: str) -> tuple[int, int, CqelsError | None]:
-    """Elements that a stream's file gave, what was reported, and what stopped it."""
+    """The elements of a stream's file, the reported errors, and the error that stopped it."""
     form = path.name.split(".")[1]
     dictionary, reported, elements = Dictionary(), list[DataError](), 0
     predicate = TIME if form in TIMED_WITHIN else None
@@ -28,7 +28,7 @@ def read(path: Path, on_error: str) -> tuple[int, int, CqelsError | None]:
             time_predicate=predicate,
         ):
             elements += len(batch)
-            # Whatever was read can be written.
+            # Everything that was read can be written.
             dictionary.decode(batch.subject)
             dictionary.decode(batch.object)
     except CqelsError as error:
@@ -50,7 +50,7 @@ def check_file(ending: str, data: bytes, folder: Path) -> None:
 
 
 def check_query(text: str) -> bool:
-    """Register a text; was it a query?"""
+    """Register a text; returns whether it was a query."""
     try:
         Engine().register(text)
     except CqelsError:

@@ -1,1 +1,1 @@
-"""Inputs that are meant to stop an engine, each with the limits that it must stay within."""
+"""Hostile inputs, each with limits on memory and time."""

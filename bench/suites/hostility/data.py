@@ -1,4 +1,4 @@
-"""Files that are damaged, endless, or far larger than they look."""
+"""Files that are damaged, endless, or expand to far more than their size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MIB = 1 << 20
 
 
 def _read(path: Path, predicate: str | None = f"{EX}at") -> str:
-    """What comes of reading a file, skipping what is malformed."""
+    """The outcome of reading a file, skipping malformed input."""
     reported: list[DataError] = []
     elements = 0
     try:

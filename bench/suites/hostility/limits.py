@@ -1,4 +1,4 @@
-"""What a case is: an input, the limits of its memory and time, and what comes of it."""
+"""A case: an input, its limits of memory and time, and its expected outcome."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 Act = Callable[[], str]
-"""Does what is hostile and says in a few words what came of it; AssertionError where that is not as it should be."""
+"""Processes hostile input and returns the outcome in a few words; AssertionError if the outcome is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +20,11 @@ class Limit:
 
 
 CASES: dict[str, Limit] = {}
-"""All cases by name, in the order in which they are written."""
+"""All cases by name, in the order of their definition."""
 
 
 def limit(megabytes: int, seconds: float) -> Callable[[Act], Act]:
-    """Enter a case; its docstring is its name."""
+    """Register a case; its docstring is its name."""
 
     def enter(act: Act) -> Act:
         name = (act.__doc__ or "").strip().rstrip(".")

@@ -1,4 +1,4 @@
-"""Interruptions, signals, and what lies around on the disk."""
+"""Interruptions, signals, and damaged files in the cache."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MIX = "from cqels_py.kernels.structures.hashing import mix; print(mix(7), sum(m
 
 
 def _mix(cache: str) -> tuple[list[str], str]:
-    """One kernel in a process of its own: its result and whether it was loaded, and what was said."""
+    """One kernel in a process of its own: its result, whether it was loaded from the cache, and the messages."""
     done = subprocess.run(
         [sys.executable, "-c", _MIX],
         env=os.environ | {"CQELS_CACHE_DIR": cache},
@@ -52,7 +52,7 @@ def cache_that_cannot_be_written() -> str:
 
 
 def _interrupting(**options: Any) -> tuple[Engine, list[int]]:
-    """An engine whose subscriber is interrupted at its first result, and what results it gets."""
+    """An engine whose subscriber is interrupted at its first result, and the results that the subscriber gets."""
     engine = Engine(report=lambda error: None)
     got: list[int] = []
 
@@ -90,7 +90,7 @@ def failing_subscriber() -> str:
 
 
 def _ended_by(number: signal.Signals, status: int) -> str:
-    """`cqels run` over standard input, which stays open, and a signal once its first result is there."""
+    """`cqels run` over standard input, which stays open, and a signal after its first result."""
     command = [sys.executable, "-m", "cqels_py", "run", "-q", _QUERY, f"--stream={EX}s=-", "--format=json"]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -1,4 +1,4 @@
-"""What the cases share: an engine with a query, and cqels as a process."""
+"""The common part of the cases: an engine with a query, and cqels as a process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cqels_py.engine.engine import Engine
 
 EX = "http://ex.org/"
 FOLDER = "CQELS_HOSTILE_FOLDER"
-"""In the environment of a case: a folder for its files."""
+"""The environment variable with the folder for a case's files."""
 
 
 def iri(name: str) -> str:
@@ -35,7 +35,7 @@ def write_lines(name: str, lines: Iterable[str]) -> Path:
 
 
 class Answers:
-    """A query over one window of all elements, and how many results it has given."""
+    """A query over one window of all elements, and the number of its results so far."""
 
     def __init__(
         self, pattern: str, rest: str = "", *, engine: Engine | None = None, static: Sequence[Any] = ()

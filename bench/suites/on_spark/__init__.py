@@ -1,1 +1,1 @@
-"""What the Spark suite measures, a module for each question."""
+"""The measurements of the Spark suite, a module for each question."""

@@ -19,8 +19,9 @@ LOCAL = "local runner"
 
 @dataclass(slots=True)
 class Case:
-    """One competitor at micro-batches of so many rows. `rates`: rows a second of each round; `seconds`: of each micro-batch of all
-    rounds."""
+    """One competitor at micro-batches of so many rows. `rates`: rows per second of each round; `seconds`: of each
+    micro-batch of all rounds.
+    """
 
     rows: int
     competitor: str
@@ -42,7 +43,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """`rebuilt`: by competitor, which part of the tasks had to read the state back."""
+    """`rebuilt`: by competitor, the fraction of tasks that had to read the state back."""
 
     cases: list[Case]
     rebuilt: dict[str, float]
@@ -60,11 +61,11 @@ class Figures:
         return list(dict.fromkeys(case.competitor for case in self.cases))
 
     def ratio(self, case: Case) -> float:
-        """The case's median rate as a part of the local runner's."""
+        """The ratio of the case's median rate to the local runner's."""
         return case.median / self.case(case.rows, LOCAL).median
 
     def as_plain(self) -> dict[str, Any]:
-        """For JSON: all rounds, and what is told of them."""
+        """For JSON: all rounds, and the figures derived from them."""
         cases = [
             {
                 **asdict(case),
@@ -117,9 +118,7 @@ class Figures:
         return made
 
     def _copies(self) -> Table:
-        title = (
-            "Copies of a triple by shares of variables, and what a part has of the triples: the formula's, and counted"
-        )
+        title = "Copies of a triple by shares of variables, and a partition's fraction of the triples: by the formula, and counted"
         made = Table("patterns", title=title, title_justify="left")
         for heading in ("parts", "shares", "copies", "counted", "a part", "busiest"):
             made.add_column(heading, justify="right", no_wrap=True)

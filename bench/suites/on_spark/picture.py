@@ -1,4 +1,4 @@
-"""The Spark suite's figures as one picture: rates, rebuilding, and copies of triples."""
+"""The Spark suite's figures as one plot: rates, rebuilding, and copies of triples."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ def _rates(axes: Axes, figures: Figures) -> None:
             [c.rows for c in cases], [c.median for c in cases], yerr=spread, fmt=f"{mark}-", capsize=3, label=name
         )
     axes.set(
-        xscale="log", yscale="log", xlabel="rows a micro-batch", ylabel="rows a second: median, slowest, fastest round"
+        xscale="log",
+        yscale="log",
+        xlabel="rows a micro-batch",
+        ylabel="rows per second: median, slowest, fastest round",
     )
     axes.legend(fontsize="small")
 
@@ -53,7 +56,7 @@ def _latencies(axes: Axes, figures: Figures) -> None:
         middle = [c.milliseconds(50) for c in cases]
         above = [[0.0] * len(cases), [c.milliseconds(99) - c.milliseconds(50) for c in cases]]
         axes.errorbar([c.rows for c in cases], middle, yerr=above, fmt=f"{mark}-", capsize=3, label=name)
-    axes.set(xscale="log", yscale="log", xlabel="rows a micro-batch", ylabel="ms a micro-batch: p50 up to p99")
+    axes.set(xscale="log", yscale="log", xlabel="rows a micro-batch", ylabel="ms per micro-batch: p50 to p99")
 
 
 def _rebuilding(axes: Axes, found: Rebuilding) -> None:

@@ -14,7 +14,7 @@ STREAM = "http://ex.org/readings"
 COLUMNS = "time long, subject string, predicate string, object string"
 SENSORS = 10_000
 PIECES = 2
-"""Files of a micro-batch, so that as many tasks can read it."""
+"""Files per micro-batch, so that as many tasks can read it."""
 _VALUES = 400
 _OLD = 1_600_000_000
 
@@ -29,8 +29,9 @@ GROUP BY ?sensor"""
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What a round takes in: `fill` rows in two micro-batches, then for each size as many unmeasured micro-batches as `settling`
-    and as many measured ones as `measured` says."""
+    """The data of a round: `fill` rows in two micro-batches, then for each size `settling` unmeasured and `measured`
+    measured micro-batches.
+    """
 
     fill: int
     settling: int
@@ -45,7 +46,7 @@ class Course:
 
 
 def rows(first: int, count: int, seed: int = 1) -> pa.Table:
-    """Readings number `first` and those after it, a microsecond apart, each an element of one triple."""
+    """Readings from number `first` on, a microsecond apart, each an element of one triple."""
     draw = np.random.default_rng((seed, first))
     return pa.table(
         {
@@ -65,7 +66,7 @@ def _chosen(draw: np.random.Generator, count: int, texts: list[str]) -> pa.Array
 
 
 def write(folder: Path, course: Course) -> list[list[Path]]:
-    """The files of each micro-batch. Their ages tell their order, to the millisecond, as Spark takes them."""
+    """The files of each micro-batch. Their modification times are a millisecond apart, because Spark orders files by time."""
     folder.mkdir()
     first = 0
     found: list[list[Path]] = []

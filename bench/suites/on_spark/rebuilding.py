@@ -1,4 +1,4 @@
-"""A part's state that its worker still has, beside one that has to be read back from its durable content first."""
+"""A partition's state that its worker still has, compared with one that has to be read back from its durable content."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from cqels_py.spark import loads, prepare
 
 @dataclass(frozen=True, slots=True)
 class Rebuilding:
-    """Seconds that micro-batches of `rows` rows need over a window, with the state at hand (`hot`) and without (`cold`).
+    """Seconds of micro-batches of `rows` rows over a window, with the state in memory (`hot`) and without (`cold`).
 
-    `snapshot_mb` and `log_mb`: what had to be read for each of the cold ones.
+    `snapshot_mb` and `log_mb`: the data read for each of the cold ones.
     """
 
     window: int
@@ -31,7 +31,7 @@ class Rebuilding:
 
 
 def measure(window: int, size: int, rounds: int) -> Rebuilding:
-    """The functions that Spark's tasks call, called here: one part, whose window is full."""
+    """Call the functions of Spark's tasks here, for one partition with a full window."""
     found = Rebuilding(window, size, [], [], [], [])
     with tempfile.TemporaryDirectory(prefix="cqels-bench-") as scratch:
         state = Path(scratch) / "state"
@@ -54,7 +54,7 @@ def measure(window: int, size: int, rounds: int) -> Rebuilding:
 
 
 def _take(job: Job, batch: int, first: int, size: int) -> float:
-    """Seconds of a micro-batch's stage; routing, which no state has to do with, is left out."""
+    """Seconds of a micro-batch's stage, without routing, which does not depend on the state."""
     table = rows(first, size)
     columns = {"stream": pa.array([0] * size), "time": table.column("time"), "graph": pa.array([""] * size)}
     columns |= {name: table.column(name) for name in ("subject", "predicate", "object")}
@@ -66,7 +66,7 @@ def _take(job: Job, batch: int, first: int, size: int) -> float:
 
 
 def _megabytes(state: Path, kind: str) -> float:
-    """What would be read back: the newest snapshot, or the inputs after it."""
+    """The size of the data that would be read back: the newest snapshot, or the inputs after it."""
     (folder,) = (each for each in state.iterdir() if each.is_dir())
     newest = max(folder.glob("*.snapshot"), key=_batch)
     if kind == "snapshot":

@@ -1,4 +1,4 @@
-"""How often triples are copied when several variables have shares of the parts: what the planner says, and what parts get."""
+"""How often triples are copied when several variables have shares: by the planner's formula, and counted in runs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ RunBatch = Callable[[Job, pa.Table], None]
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """A shape on so many partitions. `axes`: what the planner divides by; `replication`: copies of a triple, `load`: what each
-    part has of the triples, as the planner says; `counted`: the copies that parts got, `busiest`: what the one with most got."""
+    """A shape on so many partitions. `axes`: the variables with their shares; `replication`: copies of a triple, and
+    `load`: a partition's fraction of the triples, both by the planner; `counted`: copies in a run, `busiest`: the
+    fraction of the partition with most triples.
+    """
 
     shape: str
     partitions: int
@@ -46,7 +48,7 @@ SELECT {variables} WHERE {{ STREAM :links [RANGE 1h] {{ {" . ".join(patterns)} }
 
 
 def on_paper(shape: str, partitions: int) -> Copies:
-    """What the planner's formula says, if as many triples match each pattern."""
+    """The planner's figures, if as many triples match each pattern."""
     ends = SHAPES[shape]
     patterns = [frozenset(ends[2 * n : 2 * n + 2]) for n in range(len(_PREDICATES))]
     return _copies(shape, partitions, shares_for(patterns, partitions))
@@ -58,7 +60,7 @@ def _copies(shape: str, partitions: int, shares: Shares) -> Copies:
 
 
 def counted(shape: str, partitions: int, triples: int, run: RunBatch) -> Copies:
-    """The same of a run over random triples, as many of each pattern."""
+    """The counted figures of a run over random triples, as many of each pattern."""
     paper = on_paper(shape, partitions)
     with tempfile.TemporaryDirectory(prefix="cqels-bench-") as scratch:
         state = Path(scratch) / "state"
@@ -90,7 +92,7 @@ def links(triples: int, seed: int = 1) -> pa.Table:
 
 
 def numbers_of_parts(most: int) -> Sequence[int]:
-    """Every number at first, then about thirty for each tenfold."""
+    """Every number at first, then about thirty for each power of ten."""
     steps = np.unique(np.rint(np.geomspace(1, most, 100)).astype(int))
     found: list[int] = np.union1d(np.arange(1, min(most, 32) + 1), steps).tolist()
     return found

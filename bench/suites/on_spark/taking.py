@@ -1,4 +1,4 @@
-"""The same micro-batches under Spark and under the local runner: how long each of them takes, from files to rows of results."""
+"""The same micro-batches under Spark and under the local runner: the time of each, from files to rows of results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SETTINGS = {"spark.driver.memory": "4g", "spark.driver.host": "127.0.0.1", "spa
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Seconds of each micro-batch, all results, and (on Spark) what each part of the state has got."""
+    """Seconds of each micro-batch, the number of results, and (on Spark) the rows of each partition of the state."""
 
     seconds: list[float]
     results: int
@@ -48,7 +48,7 @@ def spark_session(cores: int) -> Iterator[Session]:
 def on_spark(spark: Session, folder: Path, query: str, parts: int) -> Taken:
     """A Structured Streaming job over the folder's files: a micro-batch from its trigger until it is committed.
 
-    Its results are made, and nobody takes them.
+    Its results are made and discarded.
     """
     with tempfile.TemporaryDirectory(prefix="cqels-bench-") as scratch:
         frame = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", PIECES).parquet(str(folder))

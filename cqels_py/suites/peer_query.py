@@ -1,6 +1,6 @@
-"""A query as pyoxigraph is asked it: the same text, with window blocks as named graphs.
+"""A continuous query rewritten for pyoxigraph: the same text, with window blocks as named graphs.
 
-What a window is, stays with the parser; the rest of the text is the user's, and is read by pyoxigraph alone.
+The parser reads the windows. The rest of the text is the user's and is read by pyoxigraph alone.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _LIMIT = re.compile(r"\b(LIMIT|OFFSET)\s+\d+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The query's algebra, and what pyoxigraph is asked.
+class PeerQuery:
+    """The query's algebra, and the SPARQL text for pyoxigraph.
 
-    `unlimited`: the same without LIMIT and OFFSET, where it has them. `columns`: the variables of a row. `merged`: the graphs
-    that make up the default graph.
+    `unlimited`: that text without LIMIT and OFFSET, if it has them. `columns`: the variables of a row. `merged`: the
+    graphs that make up the default graph.
     """
 
     query: nodes.ContinuousQuery
@@ -41,7 +41,7 @@ class Asked:
     merged: tuple[Any, ...]
 
     def rows(self, store: ox.Store, *, unlimited: bool = False) -> Iterator[tuple[Any, ...]]:
-        """The answer over the store; of ASK the one row with its truth value."""
+        """The answer over the store. For ASK, a single row with the truth value."""
         text = self.unlimited if unlimited and self.unlimited else self.text
         found: Any = store.query(text, default_graph=list(self.merged) or None)
         if self.query.form == "ASK":
@@ -51,8 +51,8 @@ class Asked:
             yield tuple(row[name] for name in self.columns)
 
 
-def asked(text: str) -> Asked:
-    """What to ask for a query's text. Raises what the parser raises."""
+def peer_query(text: str) -> PeerQuery:
+    """The SPARQL text for a continuous query. Raises the parser's errors."""
     query = parse(text)
     source = Source(text, None)
     tokens = tokenize(source)
@@ -62,7 +62,7 @@ def asked(text: str) -> Asked:
     if query.form == "CONSTRUCT":
         edits.append(_selection(tokens.tokens, query))
     elif query.form == "ASK":
-        # pyoxigraph takes no aggregates in HAVING of ASK.
+        # pyoxigraph does not accept aggregates in HAVING of ASK.
         ask = next(token for token in tokens.tokens if token.is_word("ASK"))
         edits.append((ask.start, ask.end, f"SELECT (1 AS ?{_unused(source.text)})"))
     plain = EditedText(source.text, edits).text
@@ -70,15 +70,15 @@ def asked(text: str) -> Asked:
     unlimited = head + brace + _LIMIT.sub("", tail) if _LIMIT.search(tail) else None
     merged = [ox.DefaultGraph(), *(ox.NamedNode(str(name)) for name in lifted.merged)] if lifted.merged else []
     columns = ("boolean",) if query.form == "ASK" else tuple(map(str, query.variables))
-    return Asked(query, plain, unlimited, columns, tuple(merged))
+    return PeerQuery(query, plain, unlimited, columns, tuple(merged))
 
 
-def reason_not_to(query: nodes.ContinuousQuery) -> str | None:
-    """Why a query cannot be compared, where pyoxigraph would mean something else by it; None: it can."""
+def reason_not_to_compare(query: nodes.ContinuousQuery) -> str | None:
+    """Why the query cannot be compared, if pyoxigraph gives it another meaning; None if it can."""
     if query.form == "DESCRIBE":
-        return "DESCRIBE leaves open what is said"
+        return "SPARQL leaves the answer of DESCRIBE open"
     if any(window.partition_by for window in query.windows):
-        return "PARTITION BY is no run of the stream's triples"
+        return "the content of a window with PARTITION BY is no run of the stream's triples"
     if query.static_from or query.static_named:
         return "FROM names static graphs"
     for part in _parts(query.pattern):
@@ -90,7 +90,7 @@ def reason_not_to(query: nodes.ContinuousQuery) -> str | None:
             case nodes.AggregateCall(function="SAMPLE" | "GROUP_CONCAT" as function):
                 return f"{function} depends on an order that SPARQL leaves open"
             case nodes.Call(function="NOW" | "RAND" | "UUID" | "STRUUID" | "BNODE" as function):
-                return f"{function}() has another value each time"
+                return f"{function}() has a new value at each call"
     return None
 
 
@@ -114,7 +114,7 @@ def _unused(text: str) -> str:
 
 
 def _with_names(edit: Edit, lifted: Lifted) -> Edit:
-    """A window's own name in place of its block's marker; no clause in place of a declaration."""
+    """The window's own name for its block's marker, and no text for its declaration."""
     start, end, text = edit
     marker = _MARKER.search(text)
     if marker is None:
@@ -127,7 +127,7 @@ def _with_names(edit: Edit, lifted: Lifted) -> Edit:
 
 
 def _selection(tokens: tuple[Token, ...], query: nodes.ContinuousQuery) -> Edit:
-    """SELECT of the template's variables in place of CONSTRUCT and its template."""
+    """SELECT of the template's variables instead of CONSTRUCT and its template."""
     at = next(number for number, token in enumerate(tokens) if token.is_word("CONSTRUCT"))
     start, end = tokens[at].start, tokens[at].end
     if tokens[at + 1].is_mark("{"):
@@ -137,7 +137,7 @@ def _selection(tokens: tuple[Token, ...], query: nodes.ContinuousQuery) -> Edit:
 
 
 def _parts(node: Any) -> Iterator[Any]:
-    """A node of the algebra, and all that is in it, outermost first."""
+    """A node of the algebra and everything in it, outermost first."""
     yield node
     if is_dataclass(node):
         children = [getattr(node, each.name) for each in fields(node)]

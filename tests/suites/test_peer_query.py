@@ -1,11 +1,11 @@
-"""What pyoxigraph is asked in place of a continuous query."""
+"""The SPARQL query for pyoxigraph that stands for a continuous query."""
 
 from __future__ import annotations
 
 import pyoxigraph as ox
 import pytest
 
-from cqels_py.suites.asked import aggregates, asked, order, reason_not_to
+from cqels_py.suites.peer_query import aggregates, order, peer_query, reason_not_to_compare
 from tests.support.harness import parse
 
 P = "PREFIX : <http://ex.org/>\n"
@@ -30,7 +30,7 @@ def store_for(text: str) -> ox.Store:
 
 
 def rows(text: str, **options: bool) -> list[tuple[str, ...]]:
-    return [tuple(term.value for term in row) for row in asked(text).rows(store_for(text), **options)]
+    return [tuple(term.value for term in row) for row in peer_query(text).rows(store_for(text), **options)]
 
 
 @pytest.mark.parametrize("text", [CQELS, RSP, C_SPARQL], ids=["CQELS-QL", "RSP-QL", "C-SPARQL"])
@@ -40,7 +40,7 @@ def test_windows_are_named_graphs_and_the_rest_is_the_users(text: str) -> None:
 
 def test_a_construct_gives_its_templates_variables() -> None:
     text = P + "CONSTRUCT { ?s :high ?v . ?v :of ?s } WHERE { STREAM :s [RANGE 5s] { ?s :p ?v } }"
-    assert asked(text).columns == ("s", "v")
+    assert peer_query(text).columns == ("s", "v")
     assert sorted(rows(text)) == [("http://ex.org/a", "1"), ("http://ex.org/b", "2")]
 
 
@@ -54,7 +54,7 @@ def test_the_same_without_limit() -> None:
     text = P + "SELECT ?v { STREAM :s [RANGE 5s] { ?s :p ?v } OPTIONAL { ?s :q ?w } } ORDER BY ?v LIMIT 1 OFFSET 1"
     assert (rows(text), rows(text, unlimited=True)) == ([("2",)], [("1",), ("2",)])
     assert order(parse(text)) == ("v",)
-    assert asked(CQELS).unlimited is None
+    assert peer_query(CQELS).unlimited is None
 
 
 @pytest.mark.parametrize(
@@ -68,10 +68,10 @@ def test_the_same_without_limit() -> None:
     ],
 )
 def test_what_cannot_be_compared_is_named(text: str, reason: str) -> None:
-    assert reason in (reason_not_to(parse(P + text)) or "").replace("NOW()", r"NOW\(\)")
+    assert reason in (reason_not_to_compare(parse(P + text)) or "").replace("NOW()", r"NOW\(\)")
 
 
 def test_aggregates_are_found_in_subqueries() -> None:
     assert aggregates(parse(P + "SELECT ?n { STREAM :s [RANGE 5s] { { SELECT (COUNT(*) AS ?n) { ?s :p ?v } } } }"))
     assert not aggregates(parse(CQELS))
-    assert reason_not_to(parse(CQELS)) is None
+    assert reason_not_to_compare(parse(CQELS)) is None
