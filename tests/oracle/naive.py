@@ -1,7 +1,7 @@
 """The oracle: a continuous query's answer by re-evaluation from scratch at every tick.
 
-Slow and plain. It shares nothing with the engine but the algebra's nodes, which are its input. What follows
-is the contract of every runner, at every batch size.
+Slow and plain. It shares only the algebra's nodes, its input, with the engine. The following
+rules are the contract of every runner, at every batch size.
 
 Ticks
     Within one instant: the expiry, then the arrivals one by one in arrival order, then the boundary.
@@ -13,14 +13,14 @@ Ticks
       tick, and the content then becomes the last n elements. Other arrivals on that stream are none (unless
       another window makes one). `[TRIPLES n STEP m]`: the arrival that brings the count of triples to a
       multiple of m, or past it, is a tick, and the content becomes the last n triples up to that multiple.
-    * A window in the past, `[FROM NOW-a TO NOW-b]`, holds at τ the elements with τ-a < t <= τ-b. What it says
-      of expiries holds for the instants t + b and t + a of each element of its stream; with STEP it takes
-      its content at the same boundaries as any other window. Arrivals on its stream are ticks too.
+    * A window in the past, `[FROM NOW-a TO NOW-b]`, holds at τ the elements with τ-a < t <= τ-b. The instants t + b
+      and t + a of each element of its stream are ticks like expiries; with STEP it takes its
+      content at the same boundaries as any other window. Arrivals on its stream are ticks too.
     * `[SESSION d]` holds the elements since the last gap longer than d between two elements of its stream, in
       arrival order. An element exactly d after the last one belongs to the session. Otherwise all of it
       leaves at the end of the instant last + d, a tick like a boundary, after that instant's arrivals on
       other streams. An end after the last element is no tick. With STEP it takes its content at boundaries,
-      as any other window: what it would hold without STEP at the end of the boundary's instant.
+      as any other window: the content without STEP at the end of the boundary's instant.
     * An expiry: the instant t + d for each element of a stream that a `[RANGE d]` without STEP reads,
       matched by the query or not. Where an arrival is a tick at exactly that instant, the expiry is part of
       the first such tick, and happens before the insertion. An expiry after the last element (of any of the
@@ -42,7 +42,7 @@ Ticks
       PARTITION BY ?v …]`: each value has sessions of its own, of the elements that have it; an element stays, as
       a whole, while a session of any of its values that it belongs to has not ended. Ticks are the ends of the
       instants t + d of all elements of the stream, whether or not a session ends there. With STEP each of
-      these holds what it held without STEP at its last boundary: every m elements or triples of the stream,
+      these windows has the content that it had without STEP at its last boundary: every m elements or triples of the stream,
       or every k·s.
     * `@ :p`: the element's time is the value of that property in it.
 
@@ -52,8 +52,8 @@ Graphs
       element without a name is in none. A graph is there while it has triples. Where windows are sets a triple counts once
       outside of GRAPH and once in each graph; where they are bags each counts everywhere.
     * `about`: triples of the default graph that belong to the element. They are in no graph, and are not counted by `[TRIPLES n]`:
-      there they come and go with the last triple of the element's graph. An element that has no others is one without a name.
-    * In C-SPARQL GRAPH asks static graphs, and windows that are named graphs.
+      they enter and leave the window with the last triple of the element's graph. An element that has no others has no name.
+    * In C-SPARQL, GRAPH matches static graphs, and windows that are named graphs.
 
 Answers
     * R before the first tick is empty. The implicit group exists from the first tick: COUNT without GROUP
@@ -73,10 +73,10 @@ Answers
 Values (where SPARQL 1.1 leaves room)
     * Order of terms: naive_values.order_key, a total order. MIN and MAX use it. Doubles and floats stand in it as
       the shortest decimals that read as them: promotion would not be transitive. SAMPLE is the least value
-      and GROUP_CONCAT joins the values in this order, so neither depends on how the answer came about.
+      and GROUP_CONCAT joins the values in this order, so neither depends on the order of arrival.
     * SUM and AVG are exact over integers and decimals. A quotient of them that ends within 37 significant digits
       (or as many as the dividend has) keeps them all; any other is rounded half to even to 19, never left of the
-      units. Computed decimals are canonical (no needless zeros, no point when integral: "5"^^xsd:decimal). The
+      units. Computed decimals are canonical (no trailing zeros, no point when integral: "5"^^xsd:decimal). The
       exact sum of doubles is rounded once. A number's derived type becomes xsd:integer in arithmetic.
       xsd:decimal of a float or double is the shortest decimal that reads as the same double.
     * Over no values: COUNT, SUM and AVG are 0 (xsd:integer), GROUP_CONCAT "", MIN, MAX and SAMPLE unbound.
@@ -84,7 +84,7 @@ Values (where SPARQL 1.1 leaves room)
       all values with op:numeric-add, where an error or a value that is no number is an error: unbound. The
       text leaves ToList of an error undefined for the others: MIN, MAX, SAMPLE and GROUP_CONCAT leave
       errors out.
-    * DISTINCT, also inside aggregates, tells terms apart, not values.
+    * DISTINCT, also inside aggregates, compares terms, not values.
     * `=`: values of different known types differ ("1" and 1, a date and a dateTime). A literal of an unknown type
       or with a wrong lexical form is an error beside another literal, unless that has a language tag: then
       they differ.
@@ -116,7 +116,7 @@ Mapping: TypeAlias = frozenset[tuple[Variable, Term]]
 
 @dataclass(frozen=True)
 class Element:
-    """What a stream delivers at one instant (microseconds): triples, perhaps in a graph of this name, and others `about` it."""
+    """An element of a stream at one instant (microseconds): triples, perhaps in a graph of this name, and others `about` it."""
 
     time: int
     stream: URIRef
@@ -130,7 +130,7 @@ class Element:
 
     @property
     def counted(self) -> tuple[Element, ...]:
-        """The triples that `[TRIPLES n]` counts, each an element; what is not counted goes with the last of them."""
+        """The triples that `[TRIPLES n]` counts, each as an element; triples that are not counted are with the last of them."""
         if not self.triples:
             return tuple(replace(self, triples=(triple,), graph=None, about=()) for triple in self.about)
         single = [replace(self, triples=(triple,), about=()) for triple in self.triples]
@@ -155,7 +155,7 @@ class Phase(IntEnum):
 
 @dataclass(frozen=True)
 class Moment:
-    """A tick before it is answered: `seen` elements have arrived, the arriving one included."""
+    """A tick that is not answered yet: `seen` elements have arrived, including the current one."""
 
     time: int
     phase: Phase
@@ -164,7 +164,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Tick:
-    """The answer at one tick: a bag of mappings, and the same as rows in the order of ORDER BY."""
+    """The answer at one tick: a bag of mappings, and the same mappings as rows in the order of ORDER BY."""
 
     time: int
     phase: Phase
@@ -188,7 +188,7 @@ def ticks(
     static: Static | None = None,
     ended: bool = True,
 ) -> list[Tick]:
-    """The answers at all ticks, in order. `elements` in arrival order, no time before the one before it."""
+    """The answers at all ticks, in order. `elements` are in arrival order, and their times do not decrease."""
     arrived = relevant(query, elements)
     return [answer(query, arrived, static or Static(), moment) for moment in moments(query, arrived, ended)]
 
@@ -273,7 +273,7 @@ def _is_tick(query: nodes.ContinuousQuery, arrived: Sequence[Element], index: in
 
 
 def _expiries(query: nodes.ContinuousQuery, arrived: Sequence[Element], ended: bool) -> Iterator[int]:
-    """The instants at which time alone changes a RANGE window without STEP: expiries, and entries that were delayed."""
+    """The instants at which a RANGE window without STEP changes by time alone: expiries, and delayed insertions."""
     for window in query.windows:
         extent = window.extent
         if isinstance(extent, nodes.TimeRange) and is_eager(window):
@@ -283,7 +283,7 @@ def _expiries(query: nodes.ContinuousQuery, arrived: Sequence[Element], ended: b
 
 
 def _session_ends(window: nodes.WindowDefinition, arrived: Sequence[Element], ended: bool) -> list[int]:
-    """The instants at whose ends the sessions of a window end, or may."""
+    """The instants at whose ends the sessions of a window end, or may end."""
     if not isinstance(window.extent, nodes.Session) or not is_eager(window):
         return []
     gap = window.extent.gap
@@ -294,13 +294,13 @@ def _session_ends(window: nodes.WindowDefinition, arrived: Sequence[Element], en
 
 
 def _passed(instants: Iterable[int], arrived: Sequence[Element], ended: bool) -> list[int]:
-    """Those that the streams have passed; when they have ended, the last element's instant has passed too."""
+    """The instants that the streams have passed; when the streams have ended, the last element's instant has passed too."""
     last = arrived[-1].time
     return [instant for instant in instants if (instant <= last if ended else instant < last)]
 
 
 def _boundary(window: nodes.WindowDefinition, instant: int) -> int | None:
-    """The first boundary at or after an instant, of a window of time with STEP."""
+    """The first boundary at or after an instant, of a time window with STEP."""
     extent = window.extent
     if not isinstance(extent, nodes.TimeRange | nodes.Session) or extent.step is None:
         return None
@@ -315,7 +315,7 @@ def _end(query: nodes.ContinuousQuery, arrived: Sequence[Element]) -> int:
 
 
 def _boundaries(window: nodes.WindowDefinition, arrived: Sequence[Element], end: int) -> list[int]:
-    """The instants at which a window of time with STEP takes its content anew, up to the end."""
+    """The instants at which a time window with STEP takes its content, up to the end."""
     boundary = _boundary(window, arrived[0].time)
     found = []
     while boundary is not None and boundary <= end:
@@ -350,7 +350,7 @@ def _graph(triples: Iterable[Triple]) -> list[Triple]:
 def content(
     query: nodes.ContinuousQuery, window: nodes.WindowDefinition, arrived: Sequence[Element], moment: Moment
 ) -> Content:
-    """What is in the window at the tick: bags of triples, or sets where the query's windows are RDF graphs."""
+    """The content of the window at the tick: bags of triples, or sets if the query's windows are RDF graphs."""
     mine = [element for element in arrived[: moment.seen] if element.stream == window.stream]
     extent = window.extent
     if isinstance(extent, nodes.TripleCount):
@@ -379,7 +379,7 @@ def content(
 
 
 def _last(extent: nodes.Extent, moment: Moment, mine: Sequence[Element]) -> list[Element]:
-    """Those of the elements (or of the triples, each an element) that a window of this extent holds, without STEP."""
+    """The elements (or triples, each as an element) that a window of this extent holds, without STEP."""
     match extent:
         case nodes.TimeRange(width, _, _, delay):
             end = moment.time - delay
@@ -404,7 +404,7 @@ def _session(mine: Sequence[Element], gap: int, moment: Moment) -> list[Element]
 
 
 def _last_boundary(window: nodes.WindowDefinition, arrived: Sequence[Element], moment: Moment) -> int | None:
-    """The window's own last boundary: at a boundary's instant, arrivals still see the one before."""
+    """The window's own last boundary. At a boundary's instant, arrivals still see the previous one."""
     passed = [
         boundary
         for boundary in _boundaries(window, arrived, moment.time)

@@ -22,9 +22,9 @@ def evaluate(
     members: Sequence[Solution],
     value: Callable[[nodes.Expression, Any], Term],
 ) -> Term | None:
-    """The aggregate over a group's solutions; None: unbound. See tests.oracle.naive for what errors do."""
+    """The aggregate over a group's solutions; None: unbound. tests.oracle.naive defines the effect of errors."""
     if aggregate.argument is None:
-        # Blank nodes of a pattern are not among a solution's variables.
+        # A solution does not contain the blank nodes of a pattern.
         rows: list[Any] = [frozenset((v, t) for v, t in mu.items() if not v.startswith("_:")) for mu in members]
         return _integer(len(set(rows) if aggregate.distinct else rows))
     terms: list[Term] = []
@@ -69,7 +69,7 @@ def _integer(count: int) -> Literal:
 
 
 def _sum(terms: Sequence[Term]) -> Number:
-    """Exact for integers and decimals; of doubles rounded once, so the order of the terms does not matter."""
+    """Exact for integers and decimals. A sum of doubles is rounded once, so the order of the terms does not matter."""
     numbers = [values.number(term) for term in terms]
     kind = max((n.kind for n in numbers), default=values.INTEGER)
     if kind == values.INTEGER:
@@ -84,7 +84,7 @@ def _sum(terms: Sequence[Term]) -> Number:
 
 
 def _float_sum(numbers: list[float]) -> float:
-    """The double next to the exact sum; infinite where that is beyond all doubles."""
+    """The double next to the exact sum; infinite if the sum is beyond all doubles."""
     if not all(map(math.isfinite, numbers)):
         return sum(number for number in numbers if not math.isfinite(number))
     total = sum(map(Fraction, numbers))
@@ -101,7 +101,7 @@ def _average(terms: Sequence[Term]) -> Term:
 
 
 def _of_durations(terms: Sequence[Term], by: int) -> Term:
-    """fn:sum and fn:avg (F&O 3.1, 14.4): all are of one of the two types that have a sum."""
+    """fn:sum and fn:avg (F&O 3.1, 14.4): all values have one of the two types that have a sum."""
     datatypes = {values.datatype_of(term) if isinstance(term, Literal) else None for term in terms}
     if datatypes == {XSD.yearMonthDuration}:
         # Half a month is rounded towards positive infinity, as fn:round does.
@@ -111,7 +111,7 @@ def _of_durations(terms: Sequence[Term], by: int) -> Term:
         seconds = sum((values.duration(term).seconds for term in terms), Fraction(0))
         found = values.duration_literal(0, seconds / by, XSD.dayTimeDuration)
     else:
-        raise ExpressionError("a sum of what is not all of one kind")
+        raise ExpressionError("a sum of values of different kinds")
     values.duration(found)
     return found
 

@@ -3,8 +3,8 @@
 EXISTS has substitution semantics (18.6): `Scope.given` is the outer solution, whose values stand for its variables
 wherever the pattern names them. Solutions inside do not have these variables: they are terms there, so MINUS shares
 nothing by them (that is the text of 18.6; other stores, and drafts of SPARQL 1.2, count them), and DISTINCT and GROUP BY
-tell nothing apart by them. Where only a variable can stand the term has to agree: BIND (… AS ?outer) and VALUES ?outer
-leave what has the outer value, or none. A subquery hides the variables that it does not select.
+ignore them. Where only a variable can stand, the term has to agree: BIND (… AS ?outer) and VALUES ?outer
+keep the solutions with the outer value. A subquery hides the variables that it does not select.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ MOST_PAIRS = 2_000_000
 
 
 class TooManyPairs(Exception):
-    """A join would compare more than MOST_PAIRS solutions: a drawn query can be a product of products."""
+    """A join would compare more than MOST_PAIRS solutions: a generated query can be a product of products."""
 
 
 @dataclass(frozen=True)
 class Content:
-    """What a window holds: all its triples, and the graphs that its elements name."""
+    """The content of a window: all its triples, and the graphs that its elements name."""
 
     triples: list[Triple]
     named: Mapping[Term, list[Triple]] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Content:
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a query sees at one tick: windows' contents (bags or sets), static graphs, and the time."""
+    """The data of a query at one tick: windows' contents (bags or sets), static graphs, and the time."""
 
     windows: Mapping[URIRef, Content]
     default: list[Triple]
@@ -53,7 +53,9 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Scope:
-    """Where a pattern is evaluated: the active graph, the solution that EXISTS substitutes, the graphs of the window around it."""
+    """Where a pattern is evaluated: the active graph, the solution that EXISTS substitutes, the graphs of the
+    surrounding window.
+    """
 
     dataset: Dataset
     graph: list[Triple]
@@ -67,12 +69,12 @@ class Scope:
         return replace(self, graph=content.triples, named=content.named)
 
     def seeing(self, variables: Iterable[Variable]) -> Scope:
-        """The scope inside a subquery, where only these variables are those outside."""
+        """The scope inside a subquery, where only these variables are those of the outer query."""
         return replace(self, given={v: self.given[v] for v in variables if v in self.given})
 
 
 def evaluate(pattern: nodes.Pattern, scope: Scope) -> list[Solution]:
-    """The pattern's solutions, in the order of ORDER BY where there is one."""
+    """The pattern's solutions, in the order of ORDER BY if there is one."""
     match pattern:
         case nodes.BGP(triples):
             return _basic(triples, scope)
@@ -144,7 +146,9 @@ def _evaluate_scoped(pattern: nodes.Pattern, scope: Scope) -> list[Solution]:
 
 
 def _basic(triples: Sequence[nodes.TriplePattern], scope: Scope) -> list[Solution]:
-    """Pattern by pattern: the fewest triples first, patterns that share a variable before others; any order would do."""
+    """Pattern by pattern: the fewest triples first, patterns that share a variable before others. Any order would be
+    correct.
+    """
     wanted = [(each.subject, each.predicate, each.object) for each in triples]
     waiting = [(one, [t for t in scope.graph if _match(one, t, {}, scope.given) is not None]) for one in wanted]
     solutions: list[Solution] = [{}]
@@ -166,7 +170,7 @@ def _basic(triples: Sequence[nodes.TriplePattern], scope: Scope) -> list[Solutio
 def _match(
     wanted: Sequence[nodes.TermOrVariable], found: Sequence[Term], mu: Solution, given: Solution
 ) -> Solution | None:
-    """The solution extended by matching terms position by position, None where one does not fit."""
+    """The solution extended by matching terms position by position; None if one does not fit."""
     result = dict(mu)
     for slot, term in zip(wanted, found, strict=True):
         if isinstance(slot, Variable) and slot not in given:
@@ -188,7 +192,7 @@ def _values(variables: Sequence[Variable], rows: Sequence[Sequence[nodes.Term | 
 
 
 def _substituted(mu: Solution, scope: Scope) -> Solution:
-    """A solution that agrees with the outer one, without the outer one's variables: terms stand for those."""
+    """A solution that agrees with the outer one, without the variables of the outer one: terms are substituted for those."""
     return {v: term for v, term in mu.items() if v not in scope.given}
 
 
@@ -205,7 +209,7 @@ def _merge(window: nodes.Window, dataset: Dataset) -> Content:
 def _over_named(
     name: URIRef | Variable, inner: nodes.Pattern, inside: Mapping[Term, Scope], scope: Scope
 ) -> list[Solution]:
-    """A pattern over the graph, or window, of that name, or over each; `inside`: the scopes there, by name."""
+    """A pattern over the graph or window of that name, or over each; `inside`: the scopes there, by name."""
     if not isinstance(name, Variable):
         return evaluate(inner, inside[name]) if name in inside else []
     solutions: list[Solution] = []
@@ -220,7 +224,7 @@ def _over_named(
 
 
 def _path_pattern(pattern: nodes.PathPattern, scope: Scope) -> list[Solution]:
-    """`*`, `+` and `?` give each pair of nodes once; every other path as often as there are ways."""
+    """`*`, `+` and `?` give each pair of nodes once; every other path once for each way."""
     subject, object_ = pattern.subject, pattern.object
     match pattern.path:
         case nodes.PathInverse(inner):
@@ -363,7 +367,7 @@ def _is_ordered(pattern: nodes.Pattern) -> bool:
 
 
 def _columns(pattern: nodes.Pattern) -> Sequence[Variable] | None:
-    """What is selected, in its order; None: everything."""
+    """The selected variables in order; None: all of them."""
     match pattern:
         case nodes.Distinct(inner) | nodes.Reduced(inner):
             return _columns(inner)
@@ -379,9 +383,9 @@ def _order(
     columns: Sequence[Variable] | None,
     scope: Scope,
 ) -> list[Solution]:
-    """By the conditions' values, then by the terms of the columns (None: of all variables, by their names).
+    """By the conditions' values, then by the terms of the columns (None: of all variables, by name).
 
-    Python's sort keeps the order of equals, so the last condition is sorted by first.
+    Python's sort is stable, so the last condition is sorted by first.
     """
     if columns is None:
         columns = sorted({v for mu in found for v in mu})

@@ -1,4 +1,4 @@
-"""The oracle for queries that read what other queries construct: their elements, from the changes at each tick."""
+"""The oracle for queries that read the results of CONSTRUCT queries: their elements, from the changes at each tick."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.oracle.naive_algebra import Triple
 def constructed(
     query: nodes.ContinuousQuery, elements: Sequence[Element], stream: URIRef, static: Static | None = None
 ) -> list[tuple[int, Element]]:
-    """What the query says, one element a tick; each with the number of elements that have come before it."""
+    """The results of the CONSTRUCT query, one element per tick; each with the number of elements before it."""
     arrived = naive.relevant(query, elements)
     moments = naive.moments(query, arrived)
     changes = naive.output(query, naive.ticks(query, elements, static))
@@ -32,7 +32,7 @@ def constructed(
 
 
 def filled(query: nodes.ContinuousQuery, mapping: Mapping) -> list[Triple]:
-    """The template's triples for one solution, as far as they are triples. Templates with blank nodes are not taken."""
+    """The template's triples for one solution, without invalid ones. Templates with blank nodes are not supported."""
     values = dict(mapping)
     triples = []
     for triple in query.template:
@@ -47,7 +47,7 @@ def filled(query: nodes.ContinuousQuery, mapping: Mapping) -> list[Triple]:
 
 
 def merged(elements: Sequence[Element], made: Sequence[tuple[int, Element]]) -> list[Element]:
-    """Source elements with constructed ones in their places."""
+    """Source elements, with constructed ones inserted at their positions."""
     together = [(number, 0, element) for number, element in enumerate(elements, 1)]
     together += [(place, 1, element) for place, element in made]
     return [element for _, _, element in sorted(together, key=lambda each: each[:2])]

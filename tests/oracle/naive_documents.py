@@ -1,4 +1,4 @@
-"""Which blank nodes are the same, for the oracle: labels with the name of what they belong to in front."""
+"""Blank node identity for the oracle: labels are prefixed with the name of their document."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ Document = Callable[[int, Element], str]
 
 
 def by_element(number: int, element: Element) -> str:
-    """Each element is a document: what is pushed, rows of tables that name none, whatever is read so."""
+    """Each element is a document: for pushed elements, rows of tables without a document, and with blank_nodes="element"."""
     return f"e{number}"
 
 
 def by_stream(number: int, element: Element) -> str:
-    """Each stream is one: what it reads is a file, or a table that is read to its end."""
+    """Each stream is a document: it reads a file, or a table to its end."""
     return f"s{str(element.stream)[-1]}"
 
 
 def as_one(number: int, element: Element) -> str:
-    """All are one: they were given with the same name."""
+    """All elements are in one document: they were pushed with the same name."""
     return "one"
 
 
 def scoped(elements: Sequence[Element], document: Document) -> list[Element]:
-    """The elements, where a label means a node of its document alone."""
+    """The elements, with labels that denote a node within their document only."""
 
     def node(term: Term, scope: str) -> Term:
         return BNode(f"{scope}x{term}") if isinstance(term, BNode) else term

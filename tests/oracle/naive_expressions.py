@@ -51,7 +51,7 @@ def evaluate(expression: nodes.Expression, solution: Solution, now: int, exists:
 
 
 def holds(expression: nodes.Expression, solution: Solution, now: int, exists: ExistsTest) -> bool:
-    """Whether a filter lets the solution pass: an error does not."""
+    """Whether a filter keeps the solution; an error does not."""
     try:
         return values.effective_boolean(evaluate(expression, solution, now, exists))
     except ExpressionError:
@@ -59,7 +59,7 @@ def holds(expression: nodes.Expression, solution: Solution, now: int, exists: Ex
 
 
 def call(function: str, terms: Sequence[Term]) -> Term:
-    """A function whose arguments are all evaluated."""
+    """A function that evaluates all its arguments."""
     if function in FUNCTIONS:
         return canonical(FUNCTIONS[function](*terms))
     if URIRef(function) in CASTS:
@@ -83,7 +83,7 @@ def _and(arguments: Arguments, evaluate_part: Evaluator) -> Term:
 
 
 def _connective(arguments: Arguments, evaluate_part: Evaluator, decisive: bool) -> Term:
-    """One decisive operand decides, whatever the others are; else an error among them is the result."""
+    """One decisive operand decides, whatever the others are; otherwise an error among them is the result."""
     problem: ExpressionError | None = None
     for part in arguments:
         try:
@@ -226,7 +226,7 @@ def _rounding(decimal_way: Callable[[Decimal], Decimal], float_way: Callable[[fl
             return values.number_literal(Number(found.kind, decimal_way(found.value)))
         if not math.isfinite(found.value):
             return values.number_literal(found)
-        # What rounds to zero keeps its sign.
+        # A value that rounds to zero keeps its sign.
         return values.number_literal(Number(found.kind, math.copysign(float_way(found.value), found.value)))
 
     return apply
@@ -285,13 +285,13 @@ def _str(term: Term) -> Term:
 
 def _lang(term: Term) -> Term:
     if not isinstance(term, Literal):
-        raise ExpressionError("LANG of what is no literal")
+        raise ExpressionError("LANG of a term that is no literal")
     return Literal(term.language or "")
 
 
 def _datatype(term: Term) -> Term:
     if not isinstance(term, Literal):
-        raise ExpressionError("DATATYPE of what is no literal")
+        raise ExpressionError("DATATYPE of a term that is no literal")
     return values.datatype_of(term)
 
 
@@ -342,7 +342,7 @@ def _pattern(pattern: Term, flags: Term | None) -> re.Pattern[str]:
 
 
 def compiled_pattern(pattern: str, flags: str) -> re.Pattern[str]:
-    """By elementpath's translation, in which only classes between brackets have XML Schema's meaning."""
+    """By elementpath's translation, in which only classes in brackets have XML Schema's meaning."""
     known = {"i": re.IGNORECASE, "s": re.DOTALL, "m": re.MULTILINE, "x": re.VERBOSE}
     bits = re.RegexFlag(0)
     for flag in flags:
@@ -370,7 +370,7 @@ def _replace(text: Term, pattern: Term, replacement: Term, flags: Term | None = 
 
 
 def _filled(template: str, match: re.Match[str]) -> str:
-    """A replacement: $N is the group whose number has the most digits that make one, \\$ and \\\\ are characters."""
+    """A replacement: $N is the group of the longest number that exists, \\$ and \\\\ are characters."""
 
     def part(found: re.Match[str]) -> str:
         digits, escaped = found[1], found[2]
@@ -403,7 +403,7 @@ def _str_dt(text: Term, datatype: Term) -> Term:
 
 
 def _part(name: str) -> Callable[[Term], Term]:
-    """A part of a dateTime; the functions of days are the engine's year-from-date and so on of XPath for dates, too."""
+    """A part of a dateTime. The functions of days also accept dates, as the engine's do (XPath's year-from-date and so on)."""
 
     def apply(term: Term) -> Term:
         is_date = isinstance(term, Literal) and term.datatype == XSD.date and name in ("year", "month", "day")
@@ -490,7 +490,7 @@ def _to_date(term: Term) -> Term:
 
 
 def _to_duration(datatype: URIRef) -> Callable[[Term], Term]:
-    """F&O 3.1, 19.1.4: between the types only the components that both have are kept."""
+    """F&O 3.1, 19.1.4: only the components that both types have are kept."""
 
     def apply(term: Term) -> Term:
         if values.is_string(term):

@@ -1,9 +1,9 @@
-"""Which triples make an element where subjects tell elements apart: slow, from the whole list of triples, with sets alone.
+"""The triples of each element where subjects delimit elements: slow, from the whole list of triples, with sets alone.
 
-The rule, as it is written for users: a blank node whose triples stand directly before, among or after those of the subject that
-names it, with no other IRI subject between, belongs to that element; one that two elements name, to the first; any other is an
-element of its own. An IRI that comes again ahead of another IRI goes on with its element, unless a blank node stands between to
-which none of its triples there leads.
+The rule, as it is written for users: a blank node whose triples stand directly before, among or after those of the
+subject that refers to it, with no other IRI as subject between, belongs to that element; one that two elements refer
+to, to the first; any other is an element of its own. An IRI that occurs again before another IRI continues its element,
+unless there is a blank node in between that none of its triples leads to.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Triple = tuple[str, str, str]
 
 
 def elements_of(triples: Sequence[Triple]) -> list[list[Triple]]:
-    """The elements in the order of the subjects after which they are called, each with its triples in their order."""
+    """The elements in the order of the subjects that name them, each with its triples in order."""
     runs = [list(run) for _, run in groupby(triples, key=lambda triple: triple[0])]
     owners = _owners(runs)
     return [
@@ -25,7 +25,7 @@ def elements_of(triples: Sequence[Triple]) -> list[list[Triple]]:
 
 
 def _owners(runs: list[list[Triple]]) -> list[int]:
-    """For each run the first run of the subject to whose element it belongs."""
+    """For each run, the first run of the subject to whose element it belongs."""
     owner: dict[int, int] = {}
     blank = [run[0][0].startswith("_:") for run in runs]
     iris = [r for r in range(len(runs)) if not blank[r]]
@@ -52,11 +52,11 @@ def _owners(runs: list[list[Triple]]) -> list[int]:
 
 
 def _own_group(runs: list[list[Triple]], group: list[int], zone: set[int], owner: dict[int, int]) -> None:
-    """The element of an IRI with these runs, and those of blank nodes ahead of its last one. `zone`: what it may have."""
+    """The element of an IRI with these runs, and those of blank nodes before its last one. `zone`: the runs it may include."""
     ahead = {r for r in zone if r < group[0]}
     _own_blanks(runs, ahead - group_of(runs, group, zone), ahead, owner)
     _own(owner, group[0], {*group, *group_of(runs, group, zone - set(owner))})
-    # What it named only by way of what another one has.
+    # Runs that it reached only by way of runs of another element.
     for rest in ({r for r in zone if r < group[0]}, {r for r in zone if group[0] < r < group[-1]}):
         rest -= set(owner)
         _own_blanks(runs, rest, rest, owner)
@@ -74,7 +74,7 @@ def group_of(runs: list[list[Triple]], named_by: Iterable[int], zone: set[int]) 
 
 
 def _own_blanks(runs: list[list[Triple]], candidates: set[int], zone: set[int], owner: dict[int, int]) -> None:
-    """Elements of blank nodes: those that no other candidate names come first, then the first of each circle."""
+    """Elements of blank nodes: first those that no other candidate refers to, then the first of each cycle."""
     named = {o for r in candidates for s, _, o in runs[r] if o != s}
     for choice in (sorted(r for r in candidates if runs[r][0][0] not in named), sorted(candidates)):
         for r in choice:

@@ -1,12 +1,12 @@
-"""The oracle's PARTITION BY: which elements and triples have which values, and which of them a window keeps.
+"""The oracle's PARTITION BY: the values of elements and triples, and the units that a window keeps.
 
-The triple patterns of a window are those asked of it anywhere in the query: in OPTIONAL, EXISTS and subqueries too,
-for RSP-QL in any of its blocks, for C-SPARQL's merged windows in the whole default graph. Their filters do not matter. A pattern
-inside of GRAPH has the graph as a fourth part, and is matched by triples that are in a graph.
+The triple patterns of a window are those anywhere in the query: in OPTIONAL, EXISTS and subqueries too, for RSP-QL in
+any of its blocks, for C-SPARQL's merged windows in the whole default graph. Their filters are ignored. A pattern inside
+of GRAPH has the graph as a fourth part, and is matched by triples that are in a graph.
 
-An element has the values that its triples give the variables of PARTITION BY by matching, together, a smallest
-connected set of these patterns that has all the variables; there may be several such sets, and any will do. Connected
-patterns share variables. Mostly that is one pattern; only then can triples be counted.
+An element has the values that its triples give to the variables of PARTITION BY by matching, together, a smallest
+connected set of these patterns that has all the variables; there may be several such sets, and each gives values.
+Connected patterns share variables. Mostly that is one pattern; only then can triples be counted.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tests.oracle.naive_algebra import Quad
 from tests.oracle.naive_values import Term, canonical
 
 Parts: TypeAlias = tuple[nodes.TermOrVariable, ...]
-"""Of a pattern: three, or four where it is asked in a graph."""
+"""The parts of a pattern: three, or four inside of GRAPH."""
 Values: TypeAlias = tuple[Term, ...]
 Solution: TypeAlias = dict[Variable, Term]
 
 
 class Unit(Protocol):
-    """What a window keeps or lets go of: an element, or one triple."""
+    """A unit that the window keeps or drops: an element, or one triple."""
 
     @property
     def quads(self) -> Sequence[Quad]: ...
@@ -41,7 +41,7 @@ U = TypeVar("U", bound=Unit)
 def kept(
     pattern: nodes.Pattern, window: nodes.WindowDefinition, arrived: Sequence[U], last: Callable[[Sequence[U]], list[U]]
 ) -> list[U]:
-    """The units that the window keeps of all that has arrived on its stream; `last`: those it keeps of one value's."""
+    """The units that the window keeps of all arrivals on its stream; `last`: selects those of one value."""
     patterns = list(dict.fromkeys(asked(pattern, window.name)))
     values = [values_of(patterns, window.partition_by, unit.quads) for unit in arrived]
     found: set[int] = set()
@@ -61,7 +61,7 @@ def values_of(patterns: Sequence[Parts], variables: Sequence[Variable], quads: S
 
 
 def _has(patterns: Sequence[Parts], variables: Sequence[Variable]) -> bool:
-    """Are the patterns connected, and do they have the variables?"""
+    """Whether the patterns are connected and have the variables."""
     reached = _variables(patterns[0])
     for _ in patterns:
         for pattern in patterns:
@@ -79,7 +79,7 @@ def _solutions(patterns: Sequence[Parts], quads: Sequence[Quad]) -> list[Solutio
 
 
 def asked(node: object, window: URIRef, active: bool = False, graph: Parts = ()) -> Iterator[Parts]:
-    """The triple patterns that are asked of a window; `active`: those found here are, in this `graph`, if any."""
+    """The triple patterns of a window; `active`: whether patterns found here belong to it, in this `graph` if any."""
     match node:
         case nodes.TriplePattern(subject, predicate, object_):
             if active:

@@ -1,8 +1,8 @@
 """The oracle for static data that is replaced while a query runs.
 
-An update after the first n elements is a tick of its own: at the time of the last of them (of the query's streams), after
-all ticks that those elements alone bring about. The windows hold what they held at the last of these ticks. From then on
-every tick sees the new data. Where there has been no tick yet, the update is none either.
+An update after the first n elements is a tick of its own: at the time of the last of them (of the query's streams),
+after all ticks of these elements. The windows have the content of the last of these ticks. From then on every tick sees
+the new data. If there was no tick before, the update is not a tick either.
 """
 
 from __future__ import annotations

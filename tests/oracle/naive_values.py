@@ -1,7 +1,7 @@
-"""Values behind literals, for the oracle: numbers, instants, truth, SPARQL's comparisons and order.
+"""Values of literals, for the oracle: numbers, instants, truth, SPARQL's comparisons and order.
 
-Written from the SPARQL 1.1 and XPath specifications alone. Literals are made with `normalize=False`:
-lexical forms are kept.
+Written from the SPARQL 1.1 and XPath specifications alone. Literals are made with `normalize=False`: lexical forms are
+kept.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ KINDS = {XSD.decimal: DECIMAL, XSD.float: FLOAT, XSD.double: DOUBLE} | dict.from
 
 EXACT = Context(prec=5000, traps=[Inexact])
 LONGEST_QUOTIENT, QUOTIENT_DIGITS = 37, 19
-"""Significant digits that a quotient which ends may have, and those to which any other is rounded."""
+"""Significant digits of a quotient that ends, and of any other, which is rounded."""
 
 _INTEGER_FORM = re.compile(r"[+-]?[0-9]+")
 _DECIMAL_FORM = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)")
@@ -49,23 +49,23 @@ _ZONE_FORM = r"(Z|[+-](?:(?:0\d|1[0-3]):[0-5]\d|14:00))?"
 _DATE_TIME_FORM = re.compile(_DAY_FORM + r"T(\d\d):(\d\d):(\d\d(?:\.\d+)?)" + _ZONE_FORM, re.ASCII)
 _DATE_FORM = re.compile(_DAY_FORM + _ZONE_FORM, re.ASCII)
 WHITESPACE = " \t\r\n"
-"""What casts from strings pass over at both ends; the forms of literals have none."""
+"""The whitespace that casts from strings ignore at both ends; the forms of literals have none."""
 
 
 class ExpressionError(Exception):
-    """SPARQL's type error: what makes a filter fail, a BIND unbound, an aggregate unbound."""
+    """SPARQL's type error: a filter fails, a BIND or an aggregate is unbound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """`kind` is what promotion looks at; `value` an int (INTEGER), a Decimal (DECIMAL) or a float."""
+    """`kind` decides promotion; `value` is an int (INTEGER), a Decimal (DECIMAL) or a float."""
 
     kind: int
     value: Any
 
 
 def canonical(term: Term) -> Term:
-    """RDF 1.1: a plain literal is an xsd:string, so both get one spelling."""
+    """RDF 1.1: a plain literal is an xsd:string, so both get the same form."""
     if isinstance(term, Literal) and term.datatype == XSD.string:
         return Literal(str(term))
     return term
@@ -94,7 +94,7 @@ def datatype_of(literal: Literal) -> URIRef:
 
 
 def number(term: Term | None) -> Number:
-    """The number that a term is; an error where it is none or its lexical form is wrong."""
+    """The number of a term; an error if it is not a number or its lexical form is wrong."""
     if not isinstance(term, Literal) or term.datatype not in KINDS:
         raise ExpressionError(f"{term!r} is not a number")
     kind = KINDS[URIRef(term.datatype)]
@@ -144,7 +144,7 @@ def promoted(value: Number, kind: int) -> Any:
 
 
 def arithmetic(operator: str, left: Number, right: Number) -> Number:
-    """`+ - * /` with promotion; an integer by an integer is a decimal."""
+    """`+ - * /` with promotion; the quotient of integers is a decimal."""
     kind = max(left.kind, right.kind)
     if operator == "/" and kind == INTEGER:
         kind = DECIMAL
@@ -166,9 +166,9 @@ def _decimal_arithmetic(operator: str, a: Decimal, b: Decimal) -> Decimal:
 
 
 def _quotient(a: Decimal, b: Decimal) -> Decimal:
-    """All digits where there are at most 37 or not more than the dividend has, else 19, rounded half to even.
+    """All digits if there are at most 37 or not more than the dividend has, else 19, rounded half to even.
 
-    Never rounded left of the units. Decimal's division rounds just so, and says whether it did.
+    Never rounded left of the decimal point. Decimal's division rounds like this, and reports whether it did.
     """
     whole = len(str(abs(int(Fraction(a) / Fraction(b)))))
     most = max(LONGEST_QUOTIENT, len(a.as_tuple().digits), whole)
@@ -187,7 +187,7 @@ def _float_arithmetic(operator: str, a: float, b: float) -> float:
 
 
 def number_literal(value: Number) -> Literal:
-    """The canonical literal: decimals without needless zeros or point, doubles as in XSD 1.0."""
+    """The canonical literal: decimals without trailing zeros or point, doubles as in XSD 1.0."""
     if value.kind == INTEGER:
         return typed(str(value.value), XSD.integer)
     if value.kind == DECIMAL:
@@ -216,7 +216,7 @@ def double_text(value: float) -> str:
 
 
 def plain_text(value: Number) -> str:
-    """What a cast to xsd:string gives: floats and doubles from 1e-6 to 1e6 as decimals, others as in XSD 1.0."""
+    """The result of a cast to xsd:string: floats and doubles from 1e-6 to 1e6 as decimals, others as in XSD 1.0."""
     if value.kind < FLOAT:
         return str(number_literal(value))
     found = float(value.value)
@@ -267,7 +267,7 @@ def date_instant(term: Term | None) -> Instant:
 
 
 def _instant(year: int, month: int, day: int, hour: int, minute: int, second: Decimal, zone: str) -> Instant:
-    # The calendar repeats after 400 years: these are counted in the years that Python knows.
+    # The calendar repeats every 400 years: years are mapped into the range of Python's dates.
     cycle = year // 400 - 4
     try:
         date = datetime.date(year - 400 * cycle, month, day)
@@ -312,7 +312,7 @@ class Duration:
     seconds: Fraction
 
     def from_instants(self) -> list[Fraction]:
-        """How long it is from the four instants of XML Schema, part 2, 3.3.6.2, in seconds."""
+        """The length of the duration from each of the four instants of XML Schema, part 2, 3.3.6.2, in seconds."""
         return [
             86_400 * (_month_start(year * 12 + month - 1 + self.months) - _month_start(year * 12 + month - 1))
             + self.seconds
@@ -321,7 +321,7 @@ class Duration:
 
 
 def _month_start(month: int) -> int:
-    """A month, counted from January of the year 0, to the days before it."""
+    """A month, counted from January of year 0, to the days before it."""
     cycle, rest = divmod(month, 4800)
     return cycle * 146_097 + datetime.date(2000 + rest // 12, rest % 12 + 1, 1).toordinal()
 
@@ -368,7 +368,7 @@ def duration_literal(months: int, seconds: Fraction, datatype: URIRef) -> Litera
 
 
 def moved(moment: Literal, months: int, seconds: Fraction) -> Literal:
-    """A date or dateTime plus months, kept within the month that this leads to, plus seconds; in its own zone."""
+    """A date or dateTime plus months, at most to the end of the resulting month, plus seconds; in its own zone."""
     is_date = moment.datatype == XSD.date
     parts = date_instant(moment) if is_date else instant(moment)
     month = parts.year * 12 + parts.month - 1 + months
@@ -388,7 +388,7 @@ def moved(moment: Literal, months: int, seconds: Fraction) -> Literal:
 
 def date_time_literal(microseconds: int) -> Literal:
     """An instant of event time as xsd:dateTime in UTC."""
-    # The calendar repeats after 400 years of 146,097 days: Python's dates are asked about those after 2000.
+    # The calendar repeats every 400 years of 146,097 days: Python's dates are used for those after 2000.
     cycle, rest = divmod(microseconds - 946_684_800_000_000, 146_097 * 86_400_000_000)
     moment = datetime.datetime(2000, 1, 1) + datetime.timedelta(microseconds=rest)
     fraction = f".{moment.microsecond:06d}".rstrip("0").rstrip(".")
@@ -396,7 +396,7 @@ def date_time_literal(microseconds: int) -> Literal:
 
 
 def date_text(year: int, rest: str) -> str:
-    """A year by the lexical mapping of XML Schema (at least four digits, and a sign before them), and the rest of the date."""
+    """The date's text: the year in XML Schema's lexical mapping (at least four digits, with a sign before them)."""
     return ("-" if year < 0 else "") + str(abs(year)).zfill(4) + rest
 
 
@@ -456,9 +456,9 @@ def _sign(a: Any, b: Any) -> int | None:
 
 
 def equal(left: Term, right: Term) -> bool:
-    """`=`: by value where both values are known (values of different types differ), else RDFterm-equal.
+    """`=`: by value if both values are known (values of different types differ), otherwise RDFterm-equal.
 
-    That is an error for two different literals; but one with a language tag differs from every other term.
+    The latter is an error for two different literals; but a literal with a language tag differs from every other term.
     """
     if not (isinstance(left, Literal) and isinstance(right, Literal)):
         return left == right
@@ -485,10 +485,10 @@ def _has_value(literal: Literal) -> bool:
 
 
 def value_key(term: Term | None) -> tuple[Any, ...]:
-    """The order of values behind ORDER BY: equal for two terms of which neither is before the other.
+    """The order of values for ORDER BY: equal for two terms of which neither is before the other.
 
-    Unbound, blank nodes, IRIs, literals; among literals numbers, booleans, dateTimes, dates, durations, strings, strings
-    with a language, anything else. All NaNs are equal.
+    Unbound, blank nodes, IRIs, literals; among literals numbers, booleans, dateTimes, dates, durations, strings,
+    strings with a language, anything else. All NaNs are equal.
     """
     if term is None:
         return (0,)
@@ -503,9 +503,9 @@ def value_key(term: Term | None) -> tuple[Any, ...]:
 
 
 def order_key(term: Term | None) -> tuple[Any, ...]:
-    """The total order of terms behind MIN, MAX and all that ORDER BY leaves open.
+    """The total order of terms for MIN, MAX and everything that ORDER BY leaves open.
 
-    By value; equal values are told apart by `_form`, then by the length of the text, then by the text.
+    By value; equal values are ordered by `_form`, then by the length of the text, then by the text.
     """
     key = value_key(term)
     if key[0] < 3 or key[1] == 7 or not isinstance(term, Literal):
@@ -515,8 +515,9 @@ def order_key(term: Term | None) -> tuple[Any, ...]:
 
 
 def _form(term: Literal) -> tuple[Any, ...]:
-    """Numbers: the decimal that is written, the kind, plain forms first, by fraction digits, then the datatype. Others: instants
-    by fraction digits and zone (none, Z, others by offset), booleans as words first."""
+    """Numbers: the written decimal, the kind, plain forms first, fraction digits, then the datatype. Others: instants
+    by fraction digits and zone (none, Z, others by offset), booleans with words first.
+    """
     if term.datatype in KINDS:
         plain = re.fullmatch(r"-?(?:0|[1-9][0-9]*)(?:\.([0-9]+))?", str(term))
         digits = len(plain[1] or "") if plain else 0
@@ -542,21 +543,21 @@ def _literal_rank(term: Literal) -> tuple[Any, ...]:
     if term.datatype == XSD.boolean:
         return (1, boolean_value(term))
     if term.datatype in KINDS:
-        # An integer out of its type's bounds stands by its digits, though it is no number elsewhere.
+        # An integer outside of its type's bounds is ordered by its digits, although it is not a number elsewhere.
         kind = KINDS[URIRef(term.datatype)]
         value = parse_number(str(term), kind)
         if kind < FLOAT:
             return (0, 2, Fraction(value))
         if not math.isfinite(value):
             return (0, 3, Fraction(0)) if value > 0 else (0, 1 if value < 0 else 0, Fraction(0))
-        # One order for all kinds: a double or float is the shortest decimal that reads as it.
+        # One order for all kinds: a double or float counts as the shortest decimal that reads as it.
         return (0, 2, Fraction(double_text(value) if kind == DOUBLE else str(numpy.float32(value))))
     if term.datatype == XSD.dateTime:
         return (2, instant(term).seconds)
     if term.datatype == XSD.date:
         return (3, date_instant(term).seconds)
     if term.datatype in DURATION_TYPES:
-        # An order in which nothing comes before what is shorter from all four instants.
+        # An order that agrees with the comparison from all four instants.
         found = duration(term)
         return (4, sum(found.from_instants()), found.months)
     if is_string(term):

@@ -1,6 +1,7 @@
-"""Clauses of drawn queries around OPTIONAL, MINUS and EXISTS, where variables may be unbound or belong to outer patterns.
+"""Clauses of generated queries with OPTIONAL, MINUS and EXISTS, where variables may be unbound or belong to outer
+patterns.
 
-Each takes the query being drawn (`tests.support.generators`) and returns a piece of its group.
+Each takes the query under construction (`tests.support.generators`) and returns a piece of its group.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Clause = Callable[["DrawnQuery"], str]
 
 @contextmanager
 def _maybes_known(query: DrawnQuery) -> Iterator[None]:
-    """Triple patterns drawn inside may be about variables that may be unbound."""
+    """Triple patterns generated inside may use variables that may be unbound."""
     before = dict(query.kinds)
     query.kinds |= {name: kind for name, kind in query.maybe.items() if kind != "bound"}
     yield
@@ -34,7 +35,7 @@ def _condition(query: DrawnQuery, percent: int = 60) -> str:
 
 
 def nested_optional(query: DrawnQuery) -> str:
-    """OPTIONAL in OPTIONAL, or one after the other; the second may be about what the first perhaps binds."""
+    """OPTIONAL in OPTIONAL, or one after the other; the second may use variables that the first may bind."""
     with query.hidden(keep_as_maybe=True):
         outer = query.block(query.triple(query.shared_node()))
         inner = query.optional()
@@ -47,7 +48,7 @@ def nested_optional(query: DrawnQuery) -> str:
 
 
 def loose_join(query: DrawnQuery) -> str:
-    """A block about variables that may be unbound."""
+    """A block over variables that may be unbound."""
     before = "" if query.maybe else query.optional()
     with _maybes_known(query):
         return f"{before} {_block(query, needed=True)}"
@@ -80,7 +81,7 @@ def exists(query: DrawnQuery) -> str:
 def exists_value(query: DrawnQuery) -> str:
     """EXISTS inside of larger expressions."""
     form = query.pick(_EXPRESSIONS)
-    # What is drawn must be asked: a window that no block uses reads no stream.
+    # A generated window must be used: a window without a block reads no stream.
     other = "" if "{other}" not in form else exists(query) if query.chance(20) else query.condition()
     text = form.format(test=exists(query), other=other)
     if not form.startswith("BIND"):
@@ -192,4 +193,4 @@ CLAUSES: Mapping[str, Clause] = {
     "correlated": correlated,
     "exists_value": exists_value,
 }
-"""By the feature that asks for it."""
+"""The clauses by the feature that adds them."""

@@ -1,6 +1,6 @@
-"""What drawn queries say about order, slices, aggregates over any term, and the time.
+"""Order, slices, aggregates over any term, and NOW() in generated queries.
 
-Each takes the query being drawn (`tests.support.generators`) and returns a piece of its text.
+Each function takes the query under construction (`tests.support.generators`) and returns a piece of its text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.support.generators import DrawnQuery
 
 MODIFIERS = frozenset({"slice", "samples", "now"})
-"""Features whose answers another store need not share: SPARQL leaves them open, or they depend on the tick."""
+"""Features whose answers may differ in another store: SPARQL leaves them open, or they depend on the tick."""
 
 
 def any_slice(query: DrawnQuery, columns: Sequence[str], hidden: Sequence[str]) -> str:
@@ -34,7 +34,7 @@ def _key(query: DrawnQuery, name: str) -> str:
 
 
 def sampled(query: DrawnQuery) -> str:
-    """An aggregate that takes any term."""
+    """An aggregate that accepts any term."""
     forms = ["COUNT(DISTINCT *)", "COUNT(DISTINCT *)"]
     for name in [query.pick(query.visible())] * 2 if query.visible() else []:
         separator = query.pick(["", "; SEPARATOR=''", "; SEPARATOR='\", '"])

@@ -1,4 +1,4 @@
-"""Windows of drawn queries (`tests.support.generators`): their sizes, and how each dialect writes them."""
+"""Windows of generated queries (`tests.support.generators`): their sizes, and their form in each dialect."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ C_SPARQL_WINDOWS = frozenset({"step", "tumbling", "triples", "start", "past_step
 RSP_QL_WINDOWS = (_TIMED | {"count", "count_step", "count_partition", "session_partition"}) - {"now", "all"}
 
 TIME = "at"
-"""The property that carries an element's event time, where a window asks for it."""
+"""The property with an element's event time, for windows with `@`."""
 
 _PLAIN_TRIPLE = re.compile(r"(\S+) :\w+ (\S+) \.")
 
 
 @dataclass(frozen=True)
 class Extent:
-    """A window's size as drawn: `kind` of WINDOWS; milliseconds, or a count. `start`, `delay`: milliseconds."""
+    """A window's generated size: `kind` of WINDOWS; milliseconds, or a count. `start`, `delay`: milliseconds."""
 
     kind: str
     size: int = 0
@@ -37,7 +37,7 @@ class Extent:
     partition: tuple[str, ...] = ()
 
     def text(self, dialect: Dialect) -> str:
-        """What stands in the brackets."""
+        """The text in the brackets."""
         size, step = _duration(self.size, dialect), _duration(self.step, dialect)
         match self.kind:
             case "range":
@@ -88,7 +88,7 @@ def _start(milliseconds: int, dialect: Dialect) -> str:
 
 @dataclass(frozen=True)
 class WindowUse:
-    """A window of a drawn query; `timed`: it takes the event time from the elements."""
+    """A window of a generated query; `timed`: it takes the event time from the elements."""
 
     stream: str
     extent: Extent
@@ -98,7 +98,7 @@ class WindowUse:
         return f"[{self.extent.text(dialect)}{f' @ :{TIME}' if self.timed else ''}]"
 
     def fits(self, body: str) -> bool:
-        """Can a block with this body be asked of the window? PARTITION BY needs its variables in it."""
+        """Whether the window can have a block with this body: PARTITION BY needs its variables in it."""
         wanted = set(self.extent.partition)
         found = _variables(body)
         return not wanted or any(

@@ -1,4 +1,4 @@
-"""A SPARQL endpoint on this machine, for tests: it answers over given triples, or says what it is told to say."""
+"""A SPARQL endpoint on this machine, for tests: it answers over given triples, or sends a given response."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.oracle.naive_algebra import Triple
 
 
 class Endpoint:
-    """`queries` are those that it was asked; `status`, `body` and `delay` replace its answers."""
+    """`queries` are the received ones; `status`, `body` and `delay` replace the answers."""
 
     def __init__(self, url: str, triples: Sequence[Triple]) -> None:
         self.url = url
@@ -43,7 +43,7 @@ class Endpoint:
 
 @contextmanager
 def endpoint(triples: Sequence[Triple] = ()) -> Iterator[Endpoint]:
-    """An endpoint, as long as the block lasts."""
+    """An endpoint that runs while the block lasts."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -6,8 +6,8 @@
 
 A query is a group of window blocks joined by common variables; each feature adds a clause, more often than not.
 It is written in every dialect that has its windows. Data is drawn for the predicates that the query asks for,
-from few subjects and values, so that answers are seldom empty. What the contract leaves open (LIMIT without a
-total order, sums of inexact doubles) is never drawn.
+from few subjects and values, so that answers are seldom empty. Queries that the contract leaves
+open (LIMIT without a total order, sums of inexact doubles) are never generated.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.support.traces import EX, STREAMS
 
 T = TypeVar("T")
 Wanted: TypeAlias = tuple[str, str, str]
-"""A triple pattern to be matched: subject and object in SPARQL, the predicate's name."""
+"""A triple pattern to match: subject and object in SPARQL, the predicate's name."""
 
 FEATURES = frozenset(
     {
@@ -53,7 +53,7 @@ FEW = settings() if SOAKING else settings(max_examples=15)
 
 @contextmanager
 def answerable(*refusals: type[Exception]) -> Iterator[None]:
-    """A drawn query that the engine refuses, or whose answer the oracle cannot enumerate, shows nothing: another is drawn."""
+    """A generated query that the engine refuses, or whose answer the oracle cannot enumerate, is discarded."""
     try:
         yield
     except (UnsupportedQuery, TooManyPairs, *refusals):
@@ -62,7 +62,7 @@ def answerable(*refusals: type[Exception]) -> Iterator[None]:
 
 NODES = ("a", "b", "c")
 GRAPHS = tuple(URIRef(EX + name) for name in ("g", "g", "h", "a"))
-"""The names of elements' graphs, the more likely the more often."""
+"""The names of elements' graphs; repeated names are more likely."""
 LINK = "link"
 LABEL = "label"
 VALUES = {
@@ -83,13 +83,13 @@ VALUES = {
 }
 """The predicates with literal values: each has its own kind of value, so that comparisons are defined."""
 EQUAL_VALUES = frozenset({"same", "instant"})
-"""Those with several terms of one value, which ORDER BY does not tell apart: of use where an order of terms does."""
+"""Predicates with several terms of one value, which ORDER BY does not distinguish, for tests of the order of terms."""
 NUMERIC = ("int", "dec", "dbl", "num")
 
 
 @dataclass(frozen=True, repr=False)
 class Scenario:
-    """A query in each dialect that can say it, the elements of its streams, and static data."""
+    """A query in each dialect that can express it, the elements of its streams, and static data."""
 
     texts: dict[Dialect, str]
     elements: tuple[Element, ...]
@@ -104,7 +104,7 @@ class Scenario:
         return "\n".join(lines)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """What Hypothesis prints of a falsifying example."""
+        """Hypothesis's text for a falsifying example."""
         printer.text(f"\n{self!r}\n")
 
 
@@ -123,10 +123,10 @@ def _triple_text(triple: Triple) -> str:
 
 @dataclass
 class DrawnQuery:
-    """A query being drawn.
+    """A query under construction.
 
-    `kinds`: what variables that are surely bound hold; `maybe`: those that may be unbound. `pool`: the predicates
-    with literals that it asks for. `wanted`: by stream, the plain triple patterns that an answer needs.
+    `kinds`: the kinds of values of variables that are certainly bound; `maybe`: those that may be unbound. `pool`: the
+    predicates with literals that it uses. `wanted`: by stream, the plain triple patterns that an answer needs.
     """
 
     draw: Callable[[st.SearchStrategy[Any]], Any]
@@ -162,7 +162,7 @@ class DrawnQuery:
 
     @contextmanager
     def hidden(self, keep_as_maybe: bool = False) -> Iterator[None]:
-        """Variables made inside are not seen (or only perhaps bound) after it."""
+        """Variables made inside are not visible (or only perhaps bound) after it."""
         before = dict(self.kinds)
         yield
         if keep_as_maybe:
@@ -170,7 +170,7 @@ class DrawnQuery:
         self.kinds = before
 
     def triple(self, subject: str | None = None) -> str:
-        """A triple pattern whose subject is a known node where there is one."""
+        """A triple pattern whose subject is a known node if there is one."""
         nodes = self.known("node")
         subject = subject or (self.pick(nodes) if nodes else self.fresh("node"))
         if self.chance(40):
@@ -220,7 +220,7 @@ class DrawnQuery:
     def block(self, body: str, needed: bool = True) -> str:
         """A window over the body; the text's %n% is replaced by the dialect's words.
 
-        `needed`: an answer needs matches of the triple patterns drawn since the last block.
+        `needed`: an answer needs matches of the triple patterns generated since the last block.
         """
         fitting = [number for number, use in enumerate(self.uses) if use.fits(body)]
         if fitting and (self.chance(20) or len(self.uses) >= 3):
@@ -234,7 +234,7 @@ class DrawnQuery:
         return f"%{number}% {{ {self.within_graph(body) if self.wants('window_graph', 50) else body} }}"
 
     def within_graph(self, body: str) -> str:
-        """The body, asked of the graphs of the window's elements."""
+        """The body inside of GRAPH, over the graphs of the window's elements."""
         name = self.pick([":g", "?named", "?named"])
         if name == "?named":
             self.maybe[name] = "node"
@@ -255,7 +255,7 @@ class DrawnQuery:
         return f"FILTER ({self.condition()})"
 
     def condition(self) -> str:
-        """A condition on known variables; in a block only its own are in scope."""
+        """A condition on known variables; in a block only its own variables are in scope."""
         numbers = self.known(*NUMERIC)
         forms: list[str] = []
         if numbers:
@@ -280,7 +280,7 @@ class DrawnQuery:
         return self.pick(forms) if forms else "true"
 
     def body(self) -> str:
-        """The group graph pattern: window blocks, then what the features add."""
+        """The group graph pattern: window blocks, then the clauses of the features."""
         most = 3 if "join" in self.features else 1
         parts = [self.block(self.triples()) for _ in range(self.pick([1, 2, 2, 2, 3][: 2 * most - 1]))]
         for feature, clause in (
@@ -373,7 +373,7 @@ class DrawnQuery:
         return [*self.kinds, *self.maybe]
 
     def select(self) -> tuple[str, str]:
-        """The words before WHERE and after the group."""
+        """The text before WHERE and after the group."""
         body_variables = self.visible()
         if self.wants("ask", 30):
             return "ASK", ""
@@ -421,7 +421,7 @@ class DrawnQuery:
 
 
 def sparql(short: str) -> str:
-    """A value of VALUES in SPARQL's syntax; negative numbers in quotes, as rdflib's parser negates their values."""
+    """A value for VALUES in SPARQL's syntax. Negative numbers are quoted, because rdflib's parser negates their values."""
     if short.startswith("-"):
         return f'"{short}"^^xsd:{"double" if "e" in short else "decimal"}'
     return f'"{short}"^^xsd:dateTime' if short.startswith("2024") else short
@@ -494,7 +494,7 @@ def _term(short: str) -> Term:
 
 @st.composite
 def assignments(draw: st.DrawFn, wanted: Iterable[Wanted]) -> dict[str, Term]:
-    """A value for every variable: what an answer could be."""
+    """A value for every variable: a possible answer."""
     chosen: dict[str, Term] = {}
     for subject, predicate, object_ in wanted:
         chosen.setdefault(subject, traces.term(draw(st.sampled_from(["a", *NODES]))))
@@ -522,7 +522,7 @@ def element_lists(
     wanted: Mapping[str, Sequence[Wanted]],
     most: int = 25,
 ) -> tuple[Element, ...]:
-    """Elements in time order, with ties, gaps and the same triples again; many of them hold what is wanted."""
+    """Elements in time order, with ties, gaps and repeated triples; many of them contain the wanted triples."""
     answers = [draw(assignments([w for of_stream in wanted.values() for w in of_stream])) for _ in range(2)]
     time = draw(st.sampled_from([0, 1_700_000_000_000_000, 250_000]))
     found = []
@@ -540,7 +540,7 @@ def element_lists(
 
 
 def carrying_times(elements: Iterable[Element], streams: Iterable[str]) -> tuple[Element, ...]:
-    """The same elements; in these streams each says when it is."""
+    """The elements with their times as properties, in the streams whose windows need them."""
     timed = {URIRef(STREAMS + stream) for stream in streams}
     found = []
     for element in elements:

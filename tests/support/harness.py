@@ -1,7 +1,6 @@
-"""Runs the real engine and compares what it says with the oracle, tick by tick.
+"""Runs the engine and compares its results with the oracle, tick by tick.
 
-`assert_engine_right(text, elements)` is the whole of it: parse, ask the oracle, run the engine at several
-batch sizes.
+`assert_engine_right(text, elements)` does everything: parse, ask the oracle, run the engine at several batch sizes.
 """
 
 from __future__ import annotations
@@ -24,10 +23,12 @@ from tests.support import traces
 
 BATCH_SIZES: tuple[int | None, ...] = (1, 2, 3, 7, None)
 TOLERANCE = {XSD.double: 1e-9, XSD.float: 2.0**-22}
-"""Relative; for xsd:float two units of the last place, as a sum may be rounded before it is divided, or only the quotient."""
+"""Relative tolerance; for xsd:float two units in the last place: either a sum is rounded before it is divided, or only
+the quotient.
+"""
 
 MANY_RESULTS = 100_000
-"""Comparing more, of which each is an object here, takes a minute and more: that is done at one batch size."""
+"""Above this number of results, each an object here, the comparison takes minutes: it is done at one batch size only."""
 
 Update: TypeAlias = tuple[int, Static]
 """After how many elements, and the static data from then on."""
@@ -36,7 +37,7 @@ Key: TypeAlias = frozenset[tuple[Variable, tuple[object, ...]]]
 
 @dataclass(frozen=True)
 class Result:
-    """What the engine delivered: the tick's time in microseconds, +1 or -1, the mapping."""
+    """A result of the engine: the tick's time in microseconds, +1 or -1, the mapping."""
 
     time: int
     sign: int
@@ -44,7 +45,7 @@ class Result:
 
 
 def parse(text: str) -> nodes.ContinuousQuery:
-    """The project's parser; imported late, so that the oracle can be used without it."""
+    """The project's parser, imported late so that the oracle can be used without it."""
     query: nodes.ContinuousQuery = importlib.import_module("cqels_py.parser").parse(text)
     return query
 
@@ -122,7 +123,7 @@ def assert_engine_right(
     batches: Iterable[int | None] = BATCH_SIZES,
     updates: Sequence[Update] = (),
 ) -> None:
-    """The engine says what the oracle says, at each batch size. `updates` are those of naive_updates."""
+    """The engine's results equal the oracle's, at each batch size. `updates` are those of naive_updates."""
     expected = expected_changes(parse(text), elements, static, output, updates)
     sizes = list(batches)
     for batch in sizes if len(expected) <= MANY_RESULTS else sizes[-1:]:
@@ -134,9 +135,9 @@ def assert_engine_right(
 
 
 def check_equal(expected: Sequence[Change], actual: Sequence[Result], title: str = "results") -> None:
-    """The same signed mappings at the same ticks, in the ticks' order; an AssertionError shows what differs.
+    """Equal signed mappings at equal ticks, in the ticks' order. An AssertionError shows the differences.
 
-    Numbers are the same if value and datatype are (doubles and floats within TOLERANCE), other terms if identical.
+    Numbers are equal if value and datatype are (doubles and floats within TOLERANCE), other terms if identical.
     """
     report: list[str] = []
     for time in sorted({change.time for change in expected} | {result.time for result in actual}):
@@ -151,7 +152,7 @@ def check_equal(expected: Sequence[Change], actual: Sequence[Result], title: str
 
 
 def _differences_at(wanted: Sequence[Change], got: Sequence[Result]) -> list[str]:
-    """What differs at one instant. It may hold several ticks: their sizes cut the engine's results."""
+    """The differences at one instant. It may have several ticks: their sizes divide the engine's results."""
     sizes = Counter(change.tick for change in wanted)
     report: list[str] = []
     start = 0
@@ -180,7 +181,7 @@ def _signed(sign: int, mapping: Mapping) -> str:
 def unmatched(
     wanted: Sequence[tuple[int, Mapping]], got: Sequence[tuple[int, Mapping]]
 ) -> tuple[list[tuple[int, Mapping]], list[tuple[int, Mapping]]]:
-    """What is only in the one bag and only in the other: compared exactly, the rest within the tolerance."""
+    """The rows that are only in one of the bags: compared exactly first, the rest within the tolerance."""
     open_wanted: dict[tuple[int, Key], list[tuple[int, Mapping]]] = {}
     for item in wanted:
         open_wanted.setdefault((item[0], _key(item[1])), []).append(item)

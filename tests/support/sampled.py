@@ -1,6 +1,6 @@
 """Compares the engine with the oracle where the oracle is too slow for every tick: at the ends of instants.
 
-The engine answers every tick, as a changelog; what it has said up to the end of an instant makes up the answer there.
+The engine delivers a changelog of every tick; its sum up to the end of an instant is the answer there.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def answers(
 
 
 def ends(query: nodes.ContinuousQuery, elements: Sequence[Element], every: int = 1) -> list[naive.Moment]:
-    """The last ticks of instants: of each one, or of every so many and the last."""
+    """The last ticks of instants: of each instant, or of every n-th and the last."""
     moments = naive.moments(query, naive.relevant(query, elements))
     last = list({moment.time: moment for moment in moments}.values())
     return last[every - 1 :: every] if len(last) % every == 0 else [*last[every - 1 :: every], last[-1]]
@@ -58,7 +58,7 @@ def ends(query: nodes.ContinuousQuery, elements: Sequence[Element], every: int =
 def assert_right_at_ends(
     text: str, elements: Sequence[Element], static: Static, every: int = 1, batch: int | None = None
 ) -> list[naive.Tick]:
-    """The engine's answers are the oracle's at the ends of instants; returns them."""
+    """The engine's answers equal the oracle's at the ends of instants; returns them."""
     ticks = answers(text, elements, static, ends(parse(text), elements, every))
     results = run_engine(text, elements, static, batch, nodes.Output.CHANGELOG)
     held: Counter[Mapping] = Counter()

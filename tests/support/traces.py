@@ -68,7 +68,7 @@ def window(name: str, stream: str, extent: nodes.Extent) -> nodes.WindowDefiniti
 
 
 def over(name: str, pattern: str | nodes.Pattern) -> nodes.Window:
-    """A pattern over one window; text is a BGP."""
+    """A pattern over one window; the text is a BGP."""
     return nodes.Window((iri(name),), bgp(pattern) if isinstance(pattern, str) else pattern)
 
 
@@ -92,7 +92,7 @@ def query(
 
 
 def short(found: Term) -> str:
-    """The short form of a term; other datatypes than the notation's as N-Triples."""
+    """The short form of a term; datatypes outside of the notation as N-Triples."""
     if isinstance(found, URIRef):
         return str(found).removeprefix(EX)
     if isinstance(found, Literal):
