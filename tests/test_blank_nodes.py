@@ -189,12 +189,12 @@ def test_a_stream_of_labels_is_not_remembered() -> None:
     assert identifier >> TAG_SHIFT == TAG_BLANK
 
 
-def test_what_holds_is_said() -> None:
+def test_the_rule_is_explained() -> None:
     for blank_nodes, words in (("source", "one node within its source"), ("element", "one node within its element")):
         assert words in Engine(blank_nodes=blank_nodes).register(JOINED).explain()
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_impossible_scopes_are_refused() -> None:
     with pytest.raises(UsageError, match="blank_nodes is 'source' or 'element', not 'file'"):
         Engine(blank_nodes="file")
     engine = Engine(blank_nodes="element")
@@ -202,7 +202,7 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(UsageError, match="leave document= out"):
         engine.push_batch(A, table(ROWS), document="d")
     for wrong in ("", 5):
-        with pytest.raises(UsageError, match="document is the name"):
+        with pytest.raises(UsageError, match="document must be a text"):
             engine.push_batch(A, table(ROWS), document=wrong)  # type: ignore[arg-type]
 
 

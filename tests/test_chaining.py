@@ -94,7 +94,7 @@ def check_chain(first: str, second: str, pushed: list[Element]) -> None:
 
 @pytest.mark.parametrize("reader", range(len(READERS)))
 @pytest.mark.parametrize(("output", "window"), FEEDERS)
-def test_a_query_reads_what_another_constructs(output: str, window: str, reader: int) -> None:
+def test_a_query_reads_the_results_of_a_construct(output: str, window: str, reader: int) -> None:
     check_chain(feeder(output, window), PREFIX + READERS[reader], elements())
 
 
@@ -244,7 +244,7 @@ def test_an_element_pushed_to_a_fed_stream_moves_the_time_on() -> None:
         assert [(r.time // SECOND, str(r.bindings["x"])[-1]) for r in query.results()] == [(5, "a"), (10, "x")]
 
 
-def test_an_update_of_static_data_is_at_the_time_of_what_reaches_the_readers() -> None:
+def test_an_update_of_static_data_has_the_time_of_the_last_element_that_reached_the_readers() -> None:
     first = f"""{PREFIX}REGISTER ISTREAM :gone AS CONSTRUCT {{ ?x :gone ?n }}
         {{ STREAM <{STREAMS}s> [RANGE 100s] {{ ?x :p ?y }} ?x :name ?n }}"""
     second = HERE.format(source=f"<{STREAMS}t>", said=":p")
@@ -313,7 +313,7 @@ def test_blank_nodes_of_a_template_are_new_for_each_solution() -> None:
         ),
     ],
 )
-def test_what_cannot_feed_is_refused(text: str, changelog: bool, message: str) -> None:
+def test_queries_that_cannot_feed_a_stream_are_refused(text: str, changelog: bool, message: str) -> None:
     engine = cqels_py.Engine()
     reader = engine.register(PREFIX + READERS[0])
     with pytest.raises(UsageError, match=message):
@@ -408,7 +408,7 @@ def _told_by(order: str, batch: int, queries: dict[str, str]) -> list[tuple[int,
 
 
 @pytest.mark.parametrize("order", ["F1 F2 R", "F2 F1 R"])
-def test_a_feeder_keeps_up_with_what_feeds_its_readers_besides(order: str) -> None:
+def test_a_feeder_keeps_up_with_other_feeders_of_its_readers(order: str) -> None:
     """F1 says something as time passes, of which it hears by elements that only F2 reads."""
     block = "FROM NAMED WINDOW :w ON :s%d [RANGE PT5S]"
     queries = {

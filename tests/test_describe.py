@@ -114,6 +114,6 @@ def test_results_are_graphs() -> None:
     assert file.getvalue().count("<urn:cqels:result:0>") == 3
 
 
-def test_what_is_entailed_is_not_described() -> None:
+def test_entailed_triples_are_not_described() -> None:
     with pytest.raises(UnsupportedQuery, match="write a CONSTRUCT"):
         cqels_py.Engine().register(f"{PREFIX}DESCRIBE ?s {{ STREAM <{S}> [NOW] {{ ?s :p ?n }} }}", entailment="rdfs")

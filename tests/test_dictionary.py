@@ -146,7 +146,7 @@ def test_one_term_has_one_id_however_it_is_written(written: str, kept: str) -> N
         ),
     ],
 )
-def test_what_is_no_term_is_refused_and_shown(text: str) -> None:
+def test_invalid_terms_are_refused_and_shown(text: str) -> None:
     with pytest.raises(DataError, match=r"is not a term in N-Triples syntax|escape|is not a character"):
         Dictionary().encode([text])
 
@@ -157,7 +157,7 @@ def test_unbound_is_none() -> None:
     assert dictionary.decode(np.zeros(1, np.int64)) == [None]
 
 
-def test_encode_bytes_keeps_what_is_wrong_apart() -> None:
+def test_encode_bytes_collects_invalid_terms() -> None:
     texts = [b"<http://e.org/a>", b"nothing", b"", b'"x"']
     offsets = np.cumsum([0, *map(len, texts)]).astype(np.int64)
     wrong: dict[int, DataError] = {}
@@ -169,7 +169,7 @@ def test_encode_bytes_keeps_what_is_wrong_apart() -> None:
     assert "nothing" in wrong[1].message
 
 
-def test_encode_triples_lays_out_columns_and_says_what_is_misplaced() -> None:
+def test_encode_triples_lays_out_columns_and_counts_misplaced_terms() -> None:
     elements = [
         [("<http://e.org/a>", "<http://e.org/p>", '"x"'), ("_:b", "<http://e.org/p>", "_:b")],
         [],
@@ -199,7 +199,7 @@ TRICKY = [
 
 
 @given(st.lists(st.lists(st.tuples(*3 * [st.sampled_from(TRICKY)]), max_size=3), max_size=3))
-def test_encode_triples_says_of_each_text_what_encode_bytes_says(elements: list[list[tuple[str, str, str]]]) -> None:
+def test_encode_triples_agrees_with_encode_bytes(elements: list[list[tuple[str, str, str]]]) -> None:
     texts = [term.encode() for element in elements for triple in element for term in triple]
     first = np.cumsum([0, *map(len, elements)])
     dictionary, wrong, expected_wrong = Dictionary(), dict[int, DataError](), dict[int, DataError]()
@@ -263,7 +263,7 @@ def test_it_grows_with_its_terms() -> None:
 
 
 @given(st.sets(st.integers(0, 40)), st.sets(st.integers(0, 40)), st.sets(st.integers(0, 40)))
-def test_what_nothing_refers_to_is_released(live: set[int], pinned: set[int], later: set[int]) -> None:
+def test_terms_without_references_are_released(live: set[int], pinned: set[int], later: set[int]) -> None:
     dictionary = Dictionary()
     ids = dictionary.encode([hashed(i) for i in range(41)])
     dictionary.pin(ids[sorted(pinned)])
@@ -279,7 +279,7 @@ def test_what_nothing_refers_to_is_released(live: set[int], pinned: set[int], la
     assert dictionary.decode(dictionary.encode(again)) == again
 
 
-def test_what_was_read_but_not_handed_on_is_held() -> None:
+def test_terms_read_but_not_passed_on_are_kept() -> None:
     dictionary = Dictionary()
     ids = dictionary.encode([hashed(1), hashed(2)])
     with dictionary.holding(lambda: [ids[:1]]):
@@ -302,7 +302,7 @@ def test_memory_stays_the_same_over_ever_new_terms() -> None:
 # --- collisions -----------------------------------------------------------------------------------------------------
 
 
-def test_terms_with_the_same_hash_are_told_apart() -> None:
+def test_terms_with_equal_hashes_are_distinguished() -> None:
     dictionary = Dictionary(hash_bits=6)
     terms = [hashed(i) for i in range(300)] + [f'"{i}"' for i in range(300)]
     ids = dictionary.encode(terms)

@@ -99,7 +99,7 @@ def test_a_label_is_one_node_within_a_solution() -> None:
 
 
 @pytest.mark.parametrize("batch", BATCHES)
-def test_what_is_computed_of_a_value_is_of_the_same_one(batch: int | None) -> None:
+def test_an_expression_of_a_drawn_value_uses_the_same_value(batch: int | None) -> None:
     text = (
         f"{REPORTS} SELECT ?s ?u ?t ?k ?x ?before ?now {{ {WINDOW} {{ ?s :p ?n }} BIND(COALESCE(?k, 0) AS ?before) "
         "BIND(UUID() AS ?u) BIND(STR(?u) AS ?t) BIND(?n + 1 AS ?k) BIND(IF(?n > 1, ?u, ?s) AS ?x) "
@@ -149,7 +149,7 @@ def test_constructed_graphs_feed_other_queries(batch: int | None) -> None:
     assert len(set(values(results, "u"))) == len(results)
 
 
-def test_windows_of_triples_see_what_is_not_drawn_in_one_order() -> None:
+def test_windows_of_triples_see_other_values_in_one_order() -> None:
     first = f"{REPORTS} CONSTRUCT {{ ?s :id ?zz }} {{ {WINDOW} {{ ?s :p ?n }} BIND(UUID() AS ?zz) }}"
     second = f"{PREFIX}SELECT ?s {{ STREAM :reports [TRIPLES 2] {{ ?s :id ?u }} }}"
     found = [Counter((r.time, r.sign, r.bindings["s"]) for r in delivered(first, second, batch=b)) for b in BATCHES * 2]
@@ -189,7 +189,7 @@ def test_changes_have_no_such_values(output: str) -> None:
         compile_query(REPORTS + text, changelog=True)
 
 
-def test_spark_refuses_what_it_could_not_deliver_again() -> None:
+def test_spark_refuses_values_that_it_could_not_deliver_again() -> None:
     with pytest.raises(UnsupportedQuery, match="UUID BNODE: another value each time, and Spark, which repeats"):
         stages(f"{REPORTS} SELECT ?s (UUID() AS ?u) (BNODE() AS ?b) {{ {WINDOW} {{ ?s :p ?n }} }}", 2)
 

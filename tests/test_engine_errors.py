@@ -99,7 +99,7 @@ NOT_TRIPLES: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("triples", "message"), NOT_TRIPLES)
-def test_what_is_no_triple(engine: Engine, triples: Any, message: str) -> None:
+def test_invalid_triples(engine: Engine, triples: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         engine.push(STREAM, triples, time=1)
     assert engine.statistics.elements == 0
@@ -179,7 +179,7 @@ def test_all_that_is_wrong_in_a_batch_is_named() -> None:
     assert engine.statistics.elements == 1
 
 
-def test_what_is_wrong_is_told_of_also_where_a_subscriber_raises() -> None:
+def test_errors_are_reported_even_if_a_subscriber_raises() -> None:
     engine = Engine(batch=2)
     engine.register(VALUES).subscribe(fail)
     engine.push(STREAM, [(A, V, "one")], time=1)
@@ -188,7 +188,7 @@ def test_what_is_wrong_is_told_of_also_where_a_subscriber_raises() -> None:
     assert any("one is not a term" in note for note in caught.value.__notes__)
 
 
-def test_what_is_left_out_is_counted_also_where_a_subscriber_raises() -> None:
+def test_skipped_elements_are_counted_even_if_a_subscriber_raises() -> None:
     reports: list[DataError] = []
     engine = Engine(batch=4, on_error="skip", report=reports.append)
     engine.register(VALUES).subscribe(fail)
@@ -399,7 +399,7 @@ def test_options_that_make_no_sense(engine: Engine, options: dict[str, Any], mes
     assert engine.statistics.results == 1
 
 
-def test_what_subscribes_is_a_function(engine: Engine) -> None:
+def test_a_subscriber_is_a_function(engine: Engine) -> None:
     query = engine.register(VALUES)
     with pytest.raises(UsageError, match="what subscribes is a function of a Result, not 5"):
         query.subscribe(5)  # type: ignore[arg-type]
@@ -410,7 +410,7 @@ def test_what_subscribes_is_a_function(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("wrong", [5, [], "SELECT"])
-def test_what_is_no_query_is_not_registered(engine: Engine, wrong: Any) -> None:
+def test_methods_refuse_anything_but_a_registered_query(engine: Engine, wrong: Any) -> None:
     for method in (engine.unregister, engine.update_static, lambda query: engine.connect(query, STREAM)):
         with pytest.raises(UsageError, match="not registered here"):
             method(wrong)
@@ -510,7 +510,7 @@ def test_a_time_of_another_unit_is_not_reported_step_by_step() -> None:
         engine.push(STREAM, [GOOD], time=1_000_000_000_000_000)
 
 
-def test_a_batch_that_is_kept_for_too_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_kept_for_too_long_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "_COLLECT_FROM", 100)
     engine = Engine()
     query = engine.register(f"{PREFIX} SELECT ?x WHERE {{ STREAM :s [COUNT 1] {{ ?x :v ?y }} }}")

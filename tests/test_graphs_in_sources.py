@@ -277,7 +277,7 @@ OTHER = line(URIRef(EX + "h"), TIME, Literal("2024-05-01T12:00:01Z", datatype=XS
         ),
     ],
 )
-def test_what_belongs_to_no_element_is_said(text: str, message: str, tmp_path: Path) -> None:
+def test_triples_without_an_element_are_reported(text: str, message: str, tmp_path: Path) -> None:
     path = str(written(tmp_path / "file.nq", text))
     query = text_of("[ALL] { ?s :p ?o }")
     with pytest.raises(DataError, match=message):
@@ -288,7 +288,7 @@ def test_what_belongs_to_no_element_is_said(text: str, message: str, tmp_path: P
     assert len(told) == 1
 
 
-def test_with_a_time_predicate_what_is_said_of_a_graph_may_stand_anywhere_before_it(tmp_path: Path) -> None:
+def test_with_a_time_predicate_triples_about_a_graph_may_stand_anywhere_before_it(tmp_path: Path) -> None:
     at = line(
         URIRef(EX + "s"), URIRef(EX + "at"), Literal("2024-05-01T12:00:00Z", datatype=XSD.dateTime), URIRef(EX + "g")
     )
@@ -307,7 +307,7 @@ def test_names_that_are_none(graph: object) -> None:
         engine.push(str(STREAM), list(TRIPLES[:1]), time=1, graph=7)
 
 
-def test_a_table_whose_graphs_are_no_terms_is_refused_where_they_are_asked() -> None:
+def test_invalid_graph_names_in_tables_are_refused_where_graphs_are_needed() -> None:
     table = pa.table([[1], ["g1"], [f"<{EX}a>"], [f"<{EX}p>"], [f"<{EX}b>"]], names=list(COLUMNS))
     assert answers(text_of("[ALL] { ?s :p ?o }"), table) == [(EX + "a", EX + "b")]
     with pytest.raises(DataError, match=r"the graph is .*a query asks for it: expected <iri> or _:label, or nothing"):

@@ -62,7 +62,7 @@ def test_differences_are_shown(wrong: list[Result], words: str) -> None:
         ("a", "a", True),
     ],
 )
-def test_what_counts_as_equal(one: str, other: str, same: bool) -> None:
+def test_equality_of_results(one: str, other: str, same: bool) -> None:
     expected = [Change(1, 0, 1, mapping(f"v={one}"))]
     actual = [Result(1, 1, mapping(f"v={other}"))]
     if same:

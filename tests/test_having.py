@@ -54,7 +54,7 @@ def test_an_alias_is_unbound_in_having(selected: str, having: str, keys: str) ->
         (TOTAL, "(!BOUND(?total))", "(!COALESCE(SAMETERM(SUM(?v), SUM(?v)), false))"),
     ],
 )
-def test_a_warning_says_what_to_write(selected: str, having: str, instead: str) -> None:
+def test_a_warning_suggests_a_correction(selected: str, having: str, instead: str) -> None:
     query = cqels.Engine().register(TEXT % (selected, "STREAM :s [ALL] { ?k :v ?v }", having))
     (warning,) = query.warnings
     assert "is unbound in HAVING, which is evaluated before" in warning and warning.endswith(f"write HAVING{instead}")

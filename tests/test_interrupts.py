@@ -39,7 +39,7 @@ def handler() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def test_ctrl_c_in_a_subscriber_is_raised_when_all_results_are_told() -> None:
+def test_ctrl_c_in_a_subscriber_is_raised_after_all_results_are_delivered() -> None:
     engine = Engine()
     told: dict[str, list[Result]] = {"first": [], "second": [], "other": []}
     query = engine.register(VALUES, changelog=True)
@@ -108,7 +108,7 @@ def ways() -> dict[str, Callable[[Engine], object]]:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
 @pytest.mark.parametrize("way", ways())
-def test_what_is_to_end_a_program_comes_after_the_step(way: str, error: type[BaseException]) -> None:
+def test_exceptions_that_end_a_program_are_raised_after_the_step(way: str, error: type[BaseException]) -> None:
     engine = Engine()
     for each in (error, ValueError):
         engine.register(STEPPED).subscribe(lambda result, each=each: fail(each))
@@ -291,7 +291,7 @@ def test_results_that_wait_can_be_reported_too() -> None:
     assert engine.statistics.subscriber_errors == 5
 
 
-def test_what_is_to_end_a_program_is_never_only_reported() -> None:
+def test_exceptions_that_end_a_program_are_never_only_reported() -> None:
     engine = Engine()
     engine.register(VALUES).subscribe(lambda _: sys.exit(3), on_error="report")
     with pytest.raises(SystemExit):
@@ -353,7 +353,7 @@ def test_a_pipe_that_has_ended_can_be_read(pipe: tuple[int, int]) -> None:
     os.dup2(pipe[0], pipe[1])
 
 
-def test_an_event_loop_stays_told_about_signals() -> None:
+def test_an_event_loop_still_receives_signals() -> None:
     async def inside() -> bool:
         told = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, told.set)

@@ -115,7 +115,7 @@ def test_the_results_of_one_arrival_come_in_blocks() -> None:
     assert len({pair for b in batches for pair in zip(*(c.tolist() for c in b.columns), strict=True)}) == LEFT * RIGHT
 
 
-def test_what_expires_at_one_instant_comes_in_blocks() -> None:
+def test_expiries_of_one_instant_are_processed_in_blocks() -> None:
     engine, batches = pushed(PAIRS, changelog=True)
     batches.clear()
     engine.advance(12_000_000)

@@ -92,7 +92,7 @@ def test_kernels_are_flat() -> None:
     assert nested == []
 
 
-def test_modules_say_what_they_are_for() -> None:
+def test_modules_have_docstrings() -> None:
     assert [name(path) for path in MODULES if tree(path).body and not ast.get_docstring(tree(path))] == []
     assert [name(path) for path in MODULES if path.stem in ("utils", "helpers", "misc", "common")] == []
 

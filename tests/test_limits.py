@@ -114,7 +114,7 @@ def test_a_pattern_beyond_a_limit_is_reported_with_query_pattern_and_element() -
         assert part in str(report)
 
 
-def test_what_is_beyond_memory_is_an_error_of_its_query(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_running_out_of_memory_is_an_error_of_its_query(monkeypatch: pytest.MonkeyPatch) -> None:
     def greedy(term: Term) -> Term:
         if term.text == "all":
             raise MemoryError

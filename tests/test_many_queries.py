@@ -81,7 +81,7 @@ def alone(text: str, pushed: Sequence[Pushed], batch: int | None) -> list[Any]:
 
 @pytest.mark.parametrize("batch", [None, 3, 50])
 @pytest.mark.parametrize("seed", range(6))
-def test_each_query_gets_what_it_gets_alone(seed: int, batch: int | None) -> None:
+def test_each_query_gets_the_results_that_it_gets_alone(seed: int, batch: int | None) -> None:
     asked, pushed = texts(seed, 12), elements(seed, 40)
     engine = cqels_py.Engine(batch=batch)
     got: list[list[Any]] = [[] for _ in asked]
@@ -98,7 +98,7 @@ def test_each_query_gets_what_it_gets_alone(seed: int, batch: int | None) -> Non
         assert sorted(told(results)) == alone(text, mine, batch), text
 
 
-def test_who_comes_later_sees_what_comes_later() -> None:
+def test_a_query_registered_later_sees_later_elements() -> None:
     text = f"PREFIX : <http://ex.org/> SELECT ?s ?v WHERE {{ STREAM <{STREAM}> [COUNT 3 STEP 2] {{ ?s :p0 ?v }} }}"
     pushed = [(STREAM, [("<http://ex.org/s>", "<http://ex.org/p0>", f'"{i}"')], i) for i in range(9)]
     engine = cqels_py.Engine()

@@ -28,7 +28,7 @@ def instants(windows: list[nodes.WindowDefinition], text: str, ended: bool = Tru
 # --- one window -----------------------------------------------------------------------
 
 
-def test_range_holds_what_is_younger_than_its_width() -> None:
+def test_range_holds_elements_younger_than_its_width() -> None:
     """
     time  1 2 3 4 5 6
     a     ├─────○              in at 1, out at 4

@@ -107,12 +107,12 @@ def test_an_unbound_variable_joins_with_anything() -> None:
     assert answer(nodes.Join(rows, bgp("?s p ?x")), "s x", "a p 1, b p 7") == "s=a x=1 | s=b x=7"
 
 
-def test_left_join_keeps_what_finds_no_partner() -> None:
+def test_left_join_keeps_unmatched_solutions() -> None:
     pattern = nodes.LeftJoin(bgp("?s p ?x"), bgp("?s q ?y"), None)
     assert answer(pattern, "s x y", "a p 1, a q 8, a q 9, b p 2") == "s=a x=1 y=8 | s=a x=1 y=9 | s=b x=2"
 
 
-def test_left_join_keeps_what_fails_the_condition_and_what_errs() -> None:
+def test_left_join_keeps_solutions_whose_condition_fails_or_is_an_error() -> None:
     pattern = nodes.LeftJoin(bgp("?s p ?x"), bgp("?s q ?y"), call("<", ref("x"), ref("y")))
     assert answer(pattern, "s y", "a p 1, a q 8, b p 9, b q 8, c p 1, c q z") == "s=a y=8 | s=b | s=c"
 
@@ -196,7 +196,7 @@ def test_order_and_slice() -> None:
     assert answer(nodes.Slice(ordered, 1, None), "s x", "a p 1, b p 10, c p 2.5") == "s=a x=1 | s=c x=2.5"
 
 
-def test_rows_are_in_the_order_asked_for() -> None:
+def test_rows_are_in_the_order_of_order_by() -> None:
     """Unbound first, IRIs before literals, numbers before strings; descending turns it round."""
     scan = nodes.Window((iri("w"),), nodes.LeftJoin(bgp("?s p 0"), bgp("?s q ?x"), None))
     graph = "a p 0, b p 0, c p 0, d p 0, e p 0, b q 'x', c q 10, d q 9.5, e q z"
@@ -256,7 +256,7 @@ def test_count_star_counts_rows_and_distinct_rows() -> None:
         assert answer(pattern, "n", "a p 1, b p 1, c p 2") == expected
 
 
-def test_what_is_no_number_makes_sum_and_average_unbound_and_nothing_else() -> None:
+def test_values_that_are_no_numbers_make_sum_and_average_unbound_and_nothing_else() -> None:
     graph = "a p 1, b p z"
     assert grouped("SUM", graph) == ""
     assert grouped("AVG", graph) == ""

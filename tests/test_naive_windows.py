@@ -25,7 +25,7 @@ def instants(windows: list[nodes.WindowDefinition], text: str) -> list[str]:
     return [f"{m.time}{m.phase.name[0]}{m.seen}" for m in moments(asked, relevant(asked, elements(text)))]
 
 
-def test_a_session_holds_what_follows_closely_and_ends_a_gap_after_the_last() -> None:
+def test_a_session_ends_a_gap_after_its_last_element() -> None:
     """
     time  1 2 3 4 5 6 7
     a     ├───────○           gap 2: b belongs to it, at 5 it ends
@@ -80,7 +80,7 @@ def test_each_value_has_sessions_of_its_own() -> None:
     assert scan(Session(2, 3), text, "s") == ["3: o=1 s=a | o=2 s=a | o=3 s=b | o=4 s=b", "6:", "9: o=6 s=a"]
 
 
-def test_a_window_in_the_past_holds_what_was_then() -> None:
+def test_a_window_in_the_past_holds_elements_of_that_time() -> None:
     """
     time  1 2 3 4 5 6 7
     a     . . ├───○         in at 1 + 2, out at 1 + 2 + 2

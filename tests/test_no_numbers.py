@@ -106,7 +106,7 @@ def test_numbers_in_any_form_are_none_of_them(query: str) -> None:
 
 
 @pytest.mark.parametrize("batch", BATCHES)
-def test_what_is_unbound_is_not_spoken_of(batch: int) -> None:
+def test_unbound_values_are_not_reported(batch: int) -> None:
     run = Run(batch)
     pattern = "STREAM :s [COUNT 6] { ?k :q ?w OPTIONAL { ?k :p ?v } }"
     query = run.engine.register(f"{PREFIX}SELECT (SUM(?v) AS ?y) (AVG(?v + 1) AS ?z) WHERE {{ {pattern} }}")

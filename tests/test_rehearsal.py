@@ -202,7 +202,7 @@ def test_queries_are_rehearsed_when_one_is_registered_and_once_more_with_data(
     assert second.input == Pushed([(STREAM, [part.encode() for triple in element(0) for part in triple], 7, None)])
 
 
-def test_a_command_says_what_is_rehearsed_and_no_engine(compiled: list[tuple[Any, bytes]]) -> None:
+def test_an_engine_within_a_rehearsing_command_does_not_rehearse(compiled: list[tuple[Any, bytes]]) -> None:
     with ahead.rehearsing(None):
         engine = Engine()
         engine.register(QUERY)
@@ -262,7 +262,7 @@ def heard(script: Script) -> Told:
     return told(text)
 
 
-def test_what_cannot_be_shown_to_another_process_is_not_rehearsed() -> None:
+def test_queries_that_cannot_be_pickled_are_not_rehearsed() -> None:
     assert script(options={"report": lambda error: None}, input=Table(STREAM, table(1))).as_bytes() is None
 
 
@@ -313,7 +313,7 @@ def test_an_engine_that_is_given_up_is_gone(expected: ahead._Expected) -> None:
     [(QUERY, 5, 3), (TIMED, None, 4), (STATIC, 5, 1), (QUERY.replace("WHERE", f"FROM <{EX}g> WHERE"), 5, 0)],
     ids=["times", "time predicate", "static", "data missing"],
 )
-def test_what_was_told_is_done_again_and_more(
+def test_a_rehearsal_repeats_the_registered_queries_and_more(
     text: str, time: int | None, results: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The room of what was pushed is not warm; that of what is made up is, and so are two more while others come to it."""

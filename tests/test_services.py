@@ -131,7 +131,7 @@ def test_a_window_inside_is_refused(remote: Endpoint) -> None:
         cqels_py.Engine().register(_text(f"<{remote.url}> {{ STREAM <{STREAM}> [NOW] {{ ?s :name ?name }} }}"))
 
 
-def test_an_error_names_the_endpoint_and_what_it_said(remote: Endpoint) -> None:
+def test_an_error_names_the_endpoint_and_its_response(remote: Endpoint) -> None:
     remote.status, remote.body = 503, b"come back\nlater"
     with pytest.raises(DataError, match=f"SERVICE <{remote.url}>: it answered 503 .*: come back later"):
         cqels_py.Engine().register(_text(f"<{remote.url}> {{ ?s :name ?name }}"))
@@ -165,7 +165,7 @@ def test_an_answer_of_another_format(remote: Endpoint, body: bytes) -> None:
         '{"type":"literal","value":"\\ud800"}',
     ],
 )
-def test_an_answer_with_what_is_no_term(remote: Endpoint, term: str) -> None:
+def test_an_answer_with_an_invalid_term(remote: Endpoint, term: str) -> None:
     remote.body = f'{{"results":{{"bindings":[{{"name":{term}}}]}}}}'.encode()
     group = f"<{remote.url}> {{ ?s :name ?name }}"
     with pytest.raises(DataError, match=f"SERVICE <{remote.url}>: its answer has .*, which is no RDF term"):
@@ -186,7 +186,7 @@ def test_a_text_in_a_language_may_have_its_datatype(remote: Endpoint) -> None:
     assert [result.bindings["name"] for result in query.results()] == [Literal("x", lang="en")]
 
 
-def test_an_endpoint_that_says_nothing(remote: Endpoint) -> None:
+def test_a_silent_endpoint(remote: Endpoint) -> None:
     remote.silent = True
     with pytest.raises(DataError, match=r"did not answer within 0\.05 seconds: a longer timeout"):
         cqels_py.Engine(service_timeout=0.05).register(_text(f"<{remote.url}> {{ ?s :name ?name }}"))

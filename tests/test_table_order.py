@@ -114,7 +114,7 @@ def test_rows_of_a_sorted_table_keep_their_numbers_in_messages() -> None:
     assert [row[2] for row in seen(query.results())] == ["a", "c", "b", "d"]
 
 
-def test_what_is_no_time_is_malformed_not_out_of_order() -> None:
+def test_an_invalid_time_is_malformed_not_out_of_order() -> None:
     wrong = with_times(pa.array(["1", None, "x", "2", "3"]))
     engine = Engine(on_error="skip", report=lambda error: None)
     query = engine.register(VALUES)
@@ -134,7 +134,7 @@ def test_a_time_that_is_not_utf_8_is_malformed() -> None:
         engine.push_batch(STREAM, with_times(column))
 
 
-def test_rows_before_what_was_pushed_are_late() -> None:
+def test_rows_older_than_pushed_elements_are_late() -> None:
     engine = Engine(report=lambda error: None)
     query = engine.register(VALUES)
     engine.push(STREAM, [texts("z", 0)], time=4)

@@ -95,7 +95,7 @@ def test_it_is_asked_once_a_stream(way: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_time_that_is_no_integer_says_its_unit(way: str, tmp_path: Path) -> None:
+def test_times_that_are_not_integers_are_never_doubted(way: str, tmp_path: Path) -> None:
     assert asked(way, ["1970-01-01T00:28:34Z", "1970-01-01T00:28:35Z"], tmp_path) == []
     if "tsv" not in way:
         assert asked(way, [np.datetime64(DAY, "us"), np.datetime64(DAY + 1, "us")], tmp_path) == []

@@ -60,7 +60,7 @@ def test_cases_that_are_equal_are_counted_by_feature(capsys: pytest.CaptureFixtu
     assert printed.startswith("4 cases") and "4 equal" in printed
 
 
-def test_pyoxigraph_deviates_where_the_suite_says_so() -> None:
+def test_the_listed_deviations_of_pyoxigraph_exist() -> None:
     """One that has been mended there need not be dealt with any more."""
 
     def rows(pattern: str) -> int:

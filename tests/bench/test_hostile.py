@@ -25,14 +25,14 @@ def _fail() -> str:
     raise AssertionError("7 results")
 
 
-def test_what_goes_wrong_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failures_are_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(hostile.resource, "setrlimit", lambda *_: None)
     monkeypatch.setitem(CASES, "fails", Limit("fails", 100, 1, _fail))
     hostile.run_here("fails")
     assert '"outcome": "fails: 7 results", "holds": false' in capsys.readouterr().out
 
 
-def test_a_process_that_dies_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_process_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hostile.sys, "executable", "/bin/false" if os.path.exists("/bin/false") else "false")
     found = hostile.measure(DIGITS)
     assert not found.holds and "it died (1)" in found.outcome

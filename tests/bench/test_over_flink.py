@@ -32,7 +32,7 @@ def test_a_step_is_over_when_its_whole_answer_is_there(step: int) -> None:
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_a_job_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_job_gives_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(over_flink, "statements", lambda question: ["fail"])
     with pytest.raises(RuntimeError, match="Flink gave no answer: ValueError: no such table"):
         Flink(COUNTS, 1)

@@ -58,7 +58,7 @@ def test_all_contenders_agree(aggregate: str, step: int) -> None:
     assert all(pace.checked >= 2 for pace in paces[1:])
 
 
-def test_what_is_not_installed_is_left_out_with_a_line() -> None:
+def test_missing_libraries_are_left_out_with_a_message() -> None:
     there, missing = contenders.available([("no_such_library", PyoxigraphKept)])
     assert there == []
     assert missing == [

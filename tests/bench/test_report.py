@@ -52,7 +52,7 @@ def test_the_table_has_medians_and_spread(report: Report) -> None:
     ]
 
 
-def test_json_says_where_and_what(report: Report, tmp_path: Path) -> None:
+def test_json_has_machine_and_figures(report: Report, tmp_path: Path) -> None:
     written = json.loads(report.write(tmp_path).read_text())
     assert written["summary"]["window 10"]["engine_to_by_hand"] == 0.25
     assert written["summary"]["window 20"]["arrivals_per_second"][ENGINE] == {

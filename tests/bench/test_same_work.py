@@ -138,7 +138,7 @@ def test_averages_are_the_engines_to_the_last_digit(size: int) -> None:
         assert net(same, batch) == net(engine, batch)
 
 
-def test_what_it_cannot_average_is_an_error() -> None:
+def test_values_without_an_average_are_an_error() -> None:
     setting = Setting("texts", 40, 1, (1,), batch=1)
     batch = Batch(np.zeros(1, np.int32), iris(np.array([[1], [2]])))
     with pytest.raises(RuntimeError, match="no integer"):

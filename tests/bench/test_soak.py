@@ -49,7 +49,7 @@ def test_the_suite_runs_and_terms_are_released(tmp_path: Path) -> None:
     assert samples[-1]["query_mb"] < 10
 
 
-def test_a_run_that_is_too_short_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_is_too_short_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         soak.main(["--triples", "1000"])
     assert stopped.value.code == 2

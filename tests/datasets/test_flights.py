@@ -71,7 +71,7 @@ def test_summer_time_is_an_hour_closer_to_utc() -> None:
     assert (wall.month, wall.hour * 100 + wall.minute) == (7, row["dep_time"])
 
 
-def test_reports_are_observations_of_what_was_measured(two_days: dict[str, pa.Table]) -> None:
+def test_reports_are_observations_of_measured_properties(two_days: dict[str, pa.Table]) -> None:
     reports = two_days[flights.WEATHER]
     assert reports.num_rows % 3 == 0
     results = reports.filter(pc.equal(reports["predicate"], f"<{flights.SOSA}hasSimpleResult>"))
@@ -102,7 +102,7 @@ def test_no_days_make_no_stream() -> None:
         flights.streams(days=0)
 
 
-def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flights, "find_spec", lambda name: None)
     flights._read.cache_clear()
     with pytest.raises(MissingExtra, match=r"pip install 'cqels_py\[flights\]'"):

@@ -56,7 +56,7 @@ def friends() -> set[tuple[str, str]]:
 # --- streams ------------------------------------------------------------------------------------------------------
 
 
-def test_the_streams_are_together_as_long_as_asked_for() -> None:
+def test_the_streams_have_the_requested_length_together() -> None:
     for triples in (1, 30, 5_000, 100_000):
         made = sum(table.num_rows for table in tables(triples, users=100).values())
         assert triples <= made < triples + 20
@@ -101,7 +101,7 @@ def test_every_term_is_well_formed() -> None:
 
 
 @pytest.mark.parametrize(("likes", "things"), [("POST_LIKES", "POSTS"), ("PHOTO_LIKES", "PHOTOS")])
-def test_likes_follow_what_is_liked_and_are_mostly_of_friends(likes: str, things: str) -> None:
+def test_likes_follow_the_liked_things_and_are_mostly_of_friends(likes: str, things: str) -> None:
     table, liked = streams()[getattr(lsbench, likes)], streams()[getattr(lsbench, things)]
     made = dict(zip(liked["graph"].to_pylist(), liked["time"].to_pylist(), strict=True))
     assert all(
@@ -187,7 +187,7 @@ def test_users_subscribe_to_their_own_forums_and_to_friends() -> None:
 
 
 @pytest.mark.parametrize("users", [10, 985, 1_500])
-def test_whom_the_queries_ask_for_is_in_every_network(users: int) -> None:
+def test_the_users_named_by_queries_are_in_every_network(users: int) -> None:
     lines = lsbench.static(users=users).decode().splitlines()
     person = "<http://www.ins.cwi.nl/sib/person/p984>"
     named = {"first": '"Ines"', "last": '"Varga"'}
@@ -278,7 +278,7 @@ def test_a_thing_is_an_element_at_the_time_when_it_was_made(tmp_path: Path) -> N
     assert table["object"].to_pylist()[5] == '"a\u0085b \\"c\\" ."'
 
 
-def test_a_like_has_the_time_of_what_is_liked_but_keeps_its_place(tmp_path: Path) -> None:
+def test_a_like_has_the_time_of_the_liked_thing_but_keeps_its_place(tmp_path: Path) -> None:
     found = lsbench.official(written(tmp_path, rdfPostStream=POSTS, rdfPostLikeStream=LIKES))
     likes = found[lsbench.POST_LIKES].read_all()
     assert seconds(likes) == [5, 9, 9, 9]
@@ -294,7 +294,7 @@ def test_positions_and_static_data_are_read_compressed_too(tmp_path: Path) -> No
     assert lsbench.official_static(tmp_path) == f"<http://ex.org/u1> {LIKE} <http://ex.org/p> .\n".encode()
 
 
-def test_what_cannot_be_loaded_is_told(tmp_path: Path) -> None:
+def test_files_that_cannot_be_loaded_are_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"none of LSBench's streams \(gpsStream\*"):
         lsbench.official(tmp_path)
     with pytest.raises(UsageError, match=r"no static data of LSBench \(mr\*"):
@@ -307,6 +307,6 @@ def test_what_cannot_be_loaded_is_told(tmp_path: Path) -> None:
         ].read_all()
     with pytest.raises(DataError, match=r"rdfPostStream1000.ttl: .*"):
         lsbench.official(written(tmp_path, rdfPostStream=":u2 sioc:creator_of .\n"))[lsbench.POSTS].read_all()
-    with pytest.raises(DataError, match="nothing of what is liked"):
+    with pytest.raises(DataError, match="none of the liked things"):
         written(tmp_path, rdfPostStream=POSTS, rdfPostLikeStream=":u1 sib:like :x .\n")
         lsbench.official(tmp_path)[lsbench.POST_LIKES].read_all()

@@ -81,7 +81,7 @@ def test_all_twelve_are_there() -> None:
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_headers_say_what_is_asked_and_what_was_decided(number: str) -> None:
+def test_headers_describe_question_and_decisions(number: str) -> None:
     header = [line for line in QUERIES[number].splitlines() if line.startswith("#")]
     assert QUERIES[number].startswith(header[0])
     for word in ("Dialect: CQELS-QL. Operators: ", "Windows: ", "Results: ", "Decided: "):

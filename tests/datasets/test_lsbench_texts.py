@@ -75,7 +75,7 @@ def test_every_text_is_accounted_for() -> None:
 
 
 @pytest.mark.parametrize("text", SAME)
-def test_it_says_what_ours_says(text: str) -> None:
+def test_it_gives_the_answers_of_our_query(text: str) -> None:
     number = SAME[text]
     ours, theirs = query(number), repaired(text)
     # In this dialect streams have no names of their own, and static data is what FROM names.
@@ -87,7 +87,7 @@ def test_it_says_what_ours_says(text: str) -> None:
     assert changes(windows(theirs), variables, **given) == expected
 
 
-def test_a_user_does_what_the_streams_say() -> None:
+def test_posts_of_a_user_are_those_of_the_stream() -> None:
     """Their first query: everything of which the user is the subject, which is making posts and comments."""
     found = changes(windows((FOLDER / "cqels/q1.cqels").read_text(encoding="utf-8")), ("p", "o"), static=[])
     posted = changes(windows(query("02")), ("post",), static=[network()])

@@ -40,7 +40,7 @@ def answer(scenario: str, name: str, tmp_path: Path, *options: str) -> list[str]
 
 
 @pytest.mark.parametrize(("scenario", "name"), QUERIES, ids=identity)
-def test_headers_say_what_is_asked_of_which_windows_with_which_results(scenario: Scenario, name: str) -> None:
+def test_headers_describe_question_windows_and_results(scenario: Scenario, name: str) -> None:
     text = scenario.queries()[name]
     header = [line for line in text.splitlines() if line.startswith("#")]
     assert text.startswith(header[0])
@@ -49,7 +49,7 @@ def test_headers_say_what_is_asked_of_which_windows_with_which_results(scenario:
 
 
 @pytest.mark.parametrize(("scenario", "name"), QUERIES, ids=identity)
-def test_answers_stay_what_they_are(scenario: Scenario, name: str, tmp_path: Path) -> None:
+def test_answers_equal_the_golden_files(scenario: Scenario, name: str, tmp_path: Path) -> None:
     if scenario.name == "flights" and not FLIGHTS_INSTALLED:
         pytest.skip("the flights extra is not installed")
     lines = answer(scenario.name, name, tmp_path)

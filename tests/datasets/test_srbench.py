@@ -247,7 +247,7 @@ def test_an_observation_without_a_time_is_an_error(tmp_path: Path) -> None:
         srbench.official(tmp_path)[srbench.OBSERVATIONS].read_all()
 
 
-def test_what_is_no_turtle_is_an_error(tmp_path: Path) -> None:
+def test_invalid_turtle_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "S.ttl").write_text("no turtle", encoding="utf-8")
     with pytest.raises(DataError, match=r"S\.ttl"):
         srbench.official(tmp_path)[srbench.OBSERVATIONS].read_all()

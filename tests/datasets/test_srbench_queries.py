@@ -61,7 +61,7 @@ def test_all_seventeen_are_there() -> None:
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_headers_say_what_is_asked_and_what_was_decided(number: str) -> None:
+def test_headers_describe_question_and_decisions(number: str) -> None:
     header = [line for line in QUERIES[number].splitlines() if line.startswith("#")]
     assert QUERIES[number].startswith(header[0])
     for word in ("Dialect: CQELS-QL. Operators: ", "Windows: ", "Results: "):
@@ -90,7 +90,7 @@ def test_every_tick(number: str) -> None:
     assert_engine_right(QUERIES[number], data.elements, data.static, batches=(1, 7, None))
 
 
-def test_the_oracle_is_asked_at_the_end() -> None:
+def test_the_oracle_is_compared_at_the_end() -> None:
     """Of each instant's ticks the last, up to the last of all."""
     query, elements = parse(QUERIES["01"]), two_stations().elements
     moments = naive.moments(query, naive.relevant(query, elements))

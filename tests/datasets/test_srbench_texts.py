@@ -97,7 +97,7 @@ TEXTS = (
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=str)
-def test_it_says_what_ours_says(text: Text) -> None:
+def test_it_gives_the_answers_of_our_query(text: Text) -> None:
     ours = answers(windows(query(text.number)), text.without, text.columns)
     assert any(ours.values())
     assert answers(windows(theirs(text)), text.without, text.columns) == ours

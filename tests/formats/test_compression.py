@@ -45,7 +45,7 @@ def test_parts_that_were_compressed_apart_are_one_stream(source: Source) -> None
 
 @pytest.mark.parametrize("chunk_bytes", [1000, 1 << 22])
 @pytest.mark.parametrize(("name", "compress"), [("s.nt.gz", gzip.compress), ("s.nt.zst", zstandard.compress)])
-def test_what_a_truncated_file_holds_is_delivered_first(
+def test_the_content_of_a_truncated_file_is_delivered_first(
     source: Source, name: str, compress: object, chunk_bytes: int
 ) -> None:
     whole = compress(TEXT)  # type: ignore[operator]
@@ -60,7 +60,7 @@ def test_what_a_truncated_file_holds_is_delivered_first(
 
 
 @pytest.mark.parametrize("name", ["s.nt.gz", "s.nt.zst", "s.parquet", "s.ttl.gz"])
-def test_what_is_not_what_its_ending_says(source: Source, name: str) -> None:
+def test_files_whose_content_differs_from_their_suffix(source: Source, name: str) -> None:
     read = source(name, b"plain text, and rather more than a header of it " * 10, time_predicate=TIME)
     assert name in str(read.error)
     assert re.search(r"not (a )?sound", str(read.error))
@@ -96,7 +96,7 @@ def test_chunks_are_read_like_a_file(chunks: list[bytes], sizes: list[int]) -> N
         assert got == all_of_it
 
 
-def test_what_is_wrong_with_chunks_ends_them_and_waits() -> None:
+def test_an_error_of_chunks_ends_them_and_is_kept() -> None:
     def chunks() -> Iterator[bytes]:
         yield b"abc"
         raise DataError("broken")
@@ -176,7 +176,7 @@ def test_standard_input_is_n_quads_unless_it_is_said_otherwise(monkeypatch: pyte
 
 
 @pytest.mark.parametrize("on_error", ["stop", "skip"])
-def test_another_form_on_standard_input_is_told_which_one_is_read(
+def test_the_error_of_another_format_on_standard_input_names_the_expected_one(
     monkeypatch: pytest.MonkeyPatch, on_error: str
 ) -> None:
     good = ahead(iri("g"), 1) + f"{iri('a')} {iri('p')} {iri('b')} {iri('g')} .\n"
@@ -208,7 +208,7 @@ def test_a_broken_file_is_an_error_of_the_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "compress"), [("s.nt.gz", gzip.compress), ("s.nt.zst", zstandard.compress)])
-def test_what_grows_a_thousand_times_comes_in_pieces(tmp_path: Path, name: str, compress: object) -> None:
+def test_data_that_expands_a_thousand_times_comes_in_pieces(tmp_path: Path, name: str, compress: object) -> None:
     path = tmp_path / name
     path.write_bytes(compress(bytes(300 << 20)))  # type: ignore[operator]
     sizes = [len(chunk) for chunk in read_chunks(str(path))]

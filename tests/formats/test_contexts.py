@@ -66,7 +66,7 @@ def test_numbers_and_literals_of_json_stay_as_they_are() -> None:
     assert '"@value":{"@context":"x"}' in found
 
 
-def test_what_is_not_supplied_is_named() -> None:
+def test_a_context_that_is_not_supplied_is_named() -> None:
     contexts = read_contexts({"urn:x:c": {"@context": VOCABULARY}})
     with pytest.raises(
         DataError, match=r"^d:3: the context <https://ex.org/context.jsonld>.*--context https.*=FILE.*contexts="
@@ -99,7 +99,7 @@ def test_contexts_that_cannot_be_put_there_are_refused(document: Any, message: s
     ({IRI: "/no/such/file"}, "cannot read /no/such/file: No such file"),
     ({IRI: __file__}, "is not JSON"),
 ])  # fmt: skip
-def test_what_is_no_context_is_refused(given: Any, message: str) -> None:
+def test_invalid_contexts_are_refused(given: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         Engine(contexts=given)
 

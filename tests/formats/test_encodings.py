@@ -53,7 +53,7 @@ def test_a_mark_within_a_file_is_no_mark(source: Source) -> None:
     assert source("d.ttl", MARK + MARK + TURTLE, time_predicate=TIME).error is not None
 
 
-def test_what_only_n3_has_is_refused(source: Source) -> None:
+def test_n3_beyond_turtle_is_refused(source: Source) -> None:
     read = source("d.n3", "@prefix : <http://ex.org/> .\n{ :a :p :b } => { :b :p :a } .\n", time_predicate=TIME)
     assert "only the subset that is Turtle" in str(read.error)
     assert "d.n3:2:" in str(read.error)
@@ -102,7 +102,7 @@ def test_xml_with_half_characters_is_refused(source: Source) -> None:
     assert "not in unicode_escape" in str(read.error)
 
 
-def test_xml_that_is_not_what_it_says_is_refused(source: Source) -> None:
+def test_xml_that_does_not_match_its_declaration_is_refused(source: Source) -> None:
     read = source("d.rdf", declared("us-ascii"), time_predicate=TIME)
     assert "not in us-ascii" in str(read.error)
 
@@ -150,7 +150,7 @@ def test_lines_of_static_data_have_nodes_of_their_own(tmp_path: Path) -> None:
     assert {s == o for s, p, o in found if p == iri("q")} == {True}
 
 
-def test_what_is_no_json_is_said(source: Source, tmp_path: Path) -> None:
+def test_invalid_json_is_reported(source: Source, tmp_path: Path) -> None:
     assert source("d.json", '{"@id": \n', time_predicate=TIME).error is not None
     with pytest.raises(DataError, match=r"d\.json"):
         static(tmp_path / "d.json")

@@ -115,7 +115,7 @@ def test_graphs_are_elements(source: Source) -> None:
     assert source("s.nq", QUADS).elements == ELEMENTS
 
 
-def test_the_same_label_is_another_node_in_another_element_if_that_is_asked_for(source: Source) -> None:
+def test_labels_can_be_scoped_to_elements(source: Source) -> None:
     [first, second, third, _] = source("s.nq", QUADS, blank_nodes="element").triples
     assert (first[1][0], second[0][0], third[0][2], third[1][2]) == ("_:0", "_:2", "_:3", "_:3")
 
@@ -286,7 +286,7 @@ def test_a_long_line_within_the_limit_is_like_any_other(source: Source) -> None:
 # --- times that are missing or wrong ----------------------------------------------------------------------------------
 
 
-def test_no_time_predicate_says_how_to_give_one(source: Source) -> None:
+def test_a_missing_time_predicate_error_shows_how_to_give_one(source: Source) -> None:
     for on_error in ("stop", "skip"):
         read = source("s.nt", SUBJECT_TRIPLES, on_error=on_error)
         assert "s.nt:1: " in str(read.error)
@@ -306,7 +306,7 @@ def test_a_subject_without_a_time_is_named_with_its_line(source: Source) -> None
 
 
 @pytest.mark.parametrize("time", ['"yesterday"', '"2013-13-01T00:00:00Z"', iri("noon"), '"2013-01-01T25:00:00Z"'])
-def test_what_is_no_time_is_shown(source: Source, time: str) -> None:
+def test_invalid_times_are_shown(source: Source, time: str) -> None:
     read = source("s.nt", f"\n{iri('a')} <{TIME}> {time} .\n", time_predicate=TIME)
     assert "s.nt:2: " in str(read.error)
     assert time in str(read.error)
@@ -318,7 +318,7 @@ def test_two_different_times(source: Source) -> None:
     assert "two different times" in str(source("s.nt", text, time_predicate=TIME).error)
 
 
-def test_a_graph_without_a_time_says_what_must_stand_before_it(source: Source) -> None:
+def test_the_error_of_a_graph_without_time_names_the_missing_triple(source: Source) -> None:
     text = f"{iri('a')} {iri('p')} {iri('b')} {iri('g')} .\n" + ahead(iri("g"), 1)
     read = source("s.nq", text)
     assert "s.nq:1: " in str(read.error)

@@ -229,7 +229,7 @@ def test_rdf_xml_that_ends_early_is_said(source: Source, lost: str) -> None:
         assert (read.error is None) == (on_error == "skip")
 
 
-def test_what_stands_before_broken_xml_is_read(source: Source, tmp_path: Path) -> None:
+def test_elements_before_broken_xml_are_read(source: Source, tmp_path: Path) -> None:
     text = rdf_xml(xml_node(1) + xml_node(2) + "</e:b>" + xml_node(3))
     for chunk_bytes in (50, 1 << 20):
         read = source("s.rdf", text, time_predicate=TIME, on_error="skip", chunk_bytes=chunk_bytes)
@@ -239,7 +239,7 @@ def test_what_stands_before_broken_xml_is_read(source: Source, tmp_path: Path) -
         load_static(str(tmp_path / "s.rdf"), Dictionary(), 1)
 
 
-def test_entities_stand_for_what_they_say(source: Source) -> None:
+def test_entities_are_expanded(source: Source) -> None:
     text = rdf_xml(xml_node(1, "<e:p>&two;</e:p>"), '<!DOCTYPE r [<!ENTITY one "1"><!ENTITY two "&one;&one;&#50;">]>')
     assert '"112"' in str(source("s.rdf", text, time_predicate=TIME).triples)
 

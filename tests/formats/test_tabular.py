@@ -149,7 +149,7 @@ BEFORE = datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)
         ([BEFORE.date(), MOMENT.date()], pa.date64(), [-86_400_000_000, 1_356_998_400_000_000]),
     ],
 )
-def test_what_is_finer_than_a_microsecond_is_cut_off_and_what_is_coarser_is_exact(
+def test_fractions_of_a_microsecond_are_cut_off_and_coarser_times_are_exact(
     times: list[object], kind: pa.DataType, micros: list[int]
 ) -> None:
     found = table([(time, iri(str(i)), P, A) for i, time in enumerate(times)], "time", *TERMS_ALONE, time=kind)

@@ -64,7 +64,7 @@ def test_forms(text: str, expected: int) -> None:
         *("-0001-02-29T00:00:00Z", "2013-01-01T00:00:00.Z", "٢٠١٣-01-01", "99999999999999999999"),
     ],
 )
-def test_what_is_no_time(text: str) -> None:
+def test_invalid_times(text: str) -> None:
     assert both(text) == NO_TIME
 
 

@@ -80,7 +80,7 @@ def test_right_answers_are_equal(task: Task, text: str) -> None:
     assert measured.compared is not None and measured.compared >= 5
 
 
-def test_a_query_that_cannot_be_compared_says_why(task: Task) -> None:
+def test_the_reason_why_a_query_cannot_be_compared_is_noted(task: Task) -> None:
     measured = checked(replace(task, text=QUERY.replace("[RANGE 5s]", "[COUNT 5 PARTITION BY ?s]")))
     assert (measured.equal, measured.compared) == (None, None)
     assert "PARTITION BY" in (measured.note or "")

@@ -49,7 +49,7 @@ def held(store: ox.Store, graph: str) -> set[str]:
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-def test_windows_hold_what_the_oracle_says(
+def test_windows_agree_with_the_oracle(
     window: str, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     static = tmp_path_factory.mktemp("static") / "static.nq"

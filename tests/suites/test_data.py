@@ -104,7 +104,7 @@ def test_files_are_written_once_for_each_size_and_seed(tmp_path: Path, monkeypat
     assert others[1].streams[next(iter(first.streams))].read_bytes() != next(iter(first.streams.values())).read_bytes()
 
 
-def test_what_ends_in_the_middle_is_not_taken_for_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_truncated_files_are_not_taken_for_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: Any, rows: pa.RecordBatch, file: Any) -> None:
         raise KeyboardInterrupt
 

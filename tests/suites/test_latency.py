@@ -43,7 +43,7 @@ def test_no_element_is_pushed_before_it_is_due(monkeypatch: pytest.MonkeyPatch) 
     assert found == pytest.approx(0.001, abs=2e-4)
 
 
-def test_what_waits_for_a_slow_push_waits_from_when_it_was_due(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_latency_behind_a_slow_push_runs_from_the_due_time(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
     due = np.arange(10) * 0.01
     found = latency.pace(due, lambda start, end: clock.go_on(0.035), clock)

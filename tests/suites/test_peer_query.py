@@ -67,7 +67,7 @@ def test_the_same_without_limit() -> None:
         ("DESCRIBE ?s { STREAM :s [RANGE 5s] { ?s :p ?v } }", "DESCRIBE"),
     ],
 )
-def test_what_cannot_be_compared_is_named(text: str, reason: str) -> None:
+def test_queries_that_cannot_be_compared_have_a_reason(text: str, reason: str) -> None:
     assert reason in (reason_not_to_compare(parse(P + text)) or "").replace("NOW()", r"NOW\(\)")
 
 

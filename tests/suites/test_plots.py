@@ -46,7 +46,7 @@ def test_several_window_sizes_are_a_picture(tmp_path: Path) -> None:
     assert "rides-windows.svg" in names(draw([earlier, report(replace(FULL, window=100))], tmp_path))
 
 
-def test_what_was_not_measured_is_not_drawn(tmp_path: Path) -> None:
+def test_missing_measurements_are_not_drawn(tmp_path: Path) -> None:
     assert names(draw([report(Measured("1", triples_per_second=5.0))], tmp_path)) == {
         "rides-throughput.png",
         "rides-throughput.svg",

@@ -69,7 +69,7 @@ def test_a_process_that_fails_is_an_error_of_its_query(scripted: Path, program: 
     assert processes.measured(Task("1", "", "?", {}, ""), lambda phase, done: None).error == error
 
 
-def test_what_was_measured_stays_when_the_check_fails(scripted: Path) -> None:
+def test_measurements_are_kept_when_the_check_fails(scripted: Path) -> None:
     scripted.write_text(MEASURED + CHECKING + 'print(\'{"error": "a bad comparison"}\')')
     found = processes.measured(Task("1", "", "?", {}, "", check=True), lambda phase, done: None)
     assert (found.triples, found.error, found.check_error) == (5, None, "a bad comparison")

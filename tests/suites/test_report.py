@@ -27,7 +27,7 @@ def run() -> Report:
     return Report.here(SETTINGS, [ONE, BROKEN])
 
 
-def test_json_has_what_was_measured_and_where(run: Report) -> None:
+def test_json_has_measurements_and_machine(run: Report) -> None:
     found = json.loads(run.as_json())
     assert found["machine"]["cores"] >= 1
     assert {"python", "numba", "pyoxigraph", "cqels_py"} <= set(found["versions"])
@@ -70,7 +70,7 @@ def test_ratios_to_an_earlier_run(run: Report) -> None:
     assert compared(replace(run, queries=[other_window]), run) == []
 
 
-def test_runs_that_differ_in_more_than_time_are_told_apart() -> None:
+def test_differences_between_the_settings_of_runs_are_named() -> None:
     assert differences(SETTINGS, SETTINGS) == []
     assert differences(SETTINGS, replace(SETTINGS, triples=5, check=False)) == ["triples: 1000 before, 5 now"]
 

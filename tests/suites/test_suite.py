@@ -26,7 +26,7 @@ def test_the_papers_figures_are_of_queries_that_there_are(suite: Suite) -> None:
     assert set(suite.paper) <= set(suite.queries())
 
 
-def test_what_there_is_not_is_answered_with_what_there_is() -> None:
+def test_errors_of_unknown_names_list_the_known_ones() -> None:
     with pytest.raises(UsageError, match="srbench, lsbench"):
         find("trains")
     with pytest.raises(UsageError, match=r"'nope'.*tips-by-area"):

@@ -16,7 +16,7 @@ def silent(phase: str, done: int) -> None:
     pass
 
 
-def test_a_run_counts_what_it_takes_and_gives(tmp_path: Path) -> None:
+def test_a_run_counts_elements_and_results(tmp_path: Path) -> None:
     files = data.prepared(RIDES, 900, 1, tmp_path)
     streams = {iri: str(path) for iri, path in files.streams.items()}
     text = (
