@@ -1,4 +1,4 @@
-"""The first property: on random streams and queries the engine says what the oracle says, at any batch size."""
+"""The first property: on random streams and queries the engine gives the oracle's results, at any batch size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blank nodes: to what labels belong, in files, in what is pushed, and in what queries construct."""
+"""The scope of blank node labels: in files, in pushed elements, and in constructed graphs."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_impossible_scopes_are_refused() -> None:
 
 
 def test_nested_nodes_are_kept_while_they_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Terms are released again and again while runs wait for what follows, with one thread and with two."""
+    """Terms are released again and again while runs of triples wait for their continuation, with one thread and with two."""
     monkeypatch.setattr(local, "_COLLECT_FROM", 10)
     lines = []
     for n in range(300):

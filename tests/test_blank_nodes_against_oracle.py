@@ -29,7 +29,7 @@ P, Q = URIRef(EX + "p"), URIRef(EX + "q")
 NODES = [BNode("n"), BNode("nn"), BNode("m"), URIRef(EX + "a")]
 TRIPLES = [(node, p, Literal(k)) for node in NODES for p, k in ((P, 1), (P, 2), (Q, 3))]
 TRIPLES += [(one, Q, other) for one in NODES[:2] for other in NODES[:3]]
-# Blank nodes have other labels in results: the queries say which are the same without naming them.
+# Blank nodes have other labels in results: the queries compare them without naming them.
 QUERIES = [
     f"SELECT ?v ?w {{ STREAM <{S}> [RANGE 3s] {{ ?n <{P}> ?v }} STREAM <{S}> [COUNT 3] {{ ?n <{Q}> ?w FILTER(!ISBLANK(?w)) }} }}",
     f"SELECT ?v ?w {{ STREAM <{S}> [ALL] {{ ?n <{P}> ?v }} STREAM <{T}> [RANGE 2s] {{ ?n <{P}> ?w }} }}",
@@ -87,7 +87,7 @@ def run(engine: Engine, elements: Sequence[Element], streams: Sequence[str], for
 
 
 def push_tables(engine: Engine, elements: Sequence[Element], cuts: Sequence[int], document: str | None) -> None:
-    """Tables of elements of one stream that follow each other, cut once more where `cuts` says."""
+    """Consecutive elements of one stream as tables, cut once more at `cuts`."""
     changes = [i for i, (a, b) in enumerate(pairwise(elements), 1) if a.stream != b.stream]
     bounds = sorted({0, len(elements), *changes, *(cut % (len(elements) + 1) for cut in cuts)})
     for start, end in pairwise(bounds):

@@ -1,4 +1,4 @@
-"""A query reads what another one constructs: in the engine, and from file to file."""
+"""Chained queries: a query reads the results of a CONSTRUCT query, in the engine and from file to file."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_three_in_a_row_in_any_order_of_registration() -> None:
 
 
 def test_other_streams_of_the_reader_move_the_time_on() -> None:
-    """What expires in the feeding query is said before its reader sees something later on another stream."""
+    """An expiry in the feeding query is delivered before its reader sees a later element of another stream."""
     first = f"{PREFIX}REGISTER RSTREAM <{OUT}> AS {CONSTRUCT % (STREAMS + 's', '[RANGE 2s]')}"
     second = (
         f"{PREFIX}SELECT * {{ STREAM <{OUT}> [COUNT 1] {{ ?s :seen ?n }} STREAM <{STREAMS}t> [NOW] {{ ?t :q ?m }} }}"
@@ -205,7 +205,7 @@ _SAID = [(0, "s", "a"), (4, "t", "k"), (10, "t", "c"), (11, "s", "e"), (12, "t",
 
 @pytest.mark.parametrize("between", [False, True])
 def test_two_feeders_of_one_reader_in_any_order_of_registration(between: bool) -> None:
-    """What one says as time passes comes before what another one says later, by whatever streams that comes about."""
+    """Results of one query as time passes come before later results of another one, whatever streams move the time."""
     pushed = [
         Element(time * SECOND, URIRef(STREAMS + s), ((traces.term(x), traces.term("p"), traces.term("b")),))
         for time, s, x in _SAID
@@ -213,7 +213,7 @@ def test_two_feeders_of_one_reader_in_any_order_of_registration(between: bool) -
     direct = HERE.format(source=f"<{STREAMS}t>", said=":p")
     other = HERE.format(source=":between", said=":q") if between else direct
     gone = naive_chains.constructed(harness.parse(GONE), pushed, URIRef(f"{EX}gone"))
-    # The query between passes on what comes, so that it makes no difference.
+    # The query between passes elements on, so it makes no difference.
     here = naive_chains.constructed(harness.parse(direct), pushed, URIRef(f"{EX}here"))
     expected = harness.expected_changes(
         harness.parse(BOTH), naive_chains.merged(pushed, [*here, *gone]), None, Output.CHANGELOG
@@ -318,7 +318,7 @@ def test_queries_that_cannot_feed_a_stream_are_refused(text: str, changelog: boo
     reader = engine.register(PREFIX + READERS[0])
     with pytest.raises(UsageError, match=message):
         engine.register(text, changelog=changelog)
-    # What was refused leaves no trace.
+    # A refused query leaves no trace.
     engine.push(str(OUT), [(URIRef(EX + "b"), URIRef(EX + "seen"), Literal(2))], time=6)
     assert len(list(reader.results())) == 1
 
@@ -398,7 +398,7 @@ def test_of_a_query_that_feeds_others_the_last_results_wait() -> None:
 
 
 def _told_by(order: str, batch: int, queries: dict[str, str]) -> list[tuple[int, str]]:
-    """What the reader R says over two streams, whose queries are registered in this order."""
+    """The results of the reader R over two streams, whose queries are registered in this order."""
     engine = cqels_py.Engine(batch=batch)
     (reader,) = [engine.register(PREFIX + queries[name]) for name in order.split()][-1:]
     for time, stream, name in [(0, "s1", "a"), (4, "s2", "k"), (10, "s2", "c"), (11, "s1", "e"), (12, "s2", "g")]:
@@ -409,7 +409,7 @@ def _told_by(order: str, batch: int, queries: dict[str, str]) -> list[tuple[int,
 
 @pytest.mark.parametrize("order", ["F1 F2 R", "F2 F1 R"])
 def test_a_feeder_keeps_up_with_other_feeders_of_its_readers(order: str) -> None:
-    """F1 says something as time passes, of which it hears by elements that only F2 reads."""
+    """F1 has a result as time passes, and time is moved by elements that only F2 reads."""
     block = "FROM NAMED WINDOW :w ON :s%d [RANGE PT5S]"
     queries = {
         "F1": f"REGISTER ISTREAM :out1 AS CONSTRUCT {{ ?x :gone ?y }} {block % 1} FROM NAMED WINDOW :v ON :s1 [RANGE PT100S] "

@@ -1,4 +1,4 @@
-"""DESCRIBE: the engine describes what the oracle describes, at every tick."""
+"""DESCRIBE: the engine's descriptions equal the oracle's, at every tick."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ LIMITS = {
     "nonPositiveInteger": (-(1 << 64), 0),
     "negativeInteger": (-(1 << 64), -1),
 }
-"""What is outside is an ill-typed literal, and no number."""
+"""Outside of the range, it is an ill-typed literal and not a number."""
 
 UNLIKE_ANY_INSTANT = re.compile(r"T2[45]|:60|-00:00$|\+14:15$")
 """Hours, minutes and zones that are none, and the zone that would come back as +00:00."""

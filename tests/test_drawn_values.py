@@ -200,7 +200,7 @@ def test_explain_names_the_columns() -> None:
 
 
 def test_released_terms_leave_values_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The dictionary lets go of ids that are then given out again: what was remembered by them is void."""
+    """The dictionary releases ids and reuses them: memoized values of these ids are void."""
     monkeypatch.setattr("cqels_py.runners.local._COLLECT_FROM", 8)
     text = f"{REPORTS} SELECT ?s (UUID() AS ?u) (CONCAT(STR(?u), STR(?s)) AS ?t) {{ {WINDOW} {{ ?s :p ?n }} }}"
     results = delivered(text, batch=1)

@@ -1,4 +1,4 @@
-"""Wrong input on purpose: one family of exceptions, messages that say what would be right, and the rest unharmed."""
+"""Deliberate errors: one family of exceptions, messages that show a correct form, and an engine that remains usable."""
 
 from __future__ import annotations
 

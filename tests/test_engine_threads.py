@@ -1,4 +1,4 @@
-"""One engine, several threads: what they call comes one after the other, and none waits for ever."""
+"""One engine, several threads: calls are executed one after another, and none waits forever."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WAITED = 60
 
 
 def together(*works: Callable[[], object]) -> None:
-    """Each in a thread of its own, from the same moment on; raises what one of them raises."""
+    """Run each function in a thread, all starting at once; raises the exception of any of them."""
     begin = threading.Barrier(len(works))
     failures: list[BaseException] = []
 

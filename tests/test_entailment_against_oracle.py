@@ -1,4 +1,4 @@
-"""RDFS entailment: the engine's rewritten queries say what the oracle says over graphs saturated by the rules themselves."""
+"""RDFS entailment: the engine's rewritten queries have the oracle's answers over graphs saturated by the rules."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def saturated(triples: Iterable[Triple], schema: Sequence[Triple], *, hierarchy:
 
 
 def entailed(content: naive.Content, static: Sequence[Triple]) -> naive.Content:  # type: ignore[type-arg]
-    """All that a window holds and what follows of it, also within each graph."""
+    """The content of a window and all entailed triples, also within each graph."""
     named = {name: saturated(triples, static, hierarchy=False) for name, triples in content.named.items()}
     return naive.Content(saturated(content.triples, static, hierarchy=False), named)
 
@@ -204,7 +204,7 @@ def test_paths_along_the_hierarchies(path: str) -> None:
 
 @pytest.mark.parametrize("path", ["rdfs:subClassOf?", "(rdfs:subClassOf|:p)?", "(:p/rdfs:subPropertyOf)*"])
 def test_hierarchies_of_static_data_alone_are_transitive(path: str) -> None:
-    """Where windows and static data are one graph, a path would go along what windows say of classes as well."""
+    """Where windows and static data form one graph, a path would also follow statements about classes in the windows."""
     text = (
         f"REGISTER QUERY q AS PREFIX : <{EX}> PREFIX rdfs: <{RDFS}> SELECT ?k ?d FROM STREAM <{STREAM}> [RANGE 9s STEP 1s] "
         f"WHERE {{ ?x :of ?k . ?k %s ?d }}"
@@ -311,7 +311,7 @@ def test_instances_of_classes_without_a_name() -> None:
     below = (BNode("m"), RDFS.subClassOf, ex("D"))
     cqels_py.Engine().register(text, static=[[below]], entailment="rdfs")
     instance = (ex("x"), RDF.type, BNode("m"))
-    # What a named graph says of classes entails nothing.
+    # Statements about classes in a named graph entail nothing.
     in_graph = f"_:m <{RDFS.subClassOf}> <{EX}D> <{EX}g> .\n<{EX}x> <{RDF.type}> _:m .\n".encode()
     cqels_py.Engine().register(text, static=[in_graph], entailment="rdfs")
     with pytest.raises(UnsupportedQuery, match="a class without a name"):

@@ -1,4 +1,4 @@
-"""The strategies draw what they promise."""
+"""The strategies generate the data that they promise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graphs that elements of files and tables name, and what the default graph says about them, as the oracle has it."""
+"""Named graphs of elements in files and tables, and statements of the default graph about them, as in the oracle."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def time_of(element: Element) -> Literal:
 
 
 def nquads(path: Path, elements: Sequence[Element]) -> Path:
-    """What is about the graph stands ahead of its triples, among them, or behind them."""
+    """Statements about the graph stand before, among or after its triples."""
     lines = []
     for number, each in enumerate(elements):
         inside = [line(*triple, each.graph) for triple in each.triples]

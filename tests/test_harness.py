@@ -1,4 +1,4 @@
-"""The comparison finds what differs, and only that."""
+"""The comparison finds all differences, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""HAVING is evaluated before what SELECT computes (SPARQL 1.1, 18.2.4.2 and 18.2.4.4): it sees keys and aggregates, no aliases."""
+"""HAVING is evaluated before SELECT's expressions (SPARQL 1.1, 18.2.4.2 and 18.2.4.4): it sees keys and aggregates, no
+aliases.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ def test_a_warning_suggests_a_correction(selected: str, having: str, instead: st
     query = cqels.Engine().register(TEXT % (selected, "STREAM :s [ALL] { ?k :v ?v }", having))
     (warning,) = query.warnings
     assert "is unbound in HAVING, which is evaluated before" in warning and warning.endswith(f"write HAVING{instead}")
-    # What it says to write registers, without a warning.
+    # The suggested query registers without a warning.
     again = cqels.Engine().register(TEXT % (selected, "STREAM :s [ALL] { ?k :v ?v }", instead))
     assert again.warnings == ()
 

@@ -1,4 +1,4 @@
-"""Signals, and what subscribers raise to end a program: a step is completed first, and the engine can be used on."""
+"""Signals and exceptions of subscribers that end a program: a step is completed first, and the engine remains usable."""
 
 from __future__ import annotations
 
@@ -331,7 +331,7 @@ def test_waiting_for_a_pipe_ends_by_a_signal_that_came_before_it(pipe: tuple[int
     before = signal.signal(signal.SIGUSR1, lambda number, _: seen.append(number))
     try:
         with interrupts.raised(signal.SIGTERM):
-            # What is told may be late, or about a signal that ends nothing: waiting goes on.
+            # The notification may be late, or about a signal that ends nothing: waiting continues.
             signal.raise_signal(signal.SIGUSR1)
             threading.Timer(0.05, os.write, (writer, b"x")).start()
             interrupts.wait_to_read(reader)

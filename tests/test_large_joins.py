@@ -1,4 +1,4 @@
-"""Joins of many patterns and joins with many results: how they are cut, and what is kept of them at once."""
+"""Joins of many patterns and joins with many results: their stages, and the results that are in memory at once."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ WHERE {{
   {" ".join(f"?s{n} a :{kind} . ?o{n} :observes ?s{n} ; :reads ?v{n} ; :at ?p{n} ." for n, kind in enumerate(KINDS, 1))}
 }}
 """
-"""What the two stations' last observations are together: of 14 observations of each kind, 38,416 at each step."""
+"""The pairs of the two stations' last observations: of 14 observations of each kind, 38,416 at each step."""
 
 
 def test_four_observations_of_two_stations_take_little_memory(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ LEFT, RIGHT = 1000, 600
 
 
 def pushed(text: str, **options: bool) -> tuple[cqels.Engine, list[ResultBatch]]:
-    """An engine after two arrivals, of which the second has all the results, and what it delivered."""
+    """An engine after two arrivals, of which the second has all the results, and the delivered batches."""
     engine = cqels.Engine()
     batches: list[ResultBatch] = []
     engine.register(text, **options).subscribe_batches(batches.append)

@@ -1,4 +1,4 @@
-"""Limits of what expressions make: error values, reports that say so, and other queries that get their results."""
+"""Limits on values of expressions: error values, reports, and other queries that get their results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WINDOW = "STREAM :s [NOW] { ?x :says ?v }"
 
 
 class Run:
-    """An engine with a limit, what was reported, and elements pushed one a microsecond."""
+    """An engine with a limit, its reports, and elements pushed one per microsecond."""
 
     def __init__(self, max_text: int = 100) -> None:
         self.reports: list[CqelsError] = []

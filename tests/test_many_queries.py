@@ -1,4 +1,4 @@
-"""Many queries of one engine: each gets what it would get alone, and what they have in common is done once."""
+"""Many queries of one engine: each gets the results that it gets alone, and shared parts are evaluated once."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def told(results: Sequence[Any]) -> list[Any]:
 
 
 def alone(text: str, pushed: Sequence[Pushed], batch: int | None) -> list[Any]:
-    """What one query gets in an engine of its own."""
+    """The results of one query in an engine of its own."""
     engine = cqels_py.Engine(batch=batch)
     got: list[Any] = []
     query = engine.register(text, changelog="RSTREAM" not in text)
@@ -307,7 +307,7 @@ def test_queries_to_which_nothing_happens_take_no_turns() -> None:
 
 
 def test_static_data_of_one_query_may_change() -> None:
-    """What two queries have in common does not notice."""
+    """The parts that two queries share are not affected."""
     text = f"PREFIX : <http://ex.org/> SELECT ?s ?r WHERE {{ STREAM <{STREAM}> [COUNT 9] {{ ?s :p0 ?v . ?s :p1 ?w }} ?s :room ?r }}"
     rooms = [[(f"<http://ex.org/s{n}>", "<http://ex.org/room>", f'"{room}"') for n in range(3)] for room in "abc"]
     pushed = [each for each in elements(5, 60) if each[0] == STREAM]

@@ -247,7 +247,7 @@ def test_an_order_of_changes_is_accepted_and_makes_no_difference(output: Output)
     harness.assert_engine_right(text, ELEMENTS, STATIC, asked)
 
 
-# --- what a slice delivers --------------------------------------------------------------------------------------------
+# --- results of slices -----------------------------------------------------------------------------------
 
 
 def test_only_rows_that_enter_or_leave_the_slice_are_delivered() -> None:

@@ -14,7 +14,7 @@ SCAN = over("w", "?s p ?o")
 
 
 def scan(extent: nodes.Extent, text: str, ended: bool = True, bags: bool = True) -> list[str]:
-    """What `SELECT ?s ?o { WINDOW w { ?s p ?o } }` answers over one stream S."""
+    """The answers of `SELECT ?s ?o { WINDOW w { ?s p ?o } }` over one stream S."""
     asked = query(SCAN, "s o", [window("w", "S", extent)], bags=bags)
     return traces.answers(ticks(asked, elements(text), ended=ended))
 

@@ -128,7 +128,7 @@ OTHERWISE = (
     *("{ { SELECT", "VALUES", "{ GRAPH"),
     # It does not ask whether there is a graph whose group needs no triples.
     *("GRAPH :g {}", "GRAPH :absent {}"),
-    # Of what LIMIT leaves out, and of paths of no length from constants that a graph has not (18.4).
+    # Rows beyond LIMIT may differ, and so may paths of length zero from constants that are not in the graph (18.4).
     *("LIMIT", ":nowhere", ":b :q*"),
 )
 """Parts of groups that the store answers otherwise."""

@@ -15,7 +15,7 @@ from tests.support.traces import elements, over, query, window
 
 
 def scan(extent: nodes.Extent, text: str, by: str = "", pattern: str = "?s p ?o") -> list[str]:
-    """What `SELECT ?s ?o { WINDOW w {…} }` answers over one stream S."""
+    """The answers of `SELECT ?s ?o { WINDOW w {…} }` over one stream S."""
     asked = replace(window("w", "S", extent), partition_by=tuple(Variable(name) for name in by.split()))
     return traces.answers(ticks(query(over("w", pattern), "s o", [asked]), elements(text)))
 

@@ -39,7 +39,7 @@ NUMBERS = [*INTEGERS, *DECIMALS, *REALS]
 
 
 class Run:
-    """An engine that takes so many elements at once, and what it reports."""
+    """An engine that processes so many elements at once, and its reports."""
 
     def __init__(self, batch: int) -> None:
         self.reports: list[CqelsError] = []

@@ -40,12 +40,12 @@ SUMMABLE += [typed("300", XSD.byte), typed(" 5 ", XSD.integer)]
 LONG = ("0.0002777777777777778", "-0.00000000000000000000000125", "3000", "7", "0.5", "1.0000000000000000001")
 SUMMABLE_LONG = [typed(text, XSD.decimal) for text in LONG]
 HUGE = [typed(text, XSD.double) for text in ("1.7e308", "-1.7e308", "1.7976931348623157E308", "1e0", "2.5", "INF")]
-# However many powers of ten are between them, what leaves takes nothing along and leaves nothing behind.
+# Whatever the powers of ten between them, a retracted value changes no digit of the others.
 SIZES = ("1e300", "-1e150", "3e43", "7.25e16", "1e0", "-1.37e-174", "2e-91", "5e-324", "-1.7976931348623157e308")
 ALL_SIZES = [typed(text, XSD.double) for text in SIZES] + [
     typed(text, XSD.float) for text in ("3e38", "1.4e-45", "-7e10")
 ]
-# Not all of what floats are written as is a number of 32 bits.
+# Not every float literal is exactly a number of 32 bits.
 FLOATS = [typed(text, XSD.float) for text in ("16777217", "0.1", "3.1e38", "-3.1e38", "1.5", "2E1", "1")]
 REALS = [*HUGE, *FLOATS, typed("0", XSD.double), typed("1", XSD.integer), typed("0.25", XSD.decimal)]
 MIXED = [*EXACT, *(typed(text, XSD.double) for text in ("1E0", "1.5", "1.0E300", "INF", "NaN", "-2e-3"))]

@@ -169,7 +169,7 @@ def test_each_window_by_its_name(body: str) -> None:
 
 @given(scenarios({"join", "filter", "optional", "union"}, RSP_QL_WINDOWS, most_elements=12))
 def test_queries_over_each_window(scenario: Scenario) -> None:
-    """Every block is asked of every window: those with the same variable, of the same one."""
+    """Every block ranges over every window: blocks with the same variable over the same window."""
     text = scenario.texts[Dialect.RSP_QL]
     text = re.sub(r"WINDOW :w(\d) \{", lambda found: f"WINDOW ?w{found[1]} {{", text).replace(
         "SELECT ", "SELECT ?w0 ", 1

@@ -1,4 +1,4 @@
-"""A program's first use: what it has told its engine is enough for another process to call the same kernels."""
+"""A program's first use: the recorded calls of its engine suffice for another process to call the same kernels."""
 
 from __future__ import annotations
 
@@ -89,7 +89,9 @@ def run(engine: Engine, readings: str) -> None:
 
 
 def beyond_the_rehearsal(program: Callable[[Engine, str], None], readings: str) -> list[str]:
-    """Run a program after all that its rehearsal calls has been compiled or loaded: what it still had to load."""
+    """Run a program after everything that its rehearsal calls has been compiled or loaded; returns what it still had to
+    load.
+    """
     import json
 
     from cqels_py.kernels.compiler import build_worker as worker
@@ -162,7 +164,7 @@ def compiled(expected: ahead._Expected, monkeypatch: pytest.MonkeyPatch) -> list
 
 
 def missing_three_times(engine: Engine) -> list[bool]:
-    """What is done about three missing kernels while an element is worked on."""
+    """The reaction to three missing kernels while an element is processed."""
     done: list[bool] = []
     process = engine._process
 
@@ -189,7 +191,7 @@ def test_queries_are_rehearsed_when_one_is_registered_and_once_more_with_data(
         engine.register(QUERY)
         assert load == [True]
         assert missing_three_times(engine) == [True, False, False]
-        # What other queries need beside that is compiled by the process itself.
+        # Further kernels of other queries are compiled by the process itself.
         Engine().register(QUERY)
         assert load == [True, False]
     assert [record.message for record in caplog.records] == [engine_module._COMPILING]
@@ -316,7 +318,7 @@ def test_an_engine_that_is_given_up_is_gone(expected: ahead._Expected) -> None:
 def test_a_rehearsal_repeats_the_registered_queries_and_more(
     text: str, time: int | None, results: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The room of what was pushed is not warm; that of what is made up is, and so are two more while others come to it."""
+    """The room of the pushed reading is too cold for a result; that of a generated reading is warm, and twice more with others."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     file = tmp_path / "static.nt"
     file.write_text(f"<{EX}s0> <{EX}of> <{EX}maker> .\n")

@@ -83,7 +83,7 @@ GROUPS = [
     "FILTER NOT EXISTS { GRAPH ?s { ?s :knows* ?x } }",
     "GRAPH ?g { :a :knows* ?x }",
     "GRAPH ?g { ?x :knows? :b }",
-    # What is named inside, and bound only outside, has a column there without a value.
+    # A variable that is named inside and bound only outside has an unbound column there.
     "GRAPH ?g { ?x :name ?name MINUS { ?n :knows ?y } }",
     "GRAPH ?g { ?x :name ?name FILTER(!BOUND(?g) && !BOUND(?n)) }",
     "GRAPH ?g { ?x :name ?name BIND(COALESCE(?n, ?g, 'none') AS ?v) }",
@@ -108,7 +108,7 @@ def test_named_graphs(group: str) -> None:
     ],
 )
 def test_windows_are_named_graphs_of_c_sparql(group: str) -> None:
-    """GRAPH ?g is asked of the named windows and of static graphs, but of those with a window's name."""
+    """GRAPH ?g ranges over the named windows and static graphs, except static graphs with a window's name."""
     streams = f"FROM NAMED STREAM <{STREAM}> [RANGE 2s STEP 1s] FROM NAMED STREAM <{STREAM}2> [RANGE 1s STEP 1s]"
     elements = [replace(each, stream=URIRef(f"{STREAM}2")) if i % 3 == 2 else each for i, each in enumerate(ELEMENTS)]
     static = Static(DEFAULT, DATA | {STREAM: _triples("a name 'hidden'")})

@@ -1,4 +1,4 @@
-"""Static data that is replaced while the query runs: the engine says what the oracle says, before, at and after each update."""
+"""Static data is replaced while the query runs: the engine agrees with the oracle before, at and after each update."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ STATIC = [
     "SELECT (COUNT(*) AS ?k) { %w { ?s :p ?n } ?s :name ?name }",
     "ASK { %w { ?s :p ?n } ?s :name 'B' }",
     "SELECT * { ?s :name ?name OPTIONAL { %w { ?s :p ?n } } }",
-    # What stands on the left is read twice, by another static sub-plan too.
+    # The left side is read twice, also by another static sub-plan.
     "SELECT * { ?s :name ?name FILTER NOT EXISTS { %w { ?t :p ?n } FILTER(?t != ?s) } }",
     "SELECT * { ?s :link ?t FILTER EXISTS { %w { ?s :p ?n } MINUS { ?t :name ?name } } }",
     "SELECT * { ?s :link ?t OPTIONAL { ?t :name ?name } MINUS { %w { ?x :p ?n } ?x :name ?name } }",

@@ -26,7 +26,7 @@ def with_times(times: pa.Array) -> pa.Table:
 
 
 def inside(rows: list[tuple[int, str, int]]) -> pa.Table:
-    """Each row as an element of its own that says its time."""
+    """Each row as an element of its own with its time."""
     triples = [
         triple
         for time, subject, value in rows

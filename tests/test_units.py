@@ -51,7 +51,7 @@ def test_many_at_once_are_judged_one_by_one(times: list[int]) -> None:
 
 
 def asked(way: str, times: list[Any], folder: Path) -> list[str]:
-    """What is reported of elements with these times."""
+    """The reports about elements with these times."""
     reports: list[Any] = []
     engine = Engine(report=reports.append)
     engine.register(VALUES)

@@ -1,4 +1,4 @@
-"""What registration notices reaches those who register from a program."""
+"""Warnings at registration reach programs."""
 
 from __future__ import annotations
 

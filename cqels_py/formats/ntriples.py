@@ -64,7 +64,7 @@ class Reading:
     doubt: Callable[[int], object] | None = None
 
 
-class Scanner:
+class Tokenizer:
     """Feeds text to the kernel, and handles the statements that stop it."""
 
     def __init__(
@@ -170,19 +170,19 @@ class Scanner:
         self._malformed(DataError(message + shown, place))
 
 
-def scan_statements(
+def read_statements(
     blocks: Iterable[tuple[bytes, int]], dictionary: Dictionary, scope: int, source: str, malformed: Malformed
 ) -> Iterator[Ids]:
     """All statements as columns (4, n) of ids: subject, predicate, object, graph (0: the default graph)."""
-    scanner = Scanner(dictionary, kernel.NO_ELEMENTS, True, scope, source, malformed)
+    tokenizer = Tokenizer(dictionary, kernel.NO_ELEMENTS, True, scope, source, malformed)
 
     def found() -> Ids:
-        count = int(scanner.state[kernel.ROWS])
-        scanner.state[kernel.ROWS] = 0
-        return scanner.rows[:, :count].copy()
+        count = int(tokenizer.state[kernel.ROWS])
+        tokenizer.state[kernel.ROWS] = 0
+        return tokenizer.rows[:, :count].copy()
 
     for text, line in blocks:
-        for _ in scanner.feed(text, line):
+        for _ in tokenizer.feed(text, line):
             yield found()
     yield found()
 
@@ -207,33 +207,33 @@ class ElementReader:
         self._reading = reading
         self._malformed = malformed
         self._scope = dictionary.next_document() << ELEMENT_BITS
-        self._scanner = Scanner(
+        self._tokenizer = Tokenizer(
             dictionary, reading.form, reading.form != kernel.BY_SUBJECT, self._scope, reading.source, malformed
         )
-        self._scanner.state[kernel.NAMED] = reading.graphs
+        self._tokenizer.state[kernel.NAMED] = reading.graphs
         self._nesting = Nesting() if reading.form == kernel.BY_SUBJECT else None
         self._delivered = np.empty(0, np.int64)
         self._set_predicates()
 
     def _set_predicates(self) -> None:
         asked = self._reading.time_predicate
-        state = self._scanner.state
+        state = self._tokenizer.state
         generated, inside, of_line = self._dictionary.encode([GENERATED_AT, asked, TIME_OF_LINE]).tolist()
         self._dictionary.pin(np.array([generated, inside, of_line], np.int64))
         ahead = of_line if self._reading.form == kernel.BY_LINE else inside or generated
         state[[kernel.TIME_INSIDE, kernel.TIME_AHEAD, kernel.KNOWN_AHEAD]] = inside, ahead, generated
-        self._scanner.ahead = asked or GENERATED_AT
+        self._tokenizer.ahead = asked or GENERATED_AT
 
     def read(self, blocks: Iterable[tuple[bytes, int]], line_step: int = 1) -> Iterator[ElementBatch]:
         """The elements of blocks (text, number of the first line). `line_step` 0: the whole block is that line."""
-        self._scanner.state[kernel.LINE_STEP] = line_step
+        self._tokenizer.state[kernel.LINE_STEP] = line_step
         with self._dictionary.holding(self._held):
             try:
                 for text, line in blocks:
-                    for _ in self._scanner.feed(text, line):
+                    for _ in self._tokenizer.feed(text, line):
                         yield from self._take(last=False, room=True)
                     if self._reading.form == kernel.BY_LINE:
-                        self._scanner.state[kernel.KEY] = 0
+                        self._tokenizer.state[kernel.KEY] = 0
                     yield from self._take(last=False)
             except DataError:
                 yield from self._take_before_error()
@@ -243,49 +243,49 @@ class ElementReader:
 
     def _report_pending(self) -> None:
         """Report statements about graphs that did not follow; they are left out."""
-        scanner = self._scanner
-        graphs, place = kernel.left_pending(scanner.declared, scanner.pending)
+        tokenizer = self._tokenizer
+        graphs, place = kernel.left_pending(tokenizer.declared, tokenizer.pending)
         if graphs:
-            name = self._dictionary.decode(scanner.pending[:1, place])[0]
+            name = self._dictionary.decode(tokenizer.pending[:1, place])[0]
             others = f", and {graphs - 1} other graphs" if graphs > 1 else ""
             message = f"triples of the default graph about {name}{others} belong to no element, as no triple of that graph follows"
             self._malformed(DataError(f"{self._reading.source}: {message}"))
 
     def _held(self) -> Iterable[Ids]:
         """Ids that the dictionary must keep although they were not passed on yet."""
-        scanner = self._scanner
-        rows, elements = scanner.state[[kernel.ROWS, kernel.ELEMENTS]].tolist()
+        tokenizer = self._tokenizer
+        rows, elements = tokenizer.state[[kernel.ROWS, kernel.ELEMENTS]].tolist()
         return (
-            scanner.rows[:, :rows],
-            scanner.elements[kernel.TIME_ID, :elements],
-            scanner.declared[1 :: kernel.DECLARED_CELLS],
-            scanner.pending[:3].reshape(-1),
+            tokenizer.rows[:, :rows],
+            tokenizer.elements[kernel.TIME_ID, :elements],
+            tokenizer.declared[1 :: kernel.DECLARED_CELLS],
+            tokenizer.pending[:3].reshape(-1),
             self._delivered,
             *(() if self._nesting is None else self._nesting.live_ids()),
         )
 
     def _take(self, last: bool, room: bool = False) -> Iterator[ElementBatch]:
-        """Take the complete elements out of the scanner. With `room`, make room for more rows."""
-        scanner = self._scanner
-        rows, count = scanner.state[[kernel.ROWS, kernel.ELEMENTS]].tolist()
-        complete = count if last or scanner.state[kernel.KEY] == 0 else count - 1
+        """Take the complete elements out of the tokenizer. With `room`, make room for more rows."""
+        tokenizer = self._tokenizer
+        rows, count = tokenizer.state[[kernel.ROWS, kernel.ELEMENTS]].tolist()
+        complete = count if last or tokenizer.state[kernel.KEY] == 0 else count - 1
         if complete > 0 or last:
-            elements = scanner.elements[:, :complete].copy()
-            cut = int(scanner.elements[kernel.FIRST_ROW, complete]) if complete < count else rows
-            taken = scanner.rows[:, :cut].copy()
+            elements = tokenizer.elements[:, :complete].copy()
+            cut = int(tokenizer.elements[kernel.FIRST_ROW, complete]) if complete < count else rows
+            taken = tokenizer.rows[:, :cut].copy()
             self._keep_from(cut, complete)
             yield from self._deliver(elements, taken, last)
         elif room:
-            scanner.rows = np.concatenate([scanner.rows, np.empty_like(scanner.rows)], axis=1)
-            scanner.elements = np.concatenate([scanner.elements, np.empty_like(scanner.elements)], axis=1)
+            tokenizer.rows = np.concatenate([tokenizer.rows, np.empty_like(tokenizer.rows)], axis=1)
+            tokenizer.elements = np.concatenate([tokenizer.elements, np.empty_like(tokenizer.elements)], axis=1)
 
     def _deliver(self, elements: Ids, rows: Ids, last: bool) -> Iterator[ElementBatch]:
         """Deliver the complete elements, with nested blank nodes joined to them."""
         if self._nesting is None:
             yield from self._with_times(elements, rows, rows[0, elements[kernel.FIRST_ROW]])
             return
-        scanner = self._scanner
-        following = int(scanner.rows[0, 0]) if scanner.state[kernel.ROWS] > 0 else 0
+        tokenizer = self._tokenizer
+        following = int(tokenizer.rows[0, 0]) if tokenizer.state[kernel.ROWS] > 0 else 0
         yield from self._with_times(*self._nesting.put_together(elements, rows, following, last))
 
     def _take_before_error(self) -> Iterator[ElementBatch]:
@@ -293,20 +293,20 @@ class ElementReader:
         if self._nesting is None:
             yield from self._take(last=False)
             return
-        scanner = self._scanner
-        rows, count = scanner.state[[kernel.ROWS, kernel.ELEMENTS]].tolist()
-        runs, taken = scanner.elements[:, :count].copy(), scanner.rows[:, :rows].copy()
+        tokenizer = self._tokenizer
+        rows, count = tokenizer.state[[kernel.ROWS, kernel.ELEMENTS]].tolist()
+        runs, taken = tokenizer.elements[:, :count].copy(), tokenizer.rows[:, :rows].copy()
         self._keep_from(rows, count)
         yield from self._with_times(*self._nesting.before_an_error(runs, taken))
 
     def _keep_from(self, row: int, element: int) -> None:
         """Move the unfinished element to the front."""
-        scanner = self._scanner
-        rows, count = scanner.state[[kernel.ROWS, kernel.ELEMENTS]].tolist()
-        scanner.rows[:, : rows - row] = scanner.rows[:, row:rows].copy()
-        scanner.elements[:, : count - element] = scanner.elements[:, element:count].copy()
-        scanner.elements[kernel.FIRST_ROW, : count - element] -= row
-        scanner.state[[kernel.ROWS, kernel.ELEMENTS]] = rows - row, count - element
+        tokenizer = self._tokenizer
+        rows, count = tokenizer.state[[kernel.ROWS, kernel.ELEMENTS]].tolist()
+        tokenizer.rows[:, : rows - row] = tokenizer.rows[:, row:rows].copy()
+        tokenizer.elements[:, : count - element] = tokenizer.elements[:, element:count].copy()
+        tokenizer.elements[kernel.FIRST_ROW, : count - element] -= row
+        tokenizer.state[[kernel.ROWS, kernel.ELEMENTS]] = rows - row, count - element
 
     def _with_times(self, elements: Ids, rows: Ids, subjects: Ids) -> Iterator[ElementBatch]:
         """The elements that have a time; the others are malformed. `subjects`: their names in messages."""
@@ -328,7 +328,7 @@ class ElementReader:
     def _batch(self, time: Ids, first: Ids, rows: Ids) -> ElementBatch:
         columns, first = rows[:, first[0] : first[-1]], first - first[0]
         stream, counted = np.full(len(time), self._reading.stream, np.int32), None
-        if self._scanner.state[kernel.ABOUT]:
+        if self._tokenizer.state[kernel.ABOUT]:
             columns, counted = _graphs_first(columns, first)
         subject, predicate, object_, graph = columns
         return ElementBatch(

@@ -15,7 +15,7 @@ from cqels_py.formats.encodings import kind_of_json
 from cqels_py.formats.endings import RDF, format_of
 from cqels_py.formats.lines import line_blocks
 from cqels_py.formats.ndjson import json_statements
-from cqels_py.formats.ntriples import scan_statements
+from cqels_py.formats.ntriples import read_statements
 from cqels_py.formats.turtle import nquads_blocks
 
 
@@ -30,7 +30,7 @@ def load_static(
     does not exist or has an unknown suffix.
     """
     form = format_of(path, RDF)
-    parts = list(scan_statements(_blocks(path, form, contexts), dictionary, scope, path, _stop))
+    parts = list(read_statements(_blocks(path, form, contexts), dictionary, scope, path, _stop))
     subject, predicate, object_, graph = np.concatenate(parts, axis=1)
     return subject, predicate, object_, graph
 
@@ -40,7 +40,7 @@ def load_static_text(text: bytes, dictionary: Dictionary, scope: int) -> tuple[I
     source = "<static data>"
     blocks = line_blocks(iter([text]), source, _stop)
     subject, predicate, object_, graph = np.concatenate(
-        [np.empty((4, 0), np.int64), *scan_statements(blocks, dictionary, scope, source, _stop)], axis=1
+        [np.empty((4, 0), np.int64), *read_statements(blocks, dictionary, scope, source, _stop)], axis=1
     )
     return subject, predicate, object_, graph
 

@@ -75,7 +75,7 @@ class _Entities:
         length = len(value) + sum(inner)
         self._all += length
         if length > ENTITY_LIMIT or self._all > 16 * ENTITY_LIMIT:
-            message = f"the entity &{name}; expands to too much text: at most {ENTITY_LIMIT} characters, {16 * ENTITY_LIMIT} for all entities"
+            message = f"the entity &{name}; expands to too much text: at most {ENTITY_LIMIT} characters, {16 * ENTITY_LIMIT} in all"
             place = Place(self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1, self._source)
             raise NotWellFormed(message, place)
         self._lengths.setdefault(name, length)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from cqels_py.functions.dates import Moment, date_text, parse_moment
+from cqels_py.functions.dates import DateTime, date_text, parse_datetime
 from cqels_py.functions.durations import XSD_DAY_TIME, XSD_YEAR_MONTH, Duration, duration_term, parse_duration
 from cqels_py.functions.numbers import (
     DOUBLE,
@@ -95,12 +95,12 @@ def to_string(term: Term) -> Term:
 def to_datetime(term: Term) -> Term:
     """Dates: their first instant. Strings: a dateTime with this text."""
     value = _source(term)
-    if isinstance(value, Moment):
+    if isinstance(value, DateTime):
         if not value.is_date:
             return term
         zone_start = term.text.index("-", 1) + 6
         return literal(f"{term.text[:zone_start]}T00:00:00{term.text[zone_start:]}", XSD_DATETIME)
-    if isinstance(value, str) and parse_moment(value, False):
+    if isinstance(value, str) and parse_datetime(value, False):
         return literal(value, XSD_DATETIME)
     raise ExpressionError("this term cannot be cast to xsd:dateTime")
 
@@ -108,12 +108,12 @@ def to_datetime(term: Term) -> Term:
 def to_date(term: Term) -> Term:
     """DateTimes: their date, in their zone. Strings: a date with this text."""
     value = _source(term)
-    if isinstance(value, Moment):
+    if isinstance(value, DateTime):
         if value.is_date:
             return term
         zone = term.text[-1:] if term.text.endswith("Z") else ("" if value.zone is None else term.text[-6:])
         return literal(date_text(value.year, value.month, value.day) + zone, XSD_DATE)
-    if isinstance(value, str) and parse_moment(value, True):
+    if isinstance(value, str) and parse_datetime(value, True):
         return literal(value, XSD_DATE)
     raise ExpressionError("this term cannot be cast to xsd:date")
 

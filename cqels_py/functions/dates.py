@@ -14,7 +14,7 @@ _DATETIME_FORM = re.compile(_DATE + r"T([01][0-9]|2[0-4]):([0-5][0-9]):([0-5][0-
 _DAY = 86_400
 
 
-class Moment(NamedTuple):
+class DateTime(NamedTuple):
     """A dateTime, or a date (its first instant). `zone` is the offset in minutes, None without one."""
 
     is_date: bool
@@ -60,7 +60,7 @@ def _zone_minutes(text: str | None) -> int | None:
     return -minutes if text[0] == "-" else minutes
 
 
-def parse_moment(text: str, is_date: bool) -> Moment | None:
+def parse_datetime(text: str, is_date: bool) -> DateTime | None:
     """The value of a lexical form; None if it is not valid."""
     match = (_DATE_FORM if is_date else _DATETIME_FORM).fullmatch(text)
     if not match:
@@ -69,13 +69,13 @@ def parse_moment(text: str, is_date: bool) -> Moment | None:
     if date_of(days_of(year, month, day)) != (year, month, day):
         return None
     if is_date:
-        return Moment(True, year, month, day, 0, 0, Decimal(0), _zone_minutes(match[4]))
+        return DateTime(True, year, month, day, 0, 0, Decimal(0), _zone_minutes(match[4]))
     hours, minutes, seconds = int(match[4]), int(match[5]), Decimal(match[6])
     if hours == 24:
         if minutes or seconds:
             return None
         hours, (year, month, day) = 0, date_of(days_of(year, month, day) + 1)
-    return Moment(False, year, month, day, hours, minutes, seconds, _zone_minutes(match[7]))
+    return DateTime(False, year, month, day, hours, minutes, seconds, _zone_minutes(match[7]))
 
 
 def zone_text(text: str) -> str:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from cqels_py.functions.dates import Moment, date_of, date_text, days_of
+from cqels_py.functions.dates import DateTime, date_of, date_text, days_of
 from cqels_py.functions.numbers import DECIMAL, Number, arithmetic, decimal_text, number_term
 from cqels_py.functions.terms import XSD, XSD_DATE, XSD_DATETIME, ExpressionError, Term, literal
 
@@ -119,11 +119,11 @@ def signed(sign: str, term: Term, value: Duration) -> Term:
 def calculated(operator: str, a: Term, first: object, b: Term, second: object) -> Term:
     """``+ - * /`` of two terms with these values, of which one is a duration or both are dates."""
     match first, second:
-        case Moment(), Moment() if operator == "-" and first.is_date == second.is_date:
+        case DateTime(), DateTime() if operator == "-" and first.is_date == second.is_date:
             return duration_term(Duration(0, _rounded(first.instant - second.instant)), XSD_DAY_TIME)
-        case Moment(), Duration() if operator in "+-":
+        case DateTime(), Duration() if operator in "+-":
             return _moved(a, first, second if operator == "+" else _negative(second))
-        case Duration(), Moment() if operator == "+":
+        case Duration(), DateTime() if operator == "+":
             return _moved(b, second, first)
         case Duration(), Duration():
             return _of_durations(operator, a, first, b, second)
@@ -162,21 +162,21 @@ def _scaled(term: Term, value: Duration, number: Number, divides: bool) -> Term:
     return rounded_duration(value.months * factor, value.seconds * factor, term.datatype)
 
 
-def _moved(term: Term, moment: Moment, value: Duration) -> Term:
+def _moved(term: Term, datetime: DateTime, value: Duration) -> Term:
     """The date or dateTime moved by a duration, in its zone: first by months, at most to the target month's last day,
     then by seconds.
     """
-    month = moment.year * 12 + moment.month - 1 + value.months
+    month = datetime.year * 12 + datetime.month - 1 + value.months
     year, month = month // 12, month % 12 + 1
     last = days_of(year + month // 12, month % 12 + 1, 1) - days_of(year, month, 1)
-    days = days_of(year, month, min(moment.day, last))
-    clock = (moment.hours * 60 + moment.minutes) * 60 + Fraction(moment.seconds)
+    days = days_of(year, month, min(datetime.day, last))
+    clock = (datetime.hours * 60 + datetime.minutes) * 60 + Fraction(datetime.seconds)
     more, clock = divmod(clock + value.seconds, _DAY)
     date = date_of(days + int(more))
     if abs(date[0]) > _LARGEST_YEAR:
         raise ExpressionError("a date beyond nine digits of a year")
-    zone = term.text[-1:] if term.text.endswith("Z") else ("" if moment.zone is None else term.text[-6:])
-    if moment.is_date:
+    zone = term.text[-1:] if term.text.endswith("Z") else ("" if datetime.zone is None else term.text[-6:])
+    if datetime.is_date:
         return literal(date_text(*date) + zone, XSD_DATE)
     minutes, seconds = divmod(clock, 60)
     whole, _, fraction = decimal_text(_decimal(seconds)).partition(".")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from cqels_py.functions import casts, durations, numbers, strings
-from cqels_py.functions.dates import Moment, duration_text, zone_text
+from cqels_py.functions.dates import DateTime, duration_text, zone_text
 from cqels_py.functions.durations import Duration
 from cqels_py.functions.numbers import Number, number_term
 from cqels_py.functions.terms import (
@@ -74,7 +74,7 @@ def _part(name: str) -> Callable[[Term], Term]:
 
     def function(term: Term) -> Term:
         value = value_of(term)
-        if not isinstance(value, Moment) or (value.is_date and name not in ("year", "month", "day")):
+        if not isinstance(value, DateTime) or (value.is_date and name not in ("year", "month", "day")):
             raise ExpressionError("an xsd:dateTime was expected")
         part = getattr(value, name)
         return number_term(Number(numbers.DECIMAL if name == "seconds" else numbers.INTEGER, part))
@@ -82,22 +82,22 @@ def _part(name: str) -> Callable[[Term], Term]:
     return function
 
 
-def _moment(term: Term) -> Moment:
+def _datetime(term: Term) -> DateTime:
     value = value_of(term)
-    if not isinstance(value, Moment) or value.is_date:
+    if not isinstance(value, DateTime) or value.is_date:
         raise ExpressionError("an xsd:dateTime was expected")
     return value
 
 
 def _timezone(term: Term) -> Term:
-    zone = _moment(term).zone
+    zone = _datetime(term).zone
     if zone is None:
         raise ExpressionError("TIMEZONE of a dateTime without a zone")
     return literal(duration_text(zone), XSD + "dayTimeDuration")
 
 
 def _tz(term: Term) -> Term:
-    _moment(term)
+    _datetime(term)
     return literal(zone_text(term.text))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TypeAlias
 
-from cqels_py.functions.dates import Moment, parse_moment
+from cqels_py.functions.dates import DateTime, parse_datetime
 from cqels_py.functions.durations import DURATIONS, Duration, compare_durations, parse_duration
 from cqels_py.functions.numbers import NUMERIC_DATATYPES, Number, compare_numbers, parse_number
 from cqels_py.functions.terms import (
@@ -18,7 +18,7 @@ from cqels_py.functions.terms import (
     Term,
 )
 
-Value: TypeAlias = Number | Moment | Duration | bool | str
+Value: TypeAlias = Number | DateTime | Duration | bool | str
 
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
@@ -34,7 +34,7 @@ def value_of(term: Term) -> Value | None:
     if datatype == XSD_BOOLEAN:
         return _BOOLEANS.get(term.text)
     if datatype in (XSD_DATETIME, XSD_DATE):
-        return parse_moment(term.text, datatype == XSD_DATE)
+        return parse_datetime(term.text, datatype == XSD_DATE)
     return parse_duration(term.text, datatype) if datatype in DURATIONS else None
 
 
@@ -64,7 +64,7 @@ def compare(a: Term, b: Term) -> int | None:
     first, second = value_of(a), value_of(b)
     if isinstance(first, Number) and isinstance(second, Number):
         return compare_numbers(first, second)
-    if isinstance(first, Moment) and isinstance(second, Moment) and first.is_date == second.is_date:
+    if isinstance(first, DateTime) and isinstance(second, DateTime) and first.is_date == second.is_date:
         return (first.instant > second.instant) - (first.instant < second.instant)
     if isinstance(first, Duration) and isinstance(second, Duration):
         return compare_durations(first, second)
@@ -93,6 +93,6 @@ def equal(a: Term, b: Term) -> bool:
 
 
 def _same_type(first: Value | None, second: Value | None) -> bool:
-    if isinstance(first, Moment) and isinstance(second, Moment):
+    if isinstance(first, DateTime) and isinstance(second, DateTime):
         return first.is_date == second.is_date
     return type(first) is type(second)

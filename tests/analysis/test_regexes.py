@@ -1,4 +1,4 @@
-"""Constant regular expressions that are none are told of at registration."""
+"""Registration warns of constant regular expressions that are invalid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A static graph with the name of a stream is told of, with how its window would be asked."""
+"""A static graph with the name of a stream causes a warning that shows how to query the stream's window."""
 
 from __future__ import annotations
 

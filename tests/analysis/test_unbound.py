@@ -1,4 +1,4 @@
-"""Variables that nothing binds are told of, and no others."""
+"""Registration warns of variables that nothing binds, and of no others."""
 
 from __future__ import annotations
 

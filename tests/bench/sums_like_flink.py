@@ -1,4 +1,6 @@
-"""Stands in for flink_job.py: what Flink's print connector would say of COUNT over the last 40 observations, late and bit by bit."""
+"""Stands in for flink_job.py: the output of Flink's print connector for COUNT over the last 40 observations, late and
+in pieces.
+"""
 
 import json
 import socket

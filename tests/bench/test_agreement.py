@@ -51,7 +51,7 @@ def signed_rows(chunk: Chunk) -> list[tuple[int, int, tuple[Any, ...]]]:
 
 
 def changes(competitor: Competitor, chunks: Iterable[Chunk], *, net: bool) -> tuple[Bags, Bag]:
-    """What is new at each tick, and the sum of all changes. A chunk is read before the next one is asked for."""
+    """The insertions of each tick, and the sum of all changes. A chunk is read before the next one is requested."""
     new: Bags = defaultdict(Counter)
     total: Bag = Counter()
     for chunk in chunks:

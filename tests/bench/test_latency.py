@@ -1,4 +1,4 @@
-"""The latency benchmark runs, and writes what it prints."""
+"""The latency benchmark runs, and writes the figures that it prints."""
 
 from __future__ import annotations
 

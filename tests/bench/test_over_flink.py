@@ -1,4 +1,4 @@
-"""Flink as a contender: that steps are told apart in what it says; and itself, where an environment has it."""
+"""Flink as a contender: its output is divided into steps correctly; and Flink itself, if an environment has it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contenders that answer at each step: that they agree, that it is seen when they do not, and what is written of them."""
+"""Contenders that answer at each step: they agree, disagreement is detected, and the result file is right."""
 
 from __future__ import annotations
 

@@ -38,5 +38,5 @@ def test_a_query_bench_delivers_results(contest: Contest) -> None:
     found = [chunk for batch in arrivals.filling() for chunk in competitor.take(batch)]
     found += list(competitor.take(arrivals.batch()))
     assert sum(map(insertions, found)) > 0
-    # All but what the windows still hold has been withdrawn.
+    # Everything outside of the windows has been retracted.
     assert sum(int(np.sum(chunk.sign)) for chunk in found) <= setting.window * max(setting.inputs, 3)

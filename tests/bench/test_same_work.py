@@ -44,7 +44,7 @@ CONTESTS = [
 
 
 def net(competitor: Competitor, batch: Batch) -> Bags:
-    """What each tick brings and takes, by the ids themselves."""
+    """The insertions and retractions of each tick, by ids."""
     found: Bags = {}
     for chunk in competitor.take(batch):
         for tick, sign, row in signed_rows(chunk):

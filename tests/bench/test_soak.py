@@ -1,4 +1,4 @@
-"""The soak: blocks of observations are what they say, memory that grows is seen, and terms are released."""
+"""The soak benchmark: blocks of observations are right, growing memory is detected, and terms are released."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark of starts runs, and writes what it prints."""
+"""The start-up benchmark runs, and writes the figures that it prints."""
 
 from __future__ import annotations
 

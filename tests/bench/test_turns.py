@@ -27,7 +27,7 @@ class Watched(Competitor):
 
 
 class Stopwatch:
-    """What the harness asks of pytest-benchmark; every round lasts as long as SECONDS says, and is written down."""
+    """A stand-in for pytest-benchmark; every round lasts SECONDS, and is recorded."""
 
     def __init__(self, taken: list[tuple[str, Batch]]) -> None:
         self.extra_info: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What hangs together in a state does so again when it is read back."""
+"""References within a state are preserved when it is read back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of a query on Spark survives whatever happens to it, or it is said what happened."""
+"""The state of a query on Spark survives failures, or the failure is reported."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Crash(BaseException):
 
 
 class Disk:
-    """Counts what is done to files; the operation with the number `fatal` does not succeed, nor does any after it."""
+    """Counts file operations; the operation with the number `fatal` fails, and so do all after it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.done = 0
@@ -97,7 +97,7 @@ class Disk:
 
 
 def tear(descriptor: int) -> None:
-    """Half of what was written has reached the disk."""
+    """Half of the written bytes have reached the disk."""
     size = os.fstat(descriptor).st_size
     if os.path.isfile(f"/proc/self/fd/{descriptor}"):
         os.ftruncate(descriptor, size // 2)
@@ -451,7 +451,7 @@ def test_an_attempt_that_ends_after_the_next_micro_batch_changes_nothing(state: 
 
 @pytest.mark.usefixtures("often")
 def test_a_late_attempt_with_other_rows_makes_what_the_first_one_made(state: Path) -> None:
-    """As when a source gives its rows in another order: what counts is what Spark has accepted already."""
+    """A source gives its rows in another order: the input that Spark has already accepted counts."""
     cluster = begin(state)
     rows = run(cluster, 0, 2)
     once = run(cluster, 2, 3)
@@ -473,7 +473,7 @@ def test_a_late_attempt_whose_files_have_gone_says_so(state: Path, monkeypatch: 
 
 
 def test_results_are_decoded_before_their_terms_are_released(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a result says need not be in any window any more."""
+    """The terms of a result need not be in any window any more."""
     monkeypatch.setattr(local, "_COLLECT_FROM", 1)
     assert counted(run(begin(state))) == wanted()
     released = []

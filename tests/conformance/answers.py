@@ -20,8 +20,8 @@ Renaming: TypeAlias = dict[BNode, BNode]
 class Answer:
     """Solutions by variable name, or `boolean`, or the triples of a graph as rows with the names s, p, o.
 
-    `plain`: terms are known by their text alone, as in CSV; what is unbound is the empty text there. `ordered`: the order
-    of the rows means something. `by_value`: numbers have another lexical form, as the short ones of TSV.
+    `plain`: terms are known by their text only, as in CSV, where an unbound value is the empty text. `ordered`: the
+    order of the rows matters. `by_value`: numbers have another lexical form, as the short ones of TSV.
     """
 
     rows: Sequence[Row] = ()
@@ -35,10 +35,10 @@ class Answer:
 def differences(
     expected: Answer, actual: Answer, computed: frozenset[str] = frozenset(), reduced: bool = False
 ) -> str | None:
-    """What is wrong with the actual answer, None if nothing.
+    """The error of the actual answer; None if it is right.
 
-    `reduced`: a row may be there less often than expected, as REDUCED allows. Numbers of `computed` variables are compared
-    by datatype and value, for their lexical form is the engine's choice; all other terms have to be the same.
+    `reduced`: a row may occur less often than expected, as REDUCED allows. Numbers of `computed` variables are compared
+    by datatype and value, because their lexical form is the engine's choice; all other terms must be identical.
     """
     if expected.boolean != actual.boolean:
         return f"expected {expected.boolean}, got {actual.boolean}"
@@ -50,7 +50,7 @@ def differences(
 
 
 def out_of_order(expected: Answer, actual: Answer, keys: Sequence[str], computed: frozenset[str]) -> str | None:
-    """What is wrong with the order of the actual rows by these variables, None if nothing."""
+    """The error in the order of the actual rows by these variables; None if it is right."""
     rows, computed = _comparable(expected, actual, computed)
     wanted, got = ([[_key(row, key, computed) for key in keys] for row in each] for each in (expected.rows, rows))
     return None if wanted == got else "\n".join(["expected order", *_shown(expected.rows), "got", *_shown(rows)])

@@ -17,7 +17,7 @@ FOLDER = Path(
     os.environ.get("CQELS_CONFORMANCE")
     or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cqels_py" / "conformance"
 )
-"""What scripts/fetch_conformance fills."""
+"""The folder that scripts/fetch_conformance fills."""
 
 HOMES = {
     "dawg-data-r2": "http://www.w3.org/2001/sw/DataAccess/tests/data-r2/",

@@ -1,4 +1,4 @@
-"""Reads the suites' manifests: what is asked of which data, and where the answer is."""
+"""Reads the suites' manifests: queries, their data, and the files with the answers."""
 
 from __future__ import annotations
 

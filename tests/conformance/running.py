@@ -45,7 +45,7 @@ class Asked:
 
 
 def check_at_once(asked: Asked) -> None:
-    """The data arrives as one element and expires as one: the answer is there and then gone, as the oracle says."""
+    """The data arrives and expires as one element: the answer appears and is retracted, as in the oracle."""
     text = asked.continuous_text
     query = harness.parse(text)
     elements = at_once(asked.data)
@@ -88,7 +88,7 @@ def check_order(asked: Asked) -> None:
 
 
 def check_oracle(asked: Asked) -> None:
-    """The oracle, which all else is measured by, says the same."""
+    """The oracle, against which everything else is tested, gives the same answer."""
     query = harness.parse(asked.continuous_text)
     answers = _oracle_answers(query, at_once(asked.data), asked)
     _check(query, asked.expected, answers[AT_ONCE], "says the oracle")

@@ -1,16 +1,16 @@
-"""What of W3C's tests is not run or has another outcome here, and why."""
+"""W3C's tests that are not run or have another outcome here, with the reasons."""
 
 from __future__ import annotations
 
 SKIPPED: dict[str, str] = {
     "entailment/": "about entailment regimes; the engine answers over the graph as it is",
     "service/": "about other endpoints, which have no windows",
-    # SPARQL 1.0 on what SPARQL 1.1 has changed
+    # SPARQL 1.0, where SPARQL 1.1 differs
     "1.0/basic/term-6": "SPARQL 1.1 reads '456.' as an integer and a dot, no longer as a decimal",
     "1.0/basic/term-7": "SPARQL 1.1 reads '456.' as an integer and a dot, no longer as a decimal",
     "1.0/syntax-sparql1/syntax-lit-08": "SPARQL 1.1 reads '123.' as an integer and a dot, no longer as a decimal",
     "1.0/expr-builtin/dawg-datatype-2": "DATATYPE of a literal with a language tag was an error, and is rdf:langString now",
-    # RDF 1.0 told a plain literal and an xsd:string apart, in RDF 1.1 they are one term
+    # RDF 1.0 distinguished a plain literal and an xsd:string; in RDF 1.1 they are one term
     "1.0/distinct/distinct-2": "counts plain literals and xsd:string apart",
     "1.0/distinct/distinct-9": "counts plain literals and xsd:string apart",
     "functions/strdt03": "wants an error for an xsd:string where a plain literal is none",

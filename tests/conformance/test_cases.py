@@ -1,4 +1,4 @@
-"""The project's own cases, in cases/*.toml: so that something is asked where W3C's files are not at hand."""
+"""The project's own cases, in cases/*.toml, which also run without W3C's files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PREFIXES = f"PREFIX : <{BASE}> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n
 
 
 def _load() -> list[Any]:
-    """Each case with what its file says for all of them."""
+    """Each case with the common settings of its file."""
     found = []
     for path in sorted((Path(__file__).parent / "cases").glob("*.toml")):
         document = tomllib.loads(path.read_text(encoding="utf-8"))

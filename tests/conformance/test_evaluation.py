@@ -50,7 +50,7 @@ def test_order(case: Case) -> None:
 
 @cache
 def _asked(case: Case) -> Asked:
-    """The test with its files. What a query names itself, with FROM and FROM NAMED, is its whole dataset."""
+    """The test with its files. A query's own FROM and FROM NAMED are its whole dataset."""
     assert case.result is not None
     query = harness.parse(continuous(case.text, case.base))
     expected = read_answer(case.result)

@@ -15,7 +15,7 @@ from tests.support.sampled import assert_right_at_ends, elements_of, static_of
 
 USERS = 25
 FEW = 12
-"""Users, where the oracle is asked at every tick."""
+"""The number of users, where the oracle answers at every tick."""
 FIRST = 60
 """Elements, likewise."""
 QUERIES = {
@@ -28,7 +28,7 @@ NUMBERS = sorted(QUERIES)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How long and how fast the streams are, and how often the oracle is asked: at each so many ends of instants."""
+    """The length and pace of the streams, and the number of instants between two comparisons with the oracle."""
 
     triples: int
     pace: float
@@ -71,7 +71,7 @@ def everything(run: Run, users: int) -> list[Element]:
 
 
 def elements(number: str, users: int) -> list[Element]:
-    """What the query reads of them."""
+    """The data that the query reads."""
     reads = {window.stream for window in parse(QUERIES[number]).windows}
     return [element for element in everything(RUNS[number], users) if element.stream in reads]
 

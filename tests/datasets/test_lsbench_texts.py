@@ -1,7 +1,8 @@
-"""LSBench's queries as others have written them: where they ask the same as ours, they get the same answers.
+"""LSBench's queries as published by others: where they mean the same as ours, they have the same answers.
 
-The texts are not part of the repository: CQELS_SHARED_DATA names the folder that holds them (default: shared/data beside it).
-tests/parser/test_benchmark_texts.py reads them all. Windows are made the same: what is compared is what is asked of them.
+The texts are not part of the repository: CQELS_SHARED_DATA names the folder that holds them (default: shared/data
+beside it). tests/parser/test_benchmark_texts.py reads them all. Windows are made equal, so that the rest of the queries
+is compared.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ REPAIRS = {
     "rspql/q1.rspql": {"ON <s1>": f"ON {POSTS}", "sib:tag": "sib:hashtag", "'tag'": "'tijuri'"},
     "rspql/q10.rspql": {"ON <s1>": f"ON {POSTS}", "sib:tag": "sib:hashtag"},
 }
-"""The drafts in RSP-QL do not name streams, and say sib:tag of what the data says sib:hashtag or sib:usertag."""
+"""The drafts in RSP-QL do not name streams, and use sib:tag where the data has sib:hashtag or sib:usertag."""
 CALLED = {"rspql/q10.rspql": ["posts"]}
 """Variables that ours call otherwise."""
 OTHERS = {
@@ -78,7 +79,7 @@ def test_every_text_is_accounted_for() -> None:
 def test_it_gives_the_answers_of_our_query(text: str) -> None:
     number = SAME[text]
     ours, theirs = query(number), repaired(text)
-    # In this dialect streams have no names of their own, and static data is what FROM names.
+    # In this dialect streams have no names of their own, and FROM names static data.
     sources = re.findall(r"^from <(\S+)>", theirs, re.MULTILINE)
     variables = [str(variable) for variable in parse(theirs).variables]
     given: dict[str, Any] = {"static_graphs": dict.fromkeys(sources, network())} if sources else {"static": [network()]}

@@ -1,6 +1,6 @@
-"""The scenarios' queries: what each answers (kept in tests/golden/queries), partly worked out again by other means.
+"""The answers of the scenarios' queries, in tests/golden/queries, partly computed again by other means.
 
-`scripts/update_golden` writes the golden files anew.
+`scripts/update_golden` writes the golden files again.
 """
 
 from __future__ import annotations

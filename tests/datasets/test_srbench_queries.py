@@ -25,7 +25,7 @@ NUMBERS = sorted(QUERIES)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A stream and its static data; at which ends of instants the oracle is asked: each so many."""
+    """A stream and its static data, and the number of instants between two comparisons with the oracle."""
 
     elements: list[Element]
     static: Static
@@ -40,7 +40,7 @@ def storms() -> Run:
 
 @cache
 def two_days() -> Run:
-    """Long enough for what is a day old to leave."""
+    """Long enough for data to expire after a day."""
     return run(3_500, 18, stations=4, minutes=240, pace=1.0)
 
 

@@ -1,8 +1,8 @@
-"""SRBench's queries as others have written them: where they ask the same as ours, they get the same answers.
+"""SRBench's queries as published by others: where they mean the same as ours, they have the same answers.
 
-The texts are not part of the repository: CQELS_SHARED_DATA names the folder that holds them (default: shared/data beside it).
-Each is repaired where it does not say what it means (tests/parser/test_benchmark_texts.py has the reasons why they are refused
-as they are), and windows are made the same: what is compared is what is asked of them.
+The texts are not part of the repository: CQELS_SHARED_DATA names the folder that holds them (default: shared/data
+beside it). Each is repaired where it has errors (tests/parser/test_benchmark_texts.py has the reasons why the originals
+are refused), and windows are made equal, so that the rest of the queries is compared.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Repair = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A file and what it corresponds to; `without`: observations that the two would see differently."""
+    """A file and the query that it corresponds to; `without`: observations that the two treat differently."""
 
     file: str
     number: str
@@ -113,7 +113,7 @@ def test_a_hurricane_is_where_stations_are_in_one() -> None:
 
 
 def test_broken_is_who_was_there_an_hour_ago() -> None:
-    """Their query 7 says who observes; ours who did in the hour before and does not now."""
+    """Their query 7 returns the observing stations; ours those that observed in the hour before and do not now."""
     text = theirs(Text("siow_stream/q7.sparql", "07", (unnamed,)))
     observing = answers(re.sub(r"\[RANGE[^\]]*\]", "[RANGE 1h STEP 10m]", text))
     broken = answers(query("07"))
@@ -173,7 +173,7 @@ def answers(text: str, without: tuple[str, ...] = (), columns: tuple[str, ...] |
             row = (str(result.boolean).lower(),)
         held[row] = held.get(row, 0) + result.sign
         found[result.time] = frozenset(row for row, number in held.items() if number)
-    # As sets they may be what they were.
+    # As sets they may be unchanged.
     before = dict(zip([*found][1:], found.values(), strict=False))
     return {time: rows for time, rows in found.items() if before.get(time) != rows}
 

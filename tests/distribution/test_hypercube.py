@@ -1,4 +1,4 @@
-"""Shares are the best there are, and what is said about copies is what a count of copies says."""
+"""Shares are optimal, and the predicted number of copies equals the counted one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is late: timelines by hand, and the same decisions however arrivals are batched."""
+"""Late data: timelines by hand, and decisions that do not depend on batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kernels.rendering does, in plain Python: a term and a time at once, by the standard library."""
+"""Plain Python for kernels.rendering: one term and one time at a time, with the standard library."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def time_text(micros: int) -> str:
 
 
 def _split(literal: str) -> tuple[str, str]:
-    """The quoted part without its quotes, escapes as they are; and what follows it."""
+    """The quoted part without its quotes, with escapes unchanged, and the text after it."""
     end = literal.rindex('"')
     return literal[1:end], literal[end + 1 :]
 

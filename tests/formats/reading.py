@@ -24,7 +24,7 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 
 @dataclass
 class Read:
-    """What came out of a source: elements, what was reported, and what stopped it."""
+    """The outcome of a source: elements, reported errors, and the error that stopped it."""
 
     elements: list[Element] = field(default_factory=list)
     reported: list[str] = field(default_factory=list)
@@ -68,7 +68,7 @@ def renamed(elements: Iterable[tuple[int, Iterable[tuple[str, ...]]]], per_eleme
 
 
 def elements_of(batches: Iterable[ElementBatch], dictionary: Dictionary, read: Read | None = None) -> Iterator[Element]:
-    """The elements of batches, which are checked for what every batch promises."""
+    """The elements of batches, checked for the guarantees of every batch."""
     for batch in batches:
         assert len(batch) > 0
         assert batch.first[0] == 0

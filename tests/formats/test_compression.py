@@ -213,7 +213,7 @@ def test_data_that_expands_a_thousand_times_comes_in_pieces(tmp_path: Path, name
     path.write_bytes(compress(bytes(300 << 20)))  # type: ignore[operator]
     sizes = [len(chunk) for chunk in read_chunks(str(path))]
     assert sum(sizes) == 300 << 20
-    # A piece of what is compressed, and what had come before.
+    # A piece of compressed data, and the data before it.
     assert max(sizes) <= CHUNK_BYTES + (17 << 20)
 
 

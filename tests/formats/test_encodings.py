@@ -1,4 +1,4 @@
-"""What files begin with: byte order marks, declared encodings of XML, and what kind of JSON they hold."""
+"""The beginning of files: byte order marks, declared encodings of XML, and the kind of JSON."""
 
 from __future__ import annotations
 

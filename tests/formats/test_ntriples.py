@@ -1,4 +1,4 @@
-"""N-Triples and N-Quads: terms as another parser reads them, elements, places of what is malformed, any size of chunks."""
+"""N-Triples and N-Quads: terms as another parser reads them, elements, places of malformed input, any size of chunks."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_terms_that_share_a_hash_stay_apart(source: Source) -> None:
     assert [element[0] for element in read.triples] == triples
 
 
-# --- what is malformed ------------------------------------------------------------------------------------------------
+# --- malformed input --------------------------------------------------------------------------------------------------
 
 BAD = [
     pytest.param("nothing at all", "1:1", "expected the subject", id="words"),

@@ -222,7 +222,7 @@ def test_rdf_xml_that_ends_early_is_said(source: Source, lost: str) -> None:
     for on_error in ("stop", "skip"):
         read = source("s.rdf", text, time_predicate=TIME, on_error=on_error)
         sure = 2 if on_error == "skip" else 1
-        # The last element could go on in what is malformed.
+        # The last element could continue in the malformed part.
         assert [time for time, _ in read.elements][:sure] == [1_000_000, 2_000_000][:sure]
         said = [str(read.error)] if on_error == "stop" else read.reported
         assert len(said) == 1 and "s.rdf:" in said[0] and "not well-formed XML" in said[0]

@@ -1,4 +1,4 @@
-"""Published data, where it is at hand: the same statements as another parser reads."""
+"""Published data, if available: the same statements as another parser reads."""
 
 from __future__ import annotations
 

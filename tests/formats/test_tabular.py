@@ -1,4 +1,4 @@
-"""Tables: .csv, .tsv, .parquet and Arrow, with every way to write a time, and what is wrong with their rows."""
+"""Tables: .csv, .tsv, .parquet and Arrow, with every way to write a time, and errors in their rows."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_the_time_may_be_a_property_of_the_element(source: Source) -> None:
     assert len(missing.elements) == 2
 
 
-# --- what is malformed -----------------------------------------------------------------------------------------------
+# --- malformed input -------------------------------------------------------------------------------------------------
 
 GOOD = f"1,,{A},{P},{A}\n"
 BAD = [
@@ -374,7 +374,7 @@ def test_times_far_beyond_any_date_are_malformed(kind: pa.DataType, times: list[
 
 
 def leniently(found: pa.Table) -> tuple[list[Element], list[str]]:
-    """The elements of a table without malformed rows, and what these are."""
+    """The elements of a table without malformed rows, and the malformed rows."""
     dictionary, reported = Dictionary(), list[DataError]()
     batches = elements_from_arrow(found, dictionary=dictionary, stream=2, malformed=reported.append)
     return renamed(elements_of(batches, dictionary)), [str(error) for error in reported]

@@ -17,7 +17,7 @@ ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(mi
 
 
 def both(text: str) -> int:
-    """The time of a text, by the kernel with its fallback; the fallback alone must say the same."""
+    """The time of a text, by the kernel with its fallback; the fallback alone must agree."""
     data = np.frombuffer(text.encode() or b"\0", np.uint8)
     [found] = times_of_texts(data, np.array([0, len(text.encode())])).tolist()
     assert found == time_of_text(text)

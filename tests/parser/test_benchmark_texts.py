@@ -29,7 +29,7 @@ FOLDERS = {
     "srbench/queries/rspql": Dialect.RSP_QL,
 }
 REFUSED = {
-    # They select what they do not group by.
+    # They select variables that are not grouped by.
     "lsbench/rspql/q2.rspql": r"\?post is selected, but is neither in GROUP BY nor in an aggregate",
     "lsbench/rspql/q3.rspql": r"\?post is selected, but is neither in GROUP BY nor in an aggregate",
     # A prefix is missing.

@@ -1,4 +1,4 @@
-"""What is wrong is named, with its place and with what would be right."""
+"""Errors name the fault, its place, and a correct form."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def with_filter(condition: str) -> str:
 
 
 SYNTAX = [
-    # What SPARQL itself has no place for.
+    # Syntax that SPARQL itself does not have.
     ("", (1, 26), "the query ends too early; expected BASE, PREFIX, SELECT"),
     ("# a comment, no more", (2, 21), "the query ends too early"),
     ("hello", (2, 1), "unexpected 'hello'; expected BASE, PREFIX, SELECT, CONSTRUCT, DESCRIBE or ASK"),
@@ -112,7 +112,7 @@ SYNTAX = [
     (f"REGISTER QUERY q SELECT ?x {{ {BLOCK} }}", (2, 18), "expected AS after the name of the query, found 'SELECT'"),
     (f"SELECT ?x {{ {BLOCK} }} REGISTER QUERY q AS", (2, 44), "REGISTER stands once, in front of SELECT"),
     (f"REGISTER RSTREAM <q> AS SELECT ISTREAM ?x {{ {BLOCK} }}", (2, 32), "leave one out"),
-    # What the algebra has no meaning for.
+    # Syntax that the algebra has no meaning for.
     (f"SELECT ?x (COUNT(*) AS ?n) {{ {BLOCK} }}", (2, 8), "?x is selected, but is neither in GROUP BY nor in an aggregate"),
     (f"SELECT (?v + 1 AS ?n) {{ {BLOCK} }} GROUP BY ?x", (2, 9), "?v is selected, but"),
     (f"SELECT ?x {{ {BLOCK} }} GROUP BY ?x ORDER BY ?v", (2, 65), "?v is used in HAVING or ORDER BY"),

@@ -1,4 +1,4 @@
-"""Details of what is read: durations, numbers, names, defaults, thread safety."""
+"""Details of parsing: durations, numbers, names, defaults, thread safety."""
 
 from __future__ import annotations
 

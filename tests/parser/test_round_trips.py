@@ -1,4 +1,4 @@
-"""Expressions as text read back as the same expressions: what the printer writes, the parser understands."""
+"""Expressions printed as text are parsed as the same expressions."""
 
 from __future__ import annotations
 

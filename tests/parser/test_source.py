@@ -1,4 +1,4 @@
-"""Texts after edits, and the way back to what the user wrote."""
+"""Texts after edits, and positions in the user's original text."""
 
 from __future__ import annotations
 

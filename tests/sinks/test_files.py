@@ -46,7 +46,7 @@ def write(
     template: Template = (),
     batches: int = 1,
 ) -> str:
-    """What the sink writes for rows of (seconds after BEGIN, sign, terms), in so many batches."""
+    """The output of the sink for rows of (seconds after BEGIN, sign, terms), in so many batches."""
     dictionary = Dictionary()
     file = io.StringIO()
     form = form or ("CONSTRUCT" if format_ in GRAPH_FORMATS else "SELECT")

@@ -1,4 +1,4 @@
-"""Results as text, to the letter: every kind of term in every format, and what a sink does with its file."""
+"""Results as exact text: every kind of term in every format, and a sink's use of its file."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def written(
 # --- terms ------------------------------------------------------------------------------------------------------------
 
 LABEL = Dictionary().decode(Dictionary().encode(["_:x"]))[0]
-"""What a blank node is called: the same everywhere."""
+"""The name of a blank node, equal everywhere."""
 
 TERMS = [
     # the term, its value in JSON, in CSV, in TSV

@@ -1,4 +1,4 @@
-"""Batches follow the load: what has come is taken at once, all of it, and nothing is waited for."""
+"""Batches follow the load: all available data is taken at once, without waiting."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_it_reads_two_batches_ahead_and_no_more() -> None:
     reader = ahead.ReadAhead(Dictionary(), lambda error: None)
     taken = reader.read(batches())
     next(taken)
-    # One at hand, and two ahead of it.
+    # The current batch, and two ahead of it.
     assert third.wait(10)
     reader.close()
     assert read == [0, 1, 2]

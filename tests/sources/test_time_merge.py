@@ -66,7 +66,7 @@ def test_no_sources_no_elements() -> None:
 
 
 def test_a_single_source_does_not_wait() -> None:
-    """What it has at its last instant is handed on at once: nothing else could come before it."""
+    """Elements at the last instant of a source are passed on at once: nothing else could come before them."""
     first = next(iter(TimeMerge([source(0, [1, 2, 2, 3], [3])])))
     assert first.time.tolist() == [1, 2, 2]
 

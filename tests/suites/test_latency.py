@@ -68,7 +68,7 @@ def test_latencies_of_a_query(tmp_path: Path) -> None:
 
 
 def test_the_paced_run_sees_the_elements_of_the_whole_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is filled in and what is pushed together give the results of one run."""
+    """The elements of the fill and the pushed elements together give the results of one run."""
     files = data.prepared(RIDES, 1_800, 1, tmp_path)
     streams = {iri: str(path) for iri, path in files.streams.items()}
     task = Task("1", RIDES.queries()["three-windows"], "?", streams, str(files.static), triples=1_800)

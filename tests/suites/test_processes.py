@@ -1,4 +1,4 @@
-"""Queries in processes of their own: what comes back, and what becomes of those that fail."""
+"""Queries in processes of their own: outcomes and failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a suite is: its queries and their ids."""
+"""A suite: its queries and their ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run of a query from files to rendered results: what is counted, and the memory on the way."""
+"""One run of a query from files to rendered results: counts and memory."""
 
 from __future__ import annotations
 

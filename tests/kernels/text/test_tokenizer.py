@@ -1,4 +1,4 @@
-"""The scanning kernel, driven by the connectors' scanner, against another parser."""
+"""The tokenizer kernel, driven by formats.ntriples, against another parser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError
 from cqels_py.formats import ntriples
 from cqels_py.formats.lines import line_blocks
-from cqels_py.formats.ntriples import scan_statements
+from cqels_py.formats.ntriples import read_statements
 from cqels_py.kernels.text import tokenizer as kernel
 from cqels_py.terms.canonical import escape
 
@@ -108,7 +108,7 @@ def scanned(text: str, dictionary: Dictionary, size: int | None = None) -> tuple
     chunks = [raw[i : i + size] for i in range(0, len(raw), size)]
     errors: list[DataError] = []
     found: list[Statement] = []
-    for rows in scan_statements(line_blocks(chunks, "x.nq", errors.append), dictionary, 5, "x.nq", errors.append):
+    for rows in read_statements(line_blocks(chunks, "x.nq", errors.append), dictionary, 5, "x.nq", errors.append):
         columns = [dictionary.decode(column) for column in rows]
         found += [tuple(term for term in row if term is not None) for row in zip(*columns, strict=True)]
     return found, errors
@@ -134,7 +134,7 @@ def test_statements_are_those_of_another_parser(text: str, size: int | None) -> 
 def test_ids_are_those_of_the_dictionary(text: str) -> None:
     dictionary = Dictionary()
     blocks = line_blocks([text.encode()], "x.nq", _raise)
-    for rows in scan_statements(blocks, dictionary, 5, "x.nq", _raise):
+    for rows in read_statements(blocks, dictionary, 5, "x.nq", _raise):
         ids = rows.reshape(-1)
         named = ids[(ids >> 60 & 15) != 3]
         assert dictionary.encode(dictionary.decode(named)).tolist() == named.tolist()

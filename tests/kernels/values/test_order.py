@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cqels_py.dictionary import Dictionary
-from cqels_py.functions.dates import parse_moment
+from cqels_py.functions.dates import parse_datetime
 from cqels_py.kernels.values.order import order_terms, order_values
 from cqels_py.terms.rdf import to_rdflib
 from tests.operators.plain_dictionary import typed
@@ -220,7 +220,7 @@ def test_years_beyond_four_digits_and_the_end_of_a_day() -> None:
     ],
 )
 def test_what_is_no_moment_stands_behind_all_strings(text: str) -> None:
-    assert parse_moment(text, is_date=False) is None
+    assert parse_datetime(text, is_date=False) is None
     order = Order([typed(text, "dateTime"), '"~"@zz', typed("2020-01-01T00:00:00Z", "dateTime")])
     assert order.compare(order.ids[1], order.ids[2]) == order.compare(order.ids[1], order.ids[3]) == 1
 
