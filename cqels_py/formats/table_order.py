@@ -83,8 +83,8 @@ def is_read_once(table: Any) -> bool:
 
 
 def times_of_rows(table: pa.Table) -> Times | None:
-    """Microseconds of each row (n). None without exactly one column `time`; reading the table reports that."""
-    if table.schema.names.count("time") != 1:
+    """Microseconds of each row (n). None for fewer than two rows, and without one column `time`: reading the table reports that."""
+    if table.num_rows < 2 or table.schema.names.count("time") != 1:
         return None
     found = [times_of_column(chunk) for chunk in table.column("time").chunks]
     return np.concatenate(found) if found else np.empty(0, np.int64)
