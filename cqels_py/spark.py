@@ -28,7 +28,7 @@ from cqels_py.formats.contexts import read_contexts
 from cqels_py.formats.scopes import scope_of_document
 from cqels_py.formats.times import FAR
 from cqels_py.functions.limits import Limits
-from cqels_py.operators.r2s.relay import Relay
+from cqels_py.operators.r2s.changelog_output import ChangelogOutput
 from cqels_py.plan.nodes import Plan, TemplateTriple
 from cqels_py.runners.local import LocalRunner, RunningQuery
 from cqels_py.runners.spark import folder
@@ -304,10 +304,10 @@ def _first_state(
     lateness: int,
 ) -> PartState:
     """What a part starts with: part of the dataflow, and what makes rows of what it delivers."""
-    relay: Relay | None = None
+    relay: ChangelogOutput | None = None
     results: Rendered | Handover = Rendered(dictionary, job.columns, job.template, part, ticks=job.in_order)
     if number < len(job.exchanges):
-        relay = Relay(job.exchanges[number].width)
+        relay = ChangelogOutput(job.exchanges[number].width)
         results = Handover(dictionary, relay, job.exchanges[number], part)
     runner = None if number else LocalRunner(dictionary, lateness)
     counted = Counters() if runner is None else runner.counters

@@ -14,8 +14,8 @@ import pytest
 
 import cqels_py
 from cqels_py.dataflow import Dataflow, wiring
+from cqels_py.dataflow.delta_sources import OperatorNode, PartitionOutput, ScanOutput
 from cqels_py.dataflow.scans import PartitionedScanSource, ScanSource
-from cqels_py.dataflow.sources import PartitionOutput, ScanOutput, Stage
 from cqels_py.event_time.clock import TickClock
 from cqels_py.kernels.primitives.array_table import LENGTH
 from cqels_py.kernels.windows import match as kernel
@@ -123,7 +123,7 @@ def test_queries_come_and_go_and_nothing_stays() -> None:
     for query in queries:
         query.subscribe(lambda _: None)
     kept = queries[3]
-    fronts = {id(q): engine._queries[q].dataflow.front for q in queries}
+    pool = {id(q): engine._queries[q].dataflow.shared_scans for q in queries}
     for i, (stream, triples, time) in enumerate(pushed):
         engine.push(stream, triples, time=time)
         gone = queries[i % len(queries)]
@@ -133,16 +133,16 @@ def test_queries_come_and_go_and_nothing_stays() -> None:
         engine.unregister(query)
     engine.flush()
     mine = engine._queries[kept].dataflow
-    for front in fronts.values():
-        wanted = {number for number, count in enumerate(front._router._wanted) if count}
-        assert wanted == ({scan.pattern for scan in mine._scans} if front is mine.front else set())
-        assert set(front._seats.values()) == ({mine.seat} if front is mine.front else set())
-        assert set(front.commons.values()) == (
-            {*mine._scans, *mine._stages, *mine._constants} if front is mine.front else set()
+    for shared_scans in pool.values():
+        wanted = {number for number, count in enumerate(shared_scans._router._wanted) if count}
+        assert wanted == ({scan.pattern for scan in mine._scans} if shared_scans is mine.shared_scans else set())
+        assert set(shared_scans._readers.values()) == ({mine.reader} if shared_scans is mine.shared_scans else set())
+        assert set(shared_scans.shared_subplans.values()) == (
+            {*mine._scans, *mine._stages, *mine._constants} if shared_scans is mine.shared_scans else set()
         )
-        assert not front.remembering
-        waiting = {watched.scan for waking in front._waking.values() for _, _, watched in waking._heap}
-        assert waiting <= (set(mine._scans) if front is mine.front else set())
+        assert not shared_scans.caches
+        waiting = {read_scan.scan for timers in shared_scans._timers.values() for _, _, read_scan in timers._heap}
+        assert waiting <= (set(mine._scans) if shared_scans is mine.shared_scans else set())
 
 
 JOINED = f"""PREFIX : <http://ex.org/>
@@ -160,11 +160,11 @@ def test_a_query_that_fails_while_it_is_registered_leaves_nothing(allowed: int) 
     engine = cqels_py.Engine()
     other = engine.register(texts(1, 1)[0])
     partly = engine.register(JOINED.replace(":p1 ?w", ":p3 ?w"))
-    front = engine._queries[partly].dataflow.front
+    shared_scans = engine._queries[partly].dataflow.shared_scans
     before = (
-        dict(front.commons),
-        {key: made.readers for key, made in front.commons.items()},
-        list(front._router._wanted),
+        dict(shared_scans.shared_subplans),
+        {key: made.readers for key, made in shared_scans.shared_subplans.items()},
+        list(shared_scans._router._wanted),
     )
     made = 0
 
@@ -178,11 +178,11 @@ def test_a_query_that_fails_while_it_is_registered_leaves_nothing(allowed: int) 
 
         return instead
 
-    classes = (Stage, ScanOutput, PartitionOutput, ScanSource, PartitionedScanSource)
+    classes = (OperatorNode, ScanOutput, PartitionOutput, ScanSource, PartitionedScanSource)
     with ExitStack() as patched:
         for each in classes:
             patched.enter_context(patch.object(each, "__init__", failing(each.__init__)))
-        for name in ("make_operator", "build_evaluator"):
+        for name in ("build_operator", "build_evaluator"):
             patched.enter_context(patch.object(wiring, name, failing(getattr(wiring, name))))
         try:
             late = engine.register(JOINED)
@@ -191,28 +191,32 @@ def test_a_query_that_fails_while_it_is_registered_leaves_nothing(allowed: int) 
         else:
             assert made <= allowed
             engine.unregister(late)
-    wanted = [*before[2], *[0] * (len(front._router._wanted) - len(before[2]))]
-    assert (front.commons, {key: made.readers for key, made in front.commons.items()}, front._router._wanted) == (
+    wanted = [*before[2], *[0] * (len(shared_scans._router._wanted) - len(before[2]))]
+    assert (
+        shared_scans.shared_subplans,
+        {key: made.readers for key, made in shared_scans.shared_subplans.items()},
+        shared_scans._router._wanted,
+    ) == (
         *before[:2],
         wanted,
     )
     engine.unregister(partly)
-    assert not front.commons
-    assert not any(front._router._wanted)
+    assert not shared_scans.shared_subplans
+    assert not any(shared_scans._router._wanted)
     assert other.nbytes
 
 
 def test_who_has_left_keeps_no_state_though_somebody_holds_it() -> None:
     engine = cqels_py.Engine()
     query = engine.register(JOINED)
-    dataflow, told = weakref.ref(engine._queries[query].dataflow), query.explain()
+    dataflow, visited = weakref.ref(engine._queries[query].dataflow), query.explain()
     engine.push(STREAM, [("<http://ex.org/a>", "<http://ex.org/p0>", '"1"')], time=1)
     assert query.nbytes
     engine.unregister(query)
     gc.collect()
     assert dataflow() is None
     assert query.nbytes == 0
-    assert query.explain() == told
+    assert query.explain() == visited
 
 
 def test_a_query_taken_away_by_anothers_subscriber_does_nothing_more() -> None:
@@ -230,7 +234,7 @@ def test_a_query_taken_away_by_anothers_subscriber_does_nothing_more() -> None:
 
 
 def test_common_work_is_done_once() -> None:
-    """One turn of the clock and one matching for all queries of the same windows; equal patterns are matched once."""
+    """One step of the clock and one matching for all queries of the same windows; equal patterns are matched once."""
     asked = [
         f"PREFIX : <http://ex.org/> SELECT ?s WHERE {{ STREAM <{STREAM}> [COUNT 9] {{ ?s :p{i % 5} ?v }} }}"
         for i in range(50)
@@ -295,13 +299,13 @@ def test_queries_to_which_nothing_happens_take_no_turns() -> None:
         text = f"PREFIX : <http://ex.org/> SELECT ?s WHERE {{ STREAM <{STREAM}> [COUNT 3] {{ ?s :p{i} ?v }} }}"
         engine.register(text, changelog=True).subscribe(results.append)
     sequence = [0, 1, 2, 3, 3, 3, 4, 0]
-    with patch.object(Dataflow, "take", autospec=True, side_effect=Dataflow.take) as taken:
-        turns = []
+    with patch.object(Dataflow, "process", autospec=True, side_effect=Dataflow.process) as taken:
+        steps = []
         for time, i in enumerate(sequence):
             engine.push(STREAM, [("<http://ex.org/s>", f"<http://ex.org/p{i}>", '"1"')], time=time)
-            turns.append(taken.call_count)
+            steps.append(taken.call_count)
             taken.reset_mock()
-    assert turns == [40, 1, 1, 2, 2, 2, 2, 2]
+    assert steps == [40, 1, 1, 2, 2, 2, 2, 2]
     signs = [[result.sign for result in results] for results in got[:5]]
     assert signs == [[1, -1, 1], [1, -1], [1, -1], [1, 1, 1, -1, -1], [1]]
 

@@ -11,36 +11,43 @@ import numpy.typing as npt
 from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.results import ResultBatch
+from cqels_py.dataflow.build_operator import is_timed, make_output
+from cqels_py.dataflow.builder import DataflowBuilder, release
+from cqels_py.dataflow.delta_sources import (
+    ChangelogInput,
+    Constant,
+    OperatorNode,
+    PartitionOutput,
+    ScanOutput,
+    sources_below,
+)
 from cqels_py.dataflow.expressions import build_evaluator
-from cqels_py.dataflow.front import Fronts, Turn
-from cqels_py.dataflow.making import is_timed, make_output
 from cqels_py.dataflow.ownership import Coordinate
-from cqels_py.dataflow.sources import Constant, Inbox, PartitionOutput, ScanOutput, Stage, sources_below
+from cqels_py.dataflow.shared_scans import RoutedBatch, SharedScansPool
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dataflow.term_values import DictionaryValues
-from cqels_py.dataflow.wiring import Wiring, give_up
 from cqels_py.dictionary import Dictionary
 from cqels_py.event_time.clock import ClockedWindow, Ticks
 from cqels_py.functions.limits import NO_WORD, Limits
 from cqels_py.operators.r2r.expressions import Evaluator
-from cqels_py.operators.r2s.relay import Relay
+from cqels_py.operators.r2s.changelog_output import ChangelogOutput
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import Node, Plan, inputs_of
 from cqels_py.plan.order import is_monotone
 
-Held = TypeVar("Held", Stage, ScanOutput, Constant, PartitionOutput)
+Held = TypeVar("Held", OperatorNode, ScanOutput, Constant, PartitionOutput)
 
 
 class Dataflow:
     """The running form of a plan.
 
-    Feed it with `step`, `advance` and `finish` where it sits alone at its front, else with the front's turns: `take`; and with
+    Feed it with `step`, `advance` and `finish` where it sits alone on its scans, else with theirs: `process`; and with
     `update_static`. Each yields the results that follow. `static` is the static data the query sees: its static sub-plans are
     answered here, and again when the data is replaced.
 
     One part of several keeps to its `cell`. A stage that another one follows hands its changes to a `relay`, and has no
-    results; one that follows another is fed with `receive`. `every_boundary`: see `TickClock`. `fronts`: where it may sit with
+    results; one that follows another is fed with `receive`. `every_boundary`: see `TickClock`. `pool`: where it may sit with
     other queries, and then reads the sources that do for them what it needs too. `limits`: of the texts that expressions make.
     """
 
@@ -51,9 +58,9 @@ class Dataflow:
         static: StaticData,
         *,
         cell: Sequence[Coordinate] = (),
-        relay: Relay | None = None,
+        relay: ChangelogOutput | None = None,
         every_boundary: bool = False,
-        fronts: Fronts | None = None,
+        pool: SharedScansPool | None = None,
         limits: Limits = NO_WORD,
     ) -> None:
         self.plan = query
@@ -64,10 +71,10 @@ class Dataflow:
         self._cell = tuple(cell)
         # Does something happen at ticks at which nothing changes? A stage that follows wants to know of all of them.
         every_boundary = every_boundary or query.output == "RSTREAM" or _asks_for_now(query.root)
-        self._restless = every_boundary or relay is not None
-        # What feeds others takes turns that they do not.
-        alone = fronts is None or query.form == "CONSTRUCT"
-        self.front = (fronts or Fronts()).front(
+        self._every_tick = every_boundary or relay is not None
+        # What feeds others takes steps that they do not.
+        alone = pool is None or query.form == "CONSTRUCT"
+        self.shared_scans = (pool or SharedScansPool()).join(
             [ClockedWindow(w.stream, w.bounds, w.partition is not None) for w in query.windows],
             query.streams,
             dictionary,
@@ -77,10 +84,10 @@ class Dataflow:
         self._shares = not alone
         self.root = self._wiring().read(query.root)
         below = list(sources_below(self.root))
-        self._stages = [source for source in below if isinstance(source, Stage)]
+        self._stages = [source for source in below if isinstance(source, OperatorNode)]
         self._scans = [source for source in below if isinstance(source, ScanOutput)]
         self._constants = [source for source in below if isinstance(source, Constant)]
-        self._inbox = next((source for source in below if isinstance(source, Inbox)), None)
+        self._inbox = next((source for source in below if isinstance(source, ChangelogInput)), None)
         self._keep_to(self._cell)
         self._at: Ticks | None = None
         self._one_way = is_monotone(query.root) and self._inbox is None
@@ -90,15 +97,15 @@ class Dataflow:
         self._left = False
         # Of the last step: the tick (its number in the step) of each element's arrival, -1 where it was none.
         self.element_tick: npt.NDArray[np.int32] = np.empty(0, np.int32)
-        self.seat = self.front.sit(self._scans)
+        self.reader = self.shared_scans.attach(self._scans)
 
-    def _wiring(self) -> Wiring:
-        return Wiring(
+    def _wiring(self) -> DataflowBuilder:
+        return DataflowBuilder(
             self.plan,
             self._dictionary,
             self._values,
             self._static,
-            self.front,
+            self.shared_scans,
             shares=self._shares,
             limits=self._limits,
         )
@@ -132,42 +139,42 @@ class Dataflow:
 
     def step(self, batch: ElementBatch) -> Iterator[ResultBatch]:
         """Take in elements of the query's streams, in order; `batch.stream` are positions in the plan's streams."""
-        return self._alone(self.front.step(batch))
+        return self._alone(self.shared_scans.step(batch))
 
     def advance(self, time: int) -> Iterator[ResultBatch]:
         """No element before `time` (microseconds) will come any more."""
-        return self._alone(self.front.advance(time))
+        return self._alone(self.shared_scans.advance(time))
 
     def finish(self) -> Iterator[ResultBatch]:
         """The streams have ended."""
-        return self._alone(self.front.finish())
+        return self._alone(self.shared_scans.finish())
 
-    def _alone(self, turn: Turn) -> Iterator[ResultBatch]:
-        yield from self.take(turn)
-        self.front.end()
+    def _alone(self, routed: RoutedBatch) -> Iterator[ResultBatch]:
+        yield from self.process(routed)
+        self.shared_scans.end()
 
-    def take(self, turn: Turn) -> Iterable[ResultBatch]:
-        """Take part in a turn of the front."""
+    def process(self, routed: RoutedBatch) -> Iterable[ResultBatch]:
+        """One step of the shared scans."""
         if self._left:
             return ()
-        step = turn.step
+        step = routed.step
         ticks, self.element_tick = step.ticks, step.element_tick
         changed = 0
         for scan in self._scans:
-            changed += scan.take(turn)
-        if len(ticks.time) and (changed or self._restless or not self._ticked):
-            if not self._ticked and not self._restless:
-                self.front.idle(self.seat)
+            changed += scan.take(routed)
+        if len(ticks.time) and (changed or self._every_tick or not self._ticked):
+            if not self._ticked and not self._every_tick:
+                self.shared_scans.park(self.reader)
             self._ticked = True
             return self._tick(ticks)
         return ()
 
-    def leave(self) -> None:
+    def detach(self) -> None:
         """The query has been taken away: from now on it does nothing, and keeps nothing."""
         if not self._left:
             self._left = True
-            self.front.leave(self.seat)
-            give_up(self.root, self.front)
+            self.shared_scans.detach(self.reader)
+            release(self.root, self.shared_scans)
 
     def receive(self, ticks: Ticks, delta: Delta) -> Iterator[ResultBatch]:
         """Take in what another stage delivered at these ticks."""
@@ -176,7 +183,7 @@ class Dataflow:
             self._inbox.current = delta
             yield from self._tick(ticks)
             self._inbox.current = None
-            self.front.end()
+            self.shared_scans.end()
 
     def update_static(self, static: StaticData) -> Iterator[ResultBatch]:
         """From now on the query sees this static data, and no other.
@@ -189,10 +196,10 @@ class Dataflow:
         for constant in self._constants:
             if isinstance(constant.node, plan.Once):
                 constant.replace(self._owned(constant.node, wiring.answer(constant.node)))
-        now = self.front.now
+        now = self.shared_scans.now
         if self._ticked and now is not None:
             yield from self._tick(Ticks(np.array([now], np.int64), first=False))
-            self.front.end()
+            self.shared_scans.end()
         for constant in self._constants:
             constant.settle()
 
@@ -212,25 +219,25 @@ class Dataflow:
                 signs.update(np.unique(delta.sign[first:last]).tolist())
         return len(signs) < 2
 
-    def live_ids(self, told: set[int] | None = None) -> Iterator[Ids]:
-        """Arrays with every id this query may still refer to. `told`: sources of which they are known, and which is added to."""
-        told = set() if told is None else told
+    def live_ids(self, visited: set[int] | None = None) -> Iterator[Ids]:
+        """Arrays with every id this query may still refer to. `visited`: sources of which they are known, and which is added to."""
+        visited = set() if visited is None else visited
         yield self._static.live_ids()
-        for scan in self._new(self._scans, told):
+        for scan in self._new(self._scans, visited):
             yield from scan.source.live_ids()
-        for partition in self._new([scan.partition for scan in self._scans if scan.partition is not None], told):
+        for partition in self._new([scan.partition for scan in self._scans if scan.partition is not None], visited):
             yield partition.source.live_ids()
-        for constant in self._new(self._constants, told):
+        for constant in self._new(self._constants, visited):
             yield constant.columns.reshape(-1)
-        for stage in self._new(self._stages, told):
+        for stage in self._new(self._stages, visited):
             yield from stage.operator.live_ids()
         yield from self._output.live_ids()
 
     @staticmethod
-    def _new(sources: Iterable[Held], told: set[int]) -> Iterator[Held]:
+    def _new(sources: Iterable[Held], visited: set[int]) -> Iterator[Held]:
         for source in sources:
-            if id(source) not in told:
-                told.add(id(source))
+            if id(source) not in visited:
+                visited.add(id(source))
                 yield source
 
     def forget_evaluations(self) -> None:
@@ -257,14 +264,14 @@ class Dataflow:
 
 
 def _asks_for_now(root: Node) -> bool:
-    waiting, told = [root], set[int]()
+    waiting, visited = [root], set[int]()
     while waiting:
         node = waiting.pop()
         if is_timed(node):
             return True
         if isinstance(node, plan.Shared):
-            if node.number in told:
+            if node.number in visited:
                 continue
-            told.add(node.number)
+            visited.add(node.number)
         waiting.extend(inputs_of(node))
     return False

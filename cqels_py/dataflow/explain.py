@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cqels_py.dataflow.dataflow import Dataflow
-from cqels_py.dataflow.sources import Constant, Inbox, ScanOutput, SharedOutput, Source, Stage
+from cqels_py.dataflow.delta_sources import (
+    ChangelogInput,
+    Constant,
+    DeltaSource,
+    OperatorNode,
+    ScanOutput,
+    SharedOutput,
+)
 from cqels_py.event_time.windows import Measure
 from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.plan import nodes as plan
@@ -78,36 +85,36 @@ def _partition(window: PlannedWindow) -> str:
     return f"; values by {patterns}; keeps, for every ({_names(partition.variables)}) ever seen, {which}"
 
 
-def _tree(dataflow: Dataflow, source: Source, told: set[int] | None = None) -> Iterator[str]:
-    told = set() if told is None else told
+def _tree(dataflow: Dataflow, source: DeltaSource, visited: set[int] | None = None) -> Iterator[str]:
+    visited = set() if visited is None else visited
     if isinstance(source, SharedOutput):
-        yield from _shared(dataflow, source, told)
+        yield from _shared(dataflow, source, visited)
         return
     yield _describe(dataflow, source)
-    children = source.inputs if isinstance(source, Stage) else ()
+    children = source.inputs if isinstance(source, OperatorNode) else ()
     for place, child in enumerate(children):
         last = place == len(children) - 1
-        for number, line in enumerate(_tree(dataflow, child, told)):
+        for number, line in enumerate(_tree(dataflow, child, visited)):
             lead = ("└─ " if last else "├─ ") if number == 0 else ("   " if last else "│  ")
             yield lead + line
 
 
-def _shared(dataflow: Dataflow, source: SharedOutput, told: set[int]) -> Iterator[str]:
+def _shared(dataflow: Dataflow, source: SharedOutput, visited: set[int]) -> Iterator[str]:
     """What several operators read, in full where it is read first."""
     number = source.node.number
-    if number in told:
+    if number in visited:
         yield f"the same as ({number})"
         return
-    told.add(number)
-    first, *others = _tree(dataflow, source.source, told)
+    visited.add(number)
+    first, *others = _tree(dataflow, source.source, visited)
     yield f"({number}) {first}"
     yield from others
 
 
-def _describe(dataflow: Dataflow, source: Stage | ScanOutput | Inbox | Constant) -> str:
+def _describe(dataflow: Dataflow, source: OperatorNode | ScanOutput | ChangelogInput | Constant) -> str:
     if isinstance(source, ScanOutput):
         return _scan(dataflow.plan, source.node)
-    if isinstance(source, Inbox):
+    if isinstance(source, ChangelogInput):
         return f"changes of ({_names(source.node.variables)}) from another stage; keeps nothing"
     if isinstance(source, Constant):
         return _constant(source)

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta, empty
 from cqels_py.batches.elements import ElementBatch, Ids
-from cqels_py.dataflow.front import Turn
 from cqels_py.dataflow.ownership import Coordinate
+from cqels_py.dataflow.shared_scans import RoutedBatch
 from cqels_py.event_time.windows import Measure, Points
 from cqels_py.kernels.primitives.dtypes import INT64
 from cqels_py.kernels.windows import mappings as kernel
@@ -19,7 +19,7 @@ from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.s2r.kept_units import KeptUnits
 from cqels_py.operators.s2r.partition import Kept, KeyPattern, Partitioning
 from cqels_py.operators.s2r.partitioned_window import PartitionedWindow
-from cqels_py.operators.s2r.window import Wakes, Window
+from cqels_py.operators.s2r.window import Timer, Window
 from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import PatternText, PlannedWindow, Scan, is_variable
 
@@ -65,14 +65,14 @@ class _Source(Generic[AnyWindow]):
         self._owned = [(each, self._places[each.variable]) for each in cell if each.variable in self._places]
         self._takes_all = not self.conditions and not self._owned
 
-    def _mappings(self, turn: Turn, rows: npt.NDArray[np.int64]) -> tuple[Ids, npt.NDArray[np.int64], Points]:
+    def _mappings(self, routed: RoutedBatch, rows: npt.NDArray[np.int64]) -> tuple[Ids, npt.NDArray[np.int64], Points]:
         """The triples' mappings: their columns, their elements, and at which point of the window's measure each arrived."""
-        batch, arrivals, n = turn.batch, turn.arrivals, len(rows)
+        batch, arrivals, n = routed.batch, routed.arrivals, len(rows)
         columns, element, points = self._for_one if n == 1 and self._for_one else self._room_for(n)
         kernel.mappings(
             batch.subject, batch.predicate, batch.object, batch.graph, rows, self._columns, arrivals.element,
-            batch.time if self._timed else turn.step.number, arrivals.counted.number if self._by_triple else _NONE, columns, element,
-            points,
+            batch.time if self._timed else routed.step.number, arrivals.counted.number if self._by_triple else _NONE, columns,
+            element, points,
         )  # fmt: skip
         return columns, element, points
 
@@ -107,38 +107,38 @@ class ScanSource(_Source[Window]):
             self._for_one = self._room_for(1)
 
     @property
-    def wakes(self) -> Wakes:
+    def next_timer(self) -> Timer:
         """When something happens here though nothing arrives."""
-        return self.window.wakes
+        return self.window.next_timer
 
-    def advance(self, turn: Turn, rows: npt.NDArray[np.int64]) -> Delta:
+    def advance(self, routed: RoutedBatch, rows: npt.NDArray[np.int64]) -> Delta:
         """The deltas of one step. `rows`: the triples that match."""
         if not self._takes_all:
-            rows = self._taken_in(turn.batch, rows, turn.arrivals.element)
+            rows = self._taken_in(routed.batch, rows, routed.arrivals.element)
         if len(rows):
-            columns, element, points = self._mappings(turn, rows)
-            return self.window.advance(turn.arrivals, points, element, columns)
-        return self.window.advance(turn.arrivals, _NONE, _NONE, self._no_columns)
+            columns, element, points = self._mappings(routed, rows)
+            return self.window.advance(routed.arrivals, points, element, columns)
+        return self.window.advance(routed.arrivals, _NONE, _NONE, self._no_columns)
 
 
 class PartitionedScanSource(_Source[PartitionedWindow]):
-    """A scan and its window with PARTITION BY, of whose elements `kept` tells what happens at a turn."""
+    """A scan and its window with PARTITION BY, of whose elements `kept` tells what happens at a routed."""
 
     def __init__(
-        self, scan: Scan, window: PlannedWindow, evaluator: MakeEvaluator, kept: Callable[[Turn], Kept]
+        self, scan: Scan, window: PlannedWindow, evaluator: MakeEvaluator, kept: Callable[[RoutedBatch], Kept]
     ) -> None:
         super().__init__(scan, window, evaluator)
         self.window = PartitionedWindow(len(scan.variables))
         self._kept = kept
 
     @property
-    def wakes(self) -> Wakes:
+    def next_timer(self) -> Timer:
         return None
 
-    def advance(self, turn: Turn, rows: npt.NDArray[np.int64]) -> Delta:
+    def advance(self, routed: RoutedBatch, rows: npt.NDArray[np.int64]) -> Delta:
         """The deltas of one step. `rows`: the triples that match."""
-        columns, _, points = self._mappings(turn, self._taken_in(turn.batch, rows, turn.arrivals.element))
-        return self.window.advance(self._kept(turn), points, columns)
+        columns, _, points = self._mappings(routed, self._taken_in(routed.batch, rows, routed.arrivals.element))
+        return self.window.advance(self._kept(routed), points, columns)
 
 
 class PartitionSource:
@@ -157,11 +157,11 @@ class PartitionSource:
         self._partitioning = Partitioning(partition.variables, keys, alternatives)
         self._kept = KeptUnits(len(partition.variables), window.bounds, number)
 
-    def advance(self, turn: Turn, matches: Sequence[npt.NDArray[np.int64]]) -> Kept:
-        batch, arrivals = turn.batch, turn.arrivals
+    def advance(self, routed: RoutedBatch, matches: Sequence[npt.NDArray[np.int64]]) -> Kept:
+        batch, arrivals = routed.batch, routed.arrivals
         rows, values = self._partitioning.values(batch, matches, arrivals.element)
         element = arrivals.element[rows]
-        unit = arrivals.counted.number[rows] if self._triples else turn.step.number[element]
+        unit = arrivals.counted.number[rows] if self._triples else routed.step.number[element]
         return self._kept.advance(arrivals.counted.streams[self.stream], unit, element, batch.time[element], values)
 
     def live_ids(self) -> Ids:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from cqels_py.event_time.windows import Measure
 from cqels_py.plan.nodes import (
+    ChangelogRead,
     ClosureRows,
     DistinctRowsOf,
     ExtendRows,
@@ -23,7 +24,6 @@ from cqels_py.plan.nodes import (
     Once,
     Plan,
     ProjectRows,
-    Received,
     Rows,
     Scan,
     Shared,
@@ -77,7 +77,7 @@ class _Division:
                 if variable in variables and any(row[variables.index(variable)] is None for row in rows):
                     raise _Undivided(f"?{variable} may be unbound")
                 return variable in variables
-            case Received() | Once() | StaticScan() | GraphNames():
+            case ChangelogRead() | Once() | StaticScan() | GraphNames():
                 return variable in node.variables
             case JoinAll(inputs=inputs) | FactorisedGroups(inputs=inputs):
                 return self._joins(node, inputs)

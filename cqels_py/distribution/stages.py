@@ -5,8 +5,8 @@ plan is cut: the operators from there on are another stage, which gets the chang
 groups or rows have in common, or in one part. What can be thinned out before it is sent is: a part's own counts, its own first
 rows.
 
->>> from cqels_py.plan.nodes import GroupRows, PlannedAggregate, Received
->>> group = GroupRows(Received(("room", "t")), ("room",), (PlannedAggregate("n", "COUNT", "t", False),))
+>>> from cqels_py.plan.nodes import GroupRows, PlannedAggregate, ChangelogRead
+>>> group = GroupRows(ChangelogRead(("room", "t")), ("room",), (PlannedAggregate("n", "COUNT", "t", False),))
 >>> before, after = thinned(group)
 >>> after.aggregates[0].function, after.input.variables
 ('SUM', ('room', 'n'))
@@ -22,6 +22,7 @@ from cqels_py.distribution.hypercube import Shares, shares_for
 from cqels_py.distribution.partitioning import global_window, obstacle, variables_of
 from cqels_py.errors import UnsupportedQuery
 from cqels_py.plan.nodes import (
+    ChangelogRead,
     DistinctRowsOf,
     DrawnColumn,
     ExtendRows,
@@ -34,7 +35,6 @@ from cqels_py.plan.nodes import (
     Plan,
     PlannedAggregate,
     ProjectRows,
-    Received,
     TopRows,
 )
 from cqels_py.plan.order import expires_in_order, is_timed
@@ -123,7 +123,7 @@ def _cuts(plan: Plan, partitions: int) -> Iterator[_Cut]:
             yield _cut(plan, chain, opened, partitions)
         else:
             below = replace(bottom, aggregates=partly)
-            merging = GroupRows(Received(below.variables), bottom.keys, _merging(bottom.aggregates))
+            merging = GroupRows(ChangelogRead(below.variables), bottom.keys, _merging(bottom.aggregates))
             shares = _shares(plan, joined(bottom), partitions)
             yield _Cut(shares, below, _rebuilt(chain, merging))
 
@@ -140,7 +140,7 @@ def _exchanged(plan: Plan, above: _Chain, below: Node) -> tuple[Node, Node]:
         return before, _rebuilt(above[:-1], after)
     if plan.form == "ASK":
         below = DistinctRowsOf(below, "ASK asks whether there is any")
-    return below, Received(below.variables)
+    return below, ChangelogRead(below.variables)
 
 
 def _shares(plan: Plan, node: Node, partitions: int, among: frozenset[str] | None = None) -> Shares:
@@ -215,10 +215,10 @@ def _together(plan: Plan, root: Node, leaf: Node) -> str:
     return reasons[0] if reasons else "its rows have no variables"
 
 
-def received_by(root: Node) -> Received:
+def received_by(root: Node) -> ChangelogRead:
     """What a later stage reads."""
     _, leaf = _chain(root)
-    assert isinstance(leaf, Received)
+    assert isinstance(leaf, ChangelogRead)
     return leaf
 
 
@@ -249,7 +249,7 @@ def _has_numbers(node: Node) -> bool:
 def thinned(node: _Unary) -> tuple[Node, Node]:
     """An operator in two: what parts do with their own mappings, and what is then done with what they all deliver."""
     below = node.input
-    received = Received(below.variables)
+    received = ChangelogRead(below.variables)
     match node:
         case DistinctRowsOf():
             return node, replace(node, input=received)
@@ -257,7 +257,7 @@ def thinned(node: _Unary) -> tuple[Node, Node]:
             return replace(node, offset=0, limit=offset + limit), replace(node, input=received)
         case GroupRows(_, keys, aggregates) if (partly := _partly(aggregates)) is not None:
             before = GroupRows(below, keys, partly)
-            return before, GroupRows(Received(before.variables), keys, _merging(aggregates))
+            return before, GroupRows(ChangelogRead(before.variables), keys, _merging(aggregates))
         case _:
             return below, replace(node, input=received)
 

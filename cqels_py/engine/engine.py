@@ -47,7 +47,7 @@ from cqels_py.plan.nodes import Plan
 from cqels_py.planner import plan_query
 from cqels_py.rewrites import optimize
 from cqels_py.rewrites.entailment import Ontology, entail
-from cqels_py.runners.chaining import NOTHING, Feed
+from cqels_py.runners.chaining import NOTHING, ConstructedStream
 from cqels_py.runners.local import LocalRunner, RunningQuery
 from cqels_py.runners.statistics import Statistics
 from cqels_py.script import Script, Sources, Table
@@ -216,14 +216,14 @@ class Engine:
         if ontology is not None:
             plan = _entailed(asked, ontology)
         limits = Limits(self._max_text, told_of(plan, self._report), self._counters.add_no_numbers)
-        dataflow = Dataflow(plan, self.dictionary, data, fronts=self._runner.fronts, limits=limits)
+        dataflow = Dataflow(plan, self.dictionary, data, pool=self._runner.pool, limits=limits)
         query = Query(
             plan, self.dictionary, dataflow, self.update_static, self._lock, self._subscriber_failed, self._blank_nodes
         )
         try:
             self._connections.ordered([*self._queries, query])
         except BaseException:
-            dataflow.leave()
+            dataflow.detach()
             raise
         self._add(query, dataflow, ontology)
         self._warn(query)
@@ -237,7 +237,7 @@ class Engine:
         self._queries[query] = running = RunningQuery(dataflow, streams, query.deliver)
         self._known.add(query)
         if query.form == "CONSTRUCT":
-            running.feed = Feed(Construction(query.template, self.dictionary))
+            running.feed = ConstructedStream(Construction(query.template, self.dictionary))
         self._queries_changed()
         self._script.registered(id(query))
 
@@ -314,7 +314,7 @@ class Engine:
     @undisturbed
     def _forget(self, query: Query) -> None:
         query.close()
-        self._queries.pop(query).leave()
+        self._queries.pop(query).detach()
         self._ontologies.pop(query, None)
         self._connections.forget(query)
         del self._script.queries[id(query)]

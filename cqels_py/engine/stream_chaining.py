@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from cqels_py.engine.query import Query
 from cqels_py.errors import UsageError
-from cqels_py.runners.chaining import in_order
+from cqels_py.runners.chaining import topological_order
 
 
 class Connections:
@@ -51,7 +51,7 @@ class Connections:
         fed: set[str] = set().union(*feeds)
         for query in queries:
             _check_times(query, fed)
-        order = in_order([set(query.streams) for query in queries], feeds)
+        order = topological_order([set(query.streams) for query in queries], feeds)
         if order is None:
             names = ", ".join(f"<{stream}>" for stream in sorted(fed))
             raise UsageError(

@@ -294,14 +294,14 @@ class TopRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ChangelogRead:
     """What another stage delivers, which has the plan below this node: on Spark, in other tasks."""
 
     variables: tuple[str, ...]
 
 
 Node: TypeAlias = (
-    Scan | Received | StaticScan | GraphNames | Rows | Once | JoinAll | FilterRows | ExtendRows | ProjectRows | UnionRows
+    Scan | ChangelogRead | StaticScan | GraphNames | Rows | Once | JoinAll | FilterRows | ExtendRows | ProjectRows | UnionRows
     | DistinctRowsOf | Negate | Shared | ClosureRows | NumberRows | GroupRows | FactorisedGroups | TopRows
 )  # fmt: skip
 
@@ -309,7 +309,7 @@ Node: TypeAlias = (
 def inputs_of(node: Node) -> tuple[Node, ...]:
     """The nodes a node reads."""
     match node:
-        case Scan() | Received() | StaticScan() | GraphNames() | Rows():
+        case Scan() | ChangelogRead() | StaticScan() | GraphNames() | Rows():
             return ()
         case JoinAll(inputs=inputs) | UnionRows(inputs=inputs) | FactorisedGroups(inputs=inputs):
             return inputs

@@ -24,7 +24,7 @@ PlacesOf = Callable[[ResultBatch], Places]
 """Behind which of a step's elements results come; -1: ahead of all."""
 
 
-class Feed:
+class ConstructedStream:
     """What a CONSTRUCT query tells streams of its runner.
 
     `streams`: the runner's numbers of those it feeds. `watched`: of all that their readers read, and all
@@ -96,10 +96,10 @@ def last_time(elements: ElementBatch, streams: frozenset[int]) -> int | None:
 NOTHING = empty_elements()
 
 
-def in_order(reads: Sequence[set[Name]], feeds: Sequence[set[Name]]) -> list[int] | None:
+def topological_order(reads: Sequence[set[Name]], feeds: Sequence[set[Name]]) -> list[int] | None:
     """Positions of queries such that none reads what a later one feeds; otherwise in their order. None: they go in circles.
 
-    >>> in_order([{1}, {0}], [set(), {1}]), in_order([{1}], [{1}])
+    >>> topological_order([{1}, {0}], [set(), {1}]), topological_order([{1}], [{1}])
     ([1, 0], None)
     """
     order: list[int] = []

@@ -12,12 +12,12 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements, slice_elements, take_elements, with_streams
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow
-from cqels_py.dataflow.front import Fronts, Turn
+from cqels_py.dataflow.shared_scans import RoutedBatch, SharedScansPool
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import RunError
 from cqels_py.event_time.watermark import Watermark
-from cqels_py.runners.chaining import NOTHING, Feed, PlacesOf, last_time, places_by_tick, places_by_time
+from cqels_py.runners.chaining import NOTHING, ConstructedStream, PlacesOf, last_time, places_by_tick, places_by_time
 from cqels_py.runners.statistics import Counters
 from cqels_py.state.arrays import keep_freed_memory
 
@@ -79,13 +79,13 @@ class RunningQuery:
         self.streams = tuple(streams)
         self._deliver = deliver
         self._left = False
-        self.feed: Feed | None = None
+        self.feed: ConstructedStream | None = None
         self.failure: RunError | None = None
 
-    def leave(self) -> None:
+    def detach(self) -> None:
         """The query has been taken away, perhaps by who gets its results: nothing more follows, also of the step at hand."""
         self._left = True
-        self.dataflow.leave()
+        self.dataflow.detach()
 
     def places(self, elements: ElementBatch, chosen: npt.NDArray[np.int64] | None) -> PlacesOf:
         return places_by_tick(elements, chosen, self.dataflow.element_tick)
@@ -116,15 +116,15 @@ class RunningQuery:
         self.failure.__cause__ = error
         if self.dataflow.is_shared:
             raise self.failure
-        self.leave()
+        self.detach()
 
 
-class Company:
-    """The queries that sit at one front, and take its turns together. One with a feed sits alone."""
+class QueriesOnScans:
+    """The queries that sit on shared scans, and take its steps together. One with a feed sits alone."""
 
     def __init__(self, queries: Sequence[RunningQuery]) -> None:
-        self.queries = {query.dataflow.seat.number: query for query in queries}
-        self._front = queries[0].dataflow.front
+        self.queries = {query.dataflow.reader.number: query for query in queries}
+        self._shared_scans = queries[0].dataflow.shared_scans
         self._streams = queries[0].streams
         self.feed = queries[0].feed
 
@@ -133,11 +133,11 @@ class Company:
         batch, chosen = views.of(self._streams)
         if not len(batch.time):
             return 0
-        turn, results = self._front.step(batch), 0
-        for seat in self._front.concerned(turn):
-            query = self.queries[seat.number]
-            results += query.hand_out(query.dataflow.take(turn), query.places, views.elements, chosen)
-        self._front.end()
+        routed, results = self._shared_scans.step(batch), 0
+        for reader in self._shared_scans.affected(routed):
+            query = self.queries[reader.number]
+            results += query.hand_out(query.dataflow.process(routed), query.places, views.elements, chosen)
+        self._shared_scans.end()
         return results
 
     def catch_up(self, elements: ElementBatch) -> int:
@@ -148,15 +148,15 @@ class Company:
         return 0 if time is None else self.advance(time, elements)
 
     def advance(self, time: int, elements: ElementBatch = NOTHING) -> int:
-        return self._pass(self._front.advance(time), elements)
+        return self._pass(self._shared_scans.advance(time), elements)
 
     def finish(self, elements: ElementBatch = NOTHING) -> int:
-        return self._pass(self._front.finish(), elements)
+        return self._pass(self._shared_scans.finish(), elements)
 
-    def _pass(self, turn: Turn, elements: ElementBatch) -> int:
-        queries = [self.queries[seat.number] for seat in self._front.concerned(turn)]
-        results = sum(query.hand_out(query.dataflow.take(turn), places_by_time, elements) for query in queries)
-        self._front.end()
+    def _pass(self, routed: RoutedBatch, elements: ElementBatch) -> int:
+        queries = [self.queries[reader.number] for reader in self._shared_scans.affected(routed)]
+        results = sum(query.hand_out(query.dataflow.process(routed), places_by_time, elements) for query in queries)
+        self._shared_scans.end()
         return results
 
 
@@ -165,8 +165,8 @@ class LocalRunner:
 
     def __init__(self, dictionary: Dictionary, lateness: int) -> None:
         self._queries: list[RunningQuery] = []
-        self._companies: list[Company] = []
-        self.fronts = Fronts()
+        self._groups: list[QueriesOnScans] = []
+        self.pool = SharedScansPool()
         self._dictionary = dictionary
         self._watermark = Watermark(lateness)
         self._early: ElementBatch | None = None
@@ -185,8 +185,8 @@ class LocalRunner:
         self._queries = queries
         by_front: dict[int, list[RunningQuery]] = {}
         for query in queries:
-            by_front.setdefault(id(query.dataflow.front), []).append(query)
-        self._companies = [Company(those) for those in by_front.values()]
+            by_front.setdefault(id(query.dataflow.shared_scans), []).append(query)
+        self._groups = [QueriesOnScans(those) for those in by_front.values()]
 
     def push(self, batch: ElementBatch) -> None:
         """Take in elements in order of arrival."""
@@ -203,28 +203,28 @@ class LocalRunner:
         """No element before `time` will come: what expires before it does so now."""
         self._watermark.advance(time)
         self._process(self._complete(None))
-        self._drive(NOTHING, lambda company, elements: company.advance(self._watermark.time, elements))
+        self._drive(NOTHING, lambda group, elements: group.advance(self._watermark.time, elements))
 
     def finish(self) -> None:
         """The streams have ended."""
         if self._early is not None:
             rest, self._early = self._early, None
             self._process(rest)
-        self._drive(NOTHING, Company.finish)
+        self._drive(NOTHING, QueriesOnScans.finish)
 
     def update_static(self, query: RunningQuery, static: StaticData) -> None:
         """Other static data for one of the queries, from now on."""
-        self._drive(NOTHING, lambda company, _: query.update_static(static) if query in company.queries.values() else 0)
+        self._drive(NOTHING, lambda group, _: query.update_static(static) if query in group.queries.values() else 0)
         self._release_terms()
 
-    def _drive(self, elements: ElementBatch, then: Callable[[Company, ElementBatch], int]) -> None:
+    def _drive(self, elements: ElementBatch, then: Callable[[QueriesOnScans, ElementBatch], int]) -> None:
         """The elements to all queries, and to each what those ahead of it construct; `then`: what else each is to do."""
-        self.fronts.close()
+        self.pool.close()
         views, counters = Views(elements), self.counters
-        for company in self._companies:
-            counters.results += company.step(views) + then(company, views.elements)
-            if company.feed is not None:
-                views = Views(company.feed.merged_into(views.elements))
+        for group in self._groups:
+            counters.results += group.step(views) + then(group, views.elements)
+            if group.feed is not None:
+                views = Views(group.feed.merged_into(views.elements))
 
     def _complete(self, batch: ElementBatch | None) -> ElementBatch | None:
         """In order of time, the elements up to the watermark; the others wait."""
@@ -249,15 +249,15 @@ class LocalRunner:
         if batch is None or not len(batch.time):
             return
         self.counters.event_time = batch.time.item(-1)
-        self._drive(batch, Company.catch_up)
+        self._drive(batch, QueriesOnScans.catch_up)
         self._release_terms()
 
     def _release_terms(self) -> None:
         """Let go of terms that nothing refers to, whenever the dictionary has doubled since the last time."""
         if len(self._dictionary) < self._collect_at:
             return
-        told: set[int] = set()
-        live = [ids for query in self.queries for ids in query.dataflow.live_ids(told)]
+        visited: set[int] = set()
+        live = [ids for query in self.queries for ids in query.dataflow.live_ids(visited)]
         if self._early is not None:
             live += self._early.live_ids()
         self._dictionary.collect(live)

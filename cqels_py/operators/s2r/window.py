@@ -19,7 +19,7 @@ from cqels_py.state.leaf_buffer import LeafBuffer
 
 TickColumn = npt.NDArray[np.int32]
 _NONE, _NO_IDS = np.empty(0, np.int64), np.empty((0, 0), np.int64)
-Wakes: TypeAlias = tuple[Measure, int] | None
+Timer: TypeAlias = tuple[Measure, int] | None
 """When a window moves though nothing arrives: once this measure has reached this point. None: perhaps at any time."""
 _BEFORE_ALL = np.iinfo(np.int64).min // 2
 _FEW = 4
@@ -65,7 +65,7 @@ class Window:
         return self._bounds.size is not None
 
     @property
-    def wakes(self) -> Wakes:
+    def next_timer(self) -> Timer:
         """When it next moves though nothing arrives."""
         if self._bounds.size is None:
             return self._bounds.measure, NEVER

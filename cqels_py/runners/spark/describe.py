@@ -8,6 +8,7 @@ from cqels_py.distribution.hypercube import Shares
 from cqels_py.distribution.partitioning import variables_of
 from cqels_py.distribution.stages import PlannedStage, received_by, stages_of
 from cqels_py.plan.nodes import (
+    ChangelogRead,
     DistinctRowsOf,
     ExtendRows,
     FactorisedGroups,
@@ -16,7 +17,6 @@ from cqels_py.plan.nodes import (
     JoinAll,
     Node,
     Plan,
-    Received,
     Scan,
     TopRows,
     inputs_of,
@@ -98,7 +98,7 @@ def _works(node: Node) -> Iterator[str]:
             yield "filter"
         case ExtendRows():
             yield "bind"
-        case Received() | _:
+        case ChangelogRead() | _:
             return
 
 

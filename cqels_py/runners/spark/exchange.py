@@ -18,7 +18,7 @@ from cqels_py.batches.elements import Ids
 from cqels_py.dataflow.ownership import owner_of_rows
 from cqels_py.dictionary import Dictionary
 from cqels_py.event_time.clock import Ticks
-from cqels_py.operators.r2s.relay import Relayed
+from cqels_py.operators.r2s.changelog_output import Changelog
 from cqels_py.runners.spark.routing import learn, texts_of
 
 
@@ -59,7 +59,7 @@ class Changes:
         return Changes(ticks, Delta(tick, sign, columns), ids, texts, offsets)
 
 
-def sent(relayed: Relayed, exchange: Exchange, dictionary: Dictionary, *, with_ticks: bool) -> list[Changes]:
+def sent(relayed: Changelog, exchange: Exchange, dictionary: Dictionary, *, with_ticks: bool) -> list[Changes]:
     """What each part of the next stage gets of the changes of one part."""
     owners = exchange.owners(relayed.delta)
     found = []
@@ -70,10 +70,10 @@ def sent(relayed: Relayed, exchange: Exchange, dictionary: Dictionary, *, with_t
     return found
 
 
-def received(parts: Sequence[Changes], width: int, dictionary: Dictionary) -> Relayed:
+def received(parts: Sequence[Changes], width: int, dictionary: Dictionary) -> Changelog:
     """The changes of all parts by tick, those of one part in their order, with their terms in the part's dictionary."""
     for changes in parts:
         learn(changes.ids, changes.texts, changes.offsets, dictionary)
     (ticks,) = (changes.ticks for changes in parts if changes.ticks is not None)
     together = concatenate([changes.delta for changes in parts], width)
-    return Relayed(ticks, together.take(np.argsort(together.tick, kind="stable")))
+    return Changelog(ticks, together.take(np.argsort(together.tick, kind="stable")))

@@ -11,7 +11,7 @@ import pyarrow as pa
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow
 from cqels_py.dictionary import Dictionary
-from cqels_py.operators.r2s.relay import Relay
+from cqels_py.operators.r2s.changelog_output import ChangelogOutput
 from cqels_py.plan.nodes import TemplateTriple
 from cqels_py.runners.local import LocalRunner
 from cqels_py.runners.spark.exchange import Changes, Exchange, received, sent
@@ -86,7 +86,7 @@ class Rendered:
 class Handover:
     """Takes what a stage relays and turns it into rows for the parts of the next one."""
 
-    def __init__(self, dictionary: Dictionary, relay: Relay, exchange: Exchange, part: int) -> None:
+    def __init__(self, dictionary: Dictionary, relay: ChangelogOutput, exchange: Exchange, part: int) -> None:
         self._dictionary = dictionary
         self._relay = relay
         self._exchange = exchange

@@ -1,9 +1,9 @@
 """What queries over the same streams and windows do alike, done once: the clock, the numbers of arrivals, and routing.
 
-Queries that were registered with nothing processed in between, and whose windows move at the same instants, sit at one front.
-Each turn is made once. All their patterns are matched together, equal ones once, and by predicate: what a triple costs follows the
-patterns that it matches, not the number of queries. Nor do queries take part in turns at which nothing happens to them: those take
-it that read a scan with a match, or one whose oldest mapping leaves, and those that want to know of every turn.
+Queries that were registered with nothing processed in between, and whose windows move at the same instants, sit on shared scans.
+Each routed is made once. All their patterns are matched together, equal ones once, and by predicate: what a triple costs follows the
+patterns that it matches, not the number of queries. Nor do queries take part in steps at which nothing happens to them: those take
+it that read a scan with a match, or one whose oldest mapping leaves, and those that want to know of every routed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cqels_py.kernels.primitives.dtypes import INT64
 from cqels_py.kernels.structures.hashing import mix
 from cqels_py.kernels.windows import match as kernel
 from cqels_py.operators.s2r.arrivals import ArrivalCounter, Arrivals
-from cqels_py.operators.s2r.window import Wakes
+from cqels_py.operators.s2r.window import Timer
 from cqels_py.plan.nodes import PatternText, is_variable
 
 Int64 = npt.NDArray[np.int64]
@@ -39,8 +39,8 @@ StreamPattern = tuple[PatternText, int]
 
 
 @dataclass(slots=True)
-class Turn:
-    """One step of a front. Pattern j matches triples[first[j] : first[j + 1]] of the batch."""
+class RoutedBatch:
+    """One step. Pattern j matches triples[first[j] : first[j + 1]] of the batch."""
 
     batch: ElementBatch
     step: Step
@@ -55,37 +55,37 @@ class Turn:
 
 
 class Scanning(Protocol):
-    """A scan, as a front sees it: the number of its pattern, its stream, and when it moves though nothing arrives."""
+    """A scan, as shared scans see it: the number of its pattern, its stream, and when it moves though nothing arrives."""
 
     pattern: int
     stream: int
 
     @property
-    def wakes(self) -> Wakes: ...
+    def next_timer(self) -> Timer: ...
 
 
-class Remembering(Protocol):
+class StepCache(Protocol):
     def forget(self) -> None: ...
 
 
 @dataclass(eq=False, slots=True)
-class Seat:
-    """One query's place at a front."""
+class ScanReader:
+    """One query's place on shared scans."""
 
     number: int
     scans: tuple[Scanning, ...]
 
 
 @dataclass(eq=False, slots=True)
-class _Watched:
-    """A scan that seats read. `waits`: it is among those that wait for a point."""
+class _ReadScan:
+    """A scan that readers read. `waits`: it is among those that wait for a point."""
 
     scan: Scanning
-    seats: dict[int, Seat] = field(default_factory=dict)
+    readers: dict[int, ScanReader] = field(default_factory=dict)
     waits: bool = False
 
 
-class Front:
+class SharedScans:
     """The clock, the counters and the router of the queries that sit here."""
 
     def __init__(
@@ -95,16 +95,16 @@ class Front:
         self._counter = ArrivalCounter(streams)
         self._router = Router(dictionary)
         self._numbers = count()
-        self._seats: dict[int, Seat] = {}
-        self._every_turn: dict[int, Seat] = {}
-        self._watched: dict[Scanning, _Watched] = {}
-        self._by_pattern: dict[int, list[_Watched]] = {}
-        self._waking: dict[tuple[Measure, int], _Waking] = {}
-        self._moving: list[_Watched] = []
+        self._readers: dict[int, ScanReader] = {}
+        self._at_every_step: dict[int, ScanReader] = {}
+        self._read_scans: dict[Scanning, _ReadScan] = {}
+        self._by_pattern: dict[int, list[_ReadScan]] = {}
+        self._timers: dict[tuple[Measure, int], TimerQueue] = {}
+        self._moving: list[_ReadScan] = []
         self.alone = True
         """Does one query sit here, or none?"""
-        self.commons: dict[Hashable, Any] = {}
-        self.remembering: list[Remembering] = []
+        self.shared_subplans: dict[Hashable, Any] = {}
+        self.caches: list[StepCache] = []
 
     @property
     def now(self) -> int | None:
@@ -113,135 +113,135 @@ class Front:
 
     # --- who is here ----------------------------------------------------------------------------------------------
 
-    def ask(self, pattern: StreamPattern) -> int:
+    def add_pattern(self, pattern: StreamPattern) -> int:
         """The number of a pattern, whose matches are found from now on."""
         return self._router.add(pattern)
 
-    def ask_no_more(self, patterns: Sequence[int]) -> None:
+    def remove_patterns(self, patterns: Sequence[int]) -> None:
         self._router.remove(patterns)
 
-    def sit(self, scans: Iterable[Scanning]) -> Seat:
-        """A place for a query that reads these scans, before the first turn. It takes every turn until it is `idle`."""
-        seat = Seat(next(self._numbers), tuple(scans))
-        self._seats[seat.number] = self._every_turn[seat.number] = seat
-        self.alone = len(self._seats) == 1
-        for scan in seat.scans:
-            watched = self._watched.get(scan)
-            if watched is None:
-                watched = self._watched[scan] = _Watched(scan)
-                self._by_pattern.setdefault(scan.pattern, []).append(watched)
-            watched.seats[seat.number] = seat
-        return seat
+    def attach(self, scans: Iterable[Scanning]) -> ScanReader:
+        """A place for a query that reads these scans, before the first routed. It takes every step until it is `idle`."""
+        reader = ScanReader(next(self._numbers), tuple(scans))
+        self._readers[reader.number] = self._at_every_step[reader.number] = reader
+        self.alone = len(self._readers) == 1
+        for scan in reader.scans:
+            read_scan = self._read_scans.get(scan)
+            if read_scan is None:
+                read_scan = self._read_scans[scan] = _ReadScan(scan)
+                self._by_pattern.setdefault(scan.pattern, []).append(read_scan)
+            read_scan.readers[reader.number] = reader
+        return reader
 
-    def idle(self, seat: Seat) -> None:
-        """From now on the query only takes turns at which one of its scans moves."""
-        if all(scan.wakes is not None for scan in seat.scans):
-            self._every_turn.pop(seat.number, None)
+    def park(self, reader: ScanReader) -> None:
+        """From now on the query only takes steps at which one of its scans moves."""
+        if all(scan.next_timer is not None for scan in reader.scans):
+            self._at_every_step.pop(reader.number, None)
 
-    def leave(self, seat: Seat) -> None:
-        """The query takes no more turns."""
-        if self._seats.pop(seat.number, None) is None:
+    def detach(self, reader: ScanReader) -> None:
+        """The query takes no more steps."""
+        if self._readers.pop(reader.number, None) is None:
             return
-        self._every_turn.pop(seat.number, None)
-        for scan in seat.scans:
-            watched = self._watched[scan]
-            del watched.seats[seat.number]
-            if not watched.seats:
-                del self._watched[scan]
-                self._by_pattern[scan.pattern].remove(watched)
-                for waking in self._waking.values():
-                    waking.forget(watched)
+        self._at_every_step.pop(reader.number, None)
+        for scan in reader.scans:
+            read_scan = self._read_scans[scan]
+            del read_scan.readers[reader.number]
+            if not read_scan.readers:
+                del self._read_scans[scan]
+                self._by_pattern[scan.pattern].remove(read_scan)
+                for timers in self._timers.values():
+                    timers.forget(read_scan)
 
-    # --- turns ----------------------------------------------------------------------------------------------------
+    # --- steps ----------------------------------------------------------------------------------------------------
 
-    def step(self, batch: ElementBatch) -> Turn:
+    def step(self, batch: ElementBatch) -> RoutedBatch:
         """Elements of the streams, in order; `batch.stream` are positions in the streams."""
         first = batch.first if batch.counted is None else counted_triples(batch).first
-        return self._turn(batch, self._clock.step(batch.time, batch.stream, first))
+        return self._routed(batch, self._clock.step(batch.time, batch.stream, first))
 
-    def advance(self, time: int) -> Turn:
+    def advance(self, time: int) -> RoutedBatch:
         """No element before `time` (microseconds) will come any more."""
-        return self._turn(_NOTHING, self._clock.advance(time))
+        return self._routed(_NOTHING, self._clock.advance(time))
 
-    def finish(self) -> Turn:
+    def finish(self) -> RoutedBatch:
         """The streams have ended."""
-        return self._turn(_NOTHING, self._clock.finish())
+        return self._routed(_NOTHING, self._clock.finish())
 
-    def _turn(self, batch: ElementBatch, step: Step) -> Turn:
+    def _routed(self, batch: ElementBatch, step: Step) -> RoutedBatch:
         arrivals = self._counter.take(batch, step)
         first, triples = self._router.match(batch, arrivals.element)
-        return Turn(batch, step, arrivals, first, triples)
+        return RoutedBatch(batch, step, arrivals, first, triples)
 
-    def concerned(self, turn: Turn) -> list[Seat]:
-        """Who is to take part in a turn, in the order in which they came."""
+    def affected(self, routed: RoutedBatch) -> list[ScanReader]:
+        """Who is to take part in a routed, in the order in which they came."""
         if self.alone:
-            return list(self._seats.values())
-        moving = self._matched(turn)
-        for (measure, stream), waking in self._waking.items():
+            return list(self._readers.values())
+        moving = self._matched(routed)
+        for (measure, stream), timers in self._timers.items():
             if measure is Measure.TIME:
-                moving += waking.through(turn.step.expired_through)
+                moving += timers.through(routed.step.expired_through)
             else:
-                moving += waking.through(turn.arrivals.counted.streams[stream].reached(measure))
-        seats = dict(self._every_turn)
-        for watched in moving:
-            seats.update(watched.seats)
+                moving += timers.through(routed.arrivals.counted.streams[stream].reached(measure))
+        readers = dict(self._at_every_step)
+        for read_scan in moving:
+            readers.update(read_scan.readers)
         self._moving = moving
-        return [seats[number] for number in sorted(seats)]
+        return [readers[number] for number in sorted(readers)]
 
     def end(self) -> None:
-        """All who are concerned have taken the turn."""
-        for watched in self._moving:
-            self._wait_for(watched)
+        """All who are affected have taken the routed."""
+        for read_scan in self._moving:
+            self._wait_for(read_scan)
         self._moving = []
-        for each in self.remembering:
+        for each in self.caches:
             each.forget()
-        self.remembering.clear()
+        self.caches.clear()
 
-    def _matched(self, turn: Turn) -> list[_Watched]:
-        patterns = np.flatnonzero(turn.first[1:] > turn.first[:-1]).tolist()
-        return [watched for pattern in patterns for watched in self._by_pattern.get(pattern, ())]
+    def _matched(self, routed: RoutedBatch) -> list[_ReadScan]:
+        patterns = np.flatnonzero(routed.first[1:] > routed.first[:-1]).tolist()
+        return [read_scan for pattern in patterns for read_scan in self._by_pattern.get(pattern, ())]
 
-    def _wait_for(self, watched: _Watched) -> None:
-        wakes = watched.scan.wakes
-        if not watched.seats or watched.waits or wakes is None or wakes[1] == NEVER:
+    def _wait_for(self, read_scan: _ReadScan) -> None:
+        next_timer = read_scan.scan.next_timer
+        if not read_scan.readers or read_scan.waits or next_timer is None or next_timer[1] == NEVER:
             return
-        measure, point = wakes
-        key = measure, -1 if measure is Measure.TIME else watched.scan.stream
-        if key not in self._waking:
-            self._waking[key] = _Waking()
-        self._waking[key].add(point, watched)
+        measure, point = next_timer
+        key = measure, -1 if measure is Measure.TIME else read_scan.scan.stream
+        if key not in self._timers:
+            self._timers[key] = TimerQueue()
+        self._timers[key].add(point, read_scan)
 
 
-class _Waking:
+class TimerQueue:
     """Scans that wait for a measure to reach a point, as a heap. Each stands there once, perhaps too early."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, _Watched]] = []
+        self._heap: list[tuple[int, int, _ReadScan]] = []
         self._numbers = count()
 
-    def add(self, point: int, watched: _Watched) -> None:
-        watched.waits = True
-        heappush(self._heap, (point, next(self._numbers), watched))
+    def add(self, point: int, read_scan: _ReadScan) -> None:
+        read_scan.waits = True
+        heappush(self._heap, (point, next(self._numbers), read_scan))
 
-    def forget(self, watched: _Watched) -> None:
+    def forget(self, read_scan: _ReadScan) -> None:
         """Nobody reads the scan any more."""
-        if watched.waits:
-            self._heap = [each for each in self._heap if each[2] is not watched]
+        if read_scan.waits:
+            self._heap = [each for each in self._heap if each[2] is not read_scan]
             heapify(self._heap)
 
-    def through(self, reached: int) -> list[_Watched]:
+    def through(self, reached: int) -> list[_ReadScan]:
         """Those whose points have been reached; they wait no more."""
-        found: list[_Watched] = []
+        found: list[_ReadScan] = []
         while self._heap and self._heap[0][0] <= reached:
-            _, _, watched = heappop(self._heap)
-            watched.waits = False
-            wakes = watched.scan.wakes
-            if wakes is None or wakes[1] == NEVER:
+            _, _, read_scan = heappop(self._heap)
+            read_scan.waits = False
+            next_timer = read_scan.scan.next_timer
+            if next_timer is None or next_timer[1] == NEVER:
                 continue
-            if wakes[1] > reached:
-                self.add(wakes[1], watched)
+            if next_timer[1] > reached:
+                self.add(next_timer[1], read_scan)
             else:
-                found.append(watched)
+                found.append(read_scan)
         return found
 
 
@@ -334,13 +334,13 @@ class Router:
         return slot
 
 
-class Fronts:
-    """The fronts at which a query can still sit: those that have had no turn."""
+class SharedScansPool:
+    """The pool at which a query can still sit: those that have had no routed."""
 
     def __init__(self) -> None:
-        self._open: dict[object, Front] = {}
+        self._open: dict[object, SharedScans] = {}
 
-    def front(
+    def join(
         self,
         windows: Sequence[ClockedWindow],
         streams: Sequence[str],
@@ -348,13 +348,13 @@ class Fronts:
         *,
         every_boundary: bool,
         alone: bool = False,
-    ) -> Front:
-        """The front for these windows over these streams. `alone`: the query takes turns that others do not."""
+    ) -> SharedScans:
+        """The scans for these windows over these streams. `alone`: the query takes steps that others do not."""
         # Windows without steps have no boundaries.
         every_boundary = every_boundary and any(not each.bounds.eager and each.bounds.of_time for each in windows)
         key = (tuple(windows), tuple(streams), every_boundary)
         if alone or key not in self._open:
-            made = Front(windows, len(streams), dictionary, every_boundary=every_boundary)
+            made = SharedScans(windows, len(streams), dictionary, every_boundary=every_boundary)
             if alone:
                 return made
             self._open[key] = made

@@ -31,7 +31,7 @@ from cqels_py.plan.nodes import Node, Plan
 from cqels_py.plan.order import expires_in_order
 
 
-def make_operator(
+def build_operator(
     node: Node, dictionary: Dictionary, values: DictionaryValues, evaluator: Callable[[ExpressionProgram], Evaluator]
 ) -> Operator:
     """What evaluates a node that reads others. `evaluator` makes those of its expressions."""

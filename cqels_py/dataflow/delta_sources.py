@@ -1,7 +1,7 @@
-"""What a query's operators are wired of: stages, scans, constants. Queries at one front may read the same ones.
+"""What a query's operators are wired of: stages, scans, constants. Queries on shared scans may read the same ones.
 
 `readers`: how many stages and queries read a source; without any it is given up. The deltas of a stage with several are made
-once, and remembered until all of them have read them, at most until the turn ends. `key`: what it does, where others may ask for
+once, and remembered until all of them have read them, at most until the step ends. `key`: what it does, where others may ask for
 the same: what its node says but for its inputs, and which sources these are.
 """
 
@@ -14,23 +14,28 @@ from itertools import chain, tee
 
 from cqels_py.batches.delta import Delta, empty, enough, insertions
 from cqels_py.batches.elements import Ids
-from cqels_py.dataflow.front import Front, Turn
 from cqels_py.dataflow.scans import PartitionedScanSource, PartitionSource, ScanSource
+from cqels_py.dataflow.shared_scans import RoutedBatch, SharedScans
 from cqels_py.dataflow.static_data import difference
 from cqels_py.event_time.clock import Ticks
 from cqels_py.operators.operator import Operator
 from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.s2r.partition import Kept
-from cqels_py.operators.s2r.window import Wakes
+from cqels_py.operators.s2r.window import Timer
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.nodes import Node
 
 
-class Stage:
+class OperatorNode:
     """An operator and the sources it reads. `evaluators`: of its expressions."""
 
     def __init__(
-        self, node: Node, operator: Operator, inputs: Sequence[Source], evaluators: Sequence[Evaluator], front: Front
+        self,
+        node: Node,
+        operator: Operator,
+        inputs: Sequence[DeltaSource],
+        evaluators: Sequence[Evaluator],
+        shared_scans: SharedScans,
     ) -> None:
         self.node = node
         self.operator = operator
@@ -38,7 +43,7 @@ class Stage:
         self.evaluators = tuple(evaluators)
         self.readers = 0
         self.key: Hashable = None
-        self._front = front
+        self._shared_scans = shared_scans
         self._step: Ticks | None = None
         self._made: Iterable[Delta] = ()
         self._left = 0
@@ -56,7 +61,7 @@ class Stage:
             # As a rule a step makes few.
             made = first if complete else tee(chain(first, rest), 1)[0]
         self._made = made
-        self._front.remembering.append(self)
+        self._shared_scans.caches.append(self)
         return self._next_copy()
 
     def _next_copy(self) -> Iterable[Delta]:
@@ -72,92 +77,92 @@ class Stage:
         return copy(made)
 
     def forget(self) -> None:
-        """The turn has ended."""
+        """The step has ended."""
         self._step, self._made = None, ()
 
 
 class PartitionOutput:
-    """What PARTITION BY of one window keeps at the turn at hand."""
+    """What PARTITION BY of one window keeps at the step at hand."""
 
-    def __init__(self, source: PartitionSource, front: Front) -> None:
+    def __init__(self, source: PartitionSource, shared_scans: SharedScans) -> None:
         self.source = source
         self.readers = 0
         self.key: Hashable = None
-        self._front = front
-        self._patterns = [front.ask((pattern, source.stream)) for pattern in source.patterns]
-        self._turn: Turn | None = None
+        self._shared_scans = shared_scans
+        self._patterns = [shared_scans.add_pattern((pattern, source.stream)) for pattern in source.patterns]
+        self._routed: RoutedBatch | None = None
         self._kept: Kept | None = None
 
-    def kept(self, turn: Turn) -> Kept:
-        if self._turn is not turn or self._kept is None:
-            self._turn = turn
-            self._kept = self.source.advance(turn, [turn.matches(number) for number in self._patterns])
-            self._front.remembering.append(self)
+    def kept(self, routed: RoutedBatch) -> Kept:
+        if self._routed is not routed or self._kept is None:
+            self._routed = routed
+            self._kept = self.source.advance(routed, [routed.matches(number) for number in self._patterns])
+            self._shared_scans.caches.append(self)
         return self._kept
 
     def forget(self) -> None:
-        """The turn has ended."""
-        self._turn = self._kept = None
+        """The step has ended."""
+        self._routed = self._kept = None
 
-    def give_up(self) -> None:
-        self._front.ask_no_more(self._patterns)
+    def release(self) -> None:
+        self._shared_scans.remove_patterns(self._patterns)
 
 
 class ScanOutput:
-    """A scan, and where its deltas of the turn at hand are read. `partition`: of its window, if that has one."""
+    """A scan, and where its deltas of the step at hand are read. `partition`: of its window, if that has one."""
 
     def __init__(
         self,
         node: plan.Scan,
         source: ScanSource | PartitionedScanSource,
         partition: PartitionOutput | None,
-        front: Front,
+        shared_scans: SharedScans,
     ) -> None:
         self.node = node
         self.source = source
         self.partition = partition
         self.readers = 0
         self.key: Hashable = None
-        self._front = front
+        self._shared_scans = shared_scans
         self.stream = source.stream
-        self.pattern = front.ask((node.pattern, source.stream))
+        self.pattern = shared_scans.add_pattern((node.pattern, source.stream))
         self._nothing = empty(len(node.variables))
-        self._turn: Turn | None = None
+        self._routed: RoutedBatch | None = None
         self._changes = 0
         self._chunks: tuple[Delta, ...] = ()
 
     @property
-    def wakes(self) -> Wakes:
-        return self.source.wakes
+    def next_timer(self) -> Timer:
+        return self.source.next_timer
 
-    def take(self, turn: Turn) -> int:
+    def take(self, routed: RoutedBatch) -> int:
         """The window moves, if it has not yet. Returns the number of changes."""
-        if self._turn is not turn:
-            delta = self.source.advance(turn, turn.matches(self.pattern))
-            if delta is self._nothing and self._front.alone:
+        if self._routed is not routed:
+            delta = self.source.advance(routed, routed.matches(self.pattern))
+            if delta is self._nothing and self._shared_scans.alone:
                 # Nothing has come or gone, and no other query is going to ask.
                 return 0
-            self._turn, self._changes = turn, len(delta.tick)
+            self._routed, self._changes = routed, len(delta.tick)
             self._chunks = (delta,) if self._changes else ()
-            self._front.remembering.append(self)
+            self._shared_scans.caches.append(self)
         return self._changes
 
     def deltas(self, ticks: Ticks) -> Iterable[Delta]:
-        turn = self._turn
-        return self._chunks if turn is not None and turn.step.ticks is ticks else ()
+        routed = self._routed
+        return self._chunks if routed is not None and routed.step.ticks is ticks else ()
 
     def forget(self) -> None:
-        """The turn has ended."""
-        self._turn, self._chunks = None, ()
+        """The step has ended."""
+        self._routed, self._chunks = None, ()
 
-    def give_up(self) -> None:
-        self._front.ask_no_more([self.pattern])
+    def release(self) -> None:
+        self._shared_scans.remove_patterns([self.pattern])
 
 
-class Inbox:
+class ChangelogInput:
     """Where the deltas that another stage has delivered are read."""
 
-    def __init__(self, node: plan.Received) -> None:
+    def __init__(self, node: plan.ChangelogRead) -> None:
         self.node = node
         self.readers = 0
         self.key: Hashable = None
@@ -195,7 +200,7 @@ class Constant:
 class SharedOutput:
     """What several stages of a plan read, under its number there."""
 
-    def __init__(self, node: plan.Shared, source: Source) -> None:
+    def __init__(self, node: plan.Shared, source: DeltaSource) -> None:
         self.node = node
         self.source = source
 
@@ -203,32 +208,32 @@ class SharedOutput:
         return self.source.deltas(ticks)
 
 
-Source = Stage | ScanOutput | Inbox | Constant | SharedOutput
+DeltaSource = OperatorNode | ScanOutput | ChangelogInput | Constant | SharedOutput
 
 
 _INPUTS = frozenset({"input", "inputs", "left", "right"})
 
 
-def says(node: Node) -> tuple[Hashable, ...]:
+def plan_fingerprint(node: Node) -> tuple[Hashable, ...]:
     """What a node says but for the nodes it reads."""
     return (type(node), *(getattr(node, each.name) for each in fields(node) if each.name not in _INPUTS))
 
 
-def itself(source: Source) -> Stage | ScanOutput | Inbox | Constant:
+def unwrap(source: DeltaSource) -> OperatorNode | ScanOutput | ChangelogInput | Constant:
     """What a plan's shared output stands for."""
     while isinstance(source, SharedOutput):
         source = source.source
     return source
 
 
-def sources_below(root: Source) -> Iterator[Stage | ScanOutput | Inbox | Constant]:
-    """All that a source depends on, and it itself, each once."""
-    told: set[int] = set()
-    waiting: list[Source] = [root]
+def sources_below(root: DeltaSource) -> Iterator[OperatorNode | ScanOutput | ChangelogInput | Constant]:
+    """All that a source depends on, and itself, each once."""
+    visited: set[int] = set()
+    waiting: list[DeltaSource] = [root]
     while waiting:
-        source = itself(waiting.pop())
-        if id(source) not in told:
-            told.add(id(source))
+        source = unwrap(waiting.pop())
+        if id(source) not in visited:
+            visited.add(id(source))
             yield source
-            if isinstance(source, Stage):
+            if isinstance(source, OperatorNode):
                 waiting.extend(reversed(source.inputs))

@@ -15,27 +15,27 @@ from cqels_py.kernels.rows.distinct import cancel
 
 
 @dataclass(frozen=True, slots=True)
-class Relayed:
+class Changelog:
     """Ticks, and the changes at them: what cancels out within a tick is left out."""
 
     ticks: Ticks
     delta: Delta
 
 
-class Relay:
+class ChangelogOutput:
     """Collects the changes of a node over one step or several, until they are fetched. `width`: the node's columns."""
 
     def __init__(self, width: int) -> None:
         self._width = width
-        self._steps: list[Relayed] = []
+        self._steps: list[Changelog] = []
 
     def process(self, ticks: Ticks, chunks: Iterable[Delta]) -> Iterator[ResultBatch]:
         delta = concatenate(chunks, self._width)
         left = cancel(delta.tick, delta.sign, delta.columns)
-        self._steps.append(Relayed(ticks, delta if len(left) == len(delta) else delta.take(left)))
+        self._steps.append(Changelog(ticks, delta if len(left) == len(delta) else delta.take(left)))
         yield from ()
 
-    def fetch(self) -> Relayed:
+    def fetch(self) -> Changelog:
         """What was collected since the last time, its ticks numbered through."""
         steps, self._steps = self._steps, []
         if len(steps) == 1:
@@ -46,7 +46,7 @@ class Relay:
             for step, start in zip(steps, starts, strict=False)
         ]
         time = np.concatenate([np.empty(0, np.int64), *(step.ticks.time for step in steps)])
-        return Relayed(Ticks(time, any(step.ticks.first for step in steps)), concatenate(deltas, self._width))
+        return Changelog(Ticks(time, any(step.ticks.first for step in steps)), concatenate(deltas, self._width))
 
     def live_ids(self) -> Iterable[Ids]:
         return [step.delta.columns.reshape(-1) for step in self._steps]

@@ -1,4 +1,4 @@
-"""The sources that a query reads, made or found: what another query at its front does already, both read."""
+"""The sources that a query reads, made or found: what another query on its scans does already, both read."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 
 from cqels_py.batches.delta import concatenate
 from cqels_py.batches.elements import Ids
-from cqels_py.dataflow.expressions import build_evaluator
-from cqels_py.dataflow.front import Front
-from cqels_py.dataflow.making import is_timed, make_operator
-from cqels_py.dataflow.scans import PartitionedScanSource, PartitionSource, ScanSource
-from cqels_py.dataflow.sources import (
+from cqels_py.dataflow.build_operator import build_operator, is_timed
+from cqels_py.dataflow.delta_sources import (
+    ChangelogInput,
     Constant,
-    Inbox,
+    DeltaSource,
+    OperatorNode,
     PartitionOutput,
     ScanOutput,
     SharedOutput,
-    Source,
-    Stage,
-    itself,
-    says,
+    plan_fingerprint,
+    unwrap,
 )
+from cqels_py.dataflow.expressions import build_evaluator
+from cqels_py.dataflow.scans import PartitionedScanSource, PartitionSource, ScanSource
+from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dataflow.term_values import DictionaryValues
 from cqels_py.dictionary import Dictionary
@@ -35,11 +35,11 @@ from cqels_py.plan import nodes as plan
 from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import Node, Plan, inputs_of
 
-Made = TypeVar("Made", Stage, ScanOutput, Constant, PartitionOutput)
+Made = TypeVar("Made", OperatorNode, ScanOutput, Constant, PartitionOutput)
 
 
-class Wiring:
-    """Makes what a query reads at its front. `shares`: what others there do already is read, and not made.
+class DataflowBuilder:
+    """Makes what a query reads on its scans. `shares`: what others there do already is read, and not made.
 
     `limits`: of the texts that its expressions make.
     """
@@ -50,7 +50,7 @@ class Wiring:
         dictionary: Dictionary,
         values: DictionaryValues,
         static: StaticData,
-        front: Front,
+        shared_scans: SharedScans,
         *,
         shares: bool,
         limits: Limits,
@@ -59,43 +59,49 @@ class Wiring:
         self._dictionary = dictionary
         self._values = values
         self._static = static
-        self._front = front
+        self._shared_scans = shared_scans
         self._limits = limits
-        self._commons: dict[Hashable, Any] | None = front.commons if shares else None
-        self._made: list[Stage | ScanOutput | Constant | PartitionOutput] = []
+        self._shared_subplans: dict[Hashable, Any] | None = shared_scans.shared_subplans if shares else None
+        self._made: list[OperatorNode | ScanOutput | Constant | PartitionOutput] = []
         self._partitions: dict[int, PartitionOutput] = {}
         self._shared: dict[int, SharedOutput] = {}
 
-    def read(self, node: Node) -> Source:
-        """The source of a node, with one reader more. After an error nothing of it is left at the front."""
+    def read(self, node: Node) -> DeltaSource:
+        """The source of a node, with one reader more. After an error nothing of it is left on the scans."""
         try:
             return _with_reader(self._build(node))
         except BaseException:
             for unread in [made for made in self._made if not made.readers]:
-                _end(unread, self._front)
+                _end(unread, self._shared_scans)
             raise
 
     def answer(self, node: plan.Once) -> Ids:
         """Answer a static sub-plan by its own operators: all its data at one tick."""
         one_tick = Ticks(np.zeros(1, np.int64), first=True)
-        alone = Wiring(
-            self._query, self._dictionary, self._values, self._static, self._front, shares=False, limits=self._limits
+        alone = DataflowBuilder(
+            self._query,
+            self._dictionary,
+            self._values,
+            self._static,
+            self._shared_scans,
+            shares=False,
+            limits=self._limits,
         )
         try:
             kept = concatenate(alone.read(node.input).deltas(one_tick), len(node.variables))
         finally:
             # What the sub-plan kept on the way is not needed any more.
-            self._front.end()
+            self._shared_scans.end()
         left = cancel(kept.tick, kept.sign, kept.columns)
         assert (kept.sign[left] > 0).all(), "a static sub-plan answers with what is not there"
         return kept.columns[:, left]
 
-    def _build(self, node: Node) -> Source:
+    def _build(self, node: Node) -> DeltaSource:
         match node:
             case plan.Scan():
                 return self._scan(node)
-            case plan.Received():
-                return Inbox(node)
+            case plan.ChangelogRead():
+                return ChangelogInput(node)
             case plan.Once():
                 return Constant(node, self.answer(node))
             case plan.Shared(number, inner):
@@ -103,7 +109,7 @@ class Wiring:
                     self._shared[number] = SharedOutput(node, self._build(inner))
                 return self._shared[number]
             case plan.Rows():
-                return self._common(says(node), lambda: Constant(node, self._encode_rows(node)))
+                return self._common(plan_fingerprint(node), lambda: Constant(node, self._encode_rows(node)))
             case plan.StaticScan():
                 return Constant(node, self._scan_static(node))
             case plan.GraphNames(graph):
@@ -114,53 +120,53 @@ class Wiring:
 
     def _common(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """The source that does this already, or a new one. `key`: what it does; None for what nobody else can read."""
-        if self._commons is None or key is None:
+        if self._shared_subplans is None or key is None:
             made = make()
             self._made.append(made)
             return made
-        known: Made | None = self._commons.get(key)
+        known: Made | None = self._shared_subplans.get(key)
         if known is None:
-            known = self._commons[key] = make()
+            known = self._shared_subplans[key] = make()
             known.key = key
             self._made.append(known)
         return known
 
-    def _stage(self, node: Node, inputs: Sequence[Source]) -> Stage:
-        def make() -> Stage:
+    def _stage(self, node: Node, inputs: Sequence[DeltaSource]) -> OperatorNode:
+        def make() -> OperatorNode:
             evaluators: list[Evaluator] = []
 
             def evaluator(program: ExpressionProgram) -> Evaluator:
                 evaluators.append(self._evaluator(program))
                 return evaluators[-1]
 
-            operator = make_operator(node, self._dictionary, self._values, evaluator)
-            stage = Stage(node, operator, inputs, evaluators, self._front)
+            operator = build_operator(node, self._dictionary, self._values, evaluator)
+            stage = OperatorNode(node, operator, inputs, evaluators, self._shared_scans)
             for each in inputs:
                 _with_reader(each)
             return stage
 
-        return self._common(None if is_timed(node) else (says(node), *map(itself, inputs)), make)
+        return self._common(None if is_timed(node) else (plan_fingerprint(node), *map(unwrap, inputs)), make)
 
     def _scan(self, node: plan.Scan) -> ScanOutput:
         window = self._query.windows[node.window]
 
         def make() -> ScanOutput:
             if window.partition is None:
-                return ScanOutput(node, ScanSource(node, window, self._evaluator), None, self._front)
+                return ScanOutput(node, ScanSource(node, window, self._evaluator), None, self._shared_scans)
             partition = self._partition(node.window)
             source = PartitionedScanSource(node, window, self._evaluator, partition.kept)
-            scan = ScanOutput(node, source, partition, self._front)
+            scan = ScanOutput(node, source, partition, self._shared_scans)
             partition.readers += 1
             return scan
 
-        return self._common((says(node), window.partition), make)
+        return self._common((plan_fingerprint(node), window.partition), make)
 
     def _partition(self, number: int) -> PartitionOutput:
         """That of one of the plan's windows, for all scans of it."""
         window = self._query.windows[number]
         if number not in self._partitions:
             self._partitions[number] = self._common(
-                (number, window.partition), lambda: PartitionOutput(PartitionSource(window, number), self._front)
+                (number, window.partition), lambda: PartitionOutput(PartitionSource(window, number), self._shared_scans)
             )
         return self._partitions[number]
 
@@ -180,33 +186,35 @@ class Wiring:
         return self._static.mappings(node, constants, graph)
 
 
-def give_up(source: Source, front: Front) -> None:
+def release(source: DeltaSource, shared_scans: SharedScans) -> None:
     """A reader goes; without any, the source goes too."""
-    source = itself(source)
+    source = unwrap(source)
     source.readers -= 1
     if not source.readers:
-        _end(source, front)
+        _end(source, shared_scans)
 
 
-def _end(source: Stage | ScanOutput | Inbox | Constant | PartitionOutput, front: Front) -> None:
+def _end(
+    source: OperatorNode | ScanOutput | ChangelogInput | Constant | PartitionOutput, shared_scans: SharedScans
+) -> None:
     """Nobody reads it any more."""
     if source.key is not None:
-        del front.commons[source.key]
+        del shared_scans.shared_subplans[source.key]
     match source:
-        case Stage():
+        case OperatorNode():
             for each in source.inputs:
-                give_up(each, front)
+                release(each, shared_scans)
         case ScanOutput(partition=partition):
-            source.give_up()
+            source.release()
             if partition is not None:
                 partition.readers -= 1
                 if not partition.readers:
-                    _end(partition, front)
+                    _end(partition, shared_scans)
         case PartitionOutput():
-            source.give_up()
+            source.release()
 
 
-def _with_reader(source: Source) -> Source:
+def _with_reader(source: DeltaSource) -> DeltaSource:
     """The source, with one reader more."""
-    itself(source).readers += 1
+    unwrap(source).readers += 1
     return source
