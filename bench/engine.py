@@ -14,7 +14,7 @@ from cqels_py.event_time.clock import ClockedWindow, TickClock, Ticks
 from cqels_py.event_time.windows import Bounds, Measure
 from cqels_py.operators.operator import Operator
 from cqels_py.operators.s2r.arrivals import ArrivalCounter
-from cqels_py.operators.s2r.window import Window
+from cqels_py.operators.s2r.window import make_window
 
 
 class WindowedInputs:
@@ -33,7 +33,7 @@ class WindowedInputs:
         measure = Measure.TIME if timed else Measure.TRIPLES
         each = [Bounds(measure, size) for size in sizes]
         self._windows = [
-            Window(bounds, width, keep_ids=keep_ids, stream=i, index=i)
+            make_window(bounds, width, keep_ids=keep_ids, stream=i, index=i)
             for i, (bounds, width) in enumerate(zip(each, widths, strict=True))
         ]
         self._clock = TickClock(
@@ -50,10 +50,10 @@ class WindowedInputs:
         elements = ElementBatch(time, batch.port, batch.bounds, key, key, value)
         step = self._clock.step(time, batch.port, elements.first)
         arrivals = self._counter.take(elements, step)
-        points = time if self._timed else arrivals.counted.number
+        points = time if self._timed else arrivals.number
         made = []
         for port, window in enumerate(self._windows):
-            mine = arrivals.counted.streams[port].elements
+            mine = arrivals.streams[port].elements
             ids = batch.columns[: self._widths[port]]
             if len(mine) == n:
                 made.append(window.advance(arrivals, points, mine, ids))

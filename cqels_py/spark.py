@@ -304,11 +304,11 @@ def _first_state(
     lateness: int,
 ) -> PartState:
     """What a part starts with: part of the dataflow, and what makes rows of what it delivers."""
-    relay: ChangelogOutput | None = None
+    changelog: ChangelogOutput | None = None
     results: Rendered | Handover = Rendered(dictionary, job.columns, job.template, part, ticks=job.in_order)
     if number < len(job.exchanges):
-        relay = ChangelogOutput(job.exchanges[number].width)
-        results = Handover(dictionary, relay, job.exchanges[number], part)
+        changelog = ChangelogOutput(job.exchanges[number].width)
+        results = Handover(dictionary, changelog, job.exchanges[number], part)
     runner = None if number else LocalRunner(dictionary, lateness)
     counted = Counters() if runner is None else runner.counters
     dataflow = Dataflow(
@@ -316,7 +316,7 @@ def _first_state(
         dictionary,
         data,
         cell=cell(_axes(stage), part),
-        relay=relay,
+        changelog=changelog,
         every_boundary=reports_at_boundaries(plan),
         limits=Limits(tell=told_of(plan, logged(_LOG)), count=counted.add_no_numbers),
     )

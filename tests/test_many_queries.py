@@ -13,13 +13,15 @@ from unittest.mock import patch
 import pytest
 
 import cqels_py
-from cqels_py.dataflow import Dataflow, wiring
-from cqels_py.dataflow.delta_sources import OperatorNode, PartitionOutput, ScanOutput
-from cqels_py.dataflow.scans import PartitionedScanSource, ScanSource
+from cqels_py.dataflow import Dataflow, builder
+from cqels_py.dataflow.delta_sources import OperatorNode
+from cqels_py.dataflow.expressions import EvaluatorBuilder
+from cqels_py.dataflow.scans import Partition, PartitionedScan, Scan, WindowScan
 from cqels_py.event_time.clock import TickClock
 from cqels_py.kernels.primitives.array_table import LENGTH
 from cqels_py.kernels.windows import match as kernel
 from cqels_py.operators.r2r.join import MultiwayJoin
+from cqels_py.operators.s2r.window import SlidingWindow
 
 STREAM, OTHER = "http://ex.org/stream", "http://ex.org/other"
 WINDOWS = ("[COUNT 5]", "[COUNT 5]", "[RANGE 4s]", "[RANGE 6s STEP 2s]", "[NOW]", "[COUNT 4 STEP 2]", "[TRIPLES 3]")
@@ -123,7 +125,7 @@ def test_queries_come_and_go_and_nothing_stays() -> None:
     for query in queries:
         query.subscribe(lambda _: None)
     kept = queries[3]
-    pool = {id(q): engine._queries[q].dataflow.shared_scans for q in queries}
+    all_scans = {id(q): engine._queries[q].dataflow.shared_scans for q in queries}
     for i, (stream, triples, time) in enumerate(pushed):
         engine.push(stream, triples, time=time)
         gone = queries[i % len(queries)]
@@ -133,16 +135,15 @@ def test_queries_come_and_go_and_nothing_stays() -> None:
         engine.unregister(query)
     engine.flush()
     mine = engine._queries[kept].dataflow
-    for shared_scans in pool.values():
-        wanted = {number for number, count in enumerate(shared_scans._router._wanted) if count}
-        assert wanted == ({scan.pattern for scan in mine._scans} if shared_scans is mine.shared_scans else set())
-        assert set(shared_scans._readers.values()) == ({mine.reader} if shared_scans is mine.shared_scans else set())
+    for shared_scans in all_scans.values():
+        patterns = {number for number, count in enumerate(shared_scans.router._scans) if count}
+        assert patterns == ({scan.pattern for scan in mine._scans} if shared_scans is mine.shared_scans else set())
+        assert set(shared_scans.readers) == ({mine.reader} if shared_scans is mine.shared_scans else set())
         assert set(shared_scans.shared_subplans.values()) == (
-            {*mine._scans, *mine._stages, *mine._constants} if shared_scans is mine.shared_scans else set()
+            {*mine._scans, *mine._operators, *mine._constants} if shared_scans is mine.shared_scans else set()
         )
         assert not shared_scans.caches
-        waiting = {read_scan.scan for timers in shared_scans._timers.values() for _, _, read_scan in timers._heap}
-        assert waiting <= (set(mine._scans) if shared_scans is mine.shared_scans else set())
+        assert shared_scans.readers.waiting <= (set(mine._scans) if shared_scans is mine.shared_scans else set())
 
 
 JOINED = f"""PREFIX : <http://ex.org/>
@@ -164,7 +165,7 @@ def test_a_query_that_fails_while_it_is_registered_leaves_nothing(allowed: int) 
     before = (
         dict(shared_scans.shared_subplans),
         {key: made.readers for key, made in shared_scans.shared_subplans.items()},
-        list(shared_scans._router._wanted),
+        list(shared_scans.router._scans),
     )
     made = 0
 
@@ -178,12 +179,12 @@ def test_a_query_that_fails_while_it_is_registered_leaves_nothing(allowed: int) 
 
         return instead
 
-    classes = (OperatorNode, ScanOutput, PartitionOutput, ScanSource, PartitionedScanSource)
+    classes = (OperatorNode, Scan, WindowScan, PartitionedScan, Partition)
     with ExitStack() as patched:
         for each in classes:
             patched.enter_context(patch.object(each, "__init__", failing(each.__init__)))
-        for name in ("build_operator", "build_evaluator"):
-            patched.enter_context(patch.object(wiring, name, failing(getattr(wiring, name))))
+        patched.enter_context(patch.object(builder, "build_operator", failing(builder.build_operator)))
+        patched.enter_context(patch.object(EvaluatorBuilder, "build", failing(EvaluatorBuilder.build)))
         try:
             late = engine.register(JOINED)
         except MemoryError:
@@ -191,32 +192,32 @@ def test_a_query_that_fails_while_it_is_registered_leaves_nothing(allowed: int) 
         else:
             assert made <= allowed
             engine.unregister(late)
-    wanted = [*before[2], *[0] * (len(shared_scans._router._wanted) - len(before[2]))]
+    patterns = [*before[2], *[0] * (len(shared_scans.router._scans) - len(before[2]))]
     assert (
         shared_scans.shared_subplans,
         {key: made.readers for key, made in shared_scans.shared_subplans.items()},
-        shared_scans._router._wanted,
+        shared_scans.router._scans,
     ) == (
         *before[:2],
-        wanted,
+        patterns,
     )
     engine.unregister(partly)
     assert not shared_scans.shared_subplans
-    assert not any(shared_scans._router._wanted)
+    assert not any(shared_scans.router._scans)
     assert other.nbytes
 
 
 def test_who_has_left_keeps_no_state_though_somebody_holds_it() -> None:
     engine = cqels_py.Engine()
     query = engine.register(JOINED)
-    dataflow, visited = weakref.ref(engine._queries[query].dataflow), query.explain()
+    dataflow, explanation = weakref.ref(engine._queries[query].dataflow), query.explain()
     engine.push(STREAM, [("<http://ex.org/a>", "<http://ex.org/p0>", '"1"')], time=1)
     assert query.nbytes
     engine.unregister(query)
     gc.collect()
     assert dataflow() is None
     assert query.nbytes == 0
-    assert query.explain() == visited
+    assert query.explain() == explanation
 
 
 def test_a_query_taken_away_by_anothers_subscriber_does_nothing_more() -> None:
@@ -240,7 +241,7 @@ def test_common_work_is_done_once() -> None:
         for i in range(50)
     ]
     with (
-        patch.object(TickClock, "step", autospec=True, side_effect=TickClock.step) as turned,
+        patch.object(TickClock, "step", autospec=True, side_effect=TickClock.step) as stepped,
         patch.object(kernel, "match", side_effect=kernel.match) as matched,
     ):
         engine = cqels_py.Engine(batch=10)
@@ -250,15 +251,15 @@ def test_common_work_is_done_once() -> None:
             if stream == STREAM:
                 engine.push(stream, triples, time=time)
         engine.flush()
-        assert turned.call_count == matched.call_count
+        assert stepped.call_count == matched.call_count
         assert 3 <= matched.call_count <= 6
         assert all(call.args[6][kernel.CONSTANTS, LENGTH] == 5 for call in matched.call_args_list)
 
 
-def test_a_window_that_many_read_moves_once_a_turn() -> None:
+def test_a_window_that_many_read_changes_once_a_step() -> None:
     """Also one in which nothing comes or goes."""
     pattern = f"STREAM <{STREAM}> [COUNT 9] {{ ?s :p0 ?v . ?s :p1 ?w }}"
-    with patch.object(ScanSource, "advance", autospec=True, side_effect=ScanSource.advance) as moved:
+    with patch.object(SlidingWindow, "advance", autospec=True, side_effect=SlidingWindow.advance) as moved:
         engine = cqels_py.Engine()
         for i in range(20):
             text = f"PREFIX : <http://ex.org/> SELECT ?s WHERE {{ {pattern} FILTER(?v + ?w > {i}) }}"
@@ -286,12 +287,12 @@ def test_common_sub_plans_have_one_state() -> None:
     dataflows = [engine._queries[engine.register(text)].dataflow for text in asked * 2]
     # The two joins read one scan together, and one with the value or without.
     assert len({id(scan) for dataflow in dataflows for scan in dataflow._scans}) == 3
-    operators = {id(stage.operator): stage.operator for dataflow in dataflows for stage in dataflow._stages}
+    operators = {id(node.operator): node.operator for dataflow in dataflows for node in dataflow._operators}
     assert sum(isinstance(operator, MultiwayJoin) for operator in operators.values()) == 2
     assert len(operators) == 4
 
 
-def test_queries_to_which_nothing_happens_take_no_turns() -> None:
+def test_queries_to_which_nothing_happens_take_part_in_no_step() -> None:
     """Only those of the predicate that came, and of the predicate whose mapping leaves."""
     engine = cqels_py.Engine()
     got: list[list[Any]] = [[] for _ in range(40)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +12,19 @@ import numpy.typing as npt
 from cqels_py.batches.elements import Ids
 
 _FEW = 64
-"""So few rows are copied sooner than moved."""
+"""For so few rows a copy is faster than a move within the buffer."""
 BLOCK_ROWS = 1 << 16
-"""So many rows of an input are taken together, if it delivers more in a step."""
+"""So many rows of an input are processed together, if it delivers more in a step."""
 TickColumn = npt.NDArray[np.int32]
 SignColumn = npt.NDArray[np.int8]
+
+
+class TickSigns(Protocol):
+    """The signs of the changes of the step at hand."""
+
+    def has_one_sign(self, tick: int) -> bool:
+        """Have all changes at this tick one sign, so that none cancels another? Only True is certain."""
+        ...
 
 
 class Delta:
@@ -26,7 +35,7 @@ class Delta:
     def __init__(self, tick: TickColumn, sign: SignColumn, columns: Ids) -> None:
         self.tick = tick
         self.sign = sign
-        # One layout for all: kernels are compiled for it alone, so that a new query never compiles anything.
+        # One layout for all: kernels are compiled for C order alone, so that a new query never compiles anything.
         self.columns = np.ascontiguousarray(columns)
 
     def __len__(self) -> int:
@@ -110,7 +119,7 @@ def in_blocks(
 def _aligned(
     readers: Sequence[Iterator[Delta]], waiting: list[Delta], unread: set[int], widths: Sequence[int], rows: int
 ) -> Iterator[Sequence[Delta]]:
-    """`waiting`: what has been read of each input; `unread`: the inputs that may have more."""
+    """`waiting`: the chunks of each input that have been read; `unread`: the inputs that may have more."""
     starts = [0] * len(widths)
     while True:
         # Up to the end of the first block of an input that may have more; that of others may begin with the same tick.
@@ -150,19 +159,19 @@ def _between(delta: Delta, first: int, last: int) -> Delta:
 
 
 def by_whole_ticks(
-    chunks: Iterable[Delta], width: int, rows: int = 1 << 17, settled: Callable[[int], bool] | None = None
+    chunks: Iterable[Delta], width: int, rows: int = 1 << 17, signs: TickSigns | None = None
 ) -> Iterable[Delta]:
     """Chunks of one operator's output as few larger ones of at least `rows` rows (the last one fewer), cut between ticks.
 
-    The rows kept at once are bounded by `rows` and by the largest tick, not by the step; and not by a tick of which `settled`
-    says that all its changes have one sign, so that none takes back another: it is cut too.
+    The rows kept at once are bounded by `rows` and by the largest tick, not by the step; nor by a tick whose changes have one sign
+    according to `signs`: it is cut too.
     """
     if isinstance(chunks, tuple) and len(chunks) < 2:
         return chunks if chunks and len(chunks[0].tick) else ()
-    return _gathered(chunks, width, rows, settled)
+    return _gathered(chunks, width, rows, signs)
 
 
-def _gathered(chunks: Iterable[Delta], width: int, rows: int, settled: Callable[[int], bool] | None) -> Iterator[Delta]:
+def _gathered(chunks: Iterable[Delta], width: int, rows: int, signs: TickSigns | None) -> Iterator[Delta]:
     held: list[Delta] = []
     count, enough = 0, rows
     for chunk in chunks:
@@ -174,12 +183,12 @@ def _gathered(chunks: Iterable[Delta], width: int, rows: int, settled: Callable[
             continue
         together = concatenate(held, width)
         last = int(together.tick[-1])
-        cut = count if settled is not None and settled(last) else int(np.searchsorted(together.tick, last))
+        cut = count if signs is not None and signs.has_one_sign(last) else int(np.searchsorted(together.tick, last))
         if cut:
             yield _between(together, 0, cut)
             together = _between(together, cut, count)
         held, count = [together], len(together)
-        # A tick larger than that: how often it is put together must not grow with it.
+        # A tick larger than that: the number of concatenations must not grow with it.
         enough = max(rows, 2 * count)
     if count:
         yield held[0] if len(held) == 1 else concatenate(held, width)

@@ -1,4 +1,4 @@
-"""Batches of stream elements: what connectors deliver and the windows take in."""
+"""Batches of stream elements: sources make them, windows take them in."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ElementBatch:
 
     `graph` (m): the name of the graph that a triple is in, 0 for none; None: no triple is in one, or nobody asks. `counted` (n): how
     many of its triples a window that counts triples counts. These come first in an element; those after them are in the default
-    graph, about the element's graph, and enter and leave with the last one counted. There is one at least in an element with
+    graph, about the element's graph, and enter and expire with the last one counted. There is one at least in an element with
     triples. None: all are counted.
     """
 

@@ -82,7 +82,7 @@ def take_elements(batch: ElementBatch, order: npt.NDArray[np.int64]) -> ElementB
 
 
 def with_streams(batch: ElementBatch, stream: npt.NDArray[np.int32]) -> ElementBatch:
-    """The same elements under other stream numbers."""
+    """The elements under other stream numbers."""
     return ElementBatch(
         batch.time, stream, batch.first, batch.subject, batch.predicate, batch.object, batch.graph, batch.counted
     )

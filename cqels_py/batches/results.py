@@ -1,4 +1,4 @@
-"""Batches of results: what r2s operators deliver and sinks write."""
+"""Batches of results: relation-to-stream operators make them, subscribers and sinks get them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def last_rows(batch: ResultBatch, count: int) -> ResultBatch:
 
 
 def detached(batch: ResultBatch) -> ResultBatch:
-    """The same in arrays of its own: a view of what a step had room for would keep all of that alive."""
+    """The batch in arrays of its own: a view would keep the whole buffer of its step alive."""
     tick = None if batch.tick is None else batch.tick.copy()
     columns = tuple([column.copy() for column in batch.columns])
     return ResultBatch(batch.variables, batch.time.copy(), batch.sign.copy(), columns, tick)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from cqels_py.dataflow.draws import Draws
+from cqels_py.batches.delta import TickSigns
+from cqels_py.dataflow.draws import Draw, Draws
+from cqels_py.dataflow.expressions import EvaluatorBuilder
 from cqels_py.dataflow.term_values import DictionaryValues
 from cqels_py.dictionary import Dictionary
 from cqels_py.operators.operator import Operator
 from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy
 from cqels_py.operators.r2r.closure import Closure
 from cqels_py.operators.r2r.distinct import DistinctRows
-from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.r2r.factorised import FactorisedGroupBy
 from cqels_py.operators.r2r.group_by_key import GroupByKey
 from cqels_py.operators.r2r.join import MultiwayJoin
@@ -26,27 +27,26 @@ from cqels_py.operators.r2s.ask import Ask
 from cqels_py.operators.r2s.ordered import OrderedAnswers
 from cqels_py.operators.r2s.streams import Answers, Changes
 from cqels_py.plan import nodes as plan
-from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import Node, Plan
-from cqels_py.plan.order import expires_in_order
+from cqels_py.plan.order import expires_in_order, is_timed
 
 
 def build_operator(
-    node: Node, dictionary: Dictionary, values: DictionaryValues, evaluator: Callable[[ExpressionProgram], Evaluator]
+    node: Node, dictionary: Dictionary, values: DictionaryValues, evaluators: EvaluatorBuilder
 ) -> Operator:
-    """What evaluates a node that reads others. `evaluator` makes those of its expressions."""
+    """The operator of a node that reads others. `evaluators` builds those of its expressions."""
     match node:
         case plan.JoinAll(inputs, variables, in_order, loose, retract):
             names = [child.variables for child in inputs]
             return MultiwayJoin(names, in_order, variables, loose=loose, retract=retract)
         case plan.FilterRows(inner, condition) if is_timed(node):
-            return TimedFilter(evaluator(condition), _places(inner, condition.inputs), len(inner.variables))
+            return TimedFilter(evaluators.build(condition), _places(inner, condition.inputs), len(inner.variables))
         case plan.ExtendRows(inner, _, expression) if is_timed(node):
-            return TimedExtend(evaluator(expression), _places(inner, expression.inputs), len(inner.variables))
+            return TimedExtend(evaluators.build(expression), _places(inner, expression.inputs), len(inner.variables))
         case plan.FilterRows(inner, condition):
-            return Filter(evaluator(condition), _places(inner, condition.inputs))
+            return Filter(evaluators.build(condition), _places(inner, condition.inputs))
         case plan.ExtendRows(inner, _, expression):
-            return Extend(evaluator(expression), _places(inner, expression.inputs))
+            return Extend(evaluators.build(expression), _places(inner, expression.inputs))
         case plan.ProjectRows(inner, variables):
             return Project(_places(inner, variables))
         case plan.UnionRows(_, variables):
@@ -63,7 +63,7 @@ def build_operator(
         case plan.GroupRows():
             return _group_by(node, values)
         case plan.FactorisedGroups():
-            return _below_the_join(node, values)
+            return _factorised_groups(node, values)
         case plan.TopRows(inner, order, offset, limit, by):
             places = [(inner.variables.index(name), descending) for name, descending in order]
             return TopRows(len(inner.variables), places, offset, limit, values, _places(inner, by))
@@ -80,7 +80,7 @@ def _group_by(node: plan.GroupRows, values: DictionaryValues) -> Operator:
     return GroupBy(_places(node.input, node.keys), aggregates, values, in_order=expires_in_order(node.input))
 
 
-def _below_the_join(node: plan.FactorisedGroups, values: DictionaryValues) -> Operator:
+def _factorised_groups(node: plan.FactorisedGroups, values: DictionaryValues) -> Operator:
     inputs = [
         JoinedInput(len(each.variables), tuple(_places(each, node.key)), expires_in_order(each)) for each in node.inputs
     ]
@@ -101,12 +101,12 @@ def make_output(
     query: Plan,
     dictionary: Dictionary,
     values: DictionaryValues,
-    settled: Callable[[int], bool],
-    evaluator: Callable[[ExpressionProgram], Evaluator],
+    signs: TickSigns,
+    evaluators: EvaluatorBuilder,
 ) -> Answers | AddedColumns | OrderedAnswers | Changes | Ask:
-    """What makes results of the answer's changes. `settled`: of a tick of the step at hand, whether all of them have one sign.
+    """The operator that turns changes of the answer into results. `signs`: those of the answer's changes at the step at hand.
 
-    `evaluator` makes those of the expressions that are evaluated with the results.
+    `evaluators` builds those of the expressions that are evaluated with the results.
     """
     insertions = query.output in ("ISTREAM", "CHANGELOG")
     deletions = query.output in ("DSTREAM", "CHANGELOG")
@@ -118,33 +118,20 @@ def make_output(
         return OrderedAnswers(query.variables, len(columns), keys, values, distinct=query.order.distinct)
     if query.output == "RSTREAM":
         answers = Answers(query.root.variables)
-        return _with_columns(query, answers, dictionary, evaluator) if query.added else answers
-    return Changes(query.variables, insertions=insertions, deletions=deletions, settled=settled)
+        return _with_columns(query, answers, dictionary, evaluators) if query.added else answers
+    return Changes(query.variables, insertions=insertions, deletions=deletions, signs=signs)
 
 
-def _with_columns(
-    query: Plan, answers: Answers, dictionary: Dictionary, evaluator: Callable[[ExpressionProgram], Evaluator]
-) -> AddedColumns:
+def _with_columns(query: Plan, answers: Answers, dictionary: Dictionary, evaluators: EvaluatorBuilder) -> AddedColumns:
     draws, steps = Draws(dictionary), []
     for added in query.added:
         match added:
             case plan.ComputedColumn(name, expression):
-                steps.append(AddedStep(name, expression.inputs, evaluator(expression)))
+                steps.append(AddedStep(name, expression.inputs, evaluators.build(expression)))
             case plan.DrawnColumn(name, function, argument):
                 inputs = () if argument is None else (argument,)
-                steps.append(AddedStep(name, inputs, draws.made_by(function, name, labelled=bool(inputs))))
-    return AddedColumns(query.variables, answers, steps, draws.begin)
-
-
-def is_timed(node: Node) -> bool:
-    """Does its value depend on more than the mapping?"""
-    match node:
-        case plan.FilterRows(_, condition):
-            return not condition.deterministic
-        case plan.ExtendRows(_, _, expression):
-            return not expression.deterministic
-        case _:
-            return False
+                steps.append(AddedStep(name, inputs, Draw(draws, function, name, bool(inputs))))
+    return AddedColumns(query.variables, answers, steps, draws)
 
 
 def _places(node: Node, names: Iterable[str]) -> list[int]:

@@ -1,9 +1,4 @@
-"""What a query's operators are wired of: stages, scans, constants. Queries on shared scans may read the same ones.
-
-`readers`: how many stages and queries read a source; without any it is given up. The deltas of a stage with several are made
-once, and remembered until all of them have read them, at most until the step ends. `key`: what it does, where others may ask for
-the same: what its node says but for its inputs, and which sources these are.
-"""
+"""The nodes of a running dataflow beside its scans: operators, constants, changelogs."""
 
 from __future__ import annotations
 
@@ -14,20 +9,21 @@ from itertools import chain, tee
 
 from cqels_py.batches.delta import Delta, empty, enough, insertions
 from cqels_py.batches.elements import Ids
-from cqels_py.dataflow.scans import PartitionedScanSource, PartitionSource, ScanSource
-from cqels_py.dataflow.shared_scans import RoutedBatch, SharedScans
+from cqels_py.dataflow.scans import Scan
+from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
 from cqels_py.dataflow.static_data import difference
 from cqels_py.event_time.clock import Ticks
 from cqels_py.operators.operator import Operator
 from cqels_py.operators.r2r.expressions import Evaluator
-from cqels_py.operators.s2r.partition import Kept
-from cqels_py.operators.s2r.window import Timer
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.nodes import Node
 
 
-class OperatorNode:
-    """An operator and the sources it reads. `evaluators`: of its expressions."""
+class OperatorNode(SharedSource):
+    """An operator and the sources that it reads. `evaluators`: of its expressions.
+
+    With several readers its deltas are made once a step, and kept until all of them have read them, at most until the step ends.
+    """
 
     def __init__(
         self,
@@ -37,150 +33,73 @@ class OperatorNode:
         evaluators: Sequence[Evaluator],
         shared_scans: SharedScans,
     ) -> None:
+        super().__init__(shared_scans)
         self.node = node
         self.operator = operator
         self.inputs = tuple(inputs)
         self.evaluators = tuple(evaluators)
-        self.readers = 0
-        self.key: Hashable = None
-        self._shared_scans = shared_scans
-        self._step: Ticks | None = None
+        self._ticks: Ticks | None = None
         self._made: Iterable[Delta] = ()
-        self._left = 0
+        self._unread = 0
+        for each in self.inputs:
+            each.acquire()
 
     def deltas(self, ticks: Ticks) -> Iterable[Delta]:
-        if self._step is ticks:
+        if self._ticks is ticks:
             return self._next_copy()
         made = self.operator.process(ticks, [source.deltas(ticks) for source in self.inputs])
         if self.readers == 1:
             return made
-        self._step, self._left = ticks, self.readers
+        self._ticks, self._unread = ticks, self.readers
         if not isinstance(made, tuple):
             rest = iter(made)
             first, complete = enough(rest)
-            # As a rule a step makes few.
+            # Most steps make few deltas.
             made = first if complete else tee(chain(first, rest), 1)[0]
         self._made = made
         self._shared_scans.caches.append(self)
         return self._next_copy()
 
     def _next_copy(self) -> Iterable[Delta]:
-        """The deltas for one more reader; with the last one they are let go as they have been read by all."""
+        """The deltas for one more reader; the last one frees them as it reads them."""
         made = self._made
-        self._left -= 1
-        assert self._left >= 0, "a stage is read by more than its readers"
+        self._unread -= 1
+        assert self._unread >= 0, "an operator is read more often than it has readers"
         if isinstance(made, tuple):
             return made
-        if not self._left:
+        if not self._unread:
             self._made = ()
             return made
         return copy(made)
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """The step has ended."""
-        self._step, self._made = None, ()
+        self._ticks, self._made = None, ()
+
+    def _release_inputs(self) -> None:
+        for each in self.inputs:
+            each.release()
 
 
-class PartitionOutput:
-    """What PARTITION BY of one window keeps at the step at hand."""
+class ChangelogInput(SharedSource):
+    """Where the changelog of another dataflow is read: `current` are its changes at the ticks at hand."""
 
-    def __init__(self, source: PartitionSource, shared_scans: SharedScans) -> None:
-        self.source = source
-        self.readers = 0
-        self.key: Hashable = None
-        self._shared_scans = shared_scans
-        self._patterns = [shared_scans.add_pattern((pattern, source.stream)) for pattern in source.patterns]
-        self._routed: RoutedBatch | None = None
-        self._kept: Kept | None = None
-
-    def kept(self, routed: RoutedBatch) -> Kept:
-        if self._routed is not routed or self._kept is None:
-            self._routed = routed
-            self._kept = self.source.advance(routed, [routed.matches(number) for number in self._patterns])
-            self._shared_scans.caches.append(self)
-        return self._kept
-
-    def forget(self) -> None:
-        """The step has ended."""
-        self._routed = self._kept = None
-
-    def release(self) -> None:
-        self._shared_scans.remove_patterns(self._patterns)
-
-
-class ScanOutput:
-    """A scan, and where its deltas of the step at hand are read. `partition`: of its window, if that has one."""
-
-    def __init__(
-        self,
-        node: plan.Scan,
-        source: ScanSource | PartitionedScanSource,
-        partition: PartitionOutput | None,
-        shared_scans: SharedScans,
-    ) -> None:
+    def __init__(self, node: plan.ChangelogRead, shared_scans: SharedScans) -> None:
+        super().__init__(shared_scans)
         self.node = node
-        self.source = source
-        self.partition = partition
-        self.readers = 0
-        self.key: Hashable = None
-        self._shared_scans = shared_scans
-        self.stream = source.stream
-        self.pattern = shared_scans.add_pattern((node.pattern, source.stream))
-        self._nothing = empty(len(node.variables))
-        self._routed: RoutedBatch | None = None
-        self._changes = 0
-        self._chunks: tuple[Delta, ...] = ()
-
-    @property
-    def next_timer(self) -> Timer:
-        return self.source.next_timer
-
-    def take(self, routed: RoutedBatch) -> int:
-        """The window moves, if it has not yet. Returns the number of changes."""
-        if self._routed is not routed:
-            delta = self.source.advance(routed, routed.matches(self.pattern))
-            if delta is self._nothing and self._shared_scans.alone:
-                # Nothing has come or gone, and no other query is going to ask.
-                return 0
-            self._routed, self._changes = routed, len(delta.tick)
-            self._chunks = (delta,) if self._changes else ()
-            self._shared_scans.caches.append(self)
-        return self._changes
+        self.current = empty(len(node.variables))
 
     def deltas(self, ticks: Ticks) -> Iterable[Delta]:
-        routed = self._routed
-        return self._chunks if routed is not None and routed.step.ticks is ticks else ()
-
-    def forget(self) -> None:
-        """The step has ended."""
-        self._routed, self._chunks = None, ()
-
-    def release(self) -> None:
-        self._shared_scans.remove_patterns([self.pattern])
+        return (self.current,) if len(self.current) else ()
 
 
-class ChangelogInput:
-    """Where the deltas that another stage has delivered are read."""
-
-    def __init__(self, node: plan.ChangelogRead) -> None:
-        self.node = node
-        self.readers = 0
-        self.key: Hashable = None
-        self.current: Delta | None = None
-
-    def deltas(self, ticks: Ticks) -> Iterator[Delta]:
-        if self.current is not None and len(self.current):
-            yield self.current
-
-
-class Constant:
+class Constant(SharedSource):
     """Mappings that are there from the first tick on, until they are replaced: static data, inline rows."""
 
-    def __init__(self, node: Node, columns: Ids) -> None:
+    def __init__(self, node: Node, columns: Ids, shared_scans: SharedScans) -> None:
+        super().__init__(shared_scans)
         self.node = node
         self.columns = columns
-        self.readers = 0
-        self.key: Hashable = None
         self._change: Delta | None = None
 
     def deltas(self, ticks: Ticks) -> Iterable[Delta]:
@@ -198,7 +117,7 @@ class Constant:
 
 
 class SharedOutput:
-    """What several stages of a plan read, under its number there."""
+    """The output of a sub-plan that several operators of one plan read; `node` has its number there."""
 
     def __init__(self, node: plan.Shared, source: DeltaSource) -> None:
         self.node = node
@@ -207,27 +126,35 @@ class SharedOutput:
     def deltas(self, ticks: Ticks) -> Iterable[Delta]:
         return self.source.deltas(ticks)
 
+    def acquire(self) -> None:
+        """One reader of the source more."""
+        self.source.acquire()
 
-DeltaSource = OperatorNode | ScanOutput | ChangelogInput | Constant | SharedOutput
+    def release(self) -> None:
+        """One reader of the source less."""
+        self.source.release()
 
+
+DataflowNode = OperatorNode | Scan | ChangelogInput | Constant
+DeltaSource = DataflowNode | SharedOutput
 
 _INPUTS = frozenset({"input", "inputs", "left", "right"})
 
 
 def plan_fingerprint(node: Node) -> tuple[Hashable, ...]:
-    """What a node says but for the nodes it reads."""
+    """All that distinguishes a node from others, but for the nodes it reads."""
     return (type(node), *(getattr(node, each.name) for each in fields(node) if each.name not in _INPUTS))
 
 
-def unwrap(source: DeltaSource) -> OperatorNode | ScanOutput | ChangelogInput | Constant:
-    """What a plan's shared output stands for."""
+def unwrap(source: DeltaSource) -> DataflowNode:
+    """The source whose output a plan shares under a number, or the source itself."""
     while isinstance(source, SharedOutput):
         source = source.source
     return source
 
 
-def sources_below(root: DeltaSource) -> Iterator[OperatorNode | ScanOutput | ChangelogInput | Constant]:
-    """All that a source depends on, and itself, each once."""
+def sources_below(root: DeltaSource) -> Iterator[DataflowNode]:
+    """A source and all that it depends on, each once."""
     visited: set[int] = set()
     waiting: list[DeltaSource] = [root]
     while waiting:

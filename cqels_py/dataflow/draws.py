@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -29,25 +30,11 @@ class Draws:
         self._random = np.random.default_rng()
 
     def begin(self, rows: int) -> None:
-        """The columns that are made from now on are of these rows: what is the same label in one of them is the same node."""
+        """The next columns are of these rows: within one of them the same label is the same blank node."""
         self._scopes = -(self._scope + np.arange(rows, dtype=np.int64))
         self._scope += rows
 
-    def made_by(self, function: str, name: str, *, labelled: bool) -> Draw:
-        """What makes the column `name`; `labelled`: its one input says which nodes of a row are the same."""
-        match function:
-            case "UUID":
-                return Draw(lambda _, now: self._uuids(len(now), "<urn:uuid:", ">"))
-            case "STRUUID":
-                return Draw(lambda _, now: self._uuids(len(now), '"', '"'))
-            case "RAND":
-                return Draw(lambda _, now: self._numbers(len(now)))
-            case "BNODE" if labelled:
-                return Draw(lambda inputs, _: self._nodes_of(inputs[0]))
-            case _:
-                return Draw(lambda _, now: self._nodes(np.full(len(now), name.strip("_:").encode())))
-
-    def _uuids(self, rows: int, before: str, after: str) -> Ids:
+    def uuids(self, rows: int, before: str, after: str) -> Ids:
         """Version 4 of RFC 9562: random but for the version and the variant."""
         bits = np.frombuffer(os.urandom(rows * _DIGITS // 2), np.uint8).reshape(rows, _DIGITS // 2).copy()
         bits[:, 6] = bits[:, 6] & 0x0F | 0x40
@@ -61,17 +48,17 @@ class Draws:
             start, first = start + size + 1, first + size
         return self._encode(texts, np.zeros(rows, np.int64))
 
-    def _numbers(self, rows: int) -> Ids:
+    def numbers(self, rows: int) -> Ids:
         """From 0, and less than 1."""
         values: list[float] = self._random.random(rows).tolist()
         return self._dictionary.encode([print_term(number_term(Number(DOUBLE, value))) for value in values])
 
-    def _nodes_of(self, labels: Ids) -> Ids:
+    def labelled_nodes(self, labels: Ids) -> Ids:
         """A blank node for each label, which its id stands for; none where there is no label."""
         digits = np.frombuffer(labels.astype(">i8").tobytes().hex().encode(), "S16")
-        return np.where(labels == UNBOUND, UNBOUND, self._nodes(np.char.add(b"b", digits)))
+        return np.where(labels == UNBOUND, UNBOUND, self.nodes(np.char.add(b"b", digits)))
 
-    def _nodes(self, labels: npt.NDArray[np.bytes_]) -> Ids:
+    def nodes(self, labels: npt.NDArray[np.bytes_]) -> Ids:
         """A blank node for each row and its label; the labels are of the same length."""
         assert self._scopes is not None
         texts = np.ascontiguousarray(np.char.add(b"_:", labels)).view(np.uint8).reshape(len(labels), -1)
@@ -83,15 +70,32 @@ class Draws:
         return self._dictionary.encode_bytes(texts.reshape(-1), offsets, scopes)
 
 
+@dataclass(frozen=True, slots=True)
 class Draw:
-    """One column of new values."""
+    """One column of new values, of UUID, STRUUID, RAND or BNODE; `name`: its variable.
 
-    def __init__(self, values: Callable[[Sequence[Ids] | Ids, Ids], Ids]) -> None:
-        self._values = values
+    `labelled`: its one input says which nodes of a row are the same.
+    """
+
+    draws: Draws
+    function: str
+    name: str
+    labelled: bool
 
     def evaluate(self, columns: Sequence[Ids] | Ids, now: Ids | None) -> Ids:
         assert now is not None
-        return self._values(columns, now)
+        draws, rows = self.draws, len(now)
+        match self.function:
+            case "UUID":
+                return draws.uuids(rows, "<urn:uuid:", ">")
+            case "STRUUID":
+                return draws.uuids(rows, '"', '"')
+            case "RAND":
+                return draws.numbers(rows)
+            case "BNODE" if self.labelled:
+                return draws.labelled_nodes(columns[0])
+            case _:
+                return draws.nodes(np.full(rows, self.name.strip("_:").encode()))
 
     def live_ids(self) -> Iterable[Ids]:
         return ()

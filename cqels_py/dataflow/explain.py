@@ -8,11 +8,12 @@ from cqels_py.dataflow.dataflow import Dataflow
 from cqels_py.dataflow.delta_sources import (
     ChangelogInput,
     Constant,
+    DataflowNode,
     DeltaSource,
     OperatorNode,
-    ScanOutput,
     SharedOutput,
 )
+from cqels_py.dataflow.scans import Scan
 from cqels_py.event_time.windows import Measure
 from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.plan import nodes as plan
@@ -21,7 +22,7 @@ from cqels_py.plan.nodes import Plan, PlannedWindow
 from cqels_py.plan.order import expires_in_order
 
 _RATE = 1_000
-"""So many matching elements a second are what estimates assume of a stream."""
+"""Estimates assume so many matching elements of a stream a second."""
 _WORD = 8
 _PAIR = 44
 """Bytes of a pair in a closure: its record, its places in the table of pairs and in the lists of work."""
@@ -111,8 +112,8 @@ def _shared(dataflow: Dataflow, source: SharedOutput, visited: set[int]) -> Iter
     yield from others
 
 
-def _describe(dataflow: Dataflow, source: OperatorNode | ScanOutput | ChangelogInput | Constant) -> str:
-    if isinstance(source, ScanOutput):
+def _describe(dataflow: Dataflow, source: DataflowNode) -> str:
+    if isinstance(source, Scan):
         return _scan(dataflow.plan, source.node)
     if isinstance(source, ChangelogInput):
         return f"changes of ({_names(source.node.variables)}) from another stage; keeps nothing"

@@ -31,7 +31,7 @@ def _beginning(term: Term) -> str:
 
 
 class TermStore(Protocol):
-    """What is needed of the dictionary."""
+    """The part of the dictionary that evaluators need."""
 
     def encode(self, texts: Sequence[str]) -> Ids: ...
 
@@ -56,10 +56,24 @@ def _operation(name: str, argument: int | str, constants: dict[str, int]) -> tup
     return _LEAVES.get(name, interpreter.OPERATIONS.get(name, interpreter.FUNCTION)), int(argument)
 
 
+class EvaluatorBuilder:
+    """Builds the evaluators of an operator's expressions; `built`: all of them, to be cleared when terms are released."""
+
+    def __init__(self, dictionary: TermStore, limits: Limits) -> None:
+        self._dictionary = dictionary
+        self._limits = limits
+        self.built: list[Evaluator] = []
+
+    def build(self, program: ExpressionProgram) -> Evaluator:
+        evaluator = build_evaluator(program, self._dictionary, self._limits)
+        self.built.append(evaluator)
+        return evaluator
+
+
 class TextEvaluation:
     """Evaluates rows by way of their terms' texts, each different row once.
 
-    What it remembers are ids: `clear` it when the dictionary releases terms.
+    It remembers values by the ids of a row: `clear` it when the dictionary releases terms.
     """
 
     def __init__(self, program: ExpressionProgram, dictionary: TermStore, limits: Limits = NO_WORD) -> None:

@@ -1,6 +1,6 @@
-"""Which part of a divided state a mapping belongs to: the hashes of its variables' ids, the same on every machine.
+"""Hash partitioning of a state: the part that a mapping belongs to follows from the ids of its variables, on every machine alike.
 
-Parts are the cells of a cube: each variable with a share has an axis, and a mapping the coordinate that its id's hash says.
+Parts are the cells of a hypercube: each variable with a share has an axis, and a mapping the coordinate of its id's hash there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def owner_of_rows(columns: Ids, parts: int) -> npt.NDArray[np.int64]:
 
 
 def strides(axes: Sequence[tuple[str, int]]) -> list[int]:
-    """What a step along each axis adds to the number of a cell."""
+    """The difference of the numbers of two cells that are neighbours along each axis."""
     found, stride = [], 1
     for _, share in axes:
         found.append(stride)

@@ -1,9 +1,8 @@
-"""The scans of a query: triples that match a pattern are tested and put into a window."""
+"""Scans: the triples that match a pattern and fulfil its conditions, as mappings in a window."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +10,9 @@ import numpy.typing as npt
 from cqels_py.batches.delta import Delta, empty
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.dataflow.ownership import Coordinate
-from cqels_py.dataflow.shared_scans import RoutedBatch
+from cqels_py.dataflow.router import RoutedBatch
+from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
+from cqels_py.event_time.clock import Ticks
 from cqels_py.event_time.windows import Measure, Points
 from cqels_py.kernels.primitives.dtypes import INT64
 from cqels_py.kernels.windows import mappings as kernel
@@ -19,157 +20,228 @@ from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.s2r.kept_units import KeptUnits
 from cqels_py.operators.s2r.partition import Kept, KeyPattern, Partitioning
 from cqels_py.operators.s2r.partitioned_window import PartitionedWindow
-from cqels_py.operators.s2r.window import Timer, Window
-from cqels_py.plan.expressions import ExpressionProgram
-from cqels_py.plan.nodes import PatternText, PlannedWindow, Scan, is_variable
+from cqels_py.operators.s2r.window import Timer, Window, make_window
+from cqels_py.plan.nodes import PatternText, PlannedWindow, is_variable
+from cqels_py.plan.nodes import Scan as PlannedScan
 
-MakeEvaluator = Callable[[ExpressionProgram], Evaluator]
 _NONE = np.empty(0, np.int64)
 
 
-AnyWindow = TypeVar("AnyWindow", Window, PartitionedWindow)
+class Scan(SharedSource):
+    """One pattern over one window. Its deltas are made once a step, and read by all its readers until the step ends.
 
+    `conditions`: the evaluators of the plan's conditions, in their order.
+    """
 
-class _Source(Generic[AnyWindow]):
-    """One scan and its conditions."""
+    _window: Window | PartitionedWindow
 
-    window: AnyWindow
-
-    def __init__(self, scan: Scan, window: PlannedWindow, evaluator: MakeEvaluator) -> None:
-        self.scan = scan
+    def __init__(
+        self, node: PlannedScan, window: PlannedWindow, conditions: Sequence[Evaluator], shared_scans: SharedScans
+    ) -> None:
+        super().__init__(shared_scans)
+        self.node = node
         self.stream = window.stream
+        self.conditions = tuple(conditions)
+        self._places = _places(node.pattern)
+        self._inputs = [[self._places[name] for name in program.inputs] for program in node.conditions]
+        self._columns = np.array([self._places[name] for name in node.variables], np.int64)
+        self._owned: list[tuple[Coordinate, int]] = []
+        self._takes_all = not self.conditions
         # Where a window has PARTITION BY, elements are known by their numbers.
         self._timed = window.bounds.of_time and window.partition is None
         self._by_triple = window.bounds.measure is Measure.TRIPLES
-        places = _places(scan.pattern)
-        self._places = places
-        self._columns = np.array([places[name] for name in scan.variables], np.int64)
-        self._width = len(scan.variables)
-        self._for_one: tuple[Ids, npt.NDArray[np.int64], Points] | None = None
-        self._owned: list[tuple[Coordinate, int]] = []
-        self.conditions: list[tuple[Evaluator, list[int]]] = [
-            (evaluator(program), [places[name] for name in program.inputs]) for program in scan.conditions
-        ]
-        self._takes_all = not self.conditions
+        # On a live stream mappings come one by one: the arrays for one are used again and again, if the window copies them.
+        self._for_one = self._room_for(1) if self._window.copies else None
+        self._nothing = empty(len(node.variables))
+        self._routed: RoutedBatch | None = None
+        self._changes = 0
+        self._chunks: tuple[Delta, ...] = ()
+        # Last: what fails before leaves no pattern behind.
+        self.pattern = shared_scans.router.add((node.pattern, window.stream))
 
-    def live_ids(self) -> list[Ids]:
-        """What the window holds, and the terms of conditions."""
-        return [*self.window.live_ids(), *(ids for condition, _ in self.conditions for ids in condition.live_ids())]
+    def take(self, routed: RoutedBatch) -> int:
+        """Take in a step, unless another reader has caused that already. Returns the number of changes."""
+        if self._routed is not routed:
+            delta = self._advance(routed, routed.matches(self.pattern))
+            if delta is self._nothing and self._shared_scans.single_reader:
+                # No other query is going to ask.
+                return 0
+            self._routed, self._changes = routed, len(delta.tick)
+            self._chunks = (delta,) if self._changes else ()
+            self._shared_scans.caches.append(self)
+        return self._changes
+
+    def _advance(self, routed: RoutedBatch, rows: npt.NDArray[np.int64]) -> Delta:
+        """The window's changes. `rows`: the triples that match."""
+        raise NotImplementedError
+
+    def deltas(self, ticks: Ticks) -> Iterable[Delta]:
+        routed = self._routed
+        return self._chunks if routed is not None and routed.step.ticks is ticks else ()
+
+    def clear(self) -> None:
+        """The step has ended."""
+        self._routed, self._chunks = None, ()
 
     @property
-    def nbytes(self) -> int:
-        return self.window.nbytes
+    def next_timer(self) -> Timer:
+        """When the window next changes though nothing arrives."""
+        raise NotImplementedError
 
     def keep_to(self, cell: Sequence[Coordinate]) -> None:
-        """Take in only what this part of several owns."""
+        """Take in only mappings that belong to this part of a divided state."""
         self._owned = [(each, self._places[each.variable]) for each in cell if each.variable in self._places]
         self._takes_all = not self.conditions and not self._owned
 
+    def live_ids(self) -> Iterator[Ids]:
+        """Ids in the window and in the conditions."""
+        yield self._window.live_ids()
+        for condition in self.conditions:
+            yield from condition.live_ids()
+
+    @property
+    def nbytes(self) -> int:
+        return self._window.nbytes
+
+    def _release_inputs(self) -> None:
+        self._shared_scans.router.remove(self.pattern)
+
     def _mappings(self, routed: RoutedBatch, rows: npt.NDArray[np.int64]) -> tuple[Ids, npt.NDArray[np.int64], Points]:
-        """The triples' mappings: their columns, their elements, and at which point of the window's measure each arrived."""
+        """The triples' mappings: their columns, their elements, and the points of the window's measure at which they arrived."""
         batch, arrivals, n = routed.batch, routed.arrivals, len(rows)
         columns, element, points = self._for_one if n == 1 and self._for_one else self._room_for(n)
         kernel.mappings(
             batch.subject, batch.predicate, batch.object, batch.graph, rows, self._columns, arrivals.element,
-            batch.time if self._timed else routed.step.number, arrivals.counted.number if self._by_triple else _NONE, columns,
-            element, points,
+            batch.time if self._timed else routed.step.number, arrivals.number if self._by_triple else _NONE, columns, element,
+            points,
         )  # fmt: skip
         return columns, element, points
 
     def _room_for(self, rows: int) -> tuple[Ids, npt.NDArray[np.int64], Points]:
         """As `_mappings` makes them."""
-        return np.empty((self._width, rows), INT64), np.empty(rows, INT64), np.empty(rows, INT64)
+        return np.empty((len(self._columns), rows), INT64), np.empty(rows, INT64), np.empty(rows, INT64)
 
-    def _taken_in(
+    def _accepted(
         self, batch: ElementBatch, rows: npt.NDArray[np.int64], element: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
-        """Those of the triples that are this part's own and fulfil the conditions."""
+        """Those of the triples that belong to this part and fulfil the conditions."""
         parts = batch.positions
         for coordinate, position in self._owned:
             rows = rows[coordinate.mine(parts[position][rows])]
-        for condition, positions in self.conditions:
+        for condition, positions in zip(self.conditions, self._inputs, strict=True):
             if len(rows):
                 rows = rows[condition.test([parts[p][rows] for p in positions], batch.time[element[rows]])]
         return rows
 
 
-class ScanSource(_Source[Window]):
-    """A scan and its window."""
+class WindowScan(Scan):
+    """A scan of a window that takes in all elements of its stream."""
 
-    def __init__(self, scan: Scan, window: PlannedWindow, evaluator: MakeEvaluator) -> None:
-        super().__init__(scan, window, evaluator)
-        self._no_columns = empty(len(scan.variables)).columns
-        self.window = Window(
-            window.bounds, len(scan.variables), keep_ids=scan.keep_ids, stream=window.stream, index=scan.window
+    _window: Window
+
+    def __init__(
+        self, node: PlannedScan, window: PlannedWindow, conditions: Sequence[Evaluator], shared_scans: SharedScans
+    ) -> None:
+        self._window = make_window(
+            window.bounds, len(node.variables), keep_ids=node.keep_ids, stream=window.stream, index=node.window
         )
-        if self.window.copies:
-            # As rows come one by one on a live stream.
-            self._for_one = self._room_for(1)
+        super().__init__(node, window, conditions, shared_scans)
 
     @property
     def next_timer(self) -> Timer:
-        """When something happens here though nothing arrives."""
-        return self.window.next_timer
+        return self._window.next_timer
 
-    def advance(self, routed: RoutedBatch, rows: npt.NDArray[np.int64]) -> Delta:
-        """The deltas of one step. `rows`: the triples that match."""
+    def _advance(self, routed: RoutedBatch, rows: npt.NDArray[np.int64]) -> Delta:
         if not self._takes_all:
-            rows = self._taken_in(routed.batch, rows, routed.arrivals.element)
+            rows = self._accepted(routed.batch, rows, routed.arrivals.element)
         if len(rows):
             columns, element, points = self._mappings(routed, rows)
-            return self.window.advance(routed.arrivals, points, element, columns)
-        return self.window.advance(routed.arrivals, _NONE, _NONE, self._no_columns)
+            return self._window.advance(routed.arrivals, points, element, columns)
+        return self._window.advance(routed.arrivals, _NONE, _NONE, self._nothing.columns)
 
 
-class PartitionedScanSource(_Source[PartitionedWindow]):
-    """A scan and its window with PARTITION BY, of whose elements `kept` tells what happens at a routed."""
+class PartitionedScan(Scan):
+    """A scan of a window with PARTITION BY; `partition` says which elements the window keeps, for all its scans."""
+
+    _window: PartitionedWindow
 
     def __init__(
-        self, scan: Scan, window: PlannedWindow, evaluator: MakeEvaluator, kept: Callable[[RoutedBatch], Kept]
+        self,
+        node: PlannedScan,
+        window: PlannedWindow,
+        conditions: Sequence[Evaluator],
+        partition: Partition,
+        shared_scans: SharedScans,
     ) -> None:
-        super().__init__(scan, window, evaluator)
-        self.window = PartitionedWindow(len(scan.variables))
-        self._kept = kept
+        self._window = PartitionedWindow(len(node.variables))
+        super().__init__(node, window, conditions, shared_scans)
+        self.partition = partition
+        partition.acquire()
 
     @property
     def next_timer(self) -> Timer:
         return None
 
-    def advance(self, routed: RoutedBatch, rows: npt.NDArray[np.int64]) -> Delta:
-        """The deltas of one step. `rows`: the triples that match."""
-        columns, _, points = self._mappings(routed, self._taken_in(routed.batch, rows, routed.arrivals.element))
-        return self.window.advance(self._kept(routed), points, columns)
+    def _advance(self, routed: RoutedBatch, rows: npt.NDArray[np.int64]) -> Delta:
+        columns, _, points = self._mappings(routed, self._accepted(routed.batch, rows, routed.arrivals.element))
+        return self._window.advance(self.partition.take(routed), points, columns)
+
+    def _release_inputs(self) -> None:
+        super()._release_inputs()
+        self.partition.release()
 
 
-class PartitionSource:
-    """PARTITION BY of one window: which of its stream's elements or triples it keeps."""
+class Partition(SharedSource):
+    """PARTITION BY of one window, for all scans of it: which of its stream's elements or triples it keeps.
 
-    def __init__(self, window: PlannedWindow, number: int) -> None:
+    `number`: that of the window within the query.
+    """
+
+    def __init__(self, window: PlannedWindow, number: int, shared_scans: SharedScans) -> None:
+        super().__init__(shared_scans)
         partition = window.partition
         assert partition is not None
-        self.window = number
-        self.stream = window.stream
-        self.patterns = tuple(dict.fromkeys(pattern for patterns in partition.alternatives for pattern in patterns))
+        self._stream = window.stream
+        patterns = tuple(dict.fromkeys(pattern for patterns in partition.alternatives for pattern in patterns))
         self._triples = window.bounds.measure is Measure.TRIPLES
-        places = [_places(pattern) for pattern in self.patterns]
+        places = [_places(pattern) for pattern in patterns]
         keys = [KeyPattern(tuple(each), tuple(each.values())) for each in places]
-        alternatives = [[self.patterns.index(pattern) for pattern in each] for each in partition.alternatives]
+        alternatives = [[patterns.index(pattern) for pattern in each] for each in partition.alternatives]
         self._partitioning = Partitioning(partition.variables, keys, alternatives)
-        self._kept = KeptUnits(len(partition.variables), window.bounds, number)
+        self._units = KeptUnits(len(partition.variables), window.bounds, number)
+        self._patterns = [shared_scans.router.add((pattern, window.stream)) for pattern in patterns]
+        self._routed: RoutedBatch | None = None
+        self._kept: Kept | None = None
 
-    def advance(self, routed: RoutedBatch, matches: Sequence[npt.NDArray[np.int64]]) -> Kept:
+    def take(self, routed: RoutedBatch) -> Kept:
+        """Take in a step, unless another scan has caused that already."""
+        if self._routed is not routed or self._kept is None:
+            self._routed, self._kept = routed, self._advance(routed)
+            self._shared_scans.caches.append(self)
+        return self._kept
+
+    def _advance(self, routed: RoutedBatch) -> Kept:
         batch, arrivals = routed.batch, routed.arrivals
+        matches = [routed.matches(number) for number in self._patterns]
         rows, values = self._partitioning.values(batch, matches, arrivals.element)
         element = arrivals.element[rows]
-        unit = arrivals.counted.number[rows] if self._triples else routed.step.number[element]
-        return self._kept.advance(arrivals.counted.streams[self.stream], unit, element, batch.time[element], values)
+        unit = arrivals.number[rows] if self._triples else routed.step.number[element]
+        return self._units.advance(arrivals.streams[self._stream], unit, element, batch.time[element], values)
+
+    def clear(self) -> None:
+        """The step has ended."""
+        self._routed = self._kept = None
 
     def live_ids(self) -> Ids:
-        return self._kept.live_ids()
+        return self._units.live_ids()
 
     @property
     def nbytes(self) -> int:
-        return self._kept.nbytes
+        return self._units.nbytes
+
+    def _release_inputs(self) -> None:
+        for number in self._patterns:
+            self._shared_scans.router.remove(number)
 
 
 def _places(pattern: PatternText) -> dict[str, int]:

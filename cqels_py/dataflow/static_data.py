@@ -56,7 +56,7 @@ class StaticData:
 
 
 def difference(old: Ids, new: Ids) -> Delta:
-    """What makes the bag of mappings `new` (width, m) of `old` (width, n), as one tick: first what goes, then what comes."""
+    """The changes from one bag of mappings to another, (width, n) to (width, m), as one tick: retractions before insertions."""
     columns = np.ascontiguousarray(np.concatenate([old, new], axis=1))
     sign = np.repeat(np.array([-1, 1], np.int8), [old.shape[1], new.shape[1]])
     tick = np.zeros(len(sign), np.int32)

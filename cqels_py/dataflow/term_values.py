@@ -1,4 +1,4 @@
-"""What aggregates ask of the dictionary: numbers behind hashed literals, ids of computed numbers, texts to compare."""
+"""The dictionary as aggregates use it: numbers of hashed literals, ids of computed numbers, texts to compare."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LITERAL = re.compile(r'^"((?:[^"\\]|\\.)*)"\^\^<(' + re.escape(XSD) + r"[A-Za-z
 _LARGEST = 1 << 126
 _EXACT = Context(prec=80)
 _MOST_DIGITS = 17
-"""No inline number has more before the point."""
+"""No inline number has more digits before the point."""
 _SHOWN = 50
 _LOG = logging.getLogger("cqels_py")
 _KIND = {
@@ -54,7 +54,7 @@ class DictionaryValues:
         self._dictionary = dictionary
         self._limits = limits
         self._warned = False
-        self._told = False
+        self._reported = False
 
     def numbers(self, ids: Ids) -> OddNumbers:
         n = len(ids)
@@ -93,7 +93,7 @@ class DictionaryValues:
         result.words[i] = (unscaled >> 64, _signed(unscaled), scale)
 
     def _warn_of(self, text: str) -> None:
-        """Say once that there is a number beyond what 128 bits add exactly: an error, as for what is no number."""
+        """Log once that there is a number too large to be added exactly in 128 bits: an error, as for terms that are no numbers."""
         if not self._warned:
             self._warned = True
             _LOG.warning(
@@ -102,15 +102,15 @@ class DictionaryValues:
             )
 
     def no_numbers(self, ids: Ids) -> None:
-        """Count them, and tell of the first. Numbers beyond 128 bits are counted too; of these `_warn_of` tells."""
+        """Count them, and report the first. Numbers beyond 128 bits are counted too; `_warn_of` reports these."""
         self._limits.count(len(ids))
-        if self._told:
+        if self._reported:
             return
         different, first = np.unique(ids, return_index=True)
         texts = self._dictionary.decode(different[np.argsort(first)])
         text = next((text for text in texts if text is not None and not _is_number(text)), None)
         if text is not None:
-            self._told = True
+            self._reported = True
             self._limits.tell(
                 f"SUM and AVG add numbers, and {_beginning(text)} is none: they are unbound for a group while it has such a value "
                 "(said once; the statistics count all)"
@@ -185,7 +185,7 @@ def _is_number(text: str) -> bool:
 
 
 def _string(text: str | None) -> str | None:
-    """STR(): what a literal or an IRI says; None for a blank node."""
+    """STR(): the text of a literal or an IRI; None for a blank node."""
     assert text is not None
     if text[0] == '"' and "\\" not in text:
         # As nearly all are; texts are joined anew at each change of their group.
@@ -195,7 +195,7 @@ def _string(text: str | None) -> str | None:
 
 
 def _as_plain_double(written: str) -> int:
-    """The id of the same double without an exponent, as which it leaves nothing behind in a sum; 0 if that is not inline."""
+    """The id of an equal double without an exponent, which can be subtracted from a sum exactly; 0 if it is not inline."""
     value = Decimal(written)
     if not value.is_finite() or not value:
         return 0
@@ -232,7 +232,7 @@ def _text(tag: int, hi: int, lo: int, scale: int, real: float) -> str | None:
 
 
 def _duration_text(tag: int, value: Fraction) -> str | None:
-    """The literal of so many months or seconds; None where that has no place for its digits."""
+    """The literal of so many months or seconds; None where it has more digits than a duration can have."""
     nothing = Fraction(0)
     try:
         if tag == kernel.LATE_YEAR_MONTH:

@@ -47,9 +47,10 @@ from cqels_py.plan.nodes import Plan
 from cqels_py.planner import plan_query
 from cqels_py.rewrites import optimize
 from cqels_py.rewrites.entailment import Ontology, entail
-from cqels_py.runners.chaining import NOTHING, ConstructedStream
+from cqels_py.runners.chaining import ConstructedStream
 from cqels_py.runners.local import LocalRunner, RunningQuery
 from cqels_py.runners.statistics import Statistics
+from cqels_py.runners.stream_views import NOTHING
 from cqels_py.script import Script, Sources, Table
 from cqels_py.sources.files import open_source
 from cqels_py.sources.read_ahead import ReadAhead, pays, regular_files
@@ -234,7 +235,7 @@ class Engine:
         streams = [self._numbers.setdefault(iri, len(self._numbers)) for iri in query.plan.streams]
         if ontology is not None:
             self._ontologies[query] = ontology
-        self._queries[query] = running = RunningQuery(dataflow, streams, query.deliver)
+        self._queries[query] = running = RunningQuery(dataflow, streams, query)
         self._known.add(query)
         if query.form == "CONSTRUCT":
             running.feed = ConstructedStream(Construction(query.template, self.dictionary))

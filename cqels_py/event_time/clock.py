@@ -1,6 +1,6 @@
-"""The clock of a query: which instants are ticks, in which order (DESIGN: ticks).
+"""The clock of a query: which instants are ticks, in which order.
 
-At one instant the ticks are, in this order: an expiry (unless an element arrives at that instant, then the expiry is part of
+At one instant the ticks are, in this order: an expiry (unless an element arrives at that instant: then the expiry is part of
 that arrival's tick), the arrivals one by one, the boundary of windows with STEP together with the ends of sessions.
 
     time      10        12        15
@@ -8,8 +8,8 @@ that arrival's tick), the arrivals one by one, the boundary of windows with STEP
 
 A boundary, and an expiry where nothing arrives, is only a tick when the stream has moved past that instant: until then an
 element may still come at it. So the ticks do not depend on how the elements were batched. A session ends at the end of the
-instant last + gap, as an element that comes at that very instant continues it. Where each value has sessions of its own the clock
-does not know them: the end of every instant t + gap is a tick.
+instant last + gap, as an element that arrives at that very instant continues it. Where each value has sessions of its own the
+clock does not know them: the end of every instant t + gap is a tick.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cqels_py.event_time.windows import Bounds, Measure, Points
 from cqels_py.kernels.primitives.array_table import Standing
 from cqels_py.kernels.primitives.dtypes import INT32, INT64
 from cqels_py.kernels.windows import clock as kernel
-from cqels_py.kernels.windows import varint_queue as gaps
+from cqels_py.kernels.windows import varint_queue as queue
 
 _BEFORE_ALL = np.iinfo(np.int64).min // 2
 
@@ -35,9 +35,9 @@ _NO_STREAMS = np.empty(0, np.int32)
 _NO_TRIPLES = np.zeros(1, np.int64)
 _FIRST_ROOM = 256
 _MOST_KEPT = 1 << 16
-"""Room for more ticks than these is given back at the end of a step."""
+"""Room for more ticks than these is freed at the end of a step."""
 _MOST_BOUNDARIES = 100_000_000
-"""So many steps of a window that reports each of them are passed over at once at most."""
+"""At most so many boundaries of a window that reports at each of them are passed at once."""
 
 
 @dataclass(slots=True)
@@ -65,10 +65,10 @@ class ClockedWindow:
 
 @dataclass(slots=True)
 class Step:
-    """What one batch of elements means for the windows.
+    """One step of the clock: which elements are ticks, and how far the windows have moved.
 
     `element_tick` (n elements): the tick of an arrival, -1 where it is none. `number` (n): the element's number in its stream, from
-    1. `expired_through`: eager time windows have let go of what leaves at or before this instant. `boundary_through`: where windows
+    1. `expired_through`: expiries of eager time windows have happened through this instant. `boundary_through`: where windows
     have boundaries, for each the instant through whose end they have passed. `session_ends`: for each window, the instants at whose
     ends its sessions have ended (with STEP: through the last boundary; with PARTITION BY: may have), in order; an end without a
     tick of its own belongs to the next tick. `ended_through`: the instant through whose end sessions have ended.
@@ -99,8 +99,8 @@ def _merged(runs: Sequence[Points]) -> Points:
     return _each_once(runs[0] if len(runs) == 1 else np.sort(np.concatenate(runs), kind="stable"))
 
 
-class _Instants:
-    """Instants to come, in order: what a window with STEP has promised to do."""
+class _Schedule:
+    """Instants to come, in order, at which a window with STEP changes."""
 
     def __init__(self) -> None:
         self._chunks: deque[Points] = deque()
@@ -125,7 +125,7 @@ class _Instants:
 
 
 class _Sessions:
-    """Where the sessions of a window end: a gap after its stream's last element, unless another comes within it."""
+    """When the sessions of a window end: a gap after its stream's last element, unless another arrives within it."""
 
     def __init__(self, gap: int) -> None:
         self._gap = gap
@@ -141,7 +141,7 @@ class _Sessions:
         self._last = int(time[-1])
 
     def take_through(self, limit: int) -> Points:
-        """The ends at or before `limit`; no element at or before it will come any more."""
+        """The ends at or before `limit`; no element at or before it will arrive any more."""
         if self._last is not None and self._last + self._gap <= limit:
             self._ended.append(np.array([self._last + self._gap]))
             self._last = None
@@ -153,18 +153,18 @@ class _Sessions:
         return ended[:cut]
 
 
-class _PerhapsEnds:
-    """Where sessions of single values may end: a gap after each element."""
+class _PossibleSessionEnds:
+    """When sessions of single values may end: a gap after each element."""
 
     def __init__(self, gap: int) -> None:
         self._gap = gap
-        self._instants = _Instants()
+        self._schedule = _Schedule()
 
     def add(self, time: Points) -> None:
-        self._instants.add(time + self._gap)
+        self._schedule.add(time + self._gap)
 
     def take_through(self, limit: int) -> Points:
-        return _merged(self._instants.take_through(limit))
+        return _merged(self._schedule.take_through(limit))
 
 
 class TickClock:
@@ -178,10 +178,10 @@ class TickClock:
         self._every_boundary = every_boundary
         self._streams = streams
         self._counts = np.zeros((2, streams), np.int64)
-        self._entries = [_Instants() for _ in windows]
-        self._exits = [_Instants() for _ in windows]
-        self._sessions: dict[int, _Sessions | _PerhapsEnds] = {
-            index: _PerhapsEnds(window.bounds.size) if window.partitioned else _Sessions(window.bounds.size)
+        self._entries = [_Schedule() for _ in windows]
+        self._exits = [_Schedule() for _ in windows]
+        self._sessions: dict[int, _Sessions | _PossibleSessionEnds] = {
+            index: _PossibleSessionEnds(window.bounds.size) if window.partitioned else _Sessions(window.bounds.size)
             for index, window in enumerate(self._windows)
             if window.bounds.measure is Measure.SESSION and window.bounds.size is not None
         }
@@ -199,18 +199,19 @@ class TickClock:
                 counted = kernel.ELEMENTS if bounds.measure is Measure.ELEMENTS else kernel.TRIPLES
                 steps.append((window.stream, bounds.step, counted))
         self._steps = np.array(steps, np.int64).reshape(-1, 3)
-        # Nothing but arrivals and promises moves most queries' windows.
+        # Most queries' windows change at arrivals, and a fixed time after them.
         self._plain = not self._sessions and not any(map(self._timed_step, self._windows))
         self._no_ends = (_NONE,) * len(self._windows)
-        promises = _promises(self._windows)
-        self._offsets = np.array(list(promises), np.int64)
-        self._promising = np.zeros((len(promises), streams), np.bool_)
-        for q, promising in enumerate(promises.values()):
-            self._promising[q, list(promising)] = True
-        self._gaps = np.zeros((len(promises), _FIRST_ROOM), np.uint8)
-        self._ends = np.zeros((len(promises), kernel.ENDS), np.int64)
-        self._ends[:, [gaps.NEWEST, gaps.LEAVING + gaps.PASSED]] = _BEFORE_ALL
-        self._make_place(_FIRST_ROOM, _FIRST_ROOM)
+        streams_by_delay = _streams_by_delay(self._windows)
+        self._delays = np.array(list(streams_by_delay), np.int64)
+        self._delayed = np.zeros((len(self._delays), streams), np.bool_)
+        for q, delayed in enumerate(streams_by_delay.values()):
+            self._delayed[q, list(delayed)] = True
+        # For each delay a queue of the instants that are to come: their differences, and its two ends.
+        self._queues = np.zeros((len(self._delays), _FIRST_ROOM), np.uint8)
+        self._ends = np.zeros((len(self._delays), kernel.ENDS), np.int64)
+        self._ends[:, [queue.NEWEST, queue.LEAVING + queue.PASSED]] = _BEFORE_ALL
+        self._make_tick_room(_FIRST_ROOM, _FIRST_ROOM)
 
     @property
     def now(self) -> int | None:
@@ -225,13 +226,13 @@ class TickClock:
         if len(time):
             self._now = time.item(-1)
             if not self._plain:
-                self._promise(time, stream)
+                self._schedule(time, stream)
             self._started = True
         through = self._now - 1
         return self._make(time, stream, first, through, () if self._plain else (through,) * len(self._windows))
 
     def advance(self, time: int) -> Step:
-        """No element before `time` will come any more."""
+        """No element before `time` will arrive any more."""
         if self._started and time > self._now:
             self._now = time
         limits = (self._now - 1,) * len(self._windows)
@@ -240,13 +241,13 @@ class TickClock:
     def finish(self) -> Step:
         """The streams have ended: the boundary at or after the last element is still a tick, later expiries are not.
 
-        Of windows with different STEPs all boundaries are ticks up to the latest of theirs: what is true then is true of all.
+        Of windows with different STEPs all boundaries are ticks up to the latest of theirs: then the answer is complete for all.
         """
         end = self._now
         if self._started:
             end = max([end, *(self._last_boundary(w) for w in self._windows if self._timed_step(w))])
         limits = tuple(end if self._timed_step(w) else self._now for w in self._windows)
-        # What expires between the last element and a later boundary has gone at that boundary, without ticks of its own.
+        # Mappings that expire between the last element and a later boundary are gone at that boundary, without ticks of their own.
         return self._make(_NONE, _NO_STREAMS, _NO_TRIPLES, self._now, limits, last=end)
 
     def _last_boundary(self, window: ClockedWindow) -> int:
@@ -257,7 +258,8 @@ class TickClock:
     def _timed_step(window: ClockedWindow) -> bool:
         return window.bounds.of_time and not window.bounds.eager
 
-    def _promise(self, time: Points, stream: npt.NDArray[np.int32]) -> None:
+    def _schedule(self, time: Points, stream: npt.NDArray[np.int32]) -> None:
+        """Note when windows with STEP change, and sessions end, because of these elements."""
         first = time[:1]
         for index, window in enumerate(self._windows):
             bounds = window.bounds
@@ -324,13 +326,13 @@ class TickClock:
             if count >= 0:
                 break
             if count == kernel.GAPS_FULL:
-                self._make_room(elements)
+                self._grow_queues(elements)
             else:
-                # Mostly as many promises are kept as elements come.
-                self._make_place(max(2 * self._due.shape[1], elements + 1), elements + len(boundary))
+                # Mostly as many instants are due as elements arrive.
+                self._make_tick_room(max(2 * self._due.shape[1], elements + 1), elements + len(boundary))
         ticks = Ticks(self._instants[:count].copy(), count > 0 and not self._ticked)
         if len(self._instants) > _MOST_KEPT:
-            self._make_place(_FIRST_ROOM, _FIRST_ROOM)
+            self._make_tick_room(_FIRST_ROOM, _FIRST_ROOM)
         if count:
             self._ticked = True
         return Step(ticks, element_tick, number, through if last is None else last, limits, ended, ended_through)
@@ -350,7 +352,7 @@ class TickClock:
         return _merged(boundaries), ended
 
     def _last_boundaries(self, window: ClockedWindow, limit: int) -> Points:
-        """Those at or after the last element: something else may have expired since then, which the next boundary has to say."""
+        """Those at or after the last element: mappings of other windows may have expired since, which the next boundary reports."""
         bounds, first = window.bounds, self._last_boundary(window)
         assert bounds.step is not None
         if not any(w.bounds.of_time and w.bounds.eager for w in self._windows):
@@ -359,29 +361,29 @@ class TickClock:
             raise _too_far(limit, first, bounds.step)
         return np.arange(first, limit + 1, bounds.step, dtype=np.int64)
 
-    def _make_room(self, elements: int) -> None:
-        """Larger queues, for what so many elements promise."""
-        room = self._gaps.shape[1]
-        first = self._ends[:, gaps.LEAVING + gaps.AT].copy()
-        used = (self._ends[:, gaps.END] - first) % room
-        larger = (int(used.max()) + gaps.MOST_BYTES * elements + 1) * 9 // 8
+    def _grow_queues(self, elements: int) -> None:
+        """Room for the instants of so many elements."""
+        room = self._queues.shape[1]
+        first = self._ends[:, queue.LEAVING + queue.AT].copy()
+        used = (self._ends[:, queue.END] - first) % room
+        larger = (int(used.max()) + queue.MOST_BYTES * elements + 1) * 9 // 8
         queues = np.zeros((len(used), larger), np.uint8)
         for q, (start, size) in enumerate(zip(first.tolist(), used.tolist(), strict=True)):
-            queues[q, :size] = np.roll(self._gaps[q], -start)[:size]
-        self._gaps = queues
-        self._ends[:, gaps.END], self._ends[:, gaps.LEAVING + gaps.AT] = used, 0
+            queues[q, :size] = np.roll(self._queues[q], -start)[:size]
+        self._queues = queues
+        self._ends[:, queue.END], self._ends[:, queue.LEAVING + queue.AT] = used, 0
         self._gather()
 
-    def _make_place(self, due: int, others: int) -> None:
-        """For the ticks of a step: so many promises of each kind that are kept, and so many other ticks."""
-        self._due = np.empty((len(self._offsets), due), np.int64)
+    def _make_tick_room(self, due: int, others: int) -> None:
+        """Room for the ticks of a step: so many due instants of each delay, and so many other ticks."""
+        self._due = np.empty((len(self._delays), due), np.int64)
         self._instants = np.empty(self._due.size + others, np.int64)
         self._gather()
 
     def _gather(self) -> None:
-        """The arrays as the kernel takes them: once, as they stay."""
+        """The arrays as the kernel takes them."""
         self._standing = Standing(
-            self._eager, self._steps, self._counts, self._offsets, self._promising, self._gaps, self._ends, self._due,
+            self._eager, self._steps, self._counts, self._delays, self._delayed, self._queues, self._ends, self._due,
             self._instants,
         )  # fmt: skip
 
@@ -393,10 +395,10 @@ def _too_far(limit: int, following: int, step: int) -> RunError:
     )
 
 
-def _promises(windows: Sequence[ClockedWindow]) -> dict[int, set[int]]:
-    """How long after an arrival something enters or leaves eager windows, each once, and the streams of these windows.
+def _streams_by_delay(windows: Sequence[ClockedWindow]) -> dict[int, set[int]]:
+    """How long after an arrival a mapping enters or leaves eager windows, each once, and the streams of these windows.
 
-    What streams promise after as long comes in the order in which they do, and is kept as one.
+    Instants that follow arrivals by the same delay come in the order of the arrivals, so that one queue keeps them for all streams.
     """
     found: dict[int, set[int]] = {}
     for window in windows:

@@ -1,4 +1,4 @@
-"""The watermark: elements a little out of order are put in order; those too late are dropped and counted."""
+"""The watermark: elements that are out of order by no more than the lateness are put in order; late data is dropped and counted."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _LATE = np.zeros(1, np.bool_)
 
 
 class Watermark:
-    """Decides, element by element in order of arrival, what is late and what can be handed on.
+    """Decides, element by element in order of arrival, which are late and which are complete.
 
-    The watermark is the greatest time seen minus `lateness` (microseconds). An element before it is late; one at or before it
-    is complete. The decision does not depend on how arrivals are batched.
+    The watermark is the greatest time seen minus `lateness` (microseconds). An element before it is late; those at or before it are
+    complete and can be processed. The decision does not depend on how arrivals are batched.
     """
 
     def __init__(self, lateness: int) -> None:
@@ -30,7 +30,7 @@ class Watermark:
         if len(time) == 0:
             return None
         if len(time) == 1:
-            # As elements come on a live stream.
+            # On a live stream elements come one by one.
             instant = time.item(0)
             if instant >= self._greatest:
                 self._greatest = instant

@@ -1,13 +1,13 @@
-"""Window bounds: when a mapping enters a window and when it leaves it. Arithmetic only.
+"""Window bounds: when a mapping enters a window and when it expires. Arithmetic only.
 
-A window counts in points: microseconds for RANGE, element numbers for COUNT, triple numbers for TRIPLES (both from 1, per
-stream). A mapping that arrived at point x enters at `entry(x)` and leaves at `exit(x)`:
+A window is measured in points: microseconds for RANGE, element numbers for COUNT, triple numbers for TRIPLES (both from 1, per
+stream). A mapping that arrived at point x enters at `entry(x)` and expires at `exit(x)`:
 
-    RANGE d            ──x━━━━━━━━━━━━━━○────   enters at x, leaves at x + d
+    RANGE d            ──x━━━━━━━━━━━━━━○────   enters at x, expires at x + d
     RANGE d STEP s     ──x──┃━━━━━━━━━━━━━━━○   both moved to the next boundary at or after (┃: a boundary)
-    FROM NOW-a TO NOW-b ─x─────┃━━━━━━━━━━━━○   enters at x + b, leaves at x + a; with STEP both moved likewise
-    COUNT n            the same with element numbers: element x leaves when element x + n arrives
-    SESSION d          points are microseconds; when a mapping leaves depends on what comes after it: the clock tells.
+    FROM NOW-a TO NOW-b ─x─────┃━━━━━━━━━━━━○   enters at x + b, expires at x + a; with STEP both moved likewise
+    COUNT n            likewise with element numbers: element x expires when element x + n arrives
+    SESSION d          points are microseconds; when a mapping expires depends on later elements: the clock finds it.
                        With STEP both moved to the next boundary at or after
 """
 
@@ -23,7 +23,7 @@ Points = npt.NDArray[np.int64]
 
 NEVER = np.iinfo(np.int64).max
 _BEFORE_ALL = -(1 << 62)
-"""Before anything came the clock stands at the least number, which has no boundary before it."""
+"""Before the first element the clock stands at the least number, which has no boundary before it."""
 
 
 class Measure(Enum):
@@ -37,7 +37,7 @@ class Measure(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Size and step of a window in points; `size` None: nothing leaves; `step` None: eager.
+    """Size and step of a window in points; `size` None: nothing expires; `step` None: the window is eager and changes at once.
 
     `delay`: how long ago the window ends. The size of a session is the gap that ends it.
     """

@@ -2,115 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from cqels_py.batches.elements import ElementBatch
-from cqels_py.batches.rearrange import concatenate_elements, slice_elements, take_elements, with_streams
+from cqels_py.batches.rearrange import concatenate_elements, slice_elements, take_elements
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow
-from cqels_py.dataflow.shared_scans import RoutedBatch, SharedScansPool
+from cqels_py.dataflow.router import RoutedBatch
+from cqels_py.dataflow.shared_scans import SharedScansPool
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import RunError
 from cqels_py.event_time.watermark import Watermark
-from cqels_py.runners.chaining import NOTHING, ConstructedStream, PlacesOf, last_time, places_by_tick, places_by_time
+from cqels_py.runners.chaining import ConstructedStream, last_time
 from cqels_py.runners.statistics import Counters
+from cqels_py.runners.stream_views import NO_ARRIVALS, NOTHING, ElementTicks, StepElements, StreamView
 from cqels_py.state.arrays import keep_freed_memory
-
-Deliver = Callable[[ResultBatch], None]
 
 _COLLECT_FROM = 100_000
 
 
-View = tuple[ElementBatch, npt.NDArray[np.int64] | None]
-"""Elements, and their positions among others; None where it is all of them."""
-_NONE = np.empty(0, np.int64)
+class ResultReceiver(Protocol):
+    """Whoever gets the results of a query."""
 
-
-class Views:
-    """Elements as the queries of some streams see them, made once for all that read the same ones."""
-
-    def __init__(self, elements: ElementBatch) -> None:
-        self.elements = elements
-        self._made: dict[tuple[int, ...], View] = {}
-
-    def of(self, streams: tuple[int, ...]) -> View:
-        """The elements of these streams, which get the numbers 0, 1, …"""
-        batch = self.elements
-        if len(batch.time) == 1:
-            # As they come on a live stream: mostly it has that number already.
-            number = batch.stream.item(0)
-            if number < len(streams) and streams[number] == number:
-                return batch, None
-        made = self._made.get(streams)
-        if made is None:
-            made = self._made[streams] = self._make(streams)
-        return made
-
-    def _make(self, streams: tuple[int, ...]) -> View:
-        batch = self.elements
-        count = len(batch.time)
-        if not count:
-            return batch, None
-        if count == 1:
-            number = batch.stream.item(0)
-            if number not in streams:
-                return NOTHING, _NONE
-            place = streams.index(number)
-            return batch if place == number else with_streams(batch, np.array([place], np.int32)), None
-        local = np.full(max(*streams, int(batch.stream.max())) + 1, -1, np.int32)
-        local[list(streams)] = np.arange(len(streams), dtype=np.int32)
-        stream = local[batch.stream]
-        if (stream >= 0).all():
-            return with_streams(batch, stream), None
-        chosen = np.flatnonzero(stream >= 0)
-        return with_streams(take_elements(batch, chosen), stream[chosen]), chosen
+    def deliver(self, batch: ResultBatch) -> None: ...
 
 
 class RunningQuery:
-    """A dataflow, the engine's numbers of its streams, and where its results go."""
+    """A dataflow, the engine's numbers of its streams, and the receiver of its results."""
 
-    def __init__(self, dataflow: Dataflow, streams: list[int], deliver: Deliver) -> None:
+    def __init__(self, dataflow: Dataflow, streams: Sequence[int], receiver: ResultReceiver) -> None:
         self.dataflow = dataflow
         self.streams = tuple(streams)
-        self._deliver = deliver
-        self._left = False
+        self._receiver = receiver
+        self._detached = False
         self.feed: ConstructedStream | None = None
         self.failure: RunError | None = None
 
     def detach(self) -> None:
-        """The query has been taken away, perhaps by who gets its results: nothing more follows, also of the step at hand."""
-        self._left = True
+        """The query is not registered any more; its own receiver may cause that, and then gets nothing more of the step at hand."""
+        self._detached = True
         self.dataflow.detach()
 
-    def places(self, elements: ElementBatch, chosen: npt.NDArray[np.int64] | None) -> PlacesOf:
-        return places_by_tick(elements, chosen, self.dataflow.element_tick)
+    def process(self, routed: RoutedBatch, view: StreamView) -> int:
+        """Take part in a step of the elements of `view`; returns the number of results."""
+        return self._deliver(self.dataflow.process(routed), view, routed.step.element_tick)
 
     def update_static(self, static: StaticData) -> int:
-        return self.hand_out(self.dataflow.update_static(static), places_by_time, NOTHING)
+        """Other static data from now on; returns the number of results."""
+        return self._deliver(self.dataflow.update_static(static), _NO_ELEMENTS, NO_ARRIVALS)
 
-    def hand_out(self, results: Iterable[ResultBatch], places: Callable[..., PlacesOf], *of: Any) -> int:
-        """Results to whom they go; returns how many. `places`(`of`), asked when there are some: behind which elements they come."""
+    def _deliver(self, results: Iterable[ResultBatch], view: StreamView, element_tick: ElementTicks) -> int:
         count = 0
         try:
             for batch in results:
                 if rows := len(batch.time):
                     count += rows
                     if self.feed is not None:
-                        self.feed.take(batch, places(*of))
-                    self._deliver(batch)
-                    if self._left:
+                        self.feed.take(batch, view, element_tick)
+                    self._receiver.deliver(batch)
+                    if self._detached:
                         break
         except MemoryError as error:
             self._out_of_memory(error)
         return count
 
     def _out_of_memory(self, error: MemoryError) -> None:
-        """The query has no state to go on from, and leaves; others go on, if they do not read what it was at work on."""
+        """The query has no state to go on from, and is detached; others go on, unless they read the operator that failed."""
         title = self.dataflow.plan.title
         self.failure = RunError(f"{title} needs more memory than there is, and gets no more results")
         self.failure.__cause__ = error
@@ -120,25 +81,21 @@ class RunningQuery:
 
 
 class QueriesOnScans:
-    """The queries that sit on shared scans, and take its steps together. One with a feed sits alone."""
+    """The queries on the same shared scans, which take part in their steps together. A query with a feed is alone on its scans."""
 
     def __init__(self, queries: Sequence[RunningQuery]) -> None:
-        self.queries = {query.dataflow.reader.number: query for query in queries}
+        self._queries = {query.dataflow.reader.number: query for query in queries}
         self._shared_scans = queries[0].dataflow.shared_scans
         self._streams = queries[0].streams
         self.feed = queries[0].feed
 
-    def step(self, views: Views) -> int:
+    def __contains__(self, query: RunningQuery) -> bool:
+        return query in self._queries.values()
+
+    def step(self, elements: StepElements) -> int:
         """Take in the elements of their streams; returns the number of results."""
-        batch, chosen = views.of(self._streams)
-        if not len(batch.time):
-            return 0
-        routed, results = self._shared_scans.step(batch), 0
-        for reader in self._shared_scans.affected(routed):
-            query = self.queries[reader.number]
-            results += query.hand_out(query.dataflow.process(routed), query.places, views.elements, chosen)
-        self._shared_scans.end()
-        return results
+        view = elements.view(self._streams)
+        return self._process(self._shared_scans.step(view.batch), view) if len(view.batch.time) else 0
 
     def catch_up(self, elements: ElementBatch) -> int:
         """Let time move on with that of the streams that a feed's readers read; returns the number of results."""
@@ -147,16 +104,19 @@ class QueriesOnScans:
         time = last_time(elements, self.feed.watched)
         return 0 if time is None else self.advance(time, elements)
 
-    def advance(self, time: int, elements: ElementBatch = NOTHING) -> int:
-        return self._pass(self._shared_scans.advance(time), elements)
+    def advance(self, time: int, elements: ElementBatch) -> int:
+        """No element before `time` (microseconds) will come any more; returns the number of results."""
+        return self._process(self._shared_scans.advance(time), StreamView(elements, NOTHING))
 
-    def finish(self, elements: ElementBatch = NOTHING) -> int:
-        return self._pass(self._shared_scans.finish(), elements)
+    def finish(self, elements: ElementBatch) -> int:
+        """The streams have ended; returns the number of results."""
+        return self._process(self._shared_scans.finish(), StreamView(elements, NOTHING))
 
-    def _pass(self, routed: RoutedBatch, elements: ElementBatch) -> int:
-        queries = [self.queries[reader.number] for reader in self._shared_scans.affected(routed)]
-        results = sum(query.hand_out(query.dataflow.process(routed), places_by_time, elements) for query in queries)
-        self._shared_scans.end()
+    def _process(self, routed: RoutedBatch, view: StreamView) -> int:
+        results = 0
+        for reader in self._shared_scans.affected(routed):
+            results += self._queries[reader.number].process(routed, view)
+        self._shared_scans.end_step()
         return results
 
 
@@ -176,17 +136,17 @@ class LocalRunner:
 
     @property
     def queries(self) -> list[RunningQuery]:
-        """None reads what a later one constructs."""
+        """None reads a stream that a later one constructs."""
         return self._queries
 
     @queries.setter
     def queries(self, queries: list[RunningQuery]) -> None:
         # New lists: the runner may be in the middle of the old ones.
         self._queries = queries
-        by_front: dict[int, list[RunningQuery]] = {}
+        by_scans: dict[int, list[RunningQuery]] = {}
         for query in queries:
-            by_front.setdefault(id(query.dataflow.shared_scans), []).append(query)
-        self._groups = [QueriesOnScans(those) for those in by_front.values()]
+            by_scans.setdefault(id(query.dataflow.shared_scans), []).append(query)
+        self._groups = [QueriesOnScans(group) for group in by_scans.values()]
 
     def push(self, batch: ElementBatch) -> None:
         """Take in elements in order of arrival."""
@@ -200,31 +160,46 @@ class LocalRunner:
         self._process(self._complete(batch))
 
     def advance(self, time: int) -> None:
-        """No element before `time` will come: what expires before it does so now."""
+        """No element before `time` will come: mappings that expire before it do so now."""
         self._watermark.advance(time)
         self._process(self._complete(None))
-        self._drive(NOTHING, lambda group, elements: group.advance(self._watermark.time, elements))
+        for group, elements in self._chain(NOTHING):
+            self.counters.results += group.step(elements) + group.advance(self._watermark.time, elements.elements)
 
     def finish(self) -> None:
         """The streams have ended."""
         if self._early is not None:
             rest, self._early = self._early, None
             self._process(rest)
-        self._drive(NOTHING, QueriesOnScans.finish)
+        for group, elements in self._chain(NOTHING):
+            self.counters.results += group.step(elements) + group.finish(elements.elements)
 
     def update_static(self, query: RunningQuery, static: StaticData) -> None:
         """Other static data for one of the queries, from now on."""
-        self._drive(NOTHING, lambda group, _: query.update_static(static) if query in group.queries.values() else 0)
+        for group, elements in self._chain(NOTHING):
+            self.counters.results += group.step(elements)
+            if query in group:
+                self.counters.results += query.update_static(static)
         self._release_terms()
 
-    def _drive(self, elements: ElementBatch, then: Callable[[QueriesOnScans, ElementBatch], int]) -> None:
-        """The elements to all queries, and to each what those ahead of it construct; `then`: what else each is to do."""
+    def _process(self, batch: ElementBatch | None) -> None:
+        """Elements in order of time, which no earlier ones will follow."""
+        if batch is None or not len(batch.time):
+            return
+        self.counters.event_time = batch.time.item(-1)
+        for group, elements in self._chain(batch):
+            self.counters.results += group.step(elements) + group.catch_up(elements.elements)
+        self._release_terms()
+
+    def _chain(self, batch: ElementBatch) -> Iterator[tuple[QueriesOnScans, StepElements]]:
+        """All queries, each with the elements and the graphs that those ahead of it have constructed from them."""
+        # Queries that are registered from now on see other elements.
         self.pool.close()
-        views, counters = Views(elements), self.counters
+        elements = StepElements(batch)
         for group in self._groups:
-            counters.results += group.step(views) + then(group, views.elements)
+            yield group, elements
             if group.feed is not None:
-                views = Views(group.feed.merged_into(views.elements))
+                elements = StepElements(group.feed.merged_into(elements.elements))
 
     def _complete(self, batch: ElementBatch | None) -> ElementBatch | None:
         """In order of time, the elements up to the watermark; the others wait."""
@@ -245,13 +220,6 @@ class LocalRunner:
         self._early = slice_elements(together, cut, count)
         return slice_elements(together, 0, cut)
 
-    def _process(self, batch: ElementBatch | None) -> None:
-        if batch is None or not len(batch.time):
-            return
-        self.counters.event_time = batch.time.item(-1)
-        self._drive(batch, QueriesOnScans.catch_up)
-        self._release_terms()
-
     def _release_terms(self) -> None:
         """Let go of terms that nothing refers to, whenever the dictionary has doubled since the last time."""
         if len(self._dictionary) < self._collect_at:
@@ -264,3 +232,6 @@ class LocalRunner:
         for query in self.queries:
             query.dataflow.forget_evaluations()
         self._collect_at = max(_COLLECT_FROM, 2 * len(self._dictionary))
+
+
+_NO_ELEMENTS = StreamView(NOTHING, NOTHING)

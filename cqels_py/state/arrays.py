@@ -1,4 +1,4 @@
-"""How arrays lie in memory."""
+"""The layout of arrays in memory."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ _Number = TypeVar("_Number", np.int32, np.int64)
 
 
 def aligned(places: int, dtype: type[_Number]) -> npt.NDArray[_Number]:
-    """Zeros that begin with a line of the processor's cache: no run that begins at a multiple of its length is in more lines than
-    it need be."""
+    """Zeros that begin at a cache line, so that a run which begins at a multiple of its length touches as few lines as possible."""
     each = np.dtype(dtype).itemsize
     zeros = np.zeros(places + _LINE // each, dtype)
     return zeros[-zeros.ctypes.data % _LINE // each :][:places]
@@ -28,10 +27,10 @@ def longer_aligned(array: npt.NDArray[_Number], places: int, dtype: type[_Number
 
 
 def keep_freed_memory() -> None:
-    """Have the process keep some of the memory that arrays of a step leave for those of the next.
+    """Let the C library keep the memory of one step's arrays for the next, instead of giving it back to the system.
 
-    The C library gives what is free at the end of its heap back to the system as soon as that is twice the largest array which it
-    ever had from there by itself and freed. Where all are small, steps would lose it and have every page of it cleared again, which
-    took up to a quarter of their time. So one is asked for and freed, without being touched.
+    glibc trims the free end of its heap once that exceeds twice the largest block that was mapped by itself and freed. With small
+    arrays alone, each step would lose its pages and have them cleared again, which took up to a quarter of its time. So a large
+    array is allocated and freed once, without being touched.
     """
     np.empty(_MOST_KEPT, np.int8)

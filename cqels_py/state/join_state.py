@@ -1,6 +1,7 @@
-"""What an n-ary join remembers: leaf mappings, and ring indexes over them (sections 3.1 to 3.4).
+"""The state of an n-ary join: leaf mappings, and ring indexes over them (the paper's sections 3.1 to 3.4).
 
-Everything is in flat arrays that `kernels.ring_index` and `kernels.join` work on; here they are laid out, grown and purged.
+Everything is in flat arrays that `kernels.structures.ring_index` and `kernels.joins` work on; here they are laid out, grown and
+purged.
 """
 
 from __future__ import annotations
@@ -27,28 +28,28 @@ _FIRST_TABLE = 64
 _FIRST_RINGS = 1024
 _FIRST_PARTNERS = 1024
 _ROOM = 9 / 8
-"""Leaves have room for so many times those that are there when it is short. Moving what is there then costs no more than a constant
-for each leaf that came since, and how much is free does not hang on the window's size, as with powers of two."""
+"""Leaves get room for so many times their number when it is short: a move then costs at most a constant for each leaf that has
+arrived since the last one, and the free part does not depend on the window's size, as it does with powers of two."""
 _KEYS_ROOM, _USED_PART = 1.8, 0.65
-"""The same for a table's entries, and the part of them that may be used: with more, keys are often far from home."""
+"""Room for a table's entries, and the part of them that may be used: with more, keys are often far from their home slots."""
 _SMALL_TABLE, _SMALL_KEYS_ROOM, _SMALL_USED_PART = 1 << 16, 4, 0.4
-"""A table of no more entries than these takes so little memory that it has more room, and keys are nearer to home."""
+"""A table of no more entries than these takes so little memory that it gets more room, with keys nearer to their home slots."""
 _TURNOVER_ROOM = 1.25
-"""Room for so many times the keys that have gone since a table was last purged: the faster keys come and go, the more it has."""
+"""Room for so many times the keys that have lost all leaves since a table was last purged: the faster keys change, the more."""
 _RINGS_PART = 8
 """The memory of rings grows by one part in so many: it is the largest array of a join whose keys have many mappings each."""
 _SLOTS_ROOM, _IDS_ROOM, _FEW_PLACES = 2.3, 1.7, 1 << 20
-"""With so many times the places that rings need, it does not grow: they move together. Those of ids take twice as much and have more
-members each, so that it is sooner worth while. With few places it is not, as those that are full then get larger ones again."""
+"""With so many times the places that rings need, their memory does not grow: it is compacted. Rings of ids take twice as much and
+have more members each, so that it pays sooner. With few places it does not pay, as full rings then get larger ones again."""
 _MOST_PLACES = (1 << 31) - 2
-"""Where a ring is takes half a word. An even number, as an id takes two places."""
+"""The place of a ring takes half a word. An even number, as an id takes two places."""
 _SMALLEST_PART = 16
 """How many times as large as one table all of a join's are at most, once they have grown."""
 _MOST_KEYS = 3
 _NO_RINGS = np.full(arena.ARENA_FIELDS, -1, np.int64)
 _NO_RINGS[arena.TOP] = 1
 OUT_ROWS = 16384
-"""Results a chunk: enough that what is done once for each does not count, few enough to stay in the processor's cache."""
+"""Results a chunk: enough that the cost of a chunk itself does not count, few enough to stay in the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ class JoinLayout:
         """Which columns of port q are compared, each with which: one that may be unbound with all there are, others with one."""
         pairs: list[int] = []
         for c, variable in enumerate(self.ports[q].variables):
-            # Keys of several ids are told apart by their ids.
+            # Keys of several ids are distinguished by comparing these.
             if columns != (c,):
                 sources = self._sources(bound, variable)
                 for source in sources if variable in self.loose else sources[:1]:
@@ -167,7 +168,7 @@ class JoinLayout:
         return first[0] if len(first) == 1 else -1
 
     def ids_from(self, index: RingIndex) -> int:
-        """log2 of the capacity with which rings of an index begin to hold ids: where one says what a leaf has beside its key."""
+        """log2 of the capacity from which on rings of an index hold, instead of slots, the ids of the one column beside the key."""
         if not (self.star or self.tree) or len(self.ports[index.port].variables) != 2:
             return kernel.NEVER
         return star_kernel.IDS_FROM if self.star else join_kernel.IDS_FROM
@@ -219,8 +220,8 @@ class JoinLayout:
 
 
 class Blocks:
-    """What `kernels.join` works on during a step. Joins of the same shape use the same ones in turn: with a thousand queries they
-    would be most of what these take."""
+    """The work memory of `kernels.joins` during a step. Joins of the same shape use the same blocks one after the other: with a
+    thousand queries their own would be most of the memory."""
 
     def __init__(self, n: int, groups: int) -> None:
         size = join_kernel.BLOCK
@@ -236,7 +237,7 @@ class Blocks:
 
 
 _unused_blocks: dict[tuple[int, int], list[Blocks]] = {}
-"""By how many inputs and groups of indexes they are for."""
+"""By the numbers of inputs and of groups of indexes."""
 
 
 class JoinState:
@@ -271,7 +272,7 @@ class JoinState:
         self._lay_out([_FIRST_CAPACITY] * n)
 
     def _make_scratch(self) -> None:
-        """What the kernels have no use for between two steps."""
+        """Work memory whose content is void between two steps."""
         n, star = self.n, self.layout.star
         most = 1 if star else max(len(self.layout.columns_of(p)) for p in range(n))
         # The entries of rows, their keys, and those that are searched for.
@@ -341,7 +342,7 @@ class JoinState:
         return all(self.leaves(p) + count <= self.capacity(p) for p, count in enumerate(new) if count)
 
     def ensure_leaves(self, new: Sequence[int]) -> None:
-        """Room for `new[p]` more rows in each port; those that leave in the same step still keep theirs."""
+        """Make room for `new[p]` more rows in each port; rows that expire in the same step still keep theirs."""
         if self.has_room(new):
             return
         # All that are nearly full grow at once: each time all of them are moved.
@@ -410,15 +411,15 @@ class JoinState:
         self.since: Int32 = np.zeros(top, np.int32)
 
     def release(self, port: int, slots: Int32) -> None:
-        """Slots of a port without order that are not referred to any more."""
+        """Free slots of a port whose leaves expire in any order."""
         count = int(self.free_meta[port])
         self.free[port, count : count + len(slots)] = slots
         self.free_meta[port] = count + len(slots)
 
-    # --- what runs short within a step ------------------------------------------------------------------------------
+    # --- growth within a step ---------------------------------------------------------------------------------------
 
     def grow(self, status: int) -> None:
-        """Make room for what `kernels.join.step` ran short of."""
+        """Make room where `kernels.joins` ran short of it, according to the status that it returned."""
         if status == kernel.TABLE_FULL:
             self._grow_tables()
         elif status == kernel.RINGS_FULL:
@@ -435,7 +436,7 @@ class JoinState:
         self._gather()
 
     def _gather(self) -> None:
-        """The arrays as kernels/join_arrays.py lists them: once, as they stay."""
+        """The arrays in the order of kernels/joins/state.py."""
         self.standing = Standing(
             self.cursor, self.flat_ports, self.flat_indexes, self.flat_groups, self.key_columns, self.cells, self.tables,
             self.located, self.rings, self.ring_ids, self.ring_meta, self.levels, self.leaf_places, self.positions, self.since,
@@ -443,7 +444,7 @@ class JoinState:
         )  # fmt: skip
 
     def _grow_rings(self) -> None:
-        """Room for larger rings: what others no longer need, if that is much, else more places."""
+        """Make room for larger rings: compact the memory if the rings need much less than they have, else enlarge it."""
         if len(self.rings) >= _FEW_PLACES and self._move_rings():
             return
         more = min(len(self.rings) // _RINGS_PART, _MOST_PLACES - len(self.rings)) & -2
@@ -456,8 +457,9 @@ class JoinState:
         self.rings, self.ring_ids = larger, larger.view(np.int64)
 
     def _move_rings(self) -> bool:
-        """A key keeps room for the most leaves that it ever had, until it has none. Here all get what they need now, if that leaves
-        much, and what was short has room then, wherever it may begin. False: nothing is changed."""
+        """Compact the memory of rings: a key has room for the most leaves that it ever had, until it has none, and then only for
+        those that it has now; the ring that was short has room then, wherever it begins. False: little would be gained, and nothing
+        is changed."""
         runs = np.empty(kernel.RUN_SIZES, np.int64)
         of_slots, of_ids, next_one = kernel.count_least_places(self.flat_groups, self.tables, runs)
         least, places = of_slots + of_ids, len(self.rings)
@@ -476,7 +478,7 @@ class JoinState:
     def _grow_tables(self) -> None:
         """Purge entries with a zero counter, all at once (3.4), and enlarge the tables that are full without them."""
         size = self._sizes_of_tables()
-        # Entries move: what was located is to be located again.
+        # Entries move: those that were found are to be found again.
         self.cursor[kernel.LOCATED] = 0
         if np.array_equal(size, self.groups[:, kernel.SIZE]):
             kernel.purge(self.flat_groups, self.tables, self.rings, self.ring_meta, self.located)
@@ -489,10 +491,10 @@ class JoinState:
         self.tables = tables
 
     def _sizes_of_tables(self) -> Int64:
-        """What tables of which one is full need, never less than they have; how many entries of each may be used is noted.
+        """The sizes that tables need of which one is full, never less than they have; sets how many entries of each may be used.
 
-        A small table whose keys come and go, beside a large one, has room for a part of the large one's size: as all tables
-        are purged together, it would else cost each new key of the small one a part of the large one.
+        A small table with many new keys beside a large one has room for a part of the large one's size: as all tables are purged
+        together, each new key of the small one would else cost a part of the large one.
         """
         live, now, stride = self.live_keys(), self.groups[:, kernel.SIZE], self.groups[:, kernel.STRIDE]
         turnover = _TURNOVER_ROOM * (self.groups[:, kernel.USED] - live)

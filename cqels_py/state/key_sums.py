@@ -1,4 +1,4 @@
-"""What aggregation below a join remembers: by key, and by row of the carrier (see kernels/factorised.py)."""
+"""The state of aggregation below a join: by key, and by row of the carrier (see kernels/aggregates/factorised.py)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ Flags = npt.NDArray[np.bool_]
 class KeySums:
     """The arrays that the kernel works on, and their growth; they are public.
 
-    `kinds`: what each aggregate needs of its argument, a number of kernels/joined_records.py; `carried`: the argument is the
-    carrier's; `in_order`: the mappings that have it leave in the order in which they came.
+    `kinds`: what each aggregate needs of its argument, a number of kernels/aggregates/factorised_records.py; `carried`: the argument
+    is the carrier's; `in_order`: the mappings that have it expire in the order of their arrival.
     """
 
     def __init__(self, ports: int, key_width: int, own_width: int, kinds: Ids, carried: Flags, in_order: Flags) -> None:
@@ -38,7 +38,7 @@ class KeySums:
         self._row_is_key = own_width == 0
         self.keys = KeyTable(key_width)
         self.rows = KeyTable(key_width + own_width)
-        # How many of those that came since it was looked were new is not known: at least so many may still come.
+        # Lower bounds of the free room: not all keys and rows since they were computed were new.
         self._spare_keys = self._spare_rows = 0
         self._lay_out(kinds, carried, in_order)
         self.change = np.zeros(len(kinds) * DIFFERENCE_WORDS, np.int64)
@@ -57,10 +57,10 @@ class KeySums:
         self._gather()
 
     def _gather(self) -> None:
-        """The arrays as `kernels.factorised.put_shares` takes them, from `k_table` to `heap_meta`: once, as they stay for long."""
+        """The arrays as `kernels.aggregates.factorised.put_shares` takes them, from `k_table` to `heap_meta`."""
         keys, rows = self.keys, self.rows
         row_keys = keys.keys if self._row_is_key else rows.keys
-        # The kernels know how to do without what keeps terms, and then need less compiled.
+        # Without terms to keep the kernels are given None, and less of them is compiled.
         heap, heap_meta = (self._terms.heap, self._terms.meta) if self._kept_terms else (None, None)
         self.arrays = (
             keys.table, keys.keys, keys.counts, keys.free, keys.meta, self.key_size, self.key_words, self.key_apart_size,
@@ -70,7 +70,7 @@ class KeySums:
         )  # fmt: skip
 
     def _lay_out(self, kinds: Ids, carried: Flags, in_order: Flags) -> None:
-        """Where each aggregate's accumulator is in a row or a key."""
+        """The place of each aggregate's accumulator in a row or a key."""
         self.local = np.zeros(len(kinds), np.int64)
         self.local_apart = np.zeros(len(kinds), np.int64)
         words, apart = [COUNTERS + self._ports, ROW_WORDS], [0, 0]
@@ -85,7 +85,7 @@ class KeySums:
         self.key_apart_size = self.row_apart_size = 0
 
     def keep_reals(self) -> None:
-        """From now on numbers may come that are summed apart."""
+        """From now on numbers may come that have sums of their own: floats."""
         if [self.key_apart_size, self.row_apart_size] != self._sizes_with_reals:
             self.key_apart_size, self.row_apart_size = self._sizes_with_reals
             self._grow_keys()
@@ -94,7 +94,7 @@ class KeySums:
             self._gather()
 
     def ensure(self, keys: int, rows: int) -> None:
-        """Room for as many new keys and rows, which nobody adds without asking."""
+        """Make room for so many new keys and rows; no others are added."""
         self._spare_keys -= keys
         if self._spare_keys < 0:
             if self.keys.ensure(keys):
@@ -122,7 +122,7 @@ class KeySums:
         self.row_apart = _longer(self.row_apart, rows * self.row_apart_size)
 
     def more_snaps(self) -> None:
-        """Room for more keys at one tick."""
+        """Make room for more keys at one tick."""
         self._grow_snaps()
         self._gather()
 
@@ -133,7 +133,7 @@ class KeySums:
         self.snap_apart = _longer(self.snap_apart, snaps * self.key_apart_size)
 
     def more_terms(self) -> None:
-        """Room for more members of bags and staircases."""
+        """Make room for more members of bags and monotonic queues."""
         rows, keys = (self.row_words, self.row_size), (self.key_words, self.key_size)
         self._terms.grow([RunsOf(form, *(rows if of_row else keys), at) for form, of_row, at in self._kept_terms])
         self._gather()

@@ -1,4 +1,4 @@
-"""The one-way index as operators hold it: the arrays of `kernels.key_table`, and their growth."""
+"""A hash table from keys to counted entries: the arrays of `kernels.structures.hash_table`, and their growth."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _SMALLEST = 64
 
 
 class KeyTable:
-    """Key (a row of `width` ids) -> entry number with a counter (section 3.2).
+    """Key (a row of `width` ids) -> entry number with a counter: the one-way index of the paper's section 3.2.
 
-    The arrays are public: kernels work on them. `ensure` before a batch makes room for as many new keys as it has rows.
+    The arrays are public, as kernels work on them. `ensure` before a batch makes room for as many new keys as it has rows.
     """
 
     def __init__(self, width: int) -> None:
@@ -28,7 +28,7 @@ class KeyTable:
 
     @property
     def arrays(self) -> tuple[npt.NDArray[Any], ...]:
-        """All of them, which `ensure` may replace."""
+        """All arrays; `ensure` may replace them."""
         return self.table, self.keys, self.counts, self.free, self.meta
 
     @property
@@ -51,11 +51,11 @@ class KeyTable:
 
     @property
     def spare(self) -> int:
-        """So many keys may come before there has to be more room."""
+        """So many new keys have room."""
         return min(self.capacity, len(self.table) // 2) - self.entries
 
     def ensure(self, new_keys: int) -> bool:
-        """Room for `new_keys` more; entries with a zero counter are released when they are in the way.
+        """Make room for `new_keys` more; entries with a zero counter are released for that.
 
         True if the arrays by entry number have grown: the operator must grow its own to `capacity`.
         """

@@ -1,4 +1,4 @@
-"""The last units of each value, as a window with PARTITION BY keeps them: the arrays of `kernels.partition`, and their growth."""
+"""The last units of each value, for a window with PARTITION BY: the arrays of `kernels.windows.partition`, and their growth."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SMALLEST = 64
 class LastByValue:
     """For each value (a row of `width` ids) its last `limit` units. A unit may have several values.
 
-    A value once seen keeps its last units for ever: nothing else can push them out.
+    A value once seen keeps its last units for ever: only units of the same value replace them.
     """
 
     def __init__(self, width: int, limit: int) -> None:
@@ -30,7 +30,7 @@ class LastByValue:
     def keep(self, unit: Int64, columns: Int64) -> tuple[Int64, Int64]:
         """Take in units: `unit` (n) numbers, not falling, `columns` (width, n) their values, a row for each value of each unit.
 
-        Returns the numbers of the units that leave, and the row at which each of them does.
+        Returns the numbers of the units that expire, and the row at which each of them does.
         """
         count = len(unit)
         self._ensure(count)
@@ -57,7 +57,7 @@ class LastByValue:
 
 
 def grown(rows: Int64, needed: int) -> Int64:
-    """The same rows with room for `needed` columns, at least."""
+    """Rows with room for at least `needed` columns."""
     size = rows.shape[1]
     if needed <= size:
         return rows

@@ -1,4 +1,4 @@
-"""Leaf mappings of one window in their order of arrival (section 3.1)."""
+"""The leaf mappings of one window in the order of their arrival (section 3.1 of the paper)."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ Int64 = npt.NDArray[np.int64]
 _NOTHING = np.empty(0, np.int64)
 
 
-def _roomy(needed: int, smallest: int) -> int:
-    """Room for so many, and an eighth more: moving costs no more than a constant for each mapping that arrived since."""
+def _capacity_for(needed: int, smallest: int) -> int:
+    """Room for so many, and an eighth more: the cost of a move is at most a constant for each mapping that has arrived since."""
     return max(smallest, needed * 9 // 8)
 
 
-def _short_or_far_too_large(needed: int, room: int, smallest: int) -> bool:
+def _is_to_be_resized(needed: int, room: int, smallest: int) -> bool:
     return needed > room or needed < room >> 2 > smallest
 
 
 def _most_bytes(points: Int64) -> int:
-    """The gaps of points need no more than if, but for the first, they were all the same."""
+    """A bound on the bytes of the points' differences: they need most if, but for the first, all of them are the same."""
     count, far = len(points), int(points[-1]) - int(points[0])
     return kernel.MOST_BYTES + count + math.ceil(count * math.log2(1 + far / count) / 7)
 
@@ -32,11 +32,11 @@ def _most_bytes(points: Int64) -> int:
 class LeafBuffer:
     """A queue of leaf mappings in circular columns: the point at which each arrived, and its ids (`width` columns, or none).
 
-    Mappings have numbers in their order of arrival: `start` is that of the oldest kept, `entered` that of the oldest which still
-    waits for its time, `end` that of the next to come. Points are read in order only, by what leaves and by what enters.
+    Mappings have numbers in their order of arrival: `start` is that of the oldest, `entered` that of the oldest which still
+    waits to enter the window, `end` that of the next to arrive. Points are read in order only, once for entry and once for expiry.
 
-    Public for kernels: `gaps` and `ends`, the points as they stand (kernels/gaps.py); `columns`, the ids of number n at n modulo
-    their length; `standing`, these three (kernels/standing.py).
+    For kernels: `gaps` and `ends`, a queue of the points' differences (kernels/windows/varint_queue.py); `columns`, the ids of
+    number n at n modulo their length; `standing`, these three as a kernel takes them.
     """
 
     def __init__(self, width: int, capacity: int = 256) -> None:
@@ -63,14 +63,14 @@ class LeafBuffer:
             self._put(self.end, columns)
         self.end += len(points)
 
-    def leave(self, limit: int) -> Int64:
-        """All that arrived at or before a point leave: their points."""
+    def expire(self, limit: int) -> Int64:
+        """Remove all mappings that arrived at or before a point; returns their points."""
         points = self._read(limit, kernel.LEAVING)
         self.start += len(points)
         return points
 
     def enter(self, limit: int) -> Int64:
-        """All that arrived at or before a point wait no more: their points."""
+        """Let all mappings enter that arrived at or before a point; returns their points."""
         points = self._read(limit, kernel.ENTERING)
         self.entered += len(points)
         return points
@@ -83,18 +83,18 @@ class LeafBuffer:
 
     @property
     def oldest(self) -> int:
-        """The point of the oldest mapping, once it has been asked what leaves."""
+        """The point of the oldest mapping, once `expire` has been called."""
         return self.ends.item(kernel.LEAVING + kernel.NEXT)
 
     @property
     def first_to_enter(self) -> int:
-        """The same of those that wait."""
+        """The point of the oldest mapping that waits to enter, once `enter` has been called."""
         return self.ends.item(kernel.ENTERING + kernel.NEXT)
 
     def reserve(self, points: Int64) -> None:
-        """Have room for these, one at least."""
+        """Make room for these mappings, one at least."""
         count = len(points)
-        # How much is free is only looked at when it may be short.
+        # The free room is counted only when it may be short: after so many mappings it cannot be before.
         if self.end + count > self._room_through:
             self._reserve_columns(count)
         self._spare -= kernel.MOST_BYTES * count
@@ -103,16 +103,16 @@ class LeafBuffer:
 
     def _reserve_columns(self, count: int) -> None:
         needed = len(self) + count
-        if _short_or_far_too_large(needed, self.columns.shape[1], self._smallest):
-            self._lay_out(_roomy(needed, self._smallest))
-        # Before that many more have come it cannot be short, and is not looked at; nor is it far too large for long.
+        if _is_to_be_resized(needed, self.columns.shape[1], self._smallest):
+            self._lay_out(_capacity_for(needed, self._smallest))
+        # Before so many more have arrived it cannot be short, and is not counted; nor is it far too large for long.
         self._room_through = min(self.start + self.columns.shape[1], self.end + max(needed, self._smallest))
 
     def _reserve_gaps(self, points: Int64) -> None:
         used = (self.ends.item(kernel.END) - self.ends.item(kernel.LEAVING + kernel.AT)) % len(self.gaps)
         needed = used + _most_bytes(points) + 1
-        if _short_or_far_too_large(needed, len(self.gaps), self._smallest):
-            self._lay_out_gaps(used, _roomy(needed, self._smallest))
+        if _is_to_be_resized(needed, len(self.gaps), self._smallest):
+            self._lay_out_gaps(used, _capacity_for(needed, self._smallest))
         self._spare = len(self.gaps) - needed
 
     def _lay_out_gaps(self, used: int, room: int) -> None:
@@ -159,9 +159,9 @@ class LeafBuffer:
 
 
 class SparseLeafBuffer:
-    """Leaf mappings in columns, in their order of arrival, that leave in any order: by the points at which they arrived.
+    """Leaf mappings in columns, in the order of their arrival, which expire in any order: by the points at which they arrived.
 
-    A place is that of a mapping until the next `append`, which may move them all.
+    A mapping keeps its place until the next `append`, which may move all of them.
     """
 
     def __init__(self, width: int, capacity: int = 256) -> None:
@@ -195,14 +195,14 @@ class SparseLeafBuffer:
         return np.repeat(start, count) + within, which
 
     def release(self, places: Int64) -> None:
-        """These mappings have left."""
+        """These mappings have expired."""
         self._kept[places] = False
         self._released += len(places)
 
     def _make_room(self, count: int) -> None:
         places = np.flatnonzero(self._kept[: self._end])
         capacity = len(self.points)
-        # Moving must cost no more than a constant for each mapping that arrived since the last move.
+        # The cost of a move is at most a constant for each mapping that has arrived since the last one.
         while 2 * (len(places) + count) > capacity:
             capacity *= 2
         points, columns = np.zeros(capacity, np.int64), np.zeros((len(self.columns), capacity), np.int64)

@@ -1,4 +1,4 @@
-"""Rows in order while they come and go: what ORDER BY, LIMIT and OFFSET remember."""
+"""A changing bag of rows in order: the state of ORDER BY, LIMIT and OFFSET."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def blocks_for(used: int, more: int) -> int:
 class OrderedRows:
     """A bag of rows by the values of `order` (column, descending), ties by all columns in term order.
 
-    `offset`, `limit` (None: endless): the slice of which `take` says what enters and leaves it. `by`: the columns of a key; rows
-    of each key have a slice of their own.
+    `offset`, `limit` (None: endless): the slice whose changes `take` returns. `by`: the columns of a key; the rows of each key have
+    a slice of their own.
     """
 
     def __init__(
@@ -56,12 +56,12 @@ class OrderedRows:
         new = max(needed, had * 5 // 4) - had
         self._blocks = np.concatenate([self._blocks, np.zeros((new, ordered_blocks.SIZE), np.int64)])
         self._directory = np.concatenate([self._directory, np.zeros((2, new), np.int64)], axis=1)
-        # Each free block names the next.
+        # A free list: each free block has the number of the next one.
         self._blocks[had:, 0] = np.append(np.arange(had + 1, had + new), self._state[ordered_blocks.FREE])
         self._state[ordered_blocks.FREE] = had
 
     def take(self, delta: Delta, texts: npt.NDArray[np.uint8], spans: npt.NDArray[np.int64]) -> Delta:
-        """Rows come and go. What enters and leaves the slice, by tick; within a tick a row may do both.
+        """Insert and retract rows. Returns the changes of the slice, by tick; within a tick a row may enter it and leave it.
 
         `texts`, `spans`: where kernels find the texts of hashed terms.
         """
@@ -77,7 +77,7 @@ class OrderedRows:
             index.free, index.meta, self._blocks, self._directory, state, self._by, self._columns, self._descending, self._offset,
             self._limit, texts, spans, out, tick, sign,
         )  # fmt: skip
-        assert there, "a withdrawn mapping was never there"
+        assert there, "a retracted mapping was never there"
         made = int(state[kernel.OUT])
         return first_rows(tick, sign, out, made)
 

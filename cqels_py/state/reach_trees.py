@@ -1,6 +1,6 @@
-"""What a transitive closure remembers: the edges, the nodes they join, and a spanning tree for each source.
+"""The state of a transitive closure: the edges, the nodes that they join, and a spanning tree for each source.
 
-The arrays of `kernels.reach_trees`, and their growth.
+The arrays of `kernels.structures.reach_trees`, and their growth.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SMALLEST = 64
 
 
 class ReachTrees:
-    """Edges (start, end and `context` more ids that tell graphs apart), counted, and the pairs (source, node) they connect.
+    """Edges (start, end and `context` more ids, by graph), counted, and the pairs (source, node) that they connect.
 
     `only_source`: the ids of the one node whose tree is kept; None: that of every node. The arrays are public: kernels work on
     them.
@@ -38,7 +38,7 @@ class ReachTrees:
         self.only_source = -1 if only_source is None else self._keep_node(only_source)
 
     def _keep_node(self, ids: tuple[int, ...]) -> int:
-        """A node that stays, whatever edges it has: the first of the table."""
+        """A node that is kept even without edges: the first of the table."""
         columns = np.array(ids, np.int64)[:, np.newaxis]
         kernel.keep_node(
             self.node_index.table, self.node_index.keys, self.node_index.counts, self.node_index.free, self.node_index.meta,
@@ -53,7 +53,7 @@ class ReachTrees:
         return int(self.cursor[kernel.LIVE])
 
     def ensure(self, rows: int) -> None:
-        """Room for as many new edges as this, and for their ends."""
+        """Make room for so many new edges, and for their ends."""
         if self.edge_index.ensure(rows):
             self.edges = _grown(self.edges, self.edge_index.capacity * layout.EDGE_FIELDS)
         if self.node_index.ensure(2 * rows):
@@ -62,7 +62,7 @@ class ReachTrees:
             self.heads[known:] = layout.NONE
 
     def grow_trees(self) -> None:
-        """Room for twice as many pairs."""
+        """Make room for twice as many pairs."""
         self.trees = _grown(self.trees, 2 * len(self.trees))
         self.queue = _grown(self.queue, 2 * len(self.queue))
         self.cuts = _grown(self.cuts, 2 * len(self.cuts))

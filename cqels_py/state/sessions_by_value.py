@@ -1,4 +1,4 @@
-"""The units of each value's session, as SESSION with PARTITION BY keeps them: arrays of `kernels.partition`, and their growth."""
+"""The units of each value's session, for SESSION with PARTITION BY: the arrays of `kernels.windows.partition`, and their growth."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class SessionsByValue:
         self._places = np.array([0, -1, 0, -1, 0, 0], np.int64)
 
     def keep(self, unit: Int64, time: Int64, columns: Int64, through: int) -> tuple[Int64, Int64]:
-        """Take in units: `unit` (n) numbers, `time` (n) when they came, both not falling, `columns` (width, n) their values, a row
+        """Take in units: `unit` (n) numbers, `time` (n) of their arrival, both not falling, `columns` (width, n) their values, a row
         for each value of each unit. Then sessions end whose ends are at `through` at most.
 
-        Returns the numbers of the units that leave, and when each of them does, in that order.
+        Returns the numbers of the units that expire, and when each of them does, in that order.
         """
         self._ensure(len(unit))
         left, left_at = np.empty((2, int(self._places[kernel.SLOTS]) + len(unit)), np.int64)
@@ -53,7 +53,7 @@ class SessionsByValue:
         self._slots = grown(self._slots, int(self._places[kernel.SLOTS]) + count)
         head, tail = int(self._places[kernel.HEAD]), int(self._places[kernel.TAIL])
         if tail + count > self._awaited.shape[1]:
-            # Moving costs no more than a constant for each row since the last move.
+            # The cost of a move is at most a constant for each row since the last one.
             moved = grown(self._awaited, 2 * (tail - head + count))
             moved[:, : tail - head] = self._awaited[:, head:tail].copy()
             self._awaited = moved

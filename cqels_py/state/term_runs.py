@@ -1,4 +1,4 @@
-"""Where MIN, MAX and GROUP_CONCAT keep terms: bags, staircases and sorted runs, by group."""
+"""The terms that MIN, MAX and GROUP_CONCAT keep: bags, monotonic queues and sorted runs, by group."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from cqels_py.kernels.structures import monotonic_queue as staircase
 
 _FIRST_PLACES = 64
 _ROOM, _FEW_PLACES = 2.5, 1 << 17
-"""With so many times the places that members need, the arena does not grow: runs move together. With few places that is not worth
-while, as those that are full then get larger ones again."""
+"""With so many times the places that members need, the arena does not grow: it is compacted. With few places that does not pay, as
+full runs then get larger ones again."""
 _NO_RUNS = np.full(arena.ARENA_FIELDS, -1, np.int64)
 _NO_RUNS[arena.TOP] = 0
 
 
 class Form(Enum):
-    """Which kernels keep an aggregate's terms: kernels/heaps.py, staircase.py or sorted_runs.py."""
+    """Which kernels keep an aggregate's terms, of kernels/structures: heaps.py, monotonic_queue.py or sorted_runs.py."""
 
     BAG, STAIRCASE, SORTED_RUN = range(3)
 
 
 class RunsOf(NamedTuple):
-    """Where an aggregate's runs are told of: in each `width` words, a group's, from `place` on."""
+    """Where the records of an aggregate's runs are: in each `width` words, those of one group, from `place` on."""
 
     form: Form
     words: Ids
@@ -36,7 +36,7 @@ class RunsOf(NamedTuple):
 
     @property
     def places(self) -> tuple[int, ...]:
-        """A bag has a second run for what has gone."""
+        """A bag has a second run, of retracted members."""
         return (self.place, self.place + heaps.GONE) if self.form is Form.BAG else (self.place,)
 
 
@@ -48,13 +48,13 @@ class TermRuns:
         self.meta = _NO_RUNS.copy()
 
     def grow(self, runs: Sequence[RunsOf]) -> None:
-        """Room for more members: what groups no longer need, if that is much, else more places."""
+        """Make room for more members: compact the arena if groups need much less than they have, else enlarge it."""
         if len(self.heap) < _FEW_PLACES or not self._move(runs):
             self.heap = np.concatenate([self.heap, np.zeros_like(self.heap)])
 
     def _move(self, runs: Sequence[RunsOf]) -> bool:
-        """A group keeps room for the most members that it ever had. Here all get what they need now, if that leaves much, and one
-        more member of each aggregate has room then. False: nothing is changed."""
+        """Compact the arena: a group has room for the most members that it ever had, and then only for those that it has now, and
+        one more of each aggregate. False: little would be gained, and nothing is changed."""
         needs = [heaps.count_places(of.words, of.width, place) for of in runs for place in of.places]
         least, more = map(sum, zip(*needs, strict=True))
         if len(self.heap) < max(_ROOM * least, least + more + heaps.LANES):

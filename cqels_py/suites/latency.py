@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements, slice_elements
+from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.engine import compile_query
@@ -99,10 +100,13 @@ class _Target:
         self._dictionary = Dictionary()
         static = load_static_data(plan, [Path(task.static)], {}, self._dictionary)
         dataflow = Dataflow(plan, self._dictionary, static)
-        sink = cleanup.enter_context(null_sink(plan, self._dictionary))
+        self._sink = cleanup.enter_context(null_sink(plan, self._dictionary))
         self._runner = LocalRunner(self._dictionary, 0)
-        self._runner.queries = [RunningQuery(dataflow, list(range(len(plan.streams))), sink.write)]
+        self._runner.queries = [RunningQuery(dataflow, range(len(plan.streams)), self)]
         self._scope = 0
+
+    def deliver(self, batch: ResultBatch) -> None:
+        self._sink.write(batch)
 
     def fill(self, elements: int) -> None:
         """Push the first elements of the files."""

@@ -90,7 +90,7 @@ def test_with_a_step_units_enter_and_leave_at_boundaries() -> None:
         arrivals = counter.take(batch, step)
         element = arrivals.element
         units = step.number[element]
-        each = kept.advance(arrivals.counted.streams[0], units, element, batch.time[element], batch.subject[np.newaxis])
+        each = kept.advance(arrivals.streams[0], units, element, batch.time[element], batch.subject[np.newaxis])
         entered = list(zip(each.entered.tolist(), each.entered_tick.tolist(), strict=True))
-        found.append((entered, each.left.tolist(), each.unseen.tolist(), len(step.ticks)))
+        found.append((entered, each.expired.tolist(), each.unseen.tolist(), len(step.ticks)))
     assert found == [([(2, 0), (3, 0)], [], [1], 1), ([], [], [], 0), ([(4, 0), (5, 0), (6, 0)], [2, 3], [], 1)]

@@ -15,7 +15,7 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.event_time.clock import Step
 from cqels_py.event_time.windows import Measure
 from cqels_py.operators.s2r.arrivals import ArrivalCounter, Arrivals
-from cqels_py.operators.s2r.window import Window
+from cqels_py.operators.s2r.window import make_window
 from cqels_py.planner.windows import bounds_of
 from tests.event_time.driving import (
     NAMES,
@@ -48,7 +48,7 @@ class Player:
         self._stream = stream_number(definition.stream)
         self._counter = ArrivalCounter(len(NAMES))
         self._width = width
-        self.window = Window(self._bounds, width, keep_ids=keep_ids, stream=self._stream, index=index)
+        self.window = make_window(self._bounds, width, keep_ids=keep_ids, stream=self._stream, index=index)
 
     def take(self, elements: Sequence[Element], step: Step) -> Delta:
         batch = batch_of(elements)
@@ -61,7 +61,7 @@ class Player:
             case Measure.ELEMENTS:
                 points = step.number[element[rows]]
             case Measure.TRIPLES:
-                points = arrivals.counted.number[rows]
+                points = arrivals.number[rows]
         return self.window.advance(arrivals, points, element[rows], batch.object[rows][np.newaxis][: self._width])
 
 

@@ -38,7 +38,7 @@ def test_mappings_enter_and_leave_by_their_points(width: int, seed: int) -> None
         assert not waiting or buffer.first_to_enter == waiting[0][0]
         leaving = rng.choice([entering - 4 * farthest, *(row[0] - 1 for row in waiting[:1])])
         leave = [row for row in model if row[0] <= leaving]
-        assert buffer.leave(leaving).tolist() == [row[0] for row in leave]
+        assert buffer.expire(leaving).tolist() == [row[0] for row in leave]
         del model[: len(leave)]
         assert not model or buffer.oldest == model[0][0]
         assert len(buffer) == len(model)
@@ -56,7 +56,7 @@ def no_ids(points: int) -> np.ndarray:
 def test_a_number_stays_that_of_its_mapping() -> None:
     buffer = LeafBuffer(1, capacity=8)
     buffer.append(np.arange(6), np.arange(6)[np.newaxis])
-    buffer.leave(3)
+    buffer.expire(3)
     for first in (6, 12, 24):
         buffer.append(np.arange(first, 2 * first), np.arange(first, 2 * first)[np.newaxis])
         assert buffer.ids(5, 2 * first)[0].tolist() == list(range(5, 2 * first))
@@ -67,7 +67,7 @@ def test_a_full_window_needs_no_more_room() -> None:
     buffer = LeafBuffer(2, capacity=16)
     for start in range(0, 10_000, 10):
         buffer.append(np.arange(start, start + 10), no_ids(10))
-        buffer.leave(start + 9 - 20)
+        buffer.expire(start + 9 - 20)
     assert buffer.nbytes <= 30 * 9 // 8 * 2 * 8 + (30 + kernel.MOST_BYTES * 10) * 9 // 8
 
 
@@ -75,15 +75,15 @@ def test_a_burst_is_forgotten() -> None:
     buffer = LeafBuffer(2, capacity=16)
     buffer.append(np.arange(10_000), no_ids(10_000))
     assert 10_000 * 17 < buffer.nbytes < 11_250 * 2 * 8 + 12_900
-    buffer.leave(8_499)
+    buffer.expire(8_499)
     buffer.append(np.arange(10_000, 11_000), no_ids(1_000))
     assert buffer.nbytes < 2_812 * 2 * 8 + 12_900
     for point in range(11_000, 13_000):
-        buffer.leave(point - 101)
+        buffer.expire(point - 101)
         buffer.append(np.array([point]), no_ids(1))
     assert buffer.nbytes < 150 * 2 * 8 + 150
     assert len(buffer) == 101
-    assert buffer.leave(12_898).tolist() == []
+    assert buffer.expire(12_898).tolist() == []
     assert buffer.oldest == 12_899
 
 
@@ -93,7 +93,7 @@ def test_rows_are_moved_a_constant_number_of_times() -> None:
     sizes = []
     for point in range(40_000):
         buffer.append(np.array([point]), np.zeros((1, 1), np.int64))
-        buffer.leave(point - 10_000)
+        buffer.expire(point - 10_000)
         sizes.append(buffer.nbytes)
     changes = np.flatnonzero(np.diff(sizes))
     assert len(changes) < 120

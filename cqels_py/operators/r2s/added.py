@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,7 +16,7 @@ from cqels_py.operators.r2s.streams import Answers
 
 
 class Maker(Protocol):
-    """What makes a column."""
+    """Makes a column."""
 
     def evaluate(self, columns: Sequence[Ids] | Ids, now: Ids | None) -> Ids:
         """A value for each result (n), of its inputs' columns and its tick's time `now` (n); 0 where there is none."""
@@ -25,6 +25,12 @@ class Maker(Protocol):
     def live_ids(self) -> Iterable[Ids]:
         """The terms that it needs itself."""
         ...
+
+
+class RowScope(Protocol):
+    """The rows whose columns are made next: the same label in one of them is the same blank node."""
+
+    def begin(self, rows: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +43,20 @@ class AddedStep:
 
 
 class AddedColumns:
-    """Whole answers, in which columns are added to each row, one after the other; `variables` of them are delivered.
-
-    `begin` is told how many rows the columns that are made next have.
-    """
+    """Whole answers, in which columns are added to each row, one after the other; `variables` of them are delivered."""
 
     def __init__(
-        self, variables: tuple[str, ...], answers: Answers, steps: Sequence[AddedStep], begin: Callable[[int], None]
+        self, variables: tuple[str, ...], answers: Answers, steps: Sequence[AddedStep], scope: RowScope
     ) -> None:
         self._variables = variables
         self._answers = answers
         self._steps = tuple(steps)
-        self._begin = begin
+        self._scope = scope
 
     def process(self, ticks: Ticks, chunks: Iterable[Delta]) -> Iterator[ResultBatch]:
         for batch in self._answers.process(ticks, chunks):
             known = dict(zip(batch.variables, batch.columns, strict=True))
-            self._begin(len(batch))
+            self._scope.begin(len(batch))
             unbound = np.zeros(len(batch), np.int64)
             for step in self._steps:
                 inputs = [known.get(name, unbound) for name in step.inputs]

@@ -1,4 +1,4 @@
-"""Changes for another stage of a plan, instead of results."""
+"""The changelog of a plan's node, for another dataflow that reads it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cqels_py.kernels.rows.distinct import cancel
 
 @dataclass(frozen=True, slots=True)
 class Changelog:
-    """Ticks, and the changes at them: what cancels out within a tick is left out."""
+    """Ticks, and the changes at them; changes that cancel each other within a tick are left out."""
 
     ticks: Ticks
     delta: Delta
@@ -36,7 +36,7 @@ class ChangelogOutput:
         yield from ()
 
     def fetch(self) -> Changelog:
-        """What was collected since the last time, its ticks numbered through."""
+        """All changes since the last time, their ticks numbered through."""
         steps, self._steps = self._steps, []
         if len(steps) == 1:
             return steps[0]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from cqels_py.batches.delta import Delta, by_whole_ticks, empty, in_blocks
+from cqels_py.batches.delta import Delta, TickSigns, by_whole_ticks, empty, in_blocks
 from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch
 from cqels_py.event_time.clock import Ticks
@@ -29,8 +29,8 @@ def _room_for(rows: int) -> Ids:
 class Changes:
     """The difference of the answers at two ticks, as bags: its plus side, its minus side, or both (the changelog).
 
-    `settled`: of a tick of the step at hand, whether all its changes are known to have one sign; then they are delivered as they
-    come, however many there are.
+    `signs`: of the answer's changes. Those of a tick that are known to have one sign are delivered as they come, however many they
+    are.
     """
 
     def __init__(
@@ -39,10 +39,10 @@ class Changes:
         *,
         insertions: bool,
         deletions: bool,
-        settled: Callable[[int], bool] | None = None,
+        signs: TickSigns | None = None,
     ) -> None:
         self._variables = variables
-        self._settled = settled
+        self._signs = signs
         # Kernels get a number sooner than a truth value.
         self._insertions = int(insertions)
         self._deletions = int(deletions)
@@ -50,7 +50,7 @@ class Changes:
         self._for_few = _room_for(_FEW_ROWS)
 
     def process(self, ticks: Ticks, chunks: Iterable[Delta]) -> Iterator[ResultBatch]:
-        for delta in by_whole_ticks(chunks, len(self._variables), settled=self._settled):
+        for delta in by_whole_ticks(chunks, len(self._variables), signs=self._signs):
             rows = len(delta.tick)
             tick, sign = np.empty(rows, INT32), np.empty(rows, INT8)
             made = np.empty((1 + len(self._variables), rows), INT64)

@@ -27,7 +27,7 @@ class KeptUnits:
         self._index = index
         self._sessions = SessionsByValue(width, bounds.size) if bounds.measure is Measure.SESSION else None
         self._last = LastByValue(width, bounds.size) if self._sessions is None else None
-        self._entering, self._leaving = _Awaited(), _Awaited()
+        self._entering, self._expiring = _WaitingUnits(), _WaitingUnits()
 
     def advance(self, arrivals: StreamArrivals, unit: Int64, element: Int64, time: Points, values: Ids) -> Kept:
         """One step. `unit` (n), not falling: a row for each value (n columns) of each; `element` (n): positions in the batch,
@@ -38,28 +38,28 @@ class KeptUnits:
         if self._sessions is not None:
             through = step.ended_through if bounds.eager else bounds.passed(step.boundary_through[self._index])
             limit = through
-            left, left_at = self._sessions.keep(unit, time, values, through)
-            came_at = time[row]
+            expired, expired_at = self._sessions.keep(unit, time, values, through)
+            arrived_at = time[row]
         else:
             assert self._last is not None
             limit = bounds.passed(arrivals.reached(bounds.measure))
-            left, left_row = self._last.keep(unit, values)
-            left_at, came_at = unit[left_row], accepted
-        left, left_point = self._leaving.through(limit, left, bounds.boundary(left_at))
-        left_tick = self._ticks(arrivals, left_point)
+            expired, by_row = self._last.keep(unit, values)
+            expired_at, arrived_at = unit[by_row], accepted
+        expired, expiry = self._expiring.through(limit, expired, bounds.boundary(expired_at))
+        expired_tick = self._ticks(arrivals, expiry)
         if bounds.eager:
             entered, entered_tick = accepted, step.element_tick[element[row]]
         else:
-            entered, entered_point = self._entering.through(limit, accepted, bounds.boundary(came_at))
-            entered_tick = self._ticks(arrivals, entered_point)
-        return _kept(accepted, entered, entered_tick, left, left_tick)
+            entered, entry = self._entering.through(limit, accepted, bounds.boundary(arrived_at))
+            entered_tick = self._ticks(arrivals, entry)
+        return _kept(accepted, entered, entered_tick, expired, expired_tick)
 
     def _ticks(self, arrivals: StreamArrivals, points: Points) -> Ticks:
         if not self._bounds.of_time:
             return arrivals.ticks_of(self._bounds.measure, points)
         if len(points) == 0:
             return np.empty(0, np.int32)
-        # The last tick of its instant; what has none happens at the next tick.
+        # The last tick of its instant; a point without a tick belongs to the next one.
         time = arrivals.step.ticks.time
         following = np.searchsorted(time, points, side="right")
         at_end = time[np.maximum(following - 1, 0)] == points
@@ -71,7 +71,7 @@ class KeptUnits:
 
     @property
     def nbytes(self) -> int:
-        return self._state.nbytes + self._entering.nbytes + self._leaving.nbytes
+        return self._state.nbytes + self._entering.nbytes + self._expiring.nbytes
 
     @property
     def _state(self) -> LastByValue | SessionsByValue:
@@ -80,23 +80,23 @@ class KeptUnits:
         return state
 
 
-def _kept(accepted: Int64, entered: Int64, entered_tick: Ticks, left: Int64, left_tick: Ticks) -> Kept:
-    order = np.argsort(left)
-    left, left_tick = left[order], left_tick[order]
-    both, coming, going = np.intersect1d(entered, left, assume_unique=True, return_indices=True)
-    at_once = entered_tick[coming] == left_tick[going]
-    unseen, coming, going = both[at_once], coming[at_once], going[at_once]
+def _kept(accepted: Int64, entered: Int64, entered_tick: Ticks, expired: Int64, expired_tick: Ticks) -> Kept:
+    order = np.argsort(expired)
+    expired, expired_tick = expired[order], expired_tick[order]
+    both, entering, expiring = np.intersect1d(entered, expired, assume_unique=True, return_indices=True)
+    at_once = entered_tick[entering] == expired_tick[expiring]
+    unseen, entering, expiring = both[at_once], entering[at_once], expiring[at_once]
     return Kept(
         accepted,
-        np.delete(entered, coming),
-        np.delete(entered_tick, coming),
-        np.delete(left, going),
-        np.delete(left_tick, going),
+        np.delete(entered, entering),
+        np.delete(entered_tick, entering),
+        np.delete(expired, expiring),
+        np.delete(expired_tick, expiring),
         unseen,
     )
 
 
-class _Awaited:
+class _WaitingUnits:
     """Units with the points at which something happens to them, neither falling."""
 
     def __init__(self) -> None:

@@ -18,15 +18,15 @@ Ticks = npt.NDArray[np.int32]
 class Kept:
     """One step of a partitioned window. Units are elements or triples, by number (from 1, per stream), rising.
 
-    `accepted`: those that came and have a value. `entered`, `left`: those that enter and leave the window, with their ticks.
-    `unseen`: those that would enter and leave at the same tick.
+    `accepted`: those that arrived and have a value. `entered`, `expired`: those that enter and leave the window, with their ticks.
+    `unseen`: those that would enter and expire at the same tick.
     """
 
     accepted: Int64
     entered: Int64
     entered_tick: Ticks
-    left: Int64
-    left_tick: Ticks
+    expired: Int64
+    expired_tick: Ticks
     unseen: Int64
 
 

@@ -1,8 +1,7 @@
-"""Windows: what enters and what leaves (stream to relation)."""
+"""Windows: which mappings are inserted and which expire at a step (stream to relation)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
@@ -20,10 +19,45 @@ from cqels_py.state.leaf_buffer import LeafBuffer
 TickColumn = npt.NDArray[np.int32]
 _NONE, _NO_IDS = np.empty(0, np.int64), np.empty((0, 0), np.int64)
 Timer: TypeAlias = tuple[Measure, int] | None
-"""When a window moves though nothing arrives: once this measure has reached this point. None: perhaps at any time."""
+"""When a window changes though nothing arrives: once this measure has reached this point. None: perhaps at any time."""
 _BEFORE_ALL = np.iinfo(np.int64).min // 2
 _FEW = 4
 _FEWEST_CHANGES = 8
+
+
+def make_window(bounds: Bounds, width: int, *, keep_ids: bool, stream: int, index: int) -> Window:
+    """The window of one scan. `width`: columns of its mappings; `stream`, `index`: numbers of its stream and of the window within
+    the query.
+
+    `keep_ids`: a negative mapping carries its ids; otherwise (a join that keeps its own leaves) it only says that the oldest one
+    expires, and its ids are 0.
+    """
+    if bounds.size is None:
+        return UnboundedWindow(bounds.measure, width)
+    if bounds.eager and bounds.delay == 0 and bounds.measure is not Measure.SESSION:
+        return SlidingWindow(bounds, width, keep_ids=keep_ids, stream=stream)
+    return WaitingWindow(bounds, width, keep_ids=keep_ids, stream=stream, index=index)
+
+
+class UnboundedWindow:
+    """A window from which nothing expires; it keeps nothing. The columns that it is given are those of its deltas."""
+
+    copies = False
+    nbytes = 0
+
+    def __init__(self, measure: Measure, width: int) -> None:
+        self.next_timer: Timer = (measure, NEVER)
+        self._nothing = empty(width)
+
+    def advance(self, arrivals: Arrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
+        """One step; see `SlidingWindow`."""
+        if not len(points):
+            return self._nothing
+        tick = arrivals.step.element_tick[element]
+        return Delta(tick, np.ones(len(tick), np.int8), columns)
+
+    def live_ids(self) -> Ids:
+        return _NONE
 
 
 def _scratch_for(changes: int, arrived: int) -> tuple[Points, TickColumn]:
@@ -31,160 +65,156 @@ def _scratch_for(changes: int, arrived: int) -> tuple[Points, TickColumn]:
     return np.empty(changes, INT64), np.empty(2 * (changes + arrived), INT32)
 
 
-class Window:
-    """One window over the leaf mappings of one pattern.
+class SlidingWindow(LeafBuffer):
+    """A window that every mapping enters as it arrives, and leaves a fixed size later: RANGE, COUNT and TRIPLES without STEP.
 
-    Mappings leave in the order in which they arrived. `keep_ids`: a negative mapping carries its ids; otherwise (a join that
-    keeps its own leaves) it only says that the oldest one leaves, and its ids are 0. `stream`, `index`: numbers of its stream
-    and of the window within the query.
+    It is the queue of its mappings, which expire in the order of their arrival.
     """
 
-    def __init__(self, bounds: Bounds, width: int, *, keep_ids: bool, stream: int, index: int) -> None:
-        self._bounds = bounds
+    copies = True
+
+    def __init__(self, bounds: Bounds, width: int, *, keep_ids: bool, stream: int) -> None:
+        assert bounds.size is not None
+        super().__init__(width if keep_ids else 0)
+        self._measure = bounds.measure
+        self._size = bounds.size
+        # Kernels get a number sooner than a truth value.
+        self._timed = int(bounds.of_time)
         self._stream = stream
         self._width = width
         self._nothing = empty(width)
-        self._keep_ids = keep_ids
-        self._index = index
-        # Mappings that wait for a boundary or for their time must be kept with their ids in any case.
-        self._waiting = not bounds.eager or bounds.delay > 0
-        self._buffer = LeafBuffer(width if keep_ids or self._waiting else 0)
         self._changes = 1
         self._scratch = _scratch_for(_FEWEST_CHANGES, 0)
-        # Then it only has to be known what leaves.
-        self._slides = not self._waiting and bounds.measure is not Measure.SESSION and bounds.size is not None
-        # Kernels get a number sooner than a truth value.
-        self._timed = int(bounds.of_time)
-        self._size = bounds.size or 0
-        # Then: the point at which the oldest mapping leaves.
-        self._leaves_at = NEVER
-
-    @property
-    def copies(self) -> bool:
-        """Is nothing that it is given part of its deltas, or kept?"""
-        return self._bounds.size is not None
+        # The point at which the oldest mapping expires.
+        self._expires_at = NEVER
 
     @property
     def next_timer(self) -> Timer:
-        """When it next moves though nothing arrives."""
-        if self._bounds.size is None:
-            return self._bounds.measure, NEVER
-        return (self._bounds.measure, self._leaves_at) if self._slides else None
+        """When the oldest mapping expires."""
+        return self._measure, self._expires_at
 
     def advance(self, arrivals: Arrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
-        """One step. `points` (n) in the window's measure, not falling; `element` (n): positions of the elements in the batch."""
-        if not self._slides:
-            return self._advance_waiting(arrivals, points, element, columns)
-        buffer, step, arrived = self._buffer, arrivals.step, len(points)
+        """One step. `points` (n) in the window's measure, not falling; `element` (n): positions of the elements in the batch.
+
+        `columns` (width, n) are copied.
+        """
+        step, arrived = arrivals.step, len(points)
         if self._timed:
             units, before, reached = _NONE, 0, step.expired_through
         else:
-            units, before = arrivals.counted.streams[self._stream].counted(self._bounds.measure)
-            reached = self._counted(arrivals)
+            counts = arrivals.streams[self._stream]
+            units, before = counts.counted(self._measure)
+            reached = before + len(units)
         if arrived:
-            buffer.reserve(points)
-        elif self._leaves_at > reached:
+            self.reserve(points)
+        elif self._expires_at > reached:
             return self._nothing
-        # One mapping mostly leaves for each that comes; where they come one by one, mostly as many change as did before.
+        # One mapping mostly expires for each that arrives; where they come one by one, mostly as many change as did before.
         room = self._changes if arrived < _FEW else 2 * arrived + _FEWEST_CHANGES
         while True:
             tick, sign, changed = np.empty(room, INT32), np.empty(room, INT8), np.empty((self._width, room), INT64)
-            leaving, ticks = self._scratch if room + arrived <= _FEWEST_CHANGES else _scratch_for(room, arrived)
-            left, made, self._leaves_at = slide(
-                buffer.standing.where, buffer.start, buffer.end, points, reached, self._size, self._timed, step.ticks.time, units,
-                before, element, step.element_tick, columns, leaving, ticks, tick, sign, changed,
+            expiring, ticks = self._scratch if room + arrived <= _FEWEST_CHANGES else _scratch_for(room, arrived)
+            expired, made, self._expires_at = slide(
+                self.standing.where, self.start, self.end, points, reached, self._size, self._timed, step.ticks.time, units,
+                before, element, step.element_tick, columns, expiring, ticks, tick, sign, changed,
             )  # fmt: skip
             if made >= 0:
                 break
-            room = self._changes = arrived + left
-        buffer.end += arrived
-        buffer.start += left
+            room = self._changes = arrived + expired
+        self.end += arrived
+        self.start += expired
         if made == room:
             return Delta(tick, sign, changed)
         self._changes = made or 1
         changed = changed.reshape(-1)[: self._width * made].reshape(self._width, made)
         return Delta(tick[:made], sign[:made], changed)
 
-    def _advance_waiting(
-        self, arrivals: Arrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids
-    ) -> Delta:
-        """The step of a window into which not everything enters at once, or that nothing leaves one by one."""
-        if not len(points) and self._rests(arrivals):
+
+class WaitingWindow(LeafBuffer):
+    """A window with STEP, with a delay or of sessions: mappings wait to enter it, or it is not known at arrival when they expire.
+
+    It is the queue of its mappings, which enter and expire in the order of their arrival.
+    """
+
+    copies = True
+    next_timer: Timer = None
+
+    def __init__(self, bounds: Bounds, width: int, *, keep_ids: bool, stream: int, index: int) -> None:
+        assert bounds.size is not None
+        # Mappings that wait to enter are kept with their ids in any case.
+        self._enters_later = not bounds.eager or bounds.delay > 0
+        super().__init__(width if keep_ids or self._enters_later else 0)
+        self._bounds = bounds
+        self._size = bounds.size
+        self._keep_ids = keep_ids
+        self._stream = stream
+        self._index = index
+        self._nothing = empty(width)
+
+    def advance(self, arrivals: Arrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
+        """One step; see `SlidingWindow`."""
+        if not len(points) and self._is_unchanged(arrivals):
             return self._nothing
-        bounds, step = self._bounds, arrivals.step
-        if bounds.size is None:
-            tick = step.element_tick[element]
-            return Delta(tick, np.ones(len(tick), np.int8), columns)
-        buffer = self._buffer
+        bounds = self._bounds
         if len(points):
-            buffer.append(points, columns)
+            self.append(points, columns)
         through = self._passed(arrivals) - bounds.delay
-        start, entered = buffer.start, buffer.entered if self._waiting else buffer.end - len(points)
-        leave_tick = self._leave_ticks(arrivals, buffer.leave(self._left_through(arrivals, through)))
-        if self._waiting:
-            enter_tick = self._ticks(arrivals, bounds.entry(buffer.enter(through)))
-            entering = buffer.ids(entered, buffer.entered).copy()
+        start, entered = self.start, self.entered if self._enters_later else self.end - len(points)
+        expiry_tick = self._expiry_ticks(arrivals, self.expire(self._expired_through(arrivals, through)))
+        if self._enters_later:
+            entry_tick = self._ticks(arrivals, bounds.entry(self.enter(through)))
+            entering = self.ids(entered, self.entered).copy()
         else:
-            enter_tick, entering = step.element_tick[element], columns
-        ids = buffer.columns if self._keep_ids else _NO_IDS
+            entry_tick, entering = arrivals.step.element_tick[element], columns
+        ids = self.columns if self._keep_ids else _NO_IDS
         first = start % max(ids.shape[1], 1)
-        tick, sign, changed = merge(leave_tick, enter_tick, entered - start, ids, first, entering)
+        tick, sign, changed = merge(expiry_tick, entry_tick, entered - start, ids, first, entering)
         return Delta(tick, sign, changed)
 
-    def _rests(self, arrivals: Arrivals) -> bool:
-        """Would a step in which nothing arrives here change nothing, though not everything enters at once?"""
-        bounds, buffer = self._bounds, self._buffer
-        if bounds.size is None or buffer.start == buffer.end:
+    def _is_unchanged(self, arrivals: Arrivals) -> bool:
+        """Does nothing enter or expire at a step in which nothing arrives here?"""
+        if self.start == self.end:
             return True
-        through = self._passed(arrivals) - bounds.delay
-        if self._waiting and buffer.entered < buffer.end and buffer.first_to_enter <= through:
+        through = self._passed(arrivals) - self._bounds.delay
+        if self._enters_later and self.entered < self.end and self.first_to_enter <= through:
             return False
-        return buffer.oldest > self._left_through(arrivals, through)
-
-    def _counted(self, arrivals: Arrivals) -> int:
-        """The number of the last element or triple so far."""
-        return arrivals.counted.streams[self._stream].reached(self._bounds.measure)
+        return self.oldest > self._expired_through(arrivals, through)
 
     def _passed(self, arrivals: Arrivals) -> int:
-        """The last point up to which exits (and with STEP, entries) have happened."""
+        """The last point up to which expiries (and with STEP, entries) have happened."""
         bounds, step = self._bounds, arrivals.step
         if not bounds.of_time:
-            return bounds.passed(self._counted(arrivals))
+            return bounds.passed(arrivals.streams[self._stream].reached(bounds.measure))
         return step.expired_through if bounds.eager else bounds.passed(step.boundary_through[self._index])
 
-    def _left_through(self, arrivals: Arrivals, passed: int) -> int:
-        """The point at or before which what arrived has left."""
-        bounds = self._bounds
-        assert bounds.size is not None
-        if bounds.measure is not Measure.SESSION:
-            return passed - bounds.size
+    def _expired_through(self, arrivals: Arrivals, passed: int) -> int:
+        """Mappings that arrived at or before this point have expired."""
+        if self._bounds.measure is not Measure.SESSION:
+            return passed - self._size
         ends = arrivals.step.session_ends[self._index]
-        return int(ends[-1]) - bounds.size if len(ends) else _BEFORE_ALL
+        return int(ends[-1]) - self._size if len(ends) else _BEFORE_ALL
 
     def _ticks(self, arrivals: Arrivals, points: Points) -> TickColumn:
+        """The ticks at which the window's measure reaches these points."""
         if not self._bounds.of_time:
-            return arrivals.counted.streams[self._stream].ticks_of(self._bounds.measure, points)
+            return arrivals.streams[self._stream].ticks_of(self._bounds.measure, points)
         # At a boundary the last tick of its instant.
         place = np.empty(len(points), np.int32)
         kernel.places_of(arrivals.step.ticks.time, points, int(not self._bounds.eager), place)
         return place if self._bounds.eager else place - np.int32(1)
 
-    def _leave_ticks(self, arrivals: Arrivals, leaving: Points) -> TickColumn:
+    def _expiry_ticks(self, arrivals: Arrivals, expiring: Points) -> TickColumn:
+        """The ticks at which mappings expire that arrived at these points."""
         bounds = self._bounds
         if bounds.measure is not Measure.SESSION:
-            return self._ticks(arrivals, bounds.exit(leaving))
-        assert bounds.size is not None
+            return self._ticks(arrivals, bounds.exit(expiring))
         ends, time = arrivals.step.session_ends[self._index], arrivals.step.ticks.time
-        mine = bounds.boundary(ends[np.searchsorted(ends, leaving + bounds.size, side="left")])
+        mine = bounds.boundary(ends[np.searchsorted(ends, expiring + self._size, side="left")])
         # The end is the last tick of its instant; one without a tick happens at the next tick.
         following = np.searchsorted(time, mine, side="right")
         at_end = time[np.maximum(following - 1, 0)] == mine
         ticks: TickColumn = (following - at_end).astype(np.int32)
         return ticks
 
-    def live_ids(self) -> Iterable[Ids]:
-        return (self._buffer.live_ids(),)
 
-    @property
-    def nbytes(self) -> int:
-        return self._buffer.nbytes
+Window = UnboundedWindow | SlidingWindow | WaitingWindow

@@ -59,14 +59,14 @@ class Changes:
         return Changes(ticks, Delta(tick, sign, columns), ids, texts, offsets)
 
 
-def sent(relayed: Changelog, exchange: Exchange, dictionary: Dictionary, *, with_ticks: bool) -> list[Changes]:
+def sent(changelog: Changelog, exchange: Exchange, dictionary: Dictionary, *, with_ticks: bool) -> list[Changes]:
     """What each part of the next stage gets of the changes of one part."""
-    owners = exchange.owners(relayed.delta)
+    owners = exchange.owners(changelog.delta)
     found = []
     for part in range(exchange.parts):
-        mine = relayed.delta.take(owners == part)
+        mine = changelog.delta.take(owners == part)
         terms = texts_of(mine.columns.reshape(-1), dictionary)
-        found.append(Changes(relayed.ticks if with_ticks else None, mine, *terms))
+        found.append(Changes(changelog.ticks if with_ticks else None, mine, *terms))
     return found
 
 

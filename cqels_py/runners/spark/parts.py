@@ -60,7 +60,7 @@ class Rendered:
         self._step: int | None = 0 if ticks else None
         self.wanted = True
 
-    def __call__(self, batch: ResultBatch) -> None:
+    def deliver(self, batch: ResultBatch) -> None:
         first = self._delivered
         self._delivered += len(batch)
         if not self.wanted:
@@ -84,26 +84,26 @@ class Rendered:
 
 
 class Handover:
-    """Takes what a stage relays and turns it into rows for the parts of the next one."""
+    """Takes the changelog of a stage and turns it into rows for the parts of the next one."""
 
-    def __init__(self, dictionary: Dictionary, relay: ChangelogOutput, exchange: Exchange, part: int) -> None:
+    def __init__(self, dictionary: Dictionary, changelog: ChangelogOutput, exchange: Exchange, part: int) -> None:
         self._dictionary = dictionary
-        self._relay = relay
+        self._changelog = changelog
         self._exchange = exchange
         self._part = part
         self.wanted = True
 
-    def __call__(self, batch: ResultBatch) -> None:
+    def deliver(self, batch: ResultBatch) -> None:
         raise AssertionError("a stage that another one follows has no results")
 
     def next_step(self) -> None:
-        """The relay numbers the ticks of all steps through."""
+        """The changelog numbers the ticks of all steps through."""
 
     def fetch(self) -> list[pa.RecordBatch]:
-        relayed = self._relay.fetch()
+        changelog = self._changelog.fetch()
         if not self.wanted:
             return []
-        changes = sent(relayed, self._exchange, self._dictionary, with_ticks=self._part == 0)
+        changes = sent(changelog, self._exchange, self._dictionary, with_ticks=self._part == 0)
         return [routed_rows(self._part, [each.pack() for each in changes])]
 
 
@@ -173,7 +173,7 @@ class LaterState:
         self.rows += len(changes.delta)
         for batch in self.dataflow.receive(changes.ticks, changes.delta):
             self.delivered += len(batch)
-            self.results(batch)
+            self.results.deliver(batch)
         self._release_terms()
 
     def _release_terms(self) -> None:
