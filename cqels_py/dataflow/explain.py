@@ -25,7 +25,7 @@ _RATE = 1_000
 """Estimates assume so many matching elements of a stream a second."""
 _WORD = 8
 _PAIR = 44
-"""Bytes of a pair in a closure: its record, its places in the table of pairs and in the lists of work."""
+"""Bytes of a pair in a transitive closure: its record, its places in the table of pairs and in the lists of work."""
 
 
 def explain(dataflow: Dataflow) -> str:
@@ -221,7 +221,7 @@ def _join(node: plan.JoinAll, operator: MultiwayJoin) -> str:
     for number, child in enumerate(node.inputs, 1):
         keys = [_names(child.variables[c] for c in columns) for columns in operator.layout.probed(number - 1)]
         indexes.append(f"input {number} by " + (" or ".join(f"({key})" for key in keys) if keys else "(nothing)"))
-    results = "; what expires finds its results by the same indexes" if node.retract else ""
+    results = "; expired results are found by the same indexes" if node.retract else ""
     loose = f"; {_names(sorted(node.loose))} compared, as it may be unbound" if node.loose else ""
     return (
         f"join of {len(node.inputs)}, probing the input with the fewest matches first; ring indexes: "
@@ -235,8 +235,8 @@ def _closure(node: plan.ClosureRows) -> str:
         sources, trees = f"from {node.source} alone", "the tree of that node"
     within = " within each graph" if len(node.edge) == 3 else ""
     return (
-        f"closure {_names(node.variables)} over the edges {_names(node.edge)}{within}, {sources}; keeps the edges and {trees}, "
-        f"about {_bytes(_PAIR)} for each reachable pair: its cost follows the pairs that a change connects or parts, not the delta"
+        f"transitive closure {_names(node.variables)} over the edges {_names(node.edge)}{within}, {sources}; keeps the edges and "
+        f"{trees}, about {_bytes(_PAIR)} for each reachable pair: a change costs as much as the pairs that it connects or separates"
     )
 
 
