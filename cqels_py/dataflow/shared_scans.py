@@ -37,7 +37,8 @@ class SharedScans:
         self.router = Router(dictionary)
         self.readers = ScanReaders()
         self.single_reader = True
-        """No step has to ask which queries it affects, and no scan which others read it."""
+        """Then no step has to find the queries that it affects, and no scan keeps that it has not changed."""
+        self._only: tuple[ScanReader, ...] = ()
         self.shared_subplans: dict[Hashable, SharedSource] = {}
         self.caches: list[StepCache] = []
 
@@ -50,6 +51,7 @@ class SharedScans:
         """A query reads these scans, before the first step."""
         reader = self.readers.attach(scans)
         self.single_reader = len(self.readers) == 1
+        self._only = (reader,) if self.single_reader else ()
         return reader
 
     # --- steps ----------------------------------------------------------------------------------------------------
@@ -72,7 +74,7 @@ class SharedScans:
 
     def affected(self, routed: RoutedBatch) -> Iterable[ScanReader]:
         """Who is to take part in a step, in the order in which they were attached."""
-        return list(self.readers) if self.single_reader else self.readers.affected(routed)
+        return self._only or self.readers.affected(routed)
 
     def end_step(self) -> None:
         """All affected queries have taken part."""

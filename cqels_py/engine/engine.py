@@ -163,6 +163,7 @@ class Engine:
         self._questions: list[DataError] = []
         self._closed: CqelsError | None = None
         self._busy = False
+        self._work = _Work(self)
         self._script = Script(
             {
                 "lateness": lateness,
@@ -296,7 +297,8 @@ class Engine:
 
     @undisturbed
     def _replace_static(self, query: Query, data: StaticData) -> None:
-        self._processing(self._runner.update_static, self._queries[query], data)
+        with self._work:
+            self._runner.update_static(self._queries[query], data)
 
     @_in_turn
     def unregister(self, query: Query) -> None:
@@ -478,7 +480,8 @@ class Engine:
 
     @undisturbed
     def _advance(self, time: int) -> None:
-        self._processing(self._runner.advance, time)
+        with self._work:
+            self._runner.advance(time)
 
     @_in_turn
     def finish(self) -> None:
@@ -492,7 +495,8 @@ class Engine:
     @undisturbed
     def _end(self) -> None:
         self._closed = UsageError("the engine's streams have ended: make a new engine")
-        self._processing(self._runner.finish)
+        with self._work:
+            self._runner.finish()
         done(self)
         if isinstance(self._report, Reports):
             self._report.close()
@@ -613,7 +617,8 @@ class Engine:
         counters = self._counters
         late = counters.late
         try:
-            self._processing(self._runner.push, batch)
+            with self._work:
+                self._runner.push(batch)
         finally:
             if self._questions:
                 self._ask()
@@ -626,18 +631,14 @@ class Engine:
                     )
                 )
 
-    def _processing(self, work: Callable[..., None], *arguments: Any) -> None:
-        """One thing at a time. What fails in the middle leaves no state to go on from; what subscribers raise waits."""
-        self._busy = True
-        try:
-            work(*arguments)
-        except BaseException as error:
-            self._closed = RunError(f"the engine has failed ({type(error).__name__}: {error}): make a new one")
-            if isinstance(error, MemoryError):
-                raise self._closed from error
-            raise
-        finally:
-            self._busy = False
+    def _failed(self, error: BaseException) -> None:
+        """A failure in the middle of work leaves no state to go on from."""
+        self._closed = RunError(f"the engine has failed ({type(error).__name__}: {error}): make a new one")
+        if isinstance(error, MemoryError):
+            raise self._closed from error
+
+    def _raise_failures(self) -> None:
+        """Raise what subscribers have raised, and forget queries that had no memory left."""
         failures: list[BaseException] = []
         for query, running in list(self._queries.items()):
             if query.failures:
@@ -691,6 +692,25 @@ class Engine:
     def _check_idle(self, method: str) -> None:
         if self._busy:
             raise UsageError(f"{method}() cannot be called by a subscriber, in the middle of results; push() can")
+
+
+class _Work:
+    """Work of the runner, one piece at a time; exceptions of subscribers are raised when it is done."""
+
+    __slots__ = ("_engine",)
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def __enter__(self) -> None:
+        self._engine._busy = True
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._engine._busy = False
+        if error is not None:
+            self._engine._failed(error)
+        else:
+            self._engine._raise_failures()
 
 
 @cache
