@@ -77,9 +77,13 @@ struct Parts {
             throw std::domain_error("an average without an id of its own");
         return decimal_id(dividend, parts.scale);
     }
-    if (parts.divisor >= surely_long || std::abs(dividend) >= std::int64_t{1} << 33 || std::abs(total) < count)
+    std::int64_t scale = parts.scale;
+    for (; scale > 0 && dividend % 10 == 0; --scale) dividend /= 10;
+    const double size = static_cast<double>(std::abs(dividend)), divisor = static_cast<double>(parts.divisor);
+    const bool fits = size < 0x1p39 && scale <= most_scale && size * divisor * static_cast<double>(powers[scale]) < 1e17;
+    if (!fits || parts.divisor >= surely_long || std::abs(total) < count)
         throw std::domain_error("an average without an id of its own");
-    return fraction_id(dividend, parts.divisor, parts.scale);
+    return fraction_id(dividend, parts.divisor, scale);
 }
 
 // 1 / 5**digits modulo 2**64: multiplied by it, a multiple of 10**digits comes out small after `digits` turns to the right, and
