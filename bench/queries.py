@@ -12,7 +12,7 @@ from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.dataflow import Dataflow
 from cqels_py.dictionary import Dictionary
-from cqels_py.engine.engine import compile_query
+from cqels_py.engine.compile import compile_query
 from cqels_py.sources.static import load_static_data
 from cqels_py.terms.layout import PAYLOAD_MASK
 
@@ -28,7 +28,7 @@ class RunningQuery(Competitor):
 
     def __init__(self, text: str, setting: Setting) -> None:
         dictionary = Dictionary()
-        plan = compile_query(PREFIX + text.replace("{window}", str(setting.window)), changelog=True)
+        plan = compile_query(PREFIX + text.replace("{window}", str(setting.window)), changelog=True).plan
         self.dataflow = Dataflow(plan, dictionary, load_static_data(plan, (), {}, dictionary))
         self._predicates = dictionary.encode([f"<http://ex.org/p{i}>" for i in range(max(setting.inputs, 1))])
         # Values that are ordered are decoded, so they must be in the dictionary; so must the keys that decide between

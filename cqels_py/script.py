@@ -69,10 +69,10 @@ class Script:
     asked: Mapping[str, Any] | None = None
     input: Any = None
 
-    def registering(self, text: str, static: Any, static_graphs: Mapping[str, Any] | None, **others: Any) -> None:
-        """The arguments of a query. Static data is noted as files, or the first of it as bytes."""
+    def registering(self, compiled: Any, static: Any, static_graphs: Mapping[str, Any] | None, **others: Any) -> None:
+        """A compiled query, with the other arguments of `register`. Static data is noted as files, or the first of it as bytes."""
         graphs = {iri: _static(data) for iri, data in (static_graphs or {}).items()}
-        self.asked = {"text": text, "static": _several(static), "static_graphs": graphs, **others}
+        self.asked = {"text": compiled, "static": _several(static), "static_graphs": graphs, **others}
 
     def registered(self, query: int) -> None:
         """The number of the query that this has become."""
@@ -90,9 +90,7 @@ class Script:
 
     def as_bytes(self) -> bytes | None:
         """What there is to be rehearsed, as `told` reads it; None if there is nothing, or nothing yet."""
-        asked = [*self.queries.values(), *([self.asked] if self.asked is not None else [])]
-        # Endpoints would be asked twice.
-        queries = [each for each in asked if "service" not in each["text"].lower()]
+        queries = [*self.queries.values(), *([self.asked] if self.asked is not None else [])]
         # What cannot be shown to another process is not rehearsed.
         with suppress(Exception):
             if queries and (given := _input(self.input)) is not None:

@@ -20,7 +20,7 @@ from cqels_py.dataflow.ownership import cell
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
 from cqels_py.distribution.stages import PlannedStage, received_by, reports_at_boundaries, stages_of
-from cqels_py.engine.engine import check_entailment, compile_query
+from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
 from cqels_py.engine.reports import logged, told_of
 from cqels_py.engine.services import TIMEOUT
 from cqels_py.errors import UnsupportedQuery, UsageError
@@ -131,7 +131,7 @@ def stages(query: str, partitions: int, *, changelog: bool = False) -> tuple[Pla
     The first one's `shares` say how many ways each variable divides it; `planner.shares.shares_for` is the formula.
     """
     _check_partitions(partitions)
-    return stages_of(compile_query(query, changelog=changelog), partitions)
+    return stages_of(compile_query(query, changelog=changelog).plan, partitions)
 
 
 def session(master: str = "local[*]", options: Mapping[str, str] | None = None) -> Session:
@@ -166,7 +166,7 @@ def documents_of(document: str | Mapping[str, str] | None, streams: tuple[str, .
 
 
 def prepare(
-    query: str,
+    query: str | CompiledQuery,
     *,
     check: Callable[[Plan], None] | None = None,
     state: str | Path,
@@ -199,22 +199,15 @@ def prepare(
         raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
     check_entailment(entailment)
     supplied = read_contexts(contexts)
-    dictionary = Dictionary(strict=True)
-
-    def given(plan: Plan) -> StaticData:
-        return load_static_data(plan, static, static_graphs, dictionary, supplied)
-
-    plan = compile_query(
-        query,
-        source=source,
-        changelog=changelog,
-        service_timeout=service_timeout,
-        ontology=None if entailment is None else lambda plan: ontology_of(given(plan), dictionary),
-    )
+    compiled = compile_query(query, source=source, changelog=changelog, service_timeout=service_timeout)
     if check is not None:
-        check(plan)
-    documents = documents_of(document, plan.streams)
-    data = given(plan)
+        check(compiled.plan)
+    documents = documents_of(document, compiled.plan.streams)
+    dictionary = Dictionary(strict=True)
+    data = load_static_data(compiled.plan, static, static_graphs, dictionary, supplied)
+    if entailment is not None:
+        compiled = compile_query(compiled, ontology=ontology_of(data, dictionary))
+    plan = compiled.plan
     template = () if solutions else plan.template
     columns = tuple(str(n) for n in range(len(plan.variables))) if solutions else columns_of(plan.variables, template)
     if not solutions:
@@ -225,7 +218,7 @@ def prepare(
         path,
         {
             "format": _FORMAT,
-            "query": _digest(query.strip().encode()),
+            "query": _digest(compiled.text.strip().encode()),
             "changelog": int(changelog),
             "entailment": entailment or "",
             "static data": _digest(data.quads.tobytes()),

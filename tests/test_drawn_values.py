@@ -10,7 +10,7 @@ import pytest
 from rdflib import BNode, Literal, URIRef
 
 import cqels_py
-from cqels_py.engine.engine import compile_query
+from cqels_py.engine.compile import compile_query
 from cqels_py.engine.query import Result
 from cqels_py.errors import UnsupportedQuery
 from cqels_py.spark import stages

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 from rdflib import BNode, Literal, URIRef, Variable
 
-from cqels_py.engine.engine import Engine, compile_query
+from cqels_py.engine.compile import compile_query
+from cqels_py.engine.engine import Engine
 from cqels_py.engine.query import Query
 from cqels_py.errors import CqelsError, DataError, QuerySyntaxError, RunError, UsageError
 from cqels_py.runners import local

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rdflib import URIRef
 
-from cqels_py.engine.engine import compile_query
+from cqels_py.engine.compile import compile_query
 from cqels_py.plan.nodes import FactorisedGroups, Node, inputs_of
 from tests.oracle.naive import Element, Static
 from tests.oracle.naive_algebra import Triple
@@ -93,7 +93,7 @@ def test_generated_queries(shape: str) -> None:
     @FEW
     @given(queries(shape), element_lists(TERMS, NUMBERS, EXACT), st.lists(triple(NUMBERS), max_size=4, unique=True))
     def check(text: str, elements: list[Element], static: list[Triple]) -> None:
-        assert factorised(compile_query(text).root)
+        assert factorised(compile_query(text).plan.root)
         harness.assert_engine_right(text, elements, Static(static), batches=(1, 3, None))
 
     check()
@@ -138,13 +138,13 @@ def test_where_results_are_needed_they_are_made(text: str) -> None:
     def check(elements: list[Element]) -> None:
         harness.assert_engine_right(PREFIX + text, elements, batches=(1, None))
 
-    assert not factorised(compile_query(PREFIX + text).root)
+    assert not factorised(compile_query(PREFIX + text).plan.root)
     check()
 
 
 def test_static_data_may_change() -> None:
     text = f"{PREFIX}SELECT ?room (AVG(?v) AS ?mean) (MIN(?v) AS ?least) {{ {ONE} {{ ?k :p ?v }} ?k :r ?room }} GROUP BY ?room"
-    assert factorised(compile_query(text).root)
+    assert factorised(compile_query(text).plan.root)
     rooms = [(key, URIRef(EX + "r"), room) for key in KEYS for room in KEYS]
     elements = [
         Element(n * 1_000_000, URIRef(STREAMS + "one"), ((KEYS[n % 2], URIRef(EX + "p"), NUMBERS[n % 3]),))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cqels_py import Engine
-from cqels_py.engine.engine import compile_query
+from cqels_py.engine.compile import compile_query
 from cqels_py.errors import CqelsError
 from cqels_py.plan.nodes import FactorisedGroups, Node, inputs_of
 
@@ -59,8 +59,8 @@ def factorised(node: Node) -> bool:
 
 @pytest.mark.parametrize("query", BELOW_A_JOIN)
 def test_these_are_summed_below_their_joins(query: str) -> None:
-    assert factorised(compile_query(PREFIX + query).root)
-    assert not factorised(compile_query(PREFIX + ALONE).root)
+    assert factorised(compile_query(PREFIX + query).plan.root)
+    assert not factorised(compile_query(PREFIX + ALONE).plan.root)
 
 
 @pytest.mark.parametrize("batch", BATCHES)

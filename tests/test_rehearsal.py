@@ -20,6 +20,7 @@ from cqels_py import rehearsal
 from cqels_py import script as script_module
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.engine import engine as engine_module
+from cqels_py.engine.compile import compile_query
 from cqels_py.engine.engine import Engine
 from cqels_py.engine.query import Query
 from cqels_py.engine.services import TIMEOUT
@@ -199,7 +200,7 @@ def test_queries_are_rehearsed_when_one_is_registered_and_once_more_with_data(
     first, second = (told(text) for _, text in compiled)
     options = {"lateness": 5, "batch": None, "service_timeout": TIMEOUT, "blank_nodes": "source", "contexts": {}}
     assert first.options == second.options == options
-    assert [query["text"] for query in first.queries] == [query["text"] for query in second.queries] == [QUERY]
+    assert [query["text"].text for query in (*first.queries, *second.queries)] == [QUERY] * 2
     assert first.input == Pushed([])
     assert second.input == Pushed([(STREAM, [part.encode() for triple in element(0) for part in triple], 7, None)])
 
@@ -226,16 +227,15 @@ def test_a_program_that_is_no_python_is_not_started_again(
 
 def script(text: str = QUERY, static: Any = (), **more: Any) -> Script:
     made = Script({})
-    made.registering(text, static, None, source=None, changelog=False, entailment=None)
+    made.registering(compile_query(text), static, None, entailment=None)
     made.registered(1)
     for name, value in more.items():
         setattr(made, name, value)
     return made
 
 
-def test_without_a_query_that_may_run_twice_there_is_nothing_to_rehearse() -> None:
+def test_without_a_query_there_is_nothing_to_rehearse() -> None:
     assert Script({}, input=Table(STREAM, table(1))).as_bytes() is None
-    assert script("SELECT * { SERVICE <http://ex.org/sparql> { ?a ?b ?c } }").as_bytes() is None
 
 
 def test_nothing_is_rehearsed_before_standard_input_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,9 +269,9 @@ def test_queries_that_cannot_be_pickled_are_not_rehearsed() -> None:
 
 
 def test_of_tables_and_queries_only_the_first_are_rehearsed() -> None:
-    many = script(input=Table(STREAM, table(1_000)))
+    many, compiled = script(input=Table(STREAM, table(1_000))), compile_query(QUERY)
     for i in range(100):
-        many.registering(QUERY, (), None)
+        many.registering(compiled, (), None)
         many.registered(i)
     found = heard(many)
     assert isinstance(found.input, Table)

@@ -16,7 +16,7 @@ _FLAGS = {"REGEX": 2, "REPLACE": 3}
 """Which argument the flags are; the pattern is the second one."""
 
 
-def warnings_of_regexes(query: ContinuousQuery) -> tuple[str, ...]:
+def invalid_regexes(query: ContinuousQuery) -> tuple[str, ...]:
     """What to say of each constant pattern, with its flags, that is not valid, in order of what is wrong."""
     return tuple(sorted(set(_wrong(query))))
 

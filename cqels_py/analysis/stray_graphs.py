@@ -14,7 +14,7 @@ _INSTEAD = {
 }
 
 
-def warnings_of_graphs(query: ContinuousQuery) -> tuple[str, ...]:
+def stray_graphs(query: ContinuousQuery) -> tuple[str, ...]:
     """What to say of each graph of static data that has a stream's name, in order of their names."""
     streams = {window.stream for window in query.windows}
     asked = (node for node, _ in walk(query.pattern) if isinstance(node, Graph) and not node.in_window)

@@ -36,7 +36,7 @@ from cqels_py.algebra.nodes import (
 from cqels_py.algebra.variables import exists_patterns, expression_variables, possible_variables
 
 
-def warnings_of_unbound(query: ContinuousQuery) -> tuple[str, ...]:
+def unbound_variables(query: ContinuousQuery) -> tuple[str, ...]:
     """What to say of each variable that is used and bound nowhere, in order of their names."""
     found = _Names()
     found.take(query.pattern)

@@ -16,6 +16,7 @@ from cqels_py.kernels.compiler import parallel_build as ahead
 
 if TYPE_CHECKING:
     from cqels_py.batches.results import ResultBatch
+    from cqels_py.engine.compile import CompiledQuery
     from cqels_py.engine.engine import Engine, Query
     from cqels_py.runners.statistics import Statistics
 
@@ -99,13 +100,12 @@ def check_threads(runner: str, threads: int | None) -> None:
 def explain(job: Job) -> None:
     """Print the plan."""
     with failures.reported(job.text):
-        from cqels_py.parser import parse
         from cqels_py.sources.static import absent_graphs
 
-        asked = parse(job.text, source=job.source)
-        absent = absent_graphs(map(str, (*asked.static_from, *asked.static_named)), job.static_graphs)
+        compiled = _compiled(job)
+        absent = absent_graphs(compiled.static_graphs, job.static_graphs)
         # The plan has its warnings in it.
-        _, query = _register(job, changelog=False, empty=absent)
+        _, query = _register(job, compiled, changelog=False, empty=absent)
         print(query.explain())
         if absent:
             print(_ABSENT.format(" ".join(f"<{iri}>" for iri in absent), absent[0]))
@@ -135,14 +135,14 @@ def execute(job: Job) -> None:
 class _Run:
     def __init__(self, job: Job, cleanup: ExitStack) -> None:
         from cqels_py.cli import output
-        from cqels_py.parser import parse
 
         self._job = job
-        asked = parse(job.text, source=job.source)
+        compiled = _compiled(job)
+        asked = compiled.asked
         output.check_signs(asked.form, asked.output.value, job.changelog)
         format_ = output.choose(job.format, job.output, asked.form, [str(name) for name in asked.variables])
         # The table shows the answer, which takes both signs to rebuild.
-        self._engine, self._query = _register(job, job.changelog or format_ == "table")
+        self._engine, self._query = _register(job, compiled, job.changelog or format_ == "table")
         for warning in self._query.plan.warnings:
             failures.say(f"warning: {warning}")
         if not job.unread_streams:
@@ -197,7 +197,13 @@ class _Run:
             failures.say(f"warning: in all, {', '.join(left_out)}")
 
 
-def _register(job: Job, changelog: bool, empty: Sequence[str] = ()) -> tuple[Engine, Query]:
+def _compiled(job: Job) -> CompiledQuery:
+    from cqels_py.engine.compile import compile_query
+
+    return compile_query(job.text, source=job.source, service_timeout=job.service_timeout / 1_000_000)
+
+
+def _register(job: Job, compiled: CompiledQuery, changelog: bool, empty: Sequence[str] = ()) -> tuple[Engine, Query]:
     """An engine with the job's query. `empty`: graphs that are to have no data."""
     from cqels_py.engine.engine import Engine
 
@@ -206,13 +212,11 @@ def _register(job: Job, changelog: bool, empty: Sequence[str] = ()) -> tuple[Eng
         on_error=job.on_error,
         report=reports(),
         batch=job.batch,
-        service_timeout=job.service_timeout / 1_000_000,
         blank_nodes=job.blank_nodes,
         contexts=job.contexts,
     )
     query = engine.register(
-        job.text,
-        source=job.source,
+        compiled,
         static=list(job.static),
         static_graphs={**job.static_graphs, **dict.fromkeys(empty, b"")},
         changelog=changelog,

@@ -12,7 +12,7 @@ from cqels_py.cli import arguments, failures, output
 from cqels_py.cli.execution import Enough, Job, Taker
 from cqels_py.cli.progress import Progress, omissions, reports
 from cqels_py.dictionary import Dictionary
-from cqels_py.engine.engine import compile_query
+from cqels_py.engine.compile import compile_query
 from cqels_py.errors import DataError
 from cqels_py.formats.contexts import read_contexts
 from cqels_py.formats.times import doubt
@@ -37,15 +37,15 @@ def run(job: Job, cleanup: ExitStack) -> None:
     from cqels_py.runners.spark.driver import SparkRun
 
     timeout = job.service_timeout / 1_000_000
-    plan = compile_query(job.text, source=job.source, service_timeout=timeout)
+    compiled = compile_query(job.text, source=job.source, service_timeout=timeout)
+    plan = compiled.plan
     output.check_signs(plan.form, plan.output, job.changelog)
     format_ = output.choose(job.format, job.output, plan.form, plan.variables)
     arguments.check_streams(job.streams, plan.streams)
     state = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="cqels-state-"))
     session = cleanup.enter_context(session_for_a_run())
     work, plan = prepare(
-        job.text,
-        source=job.source,
+        compiled,
         state=f"{state}/query",
         partitions=job.partitions or session.sparkContext.defaultParallelism,
         static=list(job.static),
@@ -53,7 +53,6 @@ def run(job: Job, cleanup: ExitStack) -> None:
         changelog=job.changelog or format_ == "table",
         lateness=job.lateness,
         entailment=job.entailment,
-        service_timeout=timeout,
         solutions=True,
         in_order=True,
         contexts=job.contexts,

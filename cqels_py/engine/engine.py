@@ -1,6 +1,6 @@
 """The engine: register queries, push elements, get results. The whole pipeline, in the order in which it runs.
 
-query text ─ parse ─ optimize ─ plan ─ Dataflow
+query text ─ compile_query ─ Dataflow
 elements   ─ connectors ─ LocalRunner ─ Dataflow ─ results
 """
 
@@ -10,7 +10,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import replace
 from functools import cache, partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
@@ -18,21 +17,17 @@ from weakref import WeakSet
 
 import numpy as np
 
-from cqels_py.algebra.nodes import ContinuousQuery, Output
-from cqels_py.algebra.unseen_aliases import warnings_of_unseen_aliases
-from cqels_py.analysis.regexes import warnings_of_regexes
-from cqels_py.analysis.stray_graphs import warnings_of_graphs
-from cqels_py.analysis.unbound import warnings_of_unbound
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import slice_elements, with_streams
 from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
+from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
 from cqels_py.engine.query import Query, Result
 from cqels_py.engine.reports import Reports, logged, told_of
-from cqels_py.engine.services import TIMEOUT, answer_services
+from cqels_py.engine.services import TIMEOUT
 from cqels_py.engine.stream_chaining import Connections
-from cqels_py.errors import CqelsError, DataError, RunError, UnsupportedQuery, UsageError
+from cqels_py.errors import CqelsError, DataError, RunError, UsageError
 from cqels_py.formats.construction import Construction
 from cqels_py.formats.contexts import read_contexts
 from cqels_py.formats.ntriples import ELEMENT_BITS
@@ -42,11 +37,7 @@ from cqels_py.formats.triples import PushedElement, Term, Triple, elements_of_pu
 from cqels_py.functions.limits import MAX_TEXT, Limits
 from cqels_py.interrupts import done, undisturbed, use
 from cqels_py.kernels.compiler import parallel_build as ahead
-from cqels_py.parser import parse
 from cqels_py.plan.nodes import Plan
-from cqels_py.planner import plan_query
-from cqels_py.rewrites import optimize
-from cqels_py.rewrites.entailment import Ontology, entail
 from cqels_py.runners.chaining import ConstructedStream
 from cqels_py.runners.local import LocalRunner, RunningQuery
 from cqels_py.runners.statistics import Statistics
@@ -144,7 +135,6 @@ class Engine:
         self._report = report if report is not None else logged(_LOG)
         self._logs_warnings = report is None
         self._queries: dict[Query, RunningQuery] = {}
-        self._ontologies: dict[Query, Ontology] = {}
         # Also those that have left: their last results may not have been taken.
         self._known: WeakSet[Query] = WeakSet()
         self.dictionary.hold(self._waiting)
@@ -190,7 +180,7 @@ class Engine:
     @_in_turn
     def register(
         self,
-        text: str,
+        text: str | CompiledQuery,
         *,
         source: str | None = None,
         static: Iterable[StaticSource] | StaticSource = (),
@@ -198,7 +188,7 @@ class Engine:
         changelog: bool = False,
         entailment: str | None = None,
     ) -> Query:
-        """Register a query; it sees what is pushed from now on.
+        """Register a query, by its text or compiled (`engine.compile`); it sees elements that are pushed from now on.
 
         `source` names the text in messages. `static`: data of the default graph, one source or several; `static_graphs`:
         named graphs by IRI. `changelog`: results of both signs. `entailment` "rdfs": the query also sees what follows by the
@@ -208,34 +198,37 @@ class Engine:
         self._flush()
         check_entailment(entailment)
         static_graphs = graphs_by_name(static_graphs)
-        asked = _read(text, source, changelog, self._service_timeout)
-        plan = _planned(asked)
-        self._check_time_predicates(plan)
-        self._script.registering(text, static, static_graphs, source=source, changelog=changelog, entailment=entailment)
+        compiled = compile_query(text, source=source, changelog=changelog, service_timeout=self._service_timeout)
+        self._check_time_predicates(compiled.plan)
+        self._script.registering(compiled, static, static_graphs, entailment=entailment)
         ahead.expect(_REHEARSAL, self._script.as_bytes, _announce)
-        data = load_static_data(plan, static, static_graphs, self.dictionary, self._contexts)
-        ontology = None if entailment is None else ontology_of(data, self.dictionary)
-        if ontology is not None:
-            plan = _entailed(asked, ontology)
+        data = load_static_data(compiled.plan, static, static_graphs, self.dictionary, self._contexts)
+        if entailment is not None:
+            compiled = compile_query(compiled, ontology=ontology_of(data, self.dictionary))
+        plan = compiled.plan
         limits = Limits(self._max_text, told_of(plan, self._report), self._counters.add_no_numbers)
         dataflow = Dataflow(plan, self.dictionary, data, pool=self._runner.pool, limits=limits)
         query = Query(
-            plan, self.dictionary, dataflow, self.update_static, self._lock, self._subscriber_failed, self._blank_nodes
+            compiled,
+            self.dictionary,
+            dataflow,
+            self.update_static,
+            self._lock,
+            self._subscriber_failed,
+            self._blank_nodes,
         )
         try:
             self._connections.ordered([*self._queries, query])
         except BaseException:
             dataflow.detach()
             raise
-        self._add(query, dataflow, ontology)
+        self._add(query, dataflow)
         self._warn(query)
         return query
 
     @undisturbed
-    def _add(self, query: Query, dataflow: Dataflow, ontology: Ontology | None) -> None:
+    def _add(self, query: Query, dataflow: Dataflow) -> None:
         streams = [self._numbers.setdefault(iri, len(self._numbers)) for iri in query.plan.streams]
-        if ontology is not None:
-            self._ontologies[query] = ontology
         self._queries[query] = running = RunningQuery(dataflow, streams, query)
         self._known.add(query)
         if query.form == "CONSTRUCT":
@@ -287,7 +280,8 @@ class Engine:
         self._flush()
         self._check_registered(query)
         data = load_static_data(query.plan, static, static_graphs, self.dictionary, self._contexts)
-        if query in self._ontologies and ontology_of(data, self.dictionary) != self._ontologies[query]:
+        ontology = query.compiled.ontology
+        if ontology is not None and ontology_of(data, self.dictionary) != ontology:
             raise UsageError(
                 "the new data has other classes or properties than those by which the query was rewritten for entailment: "
                 "register the query anew"
@@ -318,7 +312,6 @@ class Engine:
     def _forget(self, query: Query) -> None:
         query.close()
         self._queries.pop(query).detach()
-        self._ontologies.pop(query, None)
         self._connections.forget(query)
         del self._script.queries[id(query)]
         self._queries_changed()
@@ -722,58 +715,6 @@ def _announce() -> None:
 _SOURCE_IS = 'a file, "-", an Arrow table or reader, or batches of elements'
 
 
-def compile_query(
-    text: str,
-    *,
-    source: str | None = None,
-    changelog: bool = False,
-    service_timeout: float = TIMEOUT,
-    ontology: Callable[[Plan], Ontology] | None = None,
-) -> Plan:
-    """Query text to physical plan; endpoints of SERVICE are asked, and may be silent for `service_timeout` seconds.
-
-    `ontology`: that of the static data which a plan asks for; the plan is then that of what the query entails.
-    """
-    asked = _read(text, source, changelog, service_timeout)
-    plan = _planned(asked)
-    return plan if ontology is None else _entailed(asked, ontology(plan))
-
-
-def _planned(asked: ContinuousQuery, entailed: ContinuousQuery | None = None) -> Plan:
-    """The plan of a query, or of what it entails; warnings are about what was asked."""
-    plan = plan_query(optimize(entailed or asked))
-    of_text = (warnings_of_unbound, warnings_of_unseen_aliases, warnings_of_graphs, warnings_of_regexes)
-    warnings = (*(warning for warnings_of in of_text for warning in warnings_of(asked)), *plan.warnings)
-    return replace(plan, warnings=warnings)
-
-
-def check_entailment(entailment: str | None) -> None:
-    """UsageError for a regime that there is not."""
-    if entailment not in (None, "rdfs"):
-        raise UsageError(f"entailment is 'rdfs' or None, not {entailment!r}")
-
-
-def _entailed(asked: ContinuousQuery, ontology: Ontology) -> Plan:
-    """The plan of a query that also sees what follows by the ontology."""
-    if asked.form == "DESCRIBE":
-        raise UnsupportedQuery(
-            "DESCRIBE under entailment is not supported, as it says what is stated alone: write a CONSTRUCT with the "
-            "triples you want"
-        )
-    return _planned(asked, entail(asked, ontology))
-
-
-def _read(text: str, source: str | None, changelog: bool, service_timeout: float) -> ContinuousQuery:
-    if not isinstance(text, str):
-        raise UsageError(f"a query is a text, not {text!r}")
-    if source is not None and not isinstance(source, str):
-        raise UsageError(f"source is the name of the query's text in messages, not {source!r}")
-    check_flag(changelog, "changelog")
-    query = answer_services(parse(text, source=source), service_timeout)
-    # Before it is planned: the rows of a whole answer have an order, those of a change have none.
-    return replace(query, output=Output.CHANGELOG) if changelog else query
-
-
 def _predicates_given(given: Mapping[str, str] | None, sources: Mapping[str, StreamSource]) -> dict[str, str]:
     """Of streams that have a source."""
     predicates = by_iri({} if given is None else given, "time_predicates", "IRI of a property")
@@ -793,4 +734,4 @@ def _element_batches(batches: Iterable[object], stream: int) -> Iterator[Element
         yield with_streams(batch, np.full(len(batch), stream, np.int32))
 
 
-__all__ = ["CqelsError", "Engine", "Query", "Result", "Statistics", "compile_query"]
+__all__ = ["CqelsError", "Engine", "Query", "Result", "Statistics"]

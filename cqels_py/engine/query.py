@@ -16,9 +16,9 @@ from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch, detached, last_rows
 from cqels_py.dataflow import Dataflow, explain
 from cqels_py.dictionary import Dictionary
+from cqels_py.engine.compile import CompiledQuery
 from cqels_py.errors import RunError, UsageError
 from cqels_py.formats.scopes import SOURCE, explained
-from cqels_py.plan.nodes import Plan
 from cqels_py.terms.layout import TRUE
 from cqels_py.terms.rdf import to_rdflib
 from cqels_py.validation import check_callable
@@ -51,7 +51,7 @@ class Query:
 
     def __init__(
         self,
-        plan: Plan,
+        compiled: CompiledQuery,
         dictionary: Dictionary,
         dataflow: Dataflow,
         update_static: Callable[..., None],
@@ -59,7 +59,8 @@ class Query:
         report: Callable[[RunError], None],
         blank_nodes: str = SOURCE,
     ) -> None:
-        self.plan = plan
+        self.compiled = compiled
+        self.plan = compiled.plan
         self._blank_nodes = blank_nodes
         # The engine's: what a query says of its state, and who gets its results, is not to change in the middle of a step.
         self._lock = lock
@@ -98,8 +99,8 @@ class Query:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What one should know of it: what it probably does not mean, and what it costs."""
-        return self.plan.warnings
+        """Probable mistakes in the query, and what is expensive in its plan."""
+        return self.compiled.warnings
 
     @property
     def template(self) -> tuple[tuple[str, str, str], ...]:

@@ -134,8 +134,13 @@ def _named(above: Mapping[Node, set[Node]]) -> Above:
 def entail(query: ContinuousQuery, ontology: Ontology) -> ContinuousQuery:
     """The query over what its windows and static graphs entail. Its windows are RDF graphs, whatever the dialect.
 
-    Raises UnsupportedQuery for property paths that would need the classes of a node.
+    Raises UnsupportedQuery for DESCRIBE, and for property paths that would need the classes of a node.
     """
+    if query.form == "DESCRIBE":
+        raise UnsupportedQuery(
+            "DESCRIBE under entailment is not supported, as it says what is stated alone: write a CONSTRUCT with the "
+            "triples you want"
+        )
     rewriting = _Rewriting(ontology)
     return replace(query, pattern=rewriting.rewrite(query.pattern, static=True), bag_windows=False)
 

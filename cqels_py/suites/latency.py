@@ -20,7 +20,7 @@ from cqels_py.batches.rearrange import concatenate_elements, slice_elements
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow
 from cqels_py.dictionary import Dictionary
-from cqels_py.engine.engine import compile_query
+from cqels_py.engine.compile import compile_query
 from cqels_py.formats.ntriples import ELEMENT_BITS
 from cqels_py.plan.nodes import Plan
 from cqels_py.runners.local import LocalRunner, RunningQuery
@@ -48,7 +48,7 @@ def measure(task: Task, measured: Measured, *, seconds: float = SECONDS) -> None
     if paced < _FEWEST:
         return
     with ExitStack() as cleanup:
-        plan = compile_query(task.text, source=task.source)
+        plan = compile_query(task.text, source=task.source).plan
         texts = _Texts(_tail(task, plan, measured.elements - paced))
         target = _Target(task, plan, cleanup)
         target.fill(measured.elements - paced)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cqels_py.analysis.regexes import warnings_of_regexes
-from cqels_py.engine.engine import compile_query
+from cqels_py.analysis.regexes import invalid_regexes
+from cqels_py.engine.compile import compile_query
 from cqels_py.parser import parse
 
 _QUERY = "SELECT ?s {{ STREAM <http://ex.org/s> [RANGE 1s] {{ ?s <http://ex.org/p> ?o }} {} }}"
@@ -28,7 +28,7 @@ _QUERY = "SELECT ?s {{ STREAM <http://ex.org/s> [RANGE 1s] {{ ?s <http://ex.org/
 )
 def test_what_is_no_regular_expression_is_told(clause: str, expected: str) -> None:
     text = _QUERY.format(clause)
-    (warning,) = warnings_of_regexes(parse(text))
+    (warning,) = invalid_regexes(parse(text))
     assert warning.startswith(expected)
     assert warning in compile_query(text).warnings
 
@@ -45,4 +45,4 @@ def test_what_is_no_regular_expression_is_told(clause: str, expected: str) -> No
     ],
 )
 def test_others_pass_without_a_word(clause: str) -> None:
-    assert warnings_of_regexes(parse(_QUERY.format(clause))) == ()
+    assert invalid_regexes(parse(_QUERY.format(clause))) == ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cqels_py.analysis.stray_graphs import warnings_of_graphs
+from cqels_py.analysis.stray_graphs import stray_graphs
 from cqels_py.parser import parse
 
 PREFIX = "PREFIX : <http://ex.org/> "
@@ -33,7 +33,7 @@ PREFIX = "PREFIX : <http://ex.org/> "
     ],
 )
 def test_a_stream_that_is_asked_as_a_graph_is_told_of(text: str, instead: str) -> None:
-    (warning,) = warnings_of_graphs(parse(PREFIX + text))
+    (warning,) = stray_graphs(parse(PREFIX + text))
     assert warning.startswith("GRAPH <http://ex.org/s> asks static data of that name")
     assert instead in warning
 
@@ -47,4 +47,4 @@ def test_a_stream_that_is_asked_as_a_graph_is_told_of(text: str, instead: str) -
     ],
 )
 def test_other_graphs_are_not(text: str) -> None:
-    assert warnings_of_graphs(parse(PREFIX + text)) == ()
+    assert stray_graphs(parse(PREFIX + text)) == ()

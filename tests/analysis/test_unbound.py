@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cqels_py.analysis.unbound import warnings_of_unbound
+from cqels_py.analysis.unbound import unbound_variables
 from cqels_py.parser import parse
 
 STREAM = "STREAM :s [RANGE 5m]"
@@ -35,10 +35,10 @@ FINE = [
 
 @pytest.mark.parametrize(("text", "expected"), CASES)
 def test_what_is_bound_nowhere(text: str, expected: list[str]) -> None:
-    found = warnings_of_unbound(parse("PREFIX : <http://ex.org/> " + text))
+    found = unbound_variables(parse("PREFIX : <http://ex.org/> " + text))
     assert [one.startswith(start) for one, start in zip(found, expected, strict=True)] == [True] * len(expected)
 
 
 @pytest.mark.parametrize("text", FINE)
 def test_what_is_bound_somewhere(text: str) -> None:
-    assert warnings_of_unbound(parse("PREFIX : <http://ex.org/> " + text)) == ()
+    assert unbound_variables(parse("PREFIX : <http://ex.org/> " + text)) == ()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rdflib import URIRef
 
-from cqels_py.engine.engine import compile_query
+from cqels_py.engine.compile import compile_query
 from cqels_py.errors import UnsupportedQuery
 from tests.conformance import manifest, skips
 from tests.conformance.files import iri_of, path_of, read_graph

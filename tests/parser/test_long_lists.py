@@ -8,7 +8,7 @@ import pytest
 
 import cqels_py as cqels
 from cqels_py.algebra import variables
-from cqels_py.engine.engine import compile_query
+from cqels_py.engine.compile import compile_query
 from cqels_py.parser import grammar, long_lists, parse
 
 PREFIX = "PREFIX : <http://ex.org/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cqels_py.engine.engine import compile_query
+from cqels_py.engine.compile import compile_query
 from cqels_py.plan.nodes import DistinctRowsOf, JoinAll, Node, inputs_of
 from tests.oracle.naive import Element, Static
 from tests.oracle.naive_algebra import Triple
@@ -50,7 +50,7 @@ def in_windows(text: str, one: str = "[COUNT 9]", two: str = "[COUNT 9]") -> str
 @pytest.mark.parametrize("case", CASES)
 def test_where_copies_are_dropped(case: str) -> None:
     text, inputs = CASES[case]
-    assert made_distinct(compile_query(in_windows(text)).root) == inputs
+    assert made_distinct(compile_query(in_windows(text)).plan.root) == inputs
 
 
 BODIES = (

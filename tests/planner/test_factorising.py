@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from cqels_py.engine.engine import compile_query
+from cqels_py.engine.compile import compile_query
 from cqels_py.plan.nodes import ExtendRows, FactorisedGroups, Node, Scan, inputs_of
 from tests.planner.test_plans import GOLDEN, plan_text
 
@@ -44,7 +44,7 @@ def factorised(node: Node) -> FactorisedGroups | None:
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_where_the_join_stays(name: str) -> None:
-    assert (factorised(compile_query(QUERIES[name]).root) is None) == (name in ("of-properties", "of-both-inputs"))
+    assert (factorised(compile_query(QUERIES[name]).plan.root) is None) == (name in ("of-properties", "of-both-inputs"))
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,11 @@ def test_where_the_join_stays(name: str) -> None:
     ],
 )
 def test_where_results_are_asked_for_they_are_made(body: str) -> None:
-    assert factorised(compile_query(f"SELECT {body}").root) is None
+    assert factorised(compile_query(f"SELECT {body}").plan.root) is None
 
 
 def test_an_expression_is_computed_in_the_input_that_has_its_variables() -> None:
-    found = factorised(compile_query(QUERIES["as-one-group"]).root)
+    found = factorised(compile_query(QUERIES["as-one-group"]).plan.root)
     assert found is not None
     first, second = found.inputs
     assert isinstance(first, Scan)

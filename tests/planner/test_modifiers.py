@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from cqels_py.distribution.stages import stages_of
-from cqels_py.engine.engine import compile_query
+from cqels_py.engine.compile import compile_query
 from cqels_py.errors import UnsupportedQuery
 from cqels_py.plan.nodes import ExtendRows, FilterRows, Node, Once, ReportOrder, Scan, inputs_of
 from tests.planner.test_plans import GOLDEN, WINDOW, plan_text
@@ -47,7 +47,7 @@ def _nodes(node: Node) -> list[Node]:
 
 
 def test_what_asks_for_the_time_is_tested_neither_at_arrival_nor_once() -> None:
-    found = _nodes(compile_query(QUERIES["time"]).root)
+    found = _nodes(compile_query(QUERIES["time"]).plan.root)
     timed = [node for node in found if isinstance(node, FilterRows | ExtendRows)]
     assert len(timed) == 3
     assert all(not scan.conditions for scan in found if isinstance(scan, Scan))
@@ -60,14 +60,14 @@ def test_an_order_has_a_warning_where_it_makes_no_difference() -> None:
     (warning,) = compile_query(QUERIES["order-of-changes"]).warnings
     assert "ORDER BY without LIMIT makes no difference here" in warning
     assert "ORDER BY" in plan_text(QUERIES["order-of-changes"])
-    plan = compile_query(QUERIES["order-of-reports"])
+    plan = compile_query(QUERIES["order-of-reports"]).plan
     assert plan.warnings == ()
     assert plan.order == ReportOrder((("_:order1", True),), distinct=True)
 
 
 def test_the_state_of_an_order_is_in_one_place() -> None:
     text = QUERIES["order-of-reports"].replace("DISTINCT ", "")
-    plan = compile_query(text)
+    plan = compile_query(text).plan
     assert stages_of(plan, 4)[-1].parts == 1
     assert "ORDER BY" in stages_of(plan, 4)[-1].reason
     (whole,) = stages_of(replace(plan, order=None), 4)

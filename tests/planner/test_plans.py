@@ -10,7 +10,7 @@ import pytest
 from cqels_py.dataflow import Dataflow, explain
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
-from cqels_py.engine.engine import compile_query
+from cqels_py.engine.compile import compile_query
 from cqels_py.errors import UnsupportedQuery
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +20,7 @@ QUERIES = sorted((ROOT / "queries").glob("*/*.rq"))
 
 def plan_text(text: str) -> str:
     """The plan as explain prints it, over no static data."""
-    return explain(Dataflow(compile_query(text), Dictionary(), StaticData()))
+    return explain(Dataflow(compile_query(text).plan, Dictionary(), StaticData()))
 
 
 @pytest.mark.parametrize("file", QUERIES, ids=lambda file: f"{file.parent.name}-{file.stem}")

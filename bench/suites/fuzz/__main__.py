@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from bench.suites.fuzz.case import Case
 from bench.suites.fuzz.compare import Verdict, judge
 from bench.suites.fuzz.drawing import FEATURES
-from bench.suites.fuzz.engines import parsed_once
 from bench.suites.fuzz.judging import judged
 from bench.suites.fuzz.shrinking import shrunk
 from bench.suites.fuzz.summary import Summary, described
@@ -42,15 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := sorted(set(features) - set(FEATURES)):
         parser.error(f"no features: {', '.join(unknown)}; there are {', '.join(FEATURES)}")
     summary = Summary()
-    with parsed_once():
-        for case, verdict in judged(range(given.seed, given.seed + given.cases), features, given.jobs):
-            summary.add(case, verdict)
-            if summary.total % _TOLD == 0:
-                print(summary.counts(), file=sys.stderr, flush=True)
-            if verdict.state == "different":
-                print(_failure(case, verdict), flush=True)
-            if summary.states["different"] >= given.stop_after:
-                break
+    for case, verdict in judged(range(given.seed, given.seed + given.cases), features, given.jobs):
+        summary.add(case, verdict)
+        if summary.total % _TOLD == 0:
+            print(summary.counts(), file=sys.stderr, flush=True)
+        if verdict.state == "different":
+            print(_failure(case, verdict), flush=True)
+        if summary.states["different"] >= given.stop_after:
+            break
     print(summary.text())
     return 1 if summary.states["different"] else 0
 

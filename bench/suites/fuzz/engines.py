@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -12,10 +11,10 @@ import numpy as np
 import pyoxigraph as ox
 
 import cqels_py
-import cqels_py.engine.engine
 from bench.suites.fuzz.answers import Row, columns, parse_term, row_of
 from bench.suites.fuzz.case import EX, Case
 from cqels_py.batches.results import ResultBatch
+from cqels_py.engine.compile import CompiledQuery, compile_query
 
 BATCHES = (1, 3, None)
 """Elements that are processed together; None: all of them."""
@@ -41,15 +40,14 @@ def run(case: Case, text: str, batch: int | None, *, graphs: bool = False) -> De
         batch=batch or max(1, len(case.elements)), lateness=case.lateness, report=lambda error: None
     )
     query = engine.register(
-        text,
+        _compiled(text, case.output == "CHANGELOG"),
         static=[list(case.static)] if case.static else [],
         static_graphs={name: list(triples) for name, triples in case.named},
-        changelog=case.output == "CHANGELOG",
     )
     names = [name[1:] for name in columns(case.query)]
     if graphs:
         engine.connect(query, _BUILT)
-        query, names = engine.register(_COPY), ["s", "p", "o"]
+        query, names = engine.register(_compiled(_COPY, False)), ["s", "p", "o"]
     delivered = Delivered()
     query.subscribe_batches(lambda found: delivered.rows.extend(_rows(found, names, engine.dictionary)))
     streams = {window.stream for window in case.windows}
@@ -62,6 +60,12 @@ def run(case: Case, text: str, batch: int | None, *, graphs: bool = False) -> De
     engine.finish()
     delivered.late = engine.statistics.late
     return delivered
+
+
+@lru_cache(maxsize=16)
+def _compiled(text: str, changelog: bool) -> CompiledQuery:
+    """Once for all data sets that a query is asked of: compiling it takes longer than a small run."""
+    return compile_query(text, changelog=changelog)
 
 
 def _rows(batch: ResultBatch, names: list[str], dictionary: Any) -> Iterator[tuple[int, int, Row]]:
@@ -78,17 +82,3 @@ def _rows(batch: ResultBatch, names: list[str], dictionary: Any) -> Iterator[tup
 def _term(text: str) -> Any:
     # pyoxigraph's parser relabels blank nodes.
     return ox.BlankNode(text[2:]) if text.startswith("_:") else parse_term(text)
-
-
-@contextmanager
-def parsed_once() -> Iterator[None]:
-    """Each query text is parsed and planned once: the plan depends on nothing else, and takes longer than a small run."""
-    parse, planned = cqels_py.engine.engine.parse, cqels_py.engine.engine._planned
-    cqels_py.engine.engine.parse, cqels_py.engine.engine._planned = (
-        lru_cache(maxsize=16)(parse),
-        lru_cache(maxsize=16)(planned),
-    )
-    try:
-        yield
-    finally:
-        cqels_py.engine.engine.parse, cqels_py.engine.engine._planned = parse, planned

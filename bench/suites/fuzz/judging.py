@@ -9,7 +9,6 @@ from multiprocessing import get_context
 from bench.suites.fuzz.case import Case
 from bench.suites.fuzz.compare import Verdict, judge
 from bench.suites.fuzz.drawing import DATA_SETS, draw
-from bench.suites.fuzz.engines import parsed_once
 
 _CHUNK = 5 * DATA_SETS
 
@@ -29,5 +28,4 @@ def judged(seeds: range, features: Sequence[str], jobs: int) -> Iterator[tuple[C
 
 def _all_judged(asked: tuple[range, Sequence[str]]) -> list[tuple[Case, Verdict]]:
     seeds, features = asked
-    with parsed_once():
-        return list(judged(seeds, features, 1))
+    return list(judged(seeds, features, 1))

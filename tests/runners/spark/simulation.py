@@ -16,7 +16,7 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from cqels_py.checkpoints import store
-from cqels_py.engine.engine import compile_query
+from cqels_py.engine.compile import compile_query
 from cqels_py.runners.spark import parts, stage
 from cqels_py.runners.spark.stage import Job
 from cqels_py.spark import prepare
@@ -124,7 +124,7 @@ def counted(rows: Sequence[dict[str, Any]]) -> Answers:
 
 def expected(text: str, elements: Sequence[Element], static: Static, output: Any) -> Answers:
     """The local runner's results."""
-    read = compile_query(text).streams
+    read = compile_query(text).plan.streams
     elements = [element for element in elements if str(element.stream) in read]
     return Counter(
         (result.time, result.sign, frozenset((str(variable), term) for variable, term in result.mapping))

@@ -11,7 +11,7 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.dataflow.ownership import cell, owner_of
 from cqels_py.dictionary import Dictionary
 from cqels_py.distribution.stages import stages_of
-from cqels_py.engine.engine import compile_query
+from cqels_py.engine.compile import compile_query
 from cqels_py.runners.spark.describe import describe
 from cqels_py.runners.spark.routing import Route, Routing, Share, combine, routing_of, shares
 from tests.runners.spark.test_simulated import EX
@@ -21,7 +21,7 @@ TERMS = [f"<{EX}{name}>" for name in "abcdp"] + ['"5"^^<http://www.w3.org/2001/X
 
 
 def plan(text: str):  # type: ignore[no-untyped-def]
-    return compile_query(f"PREFIX : <{EX}> {text}")
+    return compile_query(f"PREFIX : <{EX}> {text}").plan
 
 
 @pytest.mark.parametrize(

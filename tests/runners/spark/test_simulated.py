@@ -14,7 +14,7 @@ from rdflib import XSD, Literal, URIRef
 import cqels_py
 from cqels_py.algebra.nodes import Dialect, Output
 from cqels_py.distribution.stages import stages_of
-from cqels_py.engine.engine import compile_query
+from cqels_py.engine.compile import compile_query
 from cqels_py.errors import UnsupportedQuery
 from cqels_py.spark import statistics
 from tests.oracle.naive import Element, Static
@@ -32,7 +32,7 @@ def agree(scenario: Scenario, dialect: Dialect, data: st.DataObject, changelog: 
         reject()
     text = scenario.texts[dialect]
     try:
-        plan = compile_query(text, changelog=changelog)
+        plan = compile_query(text, changelog=changelog).plan
         streams = plan.streams
         elements = [each for each in scenario.elements if str(each.stream) in streams]
         # One task: rows of one stream come after those of another.
@@ -161,7 +161,7 @@ def drawn(seed: int, count: int = 60, disorder: int = 0, subjects: int = 8) -> l
 
 def axes_of(text: str, parts: int, *, changelog: bool) -> list[tuple[tuple[str, int], ...]]:
     """By what the stages of a query are divided; nothing where all is in one part."""
-    stages = stages_of(compile_query(text, changelog=changelog), parts)
+    stages = stages_of(compile_query(text, changelog=changelog).plan, parts)
     return [stage.shares.axes if stage.shares else tuple((name, stage.parts) for name in stage.by) for stage in stages]
 
 

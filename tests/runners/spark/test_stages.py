@@ -12,7 +12,7 @@ import pytest
 import cqels_py
 from cqels_py.algebra.nodes import Output
 from cqels_py.distribution.stages import stages_of
-from cqels_py.engine.engine import compile_query
+from cqels_py.engine.compile import compile_query
 from cqels_py.errors import DataError, UsageError
 from cqels_py.spark import loads, prepare, statistics
 from tests.oracle.naive_values import canonical
@@ -95,7 +95,7 @@ def check(text: str, parts: int, chance: random.Random) -> None:
 
 
 def plan_of(text: str) -> Any:
-    return compile_query(f"PREFIX : <{EX}> {text}", changelog="REGISTER" not in text)
+    return compile_query(f"PREFIX : <{EX}> {text}", changelog="REGISTER" not in text).plan
 
 
 @pytest.mark.parametrize("parts", [1, 2, 5])

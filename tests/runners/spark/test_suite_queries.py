@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pytest
 
 from cqels_py.algebra.nodes import Output
-from cqels_py.engine.engine import compile_query
+from cqels_py.engine.compile import compile_query
 from cqels_py.spark import stages
 from tests.datasets import test_lsbench_queries as lsbench
 from tests.datasets import test_srbench_queries as srbench
@@ -23,7 +23,7 @@ PARTS = 2
 
 def agree(text: str, elements: Sequence[Element], static: Static, chance: random.Random) -> None:
     assert stages(text, PARTS)[0].parts == PARTS
-    elements = simulation.in_spark_order(elements, compile_query(text).streams)
+    elements = simulation.in_spark_order(elements, compile_query(text).plan.streams)
     wanted = simulation.expected(text, elements, static, Output.CHANGELOG)
     assert wanted, "a query that never answers shows nothing"
     cuts = sorted(chance.sample(range(1, len(elements)), 5))

@@ -24,7 +24,7 @@ from cqels_py.algebra.validate import walk
 from cqels_py.algebra.variables import expression_variables, replaced
 
 
-def warnings_of_unseen_aliases(query: ContinuousQuery) -> tuple[str, ...]:
+def unseen_aliases(query: ContinuousQuery) -> tuple[str, ...]:
     """What to say of each such variable, with the HAVING that would see its value."""
     found: list[str] = []
     below: set[int] = set()

@@ -1,0 +1,88 @@
+"""A query's way, from its text to the plan that runs it.
+
+text ─ parse ─ ask the endpoints of SERVICE ─ analyse ─ rewrite the algebra ─ plan ─ rewrite the plan ─ CompiledQuery
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from cqels_py.algebra.nodes import ContinuousQuery, Output
+from cqels_py.analysis.checks import ANALYSES
+from cqels_py.engine.services import TIMEOUT, answer_services
+from cqels_py.errors import UsageError
+from cqels_py.parser import parse
+from cqels_py.plan.nodes import Plan
+from cqels_py.planner import plan_query
+from cqels_py.rewrites import optimize
+from cqels_py.rewrites.entailment import Ontology, entail
+from cqels_py.validation import check_flag
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledQuery:
+    """A query that any engine can run, in any process: plain data, which can be pickled.
+
+    `text`: the query as it was written. `asked`: its algebra before any rewrite, with the answers of SERVICE. `plan`: what is
+    executed, with the warnings of analyses and planner. `ontology`: by which it was rewritten for entailment, if it was.
+    """
+
+    text: str
+    asked: ContinuousQuery
+    plan: Plan
+    ontology: Ontology | None = None
+
+    @property
+    def static_graphs(self) -> tuple[str, ...]:
+        """IRIs of the static data that the query needs: the graphs of FROM and FROM NAMED."""
+        return tuple(dict.fromkeys((*self.plan.static_default, *self.plan.static_named)))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Probable mistakes in the query, and what is expensive in its plan."""
+        return self.plan.warnings
+
+
+def compile_query(
+    query: str | CompiledQuery,
+    *,
+    source: str | None = None,
+    changelog: bool = False,
+    service_timeout: float = TIMEOUT,
+    ontology: Ontology | None = None,
+) -> CompiledQuery:
+    """Compile a query's text; or compile a compiled query again, with other options, without parsing its text again.
+
+    `source` names the text in messages. `changelog`: results of both signs. `service_timeout`: seconds that an endpoint of
+    SERVICE may be silent. `ontology`: the query also sees what follows by it (RDFS entailment).
+    Raises QuerySyntaxError, UnsupportedQuery, DataError (of an endpoint), UsageError.
+    """
+    check_flag(changelog, "changelog")
+    if isinstance(query, CompiledQuery):
+        text, asked, ontology = query.text, query.asked, ontology or query.ontology
+    else:
+        text, asked = query, answer_services(_parsed(query, source), service_timeout)
+    if changelog:
+        # Before planning: the rows of a whole answer have an order, changes have none.
+        asked = replace(asked, output=Output.CHANGELOG)
+    if isinstance(query, CompiledQuery) and (asked, ontology) == (query.asked, query.ontology):
+        return query
+    findings = [finding for analysis in ANALYSES for finding in analysis(asked)]
+    # First of all rewrites: it makes unions of triple patterns, into which windows and filters are then pushed.
+    entailed = asked if ontology is None else entail(asked, ontology)
+    plan = plan_query(optimize(entailed))
+    return CompiledQuery(text, asked, replace(plan, warnings=(*findings, *plan.warnings)), ontology)
+
+
+def _parsed(text: str, source: str | None) -> ContinuousQuery:
+    if not isinstance(text, str):
+        raise UsageError(f"a query is a text, not {text!r}")
+    if source is not None and not isinstance(source, str):
+        raise UsageError(f"source is the name of the query's text in messages, not {source!r}")
+    return parse(text, source=source)
+
+
+def check_entailment(entailment: str | None) -> None:
+    """UsageError for an entailment regime that does not exist."""
+    if entailment not in (None, "rdfs"):
+        raise UsageError(f"entailment is 'rdfs' or None, not {entailment!r}")
