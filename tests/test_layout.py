@@ -8,11 +8,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "cqels_py"
 MODULES = sorted(PACKAGE.rglob("*.py"))
+NAMES = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in MODULES}
 KERNELS = sorted(
     path
     for path in (PACKAGE / "kernels").rglob("*.py")
@@ -107,6 +109,31 @@ def test_import_contracts() -> None:
         check=False,
     )
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Modules of the package that are imported when this one is: not in functions, nor for type checkers alone."""
+    found: set[str] = set()
+    waiting: list[ast.stmt] = list(tree(path).body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            parts = {f"{node.module}.{alias.name}" for alias in node.names}
+            # `from package import module` is an import of the module; a package itself is imported before its modules anyway.
+            found.update(parts if parts <= NAMES.keys() else {node.module, *parts})
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            waiting += node.orelse
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            waiting += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
+    return found
+
+
+def test_modules_do_not_import_each_other() -> None:
+    """No circles within folders: import contracts see circles between folders."""
+    imports = {name: imported_modules(path) & NAMES.keys() - {name} for name, path in NAMES.items()}
+    TopologicalSorter(imports).prepare()
 
 
 def packages() -> Iterator[str]:

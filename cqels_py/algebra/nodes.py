@@ -178,10 +178,11 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class WindowVariable:
-    """`WINDOW ?w {…}`: the pattern over each window in turn."""
+    """`WINDOW ?w {…}`: the pattern over each of the windows in turn, which are all of the query's."""
 
     variable: Variable
     pattern: Pattern
+    windows: tuple[URIRef, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

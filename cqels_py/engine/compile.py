@@ -5,6 +5,7 @@ text ─ parse ─ ask the endpoints of SERVICE ─ analyse ─ rewrite the alge
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from cqels_py.algebra.nodes import ContinuousQuery, Output
@@ -13,10 +14,13 @@ from cqels_py.engine.services import TIMEOUT, answer_services
 from cqels_py.errors import UsageError
 from cqels_py.parser import parse
 from cqels_py.plan.nodes import Plan
-from cqels_py.planner import plan_query
-from cqels_py.rewrites import optimize
+from cqels_py.planner import CHOICES, RULES, plan_query, rewrite_plan
+from cqels_py.rewrites import OPTIONAL, rewrite
 from cqels_py.rewrites.entailment import Ontology, entail
 from cqels_py.validation import check_flag
+
+OPTIMISATIONS: tuple[str, ...] = (*(rule.__name__ for rule in (*OPTIONAL, *RULES)), *CHOICES)
+"""All that can be left out of a query's way, by name, without another answer: for tests, and to find an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +29,14 @@ class CompiledQuery:
 
     `text`: the query as it was written. `asked`: its algebra before any rewrite, with the answers of SERVICE. `plan`: what is
     executed, with the warnings of analyses and planner. `ontology`: by which it was rewritten for entailment, if it was.
+    `without`: names of `OPTIMISATIONS` that were left out.
     """
 
     text: str
     asked: ContinuousQuery
     plan: Plan
     ontology: Ontology | None = None
+    without: frozenset[str] = frozenset()
 
     @property
     def static_graphs(self) -> tuple[str, ...]:
@@ -50,28 +56,34 @@ def compile_query(
     changelog: bool = False,
     service_timeout: float = TIMEOUT,
     ontology: Ontology | None = None,
+    without: Collection[str] = (),
 ) -> CompiledQuery:
     """Compile a query's text; or compile a compiled query again, with other options, without parsing its text again.
 
     `source` names the text in messages. `changelog`: results of both signs. `service_timeout`: seconds that an endpoint of
-    SERVICE may be silent. `ontology`: the query also sees what follows by it (RDFS entailment).
+    SERVICE may be silent. `ontology`: the query also sees what follows by it (RDFS entailment). `without`: names of
+    `OPTIMISATIONS` to leave out.
     Raises QuerySyntaxError, UnsupportedQuery, DataError (of an endpoint), UsageError.
     """
     check_flag(changelog, "changelog")
     if isinstance(query, CompiledQuery):
         text, asked, ontology = query.text, query.asked, ontology or query.ontology
+        without = query.without.union(without)
     else:
         text, asked = query, answer_services(_parsed(query, source), service_timeout)
+    left_out = _checked(without)
     if changelog:
         # Before planning: the rows of a whole answer have an order, changes have none.
         asked = replace(asked, output=Output.CHANGELOG)
-    if isinstance(query, CompiledQuery) and (asked, ontology) == (query.asked, query.ontology):
+    if isinstance(query, CompiledQuery) and query == replace(query, asked=asked, ontology=ontology, without=left_out):
         return query
     findings = [finding for analysis in ANALYSES for finding in analysis(asked)]
     # First of all rewrites: it makes unions of triple patterns, into which windows and filters are then pushed.
     entailed = asked if ontology is None else entail(asked, ontology)
-    plan = plan_query(optimize(entailed))
-    return CompiledQuery(text, asked, replace(plan, warnings=(*findings, *plan.warnings)), ontology)
+    rewritten = rewrite(entailed, left_out)
+    plan = rewrite_plan(plan_query(rewritten, left_out), left_out)
+    plan = replace(plan, warnings=(*findings, *plan.warnings))
+    return CompiledQuery(text, asked, plan, ontology, left_out)
 
 
 def _parsed(text: str, source: str | None) -> ContinuousQuery:
@@ -80,6 +92,12 @@ def _parsed(text: str, source: str | None) -> ContinuousQuery:
     if source is not None and not isinstance(source, str):
         raise UsageError(f"source is the name of the query's text in messages, not {source!r}")
     return parse(text, source=source)
+
+
+def _checked(without: Collection[str]) -> frozenset[str]:
+    if unknown := sorted(set(without).difference(OPTIMISATIONS)):
+        raise UsageError(f"there is no optimisation {unknown[0]!r} to leave out; there are {', '.join(OPTIMISATIONS)}")
+    return frozenset(without)
 
 
 def check_entailment(entailment: str | None) -> None:

@@ -142,7 +142,7 @@ class PatternReader:
             self._check_not_inside(_WINDOW, block.offset)
             inner = self._read_inside(_WINDOW, node.p)
             if isinstance(block.target, Variable):
-                return nodes.WindowVariable(block.target, inner)
+                return nodes.WindowVariable(block.target, inner, tuple(window.name for window in lifted.windows))
             return nodes.Window((block.target,), inner)
         if node.term in lifted.named:
             return nodes.Window((URIRef(node.term),), self._read_inside("a named stream", node.p))

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
-from cqels_py.plan.nodes import Node, Scan, Shared, inputs_of
+from cqels_py.plan.nodes import (
+    FactorisedGroups,
+    JoinAll,
+    Negate,
+    Node,
+    Scan,
+    Shared,
+    UnionRows,
+    inputs_of,
+)
+
+Rule = Callable[[Node], Node]
 
 
 def nodes_of(node: Node, visited: set[int] | None = None) -> Iterator[Node]:
-    """A node and all below it; what several nodes share, once."""
+    """A node and all below it; a shared sub-plan once."""
     visited = set() if visited is None else visited
     if isinstance(node, Shared):
         if node.number in visited:
@@ -22,3 +34,31 @@ def nodes_of(node: Node, visited: set[int] | None = None) -> Iterator[Node]:
 def scans_of(node: Node) -> Iterator[Scan]:
     """The triple patterns over streams in a plan's node."""
     return (each for each in nodes_of(node) if isinstance(each, Scan))
+
+
+def bottom_up(node: Node, rule: Rule) -> Node:
+    """Apply `rule` to a node and all below it, inputs first; to a shared sub-plan once.
+
+    >>> from cqels_py.plan.nodes import DistinctRowsOf, Rows
+    >>> union = UnionRows((Shared(1, DistinctRowsOf(Rows((), ()))),) * 2, ())
+    >>> found = bottom_up(union, lambda node: node.input if isinstance(node, DistinctRowsOf) else node)
+    >>> found == UnionRows((Shared(1, Rows((), ())),) * 2, ())
+    True
+    """
+    return _bottom_up(node, rule, {})
+
+
+def _bottom_up(node: Node, rule: Rule, shared: dict[int, Node]) -> Node:
+    if isinstance(node, Shared):
+        if node.number not in shared:
+            shared[node.number] = rule(Shared(node.number, _bottom_up(node.input, rule, shared)))
+        return shared[node.number]
+    match node:
+        case JoinAll(inputs=inputs) | UnionRows(inputs=inputs) | FactorisedGroups(inputs=inputs):
+            return rule(replace(node, inputs=tuple(_bottom_up(each, rule, shared) for each in inputs)))
+        case Negate(left=left, right=right):
+            return rule(replace(node, left=_bottom_up(left, rule, shared), right=_bottom_up(right, rule, shared)))
+        case _ if inputs_of(node):
+            return rule(replace(node, input=_bottom_up(node.input, rule, shared)))
+        case _:
+            return rule(node)

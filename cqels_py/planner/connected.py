@@ -70,8 +70,13 @@ def stages_of_join(
         _around_a_hub(variables)
         or _by_subject(variables, subjects, predicates)
         or _connected(variables)
-        or [list(range(MOST_JOINED)), *([place] for place in range(MOST_JOINED, len(variables)))]
+        or first_inputs_first(len(variables))
     )
+
+
+def first_inputs_first(count: int) -> list[list[int]]:
+    """Places of so many inputs, as many of them in one group as one join takes, the others alone."""
+    return [list(range(MOST_JOINED)), *([place] for place in range(MOST_JOINED, count))]
 
 
 def _around_a_hub(variables: Sequence[Set[str]]) -> list[list[int]] | None:

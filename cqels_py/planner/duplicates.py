@@ -17,9 +17,9 @@ from cqels_py.planner.rows import without_ids
 _REASON = "copies would multiply the join's results"
 
 
-def distinct(node: Node) -> DistinctRowsOf:
-    """DISTINCT over a node."""
-    return DistinctRowsOf(_met_once(node))
+def drop_duplicates(node: Node) -> Node:
+    """DISTINCT over a join whose inputs have no copies that only multiply its results; any other node as it is."""
+    return replace(node, input=_met_once(node.input)) if isinstance(node, DistinctRowsOf) else node
 
 
 def _met_once(node: Node) -> Node:

@@ -28,8 +28,12 @@ from cqels_py.plan.nodes import (
 _FUNCTIONS = ("COUNT(*)", "COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE")
 
 
-def below_join(group: GroupRows) -> GroupRows | FactorisedGroups:
-    """The same groups from their join's inputs; where that is not possible, as they are."""
+def factorise_groups(node: Node) -> Node:
+    """Groups of a join, made from the join's inputs; where that is not possible, and any other node, as it is."""
+    return _factorised(node) if isinstance(node, GroupRows) else node
+
+
+def _factorised(group: GroupRows) -> GroupRows | FactorisedGroups:
     if any(a.distinct or a.function not in _FUNCTIONS for a in group.aggregates):
         return group
     wanted = {*group.keys, *(a.argument for a in group.aggregates if a.argument is not None)}

@@ -8,7 +8,6 @@ from cqels_py.algebra.nodes import AggregateCall, Extend, Group, Pattern, Variab
 from cqels_py.algebra.variables import possible_variables
 from cqels_py.errors import UnsupportedQuery
 from cqels_py.plan.nodes import GroupRows, Node, NumberRows, PlannedAggregate
-from cqels_py.planner.factorising import below_join
 from cqels_py.planner.planning import Planning
 from cqels_py.planner.rows import project, with_columns
 
@@ -32,7 +31,7 @@ def grouped(planner: Planning, group: Group) -> Node:
         node = NumberRows(found, tuple(sorted(map(str, visible))), str(number))
     columns = [*group.keys, *sorted(arguments), *([] if number is None else [number])]
     node = project(node, tuple(str(v) for v in dict.fromkeys(columns)))
-    return below_join(GroupRows(node, tuple(str(v) for v in group.keys), tuple(aggregates)))
+    return GroupRows(node, tuple(str(v) for v in group.keys), tuple(aggregates))
 
 
 def _counts_rows(call: AggregateCall) -> bool:

@@ -47,7 +47,14 @@ from cqels_py.plan.nodes import (
 )
 from cqels_py.plan.order import expires_in_order
 from cqels_py.planner.boundness import split_by_boundness
-from cqels_py.planner.connected import MOST_FOR_HUBS, MOST_JOINED, beside, components, stages_of_join
+from cqels_py.planner.connected import (
+    MOST_FOR_HUBS,
+    MOST_JOINED,
+    beside,
+    components,
+    first_inputs_first,
+    stages_of_join,
+)
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.rows import is_static, once, project, short_text, without_ids
 
@@ -60,7 +67,7 @@ def maybe_unbound(pattern: Pattern) -> frozenset[Variable]:
 
 def join(planner: Planning, parts: tuple[Pattern, ...], needed: Needed) -> Node:
     """One n-ary join; what is static in it is joined beforehand, and answered once."""
-    split = split_by_boundness(planner, parts, needed)
+    split = None if "split_by_boundness" in planner.without else split_by_boundness(planner, parts, needed)
     if split is not None:
         return union(planner, tuple(NaryJoin(branch) for branch in split), needed)
     nodes: list[Node] = []
@@ -175,7 +182,9 @@ def _asks_no_stream(expression: Expression) -> bool:
 
 def join_nodes(planner: Planning, nodes: list[Node], uncertain: list[frozenset[Variable]], needed: Needed) -> Node:
     loose = frozenset().union(*uncertain)
-    things = _things(nodes) if _MANY_JOINED <= len(nodes) <= MOST_FOR_HUBS and not loose else None
+    things = None
+    if _MANY_JOINED <= len(nodes) <= MOST_FOR_HUBS and not loose and "join_entities_first" not in planner.without:
+        things = _things(nodes)
     if things is not None:
         heads = [_join_of_thing(planner, thing, nodes, needed) for thing in things]
         return join_nodes(planner, heads, [frozenset()] * len(heads), needed)
@@ -199,10 +208,13 @@ def join_nodes(planner: Planning, nodes: list[Node], uncertain: list[frozenset[V
 
 def _join_in_stages(planner: Planning, nodes: list[Node], uncertain: list[frozenset[Variable]], needed: Needed) -> Node:
     """Join more inputs than one join takes: first what belongs together, in joins of their own, then what those deliver."""
-    about = [_about(node) for node in nodes]
-    parts = stages_of_join(
-        [frozenset(node.variables) for node in nodes], [each for each, _ in about], [each for _, each in about]
-    )
+    if "cut_joins_by_variables" in planner.without:
+        parts = first_inputs_first(len(nodes))
+    else:
+        about = [_about(node) for node in nodes]
+        parts = stages_of_join(
+            [frozenset(node.variables) for node in nodes], [each for each, _ in about], [each for _, each in about]
+        )
     heads: list[Node] = []
     unsure: list[frozenset[Variable]] = []
     mentions = Counter(v for node in nodes for v in node.variables)

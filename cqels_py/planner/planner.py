@@ -6,6 +6,7 @@ What cannot be evaluated exactly and incrementally is refused here, by name.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from rdflib import Variable
@@ -52,13 +53,13 @@ from cqels_py.planner.texts import position_text
 from cqels_py.planner.windows import StreamTable
 
 
-def plan_query(query: ContinuousQuery) -> Plan:
-    """The physical plan of an optimized query.
+def plan_query(query: ContinuousQuery, without: Collection[str] = ()) -> Plan:
+    """The physical plan of a rewritten query, `without` the choices of these names (`rules.CHOICES`).
 
     Raises UnsupportedQuery, naming the construct, for what cannot be evaluated exactly.
     """
     streams = StreamTable(query)
-    planner = _Planner(query, streams)
+    planner = _Planner(query, streams, without)
     if query.form == "DESCRIBE":
         query = replace(as_construct(query), pattern=description(planner, query))
     columns = () if query.form == "ASK" else tuple(str(v) for v in query.variables)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from rdflib import Variable
 
@@ -20,12 +20,14 @@ Needed = frozenset[Variable]
 class Planning(ABC):
     """One query being planned.
 
-    `bags`: the same triple twice in a window counts twice. `warnings`: what the user should know of the plan.
+    `bags`: the same triple twice in a window counts twice. `without`: choices that are left out (`rules.CHOICES`).
+    `warnings`: what is expensive in the plan, or has no effect.
     """
 
-    def __init__(self, query: ContinuousQuery, streams: StreamTable) -> None:
+    def __init__(self, query: ContinuousQuery, streams: StreamTable, without: Collection[str] = ()) -> None:
         self.bags = query.bag_windows
         self.streams = streams
+        self.without = without
         self.warnings: list[str] = []
         self._fresh = 0
         self._shared = 0

@@ -7,8 +7,7 @@ from rdflib import Variable
 from cqels_py.algebra.mentions import mentioned_in
 from cqels_py.algebra.nodes import Distinct, Expression, Extend, OrderBy, Pattern, Project, Reduced, Slice, VariableRef
 from cqels_py.algebra.variables import possible_variables
-from cqels_py.plan.nodes import Node, ReportOrder, TopRows
-from cqels_py.planner.duplicates import distinct
+from cqels_py.plan.nodes import DistinctRowsOf, Node, ReportOrder, TopRows
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.rows import once, project
 
@@ -32,7 +31,7 @@ def projection(planner: Planning, pattern: Project, needed: Needed) -> Node:
 def distinct_rows(planner: Planning, inner: Pattern) -> Node:
     # Which rows are equal depends on all columns, needed or not.
     columns = columns_of(inner)
-    return distinct(project(planner.plan(inner, frozenset(columns)), tuple(map(str, columns))))
+    return DistinctRowsOf(project(planner.plan(inner, frozenset(columns)), tuple(map(str, columns))))
 
 
 def unordered(planner: Planning, ordered: OrderBy, needed: Needed) -> Node:

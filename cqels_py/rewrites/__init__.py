@@ -1,5 +1,5 @@
-"""Algebra to algebra: the rewrites, in the order in which `rules.RULES` has them."""
+"""Algebra to algebra: the rewrites, in the order in which `rules` has them."""
 
-from cqels_py.rewrites.rules import RULES, optimize
+from cqels_py.rewrites.rules import OPTIONAL, REQUIRED, rewrite
 
-__all__ = ["RULES", "optimize"]
+__all__ = ["OPTIONAL", "REQUIRED", "rewrite"]

@@ -1,8 +1,12 @@
-"""The rewrites, in order. Each is a function from pattern to pattern; the answer of a query is the same without any."""
+"""The rewrites of the algebra, in order: functions from pattern to pattern that leave a query's answers as they are.
+
+The planner counts on the required ones: its patterns ask windows and graphs in basic graph patterns and paths only. Without the
+optional ones plans are larger or slower.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from cqels_py.algebra.nodes import ContinuousQuery, Pattern
@@ -11,12 +15,16 @@ from cqels_py.rewrites.push_filters import push_filters
 from cqels_py.rewrites.push_windows import push_windows
 from cqels_py.rewrites.window_variables import expand_window_variables
 
-RULES: tuple[Callable[[Pattern], Pattern], ...] = (push_windows, flatten_joins, push_filters)
+Rule = Callable[[Pattern], Pattern]
+
+REQUIRED: tuple[Rule, ...] = (expand_window_variables, push_windows)
+OPTIONAL: tuple[Rule, ...] = (flatten_joins, push_filters)
 
 
-def optimize(query: ContinuousQuery) -> ContinuousQuery:
-    """Apply the rules to a query's pattern."""
-    pattern = expand_window_variables(query.pattern, [window.name for window in query.windows])
-    for rule in RULES:
-        pattern = rule(pattern)
+def rewrite(query: ContinuousQuery, without: Collection[str] = ()) -> ContinuousQuery:
+    """Apply the rules to a query's pattern, `without` the optional ones of these names."""
+    pattern = query.pattern
+    for rule in (*REQUIRED, *OPTIONAL):
+        if rule in REQUIRED or rule.__name__ not in without:
+            pattern = rule(pattern)
     return replace(query, pattern=pattern)

@@ -7,28 +7,27 @@ As SPARQL has it for GRAPH, the name is joined around the pattern: a ?w that P b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from rdflib import URIRef
-
 from cqels_py.algebra.nodes import Join, Pattern, Union, Values, Window, WindowVariable
-from cqels_py.algebra.traverse import map_children
+from cqels_py.algebra.traverse import bottom_up
 
 
-def expand_window_variables(pattern: Pattern, windows: Sequence[URIRef]) -> Pattern:
+def expand_window_variables(pattern: Pattern) -> Pattern:
     """Ask each window for itself, everywhere.
 
     >>> from cqels_py.algebra.nodes import BGP
-    >>> from rdflib import Variable
+    >>> from rdflib import URIRef, Variable
     >>> a, w = URIRef("http://ex.org/a"), Variable("w")
     >>> one = Join(Window((a,), BGP(())), Values((w,), ((a,),)))
-    >>> expand_window_variables(WindowVariable(w, BGP(())), [a]) == one
+    >>> expand_window_variables(WindowVariable(w, BGP(()), (a,))) == one
     True
     """
+    return bottom_up(pattern, _expanded)
+
+
+def _expanded(pattern: Pattern) -> Pattern:
     match pattern:
-        case WindowVariable(variable, inner):
-            inner = expand_window_variables(inner, windows)
+        case WindowVariable(variable, inner, windows):
             parts = tuple(Join(Window((name,), inner), Values((variable,), ((name,),))) for name in windows)
             return parts[0] if len(parts) == 1 else Union(parts)
         case _:
-            return map_children(pattern, lambda child: expand_window_variables(child, windows))
+            return pattern

@@ -16,7 +16,7 @@ from cqels_py.algebra.nodes import Dialect
 from cqels_py.algebra.validate import asks_windows
 from cqels_py.errors import QueryError
 from cqels_py.parser import parse
-from cqels_py.rewrites.rules import optimize
+from cqels_py.rewrites import rewrite
 
 DATA = Path(os.environ.get("CQELS_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
 FOLDERS = {
@@ -69,7 +69,7 @@ def test_a_published_query(name: str, text: str, dialect: Dialect) -> None:
         return
     query = parse(text)
     assert query.dialect is dialect
-    assert asks_windows(optimize(query).pattern)
+    assert asks_windows(rewrite(query).pattern)
     assert parse(text, dialect=dialect) == query
 
 

@@ -69,15 +69,17 @@ def run_engine(
     batch: int | None = None,
     output: nodes.Output | None = None,
     updates: Sequence[Update] = (),
+    without: Sequence[str] = (),
 ) -> list[Result]:
     """The engine's results in order. `batch`: elements between two flushes (None: all of them in one).
 
-    `output` may be CHANGELOG, which overrides the query's own operator, or None.
+    `output` may be CHANGELOG, which overrides the query's own operator, or None. `without`: optimisations that are left out.
     """
     assert output in (None, nodes.Output.CHANGELOG), "only a changelog can be asked for from outside the query"
     engine = importlib.import_module("cqels_py").Engine(batch=batch or max(1, len(elements)))
+    compile_query = importlib.import_module("cqels_py.engine.compile").compile_query
     query = engine.register(
-        text,
+        compile_query(text, without=without),
         **_given(static or Static()),
         changelog=output is nodes.Output.CHANGELOG,
     )
