@@ -28,7 +28,7 @@ from cqels_py.operators.r2s.ordered import OrderedAnswers
 from cqels_py.operators.r2s.streams import Answers, Changes
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.nodes import Node, Plan
-from cqels_py.plan.order import expires_in_order, is_timed
+from cqels_py.plan.order import expires_fifo, is_timed
 
 
 def build_operator(
@@ -77,12 +77,12 @@ def _group_by(node: plan.GroupRows, values: DictionaryValues) -> Operator:
         Aggregate(a.function, None if a.argument is None else columns.index(a.argument), a.distinct, a.separator)
         for a in node.aggregates
     ]
-    return GroupBy(_places(node.input, node.keys), aggregates, values, in_order=expires_in_order(node.input))
+    return GroupBy(_places(node.input, node.keys), aggregates, values, in_order=expires_fifo(node.input))
 
 
 def _factorised_groups(node: plan.FactorisedGroups, values: DictionaryValues) -> Operator:
     inputs = [
-        JoinedInput(len(each.variables), tuple(_places(each, node.key)), expires_in_order(each)) for each in node.inputs
+        JoinedInput(len(each.variables), tuple(_places(each, node.key)), expires_fifo(each)) for each in node.inputs
     ]
     aggregates = []
     for a in node.aggregates:

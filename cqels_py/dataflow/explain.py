@@ -19,7 +19,7 @@ from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import Plan, PlannedWindow
-from cqels_py.plan.order import expires_in_order
+from cqels_py.plan.order import expires_fifo
 
 _RATE = 1_000
 """Estimates assume so many matching elements of a stream a second."""
@@ -143,7 +143,7 @@ def _describe(dataflow: Dataflow, source: DataflowNode) -> str:
         case plan.GroupRows(inner, keys, aggregates):
             what = ", ".join(_aggregate(a) for a in aggregates)
             by = f"by {_names(keys)}" if keys else "as one group"
-            return f"group {by}: {what}; keeps a row of accumulators for each group{_bags(aggregates, expires_in_order(inner))}"
+            return f"group {by}: {what}; keeps a row of accumulators for each group{_bags(aggregates, expires_fifo(inner))}"
         case plan.FactorisedGroups():
             return _factorised(node)
         case plan.TopRows(_, order, offset, limit, by):
@@ -222,7 +222,7 @@ def _join(node: plan.JoinAll, operator: MultiwayJoin) -> str:
         keys = [_names(child.variables[c] for c in columns) for columns in operator.layout.probed(number - 1)]
         indexes.append(f"input {number} by " + (" or ".join(f"({key})" for key in keys) if keys else "(nothing)"))
     results = "; expired results are found by the same indexes" if node.retract else ""
-    loose = f"; {_names(sorted(node.loose))} compared, as it may be unbound" if node.loose else ""
+    loose = f"; {_names(sorted(node.maybe_unbound))} compared, as it may be unbound" if node.maybe_unbound else ""
     return (
         f"join of {len(node.inputs)}, probing the input with the fewest matches first; ring indexes: "
         f"{', '.join(indexes)}{loose}; keeps leaf mappings{results}"

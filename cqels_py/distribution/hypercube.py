@@ -19,7 +19,7 @@ from math import prod
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class HypercubeShares:
     """What each variable's axis is divided into, for some patterns (the variables of each). Axes of 1 are left out."""
 
     axes: tuple[tuple[str, int], ...]
@@ -45,7 +45,9 @@ class Shares:
         return self.replication / self.cells
 
 
-def shares_for(patterns: Sequence[frozenset[str]], partitions: int, among: Sequence[str] | None = None) -> Shares:
+def shares_for(
+    patterns: Sequence[frozenset[str]], partitions: int, among: Sequence[str] | None = None
+) -> HypercubeShares:
     """The shares for which each of up to `partitions` parts has the fewest triples; of several, those with the fewest copies.
 
     `among`: the variables that may have one, the preferred first (None: all). A chain over nine parts, and a star:
@@ -61,7 +63,7 @@ def shares_for(patterns: Sequence[frozenset[str]], partitions: int, among: Seque
     names = sorted(frozenset().union(*patterns)) if among is None else list(dict.fromkeys(among))
     names = _undominated(names, patterns)
     if not names:
-        return Shares((), tuple(patterns))
+        return HypercubeShares((), tuple(patterns))
     # Of shares that cost the same the last axis has the greater: that of the variable preferred.
     backwards = names[::-1]
     has = [[name in pattern for name in backwards] for pattern in patterns]
@@ -72,7 +74,7 @@ def shares_for(patterns: Sequence[frozenset[str]], partitions: int, among: Seque
         return round(load, 9), prod(shares)
 
     best = min(_divisions(partitions, len(names)), key=cost)
-    return Shares(tuple((n, s) for n, s in zip(names, best[::-1], strict=True) if s > 1), tuple(patterns))
+    return HypercubeShares(tuple((n, s) for n, s in zip(names, best[::-1], strict=True) if s > 1), tuple(patterns))
 
 
 def _undominated(names: Sequence[str], patterns: Sequence[frozenset[str]]) -> list[str]:

@@ -117,7 +117,7 @@ class _Division:
         divided = [each for each in inputs if self.divides(each)]
         if not divided:
             return False
-        if isinstance(node, JoinAll) and variable in node.loose:
+        if isinstance(node, JoinAll) and variable in node.maybe_unbound:
             raise _Undivided(f"?{variable} may be unbound")
         if isinstance(node, FactorisedGroups) and variable not in node.keys:
             raise _Undivided(f"groups have several values of ?{variable}")

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from cqels_py.distribution.hypercube import Shares, shares_for
+from cqels_py.distribution.hypercube import HypercubeShares, shares_for
 from cqels_py.distribution.partitioning import global_window, obstacle, variables_of
 from cqels_py.errors import UnsupportedQuery
 from cqels_py.plan.nodes import (
@@ -37,7 +37,7 @@ from cqels_py.plan.nodes import (
     ProjectRows,
     TopRows,
 )
-from cqels_py.plan.order import expires_in_order, is_timed
+from cqels_py.plan.order import expires_fifo, is_timed
 from cqels_py.plan.traverse import nodes_of, scans_of
 from cqels_py.planner.rows import without_ids
 
@@ -62,7 +62,7 @@ class PlannedStage:
 
     root: Node
     parts: int
-    shares: Shares | None = None
+    shares: HypercubeShares | None = None
     by: tuple[str, ...] = ()
     reason: str = ""
 
@@ -101,7 +101,7 @@ def reports_at_boundaries(plan: Plan) -> bool:
 class _Cut:
     """The plan below is divided by the shares; `above` reads what it delivers (None: it delivers the results)."""
 
-    shares: Shares
+    shares: HypercubeShares
     below: Node
     above: Node | None
 
@@ -143,7 +143,7 @@ def _exchanged(plan: Plan, above: _Chain, below: Node) -> tuple[Node, Node]:
     return below, ChangelogRead(below.variables)
 
 
-def _shares(plan: Plan, node: Node, partitions: int, among: frozenset[str] | None = None) -> Shares:
+def _shares(plan: Plan, node: Node, partitions: int, among: frozenset[str] | None = None) -> HypercubeShares:
     """Shares of variables that divide the node's mappings."""
     patterns = list(dict.fromkeys((plan.windows[s.window].stream, s.pattern, variables_of(s)) for s in scans_of(node)))
     names = dict.fromkeys(name for _, pattern, _ in patterns for name in pattern if name[0] == "?")
@@ -275,4 +275,4 @@ def joined(node: FactorisedGroups) -> JoinAll:
     """The join whose results the node sums up."""
     wanted = dict.fromkeys([*node.keys, *(a.argument for a in node.aggregates if a.argument is not None)])
     inputs = tuple(without_ids(each) for each in node.inputs)
-    return JoinAll(inputs, tuple(wanted), tuple(map(expires_in_order, inputs)))
+    return JoinAll(inputs, tuple(wanted), tuple(map(expires_fifo, inputs)))

@@ -47,7 +47,7 @@ class Scan:
     """Mappings of one triple pattern in one window (a position in the plan's windows).
 
     `conditions` are tested when a mapping arrives, before it takes any room. `keep_ids`: an expiring mapping is delivered with
-    its ids; a join that keeps its own leaves does not need them. `in_order`: mappings leave in the order in which they came.
+    its ids; a join that keeps its own leaves does not need them. `expires_fifo`: mappings leave in the order in which they came.
     """
 
     window: int
@@ -55,7 +55,7 @@ class Scan:
     variables: tuple[str, ...]
     conditions: tuple[ExpressionProgram, ...] = ()
     keep_ids: bool = True
-    in_order: bool = True
+    expires_fifo: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +99,15 @@ class Once:
 
 @dataclass(frozen=True, slots=True)
 class JoinAll:
-    """The n-ary join. `in_order`: that input's mappings leave in the order in which they came.
+    """The n-ary join. `expires_fifo`: that input's mappings leave in the order in which they came.
 
-    `loose` variables may be unbound in an input. `retract`: results are withdrawn when a leaf goes.
+    `maybe_unbound` variables may be unbound in an input. `retract`: results are withdrawn when a leaf goes.
     """
 
     inputs: tuple[Node, ...]
     variables: tuple[str, ...]
-    in_order: tuple[bool, ...]
-    loose: frozenset[str] = frozenset()
+    expires_fifo: tuple[bool, ...]
+    maybe_unbound: frozenset[str] = frozenset()
     retract: bool = True
 
 
@@ -180,7 +180,7 @@ class Negate:
     left: Node
     right: Node
     key: tuple[str, ...]
-    in_order: tuple[bool, bool]
+    expires_fifo: tuple[bool, bool]
     exists: bool
     word: str
 

@@ -30,19 +30,19 @@ def is_timed(node: Node) -> bool:
             return False
 
 
-def expires_in_order(node: Node) -> bool:
+def expires_fifo(node: Node) -> bool:
     """Do the negative mappings of a node come in the order of the positive ones? Those of static data that is replaced do not."""
     if is_timed(node):
         return False
     match node:
         case Scan():
-            return node.in_order
+            return node.expires_fifo
         case Rows():
             return True
         case FilterRows(inner) | ProjectRows(inner):
-            return expires_in_order(inner)
+            return expires_fifo(inner)
         case ExtendRows(inner) | Shared(_, inner):
-            return expires_in_order(inner)
+            return expires_fifo(inner)
         case _:
             return False
 

@@ -67,12 +67,12 @@ class Given:
         return frozenset(self.pattern.variables)
 
     @property
-    def loose(self) -> Needed:
+    def maybe_unbound(self) -> Needed:
         """Outer variables that some outer solutions leave unbound."""
         return frozenset(variable for variable, own in self.key.items() if own != variable)
 
     def is_unbound(self, variable: Variable) -> Expression:
-        """Has the outer solution no value for this one of the loose variables?"""
+        """Has the outer solution no value for this variable, which may be unbound?"""
         return Call("SAMETERM", (VariableRef(self.key[variable]), UNBOUND))
 
 
@@ -209,10 +209,10 @@ def _extended_under(planner: Planning, extend: Extend, given: Given) -> Pattern:
         Call("!", (Call("BOUND", (VariableRef(made),)),)),
         Call("SAMETERM", (VariableRef(variable), VariableRef(made))),
     ]
-    if variable in given.loose:
+    if variable in given.maybe_unbound:
         tests.insert(0, given.is_unbound(variable))
     agreeing = Filter(Extend(inner, made, extend.expression), _any(tests))
-    if variable not in given.loose:
+    if variable not in given.maybe_unbound:
         return agreeing
     value = planner.fresh("value")
     valued = Extend(agreeing, value, Call("COALESCE", (VariableRef(variable), VariableRef(made))))
@@ -228,18 +228,18 @@ def _minus_under(planner: Planning, minus: Minus, given: Given) -> Pattern:
     shared = possible_variables(minus.left) & possible_variables(minus.right)
     left = under(planner, minus.left, given)
     firm = (shared - given.outer) & certain_variables(minus.left) & certain_variables(minus.right)
-    loose = shared & given.loose
-    if shared <= given.outer - loose:
+    unsure = shared & given.maybe_unbound
+    if shared <= given.outer - unsure:
         planner.warnings.append(
             "MINUS inside of EXISTS shares only variables of the outer pattern, for which their values stand there: "
             "it removes nothing"
         )
         return left
     uncounted = minus.uncounted | given.columns
-    if firm or not loose:
+    if firm or not unsure:
         return Minus(left, _beside(planner, minus.right, given), uncounted)
     right = under(planner, minus.right, given)
-    for variable in sorted(loose):
+    for variable in sorted(unsure):
         # What the variable is where the outer solution leaves it unbound; else nothing.
         free = planner.fresh(f"free.{variable}")
         value = Call("IF", (given.is_unbound(variable), VariableRef(variable), Call("COALESCE", ())))
@@ -259,11 +259,13 @@ def _path_under(planner: Planning, pattern: Pattern, path: PathPattern, given: G
     places = given.pattern if graph.name is None else joined(given.pattern, graph.asked(BGP(())))
     found: list[Pattern] = [joined(given.pattern, pattern)]
     if given.outer.issuperset((start, end)):
-        tests = [Call("!", (given.is_unbound(each),)) for each in dict.fromkeys((start, end)) if each in given.loose]
+        tests = [
+            Call("!", (given.is_unbound(each),)) for each in dict.fromkeys((start, end)) if each in given.maybe_unbound
+        ]
         same = Call("SAMETERM", (VariableRef(start), VariableRef(end)))
         found.append(Filter(places, _all([*tests, same])))
     for known, other in ((start, end), (end, start)):
-        if start != end and known in given.outer and other not in given.outer - given.loose:
+        if start != end and known in given.outer and other not in given.outer - given.maybe_unbound:
             found.append(_itself(places, known, other, given, graph))
     columns = given.columns.union((start, end), () if graph.name is None else (graph.name,))
     return Distinct(Project(Union(tuple(found)), tuple(sorted(columns))))
@@ -271,8 +273,8 @@ def _path_under(planner: Planning, pattern: Pattern, path: PathPattern, given: G
 
 def _itself(places: Pattern, known: Variable, other: Variable, given: Given, graph: ActiveGraph) -> Pattern:
     """Outer solutions that have a value for `known` and none for `other`, which then has the same."""
-    tests: list[Expression] = [given.is_unbound(other)] if other in given.loose else []
-    if known in given.loose:
+    tests: list[Expression] = [given.is_unbound(other)] if other in given.maybe_unbound else []
+    if known in given.maybe_unbound:
         tests.append(Call("!", (given.is_unbound(known),)))
     if other == graph.name:
         return Filter(places, _all([*tests, Call("SAMETERM", (VariableRef(known), VariableRef(other)))]))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cqels_py.plan.nodes import DistinctRowsOf, ExtendRows, FilterRows, JoinAll, Node, ProjectRows, Scan, is_variable
-from cqels_py.plan.order import expires_in_order
+from cqels_py.plan.order import expires_fifo
 from cqels_py.planner.rows import without_ids
 
 _REASON = "copies would multiply the join's results"
@@ -27,10 +27,10 @@ def _met_once(node: Node) -> Node:
     match node:
         case ProjectRows(inner) | FilterRows(inner) | ExtendRows(inner):
             return replace(node, input=_met_once(inner))
-        case JoinAll(inputs, asked, loose=loose) if not loose:
+        case JoinAll(inputs, asked, maybe_unbound=unsure) if not unsure:
             inputs = tuple(_without_copies(each) for each in _linked_joined(inputs, asked))
             inputs = _conditions_joined(inputs, asked)
-            return replace(node, inputs=inputs, in_order=tuple(map(expires_in_order, inputs)))
+            return replace(node, inputs=inputs, expires_fifo=tuple(map(expires_fifo, inputs)))
         case _:
             return node
 
@@ -87,5 +87,5 @@ def _joined(group: list[Node], inputs: tuple[Node, ...], asked: tuple[str, ...])
     names = dict.fromkeys(v for node in group for v in node.variables)
     columns = tuple(v for v in names if v in outside)
     mine = tuple(without_ids(node) for node in group)
-    joined = JoinAll(mine, columns, tuple(map(expires_in_order, mine)))
+    joined = JoinAll(mine, columns, tuple(map(expires_fifo, mine)))
     return DistinctRowsOf(joined, _REASON) if columns and len(columns) < len(names) else joined

@@ -45,7 +45,7 @@ from cqels_py.plan.nodes import (
     UnionRows,
     is_variable,
 )
-from cqels_py.plan.order import expires_in_order
+from cqels_py.plan.order import expires_fifo
 from cqels_py.planner.boundness import split_by_boundness
 from cqels_py.planner.connected import (
     MOST_FOR_HUBS,
@@ -201,7 +201,7 @@ def join_nodes(planner: Planning, nodes: list[Node], uncertain: list[frozenset[V
     return JoinAll(
         tuple(without_ids(node) for node in nodes),
         columns,
-        tuple(expires_in_order(node) for node in nodes),
+        tuple(expires_fifo(node) for node in nodes),
         frozenset(map(str, loose)) & shared,
     )
 

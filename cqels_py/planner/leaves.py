@@ -53,7 +53,12 @@ def _graph_names(planner: Planning, window: Window, graph: URIRef | Variable) ->
     triple = TriplePattern(planner.fresh("subject"), planner.fresh("predicate"), planner.fresh("object"))
     name = (str(graph),) if isinstance(graph, Variable) else ()
     scans = tuple(
-        Scan(planner.streams.number(each), pattern_text(triple, graph), name, in_order=planner.streams.in_order(each))
+        Scan(
+            planner.streams.number(each),
+            pattern_text(triple, graph),
+            name,
+            expires_fifo=planner.streams.expires_fifo(each),
+        )
         for each in window.windows
     )
     return DistinctRowsOf(scans[0] if len(scans) == 1 else UnionRows(scans, name), "a graph is there once")
@@ -67,7 +72,7 @@ def leaf(planner: Planning, window: Window, triple: TriplePattern, needed: Neede
         variables = (*variables, window.graph)
     names = tuple(map(str, variables))
     scans: list[Node] = [
-        Scan(planner.streams.number(name), pattern, names, in_order=planner.streams.in_order(name))
+        Scan(planner.streams.number(name), pattern, names, expires_fifo=planner.streams.expires_fifo(name))
         for name in window.windows
     ]
     if window.with_static:

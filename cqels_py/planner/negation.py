@@ -30,7 +30,7 @@ from cqels_py.algebra.nodes import (
 )
 from cqels_py.algebra.variables import certain_variables, first_exists, possible_variables, replaced
 from cqels_py.plan.nodes import Negate, Node
-from cqels_py.plan.order import expires_in_order
+from cqels_py.plan.order import expires_fifo
 from cqels_py.planner.correlation import Given, stands_alone, under
 from cqels_py.planner.joins import is_product, joined
 from cqels_py.planner.keys import UNBOUND, with_exact_key
@@ -176,5 +176,5 @@ def kept(planner: Planning, left: Node, right: Pattern, key: frozenset[Variable]
     """Left mappings with (`exists`) or without a right mapping that has the same key, which is bound on both sides."""
     names = tuple(v for v in left.variables if Variable(v) in key)
     right_node = project(planner.plan(right, key), names)
-    in_order = expires_in_order(left), expires_in_order(right_node)
-    return Negate(without_ids(left), without_ids(right_node), names, in_order, exists, word)
+    fifo = expires_fifo(left), expires_fifo(right_node)
+    return Negate(without_ids(left), without_ids(right_node), names, fifo, exists, word)

@@ -25,7 +25,7 @@ def once(node: Node) -> Node:
 
 def without_ids(node: Node) -> Node:
     """A scan for a consumer that keeps its own leaves: what expires in order need not say what it was."""
-    return replace(node, keep_ids=False) if isinstance(node, Scan) and node.in_order else node
+    return replace(node, keep_ids=False) if isinstance(node, Scan) and node.expires_fifo else node
 
 
 def project(node: Node, variables: tuple[str, ...]) -> Node:

@@ -146,7 +146,7 @@ class StreamTable:
     def number(self, name: URIRef) -> int:
         return self._by_name[name]
 
-    def in_order(self, name: URIRef) -> bool:
+    def expires_fifo(self, name: URIRef) -> bool:
         """Do mappings leave this window in the order in which they came?"""
         return self.windows[self.number(name)].partition is None
 

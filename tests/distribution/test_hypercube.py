@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cqels_py.distribution.hypercube import Shares, shares_for
+from cqels_py.distribution.hypercube import HypercubeShares, shares_for
 
 CHAIN = [frozenset("ab"), frozenset("bc"), frozenset("cd")]
 TRIANGLE = [frozenset("ab"), frozenset("bc"), frozenset("ca")]
@@ -80,6 +80,6 @@ def test_more_partitions_never_mean_more_work_for_each() -> None:
 def test_only_variables_that_may_have_a_share_have_one() -> None:
     assert shares_for(TRIANGLE, 8, ["c"]).axes == (("c", 8),)
     assert shares_for(TRIANGLE, 2, ["c", "a"]).axes == (("c", 2),), "the preferred one"
-    assert shares_for(TRIANGLE, 8, []) == Shares((), tuple(TRIANGLE))
+    assert shares_for(TRIANGLE, 8, []) == HypercubeShares((), tuple(TRIANGLE))
     with pytest.raises(ValueError, match="at least one partition, not 0"):
         shares_for(CHAIN, 0)

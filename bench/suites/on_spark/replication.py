@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from cqels_py.distribution.hypercube import Shares, shares_for
+from cqels_py.distribution.hypercube import HypercubeShares, shares_for
 from cqels_py.runners.spark.stage import Job
 from cqels_py.spark import loads, prepare, statistics
 
@@ -54,7 +54,7 @@ def on_paper(shape: str, partitions: int) -> Copies:
     return _copies(shape, partitions, shares_for(patterns, partitions))
 
 
-def _copies(shape: str, partitions: int, shares: Shares) -> Copies:
+def _copies(shape: str, partitions: int, shares: HypercubeShares) -> Copies:
     axes = " x ".join(f"{name} {share}" for name, share in shares.axes)
     return Copies(shape, partitions, axes, float(shares.replication), float(shares.load))
 

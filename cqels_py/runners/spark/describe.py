@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cqels_py.distribution.hypercube import Shares
+from cqels_py.distribution.hypercube import HypercubeShares
 from cqels_py.distribution.partitioning import variables_of
 from cqels_py.distribution.stages import PlannedStage, received_by, stages_of
 from cqels_py.plan.nodes import (
@@ -54,13 +54,13 @@ def _first(plan: Plan, stage: PlannedStage, partitions: int) -> Iterator[str]:
         )
 
 
-def _axes(shares: Shares) -> str:
+def _axes(shares: HypercubeShares) -> str:
     if len(shares.axes) == 1:
         return f"?{shares.axes[0][0]}"
     return " x ".join(f"?{name} ({share})" for name, share in shares.axes)
 
 
-def _route(plan: Plan, scan: Scan, shares: Shares) -> str:
+def _route(plan: Plan, scan: Scan, shares: HypercubeShares) -> str:
     stream = plan.streams[plan.windows[scan.window].stream]
     places = [_PLACES[scan.pattern.index(f"?{name}")] for name, _ in shares.axes if f"?{name}" in scan.pattern]
     copies = shares.copies(variables_of(scan))
