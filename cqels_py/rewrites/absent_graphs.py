@@ -1,6 +1,6 @@
 """GRAPH <name> { … } has no solutions where there is no graph of that name (18.6), whatever the group needs.
 
-    Graph(<g>, Values)  →  Join(Graph(<g>, BGP()), Values)
+    Graph(<g>, Values)  →  Join(Graph(<g>, BGP()), Graph(<g>, Values))
 
 A group that has solutions only where there are triples needs nothing more. In a window a graph is there while it has triples.
 """
@@ -8,6 +8,8 @@ A group that has solutions only where there are triples needs nothing more. In a
 from __future__ import annotations
 
 from dataclasses import replace
+
+from rdflib import URIRef
 
 from cqels_py.algebra.nodes import (
     BGP,
@@ -26,19 +28,24 @@ from cqels_py.algebra.nodes import (
     Reduced,
     Slice,
     Union,
-    Window,
 )
+from cqels_py.algebra.traverse import map_children
 
 
-def where_there_is(asked: Graph | Window, pushed: Pattern) -> Pattern:
-    """What `asked`, a pattern over the graph of one name, has become, `pushed`, asked only if there is such a graph.
+def absent_graphs(pattern: Pattern) -> Pattern:
+    """Ask whether there is such a graph, wherever a pattern over it could have solutions without one.
 
-    >>> from rdflib import URIRef
-    >>> asked = Graph(URIRef("g"), BGP(()))
-    >>> where_there_is(asked, BGP(())) == Join(asked, BGP(()))
+    >>> from cqels_py.algebra.nodes import Values
+    >>> graph, values = URIRef("g"), Values((), ((),))
+    >>> absent_graphs(Graph(graph, values)) == Join(Graph(graph, BGP(())), Graph(graph, values))
     True
     """
-    return pushed if _needs_triples(asked.pattern) else Join(replace(asked, pattern=BGP(())), pushed)
+    rewritten = map_children(pattern, absent_graphs)
+    match pattern:
+        case Graph(URIRef(), inner) if inner != BGP(()) and not _needs_triples(inner):
+            return Join(replace(pattern, pattern=BGP(())), rewritten)
+        case _:
+            return rewritten
 
 
 def _needs_triples(pattern: Pattern) -> bool:

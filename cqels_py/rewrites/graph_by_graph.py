@@ -2,14 +2,14 @@
 
     Graph(?g, Project(BGP a, ?x))  →  Project(Extend(Project(Graph(?h, BGP a), ?x ?h), ?g := ?h), ?x ?g)
 
-A ?g inside of a subquery is another variable, unless it is selected: then it has to be the graph. The graphs of a window's
-elements are asked in the same way.
+SPARQL joins the graph's name around the group. Windows and graphs are pushed down to basic graph patterns (push_windows), which then
+bind the name; this rewrite stands where that would make a difference. A ?g inside of a subquery is another variable, unless it is
+selected: then it has to be the graph. The graphs of a window's elements are asked in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import TypeAlias
 
 from rdflib import Literal, Variable
@@ -28,23 +28,21 @@ from cqels_py.algebra.nodes import (
     Join,
     LeftJoin,
     Minus,
+    PathPattern,
     Pattern,
     Project,
     Service,
     Slice,
+    Union,
     Values,
     VariableRef,
     Window,
 )
 from cqels_py.algebra.traverse import map_children
-from cqels_py.algebra.variables import certain_variables, graph_variable, possible_variables
+from cqels_py.algebra.variables import certain_variables, exists_patterns, graph_variable, possible_variables
 
 Named: TypeAlias = Graph | Window
 """A pattern over named graphs, static ones or those of a window."""
-Push = Callable[[Named], Pattern | None]
-"""The pattern with its graph pushed down to what asks it; None where that would make a difference."""
-Rewrite = Callable[[Pattern], Pattern]
-"""What becomes of clauses that choose another graph."""
 
 _OF_NOTHING: dict[str, Literal] = {
     "COUNT": Literal(0),
@@ -56,26 +54,54 @@ _OF_NOTHING: dict[str, Literal] = {
 _MEMBERS = Variable("_:members")
 
 
-def named(around: Named, name: Variable, pattern: Pattern) -> Named:
+def graph_by_graph(pattern: Pattern) -> Pattern:
+    """Rewrite each GRAPH ?g into which its name must not be pushed.
+
+    >>> from rdflib import URIRef
+    >>> graph = Graph(Variable("g"), Values((), ((),)))
+    >>> isinstance(graph_by_graph(graph), Project), graph_by_graph(Graph(URIRef("g"), BGP(()))) == Graph(URIRef("g"), BGP(()))
+    (True, True)
+    """
+    return _rewritten(pattern, None)
+
+
+def _rewritten(pattern: Pattern, window: Window | None) -> Pattern:
+    """`window`: that in which the pattern stands."""
+    match pattern:
+        case Window():
+            return map_children(pattern, lambda child: _rewritten(child, pattern))
+        case Graph(Variable() as name, inner, in_window) if not _may_bind_inside(inner, name):
+            if not in_window:
+                return _each_graph(pattern, name, window)
+            assert window is not None
+            return _each_graph(replace(window, graph=name, pattern=inner), name, window)
+        case Service():
+            # Its pattern is asked elsewhere.
+            return pattern
+        case _:
+            return map_children(pattern, lambda child: _rewritten(child, window))
+
+
+def _named(around: Named, name: Variable, pattern: Pattern) -> Named:
     """Another pattern over the same graphs, whose names another variable has."""
     if isinstance(around, Window):
         return replace(around, graph=name, pattern=pattern)
     return replace(around, name=name, pattern=pattern)
 
 
-def graph_by_graph(around: Named, name: Variable, push: Push, elsewhere: Rewrite) -> Pattern:
+def _each_graph(around: Named, name: Variable, window: Window | None) -> Pattern:
     """A pattern over each graph, whose name the variable has, by graphs around what asks them alone."""
     pattern = around.pattern
     # A subquery hides what is inside of it.
     graph = graph_variable(name)
-    inside = _ByGraph(around, graph, push, elsewhere).rewritten(pattern)
+    inside = _ByGraph(around, graph, window).rewritten(pattern)
     possible = possible_variables(pattern)
     if name not in possible:
         found: Pattern = Extend(inside, name, VariableRef(graph))
     elif name in certain_variables(pattern):
         found = Filter(inside, Call("SAMETERM", (VariableRef(name), VariableRef(graph))))
     else:
-        found = Join(inside, Extend(named(around, name, BGP(())), graph, VariableRef(name)))
+        found = Join(inside, Extend(_named(around, name, BGP(())), graph, VariableRef(name)))
     # Expressions inside may see what EXISTS has from outside.
     return Project(found, tuple(sorted(possible | mentioned_variables(pattern) | {name})))
 
@@ -83,21 +109,19 @@ def graph_by_graph(around: Named, name: Variable, push: Push, elsewhere: Rewrite
 class _ByGraph:
     """Rewrites patterns so that their solutions are those in each graph, with the graph."""
 
-    def __init__(self, around: Named, graph: Variable, push: Push, elsewhere: Rewrite) -> None:
+    def __init__(self, around: Named, graph: Variable, window: Window | None) -> None:
         self._around = around
         self._graph = graph
-        self._push = push
-        self._elsewhere = elsewhere
+        self._window = window
 
     def rewritten(self, pattern: Pattern) -> Pattern:
-        pushed = self._push(named(self._around, self._graph, pattern))
-        if pushed is not None:
-            return pushed
+        if _may_bind_inside(pattern, self._graph):
+            return _named(self._around, self._graph, pattern)
         match pattern:
             case Values() | Service():
                 return self._in_each(pattern)
             case Window() | Graph():
-                return self._in_each(self._elsewhere(pattern))
+                return self._in_each(_rewritten(pattern, self._window))
             case Project(inner, variables):
                 return Project(self.rewritten(inner), (*variables, self._graph))
             case Slice(inner):
@@ -118,7 +142,7 @@ class _ByGraph:
 
     def _names(self) -> Pattern:
         """Each graph's name."""
-        return named(self._around, self._graph, BGP(()))
+        return _named(self._around, self._graph, BGP(()))
 
     def _whole(self, group: Group) -> Pattern:
         """The group without keys, which there is in a graph without solutions too."""
@@ -141,3 +165,49 @@ def _or_else(function: str, value: VariableRef, otherwise: Literal) -> Expressio
     # A group may be there and have no value.
     there = Call("BOUND", (VariableRef(_MEMBERS),))
     return Call("IF", (there, value, Constant(otherwise)))
+
+
+def _may_bind_inside(pattern: Pattern, name: Variable) -> bool:
+    """Is Graph(name, pattern) the same when every basic graph pattern in it binds the name?
+
+    Not where something inside sees the name, forgets it (a subquery, a group), or has no graph to ask (VALUES alone).
+    """
+    match pattern:
+        case BGP() | PathPattern():
+            return True
+        case Join(left, right):
+            asking = [part for part in (left, right) if not isinstance(part, Values)]
+            return bool(asking) and all(_may_bind_inside(part, name) for part in asking)
+        case Union(parts):
+            return all(_may_bind_inside(part, name) for part in parts)
+        case Filter(inner, condition):
+            hidden = name in certain_variables(inner) or not _mentions(pattern, name)
+            return hidden and _all_may(name, inner, *exists_patterns(condition))
+        case Extend(inner, _, expression):
+            return not _mentions(pattern, name) and _all_may(name, inner, *exists_patterns(expression))
+        case LeftJoin(left, right, condition):
+            inside = _patterns_of(condition)
+            return not _mentions(pattern, name) and _all_may(name, left, right, *inside)
+        case Minus(left, right):
+            # The name in common does not make solutions compatible that had nothing in common.
+            related = certain_variables(left) & certain_variables(right)
+            return bool(related) and not _mentions(pattern, name) and _all_may(name, left, right)
+        case _:
+            return False
+
+
+def _all_may(name: Variable, *patterns: Pattern) -> bool:
+    return all(_may_bind_inside(pattern, name) for pattern in patterns)
+
+
+def _patterns_of(condition: Expression | None) -> tuple[Pattern, ...]:
+    return () if condition is None else exists_patterns(condition)
+
+
+def _mentions(node: object, variable: Variable) -> bool:
+    """Does the variable stand anywhere in a tree of patterns and expressions?"""
+    if isinstance(node, tuple):
+        return any(_mentions(each, variable) for each in node)
+    if is_dataclass(node):
+        return any(_mentions(getattr(node, field.name), variable) for field in fields(node))
+    return isinstance(node, Variable) and node == variable
