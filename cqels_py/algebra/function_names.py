@@ -20,7 +20,7 @@ _ELSEWHERE = {
     "MATCHES": "REGEX", "LIKE": "REGEX", "ISNULL": "BOUND", "IFNULL": "COALESCE", "NVL": "COALESCE", "CEILING": "CEIL",
     "CURRENTDATETIME": "NOW", "HOUR": "HOURS", "MINUTE": "MINUTES", "SECOND": "SECONDS", "STRING": "STR", "TYPE": "DATATYPE",
 }  # fmt: skip
-"""What XPath, SQL and other languages call them, in capital letters and without marks between words."""
+"""Their names in XPath, SQL and other languages, in capital letters and without separators."""
 
 
 def meant_by(name: str) -> str | None:
@@ -38,7 +38,7 @@ def meant_by(name: str) -> str | None:
 
 
 def instead_of(name: str) -> str:
-    """What to write for a function that there is not."""
+    """A hint for an unknown function."""
     meant = meant_by(name)
     if meant is not None:
         return f"write {meant}(…)"

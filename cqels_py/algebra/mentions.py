@@ -63,7 +63,7 @@ def mentioned_variables(pattern: Pattern) -> Variables:
 
 
 def aggregate_arguments(aggregates: tuple[tuple[Variable, AggregateCall], ...]) -> tuple[Expression, ...]:
-    """What the aggregates of a group are computed from."""
+    """The expressions that are aggregated."""
     return tuple(call.argument for _, call in aggregates if call.argument is not None)
 
 

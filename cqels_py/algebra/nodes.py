@@ -37,7 +37,7 @@ class Call:
 
     `function` is one of the operators ``|| && ! = != < > <= >= + - * / unary- unary+ IN NOT-IN``, a SPARQL builtin in
     capitals (``STR``, ``REGEX``, ``IF``, ``COALESCE``, ``BOUND`` …) or, for casts and extension functions, an IRI's text.
-    For IN and NOT-IN the first argument is what is looked for and the others are the list. IRI and URI have the query's
+    For IN and NOT-IN the first argument is looked for among the others. IRI and URI have the query's
     base as a second argument where it has one.
     """
 
@@ -98,7 +98,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class NaryJoin:
-    """Joins flattened by the optimizer."""
+    """The join of all parts, made by the rewrites (flatten_joins)."""
 
     parts: tuple[Pattern, ...]
 
@@ -143,7 +143,7 @@ class Extend:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Inline data: rows of terms, None where unbound. Blank nodes are only in what an endpoint answered."""
+    """Inline data: rows of terms, None where unbound. Blank nodes are only in answers of endpoints."""
 
     variables: tuple[Variable, ...]
     rows: tuple[tuple[Term | BNode | None, ...], ...]
@@ -187,7 +187,7 @@ class WindowVariable:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A pattern that another endpoint is asked, once; `text` is the query for it, the group as the user wrote it."""
+    """A pattern for another endpoint, which is queried once; `text` is the query, with the group as the user wrote it."""
 
     endpoint: URIRef | Variable
     pattern: Pattern
@@ -197,9 +197,9 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What the planner has made already, standing for its pattern wherever that is read again; queries have none.
+    """A pattern that has been planned already, to be read several times; only the planner makes them.
 
-    `number`: the planner's. `variables`: those it delivers; `certain`: those of them that are always bound.
+    `number`: of the plan node. `variables`: its columns; `certain`: those of them that are always bound.
     """
 
     number: int
@@ -338,7 +338,7 @@ class TimeRange:
 class Session:
     """`[SESSION d]`: elements of which each follows the one before within d; all leave when d has passed without another.
 
-    `step`, `start`: with a step what that holds at its last boundary.
+    `step`, `start`: with a step, the content at its last boundary.
     """
 
     gap: int
@@ -374,7 +374,7 @@ Extent: TypeAlias = TimeRange | Session | ElementCount | TripleCount | Everythin
 class WindowDefinition:
     """A window over a stream.
 
-    `name` is what the query calls it (made up, and unique, for CQELS-QL's inline windows). `time_predicate` is the
+    `name` is its name in the query (generated and unique for CQELS-QL's inline windows). `time_predicate` is the
     property that carries the event time (`@ :p`). `partition_by`: the last n, or a session, for each value of these variables
     (`cqels_py.algebra.partitions` says which element has which).
     """

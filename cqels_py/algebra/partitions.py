@@ -1,4 +1,4 @@
-"""PARTITION BY: which triple patterns say what values an element has.
+"""PARTITION BY: the triple patterns that give an element its values of the variables.
 
 The patterns of a window are the triple patterns asked of it anywhere in the query; those inside of GRAPH have the graph as one more
 position. An element has the values that its triples give the variables by matching, together, a smallest connected set of these
@@ -56,7 +56,7 @@ class Partition:
 
 
 def partition_of(pattern: Pattern, window: WindowDefinition) -> Partition:
-    """What a window's PARTITION BY goes by; `pattern` is the query's."""
+    """The triple patterns by which a window is partitioned; `pattern` is the query's."""
     asked = tuple(dict.fromkeys(patterns_asked(pattern, window.name)))
     wanted = frozenset(window.partition_by)
     if missing := wanted - _variables(asked):

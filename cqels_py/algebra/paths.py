@@ -1,4 +1,4 @@
-"""What is known of property paths before any data."""
+"""Properties of property paths that hold for all data."""
 
 from __future__ import annotations
 

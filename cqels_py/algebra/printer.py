@@ -225,7 +225,7 @@ def _grouped(pattern: Pattern) -> str:
 
 
 def algebra_text(query: ContinuousQuery) -> str:
-    """A query as an indented tree: what it asks, its windows, its pattern. Ends without a line break."""
+    """A query as an indented tree: its form and columns, windows and pattern. Ends without a line break."""
     lines = [f"{query.form} {query.output.value} in {query.dialect.value}, windows are {_kind_of_windows(query)}"]
     if query.name is not None:
         lines.append(f"name {query.name}")
@@ -293,7 +293,7 @@ def _lines(pattern: Pattern) -> Iterator[str]:
 
 
 def _described(pattern: Pattern) -> tuple[str, Iterable[Pattern | str]]:
-    """A node's own line, and what stands below it."""
+    """A node's own line, and the patterns below it."""
     match pattern:
         case BGP(triples):
             return "bgp", map(triple_text, triples)

@@ -38,7 +38,7 @@ Rewrite = Callable[[Pattern], Pattern]
 
 
 def map_children(pattern: Pattern, rewrite: Rewrite) -> Pattern:
-    """The same node over rewritten child patterns; patterns inside EXISTS are children too."""
+    """The node with rewritten child patterns; patterns inside EXISTS are children too."""
     match pattern:
         case BGP() | PathPattern() | Values() | Planned():
             return pattern
@@ -72,7 +72,7 @@ def _map_argument(call: AggregateCall, rewrite: Rewrite) -> AggregateCall:
 
 
 def map_exists(expression: Expression, rewrite: Rewrite) -> Expression:
-    """The same expression over rewritten patterns of EXISTS."""
+    """The expression with rewritten patterns of EXISTS."""
     match expression:
         case Exists(pattern, negated):
             return Exists(rewrite(pattern), negated)

@@ -8,11 +8,11 @@ from dataclasses import fields, is_dataclass
 from cqels_py.algebra.nodes import Window, WindowVariable
 
 MOST_NESTED = 200
-"""Nodes above one another: what reads an algebra calls itself for each of them, and Python's stack is finite."""
+"""The greatest depth of an algebra: functions over it are recursive, and Python's stack is finite."""
 
 
 def nesting(node: object) -> int:
-    """How many nodes lie above one another at most, expressions included. Itself without recursion.
+    """The depth of an algebra, expressions included. The function itself is not recursive.
 
     >>> from cqels_py.algebra.nodes import BGP, Distinct
     >>> nesting(Distinct(Distinct(BGP(()))))
@@ -22,12 +22,12 @@ def nesting(node: object) -> int:
 
 
 def asks_windows(node: object) -> bool:
-    """Is any pattern in it asked of a window, be it in a subquery or in EXISTS?"""
+    """Does any pattern in it ask a window, in subqueries and EXISTS too?"""
     return any(isinstance(each, Window | WindowVariable) for each, _ in walk(node))
 
 
 def walk(node: object) -> Iterator[tuple[object, int]]:
-    """Every node, with how many nodes it and those above it are."""
+    """Every node, with its depth (1: the outermost)."""
     waiting: list[tuple[object, int]] = [(node, 1)]
     while waiting:
         current, depth = waiting.pop()

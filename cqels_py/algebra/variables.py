@@ -37,18 +37,18 @@ from cqels_py.algebra.nodes import (
 Variables = frozenset[Variable]
 
 _GRAPH = "_:graph "
-"""Only what `graph_variable` makes begins so."""
+"""The prefix of the variables that `graph_variable` makes, and of no others."""
 
 _ALWAYS_BOUND = {"COUNT"}
 
 
 def graph_variable(name: Variable) -> Variable:
-    """The variable that a rewrite has for the name of a graph, where the query's own must not be seen."""
+    """A hidden variable for the name of a graph, where the query's own variable must not be visible."""
     return Variable(f"{_GRAPH}{name}")
 
 
 def written_variable(name: Variable) -> Variable:
-    """The variable of the query that stands behind one of `graph_variable`, or any other as it is.
+    """The query's variable for one of `graph_variable`; any other variable as it is.
 
     >>> written_variable(graph_variable(graph_variable(Variable("g"))))
     rdflib.term.Variable('g')
@@ -92,7 +92,7 @@ def first_exists(expression: Expression) -> Exists | None:
 
 
 def replaced(expression: Expression, old: Expression, new: Expression) -> Expression:
-    """The expression with `new` wherever it has `old`."""
+    """The expression with `new` in all places of `old`."""
     if expression == old:
         return new
     if isinstance(expression, Call):
@@ -153,7 +153,7 @@ def _variables(pattern: Pattern, *, certain: bool) -> Variables:
         case Planned(_, variables, always):
             return always if certain else frozenset(variables)
         case Group(inner, keys, aggregates):
-            # In scope are also those that nothing binds: each has a column, without a value in any mapping.
+            # Variables that are never bound are in scope too: each has a column without values.
             kept = frozenset(keys) & _variables(inner, certain=True) if certain else frozenset(keys)
             made = frozenset(v for v, call in aggregates if not certain or call.function in _ALWAYS_BOUND)
             return kept | made
@@ -166,7 +166,7 @@ def _variables(pattern: Pattern, *, certain: bool) -> Variables:
 
 
 def _has_value(expression: Expression, inner: Pattern) -> bool:
-    """Is an expression over a pattern's mappings never an error? (False: it may be.)"""
+    """Is it certain that an expression over a pattern's mappings is never an error?"""
     match expression:
         case Constant():
             return True

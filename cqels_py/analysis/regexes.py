@@ -1,4 +1,4 @@
-"""Regular expressions that a query has in full, and that are none: SPARQL takes each use for an error, without a word."""
+"""Constant regular expressions of a query that are invalid: SPARQL makes each use of one an error value, without a message."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from cqels_py.functions.regexes import compile_pattern
 from cqels_py.functions.terms import ExpressionError
 
 _FLAGS = {"REGEX": 2, "REPLACE": 3}
-"""Which argument the flags are; the pattern is the second one."""
+"""The position of the flags among the arguments; the pattern is the second argument."""
 
 
 def invalid_regexes(query: ContinuousQuery) -> tuple[str, ...]:
-    """What to say of each constant pattern, with its flags, that is not valid, in order of what is wrong."""
+    """A message for each constant pattern that is invalid with its flags, in alphabetical order."""
     return tuple(sorted(set(_wrong(query))))
 
 

@@ -1,4 +1,4 @@
-"""Graphs that a query names as its streams: they are static data of that name, which mostly is not what was meant."""
+"""GRAPH <stream>: it asks static data of that name, and mostly a window of the stream was meant."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INSTEAD = {
 
 
 def stray_graphs(query: ContinuousQuery) -> tuple[str, ...]:
-    """What to say of each graph of static data that has a stream's name, in order of their names."""
+    """A message for each graph of static data with the name of a stream, in order of the names."""
     streams = {window.stream for window in query.windows}
     asked = (node for node, _ in walk(query.pattern) if isinstance(node, Graph) and not node.in_window)
     named = {node.name for node in asked if isinstance(node.name, URIRef)}

@@ -1,4 +1,4 @@
-"""Variables that a query uses and nothing in it binds, as misspelt ones are: SPARQL takes them for unbound, without a word."""
+"""Variables that a query uses and never binds, such as misspelt ones: in SPARQL they are unbound, without a message."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from cqels_py.algebra.variables import exists_patterns, expression_variables, po
 
 
 def unbound_variables(query: ContinuousQuery) -> tuple[str, ...]:
-    """What to say of each variable that is used and bound nowhere, in order of their names."""
+    """A message for each variable that is used and bound nowhere, in order of the names."""
     found = _Names()
     found.take(query.pattern)
     found.used.update(query.variables, (term for term in query.describe if isinstance(term, Variable)))

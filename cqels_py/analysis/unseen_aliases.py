@@ -1,4 +1,4 @@
-"""Variables that HAVING names and SELECT computes, after it: there they are unbound, which mostly is not what was meant."""
+"""Variables in HAVING that SELECT computes: HAVING is evaluated before SELECT, so they are unbound there."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from cqels_py.algebra.variables import expression_variables, replaced
 
 
 def unseen_aliases(query: ContinuousQuery) -> tuple[str, ...]:
-    """What to say of each such variable, with the HAVING that would see its value."""
+    """A message for each such variable, with a HAVING that has the effect that was probably meant."""
     found: list[str] = []
     below: set[int] = set()
     for node, _ in walk(query.pattern):
         if isinstance(node, Extend | OrderBy):
-            # Not again from the middle of what SELECT computes.
+            # A chain of computed columns is looked at once, from its top.
             below.add(id(node.pattern))
             if id(node) not in below:
                 found += _warnings(node)

@@ -20,7 +20,7 @@ from math import prod
 
 @dataclass(frozen=True, slots=True)
 class HypercubeShares:
-    """What each variable's axis is divided into, for some patterns (the variables of each). Axes of 1 are left out."""
+    """The number of divisions of each variable's axis, for some patterns (the variables of each). Axes of 1 are left out."""
 
     axes: tuple[tuple[str, int], ...]
     patterns: tuple[frozenset[str], ...]
@@ -31,7 +31,7 @@ class HypercubeShares:
         return prod(share for _, share in self.axes)
 
     def copies(self, pattern: frozenset[str]) -> int:
-        """In how many parts a triple that matches a pattern with these variables is."""
+        """The number of parts with a copy of a triple that matches a pattern with these variables."""
         return prod(share for name, share in self.axes if name not in pattern)
 
     @property
@@ -41,7 +41,7 @@ class HypercubeShares:
 
     @property
     def load(self) -> Fraction:
-        """What each part has of the triples, if as many match each of the patterns: 1 is all of them."""
+        """The fraction of the triples that each part has, if as many match each of the patterns."""
         return self.replication / self.cells
 
 
@@ -64,13 +64,13 @@ def shares_for(
     names = _undominated(names, patterns)
     if not names:
         return HypercubeShares((), tuple(patterns))
-    # Of shares that cost the same the last axis has the greater: that of the variable preferred.
+    # Of shares with equal costs the last axis has the greatest: that of the preferred variable.
     backwards = names[::-1]
     has = [[name in pattern for name in backwards] for pattern in patterns]
 
     def cost(shares: tuple[int, ...]) -> tuple[float, int]:
         load = sum(1 / prod(s for s, there in zip(shares, row, strict=True) if there) for row in has)
-        # Sums of fractions in floating point: equal ones are to compare as equal.
+        # Rounded, so that equal sums of fractions compare as equal.
         return round(load, 9), prod(shares)
 
     best = min(_divisions(partitions, len(names)), key=cost)
@@ -78,7 +78,7 @@ def shares_for(
 
 
 def _undominated(names: Sequence[str], patterns: Sequence[frozenset[str]]) -> list[str]:
-    """The variables without those that are only in patterns that another one is in too: its share does all theirs would."""
+    """The variables without dominated ones: a share of a variable that is in all of their patterns has the same effect."""
     where = {name: {n for n, pattern in enumerate(patterns) if name in pattern} for name in names}
     kept: list[str] = []
     for name in names:
@@ -89,7 +89,7 @@ def _undominated(names: Sequence[str], patterns: Sequence[frozenset[str]]) -> li
 
 
 def _divisions(partitions: int, axes: int) -> Iterator[tuple[int, ...]]:
-    """Shares whose product is at most `partitions`, and the last of which could not be greater."""
+    """All shares whose product is at most `partitions`, each with the greatest possible last one."""
     if axes == 1:
         yield (partitions,)
         return

@@ -1,8 +1,8 @@
-"""Which variables a plan's mappings can be divided by, so that no part ever needs to know what another one holds.
+"""The variables by which a plan's mappings can be partitioned, so that no part needs the state of another one.
 
-Where a variable divides a node, a part has those of its mappings whose value of the variable is the part's own; where it does
-not, all parts have the same mappings. What an operator puts together has to agree in this: two inputs that are divided are
-joined on the variable, what is compared with it has the same value.
+If a variable partitions a node, a part has those of the node's mappings whose value of the variable belongs to the part; otherwise
+all parts have the same mappings. Operators must not combine mappings of several parts: two partitioned inputs are joined on the
+variable, rows that are compared with each other have the same value of it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def variables_of(scan: Scan) -> frozenset[str]:
 
 
 def global_window(plan: Plan) -> str | None:
-    """Why parts would have to know each other's triples to know what a window holds; None: they have not."""
+    """Why the content of a window depends on triples of all parts; None: it does not."""
     for window in plan.windows:
         if window.partition or window.bounds.measure is Measure.TRIPLES:
             return f"what {window.text} holds depends on triples that would be elsewhere"
@@ -48,7 +48,7 @@ def global_window(plan: Plan) -> str | None:
 
 
 def obstacle(node: Node, variable: str) -> str | None:
-    """Why a node's mappings cannot be divided by a variable; None: they can."""
+    """Why a node's mappings cannot be partitioned by a variable; None: they can."""
     try:
         divided = _Division(variable).divides(node)
         return None if divided else f"?{variable} is in no triple pattern over a stream"
@@ -57,18 +57,18 @@ def obstacle(node: Node, variable: str) -> str | None:
 
 
 class _Undivided(Exception):
-    """Why a variable divides nothing here."""
+    """The message says why a variable cannot partition the node."""
 
 
 class _Division:
-    """What a variable divides. `_shared`: sub-plans that several nodes read, which are asked once."""
+    """The nodes that a variable partitions. `_shared`: answers for shared sub-plans, each found once."""
 
     def __init__(self, variable: str) -> None:
         self._variable = variable
         self._shared: dict[int, bool] = {}
 
     def divides(self, node: Node) -> bool:
-        """Are a node's mappings divided? False: they are the same in all parts. _Undivided: they would be wrong."""
+        """Are a node's mappings partitioned? False: they are the same in all parts. Raises _Undivided if they would be wrong."""
         variable = self._variable
         match node:
             case Scan():
@@ -129,7 +129,7 @@ class _Division:
 
 
 def _mixes(node: Node, variable: str) -> str | None:
-    """Why an operator needs mappings with several values of a variable that divides its input."""
+    """Why an operator combines mappings with several values of a variable that partitions its input; None: it does not."""
     match node:
         case GroupRows(keys=keys) if variable not in keys:
             return f"groups have several values of ?{variable}"

@@ -1,9 +1,9 @@
-"""A plan in stages for parts that each hold a piece of the state: what can be divided, and what is done with its results.
+"""A plan in stages of parts, each with its own piece of the state.
 
-The first stage reads the streams, divided by shares of variables. Where an operator has to see what several parts deliver, the
-plan is cut: the operators from there on are another stage, which gets the changes of the one before, divided by what its own
-groups or rows have in common, or in one part. What can be thinned out before it is sent is: a part's own counts, its own first
-rows.
+The first stage reads the streams, partitioned by shares of variables. Where an operator combines mappings of several parts, the plan
+is cut: the operators from there on are another stage, which reads the changelog of the stage before, partitioned by its own group
+keys or columns, or in one part. Changes are reduced before they are exchanged where that is possible: partial counts, each part's
+first rows.
 
 >>> from cqels_py.plan.nodes import GroupRows, PlannedAggregate, ChangelogRead
 >>> group = GroupRows(ChangelogRead(("room", "t")), ("room",), (PlannedAggregate("n", "COUNT", "t", False),))
@@ -45,19 +45,19 @@ _Unary: TypeAlias = FilterRows | ExtendRows | ProjectRows | DistinctRowsOf | Gro
 _Chain: TypeAlias = tuple[_Unary, ...]
 Aggregates: TypeAlias = tuple[PlannedAggregate, ...]
 _MERGED = {"COUNT(*)": "SUM", "COUNT": "SUM", "MIN": "MIN", "MAX": "MAX", "SAMPLE": "SAMPLE"}
-"""Aggregates of parts of a group, and what makes one of them.
+"""Aggregates with partial aggregates, and the function that merges these.
 
-Not so SUM and AVG: sums are exact, and rounded once, at their ends; a part's own sum of doubles would be rounded already. Where
-every arrival is a tick it would not save anything either: it changes as often as a row comes.
+SUM and AVG are not among them: sums are exact and rounded once, at the end; a partial sum of doubles would be rounded already. Where
+every arrival is a tick, partial sums save nothing either: they change with every row.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedStage:
-    """What the parts of one stage run: the plan's node `root`, which reads the streams, or what is received.
+    """One stage: all of its parts run the plan's node `root`, which reads the streams or the changelog of the stage before.
 
-    Parts are divided by `shares` of variables of the triple patterns, or by the variables `by` of what is received. `reason`
-    says why there is no more than one part.
+    It is partitioned by `shares` of variables of the triple patterns, or by the columns `by` of the changelog. `reason`: why there
+    is only one part.
     """
 
     root: Node
@@ -70,7 +70,7 @@ class PlannedStage:
 def stages_of(plan: Plan, partitions: int) -> tuple[PlannedStage, ...]:
     """The stages of a plan on up to `partitions` parts, in the order in which rows pass them.
 
-    UnsupportedQuery where results could not be made again.
+    UnsupportedQuery if results are not reproducible.
     """
     if plan.added:
         names = " ".join(dict.fromkeys(each.function for each in plan.added if isinstance(each, DrawnColumn)))
@@ -99,7 +99,7 @@ def reports_at_boundaries(plan: Plan) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """The plan below is divided by the shares; `above` reads what it delivers (None: it delivers the results)."""
+    """The plan `below` is partitioned by the shares; `above` reads its changelog (None: it delivers the results)."""
 
     shares: HypercubeShares
     below: Node
@@ -134,7 +134,7 @@ def _cut(plan: Plan, above: _Chain, below: Node, partitions: int) -> _Cut:
 
 
 def _exchanged(plan: Plan, above: _Chain, below: Node) -> tuple[Node, Node]:
-    """What is below a cut and above it, thinned out if possible."""
+    """The plans below and above a cut, with changes reduced before the exchange if possible."""
     if above:
         before, after = thinned(replace(above[-1], input=below))
         return before, _rebuilt(above[:-1], after)
@@ -144,20 +144,20 @@ def _exchanged(plan: Plan, above: _Chain, below: Node) -> tuple[Node, Node]:
 
 
 def _shares(plan: Plan, node: Node, partitions: int, among: frozenset[str] | None = None) -> HypercubeShares:
-    """Shares of variables that divide the node's mappings."""
+    """Shares of variables that partition the node's mappings."""
     patterns = list(dict.fromkeys((plan.windows[s.window].stream, s.pattern, variables_of(s)) for s in scans_of(node)))
     names = dict.fromkeys(name for _, pattern, _ in patterns for name in pattern if name[0] == "?")
     usable = [name[1:] for name in names if (among is None or name[1:] in among) and obstacle(node, name[1:]) is None]
-    # Results that differ in their own variables are different: they need no other stage.
+    # Preferred: variables of the results, as equal results are then in one part and need no other stage.
     usable.sort(key=lambda name: name not in plan.variables)
     return shares_for([variables for _, _, variables in patterns], partitions, usable)
 
 
 def _delivered(plan: Plan) -> frozenset[str] | None:
-    """The variables by which what the root delivers may be divided and be the results; None: there are none such.
+    """The variables by which the root may be partitioned and still deliver the results; None: none.
 
-    What leaves one part and enters another at the same tick would be two changes. Results that differ in the variable are
-    different ones, and whole answers are no changes.
+    A mapping that leaves one part and enters another at the same tick would be two changes instead of none. That cannot happen if
+    results differ in the variable, or are whole answers instead of changes.
     """
     if plan.form == "ASK" or plan.order is not None:
         return None
@@ -167,7 +167,7 @@ def _delivered(plan: Plan) -> frozenset[str] | None:
 
 
 def _undivided(plan: Plan) -> str:
-    """Why a plan's state is in one part: what stands in the way of the variables that are in most patterns."""
+    """Why a plan's state is in one part: the obstacles to partitioning by the variables of most patterns."""
     _, bottom = _chain(plan.root)
     patterns = [variables_of(scan) for scan in scans_of(bottom)]
     names = dict.fromkeys(name for pattern in patterns for name in sorted(pattern))
@@ -181,7 +181,7 @@ def _undivided(plan: Plan) -> str:
 
 
 def _later(plan: Plan, root: Node, partitions: int) -> Iterator[PlannedStage]:
-    """The stages of a plan over what is received."""
+    """The stages of a plan over the changelog of the stage before."""
     chain, leaf = _chain(root)
     reach = _delivered(plan)
     by = () if reach is None else tuple(name for name in _dividing(root, leaf) if name in reach)
@@ -189,7 +189,7 @@ def _later(plan: Plan, root: Node, partitions: int) -> Iterator[PlannedStage]:
         yield PlannedStage(root, partitions, by=by)
         return
     for length in range(1, len(chain)):
-        # Only groups and different rows are worth a stage of their own.
+        # Only GROUP BY and DISTINCT are worth a stage of their own.
         below = _rebuilt(chain[length:], leaf)
         if (by := _dividing(below, leaf)) and any(isinstance(n, GroupRows | DistinctRowsOf) for n in chain[length:]):
             before, above = _exchanged(plan, chain[:length], below)
@@ -216,7 +216,7 @@ def _together(plan: Plan, root: Node, leaf: Node) -> str:
 
 
 def received_by(root: Node) -> ChangelogRead:
-    """What a later stage reads."""
+    """The changelog that a later stage reads."""
     _, leaf = _chain(root)
     assert isinstance(leaf, ChangelogRead)
     return leaf
@@ -226,7 +226,7 @@ def received_by(root: Node) -> ChangelogRead:
 
 
 def _chain(node: Node) -> tuple[_Chain, Node]:
-    """The operators with one input from the root down, and what the last of them reads."""
+    """The operators with one input from the root down, and the input of the last of them."""
     chain: list[_Unary] = []
     while isinstance(node, _Unary):
         chain.append(node)
@@ -241,13 +241,13 @@ def _rebuilt(chain: Sequence[_Unary], bottom: Node) -> Node:
 
 
 def _has_numbers(node: Node) -> bool:
-    """Do a node's mappings have numbers that mean something in their own part alone?"""
+    """Do a node's mappings have numbers (NumberRows) that are only meaningful within their part?"""
     chain, _ = _chain(node)
     return any(isinstance(each, NumberRows) and each.variable in node.variables for each in chain)
 
 
 def thinned(node: _Unary) -> tuple[Node, Node]:
-    """An operator in two: what parts do with their own mappings, and what is then done with what they all deliver."""
+    """An operator in two: a partial one over each part's mappings, and one that merges the partial results."""
     below = node.input
     received = ChangelogRead(below.variables)
     match node:
@@ -263,7 +263,7 @@ def thinned(node: _Unary) -> tuple[Node, Node]:
 
 
 def _partly(aggregates: Aggregates) -> Aggregates | None:
-    """Aggregates of a part of a group, under their own names; None where one of them needs all values in one place."""
+    """The partial aggregates, under the aggregates' names; None where an aggregate needs all values in one part."""
     return None if any(a.distinct or a.function not in _MERGED for a in aggregates) else aggregates
 
 
@@ -272,7 +272,7 @@ def _merging(aggregates: Aggregates) -> Aggregates:
 
 
 def joined(node: FactorisedGroups) -> JoinAll:
-    """The join whose results the node sums up."""
+    """The join whose results the node aggregates."""
     wanted = dict.fromkeys([*node.keys, *(a.argument for a in node.aggregates if a.argument is not None)])
     inputs = tuple(without_ids(each) for each in node.inputs)
     return JoinAll(inputs, tuple(wanted), tuple(map(expires_fifo, inputs)))

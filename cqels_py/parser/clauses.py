@@ -6,8 +6,8 @@
     FROM STREAM <s> [RANGE 5s STEP 1s]            →  FROM NAMED <marker>
     REGISTER RSTREAM <name> AS                    →  nothing
 
-What is left is SPARQL 1.1, whose grammar also sees to it that clauses stand where they may. A marker is an IRI that the
-text does not contain; `Lifted.blocks` says what it stands for.
+The rest is SPARQL 1.1, whose grammar also checks the positions of the clauses. A marker is an IRI that the
+text does not contain; `Lifted.blocks` has its meaning.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class Block:
 
 @dataclass(slots=True)
 class Lifted:
-    """What the window clauses said.
+    """The content of the window clauses.
 
     `merged`: the windows that make up the default graph (FROM STREAM). `named`: the windows that GRAPH names
-    (FROM NAMED STREAM). `sources`: the markers of FROM clauses. `edits`: what makes SPARQL 1.1 of the source.
+    (FROM NAMED STREAM). `sources`: the markers of FROM clauses. `edits`: they turn the source into SPARQL 1.1.
     `partitions`: the variables of each PARTITION BY, in the order of the windows. `services`: what the endpoints' markers
     stand for.
     """
@@ -133,7 +133,7 @@ class _Lifter:
         return None
 
     def _refuse(self, token: Token) -> None:
-        """Refuse by name what other engines have and this one does not."""
+        """Refuse by name constructs of other engines that this one does not have."""
         word = token.text.upper()
         if token.is_word(*_REFUSED):
             raise self._source.refusal(_INSTEAD.get(word, f"{_REFUSED[word]} not supported"), token.start)

@@ -1,4 +1,4 @@
-"""Which dialect a text is written in, and what it means for a query that says nothing else."""
+"""The dialect of a text, and its defaults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cqels_py.parser.tokens import Token
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """`bag_windows`: the same triple twice counts twice. `bare_milliseconds`: what `[RANGE 5]` means."""
+    """`bag_windows`: the same triple twice counts twice. `bare_milliseconds`: `[RANGE 5]` is in milliseconds."""
 
     output: Output
     bag_windows: bool

@@ -32,8 +32,8 @@ def term_of(value: Any) -> Term:
 class ExpressionReader:
     """Turns rdflib's expressions into ours.
 
-    `pattern_of` turns the pattern of an EXISTS; `variable` says what a variable stands for (an aggregate's result).
-    `long_lists`: what IRIs stand for where IN has one alone.
+    `pattern_of` turns the pattern of an EXISTS; `variable` gives the meaning of a variable (an aggregate's result).
+    `long_lists`: the lists for which IRIs stand where IN has one alone.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What stands in a window's brackets: `[RANGE 5s STEP 1s]`, `[COUNT 10]`, `[NOW]` …"""
+"""The extent of a window, in its brackets: `[RANGE 5s STEP 1s]`, `[COUNT 10]`, `[NOW]` …"""
 
 from __future__ import annotations
 

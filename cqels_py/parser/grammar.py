@@ -1,4 +1,4 @@
-"""rdflib's SPARQL grammar: text → parse tree, and errors that say where and what was expected.
+"""rdflib's SPARQL grammar: text → parse tree, and errors with their place and the tokens that were expected.
 
 The grammar is loaded a second time, as a copy of our own, because some things are set differently in it and nobody
 else's use of rdflib shall notice: numbers keep their lexical form (rdflib turns `-1e3` into -1000.0), a sign that
@@ -37,7 +37,7 @@ class Nil(URIRef):
 
 
 class GrammarError(Exception):
-    """The text is not SPARQL: the offset in it, and what could have stood there."""
+    """The text is not SPARQL: the offset in it, and the tokens that would be possible there."""
 
     def __init__(self, offset: int, expected: tuple[str, ...]) -> None:
         super().__init__(offset, expected)
@@ -123,7 +123,7 @@ def _exact_number(text: str, at: int, _tokens: object) -> Literal:
 
 
 def _diagnose(text: str, otherwise: int) -> GrammarError:
-    """Parse again and watch: what was tried at the furthest place is what was expected there.
+    """Parse again and record the tokens that are tried at the furthest place: these were expected there.
 
     The parser's own report is often of the last thing that went well.
     """
@@ -180,7 +180,7 @@ def _terminal_kinds(grammar: Any) -> dict[int, str]:
 
 
 def _word_for(element: Any) -> str | None:
-    """What to call a terminal in a message; None for one that only ever continues a word."""
+    """A name for a terminal in messages; None for one that only continues a word."""
     if isinstance(element, pyparsing.StringEnd):
         return "the end of the query"
     if isinstance(element, pyparsing.Regex):

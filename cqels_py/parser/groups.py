@@ -1,4 +1,4 @@
-"""What rdflib's translation of grouping blurs, made exact again.
+"""Details of grouping that rdflib's translation loses, restored.
 
 rdflib replaces each aggregate by a variable `__agg_1__`, `__agg_2__` …, and wraps every other variable of the clauses
 above the group in SAMPLE, grouping variables too. Here those mean what they did in the text; a variable that is neither
@@ -61,7 +61,7 @@ class Groups:
         self._meanings, self.selected = before
 
     def meaning(self, variable: Variable, visible: frozenset[Variable]) -> Expression:
-        """What a variable of rdflib's translation stands for, above a pattern with these variables."""
+        """The meaning of a variable of rdflib's translation, above a pattern with these variables."""
         found = self._meanings.get(variable)
         match found:
             case None:
@@ -76,7 +76,7 @@ class Groups:
                 return VariableRef(plain)
 
     def check_visible(self, variables: Iterable[Variable], visible: frozenset[Variable]) -> None:
-        """Above a group only its keys and aggregates, and what was made of them, have values."""
+        """Above a group only its keys, its aggregates and expressions over these have values."""
         for variable in variables:
             if variable not in visible:
                 where = "used in HAVING or ORDER BY" if self.selected is None else "selected"

@@ -1,7 +1,7 @@
 """Long lists of terms, as IN and VALUES have them: they are read here, and one IRI stands for each in the text that the grammar
 reads, which takes up to a millisecond for a term.
 
-A list with anything but terms in it is left to the grammar, which says what is wrong.
+A list with anything but terms in it is left to the grammar, which reports the error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Rows = tuple[tuple[Term | None, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class LongLists:
-    """`edits` put IRIs in the places of lists; `rows` has what they stand for. A list of IN has rows of one term."""
+    """`edits` put IRIs in the places of lists; `rows`: the list for each IRI. A list of IN has rows of one term."""
 
     edits: list[Edit] = field(default_factory=list)
     rows: dict[URIRef, Rows] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """rdflib's property paths → ours; those that only abbreviate triple patterns become triple patterns.
 
 A sequence becomes a chain with fresh variables, an inverse a triple the other way round, an alternative a union: this
-is how SPARQL 1.1 defines them (18.2.2.4, 18.4). What repeats or negates stays a path.
+is how SPARQL 1.1 defines them (18.2.2.4, 18.4). Repetitions and negations stay paths.
 """
 
 from __future__ import annotations

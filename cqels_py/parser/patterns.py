@@ -1,7 +1,7 @@
 """rdflib's algebra → ours: graph patterns and solution modifiers.
 
 On the way the markers of window blocks become `Window`s, the default graph of C-SPARQL becomes a window around each
-basic graph pattern, and what rdflib's translation of grouping blurs becomes exact again.
+basic graph pattern, and details of grouping that rdflib's translation loses are restored.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from cqels_py.parser.source import Source, unsupported
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the text says and the tree no longer does.
+    """Facts of the text that the tree no longer has.
 
     `order`: triples by their place in the text. `appearance`: variables by their first place in the text.
-    `bound_at`: where in the source `AS ?v` stands. `long_lists`: what IRIs in VALUES and IN stand for.
+    `bound_at`: where in the source `AS ?v` stands. `long_lists`: the lists for which IRIs stand in VALUES and IN.
     """
 
     source: Source

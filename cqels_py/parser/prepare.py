@@ -21,7 +21,7 @@ from cqels_py.parser.prologue import Prologue
 from cqels_py.parser.source import unsupported, wrong
 
 STAR = Variable("*")
-"""What `SELECT *` selects, until the variables of its pattern are known."""
+"""The selection of `SELECT *` until the variables of its pattern are known."""
 
 NOTHING = Variable("()")
 """The variable of VALUES without any."""
@@ -67,7 +67,7 @@ class FreshVariables:
 
 @dataclass(slots=True)
 class Prepared:
-    """A tree for `translateQuery`, and what that would lose.
+    """A tree for `translateQuery`, and facts that this would lose.
 
     `order`: triples by their place in the text. `template`: CONSTRUCT's triples. `describe`: DESCRIBE's terms.
     """

@@ -25,7 +25,7 @@ WELL_KNOWN = {
     "schema": "http://schema.org/",
     "foaf": "http://xmlns.com/foaf/0.1/",
 }
-"""What an error about a missing prefix can suggest; nothing is declared without being written."""
+"""Suggestions for errors about a missing prefix; no prefix is declared by default."""
 
 
 class Prologue:
@@ -44,7 +44,7 @@ class Prologue:
 
     @property
     def base(self) -> URIRef | None:
-        """What relative IRIs are resolved against, if anything."""
+        """The base against which relative IRIs are resolved, if there is one."""
         return URIRef(self._base) if self._base else None
 
     def iri(self, reference: str) -> URIRef:

@@ -48,7 +48,7 @@ def parse(
     """The algebra of a query text.
 
     `source` names the text in errors (a file's name). `dialect`: None to detect it from the window clauses. `base`:
-    what relative IRIs are resolved against where the text has no BASE; without either they stay as they are.
+    for relative IRIs where the text has no BASE; without either they stay as they are.
 
     Raises QuerySyntaxError (with the place) and UnsupportedQuery. A byte order mark before the text is no part of it.
     """
@@ -85,7 +85,7 @@ class _Parse:
             raise problem.kind(problem.message, self._source.place(self._near(problem))) from None
         if nesting(query.pattern) > MOST_NESTED:
             raise self._source.error(_TOO_DEEP, 0)
-        # DESCRIBE asks all windows for what it describes.
+        # DESCRIBE asks all windows for the descriptions.
         if query.form != "DESCRIBE" and not asks_windows(query.pattern):
             raise self._source.error(_NOT_ASKED, self._form().start)
         check_partitions(self._source, query, self._lifted.partitions)
@@ -221,7 +221,7 @@ class _Parse:
 
 
 def _check_counts(source: Source, tokens: Sequence[Token]) -> None:
-    """Raise QuerySyntaxError for a LIMIT or OFFSET that no answer reaches, nor Python reads."""
+    """Raise QuerySyntaxError for a LIMIT or OFFSET of so many digits that Python does not read it."""
     for word, count in pairwise(tokens):
         if word.is_word("LIMIT", "OFFSET") and count.kind is Kind.NUMBER and len(count.text) > _MOST_DIGITS:
             message = (

@@ -1,8 +1,8 @@
-"""SERVICE: what another endpoint is asked is the user's own text, with the prefixes that it uses.
+"""SERVICE: the query for another endpoint is the user's own text, with the prefixes that it uses.
 
     SERVICE SILENT ex:endpoint { ?s ex:p ?o }  →  SERVICE SILENT <marker> { ?s ex:p ?o }
 
-A marker is an IRI that the text does not contain; `Remote` says what it stands for.
+A marker is an IRI that the text does not contain; `Remote` has its meaning.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Remote:
 def read_services(
     source: Source, tokens: Sequence[Token], prologue: Prologue
 ) -> tuple[dict[URIRef, Remote], list[Edit]]:
-    """What each marker stands for, and the edits that put them in place.
+    """The meaning of each marker, and the edits that insert them.
 
     UnsupportedQuery for an endpoint that is a variable; clauses that are not well-formed are left to the grammar.
     """

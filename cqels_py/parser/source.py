@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from cqels_py.errors import Place, QueryError, QuerySyntaxError, UnsupportedQuery
 
 Edit = tuple[int, int, str]
-"""Start and end in a text, and what stands there instead."""
+"""Start and end in a text, and the replacement."""
 
 _ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))")
 _BAD_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\[uU]")
@@ -81,7 +81,7 @@ def unsupported(message: str, near: str) -> Unplaced:
 
 
 class Source:
-    r"""A query's text. `text` is without \u escapes; offsets into it become places in what the user wrote."""
+    r"""A query's text. `text` is without \u escapes; offsets into it become places in the text the user wrote."""
 
     def __init__(self, text: str, name: str | None) -> None:
         self._original = text

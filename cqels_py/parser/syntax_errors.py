@@ -1,4 +1,4 @@
-"""Where the grammar gave up, said in the user's words: the offending text, its place, and what was expected."""
+"""Syntax errors in the user's words: the offending text, its place, and the expected tokens."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def explain(source: Source, tokens: Sequence[Token], offset: int, expected: Sequ
 
 
 def _call(source: Source, tokens: Sequence[Token], place: int) -> QuerySyntaxError | None:
-    """What is wrong with a call of a function at or before a token: its name, its parentheses, or those around it."""
+    """The error in a function call at or before a token: its name, its parentheses, or those around it."""
     for at in (place, place - 1):
         if at < 0 or tokens[at].kind is not Kind.WORD:
             continue
@@ -67,7 +67,7 @@ def _call(source: Source, tokens: Sequence[Token], place: int) -> QuerySyntaxErr
 
 
 def _selects(tokens: Sequence[Token], place: int) -> bool:
-    """Is a token in the list of what SELECT selects, and not within parentheses?"""
+    """Is a token in the SELECT clause, and not within parentheses?"""
     for token in reversed(tokens[:place]):
         if token.is_word("SELECT"):
             return True
@@ -97,7 +97,7 @@ def _token_at(tokens: Sequence[Token], offset: int) -> Token:
 
 
 def _words(expected: Sequence[str]) -> str:
-    """What was expected, by its kind where it is everything of a kind."""
+    """The expected tokens, by their kind if they are all tokens of a kind."""
     words = set(expected)
     kinds: list[str] = []
     if {"BOUND", "REGEX"} <= words:

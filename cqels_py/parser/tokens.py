@@ -1,4 +1,4 @@
-"""A light tokenizer: enough to find window clauses, never what SPARQL means by the rest.
+"""A light tokenizer: it finds window clauses, and leaves the rest to SPARQL's grammar.
 
 In SPARQL a bare word is a keyword, so `STREAM` or `WINDOW` as a word always belongs to a clause of ours; inside
 strings, IRIs, comments, prefixed names and variables they are no words.
@@ -97,7 +97,7 @@ def tokenize(source: Source) -> Tokens:
 
 
 class Cursor:
-    """Walks over tokens; what is not as expected is an error at its place."""
+    """Walks over tokens; an unexpected one is an error at its place."""
 
     def __init__(self, source: Source, tokens: Sequence[Token]) -> None:
         self.source = source
@@ -146,5 +146,5 @@ class Cursor:
         return self.take_mark(mark) or self.fail(f"expected '{mark}' {where}")
 
     def fail(self, expected: str) -> Token:
-        """Raise an error that names what is here instead; never returns (typed so that `or` can be used)."""
+        """Raise an error that names the token that is here instead; never returns (typed so that `or` can be used)."""
         raise self.source.error(f"{expected}, found {self.here}", self.here.start)

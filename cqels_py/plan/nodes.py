@@ -1,7 +1,7 @@
 """Nodes of the physical plan.
 
-A plan is plain frozen data: terms are N-Triples texts, variables are names, expressions are programs. Each node says what it
-delivers (`variables`, in column order). A position of a pattern is a term's text, or a variable's name with a "?" before it.
+A plan is plain frozen data: terms are N-Triples texts, variables are names, expressions are programs. `variables` of a node are
+the columns that it delivers, in order. A position of a pattern is a term's text, or a variable's name with a "?" before it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TRIPLE = ("subject", "predicate", "object")
 GRAPH = len(TRIPLE)
 """The position of a triple's graph."""
 PatternText: TypeAlias = tuple[str, ...]
-"""Subject, predicate, object; and the graph, where the triple is asked in one. Without it, in whatever graph it is, or in none."""
+"""Subject, predicate, object; and the graph, if the pattern asks for one. Without it triples of all graphs match, and of none."""
 
 
 def is_variable(position: str) -> bool:
@@ -25,7 +25,7 @@ def is_variable(position: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PlannedPartition:
-    """PARTITION BY: elements have the values that the patterns of any of the alternatives, together, give the variables."""
+    """PARTITION BY: an element's values of the variables are those of the joined patterns of any alternative."""
 
     variables: tuple[str, ...]
     alternatives: tuple[tuple[PatternText, ...], ...]
@@ -46,8 +46,8 @@ class PlannedWindow:
 class Scan:
     """Mappings of one triple pattern in one window (a position in the plan's windows).
 
-    `conditions` are tested when a mapping arrives, before it takes any room. `keep_ids`: an expiring mapping is delivered with
-    its ids; a join that keeps its own leaves does not need them. `expires_fifo`: mappings leave in the order in which they came.
+    `conditions` are tested when a mapping arrives, before it is kept. `keep_ids`: an expired mapping is delivered with its ids;
+    a join that keeps its own leaves does not need them. `expires_fifo`: mappings expire in the order in which they came.
     """
 
     window: int
@@ -69,7 +69,7 @@ class StaticScan:
 
 @dataclass(frozen=True, slots=True)
 class GraphNames:
-    """The named graphs of static data: each one's name (a variable), or the one empty mapping if there is this one (a term)."""
+    """Named graphs of static data: their names (a variable), or the empty mapping if there is the graph of this name (a term)."""
 
     graph: str
 
@@ -88,7 +88,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """A sub-plan over static data alone: answered at registration, and again when that data is replaced."""
+    """A sub-plan over static data alone: evaluated at registration, and again when that data is replaced."""
 
     input: Node
 
@@ -99,9 +99,9 @@ class Once:
 
 @dataclass(frozen=True, slots=True)
 class JoinAll:
-    """The n-ary join. `expires_fifo`: that input's mappings leave in the order in which they came.
+    """The n-ary join. `expires_fifo`, for each input: its mappings expire in the order in which they came.
 
-    `maybe_unbound` variables may be unbound in an input. `retract`: results are withdrawn when a leaf goes.
+    `maybe_unbound`: variables that may be unbound in an input. `retract`: results are retracted when a leaf is.
     """
 
     inputs: tuple[Node, ...]
@@ -160,10 +160,10 @@ class DistinctRowsOf:
 
 @dataclass(frozen=True, slots=True)
 class ClosureRows:
-    """The different pairs of nodes that one edge of the input or more lead between, under the names `variables`.
+    """The transitive closure of edges: the distinct pairs of nodes with a path between them, in the columns `variables`.
 
-    `edge`: the input's columns where an edge starts and ends, and perhaps the graph it is in, within which it leads on.
-    `source`: the one term from which nodes are reached, else each is a source. `loops`: also pairs of equal nodes.
+    `edge`: the input's columns of an edge's start and end, and perhaps of its graph; then paths stay within a graph.
+    `source`: the only start of paths, None: every node. `loops`: also pairs of equal nodes.
     """
 
     input: Node
@@ -175,7 +175,7 @@ class ClosureRows:
 
 @dataclass(frozen=True, slots=True)
 class Negate:
-    """MINUS and NOT EXISTS, or (`exists`) EXISTS: the right input has just the key's columns, in the key's order."""
+    """The anti-join (MINUS, NOT EXISTS) or, with `exists`, the semi-join; the right input has the key's columns only, in order."""
 
     left: Node
     right: Node
@@ -191,13 +191,13 @@ class Negate:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """A sub-plan that several nodes of a plan read, all under the same number: it is evaluated once for them."""
+    """A sub-plan that several nodes of a plan read, under the same number: it is evaluated once."""
 
     number: int
     input: Node
 
     def __hash__(self) -> int:
-        # Where sub-plans are shared the tree of a plan is far larger than the plan.
+        # As a tree, a plan with shared sub-plans is far larger than the plan.
         return hash(self.number)
 
     @property
@@ -207,7 +207,7 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class NumberRows:
-    """Adds `variable`: a number that is the same for mappings that are equal in the columns `of`, and another for others."""
+    """Adds the column `variable`: a number for each distinct combination of values in the columns `of`."""
 
     input: Node
     of: tuple[str, ...]
@@ -242,7 +242,7 @@ class GroupRows:
 
 @dataclass(frozen=True, slots=True)
 class FactorisedGroups:
-    """Groups of the join of the inputs on `key`, which all of them have and nothing else they share.
+    """Groups of the join of the inputs by `key`: all columns that inputs have in common, which all of them have.
 
     `carrier`: the input with those of the group's variables (`keys`) that are not in the key. An aggregate's argument is in the
     first input that has it.
@@ -277,7 +277,7 @@ class FactorisedGroups:
 
 @dataclass(frozen=True, slots=True)
 class TopRows:
-    """LIMIT and OFFSET: `order` are (variable, descending); rows that are equal there follow the term order, column by column.
+    """LIMIT and OFFSET: `order` is (variable, descending) …; rows that are equal there are in term order, column by column.
 
     `limit` None: all rows from the offset on. `by`: a slice for each value of these variables.
     """
@@ -332,7 +332,7 @@ class ReportOrder:
 
 @dataclass(frozen=True, slots=True)
 class DrawnColumn:
-    """A new value for each result: `function` UUID, STRUUID, RAND or BNODE; `argument`: the column of BNODE's labels."""
+    """A new value for each result, by `function` UUID, STRUUID, RAND or BNODE; `argument`: the column with BNODE's labels."""
 
     variable: str
     function: str
@@ -341,7 +341,7 @@ class DrawnColumn:
 
 @dataclass(frozen=True, slots=True)
 class ComputedColumn:
-    """An expression over a result's columns; a column that there is not is unbound."""
+    """An expression over a result's columns; a missing column is unbound."""
 
     variable: str
     expression: ExpressionProgram
@@ -364,10 +364,10 @@ class Plan:
     """A registered query, ready to run.
 
     `form` SELECT, ASK or CONSTRUCT; `variables` the columns of a result; `output` ISTREAM, DSTREAM, RSTREAM or CHANGELOG;
-    `time_predicates`: for each stream the IRI of the property that carries the event time, or None. `graphs`: for each stream, are
-    the graphs of its elements asked for? `static_default` and
-    `static_named`: IRIs of FROM and FROM NAMED. `order`: for RSTREAM with ORDER BY; the root then has columns for it after the
-    results'. `added`: columns of RSTREAM's results that are made as they are delivered, one after the other, from those of the root.
+    `time_predicates`: for each stream the IRI of the property that carries the event time, or None. `graphs`: for each stream, does
+    the query ask for the graphs of its elements? `static_default` and `static_named`: IRIs of FROM and FROM NAMED. `order`: for
+    RSTREAM with ORDER BY; the root then has columns for it after the results'. `added`: columns of RSTREAM's results that are
+    computed as these are delivered, one after the other, from the columns of the root.
     """
 
     root: Node
@@ -388,10 +388,10 @@ class Plan:
 
     @property
     def title(self) -> str:
-        """The query in messages: by its name, or by the streams that it reads."""
+        """A name of the query for messages: its own, or one by the streams that it reads."""
         return f"the query <{self.name}>" if self.name else f"a query over <{'>, <'.join(self.streams)}>"
 
     @property
     def graph_streams(self) -> tuple[str, ...]:
-        """The streams of whose elements the graphs are asked for."""
+        """The streams whose elements are asked for their graphs."""
         return tuple(stream for stream, asked in zip(self.streams, self.graphs, strict=True) if asked)

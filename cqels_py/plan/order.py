@@ -1,4 +1,4 @@
-"""In which order the mappings of a plan's node come and leave, which operators above it make use of."""
+"""The order in which a node's mappings are inserted and retracted; operators above it make use of that."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cqels_py.plan.nodes import (
 
 
 def is_timed(node: Node) -> bool:
-    """Does a node evaluate all its rows at every tick?"""
+    """Does a node evaluate all of its rows at every tick? It does if its expression has NOW."""
     match node:
         case FilterRows(_, program) | ExtendRows(_, _, program):
             return not program.deterministic
@@ -31,7 +31,7 @@ def is_timed(node: Node) -> bool:
 
 
 def expires_fifo(node: Node) -> bool:
-    """Do the negative mappings of a node come in the order of the positive ones? Those of static data that is replaced do not."""
+    """Are the mappings of a node retracted in the order of their insertion? Those of static data that is replaced are not."""
     if is_timed(node):
         return False
     match node:
@@ -48,7 +48,7 @@ def expires_fifo(node: Node) -> bool:
 
 
 def is_monotone(node: Node) -> bool:
-    """Where all that a plan reads comes at a tick, and nothing goes, is it so with its mappings, and the other way round?"""
+    """If the inputs of a tick are insertions only, or retractions only, are the node's changes so too?"""
     match node:
         case Scan() | Rows() | Once() | StaticScan() | GraphNames():
             return True

@@ -1,7 +1,7 @@
-"""Joins that nothing but variables that may be unbound connects, as joins by what is bound.
+"""Joins whose inputs are connected only by variables that may be unbound, split by which of them are bound.
 
-A variable that may be unbound agrees with anything, so a join can only compare it, mapping by mapping. Where it is all there
-is to join by, the mappings in which it is bound are joined apart from those in which it is not: each by an index.
+An unbound variable is compatible with any value, so a join cannot index a variable that may be unbound: it has to compare mapping
+by mapping. Where there is no other join variable, mappings in which it is bound are joined by an index, and the others apart.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_SPLIT = 2
 def split_by_boundness(
     planner: Planning, parts: tuple[Pattern, ...], needed: Needed
 ) -> tuple[tuple[Pattern, ...], ...] | None:
-    """Joins whose union is the join of these parts; None where that would not help."""
+    """Joins whose union is the join of these parts; None where splitting gains no index."""
     certain = [certain_variables(part) for part in parts]
     binding = Counter(v for mine in certain for v in mine)
     for place, part in enumerate(parts):
@@ -45,7 +45,7 @@ def _shared(planner: Planning, pattern: Pattern, wanted: Needed) -> Planned:
 
 
 def _branches(planner: Planning, part: Planned, loose: tuple[Variable, ...]) -> list[Pattern]:
-    """The part's mappings by which of the variables are bound; those that are not are left away."""
+    """For each combination of bound variables, the part's mappings with just these bound, without the columns of the others."""
     found: list[Pattern] = []
     for choice in product((True, False), repeat=len(loose)):
         bound = frozenset(v for v, is_bound in zip(loose, choice, strict=True) if is_bound)

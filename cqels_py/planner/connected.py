@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 MOST_JOINED = 10
-"""So many inputs one join takes."""
+"""The most inputs of one join operator."""
 MOST_FOR_HUBS = 64
-"""Of so many inputs all variables are tried as hubs."""
+"""The most inputs of which all variables are tried as hubs."""
 
 
 def components(variables: Sequence[Set[str]]) -> list[list[int]]:
@@ -29,7 +29,7 @@ def components(variables: Sequence[Set[str]]) -> list[list[int]]:
         together = [start]
         for place in together:
             for name in variables[place]:
-                # Whoever shares it has been reached once it is taken away.
+                # Each variable is looked up once: all inputs that have it are reached by then.
                 new = [other for other in users.pop(name, ()) if other not in seen]
                 seen.update(new)
                 together += new
@@ -38,7 +38,7 @@ def components(variables: Sequence[Set[str]]) -> list[list[int]]:
 
 
 def beside(variables: Sequence[Set[str]], hub: str) -> list[list[int]] | None:
-    """Places of inputs by what connects them beside the variable `hub`, which each group has; None where one has not.
+    """Places of inputs in the components that are left without the variable `hub`; None where a component does not have it.
 
     >>> beside([{"sensor", "a"}, {"a", "v"}, {"sensor", "b"}, {"b", "w"}], "sensor")
     [[0, 1], [2, 3]]
@@ -50,13 +50,12 @@ def beside(variables: Sequence[Set[str]], hub: str) -> list[list[int]] | None:
 def stages_of_join(
     variables: Sequence[Set[str]], subjects: Sequence[str], predicates: Sequence[str]
 ) -> list[list[int]]:
-    """Places of more than MOST_JOINED inputs, in groups that are to be joined by themselves, before their results are.
+    """Places of more than MOST_JOINED inputs in groups: each group is joined first, then the groups' results.
 
-    `variables` of each input; of a triple pattern also its variable subject, and its predicate; "" for others. There are always
-    fewer groups than inputs, and more than one. Connected components are joined apart from each other; their product is made
-    last. Within one, groups that only one variable connects are joined apart, as evenly as that goes; else patterns about the
-    same subject, if each has a predicate of its own, and so mostly one match; else inputs each of which is connected with one
-    before it.
+    `variables` of each input; `subjects` and `predicates` of triple patterns with a variable subject, "" for other inputs. There are
+    always fewer groups than inputs, and more than one. Connected components are groups; their cross product comes last. A single
+    component is cut at a variable whose removal leaves the most even groups; else into patterns of the same subject, if their
+    predicates differ, so that there is mostly one match; else into groups of connected inputs.
 
     >>> stages_of_join([{"a"}] * 7 + [{"b"}] * 5, [""] * 12, [""] * 12)
     [[0, 1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11]]
@@ -75,12 +74,12 @@ def stages_of_join(
 
 
 def first_inputs_first(count: int) -> list[list[int]]:
-    """Places of so many inputs, as many of them in one group as one join takes, the others alone."""
+    """Places of `count` inputs: the first MOST_JOINED in one group, each other one alone."""
     return [list(range(MOST_JOINED)), *([place] for place in range(MOST_JOINED, count))]
 
 
 def _around_a_hub(variables: Sequence[Set[str]]) -> list[list[int]] | None:
-    """Groups that only one variable connects: by the variable with the smallest largest group of more than one input."""
+    """Groups that only one variable connects: of all such variables the one whose largest group is smallest."""
     if len(variables) > MOST_FOR_HUBS:
         return None
     hubs = dict.fromkeys(name for mine in variables for name in sorted(mine))
@@ -103,7 +102,7 @@ def _by_subject(
 
 
 def _connected(variables: Sequence[Set[str]]) -> list[list[int]] | None:
-    """All inputs in groups of as many as one join takes, each connected with one before it."""
+    """Groups of at most MOST_JOINED inputs, each connected with one before it in its group."""
     users: dict[str, list[int]] = {}
     for place, mine in enumerate(variables):
         for name in mine:

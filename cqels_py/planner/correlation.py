@@ -1,10 +1,9 @@
-"""Patterns of EXISTS under outer solutions, all at once.
+"""Correlated EXISTS, decorrelated: the pattern is evaluated for all outer solutions at once.
 
-SPARQL asks the pattern of EXISTS anew for each outer solution, whose values stand for its variables wherever they are named
-(18.6). Here the pattern is joined with the different outer solutions, at its leaves and as far up as it needs to be, so that
-every mapping carries the outer solution under which it holds; whatever reads a mapping sees its values. Where values have been
-put for variables these are none any more: MINUS shares nothing by them. Where only a variable can stand, as in BIND, the value
-has to agree.
+SPARQL evaluates the pattern of EXISTS for each outer solution, with the solution's values substituted for its variables (18.6). Here
+the pattern is joined with the distinct outer solutions, at its leaves and as far up as necessary, so that every mapping carries the
+outer solution under which it holds, and every operator sees its values. A substituted variable is no variable any more: it does not
+count as in common for MINUS. Where only a variable can stand, as in BIND, the value has to agree.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ from cqels_py.planner.planning import Needed, Planning
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The different outer solutions: `pattern` delivers them, `key` says which column tells a variable's own value."""
+    """The distinct outer solutions: `pattern` delivers them; `key` maps a variable to the column with its outer value."""
 
     pattern: Planned
     key: dict[Variable, Variable]
@@ -82,13 +81,13 @@ def stands_alone(pattern: Pattern, outer: Needed) -> bool:
         case BGP() | Values() | Service() | Planned():
             return True
         case PathPattern(subject, path, object_):
-            # A path of no steps leads from an outer value to itself, wherever that is; to a constant, from that alone.
+            # A path of no length leads from any substituted value to itself, even if the graph does not have it.
             free = isinstance(subject, Variable) and isinstance(object_, Variable)
             return not (free and may_have_no_steps(path) and {subject, object_} & outer)
         case Graph(_, inner) | Window(_, inner) | WindowVariable(_, inner) | Reduced(inner) | OrderBy(inner):
             return stands_alone(inner, outer)
         case Distinct(inner):
-            # Rows that differ by what an outer value stands for are the same row.
+            # Rows that differ only in a substituted variable are the same row.
             return stands_alone(inner, outer) and not maybe_unbound(inner) & outer
         case Join(left, right):
             return stands_alone(left, outer) and stands_alone(right, outer)
@@ -120,15 +119,15 @@ def _alone_beside(left: Pattern, right: Pattern, seen: Needed, outer: Needed) ->
 
 
 def _shares_alone(left: Pattern, right: Pattern, outer: Needed) -> bool:
-    """Does it make no difference to MINUS that both sides share outer variables too?"""
+    """Is the result of MINUS the same if outer variables do not count as in common?"""
     shared = possible_variables(left) & possible_variables(right)
     return not shared & outer or bool((shared - outer) & certain_variables(left) & certain_variables(right))
 
 
 def under(planner: Planning, pattern: Pattern, given: Given) -> Pattern:
-    """A pattern that delivers the pattern's solutions under each of the given ones, with the columns of that.
+    """A pattern with the given pattern's solutions under each of the outer solutions, and the columns of these.
 
-    How often a solution is delivered is right under each outer solution.
+    The multiplicity of a solution is right under each outer solution.
     """
     if stands_alone(pattern, given.outer):
         return joined(given.pattern, pattern)
@@ -169,7 +168,7 @@ def under(planner: Planning, pattern: Pattern, given: Given) -> Pattern:
 
 
 def _beside(planner: Planning, pattern: Pattern, given: Given) -> Pattern:
-    """The pattern, to be joined with mappings that carry the outer solution already."""
+    """The pattern, for a join with mappings that have the columns of the outer solution."""
     return pattern if stands_alone(pattern, given.outer) else under(planner, pattern, given)
 
 
@@ -182,7 +181,7 @@ def _with_columns(variables: tuple[Variable, ...], given: Given) -> tuple[Variab
 
 
 def _ordered_under(planner: Planning, pattern: Pattern, given: Given) -> tuple[Pattern, Given]:
-    """What a slice is taken from, in its order, and what of the outer solutions it sees."""
+    """The ordered input of a slice, and the outer solutions by the variables that are visible there."""
     match pattern:
         case OrderBy(inner, conditions):
             return OrderBy(under(planner, inner, given), conditions), given
@@ -200,7 +199,7 @@ def _ordered_under(planner: Planning, pattern: Pattern, given: Given) -> tuple[P
 
 
 def _extended_under(planner: Planning, extend: Extend, given: Given) -> Pattern:
-    """BIND to an outer variable leaves what has its value, or none."""
+    """BIND to an outer variable keeps the mappings in which the values agree, or the expression is an error."""
     variable, inner = extend.variable, under(planner, extend.pattern, given)
     if variable not in given.outer:
         return replace(extend, pattern=inner)
@@ -224,7 +223,7 @@ def _leaving_out(pattern: Pattern, variables: Needed) -> Pattern:
 
 
 def _minus_under(planner: Planning, minus: Minus, given: Given) -> Pattern:
-    """Values have been put for outer variables: nothing is in common by those."""
+    """Values are substituted for outer variables: these do not count as in common."""
     shared = possible_variables(minus.left) & possible_variables(minus.right)
     left = under(planner, minus.left, given)
     firm = (shared - given.outer) & certain_variables(minus.left) & certain_variables(minus.right)
@@ -240,7 +239,7 @@ def _minus_under(planner: Planning, minus: Minus, given: Given) -> Pattern:
         return Minus(left, _beside(planner, minus.right, given), uncounted)
     right = under(planner, minus.right, given)
     for variable in sorted(unsure):
-        # What the variable is where the outer solution leaves it unbound; else nothing.
+        # The variable's value where the outer solution leaves it unbound, otherwise unbound.
         free = planner.fresh(f"free.{variable}")
         value = Call("IF", (given.is_unbound(variable), VariableRef(variable), Call("COALESCE", ())))
         left, right = Extend(left, free, value), Extend(right, free, value)
@@ -248,14 +247,14 @@ def _minus_under(planner: Planning, minus: Minus, given: Given) -> Pattern:
 
 
 def _path_under(planner: Planning, pattern: Pattern, path: PathPattern, given: Given) -> Pattern:
-    """What the path connects, and outer values, which no steps lead to themselves even where the active graph has none of them."""
+    """The pairs that the path connects, and each outer value with itself (no length), even if the graph does not have it."""
     graph = ActiveGraph(pattern if isinstance(pattern, Window | Graph) else None)
     if not isinstance(path.path, PathRepeat):
         return under(planner, between(planner, graph, path.subject, path.path, path.object), given)
     start, end = path.subject, path.object
     assert isinstance(start, Variable)
     assert isinstance(end, Variable)
-    # In each named graph, also one that has no triples.
+    # In each named graph, also in one without triples.
     places = given.pattern if graph.name is None else joined(given.pattern, graph.asked(BGP(())))
     found: list[Pattern] = [joined(given.pattern, pattern)]
     if given.outer.issuperset((start, end)):
@@ -272,7 +271,7 @@ def _path_under(planner: Planning, pattern: Pattern, path: PathPattern, given: G
 
 
 def _itself(places: Pattern, known: Variable, other: Variable, given: Given, graph: ActiveGraph) -> Pattern:
-    """Outer solutions that have a value for `known` and none for `other`, which then has the same."""
+    """Outer solutions with a value for `known` and none for `other`, which gets the same value."""
     tests: list[Expression] = [given.is_unbound(other)] if other in given.maybe_unbound else []
     if known in given.maybe_unbound:
         tests.append(Call("!", (given.is_unbound(known),)))
@@ -291,7 +290,7 @@ def _all(tests: list[Expression]) -> Expression:
 
 
 def _narrowed(planner: Planning, given: Given, visible: Needed) -> Given:
-    """What a subquery sees of the outer solutions: the variables it selects."""
+    """The outer solutions by the variables that are visible in a subquery: those it selects."""
     key = {variable: own for variable, own in given.key.items() if variable in visible}
     columns = tuple(sorted({*key, *key.values()}))
     return given if key == given.key else Given(planner.share(Distinct(Project(given.pattern, columns)), columns), key)

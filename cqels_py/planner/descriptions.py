@@ -59,7 +59,7 @@ def description(planner: Planning, query: ContinuousQuery) -> Pattern:
 
 
 def _resources(planner: Planning, query: ContinuousQuery, resource: Variable) -> Pattern:
-    """What is described: the named terms, and all values of the variables."""
+    """The resources to describe: the named terms, and all values of the variables."""
     found: list[Pattern] = []
     named = [term for term in query.describe if not isinstance(term, Variable)]
     if named:

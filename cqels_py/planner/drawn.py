@@ -1,7 +1,7 @@
-"""UUID, STRUUID, BNODE and RAND, which give another value each time: evaluated for each result of RSTREAM as it is delivered.
+"""UUID, STRUUID, BNODE and RAND, whose values are not reproducible: evaluated for each result of RSTREAM as it is delivered.
 
-RSTREAM delivers whole answers and withdraws nothing. So a value that nothing else is computed from need not be found again, and is
-no part of any state: the plan's root delivers the other columns, and what makes results adds these.
+RSTREAM delivers whole answers and retracts nothing. So a value that no other operator reads is never looked up again, and is not
+kept in any state: the plan's root delivers the other columns, and these are added to its results.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cqels_py.planner.planning import Needed, Planning
 
 @dataclass(frozen=True, slots=True)
 class _Added:
-    """An Extend that is evaluated with the results; `visible`: the variables of what it extends."""
+    """An Extend that is evaluated with the results; `visible`: the variables of the pattern it extends."""
 
     extend: Extend
     visible: frozenset[Variable]
@@ -31,9 +31,9 @@ class _Added:
 def with_drawn_columns(
     planner: Planning, pattern: Pattern, columns: tuple[Variable, ...]
 ) -> tuple[Pattern, tuple[Variable, ...], tuple[AddedColumn, ...]]:
-    """What an RSTREAM query's state is made of: a pattern and its columns; and those of `columns` that are added to its results.
+    """The pattern and columns of an RSTREAM query whose state is kept; and those of `columns` that are added to its results.
 
-    Nothing is added where a value that is drawn would be compared, ordered or kept; planning then refuses it by name.
+    Nothing is added where a drawn value would be compared, ordered or kept; planning then refuses the function by name.
     """
     unchanged = pattern, columns, ()
     visible: Needed = frozenset(columns)
@@ -61,7 +61,7 @@ def with_drawn_columns(
 
 
 def _split(pattern: Pattern) -> tuple[Pattern, list[_Added]] | None:
-    """The pattern without the topmost expressions that draw values or need such, and these from the innermost on."""
+    """The pattern without the topmost expressions that draw values or read drawn values; and these, innermost first."""
     around: list[Extend | Filter] = []
     while isinstance(pattern, Extend | Filter):
         around.insert(0, pattern)
@@ -95,7 +95,7 @@ def _steps(planner: Planning, added: _Added) -> Iterator[AddedColumn]:
 
 def _computed(name: str, expression: Expression, visible: frozenset[Variable]) -> ComputedColumn:
     program = compile_expression(expression)
-    # A variable that is bound further on only is an unbound one here: of a name that no column has.
+    # A variable that is bound only later is unbound here: it gets a name that no column has.
     known = {*map(str, visible), *(each for each in program.inputs if each.startswith("_:"))}
     return ComputedColumn(
         name, replace(program, inputs=tuple(each if each in known else f"{each} before" for each in program.inputs))
@@ -105,7 +105,7 @@ def _computed(name: str, expression: Expression, visible: frozenset[Variable]) -
 def _without_draws(
     planner: Planning, expression: Expression, visible: frozenset[Variable], drawn: list[AddedColumn]
 ) -> Expression:
-    """The expression with a variable for each value that is drawn; the columns of these are added to `drawn`."""
+    """The expression with a variable for each drawn value; their columns are appended to `drawn`."""
     if not isinstance(expression, Call):
         return expression
     arguments = tuple(_without_draws(planner, each, visible, drawn) for each in expression.arguments)
@@ -122,6 +122,6 @@ def _without_draws(
 
 
 def _only_strings(expression: Expression) -> Expression:
-    """BNODE takes a simple literal; of anything else its value is an error, as that of COALESCE() is."""
+    """BNODE takes a simple literal; for any other argument it is an error, as COALESCE() always is."""
     is_string = Call("=", (Call("DATATYPE", (expression,)), Constant(XSD.string)))
     return Call("IF", (is_string, expression, Call("COALESCE", ())))

@@ -1,9 +1,9 @@
-"""Duplicates dropped below a join: where its results are made distinct, copies of an input's mapping only multiply them.
+"""DISTINCT pushed below a join: where a join's results are made distinct, duplicates in its inputs only multiply them.
 
-Copies come from what nobody asks for: many people like one photo, and a user is tracked many times in one place. So a scan whose
-subject is not asked for is made distinct before the join meets its mappings; and scans of one window that such a variable links
-are joined for themselves, and made distinct without it. What is only told of one variable then (the photos that people like) is a
-condition: it is joined first with what describes that variable, so that the others only meet what fulfils it.
+Duplicates come from variables that are not selected: many people like one photo, a user is tracked many times in one place. So a
+scan whose subject is not selected is made distinct before the join; scans of one window that are linked by such a variable are
+joined first and made distinct without it. An input that is left with one variable (the photos that people like) is a condition: it
+is joined first with the scans that describe the variable, so that other inputs are joined only with mappings that satisfy it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _REASON = "copies would multiply the join's results"
 
 
 def drop_duplicates(node: Node) -> Node:
-    """DISTINCT over a join whose inputs have no copies that only multiply its results; any other node as it is."""
+    """DISTINCT over a join, with its inputs made distinct where that changes no result; any other node as it is."""
     return replace(node, input=_met_once(node.input)) if isinstance(node, DistinctRowsOf) else node
 
 
 def _met_once(node: Node) -> Node:
-    """The same node for somebody who only asks which rows there are, not how many of each."""
+    """The node for a reader to whom the multiplicity of rows makes no difference."""
     match node:
         case ProjectRows(inner) | FilterRows(inner) | ExtendRows(inner):
             return replace(node, input=_met_once(inner))
@@ -44,7 +44,7 @@ def _without_copies(node: Node) -> Node:
 
 
 def _linked_joined(inputs: tuple[Node, ...], asked: tuple[str, ...]) -> tuple[Node, ...]:
-    """The inputs, with those that unasked subjects link joined for themselves."""
+    """The inputs, with those joined first that are linked by subjects which are not selected."""
     groups: list[list[Node]] = [[node] for node in inputs]
     for variable in dict.fromkeys(v for node in inputs for v in node.variables):
         having = [node for node in inputs if variable in node.variables]
@@ -58,7 +58,7 @@ def _linked_joined(inputs: tuple[Node, ...], asked: tuple[str, ...]) -> tuple[No
 
 
 def _conditions_joined(inputs: tuple[Node, ...], asked: tuple[str, ...]) -> tuple[Node, ...]:
-    """The inputs, with those that describe a variable joined with a condition on it for themselves."""
+    """The inputs, with conditions on a variable joined first with the scans that describe it."""
     for condition in inputs:
         if isinstance(condition, DistinctRowsOf) and len(condition.variables) == 1:
             described = [node for node in inputs if node is condition or _describes(node, condition.variables[0])]

@@ -1,4 +1,4 @@
-"""Algebra expressions -> postfix programs; what cannot be evaluated exactly is refused here, by name."""
+"""Algebra expressions → postfix programs; functions that cannot be evaluated exactly are refused by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CASTS = (
     *("dateTime", "date", "duration", "dayTimeDuration", "yearMonthDuration"),
 )
 UNREPEATABLE = ("RAND", "UUID", "STRUUID", "BNODE")
-"""Functions that give another value each time. See planner.drawn."""
+"""Functions whose values are not reproducible. See planner.drawn."""
 
 ARITIES: dict[str, tuple[int, int | None]] = {
     **dict.fromkeys(("||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/"), (2, 2)),
@@ -43,7 +43,7 @@ ARITIES: dict[str, tuple[int, int | None]] = {
 
 
 def compile_expression(expression: Expression) -> ExpressionProgram:
-    """The program of an expression without EXISTS; UnsupportedQuery names what cannot be evaluated (RAND, …)."""
+    """The program of an expression without EXISTS; UnsupportedQuery names a function that cannot be evaluated (RAND, …)."""
     compiler = _Compiler()
     compiler.add(expression)
     return ExpressionProgram(
@@ -71,7 +71,7 @@ class _Compiler:
             case Call(function, arguments):
                 self._add_call(function, arguments)
             case Exists():
-                raise AssertionError("what EXISTS says is a variable by now: with_exists_values")
+                raise AssertionError("EXISTS has been replaced by a variable: with_exists_values")
 
     def _add_call(self, function: str, arguments: tuple[Expression, ...]) -> None:
         name = function if ":" in function or function.startswith("unary") else function.upper()

@@ -1,11 +1,11 @@
-"""Aggregates below a join: where every input has all that the join compares, its results need not be made to be counted.
+"""Aggregates pushed below a join (factorised): where all inputs have the whole join key, results need not be enumerated.
 
-Their part in COUNT, SUM and AVG follows from sums and counters of each input by the join's key, and that in MIN and MAX from each
-input's extreme of that key. So the cost of an arrival follows from the groups that it changes, not from how many mappings it
-meets. What is asked of pairs of inputs (a filter, an expression, DISTINCT) needs the results.
+COUNT, SUM and AVG follow from sums and counters of each input by the join key, MIN and MAX from each input's extreme by that key. So
+the cost of an arrival follows from the groups that it changes, not from the number of its matches. Filters and expressions over
+several inputs, and DISTINCT, need the results themselves.
 
-Patterns of one window about one subject, such as the properties of an observation, have one match each as a rule: their join is as
-small as they are. It stays, unless groups are made by that subject, which says that there are several.
+Patterns of one window about one subject, such as the properties of an observation, mostly have one match each: their join is as
+small as they are. It stays, unless the groups are those of that subject, which suggests that there are several matches.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FUNCTIONS = ("COUNT(*)", "COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE")
 
 
 def factorise_groups(node: Node) -> Node:
-    """Groups of a join, made from the join's inputs; where that is not possible, and any other node, as it is."""
+    """Groups of a join as FactorisedGroups of its inputs, where that is possible; any other node as it is."""
     return _factorised(node) if isinstance(node, GroupRows) else node
 
 
@@ -51,9 +51,9 @@ def _factorised(group: GroupRows) -> GroupRows | FactorisedGroups:
 
 
 def _inputs(node: Node, wanted: set[str]) -> tuple[tuple[Node, ...], tuple[str, ...]] | None:
-    """The inputs of the join that a node is, with all wanted variables in them, and what they are joined on.
+    """The inputs of a join, with all wanted variables, and the join key.
 
-    None: the node is no such join, or its inputs differ in what they share.
+    None: the node is no such join, or not all of its inputs have the whole key.
     """
     match node:
         case ProjectRows(inner) if wanted <= set(node.variables) & set(inner.variables):
@@ -77,7 +77,7 @@ def _inputs(node: Node, wanted: set[str]) -> tuple[tuple[Node, ...], tuple[str, 
 def _computed_in_one(
     extend: ExtendRows, inputs: tuple[Node, ...], key: tuple[str, ...]
 ) -> tuple[tuple[Node, ...], tuple[str, ...]] | None:
-    """A column computed in the input that has all that it needs."""
+    """The inputs with the column computed in the first one that has all variables of its expression; None if there is none."""
     for place, node in enumerate(inputs):
         if set(extend.expression.inputs) <= set(node.variables):
             computed = ExtendRows(node, extend.variable, extend.expression)
@@ -86,14 +86,14 @@ def _computed_in_one(
 
 
 def _key(inputs: tuple[Node, ...]) -> tuple[str, ...] | None:
-    """The variables that the inputs share; None where one of them lacks some."""
+    """The variables that several inputs have; None where an input lacks one of them."""
     names = dict.fromkeys(variable for node in inputs for variable in node.variables)
     shared = tuple(v for v in names if sum(v in node.variables for node in inputs) > 1)
     return shared if all(set(shared) <= set(node.variables) for node in inputs) else None
 
 
 def _describe_one_thing(inputs: tuple[Node, ...], key: tuple[str, ...]) -> bool:
-    """Are all inputs patterns of one window, the key their subject?"""
+    """Are all inputs patterns of one window with the key as their subject?"""
     scans = [_scan_below(node) for node in inputs]
     return all(scan is not None and key == (scan.pattern[0][1:],) for scan in scans) and (
         len({scan.window for scan in scans if scan is not None}) == 1
@@ -111,7 +111,7 @@ def _scan_below(node: Node) -> Scan | None:
 
 
 def keeping_ids(node: Node) -> Node | None:
-    """The node whose mappings have their ids when they expire too; None where others have settled that they have not."""
+    """The node delivering expired mappings with their ids; None where a shared scan below it delivers them without."""
     return replace(node, keep_ids=True) if isinstance(node, Scan) else node if _has_ids(node) else None
 
 

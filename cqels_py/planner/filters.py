@@ -22,7 +22,7 @@ def filter_rows(planner: Planning, inner: Pattern, condition: Expression, needed
     node = with_columns(found, program.inputs)
     if isinstance(node, Scan) and program.deterministic:
         return replace(node, conditions=(*node.conditions, program))
-    # What is out of scope here must not meet what is called so elsewhere.
+    # Columns of variables that are out of scope here must not be joined with variables of that name elsewhere.
     return project(FilterRows(node, program), found.variables)
 
 
@@ -34,6 +34,6 @@ def extended(planner: Planning, extend: Extend, needed: Needed) -> Node:
     program = compile_expression(expression)
     found = planner.plan(pattern, needed | expression_variables(expression))
     name = str(extend.variable)
-    # To its own expression the variable is an unbound one, of another column than that which comes of it.
+    # In its own expression the variable is unbound: it is read from another column than the new one.
     program = replace(program, inputs=tuple(f"{each} before" if each == name else each for each in program.inputs))
     return project(ExtendRows(with_columns(found, program.inputs), name, program), (*found.variables, name))

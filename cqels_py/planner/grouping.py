@@ -25,7 +25,7 @@ def grouped(planner: Planning, group: Group) -> Node:
     if number is None:
         node = planner.plan(pattern, frozenset(group.keys) | arguments)
     else:
-        # Blank nodes of a pattern are no variables of its solutions.
+        # Blank nodes of a pattern are not part of its solutions.
         visible = frozenset(v for v in possible_variables(group.pattern) if not v.startswith("_:"))
         found = with_columns(planner.plan(pattern, frozenset(group.keys) | arguments | visible), map(str, visible))
         node = NumberRows(found, tuple(sorted(map(str, visible))), str(number))

@@ -66,7 +66,7 @@ def maybe_unbound(pattern: Pattern) -> frozenset[Variable]:
 
 
 def join(planner: Planning, parts: tuple[Pattern, ...], needed: Needed) -> Node:
-    """One n-ary join; what is static in it is joined beforehand, and answered once."""
+    """One n-ary join; its static parts are joined first, and evaluated once."""
     split = None if "split_by_boundness" in planner.without else split_by_boundness(planner, parts, needed)
     if split is not None:
         return union(planner, tuple(NaryJoin(branch) for branch in split), needed)
@@ -75,14 +75,14 @@ def join(planner: Planning, parts: tuple[Pattern, ...], needed: Needed) -> Node:
     parts = tuple(piece for part in parts for piece in _pieces(part))
     static = [part for part in parts if reads_no_stream(part)]
     flowing = [part for part in parts if not reads_no_stream(part)]
-    # One relation of static mappings for each connected component: their product may be large, and streams connect them.
+    # One static relation for each connected component: the cross product of components may be large, and streams connect them.
     together = [places for places in components(list(map(possible_variables, static))) if flowing and len(places) > 1]
     for relation in [[static[place] for place in places] for places in together]:
         parts = tuple(part for part in parts if not any(part is one for one in relation))
         others = [*flowing, *(part for part in static if not any(part is one for one in relation))]
         nodes.append(once(join(planner, tuple(relation), shared_with(relation, others) | needed)))
         uncertain.append(maybe_unbound(NaryJoin(tuple(relation))))
-    # How many parts have a variable: with thousands of parts, they cannot be compared with each other.
+    # The number of parts with each variable: comparing thousands of parts pairwise would take too long.
     mentions = Counter(v for part in (*flowing, *static) for v in possible_variables(part))
     for part in parts:
         shared = frozenset(v for v in possible_variables(part) if mentions[v] > 1)
@@ -92,7 +92,7 @@ def join(planner: Planning, parts: tuple[Pattern, ...], needed: Needed) -> Node:
 
 
 def _pieces(part: Pattern) -> Iterator[Pattern]:
-    """Static triple patterns by what connects them."""
+    """Static triple patterns in connected components."""
     match part:
         case BGP(triples) | Graph(_, BGP(triples)) if len(triples) > 1:
             if isinstance(part, Graph) and isinstance(part.name, Variable):
@@ -127,7 +127,7 @@ def _is_product_of(parts: tuple[Pattern, ...]) -> bool:
 
 
 def joined(*patterns: Pattern) -> Pattern:
-    """The join of patterns, flat; the empty group, which joins with anything, is left out."""
+    """The flat join of patterns, without empty groups."""
     parts: list[Pattern] = []
     for pattern in patterns:
         match pattern:
@@ -189,7 +189,7 @@ def join_nodes(planner: Planning, nodes: list[Node], uncertain: list[frozenset[V
         heads = [_join_of_thing(planner, thing, nodes, needed) for thing in things]
         return join_nodes(planner, heads, [frozenset()] * len(heads), needed)
     if len(nodes) > MOST_JOINED:
-        # The choices of a probing sequence grow with the power set of the inputs: join in stages.
+        # The possible probing sequences grow exponentially with the inputs: join in stages.
         return _join_in_stages(planner, nodes, uncertain, needed)
     warn_of_products(planner, nodes)
     seen = dict.fromkeys(v for node in nodes for v in node.variables)
@@ -207,7 +207,7 @@ def join_nodes(planner: Planning, nodes: list[Node], uncertain: list[frozenset[V
 
 
 def _join_in_stages(planner: Planning, nodes: list[Node], uncertain: list[frozenset[Variable]], needed: Needed) -> Node:
-    """Join more inputs than one join takes: first what belongs together, in joins of their own, then what those deliver."""
+    """Join more inputs than one operator takes: groups of inputs first, then the groups' results."""
     if "cut_joins_by_variables" in planner.without:
         parts = first_inputs_first(len(nodes))
     else:
@@ -239,7 +239,7 @@ def _join_in_stages(planner: Planning, nodes: list[Node], uncertain: list[frozen
 
 
 def _about(node: Node) -> tuple[str, str]:
-    """The variable that a pattern's triples are about, and their predicate; empty where there is none, or it is no pattern."""
+    """The variable subject of a triple pattern, and its predicate; two empty texts for any other node."""
     match node:
         case Scan(pattern=(subject, predicate, *_)) | StaticScan(pattern=(subject, predicate, *_)):
             return (subject[1:], predicate) if is_variable(subject) else ("", "")
@@ -259,11 +259,10 @@ def _join_of_thing(planner: Planning, thing: list[Node], nodes: list[Node], need
 
 
 def _things(nodes: list[Node]) -> list[list[Node]] | None:
-    """The inputs by what connects them beside one variable, such as several observations of one sensor.
+    """The inputs in groups that only one variable connects, each about one entity, such as several observations of one sensor.
 
-    Joined for themselves first, each thing is as small as its own conditions make it; in one join a partner's key would lead to
-    all that has the shared variable. None: it is no such join. Several things, with a condition (an input of one variable) each,
-    say that it is.
+    Joined first, each entity has only the matches that its own conditions leave; in one join, probing by the shared variable would
+    visit all entities. None: there are no such groups. It takes several with a condition (an input of one variable) each.
     """
     if any(is_static(node) for node in nodes):
         return None
@@ -272,7 +271,7 @@ def _things(nodes: list[Node]) -> list[list[Node]] | None:
 
 
 def _apart(nodes: list[Node], hub: str) -> list[list[Node]] | None:
-    """The things that only `hub` connects, or None if they are not all conditioned."""
+    """The groups that only `hub` connects; None if not all of several inputs have a condition."""
     groups = beside([frozenset(node.variables) for node in nodes], hub)
     if groups is None:
         return None
@@ -283,7 +282,7 @@ def _apart(nodes: list[Node], hub: str) -> list[list[Node]] | None:
 
 
 def _only_coming(node: Node) -> Node:
-    """A static input of a join that nothing ever leaves: others withdraw mappings while they are being answered."""
+    """A static input of a join without retractions: nodes that retract mappings during evaluation are evaluated on their own."""
     if isinstance(node, Once) and isinstance(node.input, StaticScan | GraphNames | JoinAll):
         return node.input
     return once(node)

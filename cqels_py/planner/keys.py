@@ -1,4 +1,4 @@
-"""Columns that tell mappings apart exactly, also where variables may be unbound."""
+"""Keys that are always bound, also where variables may be unbound."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from cqels_py.algebra.variables import certain_variables
 from cqels_py.planner.planning import Planning
 
 UNBOUND = Constant(URIRef("urn:cqels-py:unbound"))
-"""Stands in a key for no value, so that keys are always bound."""
+"""The value of an unbound variable in a key."""
 
 
 def with_exact_key(
     planner: Planning, pattern: Pattern, variables: frozenset[Variable]
 ) -> tuple[Pattern, dict[Variable, Variable]]:
-    """The pattern, and which column of it says what a variable's value is there, and stays that in a join.
+    """The pattern with a key of the variables, and the key's column for each variable.
 
-    That is the variable itself where it is always bound; else a hidden copy, as a join may bind the variable.
+    The column is the variable where it is always bound; otherwise a hidden copy, as a later join may bind the variable.
     """
     certain = certain_variables(pattern)
     key = {variable: variable for variable in sorted(variables & certain)}

@@ -49,7 +49,7 @@ def window_bgp(planner: Planning, window: Window, bgp: BGP, needed: Needed) -> N
 
 
 def _graph_names(planner: Planning, window: Window, graph: URIRef | Variable) -> Node:
-    """The graphs of a window's content, each once: each one's name, or the one empty mapping if there is this one."""
+    """The distinct named graphs of a window: their names, or, of a constant name, the empty mapping if there is this graph."""
     triple = TriplePattern(planner.fresh("subject"), planner.fresh("predicate"), planner.fresh("object"))
     name = (str(graph),) if isinstance(graph, Variable) else ()
     scans = tuple(
@@ -65,7 +65,7 @@ def _graph_names(planner: Planning, window: Window, graph: URIRef | Variable) ->
 
 
 def leaf(planner: Planning, window: Window, triple: TriplePattern, needed: Needed) -> Node:
-    """One triple pattern over one or more windows. Where a window is a graph, the same triple counts once, and once in a graph."""
+    """One triple pattern over one or more windows. Where windows are graphs, a triple counts once in each graph."""
     pattern = pattern_text(triple, window.graph)
     variables = pattern_variables(triple)
     if isinstance(window.graph, Variable) and window.graph not in variables:

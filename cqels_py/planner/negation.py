@@ -1,4 +1,4 @@
-"""EXISTS, NOT EXISTS and MINUS: left mappings with, or without, a right mapping of the same key."""
+"""EXISTS, NOT EXISTS and MINUS as semi-joins and anti-joins."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from cqels_py.planner.rows import project, without_ids
 
 
 def exists_filter(planner: Planning, inner: Pattern, exists: Exists, needed: Needed) -> Node:
-    """Mappings for which a pattern has a solution, or has none."""
+    """FILTER EXISTS as a semi-join, FILTER NOT EXISTS as an anti-join."""
     word = "NOT EXISTS" if exists.negated else "EXISTS"
     left, right, key = _sides(planner, inner, exists.pattern, needed, read_again=False)
     return kept(planner, planner.node_of(left), right, key, exists=not exists.negated, word=word)
@@ -48,7 +48,7 @@ def exists_filter(planner: Planning, inner: Pattern, exists: Exists, needed: Nee
 def with_exists_values(
     planner: Planning, inner: Pattern, expression: Expression, needed: Needed
 ) -> tuple[Pattern, Expression]:
-    """The pattern with a hidden boolean for each EXISTS in an expression over it, and the expression that reads those."""
+    """The pattern with a hidden boolean column for each EXISTS of an expression, and the expression that reads the columns."""
     wanted = needed | mentioned_in(expression)
     while (exists := first_exists(expression)) is not None:
         value = planner.fresh("exists")
@@ -71,10 +71,10 @@ _VALUE_WORDS = {True: "EXISTS is true", False: "EXISTS is false"}
 def _sides(
     planner: Planning, inner: Pattern, pattern: Pattern, needed: Needed, *, read_again: bool
 ) -> tuple[Planned, Pattern, frozenset[Variable]]:
-    """The outer mappings, the pattern of EXISTS under each of them, and the key that connects them.
+    """The outer mappings, the pattern of EXISTS, and the key of the semi-join.
 
-    Where the pattern sees of the outer mappings only what it binds itself, it stands as it is; but for one whose parts only the
-    outer mappings connect, which is joined with these.
+    A pattern that always binds the outer variables it uses stays as it is, unless its parts would be a cross product without the
+    outer mappings; any other is evaluated under the distinct outer mappings (`correlation`).
     """
     asked, skipped = _asked(pattern)
     visible = possible_variables(inner)
@@ -95,7 +95,7 @@ def _sides(
 
 
 def _asked(pattern: Pattern) -> tuple[Pattern, int]:
-    """A pattern that has more solutions than the number where this one has any: order and the first rows make no difference."""
+    """A pattern and a number n: this pattern has a solution where that one has more than n. Order, LIMIT and DISTINCT fall away."""
     match pattern:
         case Slice(limit=0):
             return Values((), ()), 0
@@ -125,7 +125,7 @@ def _unordered(pattern: Pattern) -> Pattern:
 
 
 def _more_than(planner: Planning, pattern: Pattern, skipped: int, key: frozenset[Variable]) -> Pattern:
-    """The keys of which the pattern has more solutions than these."""
+    """The keys for which the pattern has more than `skipped` solutions."""
     if skipped == 0:
         return pattern
     count = planner.fresh("count")
@@ -134,7 +134,7 @@ def _more_than(planner: Planning, pattern: Pattern, skipped: int, key: frozenset
 
 
 def without(planner: Planning, minus: Minus, needed: Needed) -> Node:
-    """MINUS: left mappings that agree with no right mapping with which they have a bound variable in common."""
+    """MINUS as an anti-join: a right mapping counts that is compatible and has a bound variable in common."""
     shared = possible_variables(minus.left) & possible_variables(minus.right)
     counted = shared - minus.uncounted
     if not counted:
@@ -151,7 +151,7 @@ def without(planner: Planning, minus: Minus, needed: Needed) -> Node:
 
 
 def _sharing_a_value(planner: Planning, left: Pattern, right: Pattern, key: dict[Variable, Variable]) -> Pattern:
-    """The join of both, where a variable of the key is bound on both sides."""
+    """The join of both sides, filtered by: a variable of the key is bound on both."""
     always = certain_variables(right)
     if any(key[v] == v for v in key.keys() & always):
         return joined(left, right)
@@ -173,7 +173,7 @@ def _surely_bound(variables: frozenset[Variable], left: Pattern, right: Pattern)
 
 
 def kept(planner: Planning, left: Node, right: Pattern, key: frozenset[Variable], *, exists: bool, word: str) -> Node:
-    """Left mappings with (`exists`) or without a right mapping that has the same key, which is bound on both sides."""
+    """The semi-join (`exists`) or anti-join with the right pattern by a key that is bound on both sides."""
     names = tuple(v for v in left.variables if Variable(v) in key)
     right_node = project(planner.plan(right, key), names)
     fifo = expires_fifo(left), expires_fifo(right_node)

@@ -1,4 +1,4 @@
-"""OPTIONAL: what matches, and what matches nothing."""
+"""OPTIONAL as a union of the join with an anti-join."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from cqels_py.planner.rows import once, project
 
 
 def left_join(planner: Planning, optional: LeftJoin, needed: Needed) -> Node:
-    """The join of both sides where the condition holds, and left mappings that are in none of its results.
+    """The join of both sides where the condition holds, and the left mappings without a result in it.
 
-    Left mappings that are equal in all that the right side and the condition see have matches together or not at all: they are
-    told apart by that key alone, and each is kept as often as there is one.
+    Left mappings that are equal in all variables of the right side and the condition have the same matches: these variables are the
+    key of the anti-join, which keeps multiplicities.
     """
     outer = possible_variables(optional.left)
     seen = possible_variables(optional.right)
@@ -25,7 +25,7 @@ def left_join(planner: Planning, optional: LeftJoin, needed: Needed) -> Node:
         seen |= mentioned_in(optional.condition)
     keyed, columns_of_key = with_exact_key(planner, optional.left, outer & seen)
     key = frozenset(columns_of_key.values())
-    # Both the join and the negation keep left mappings themselves.
+    # Both the join and the anti-join keep left mappings themselves.
     is_joined = joined(optional.right) != BGP(())
     left = planner.share(keyed, (needed & outer) | (outer & seen) | key, leaves=is_joined)
     matches = joined(left, optional.right)

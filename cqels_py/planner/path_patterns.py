@@ -1,4 +1,4 @@
-"""The patterns that property paths abbreviate, where they are asked."""
+"""The graph patterns that property paths stand for, over the active graph."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from cqels_py.planner.planning import Planning
 
 @dataclass(frozen=True, slots=True)
 class ActiveGraph:
-    """What a path is asked of: a window or named graphs of it, a static named graph, or (None) the static default graph."""
+    """The active graph of a path: a window or its named graphs, static named graphs, or (None) the static default graph."""
 
     clause: Window | Graph | None
 
@@ -60,7 +60,7 @@ class ActiveGraph:
 def between(
     planner: Planning, graph: ActiveGraph, subject: TermOrVariable, path: Path, object_: TermOrVariable
 ) -> Pattern:
-    """The pattern that a path abbreviates (18.2.2.4); what repeats stays a path."""
+    """The pattern that a path stands for (18.2.2.4); repetitions stay paths."""
     match path:
         case PathInverse(inner):
             return between(planner, graph, object_, inner, subject)

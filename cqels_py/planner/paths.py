@@ -1,8 +1,8 @@
 """Property paths that repeat or negate, over windows and static data.
 
-What a path repeats is planned as a pattern between two variables that no query can name. Its pairs are the edges of a graph, whose
-transitive closure is kept. Paths that repeat give each pair once (SPARQL 1.1, 18.4); a path of no steps leads from every term
-in subject or object position of the active graph, and from the path's own constant ends, to itself.
+The step of a repetition is planned as a pattern between two hidden variables. Its pairs are the edges of a graph, whose transitive
+closure is maintained. Repetitions give each pair once (SPARQL 1.1, 18.4); a path of no length leads from every term in subject or
+object position of the active graph, and from constant ends of the path, to itself.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def path_pattern(planner: Planning, pattern: PathPattern, clause: Window | Graph
 
 
 def _step(path: Path) -> Path:
-    """What is repeated without end: that it may be left out, or is repeated itself, makes no difference.
+    """The step of an unbounded repetition: whether it is optional or repeated itself makes no difference.
 
     >>> from rdflib import URIRef
     >>> p, q = URIRef("http://ex.org/p"), URIRef("http://ex.org/q")
@@ -91,8 +91,8 @@ def _step(path: Path) -> Path:
 class _Ends:
     """The ends of a path, and the variable of its graph's name, if it has one, as columns of their own.
 
-    `names`: two or three columns. `conditions`: by place, that a column is what stands there: a constant, or a variable that
-    stands at an earlier place too.
+    `names`: two or three columns. `conditions`, by place: the column equals the constant there, or the column of an earlier place
+    with the same variable.
     """
 
     positions: tuple[TermOrVariable, ...]
@@ -101,7 +101,7 @@ class _Ends:
 
     @property
     def columns(self) -> Names:
-        """The variables that stand there, each once."""
+        """The variables among the ends and the graph's name, each once."""
         return tuple(dict.fromkeys(str(position) for position in self.positions if isinstance(position, Variable)))
 
     @property
@@ -127,7 +127,7 @@ def _ends_of(planner: Planning, pattern: PathPattern, graph: ActiveGraph) -> _En
 
 
 def _at_most_once(planner: Planning, graph: ActiveGraph, pattern: PathPattern, path: Path, *, zero: bool) -> Node:
-    """`path?`: the path itself, or no step."""
+    """`path?`: the path once, or no step."""
     ends = _ends_of(planner, pattern, graph)
     nodes = [_edges(planner, between(planner, graph, pattern.subject, path, pattern.object), ends.columns)]
     if zero:
@@ -138,9 +138,9 @@ def _at_most_once(planner: Planning, graph: ActiveGraph, pattern: PathPattern, p
 
 
 def _any_number(planner: Planning, graph: ActiveGraph, pattern: PathPattern, path: Path, *, zero: bool) -> Node:
-    """`path+`, and with paths of no steps (`zero`) `path*`.
+    """`path+`, and with paths of no length (`zero`) `path*`.
 
-    Those are apart from the closure, which then leaves out nodes that reach themselves: so each pair is given once.
+    Paths of no length are added to the closure, which then leaves out pairs of equal nodes: so each pair is there once.
     """
     ends = _ends_of(planner, pattern, graph)
     if zero and pattern.subject == pattern.object:
@@ -156,9 +156,9 @@ def _any_number(planner: Planning, graph: ActiveGraph, pattern: PathPattern, pat
 
 
 def _closure(edges: Node, ends: _Ends, *, loops: bool) -> tuple[Node, dict[int, Expression]]:
-    """The closure of edges, and what is still to be tested of its pairs.
+    """The transitive closure of edges, and the conditions on its pairs that remain to be tested.
 
-    From a constant end it is searched from there alone: against the edges, where that is the object.
+    With a constant end it is searched from that end alone: against the direction of edges if that is the object.
     """
     if ends.constant is None or len(ends.names) == 3:
         return ClosureRows(edges, edges.variables, ends.names, None, loops), ends.conditions
@@ -170,7 +170,7 @@ def _closure(edges: Node, ends: _Ends, *, loops: bool) -> tuple[Node, dict[int, 
 
 
 def _edges(planner: Planning, pattern: Pattern, columns: Names) -> Node:
-    """The pairs of a pattern, for a reader to whom it makes no difference how often each is there."""
+    """The pairs of a pattern, for a reader to whom multiplicity makes no difference."""
     return _repeating(project(planner.plan(pattern, frozenset(map(Variable, columns))), columns))
 
 
@@ -202,9 +202,9 @@ def _where(node: Node, conditions: dict[int, Expression]) -> Node:
 
 
 def _no_steps(planner: Planning, graph: ActiveGraph, ends: _Ends) -> Node:
-    """Pairs of a term and itself, each once, under the ends' names.
+    """Pairs of a term with itself, each once, under the ends' names.
 
-    From or to a constant end there is that one alone, whether the graph has it or not.
+    With a constant end only the pair of that term, whether the graph has it or not.
     """
     start, end, *name = ends.names
     if ends.constant is None:
@@ -213,7 +213,7 @@ def _no_steps(planner: Planning, graph: ActiveGraph, ends: _Ends) -> Node:
     if not name:
         text = position_text(ends.constant)
         return Rows((start, end), ((text, text),))
-    # In each graph, also one that has no triples.
+    # In each graph, also in one without triples.
     node = planner.plan(graph.under(Variable(name[0])).asked(BGP(())), frozenset([Variable(name[0])]))
     for column in (start, end):
         node = _extended(node, column, Constant(ends.constant))
@@ -221,7 +221,7 @@ def _no_steps(planner: Planning, graph: ActiveGraph, ends: _Ends) -> Node:
 
 
 def _terms(planner: Planning, graph: ActiveGraph, names: Names) -> Node:
-    """All terms in subject or object position, each once; the second of the names is the graph's."""
+    """All terms in subject or object position, each once; the second name, if there is one, is the graph's."""
     term, predicate, other = Variable(names[0]), planner.fresh("predicate"), planner.fresh("term")
     named = graph.under(Variable(names[1])) if len(names) == 2 else graph
     triples = (TriplePattern(term, predicate, other), TriplePattern(other, predicate, term))

@@ -1,7 +1,7 @@
 """Algebra to physical plan.
 
-Every pattern node becomes plan nodes that deliver the variables somebody above needs (projection is pushed down on the way).
-What cannot be evaluated exactly and incrementally is refused here, by name.
+Every pattern becomes plan nodes that deliver the variables that are read above it (projection is pushed down on the way).
+Constructs that cannot be evaluated exactly and incrementally are refused by name.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from cqels_py.planner.windows import StreamTable
 def plan_query(query: ContinuousQuery, without: Collection[str] = ()) -> Plan:
     """The physical plan of a rewritten query, `without` the choices of these names (`rules.CHOICES`).
 
-    Raises UnsupportedQuery, naming the construct, for what cannot be evaluated exactly.
+    Raises UnsupportedQuery, naming the construct, for a query that cannot be evaluated exactly.
     """
     streams = StreamTable(query)
     planner = _Planner(query, streams, without)
@@ -68,7 +68,7 @@ def plan_query(query: ContinuousQuery, without: Collection[str] = ()) -> Plan:
     if query.output is Output.RSTREAM:
         pattern, kept, added = with_drawn_columns(planner, pattern, kept)
         if query.form == "CONSTRUCT":
-            # A graph has its results in order by their last columns first: what is drawn decides only between equal ones.
+            # Results of CONSTRUCT are ordered by their last columns first: drawn columns only decide between equal results.
             drawn = {column.variable for column in added}
             columns = tuple(sorted(columns, key=lambda name: name not in drawn))
     needed = frozenset(kept)
@@ -98,7 +98,7 @@ def plan_query(query: ContinuousQuery, without: Collection[str] = ()) -> Plan:
 
 
 def _graphs_asked(root: Node, streams: StreamTable) -> tuple[bool, ...]:
-    """Which streams' elements are asked for the graphs that they name."""
+    """For each stream: does the query ask for the named graphs of its elements?"""
     patterns = [(streams.windows[scan.window].stream, scan.pattern) for scan in scans_of(root)]
     for window in streams.windows:
         if window.partition is not None:

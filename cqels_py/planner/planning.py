@@ -1,4 +1,4 @@
-"""What the themes of planning share: the query's streams, warnings, names for hidden variables, and planning of sub-patterns."""
+"""The common state of planning: the query's streams, warnings, names for hidden variables, shared sub-plans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cqels_py.planner.rows import is_static, once, project, without_ids
 from cqels_py.planner.windows import StreamTable
 
 Needed = frozenset[Variable]
-"""Variables that somebody above a pattern reads."""
+"""The variables of a pattern that are read above it."""
 
 
 class Planning(ABC):
@@ -39,9 +39,9 @@ class Planning(ABC):
         return Variable(f"_:{word}{self._fresh}")
 
     def share(self, pattern: Pattern, variables: Iterable[Variable], *, leaves: bool = False) -> Planned:
-        """Plan a pattern for several readers, who see these variables of it.
+        """Plan a pattern for several readers, which see these variables of it.
 
-        `leaves`: all of them keep its mappings, so that what expires need not say what it was.
+        `leaves`: all readers keep its mappings, so that expired mappings are delivered without ids.
         """
         columns = tuple(sorted(map(str, set(variables))))
         node = once(project(self.plan(pattern, frozenset(map(Variable, columns))), columns))
@@ -50,7 +50,7 @@ class Planning(ABC):
         return self.planned(Shared(self._shared, node), certain_variables(pattern))
 
     def planned(self, node: Node, certain: frozenset[Variable]) -> Planned:
-        """A plan node where a pattern is asked for; `certain`: variables that are always bound."""
+        """A plan node in the place of a pattern; `certain`: variables that are always bound."""
         variables = tuple(map(Variable, node.variables))
         self._nodes.append(node)
         return Planned(len(self._nodes) - 1, variables, certain & frozenset(variables), not is_static(node))

@@ -10,7 +10,7 @@ from cqels_py.plan.order import is_timed
 
 
 def is_static(node: Node) -> bool:
-    """Does a sub-plan always have the same answer? One that reads a stream, or asks for the time, has not."""
+    """Does a sub-plan always have the same answer? Not if it reads a stream or the time."""
     if isinstance(node, Shared):
         return isinstance(node.input, Once | Rows)
     if is_timed(node):
@@ -19,17 +19,17 @@ def is_static(node: Node) -> bool:
 
 
 def once(node: Node) -> Node:
-    """Mark a static sub-plan as answered once."""
+    """Mark a static sub-plan as evaluated once."""
     return Once(node) if is_static(node) and not isinstance(node, Once | Rows) else node
 
 
 def without_ids(node: Node) -> Node:
-    """A scan for a consumer that keeps its own leaves: what expires in order need not say what it was."""
+    """A scan for a reader that keeps its mappings: if they expire first in, first out, they are delivered without ids."""
     return replace(node, keep_ids=False) if isinstance(node, Scan) and node.expires_fifo else node
 
 
 def project(node: Node, variables: tuple[str, ...]) -> Node:
-    """Columns in this order; nothing where they stand so already."""
+    """The node with these columns in this order."""
     if node.variables == variables:
         return node
     if isinstance(node, JoinAll) and set(variables) <= set(node.variables):
@@ -40,7 +40,7 @@ def project(node: Node, variables: tuple[str, ...]) -> Node:
 
 
 def with_columns(node: Node, variables: Iterable[str]) -> Node:
-    """The node with a column for each of these variables: of unbound where it has none."""
+    """The node with a column for each of these variables, an unbound one where it has none."""
     missing = tuple(sorted(set(variables) - set(node.variables)))
     return ProjectRows(node, (*node.variables, *missing)) if missing else node
 

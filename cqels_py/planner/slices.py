@@ -48,7 +48,7 @@ def sliced(planner: Planning, pattern: Slice) -> Node:
 
 
 def reported(planner: Planning, pattern: Pattern, needed: Needed) -> tuple[Node, ReportOrder | None]:
-    """What a SELECT reports by RSTREAM, with the columns that its order needs."""
+    """The results of a SELECT with RSTREAM, with the columns of their order."""
     match pattern:
         case Reduced(inner):
             return reported(planner, inner, needed)
@@ -71,7 +71,7 @@ def _slice(planner: Planning, pattern: Slice) -> tuple[TopRows, tuple[str, ...]]
 
 
 def _ordered(planner: Planning, pattern: Pattern) -> tuple[Node, tuple[str, ...], tuple[tuple[str, bool], ...]]:
-    """A node with a pattern's columns, and after them what else its rows are ordered by; those columns; and the order."""
+    """A node with the pattern's columns, then other columns of its order; the pattern's columns; and the order."""
     columns = columns_of(pattern)
     match pattern:
         case Reduced(inner):

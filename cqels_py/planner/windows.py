@@ -1,4 +1,4 @@
-"""Window definitions to window bounds, and what the clock and explain need of them."""
+"""Window definitions to planned windows: bounds for the clock, texts for explain."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """RDFS entailment by rewriting: a triple pattern also asks for the triples from which, with the ontology, its own follow.
 
-The ontology is what the static default graph says with rdfs:subClassOf, rdfs:subPropertyOf, rdfs:domain and rdfs:range when
+The ontology are the triples of the static default graph with rdfs:subClassOf, rdfs:subPropertyOf, rdfs:domain and rdfs:range when
 the query is registered. A graph or window then counts as the RDF graph of its own triples and of all that follows from each of
 them; a triple that follows from several is there once. Hierarchies are transitive in the static default graph; axiomatic
 triples and reflexive ones (every class is a subclass of itself) are not added.
@@ -60,7 +60,7 @@ SCHEMA = (RDFS.subClassOf, RDFS.subPropertyOf, RDFS.domain, RDFS.range)
 
 @dataclass(frozen=True, slots=True)
 class Ontology:
-    """All that is above each class and property, and which classes a property's subjects and objects then have."""
+    """The transitive superclasses and superproperties, and the classes that the subjects and objects of properties have."""
 
     classes: Above
     properties: Above
@@ -69,7 +69,7 @@ class Ontology:
 
     @staticmethod
     def of(triples: Iterable[tuple[Node, Node, Node]]) -> Ontology:
-        """From the triples of a schema; others do not matter, and classes without a name only as steps to those with one."""
+        """From the triples of a schema; other triples are ignored. Classes without a name (blank nodes) only connect others."""
         said: dict[Node, dict[Node, list[Node]]] = {predicate: {} for predicate in SCHEMA}
         for subject, predicate, object_ in triples:
             if predicate in said:
@@ -82,12 +82,12 @@ class Ontology:
         return Ontology(_named(classes), _named(properties), _named(domains), _named(ranges))
 
     def below(self, term: TermOrVariable, above: Above) -> list[URIRef]:
-        """The classes or properties that have `term` above them."""
+        """The subclasses or subproperties of `term`."""
         return [lower for lower, uppers in above.items() if term in uppers and lower != term]
 
 
 def _check_statement(subject: Node, predicate: Node, object_: Node) -> None:
-    """UnsupportedQuery for what is said of the words themselves by which all else follows."""
+    """UnsupportedQuery for triples about the RDFS vocabulary itself, by which all else is entailed."""
     of_type = subject == RDF.type and predicate in (RDFS.domain, RDFS.range)
     if of_type or (predicate == RDFS.subPropertyOf and not {subject, object_}.isdisjoint((RDF.type, *SCHEMA))):
         raise UnsupportedQuery(
@@ -113,7 +113,7 @@ def _closure(direct: Mapping[Node, list[Node]]) -> dict[Node, set[Node]]:
 def _inherited(
     said: Mapping[Node, list[Node]], properties: Mapping[Node, set[Node]], classes: Mapping[Node, set[Node]]
 ) -> dict[Node, set[Node]]:
-    """The classes of a property's subjects (or objects): those said of it and of all above it, and all above these."""
+    """The classes of a property's subjects (or objects): those of the property, its superproperties, and their superclasses."""
     found: dict[Node, set[Node]] = {}
     for property_ in dict.fromkeys([*said, *properties]):
         direct = [c for p in (property_, *properties.get(property_, ())) for c in said.get(p, [])]
@@ -132,7 +132,7 @@ def _named(above: Mapping[Node, set[Node]]) -> Above:
 
 
 def entail(query: ContinuousQuery, ontology: Ontology) -> ContinuousQuery:
-    """The query over what its windows and static graphs entail. Its windows are RDF graphs, whatever the dialect.
+    """The query over its windows and static graphs with all triples that they entail. Windows are RDF graphs in every dialect.
 
     Raises UnsupportedQuery for DESCRIBE, and for property paths that would need the classes of a node.
     """
@@ -155,11 +155,12 @@ class _Rewriting:
     def rewrite(
         self, pattern: Pattern, *, static: bool, merged: bool = False, stated: frozenset[Variable] = _NONE
     ) -> Pattern:
-        """`static`: the active graph is the static default graph, where the hierarchies themselves are.
+        """`static`: the active graph is the static default graph, which has the hierarchies.
 
-        `merged`: with the contents of windows, which add nothing to these hierarchies.
+        `merged`: it is merged with the contents of windows, which add nothing to the hierarchies.
 
-        `stated`: variables that cannot be classes that only follow, by what the pattern is joined with in the same graph.
+        `stated`: variables whose values are in stated triples of the same graph, by the patterns that are joined with this one:
+        their values are not entailed classes alone.
         """
 
         def under(known: frozenset[Variable]) -> Callable[[Pattern], Pattern]:
@@ -177,7 +178,7 @@ class _Rewriting:
                     pattern, under(stated if isinstance(pattern, Union) else self._stated(pattern, stated))
                 )
             case LeftJoin(left, right, condition):
-                # Not what only others say of the right side: a mapping without a match would stand in for those that are lost.
+                # Not by the patterns around: if the right side lost mappings, the left one's would appear without a match.
                 given = self._stated(left, stated) & certain_variables(left)
                 both = given | self._seen(right, given)
                 met = None if condition is None else map_exists(condition, under(both))
@@ -199,9 +200,9 @@ class _Rewriting:
                 return map_children(pattern, self._rewriter(static=static, merged=merged))
 
     def _check_nodes(self, pattern: PathPattern, stated: frozenset[Variable]) -> None:
-        """A path of no length leads from each node to itself, and to classes that only follow no step of it leads.
+        """UnsupportedQuery for a path of no length between free ends: it also leads from each entailed class to itself.
 
-        (In the static default graph the ontology itself names them.)
+        (In the static default graph these classes are stated, by the ontology.)
         """
         ends = (pattern.subject, pattern.object)
         if not self._entailed or not may_have_no_steps(pattern.path):
@@ -214,7 +215,7 @@ class _Rewriting:
             )
 
     def _stated(self, pattern: Pattern, known: frozenset[Variable]) -> frozenset[Variable]:
-        """The known variables, and those of the pattern that cannot be classes that only follow."""
+        """The known variables, and those of the pattern whose values are in stated triples."""
         match pattern:
             case BGP(triples):
                 objects = (t.object for t in triples if isinstance(t.predicate, URIRef) and t.predicate != RDF.type)
@@ -230,7 +231,7 @@ class _Rewriting:
                 found = known
                 for part in pattern.parts if isinstance(pattern, NaryJoin) else (pattern.left, pattern.right):
                     found = self._stated(part, found)
-                # What the right side says may help the left one, as in a chain of paths.
+                # The right side's variables may help the left side, as in a chain of paths.
                 return found if found == known else self._stated(pattern, found)
             case Union(parts):
                 return frozenset.intersection(*(self._stated(part, known) for part in parts))
@@ -245,7 +246,7 @@ class _Rewriting:
                 return known
 
     def _seen(self, pattern: Pattern, stated: frozenset[Variable]) -> frozenset[Variable]:
-        """What is known of the variables that EXISTS finds replaced by the values that the pattern's mappings have."""
+        """The stated variables that are always bound: EXISTS has their values in the variables' place."""
         return self._stated(pattern, stated) & certain_variables(pattern)
 
     def _rewriter(self, *, static: bool, merged: bool) -> Callable[[Pattern], Pattern]:
@@ -265,7 +266,7 @@ class _Rewriting:
         return parts[0] if len(parts) == 1 else NaryJoin(tuple(parts))
 
     def _ways(self, triple: TriplePattern, static: bool) -> Iterator[Pattern]:
-        """Patterns whose solutions together, each once, are those of the triple pattern; the first is itself."""
+        """Patterns whose distinct solutions together are the entailed ones of the triple pattern; the pattern itself is first."""
         yield BGP((triple,))
         subject, predicate, object_ = triple.subject, triple.predicate, triple.object
         if isinstance(predicate, Variable):
@@ -291,7 +292,7 @@ class _Rewriting:
                     yield from self._bound(BGP((TriplePattern(subject, lower, object_),)), predicate, upper)
 
     def _types(self, subject: TermOrVariable, object_: TermOrVariable) -> Iterator[Pattern]:
-        """What makes the subject an instance of the object, but for its own rdf:type triple."""
+        """Patterns by which the subject is an instance of the object, except for its own rdf:type triple."""
         ontology = self._ontology
         kinds: list[tuple[Pattern, tuple[URIRef, ...]]] = [
             (BGP((TriplePattern(subject, RDF.type, lower),)), uppers) for lower, uppers in ontology.classes.items()
@@ -406,7 +407,7 @@ def _of_single_steps(path: Path) -> bool:
 
 
 def _no_literal(pattern: Pattern, position: TermOrVariable) -> Pattern:
-    """A literal is no subject: what rdfs:range says of it is no triple."""
+    """The pattern without literals: they cannot be the subject of the triple that follows by rdfs:range."""
     if not isinstance(position, Variable):
         return pattern
     return Filter(pattern, Call("!", (Call("ISLITERAL", (VariableRef(position),)),)))

@@ -90,9 +90,9 @@ def _named(around: Named, name: Variable, pattern: Pattern) -> Named:
 
 
 def _each_graph(around: Named, name: Variable, window: Window | None) -> Pattern:
-    """A pattern over each graph, whose name the variable has, by graphs around what asks them alone."""
+    """The pattern over each graph, with the graph's name in the variable; the graphs stand around the parts that may bind it."""
     pattern = around.pattern
-    # A subquery hides what is inside of it.
+    # Not the variable itself: a subquery hides its variables.
     graph = graph_variable(name)
     inside = _ByGraph(around, graph, window).rewritten(pattern)
     possible = possible_variables(pattern)
@@ -102,7 +102,7 @@ def _each_graph(around: Named, name: Variable, window: Window | None) -> Pattern
         found = Filter(inside, Call("SAMETERM", (VariableRef(name), VariableRef(graph))))
     else:
         found = Join(inside, Extend(_named(around, name, BGP(())), graph, VariableRef(name)))
-    # Expressions inside may see what EXISTS has from outside.
+    # Expressions inside may read variables of the solution around an EXISTS.
     return Project(found, tuple(sorted(possible | mentioned_variables(pattern) | {name})))
 
 
@@ -127,7 +127,7 @@ class _ByGraph:
             case Slice(inner):
                 return replace(pattern, pattern=self.rewritten(inner), by=(*pattern.by, self._graph))
             case Minus():
-                # That both sides are of one graph is nothing that they have in common.
+                # The graph has to agree, but does not count as a variable in common.
                 counting = replace(pattern, uncounted=pattern.uncounted | {self._graph})
                 return map_children(counting, self.rewritten)
             case Group(_, ()):

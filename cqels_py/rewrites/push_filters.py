@@ -59,7 +59,7 @@ def _push(pattern: Pattern, condition: Expression) -> Pattern:
             return Union(tuple(_push(part, condition) for part in parts))
         case Filter(inner, other):
             pushed = _push(inner, condition)
-            # Past a filter only to get further: what stays keeps its order.
+            # Filters change places only where this one gets further down: otherwise their order stays.
             if pushed != Filter(inner, condition):
                 return Filter(pushed, other)
         case Extend(inner, variable, expression) if variable not in wanted and wanted <= certain_variables(inner):
