@@ -43,7 +43,7 @@ def global_window(plan: Plan) -> str | None:
     """Why the content of a window depends on triples of all parts; None: it does not."""
     for window in plan.windows:
         if window.partition or window.bounds.measure is Measure.TRIPLES:
-            return f"what {window.text} holds depends on triples that would be elsewhere"
+            return f"the content of {window.text} depends on triples of all parts"
     return None
 
 

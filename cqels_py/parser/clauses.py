@@ -146,9 +146,7 @@ class _Lifter:
         """`SELECT ISTREAM …`, as drafts of RSP-QL have it; in front of DISTINCT or behind."""
         token = self._cursor.take()
         if self._result.output is not None:
-            raise self._source.error(
-                f"{token} is the second word on what the query delivers: leave one out", token.start
-            )
+            raise self._source.error(f"{token} is the second output operator of the query: leave one out", token.start)
         self._result.output = Output[token.text.upper()]
         self._cut(token.start, token.end)
 

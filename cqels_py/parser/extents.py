@@ -54,7 +54,7 @@ class _Reader:
         end = self._ago("TO")
         if begin <= end:
             raise self._cursor.source.error(
-                "the window ends where or before it begins: write what is longer ago first, as in "
+                "the window ends where or before it begins: write the earlier time first, as in "
                 "[FROM NOW-2h TO NOW-1h]",
                 first.start,
             )

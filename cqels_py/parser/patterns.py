@@ -157,7 +157,7 @@ class PatternReader:
     def _check_not_inside(self, what: str, offset: int) -> None:
         if self._inside is not None:
             raise self._around.source.error(
-                f"{what} inside of {self._inside}: write one beside the other; they are joined by what they share",
+                f"{what} inside of {self._inside}: write one beside the other; they are joined by their common variables",
                 offset,
             )
 

@@ -27,14 +27,14 @@ def split_by_boundness(
     binding = Counter(v for mine in certain for v in mine)
     for place, part in enumerate(parts):
         mine = certain[place]
-        loose = frozenset(v for v in possible_variables(part) - mine if binding[v])
-        if any(binding[v] > 1 for v in mine) or not 0 < len(loose) <= _MOST_SPLIT:
+        uncertain = frozenset(v for v in possible_variables(part) - mine if binding[v])
+        if any(binding[v] > 1 for v in mine) or not 0 < len(uncertain) <= _MOST_SPLIT:
             continue
         others = parts[:place] + parts[place + 1 :]
         wanted = [needed | frozenset().union(*(possible_variables(o) for o in parts if o is not p)) for p in others]
         shared = tuple(_shared(planner, other, seen) for other, seen in zip(others, wanted, strict=True))
-        own = _shared(planner, part, needed | loose | frozenset().union(*map(possible_variables, others)))
-        return tuple((branch, *shared) for branch in _branches(planner, own, tuple(sorted(loose))))
+        own = _shared(planner, part, needed | uncertain | frozenset().union(*map(possible_variables, others)))
+        return tuple((branch, *shared) for branch in _branches(planner, own, tuple(sorted(uncertain))))
     return None
 
 
@@ -44,13 +44,13 @@ def _shared(planner: Planning, pattern: Pattern, wanted: Needed) -> Planned:
     return planner.share(pattern, wanted & possible_variables(pattern))
 
 
-def _branches(planner: Planning, part: Planned, loose: tuple[Variable, ...]) -> list[Pattern]:
+def _branches(planner: Planning, part: Planned, uncertain: tuple[Variable, ...]) -> list[Pattern]:
     """For each combination of bound variables, the part's mappings with just these bound, without the columns of the others."""
     found: list[Pattern] = []
-    for choice in product((True, False), repeat=len(loose)):
-        bound = frozenset(v for v, is_bound in zip(loose, choice, strict=True) if is_bound)
-        kept = tuple(v for v in part.variables if v not in loose or v in bound)
-        branch = Project(Filter(part, _are_bound(loose, bound)), kept)
+    for choice in product((True, False), repeat=len(uncertain)):
+        bound = frozenset(v for v, is_bound in zip(uncertain, choice, strict=True) if is_bound)
+        kept = tuple(v for v in part.variables if v not in uncertain or v in bound)
+        branch = Project(Filter(part, _are_bound(uncertain, bound)), kept)
         found.append(planner.planned(planner.plan(branch, frozenset(kept)), part.certain | bound))
     return found
 

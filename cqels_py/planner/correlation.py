@@ -227,18 +227,18 @@ def _minus_under(planner: Planning, minus: Minus, given: Given) -> Pattern:
     shared = possible_variables(minus.left) & possible_variables(minus.right)
     left = under(planner, minus.left, given)
     firm = (shared - given.outer) & certain_variables(minus.left) & certain_variables(minus.right)
-    unsure = shared & given.maybe_unbound
-    if shared <= given.outer - unsure:
+    uncertain = shared & given.maybe_unbound
+    if shared <= given.outer - uncertain:
         planner.warnings.append(
             "MINUS inside of EXISTS shares only variables of the outer pattern, for which their values stand there: "
             "it removes nothing"
         )
         return left
     uncounted = minus.uncounted | given.columns
-    if firm or not unsure:
+    if firm or not uncertain:
         return Minus(left, _beside(planner, minus.right, given), uncounted)
     right = under(planner, minus.right, given)
-    for variable in sorted(unsure):
+    for variable in sorted(uncertain):
         # The variable's value where the outer solution leaves it unbound, otherwise unbound.
         free = planner.fresh(f"free.{variable}")
         value = Call("IF", (given.is_unbound(variable), VariableRef(variable), Call("COALESCE", ())))

@@ -27,7 +27,7 @@ def _met_once(node: Node) -> Node:
     match node:
         case ProjectRows(inner) | FilterRows(inner) | ExtendRows(inner):
             return replace(node, input=_met_once(inner))
-        case JoinAll(inputs, asked, maybe_unbound=unsure) if not unsure:
+        case JoinAll(inputs, asked, maybe_unbound=uncertain) if not uncertain:
             inputs = tuple(_without_copies(each) for each in _linked_joined(inputs, asked))
             inputs = _conditions_joined(inputs, asked)
             return replace(node, inputs=inputs, expires_fifo=tuple(map(expires_fifo, inputs)))

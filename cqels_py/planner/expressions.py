@@ -92,8 +92,8 @@ class _Compiler:
 def _check_call(name: str, count: int) -> None:
     if name in UNREPEATABLE:
         raise UnsupportedQuery(
-            f"{name} gives another value each time it is evaluated, and what is kept, compared or withdrawn has to be found "
-            "again. It may stand in a BIND at the end of an RSTREAM query, or in an expression that it selects, where no "
+            f"{name} gives another value each time it is evaluated, so its value cannot be kept, compared or retracted. It may"
+            " stand in a BIND at the end of an RSTREAM query, or in an expression that it selects, where no "
             "GROUP BY, filter or join reads the value; DISTINCT, ORDER BY and LIMIT then belong in a sub-select below it"
         )
     if name not in ARITIES:

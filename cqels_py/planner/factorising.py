@@ -63,7 +63,7 @@ def _inputs(node: Node, wanted: set[str]) -> tuple[tuple[Node, ...], tuple[str, 
         case ExtendRows(inner, variable, program) if program.deterministic:
             found = _inputs(inner, (wanted - {variable}) | set(program.inputs))
             return None if found is None else _computed_in_one(node, *found)
-        case JoinAll(inputs, maybe_unbound=unsure) if not unsure:
+        case JoinAll(inputs, maybe_unbound=uncertain) if not uncertain:
             with_ids = tuple(keeping_ids(each) for each in inputs)
             key = _key(inputs)
             there = {variable for each in inputs for variable in each.variables}

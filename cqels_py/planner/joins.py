@@ -181,12 +181,10 @@ def _asks_no_stream(expression: Expression) -> bool:
 
 
 def join_nodes(planner: Planning, nodes: list[Node], uncertain: list[frozenset[Variable]], needed: Needed) -> Node:
-    loose = frozenset().union(*uncertain)
-    things = None
-    if _MANY_JOINED <= len(nodes) <= MOST_FOR_HUBS and not loose and "join_entities_first" not in planner.without:
-        things = _things(nodes)
-    if things is not None:
-        heads = [_join_of_thing(planner, thing, nodes, needed) for thing in things]
+    may_be_unbound = frozenset().union(*uncertain)
+    entities = None if may_be_unbound or "join_entities_first" in planner.without else _entities(nodes)
+    if entities is not None:
+        heads = [_join_of_entity(planner, entity, nodes, needed) for entity in entities]
         return join_nodes(planner, heads, [frozenset()] * len(heads), needed)
     if len(nodes) > MOST_JOINED:
         # The possible probing sequences grow exponentially with the inputs: join in stages.
@@ -195,15 +193,11 @@ def join_nodes(planner: Planning, nodes: list[Node], uncertain: list[frozenset[V
     seen = dict.fromkeys(v for node in nodes for v in node.variables)
     columns = tuple(v for v in seen if Variable(v) in needed)
     shared = {v for v in seen if sum(v in node.variables for node in nodes) > 1}
+    compared = frozenset(map(str, may_be_unbound)) & shared
     if all(is_static(node) for node in nodes):
-        inputs = tuple(map(_only_coming, nodes))
-        return once(JoinAll(inputs, columns, (True,) * len(nodes), frozenset(map(str, loose)) & shared, retract=False))
-    return JoinAll(
-        tuple(without_ids(node) for node in nodes),
-        columns,
-        tuple(expires_fifo(node) for node in nodes),
-        frozenset(map(str, loose)) & shared,
-    )
+        inputs = tuple(map(_without_retractions, nodes))
+        return once(JoinAll(inputs, columns, (True,) * len(nodes), compared, retract=False))
+    return JoinAll(tuple(map(without_ids, nodes)), columns, tuple(map(expires_fifo, nodes)), compared)
 
 
 def _join_in_stages(planner: Planning, nodes: list[Node], uncertain: list[frozenset[Variable]], needed: Needed) -> Node:
@@ -216,14 +210,14 @@ def _join_in_stages(planner: Planning, nodes: list[Node], uncertain: list[frozen
             [frozenset(node.variables) for node in nodes], [each for each, _ in about], [each for _, each in about]
         )
     heads: list[Node] = []
-    unsure: list[frozenset[Variable]] = []
+    uncertain_heads: list[frozenset[Variable]] = []
     mentions = Counter(v for node in nodes for v in node.variables)
     for part in parts:
         chosen = [nodes[place] for place in part]
         theirs = [uncertain[place] for place in part]
         if len(part) == 1:
             heads.append(chosen[0])
-            unsure.append(theirs[0])
+            uncertain_heads.append(theirs[0])
             continue
         inside = Counter(v for node in chosen for v in node.variables)
         outside = frozenset(Variable(v) for v, count in inside.items() if count < mentions[v])
@@ -234,8 +228,8 @@ def _join_in_stages(planner: Planning, nodes: list[Node], uncertain: list[frozen
             for v in node.variables
             if Variable(v) not in some
         )
-        unsure.append(frozenset().union(*theirs) - bound)
-    return join_nodes(planner, heads, unsure, needed)
+        uncertain_heads.append(frozenset().union(*theirs) - bound)
+    return join_nodes(planner, heads, uncertain_heads, needed)
 
 
 def _about(node: Node) -> tuple[str, str]:
@@ -251,37 +245,37 @@ def _about(node: Node) -> tuple[str, str]:
             return "", ""
 
 
-def _join_of_thing(planner: Planning, thing: list[Node], nodes: list[Node], needed: Needed) -> Node:
-    if len(thing) == 1:
-        return thing[0]
-    outside = frozenset(Variable(v) for node in nodes if node not in thing for v in node.variables)
-    return join_nodes(planner, thing, [frozenset()] * len(thing), needed | outside)
+def _join_of_entity(planner: Planning, entity: list[Node], nodes: list[Node], needed: Needed) -> Node:
+    if len(entity) == 1:
+        return entity[0]
+    outside = frozenset(Variable(v) for node in nodes if node not in entity for v in node.variables)
+    return join_nodes(planner, entity, [frozenset()] * len(entity), needed | outside)
 
 
-def _things(nodes: list[Node]) -> list[list[Node]] | None:
+def _entities(nodes: list[Node]) -> list[list[Node]] | None:
     """The inputs in groups that only one variable connects, each about one entity, such as several observations of one sensor.
 
     Joined first, each entity has only the matches that its own conditions leave; in one join, probing by the shared variable would
     visit all entities. None: there are no such groups. It takes several with a condition (an input of one variable) each.
     """
-    if any(is_static(node) for node in nodes):
+    if not _MANY_JOINED <= len(nodes) <= MOST_FOR_HUBS or any(map(is_static, nodes)):
         return None
-    found = (_apart(nodes, hub) for hub in dict.fromkeys(v for node in nodes for v in node.variables))
-    return next((things for things in found if things is not None), None)
+    found = (_entities_around(nodes, hub) for hub in dict.fromkeys(v for node in nodes for v in node.variables))
+    return next((entities for entities in found if entities is not None), None)
 
 
-def _apart(nodes: list[Node], hub: str) -> list[list[Node]] | None:
+def _entities_around(nodes: list[Node], hub: str) -> list[list[Node]] | None:
     """The groups that only `hub` connects; None if not all of several inputs have a condition."""
     groups = beside([frozenset(node.variables) for node in nodes], hub)
     if groups is None:
         return None
-    things = [[nodes[place] for place in group] for group in groups]
-    large = [thing for thing in things if len(thing) > 1]
-    conditioned = [thing for thing in large if any(len(set(node.variables)) == 1 for node in thing)]
-    return things if len(large) > 1 and large == conditioned else None
+    entities = [[nodes[place] for place in group] for group in groups]
+    large = [entity for entity in entities if len(entity) > 1]
+    conditioned = [entity for entity in large if any(len(set(node.variables)) == 1 for node in entity)]
+    return entities if len(large) > 1 and large == conditioned else None
 
 
-def _only_coming(node: Node) -> Node:
+def _without_retractions(node: Node) -> Node:
     """A static input of a join without retractions: nodes that retract mappings during evaluation are evaluated on their own."""
     if isinstance(node, Once) and isinstance(node.input, StaticScan | GraphNames | JoinAll):
         return node.input

@@ -42,7 +42,7 @@ def exists_filter(planner: Planning, inner: Pattern, exists: Exists, needed: Nee
     """FILTER EXISTS as a semi-join, FILTER NOT EXISTS as an anti-join."""
     word = "NOT EXISTS" if exists.negated else "EXISTS"
     left, right, key = _sides(planner, inner, exists.pattern, needed, read_again=False)
-    return kept(planner, planner.node_of(left), right, key, exists=not exists.negated, word=word)
+    return semi_anti_join(planner, planner.node_of(left), right, key, exists=not exists.negated, word=word)
 
 
 def with_exists_values(
@@ -56,7 +56,7 @@ def with_exists_values(
         right = planner.share(right, key)
         parts: list[Pattern] = []
         for found in (True, False):
-            node = kept(planner, planner.node_of(left), right, key, exists=found, word=_VALUE_WORDS[found])
+            node = semi_anti_join(planner, planner.node_of(left), right, key, exists=found, word=_VALUE_WORDS[found])
             result = Constant(Literal(found != exists.negated))
             parts.append(Extend(planner.planned(node, left.certain), value, result))
         inner = Union(tuple(parts))
@@ -138,16 +138,18 @@ def without(planner: Planning, minus: Minus, needed: Needed) -> Node:
     shared = possible_variables(minus.left) & possible_variables(minus.right)
     counted = shared - minus.uncounted
     if not counted:
-        planner.warnings.append("MINUS shares no variable with what it is taken from: it removes nothing")
+        planner.warnings.append("MINUS shares no variable with the pattern before it: it removes nothing")
         return planner.plan(minus.left, needed)
     if _surely_bound(shared, minus.left, minus.right) and not is_product(minus.right):
-        return kept(planner, planner.plan(minus.left, needed | shared), minus.right, shared, exists=False, word="MINUS")
+        return semi_anti_join(
+            planner, planner.plan(minus.left, needed | shared), minus.right, shared, exists=False, word="MINUS"
+        )
     keyed, key = with_exact_key(planner, minus.left, shared)
     columns = shared.union(key.values())
     left = planner.share(keyed, (needed & possible_variables(minus.left)) | columns)
     seen = Distinct(Project(left, tuple(sorted(columns))))
     agreeing = _sharing_a_value(planner, seen, minus.right, {variable: key[variable] for variable in counted})
-    return kept(planner, planner.node_of(left), agreeing, frozenset(key.values()), exists=False, word="MINUS")
+    return semi_anti_join(planner, planner.node_of(left), agreeing, frozenset(key.values()), exists=False, word="MINUS")
 
 
 def _sharing_a_value(planner: Planning, left: Pattern, right: Pattern, key: dict[Variable, Variable]) -> Pattern:
@@ -172,7 +174,9 @@ def _surely_bound(variables: frozenset[Variable], left: Pattern, right: Pattern)
     return variables <= certain_variables(left) & certain_variables(right)
 
 
-def kept(planner: Planning, left: Node, right: Pattern, key: frozenset[Variable], *, exists: bool, word: str) -> Node:
+def semi_anti_join(
+    planner: Planning, left: Node, right: Pattern, key: frozenset[Variable], *, exists: bool, word: str
+) -> Node:
     """The semi-join (`exists`) or anti-join with the right pattern by a key that is bound on both sides."""
     names = tuple(v for v in left.variables if Variable(v) in key)
     right_node = project(planner.plan(right, key), names)

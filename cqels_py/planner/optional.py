@@ -8,7 +8,7 @@ from cqels_py.algebra.variables import possible_variables
 from cqels_py.plan.nodes import Node, UnionRows
 from cqels_py.planner.joins import joined
 from cqels_py.planner.keys import with_exact_key
-from cqels_py.planner.negation import kept
+from cqels_py.planner.negation import semi_anti_join
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.rows import once, project
 
@@ -32,6 +32,8 @@ def left_join(planner: Planning, optional: LeftJoin, needed: Needed) -> Node:
     if optional.condition is not None:
         matches = Filter(matches, optional.condition)
     matched = planner.share(matches, (needed & possible_variables(optional)) | key)
-    missing = kept(planner, planner.node_of(left), matched, key, exists=False, word="OPTIONAL without a match")
+    missing = semi_anti_join(
+        planner, planner.node_of(left), matched, key, exists=False, word="OPTIONAL without a match"
+    )
     columns = tuple(str(v) for v in sorted(needed & possible_variables(optional)))
     return once(UnionRows((project(planner.node_of(matched), columns), project(missing, columns)), columns))

@@ -36,7 +36,7 @@ def distinct_rows(planner: Planning, inner: Pattern) -> Node:
 
 def unordered(planner: Planning, ordered: OrderBy, needed: Needed) -> Node:
     planner.warnings.append(
-        "ORDER BY without LIMIT makes no difference here: only what a SELECT reports by RSTREAM is in order"
+        "ORDER BY without LIMIT has no effect here: only the reports of a SELECT with RSTREAM are in order"
     )
     return planner.plan(ordered.pattern, needed)
 

@@ -91,8 +91,8 @@ def _check_statement(subject: Node, predicate: Node, object_: Node) -> None:
     of_type = subject == RDF.type and predicate in (RDFS.domain, RDFS.range)
     if of_type or (predicate == RDFS.subPropertyOf and not {subject, object_}.isdisjoint((RDF.type, *SCHEMA))):
         raise UnsupportedQuery(
-            f"<{subject}> <{predicate}> <{object_}> of the static data is about the words by which all else is entailed; what "
-            "follows from it is not known here: leave it out"
+            f"<{subject}> <{predicate}> <{object_}> of the static data is about the RDFS vocabulary by which all else is entailed: "
+            "its consequences are not supported, leave it out"
         )
 
 
@@ -138,7 +138,7 @@ def entail(query: ContinuousQuery, ontology: Ontology) -> ContinuousQuery:
     """
     if query.form == "DESCRIBE":
         raise UnsupportedQuery(
-            "DESCRIBE under entailment is not supported, as it says what is stated alone: write a CONSTRUCT with the "
+            "DESCRIBE under entailment is not supported, as it describes stated triples alone: write a CONSTRUCT with the "
             "triples you want"
         )
     rewriting = _Rewriting(ontology)

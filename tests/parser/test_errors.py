@@ -82,7 +82,7 @@ SYNTAX = [
     (around("[RANGE 5s STEP 1s START '5'^^:double]"), (2, 52), "xsd:dateTime or an xsd:integer, not :double"),
     (around("[FROM NOW-1h]"), (2, 35), "expected TO after where the window begins, as in [FROM NOW-2h TO NOW-1h]"),
     (around("[FROM 1h TO NOW]"), (2, 29), "expected NOW after FROM"),
-    (around("[FROM NOW-1h TO NOW-60m]"), (2, 29), "write what is longer ago first"),
+    (around("[FROM NOW-1h TO NOW-60m]"), (2, 29), "write the earlier time first"),
     (around("[NOW-1h]"), (2, 24), "where does the window begin and end"),
     (around("[SESSION]"), (2, 31), "expected a duration"),
     (around("[COUNT 5 PARTITION ?x]"), (2, 42), "expected BY after PARTITION"),

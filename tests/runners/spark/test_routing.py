@@ -67,7 +67,7 @@ STAR = f"{{ {S} {{ ?a :p ?b . ?a :q ?c }} }}"
         (f"SELECT ?a ?b WHERE {{ {S} {{ ?a :p+ ?b }} }}", ["a path that repeats leads over triples of all values"]),
         (
             "SELECT ?a WHERE { STREAM :s [TRIPLES 9] { ?a :p ?b } }",
-            ["what [TRIPLES 9] holds depends on triples that would be elsewhere"],
+            ["the content of [TRIPLES 9] depends on triples of all parts"],
         ),
         (
             f"""SELECT ?a ?n WHERE {{ {S} {{ ?a :p ?b }}
