@@ -58,6 +58,6 @@ def _warnings(pattern: Pattern) -> Iterator[str]:
     text = re.sub(r"\?(\w+)", lambda name: texts.get(name[1], name[0]), expression_text(instead))
     for variable in unseen:
         yield (
-            f"?{variable} is unbound in HAVING, which is evaluated before what SELECT computes (SPARQL 1.1, 18.2.4): write "
+            f"?{variable} is unbound in HAVING, which is evaluated before SELECT (SPARQL 1.1, 18.2.4): write "
             f"HAVING({text})"
         )

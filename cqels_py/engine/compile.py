@@ -45,7 +45,7 @@ class CompiledQuery:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Probable mistakes in the query, and what is expensive in its plan."""
+        """Messages about probable mistakes in the query, and about expensive operators of its plan."""
         return self.plan.warnings
 
 

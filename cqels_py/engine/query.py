@@ -99,7 +99,7 @@ class Query:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Probable mistakes in the query, and what is expensive in its plan."""
+        """Messages about probable mistakes in the query, and about expensive operators of its plan."""
         return self.compiled.warnings
 
     @property

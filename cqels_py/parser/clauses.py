@@ -56,8 +56,8 @@ class Lifted:
 
     `merged`: the windows that make up the default graph (FROM STREAM). `named`: the windows that GRAPH names
     (FROM NAMED STREAM). `sources`: the markers of FROM clauses. `edits`: they turn the source into SPARQL 1.1.
-    `partitions`: the variables of each PARTITION BY, in the order of the windows. `services`: what the endpoints' markers
-    stand for.
+    `partitions`: the variables of each PARTITION BY, in the order of the windows. `services`: the endpoints
+    by their markers.
     """
 
     windows: list[WindowDefinition] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """Details of grouping that rdflib's translation loses, restored.
 
 rdflib replaces each aggregate by a variable `__agg_1__`, `__agg_2__` …, and wraps every other variable of the clauses
-above the group in SAMPLE, grouping variables too. Here those mean what they did in the text; a variable that is neither
+above the group in SAMPLE, grouping variables too. Here they get the meaning that they have in the text; a variable that is neither
 a grouping variable nor an aggregate is an error, as SPARQL 1.1 has it (18.2.4.1).
 """
 

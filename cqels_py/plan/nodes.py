@@ -295,7 +295,7 @@ class TopRows:
 
 @dataclass(frozen=True, slots=True)
 class ChangelogRead:
-    """What another stage delivers, which has the plan below this node: on Spark, in other tasks."""
+    """The changelog of another stage, which has the plan below this node: on Spark, in other tasks."""
 
     variables: tuple[str, ...]
 

@@ -21,7 +21,7 @@ class Planning(ABC):
     """One query being planned.
 
     `bags`: the same triple twice in a window counts twice. `without`: choices that are left out (`rules.CHOICES`).
-    `warnings`: what is expensive in the plan, or has no effect.
+    `warnings`: messages about expensive operators, and clauses without effect.
     """
 
     def __init__(self, query: ContinuousQuery, streams: StreamTable, without: Collection[str] = ()) -> None:

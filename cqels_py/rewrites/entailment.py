@@ -209,9 +209,9 @@ class _Rewriting:
             return
         if all(isinstance(end, Variable) and end not in stated for end in ends):
             raise UnsupportedQuery(
-                f"the path {path_text(pattern.path)} may have no length, and under entailment would lead from each class that "
-                "follows to itself too, which is not supported: use + instead of * or ?, or have another pattern say what one of "
-                "its ends is"
+                f"the path {path_text(pattern.path)} may have no length, and under entailment would lead from each "
+                "entailed class to itself too, which is not supported: use + instead of * or ?, or bind one of its ends in another "
+                "pattern"
             )
 
     def _stated(self, pattern: Pattern, known: frozenset[Variable]) -> frozenset[Variable]:
