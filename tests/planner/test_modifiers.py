@@ -58,7 +58,7 @@ def test_what_asks_for_the_time_is_tested_neither_at_arrival_nor_once() -> None:
 
 def test_an_order_has_a_warning_where_it_makes_no_difference() -> None:
     (warning,) = compile_query(QUERIES["order-of-changes"]).warnings
-    assert "ORDER BY without LIMIT makes no difference here" in warning
+    assert "ORDER BY without LIMIT has no effect here" in warning
     assert "ORDER BY" in plan_text(QUERIES["order-of-changes"])
     plan = compile_query(QUERIES["order-of-reports"]).plan
     assert plan.warnings == ()
