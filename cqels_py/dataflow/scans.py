@@ -43,7 +43,8 @@ class Scan(SharedSource):
         self.stream = window.stream
         self.conditions = tuple(conditions)
         self._places = _places(node.pattern)
-        self._inputs = [[self._places[name] for name in program.inputs] for program in node.conditions]
+        inputs = [[self._places[name] for name in program.inputs] for program in node.conditions]
+        self._tests = list(zip(self.conditions, inputs, strict=True))
         self._columns = np.array([self._places[name] for name in node.variables], np.int64)
         self._owned: list[tuple[Coordinate, int]] = []
         self._takes_all = not self.conditions
@@ -128,7 +129,7 @@ class Scan(SharedSource):
         parts = batch.positions
         for coordinate, position in self._owned:
             rows = rows[coordinate.mine(parts[position][rows])]
-        for condition, positions in zip(self.conditions, self._inputs, strict=True):
+        for condition, positions in self._tests:
             if len(rows):
                 rows = rows[condition.test([parts[p][rows] for p in positions], batch.time[element[rows]])]
         return rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -92,25 +92,35 @@ class QueriesOnScans:
     def __contains__(self, query: RunningQuery) -> bool:
         return query in self._queries.values()
 
-    def step(self, elements: StepElements) -> int:
+    def push(self, elements: StepElements) -> int:
         """Take in the elements of their streams; returns the number of results."""
+        results = self._take(elements)
+        if self.feed is not None:
+            # Time moves on with that of the streams that the feed's readers read.
+            time = last_time(elements.elements, self.feed.watched)
+            if time is not None:
+                results += self._advance(elements, time)
+        return results
+
+    def advance(self, elements: StepElements, time: int) -> int:
+        """No element before `time` (microseconds) will come after these; returns the number of results."""
+        return self._take(elements) + self._advance(elements, time)
+
+    def finish(self, elements: StepElements) -> int:
+        """The streams end with these elements; returns the number of results."""
+        results = self._take(elements)
+        return results + self._process(self._shared_scans.finish(), StreamView(elements.elements, NOTHING))
+
+    def feed_into(self, elements: StepElements) -> StepElements:
+        """The elements with the graphs that these queries have constructed from them."""
+        return elements if self.feed is None else StepElements(self.feed.merged_into(elements.elements))
+
+    def _take(self, elements: StepElements) -> int:
         view = elements.view(self._streams)
         return self._process(self._shared_scans.step(view.batch), view) if len(view.batch.time) else 0
 
-    def catch_up(self, elements: ElementBatch) -> int:
-        """Let time move on with that of the streams that a feed's readers read; returns the number of results."""
-        if self.feed is None:
-            return 0
-        time = last_time(elements, self.feed.watched)
-        return 0 if time is None else self.advance(time, elements)
-
-    def advance(self, time: int, elements: ElementBatch) -> int:
-        """No element before `time` (microseconds) will come any more; returns the number of results."""
-        return self._process(self._shared_scans.advance(time), StreamView(elements, NOTHING))
-
-    def finish(self, elements: ElementBatch) -> int:
-        """The streams have ended; returns the number of results."""
-        return self._process(self._shared_scans.finish(), StreamView(elements, NOTHING))
+    def _advance(self, elements: StepElements, time: int) -> int:
+        return self._process(self._shared_scans.advance(time), StreamView(elements.elements, NOTHING))
 
     def _process(self, routed: RoutedBatch, view: StreamView) -> int:
         results = 0
@@ -163,23 +173,29 @@ class LocalRunner:
         """No element before `time` will come: mappings that expire before it do so now."""
         self._watermark.advance(time)
         self._process(self._complete(None))
-        for group, elements in self._chain(NOTHING):
-            self.counters.results += group.step(elements) + group.advance(self._watermark.time, elements.elements)
+        elements = self._start_step(NOTHING)
+        for group in self._groups:
+            self.counters.results += group.advance(elements, self._watermark.time)
+            elements = group.feed_into(elements)
 
     def finish(self) -> None:
         """The streams have ended."""
         if self._early is not None:
             rest, self._early = self._early, None
             self._process(rest)
-        for group, elements in self._chain(NOTHING):
-            self.counters.results += group.step(elements) + group.finish(elements.elements)
+        elements = self._start_step(NOTHING)
+        for group in self._groups:
+            self.counters.results += group.finish(elements)
+            elements = group.feed_into(elements)
 
     def update_static(self, query: RunningQuery, static: StaticData) -> None:
         """Other static data for one of the queries, from now on."""
-        for group, elements in self._chain(NOTHING):
-            self.counters.results += group.step(elements)
+        elements = self._start_step(NOTHING)
+        for group in self._groups:
+            self.counters.results += group.push(elements)
             if query in group:
                 self.counters.results += query.update_static(static)
+            elements = group.feed_into(elements)
         self._release_terms()
 
     def _process(self, batch: ElementBatch | None) -> None:
@@ -187,19 +203,16 @@ class LocalRunner:
         if batch is None or not len(batch.time):
             return
         self.counters.event_time = batch.time.item(-1)
-        for group, elements in self._chain(batch):
-            self.counters.results += group.step(elements) + group.catch_up(elements.elements)
+        elements = self._start_step(batch)
+        for group in self._groups:
+            self.counters.results += group.push(elements)
+            elements = group.feed_into(elements)
         self._release_terms()
 
-    def _chain(self, batch: ElementBatch) -> Iterator[tuple[QueriesOnScans, StepElements]]:
-        """All queries, each with the elements and the graphs that those ahead of it have constructed from them."""
-        # Queries that are registered from now on see other elements.
+    def _start_step(self, batch: ElementBatch) -> StepElements:
+        """The elements of a step, of which queries that are registered from now on see nothing."""
         self.pool.close()
-        elements = StepElements(batch)
-        for group in self._groups:
-            yield group, elements
-            if group.feed is not None:
-                elements = StepElements(group.feed.merged_into(elements.elements))
+        return StepElements(batch)
 
     def _complete(self, batch: ElementBatch | None) -> ElementBatch | None:
         """In order of time, the elements up to the watermark; the others wait."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -19,16 +17,18 @@ NO_ARRIVALS: ElementTicks = np.empty(0, np.int32)
 _NONE = np.empty(0, np.int64)
 
 
-@dataclass(slots=True)
 class StreamView:
-    """`batch`: the elements of some streams, under these queries' numbers.
+    """`batch`: the elements of some streams, under the numbers of the queries that read these.
 
     `elements`: all elements of the step. `positions`: those of the batch's elements among them; None: they are the same ones.
     """
 
-    elements: ElementBatch
-    batch: ElementBatch
-    positions: Positions | None = None
+    __slots__ = ("batch", "elements", "positions")
+
+    def __init__(self, elements: ElementBatch, batch: ElementBatch, positions: Positions | None = None) -> None:
+        self.elements = elements
+        self.batch = batch
+        self.positions = positions
 
     def preceding(self, results: ResultBatch, element_tick: ElementTicks) -> Positions:
         """The position among `elements` of the last one before each result; -1: the result precedes all.
@@ -47,11 +47,15 @@ class StreamView:
         return found
 
 
-class StepElements:
-    """The elements of one step; each view of them is made once, for all queries that read the same streams."""
+class StepElements(StreamView):
+    """All elements of one step, under the runner's numbers; each other view is made once, for all queries of the same streams."""
+
+    __slots__ = ("_views",)
 
     def __init__(self, elements: ElementBatch) -> None:
-        self.elements = elements
+        # All by itself: one is made for every pushed element.
+        self.elements = self.batch = elements
+        self.positions = None
         self._views: dict[tuple[int, ...], StreamView] = {}
 
     def view(self, streams: tuple[int, ...]) -> StreamView:
@@ -61,7 +65,7 @@ class StepElements:
             # On a live stream elements come one by one, mostly of a stream that has that number already.
             number = batch.stream.item(0)
             if number < len(streams) and streams[number] == number:
-                return StreamView(batch, batch)
+                return self
         view = self._views.get(streams)
         if view is None:
             view = self._views[streams] = self._make(streams)
@@ -71,7 +75,7 @@ class StepElements:
         batch = self.elements
         count = len(batch.time)
         if not count:
-            return StreamView(batch, batch)
+            return self
         if count == 1:
             number = batch.stream.item(0)
             if number not in streams:
