@@ -146,7 +146,7 @@ def test_static_graphs_and_blank_nodes(tmp_path: Path) -> None:
 )
 def test_a_relative_iri_of_static_data_is_explained(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(DataError, match=rf"{name}.*relative needs a base before it"):
+    with pytest.raises(DataError, match=rf"{name}.*relative IRI needs a base before it"):
         load_static(str(tmp_path / name), Dictionary(), 1)
 
 
