@@ -70,6 +70,21 @@ def test_only_the_command_line_prints() -> None:
     assert printing == []
 
 
+def test_no_functions_are_values_on_an_elements_way() -> None:
+    """Objects with methods can be followed by names, functions that are handed on cannot."""
+    places = ("batches", "dataflow", "event_time", "operators", "state", "runners/local.py", "runners/chaining.py")
+    found = [
+        f"{name(path)} imports {alias.name}"
+        for path in MODULES
+        if within(path, *places)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.name in ("Callable", "partial")
+    ]
+    assert found == []
+
+
 def test_every_kernel_uses_the_house_decorator() -> None:
     """A function without it would run as Python: a thousand times slower, and callable from no kernel."""
     bare = [

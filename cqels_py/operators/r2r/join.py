@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -141,16 +140,16 @@ class MultiwayJoin:
         state = self.state
         rows = merged_rows(state, deltas)
         if state.layout.star:
-            yield from self._chunks(rows, partial(self._step_of_star, rows))
+            yield from self._chunks(rows, None)
             return
         blocks = state.borrow_blocks()
         try:
-            yield from self._chunks(rows, partial(self._step, rows, blocks))
+            yield from self._chunks(rows, blocks)
         finally:
             state.give_back(blocks)
 
-    def _chunks(self, rows: LeafRows, step: Callable[[Ids, TickColumn, SignColumn], int]) -> Iterator[Delta]:
-        """`step` takes in rows until a chunk of results is full, or something is short; it returns what."""
+    def _chunks(self, rows: LeafRows, blocks: Blocks | None) -> Iterator[Delta]:
+        """Take in rows; each time a chunk of results is full it is delivered. `blocks`: see `_step`."""
         state = self.state
         cursor = state.cursor
         cursor[: ring_index.PROBES] = 0
@@ -161,7 +160,7 @@ class MultiwayJoin:
             room = OUT_ROWS
             cursor[ring_index.OUT] = 0
             while True:
-                status = step(columns, out_tick, out_sign)
+                status = self._step(rows, blocks, columns, out_tick, out_sign)
                 if status in (ring_index.DONE, ring_index.OUT_FULL):
                     break
                 state.grow(status)
@@ -170,13 +169,13 @@ class MultiwayJoin:
                 yield first_rows(out_tick, out_sign, columns, made)
         rows.release(state)
 
-    def _step_of_star(self, rows: LeafRows, columns: Ids, tick: TickColumn, sign: SignColumn) -> int:
-        return star_kernel.step(  # type: ignore[no-any-return]
-            rows.port, rows.slot, rows.tick, rows.sign, self.state.standing.where, self._asked.where, columns, tick, sign,
-            self._retract,
-        )  # fmt: skip
-
-    def _step(self, rows: LeafRows, blocks: Blocks, columns: Ids, tick: TickColumn, sign: SignColumn) -> int:
+    def _step(self, rows: LeafRows, blocks: Blocks | None, columns: Ids, tick: TickColumn, sign: SignColumn) -> int:
+        """Take in rows until the chunk is full, or an array of the state is: returns the status. A star needs no `blocks`."""
+        if blocks is None:
+            return star_kernel.step(  # type: ignore[no-any-return]
+                rows.port, rows.slot, rows.tick, rows.sign, self.state.standing.where, self._asked.where, columns, tick, sign,
+                self._retract,
+            )  # fmt: skip
         return kernel.step(  # type: ignore[no-any-return]
             rows.port, rows.slot, rows.tick, rows.sign, self.state.standing.where, self._asked.where, self._all_known,
             blocks.standing.where, columns, tick, sign, self._retract,
