@@ -44,6 +44,8 @@ class Dictionary:
     because ids must then agree between machines. `hash_bits` below 60 is for tests.
     """
 
+    STATE = ("table", "arena", "meta", "_documents", "_next_overflow", "overflow_terms")
+
     def __init__(self, *, strict: bool = False, hash_bits: int = _HASH_BITS) -> None:
         self._strict = strict
         self._shift = 64 - hash_bits
@@ -76,6 +78,15 @@ class Dictionary:
     def shift(self) -> int:
         """The number of hash bits that kernels drop when they intern a term."""
         return self._shift
+
+    @property
+    def overflow_terms(self) -> list[list[str | int]]:
+        """Terms whose hash another one has: each with its own id, and that of the other."""
+        return [[text, *ids] for text, ids in self._overflow.items()]
+
+    @overflow_terms.setter
+    def overflow_terms(self, terms: list[tuple[str, int, int]]) -> None:
+        self._overflow = {text: (overflow, identifier) for text, overflow, identifier in terms}
 
     # --- encoding -----------------------------------------------------------------------------------------------
 

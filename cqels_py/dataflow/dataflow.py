@@ -16,14 +16,17 @@ from cqels_py.dataflow.delta_sources import ChangelogInput, Constant, OperatorNo
 from cqels_py.dataflow.expressions import EvaluatorBuilder
 from cqels_py.dataflow.ownership import Coordinate
 from cqels_py.dataflow.router import RoutedBatch
+from cqels_py.dataflow.saved_state import DataflowState, load, save, stateful_parts
 from cqels_py.dataflow.scans import PartitionedScan, Scan
 from cqels_py.dataflow.shared_scans import SharedScansPool, SharedSource
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dataflow.term_values import DictionaryValues
 from cqels_py.dictionary import Dictionary
+from cqels_py.errors import UsageError
 from cqels_py.event_time.clock import ClockedWindow, Ticks
+from cqels_py.event_time.timers import EventTimers
 from cqels_py.functions.limits import NO_WORD, Limits
-from cqels_py.operators.r2s.changelog_output import ChangelogOutput
+from cqels_py.operators.r2s.changelog_output import Changelog, ChangelogOutput, Output, ResultsAndChangelog
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.nodes import Node, Plan, inputs_of
 from cqels_py.plan.order import is_monotone, is_timed
@@ -41,6 +44,7 @@ class Dataflow:
     One part of several keeps to its `cell`. A part whose changes another dataflow reads hands them to a `changelog`, and has no
     results; one that reads such changes is fed with `receive`. `every_boundary`: see `TickClock`. `pool`: where it may share scans
     with other queries, and then reads the sources that these have already. `limits`: of the texts that expressions make.
+    `timers`: those that its operators set, or that `queue` does.
     """
 
     def __init__(
@@ -54,6 +58,7 @@ class Dataflow:
         every_boundary: bool = False,
         pool: SharedScansPool | None = None,
         limits: Limits = NO_WORD,
+        timers: EventTimers | None = None,
     ) -> None:
         self.plan = query
         self._limits = limits
@@ -61,17 +66,19 @@ class Dataflow:
         self._static = static
         self._values = DictionaryValues(dictionary, limits)
         self._cell = tuple(cell)
+        self._timers = timers
         # Something happens at ticks without changes, too. A dataflow that reads the changelog is given all ticks.
         every_boundary = every_boundary or query.output == "RSTREAM" or _asks_for_now(query.root)
-        self._every_tick = every_boundary or changelog is not None
-        # A query that feeds others has steps that they have not.
-        alone = pool is None or query.form == "CONSTRUCT"
+        self._every_tick = every_boundary or changelog is not None or timers is not None
+        # A query that feeds others, or sets timers, has steps that others have not.
+        alone = pool is None or query.form == "CONSTRUCT" or timers is not None
         self.shared_scans = (pool or SharedScansPool()).join(
             [ClockedWindow(w.stream, w.bounds, w.partition is not None) for w in query.windows],
             query.streams,
             dictionary,
             every_boundary=every_boundary,
             alone=alone,
+            timers=timers,
         )
         self._shares = not alone
         self.root = self._builder().build(query.root)
@@ -80,12 +87,12 @@ class Dataflow:
         self._scans = [source for source in below if isinstance(source, Scan)]
         self._partitions = [scan.partition for scan in self._scans if isinstance(scan, PartitionedScan)]
         self._constants = [source for source in below if isinstance(source, Constant)]
-        self._changelog_input = next((source for source in below if isinstance(source, ChangelogInput)), None)
+        self._changelog_inputs = [source for source in below if isinstance(source, ChangelogInput)]
         self._keep_to(self._cell)
         self._ticks: Ticks | None = None
-        self._is_monotone = is_monotone(query.root) and self._changelog_input is None
+        self._is_monotone = is_monotone(query.root) and not self._changelog_inputs
         self._evaluators = EvaluatorBuilder(dictionary, limits)
-        self._output = changelog or make_output(query, dictionary, self._values, self, self._evaluators)
+        self._output: Output = changelog or make_output(query, dictionary, self._values, self, self._evaluators)
         self._ticked = False
         self._detached = False
         self.reader = self.shared_scans.attach(self._scans)
@@ -148,11 +155,20 @@ class Dataflow:
         for scan in self._scans:
             changed += scan.take(routed)
         if len(ticks.time) and (changed or self._every_tick or not self._ticked):
-            if not self._ticked and not self._every_tick:
-                self.shared_scans.readers.park(self.reader)
-            self._ticked = True
+            if not self._ticked:
+                if not ticks.first:
+                    raise UsageError(
+                        f"the state of {self.plan.title} was not restored, that of a query on its scans was"
+                    )
+                self._begin()
             return self._tick(ticks)
         return ()
+
+    def _begin(self) -> None:
+        """The first tick is at hand, or has been."""
+        self._ticked = True
+        if not self._every_tick:
+            self.shared_scans.readers.park(self.reader)
 
     def detach(self) -> None:
         """The query is not registered any more: from now on it does nothing, and keeps nothing."""
@@ -163,13 +179,31 @@ class Dataflow:
 
     def receive(self, ticks: Ticks, delta: Delta) -> Iterator[ResultBatch]:
         """Take in the changes at these ticks of the changelog that the query reads."""
-        changelog = self._changelog_input
-        assert changelog is not None
+        (changelog,) = self._changelog_inputs
         if len(ticks):
             changelog.current = delta
             yield from self._tick(ticks)
             changelog.current = empty(len(changelog.node.variables))
             self.shared_scans.end_step()
+
+    def publish(self) -> ChangelogOutput:
+        """Hand all changes to a changelog too, beside the results: from the first step on, of a dataflow alone on its scans."""
+        changelog = ChangelogOutput(len(self.plan.root.variables))
+        self._output = ResultsAndChangelog(self._output, changelog)
+        return changelog
+
+    def queue(self, changes: Changelog, name: str = "") -> None:
+        """Changes of the changelog of this name, which are read at the ends of their instants.
+
+        `timers` is to be such that are set between two steps.
+        """
+        assert self._timers is not None
+        assert self._timers.least_delay is None
+        for each in self._changelog_inputs:
+            if each.node.name == name:
+                each.queue(changes)
+        for instant in np.unique(changes.ticks.time[changes.delta.tick]).tolist():
+            self._timers.set(instant)
 
     def update_static(self, static: StaticData) -> Iterator[ResultBatch]:
         """From now on the query sees this static data, and no other.
@@ -189,7 +223,7 @@ class Dataflow:
         for constant in self._constants:
             constant.settle()
 
-    def _tick(self, ticks: Ticks) -> Iterator[ResultBatch]:
+    def _tick(self, ticks: Ticks) -> Iterable[ResultBatch]:
         self._ticks = ticks
         return self._output.process(ticks, self.root.deltas(ticks))
 
@@ -207,6 +241,28 @@ class Dataflow:
 
     # --- state --------------------------------------------------------------------------------------------------
 
+    def state(self) -> DataflowState:
+        """What it remembers between two steps: see saved_state. Its arrays are no copies: write them before the next step.
+
+        UsageError where a part cannot tell what it remembers.
+        """
+        return save(self.plan, self._parts(), ticked=self._ticked)
+
+    def restore(self, state: DataflowState) -> None:
+        """Go on from a state that a dataflow of the same plan had, over the same static data and a restored dictionary.
+
+        Before the first step; all queries on the same scans are restored, or none. UsageError where the state is none of this
+        plan; the dataflow is then of no use.
+        """
+        if self._ticked:
+            raise UsageError("a state is restored before the first element")
+        if load(self.plan, self._parts(), state):
+            self._begin()
+        self.shared_scans.readers.resume(self.reader)
+
+    def _parts(self) -> dict[str, object]:
+        return {**self.shared_scans.stateful_parts(), **dict(stateful_parts(self.root)), "output": self._output}
+
     def live_ids(self, visited: set[int] | None = None) -> Iterator[Ids]:
         """Arrays with every id that this query may still refer to, but for those of the sources in `visited`, which grows."""
         visited = set() if visited is None else visited
@@ -217,6 +273,8 @@ class Dataflow:
             yield partition.live_ids()
         for constant in _not_in(visited, self._constants):
             yield constant.columns.reshape(-1)
+        for changelog in _not_in(visited, self._changelog_inputs):
+            yield changelog.columns.reshape(-1)
         for operator in _not_in(visited, self._operators):
             yield from operator.operator.live_ids()
         yield from self._output.live_ids()

@@ -7,14 +7,18 @@ from copy import copy
 from dataclasses import fields
 from itertools import chain, tee
 
+import numpy as np
+
 from cqels_py.batches.delta import Delta, empty, enough, insertions
 from cqels_py.batches.elements import Ids
 from cqels_py.dataflow.scans import Scan
 from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
 from cqels_py.dataflow.static_data import difference
+from cqels_py.errors import UsageError
 from cqels_py.event_time.clock import Ticks
 from cqels_py.operators.operator import Operator
 from cqels_py.operators.r2r.expressions import Evaluator
+from cqels_py.operators.r2s.changelog_output import Changelog
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.nodes import Node
 
@@ -82,19 +86,54 @@ class OperatorNode(SharedSource):
 
 
 class ChangelogInput(SharedSource):
-    """Where the changelog of another dataflow is read: `current` are its changes at the ticks at hand."""
+    """Where the changelog of another dataflow is read.
+
+    `current`: its changes at the ticks at hand, where these are the ticks of the other dataflow. Otherwise changes wait here until
+    the instant of their tick has ended: the last tick at that instant is theirs. `instants` (n), `signs` (n), `columns` (width, n)
+    are those that wait, in order.
+    """
+
+    STATE = ("instants", "signs", "columns")
 
     def __init__(self, node: plan.ChangelogRead, shared_scans: SharedScans) -> None:
         super().__init__(shared_scans)
         self.node = node
         self.current = empty(len(node.variables))
+        self.instants, self.signs, self.columns = np.empty(0, np.int64), self.current.sign, self.current.columns
+        self._ticks: Ticks | None = None
+        self._due: tuple[Delta, ...] = ()
+
+    def queue(self, changes: Changelog) -> None:
+        """Changes that are read when their instants have ended; instants never fall."""
+        delta = changes.delta
+        self.instants = np.concatenate([self.instants, changes.ticks.time[delta.tick]])
+        self.signs = np.concatenate([self.signs, delta.sign])
+        self.columns = np.concatenate([self.columns, delta.columns], axis=1)
 
     def deltas(self, ticks: Ticks) -> Iterable[Delta]:
-        return (self.current,) if len(self.current) else ()
+        if len(self.current):
+            return (self.current,)
+        if self._ticks is not ticks and len(self.instants):
+            self._ticks, self._due = ticks, self._take_due(ticks)
+            self._shared_scans.caches.append(self)
+        return self._due
+
+    def _take_due(self, ticks: Ticks) -> tuple[Delta, ...]:
+        due = int(np.searchsorted(self.instants, ticks.known_through, side="right"))
+        tick = np.searchsorted(ticks.time, self.instants[:due], side="right").astype(np.int32) - np.int32(1)
+        found = Delta(tick, self.signs[:due], self.columns[:, :due])
+        self.instants, self.signs, self.columns = self.instants[due:], self.signs[due:], self.columns[:, due:]
+        return (found,) if due else ()
+
+    def clear(self) -> None:
+        """The step has ended."""
+        self._ticks, self._due = None, ()
 
 
 class Constant(SharedSource):
     """Mappings that are there from the first tick on, until they are replaced: static data, inline rows."""
+
+    STATE = ("rows",)
 
     def __init__(self, node: Node, columns: Ids, shared_scans: SharedScans) -> None:
         super().__init__(shared_scans)
@@ -106,6 +145,16 @@ class Constant(SharedSource):
         if ticks.first and self.columns.shape[1]:
             return (insertions(self.columns),)
         return () if self._change is None or not len(self._change) else (self._change,)
+
+    @property
+    def rows(self) -> Ids:
+        """The mappings. In a restored dataflow they are those of the state, or it is not that of the same data: UsageError."""
+        return self.columns
+
+    @rows.setter
+    def rows(self, rows: Ids) -> None:
+        if len(difference(self.columns, rows)):
+            raise UsageError("the static data differs from that of the query when its state was taken")
 
     def replace(self, columns: Ids) -> None:
         """Other mappings: until `settle`, `deltas` are the difference."""

@@ -23,6 +23,8 @@ _MOST_ROWS = 1 << 40
 class Draws:
     """New values of one query. Its blank nodes differ from row to row, and from those of any source."""
 
+    STATE = ("_scope",)
+
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
         self._scope = dictionary.next_document() * _MOST_ROWS

@@ -64,6 +64,11 @@ class ScanReaders:
         if all(scan.next_timer is not None for scan in reader.scans):
             self._unparked.pop(reader.number, None)
 
+    def resume(self, reader: ScanReader) -> None:
+        """The state of the scans has been restored: they wait for their next timers."""
+        for scan in reader.scans:
+            self._timers.set(scan)
+
     def detach(self, reader: ScanReader) -> None:
         """The query takes part no longer."""
         if self._readers.pop(reader.number, None) is None:

@@ -33,6 +33,7 @@ class Scan(SharedSource):
     `conditions`: the evaluators of the plan's conditions, in their order.
     """
 
+    STATE = ("_window",)
     _window: Window | PartitionedWindow
 
     def __init__(
@@ -197,6 +198,8 @@ class Partition(SharedSource):
 
     `number`: that of the window within the query.
     """
+
+    STATE = ("_units",)
 
     def __init__(self, window: PlannedWindow, number: int, shared_scans: SharedScans) -> None:
         super().__init__(shared_scans)

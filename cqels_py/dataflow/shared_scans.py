@@ -14,6 +14,7 @@ from cqels_py.dataflow.router import RoutedBatch, Router
 from cqels_py.dataflow.scan_readers import ReadableScan, ScanReader, ScanReaders
 from cqels_py.dictionary import Dictionary
 from cqels_py.event_time.clock import ClockedWindow, Step, TickClock
+from cqels_py.event_time.timers import EventTimers
 from cqels_py.operators.s2r.arrivals import ArrivalCounter
 
 
@@ -30,9 +31,15 @@ class SharedScans:
     """
 
     def __init__(
-        self, windows: Sequence[ClockedWindow], streams: int, dictionary: Dictionary, *, every_boundary: bool
+        self,
+        windows: Sequence[ClockedWindow],
+        streams: int,
+        dictionary: Dictionary,
+        *,
+        every_boundary: bool,
+        timers: EventTimers | None = None,
     ) -> None:
-        self._clock = TickClock(windows, streams, every_boundary=every_boundary)
+        self._clock = TickClock(windows, streams, every_boundary=every_boundary, timers=timers)
         self._counter = ArrivalCounter(streams)
         self.router = Router(dictionary)
         self.readers = ScanReaders()
@@ -46,6 +53,19 @@ class SharedScans:
     def now(self) -> int | None:
         """The time of the last element; None before the first."""
         return self._clock.now
+
+    @property
+    def least_delay(self) -> int | None:
+        """By so much timers are later than the tick at which an operator sets them; None: none does."""
+        return None if self._clock.timers is None else self._clock.timers.least_delay
+
+    def next_instant(self) -> int:
+        """Before this instant nothing but an arrival is a tick."""
+        return self._clock.next_instant()
+
+    def stateful_parts(self) -> dict[str, object]:
+        """The clock and the counter, which keep state."""
+        return {"clock": self._clock, "arrivals": self._counter}
 
     def attach(self, scans: Iterable[ReadableScan]) -> ScanReader:
         """A query reads these scans, before the first step."""
@@ -130,13 +150,14 @@ class SharedScansPool:
         *,
         every_boundary: bool,
         alone: bool = False,
+        timers: EventTimers | None = None,
     ) -> SharedScans:
-        """The scans of these windows over these streams. `alone`: the query has steps that others have not."""
+        """The scans of these windows over these streams. `alone`: the query has steps that others have not, as with `timers`."""
         # Windows without steps have no boundaries.
         every_boundary = every_boundary and any(not each.bounds.eager and each.bounds.of_time for each in windows)
         key = (tuple(windows), tuple(streams), every_boundary)
         if alone or key not in self._open:
-            made = SharedScans(windows, len(streams), dictionary, every_boundary=every_boundary)
+            made = SharedScans(windows, len(streams), dictionary, every_boundary=every_boundary, timers=timers)
             if alone:
                 return made
             self._open[key] = made

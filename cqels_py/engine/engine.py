@@ -330,7 +330,7 @@ class Engine:
         self._graphs_asked = {stream for query in self._queries for stream in query.plan.graph_streams}
         self._fed = {stream for query in ordered for stream in self._connections.fed_by(query, self._streams)}
         for query, running in self._queries.items():
-            if running.feed is not None:
+            if isinstance(running.feed, ConstructedStream):
                 running.feed.streams = tuple(map(self._number, self._connections.fed_by(query, self._streams)))
                 query.feeds = bool(running.feed.streams)
                 running.feed.watched = frozenset(map(self._number, self._connections.watched(query, ordered)))

@@ -15,14 +15,15 @@ clock does not know them: the end of every instant t + gap is a tick.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from cqels_py.errors import RunError
-from cqels_py.event_time.windows import Bounds, Measure, Points
+from cqels_py.event_time.timers import EventTimers
+from cqels_py.event_time.windows import NEVER, Bounds, Measure, Points
 from cqels_py.kernels.primitives.array_table import Standing
 from cqels_py.kernels.primitives.dtypes import INT32, INT64
 from cqels_py.kernels.windows import clock as kernel
@@ -44,11 +45,13 @@ _MOST_BOUNDARIES = 100_000_000
 class Ticks:
     """The ticks of one step, in order; a delta's tick is a position in `time` (microseconds).
 
-    `first`: the first of them is the query's first tick.
+    `first`: the first of them is the query's first tick. `known_through`: the watermark, the instant through whose end all elements
+    are known, with those of this step. More elements may arrive at a later instant, also at that of the last tick.
     """
 
     time: npt.NDArray[np.int64]
     first: bool
+    known_through: int = NEVER
 
     def __len__(self) -> int:
         return len(self.time)
@@ -91,6 +94,10 @@ def _each_once(instants: Points) -> Points:
     return instants[new]
 
 
+def _joined(chunks: Iterable[Points]) -> Points:
+    return np.concatenate([_NONE, *chunks])
+
+
 def _merged(runs: Sequence[Points]) -> Points:
     """Runs of instants as one, each instant once."""
     if not runs:
@@ -102,8 +109,22 @@ def _merged(runs: Sequence[Points]) -> Points:
 class _Schedule:
     """Instants to come, in order, at which a window with STEP changes."""
 
+    STATE = ("instants",)
+
     def __init__(self) -> None:
         self._chunks: deque[Points] = deque()
+
+    @property
+    def next_instant(self) -> int:
+        return int(self._chunks[0][0]) if self._chunks else NEVER
+
+    @property
+    def instants(self) -> Points:
+        return _joined(self._chunks)
+
+    @instants.setter
+    def instants(self, instants: Points) -> None:
+        self._chunks = deque([instants] if len(instants) else [])
 
     def add(self, instants: Points) -> None:
         if len(instants):
@@ -127,10 +148,29 @@ class _Schedule:
 class _Sessions:
     """When the sessions of a window end: a gap after its stream's last element, unless another arrives within it."""
 
+    STATE = ("_last", "ended")
+
     def __init__(self, gap: int) -> None:
         self._gap = gap
         self._last: int | None = None
         self._ended: list[Points] = []
+
+    @property
+    def next_instant(self) -> int:
+        """That of the first end, if no more elements arrive."""
+        ended = self.ended
+        if len(ended):
+            return int(ended[0])
+        return NEVER if self._last is None else self._last + self._gap
+
+    @property
+    def ended(self) -> Points:
+        """Ends that have not been taken."""
+        return _joined(self._ended)
+
+    @ended.setter
+    def ended(self, ended: Points) -> None:
+        self._ended = [ended] if len(ended) else []
 
     def add(self, time: Points) -> None:
         if len(time) == 0:
@@ -145,9 +185,7 @@ class _Sessions:
         if self._last is not None and self._last + self._gap <= limit:
             self._ended.append(np.array([self._last + self._gap]))
             self._last = None
-        if not self._ended:
-            return _NONE
-        ended = np.concatenate(self._ended)
+        ended = self.ended
         cut = int(np.searchsorted(ended, limit, side="right"))
         self._ended = [ended[cut:]] if cut < len(ended) else []
         return ended[:cut]
@@ -156,9 +194,15 @@ class _Sessions:
 class _PossibleSessionEnds:
     """When sessions of single values may end: a gap after each element."""
 
+    STATE = ("_schedule",)
+
     def __init__(self, gap: int) -> None:
         self._gap = gap
         self._schedule = _Schedule()
+
+    @property
+    def next_instant(self) -> int:
+        return self._schedule.next_instant
 
     def add(self, time: Points) -> None:
         self._schedule.add(time + self._gap)
@@ -171,10 +215,24 @@ class TickClock:
     """Turns batches of elements into ticks.
 
     `every_boundary`: each boundary is a tick (RSTREAM reports at it); otherwise only those at which a window may change.
+    `timers`: those of operators, which become ticks too.
     """
 
-    def __init__(self, windows: Sequence[ClockedWindow], streams: int, *, every_boundary: bool) -> None:
+    STATE = (
+        *("_counts", "_entries", "_exits", "_sessions", "_next_boundary"),
+        *("_now", "_started", "_ticked", "_queues", "_ends", "timers"),
+    )
+
+    def __init__(
+        self,
+        windows: Sequence[ClockedWindow],
+        streams: int,
+        *,
+        every_boundary: bool,
+        timers: EventTimers | None = None,
+    ) -> None:
         self._windows = tuple(windows)
+        self.timers = timers
         self._every_boundary = every_boundary
         self._streams = streams
         self._counts = np.zeros((2, streams), np.int64)
@@ -200,7 +258,7 @@ class TickClock:
                 steps.append((window.stream, bounds.step, counted))
         self._steps = np.array(steps, np.int64).reshape(-1, 3)
         # Most queries' windows change at arrivals, and a fixed time after them.
-        self._plain = not self._sessions and not any(map(self._timed_step, self._windows))
+        self._plain = timers is None and not self._sessions and not any(map(self._timed_step, self._windows))
         self._no_ends = (_NONE,) * len(self._windows)
         streams_by_delay = _streams_by_delay(self._windows)
         self._delays = np.array(list(streams_by_delay), np.int64)
@@ -218,6 +276,18 @@ class TickClock:
         """The time of the last element; None before the first."""
         return self._now if self._started else None
 
+    @property
+    def _has_timers(self) -> bool:
+        return self.timers is not None and self.timers.next_instant != NEVER
+
+    def next_instant(self) -> int:
+        """Before this instant nothing but an arrival is a tick; NEVER where no tick is to come."""
+        waiting = self._ends[:, queue.END] != self._ends[:, queue.LEAVING + queue.AT]
+        found = self._ends[waiting, queue.LEAVING + queue.NEXT].tolist()
+        found += [each.next_instant for each in (*self._entries, *self._exits, *self._sessions.values())]
+        found += [boundary for boundary in self._next_boundary if boundary is not None and self._every_boundary]
+        return min(found, default=NEVER) if self.timers is None else min([*found, self.timers.next_instant])
+
     def step(self, time: Points, stream: npt.NDArray[np.int32], first: Points) -> Step:
         """Take in elements: `time` (n) not falling and not before `now`, `stream` (n) numbers within the query.
 
@@ -233,8 +303,8 @@ class TickClock:
 
     def advance(self, time: int) -> Step:
         """No element before `time` will arrive any more."""
-        if self._started and time > self._now:
-            self._now = time
+        if time > self._now and (self._started or self._has_timers):
+            self._now, self._started = time, True
         limits = (self._now - 1,) * len(self._windows)
         return self._make(_NONE, _NO_STREAMS, _NO_TRIPLES, self._now - 1, limits)
 
@@ -243,6 +313,13 @@ class TickClock:
 
         Of windows with different STEPs all boundaries are ticks up to the latest of theirs: then the answer is complete for all.
         """
+        if (
+            self.timers is not None
+            and self.timers.least_delay is None
+            and (last := self.timers.last_instant) is not None
+        ):
+            # Others have moved on to this instant.
+            self._now, self._started = max(self._now, last), True
         end = self._now
         if self._started:
             end = max([end, *(self._last_boundary(w) for w in self._windows if self._timed_step(w))])
@@ -270,7 +347,7 @@ class TickClock:
                 self._sessions[index].add(mine)
             if bounds.eager:
                 continue
-            if not self._started:
+            if self._next_boundary[index] is None:
                 self._entries[index].add(bounds.boundary(first))
                 self._next_boundary[index] = int(bounds.boundary(first)[0])
             self._entries[index].add(bounds.entry(mine))
@@ -330,7 +407,7 @@ class TickClock:
             else:
                 # Mostly as many instants are due as elements arrive.
                 self._make_tick_room(max(2 * self._due.shape[1], elements + 1), elements + len(boundary))
-        ticks = Ticks(self._instants[:count].copy(), count > 0 and not self._ticked)
+        ticks = Ticks(self._instants[:count].copy(), count > 0 and not self._ticked, ended_through)
         if len(self._instants) > _MOST_KEPT:
             self._make_tick_room(_FIRST_ROOM, _FIRST_ROOM)
         if count:
@@ -349,6 +426,8 @@ class TickClock:
             boundaries += [
                 self._last_boundaries(w, limits[i]) for i, w in enumerate(self._windows) if self._timed_step(w)
             ]
+        if self.timers is not None:
+            boundaries.append(self.timers.due(min(ended_through, self._now)))
         return _merged(boundaries), ended
 
     def _last_boundaries(self, window: ClockedWindow, limit: int) -> Points:
@@ -378,6 +457,9 @@ class TickClock:
         """Room for the ticks of a step: so many due instants of each delay, and so many other ticks."""
         self._due = np.empty((len(self._delays), due), np.int64)
         self._instants = np.empty(self._due.size + others, np.int64)
+        self._gather()
+
+    def after_restore(self) -> None:
         self._gather()
 
     def _gather(self) -> None:

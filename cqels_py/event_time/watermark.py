@@ -16,6 +16,8 @@ class Watermark:
     complete and can be processed. The decision does not depend on how arrivals are batched.
     """
 
+    STATE = ("_greatest",)
+
     def __init__(self, lateness: int) -> None:
         self._lateness = lateness
         self._greatest = _BEFORE_ALL

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
@@ -11,7 +11,7 @@ from cqels_py.event_time.clock import Ticks
 
 
 class Operator(Protocol):
-    """One operator of a dataflow.
+    """One operator of a dataflow. Its class names in `STATE` what it remembers (see state/named_values.py).
 
     `process` takes all of one step's deltas and yields the output in chunks, ordered by tick. A chunk may end within a tick.
     Between the ends of two ticks an operator may deliver changes that cancel each other; the sum over a tick is exact.
@@ -33,6 +33,8 @@ class Operator(Protocol):
 
 class Stateless:
     """Base of operators that remember nothing."""
+
+    STATE: ClassVar[tuple[str, ...]] = ()
 
     def live_ids(self) -> Iterable[Ids]:
         return ()

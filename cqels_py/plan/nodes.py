@@ -295,9 +295,10 @@ class TopRows:
 
 @dataclass(frozen=True, slots=True)
 class ChangelogRead:
-    """The changelog of another stage, which has the plan below this node: on Spark, in other tasks."""
+    """The changelog of another plan's root: of the stage before on Spark, of the query with this `name` within one engine."""
 
     variables: tuple[str, ...]
+    name: str = ""
 
 
 Node: TypeAlias = (

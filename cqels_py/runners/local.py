@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import Protocol
 
 import numpy as np
@@ -17,10 +18,12 @@ from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import RunError
 from cqels_py.event_time.watermark import Watermark
-from cqels_py.runners.chaining import ConstructedStream, last_time
+from cqels_py.runners.chaining import last_time
+from cqels_py.runners.spans import Spans
 from cqels_py.runners.statistics import Counters
 from cqels_py.runners.stream_views import NO_ARRIVALS, NOTHING, ElementTicks, StepElements, StreamView
 from cqels_py.state.arrays import keep_freed_memory
+from cqels_py.state.named_values import NamedValues, restore, values_of
 
 _COLLECT_FROM = 100_000
 
@@ -31,6 +34,20 @@ class ResultReceiver(Protocol):
     def deliver(self, batch: ResultBatch) -> None: ...
 
 
+class Feed(Protocol):
+    """What a query hands to others, which read it later in the same step. `watched`: the streams with whose time it moves on."""
+
+    watched: frozenset[int]
+
+    def take(self, results: ResultBatch, view: StreamView, element_tick: ElementTicks) -> None:
+        """Results of the step at hand, which follow from the elements of `view`."""
+        ...
+
+    def merged_into(self, elements: ElementBatch) -> ElementBatch:
+        """The step's elements, with those that the others get from here."""
+        ...
+
+
 class RunningQuery:
     """A dataflow, the engine's numbers of its streams, and the receiver of its results."""
 
@@ -39,7 +56,7 @@ class RunningQuery:
         self.streams = tuple(streams)
         self._receiver = receiver
         self._detached = False
-        self.feed: ConstructedStream | None = None
+        self.feed: Feed | None = None
         self.failure: RunError | None = None
 
     def detach(self) -> None:
@@ -140,6 +157,7 @@ class LocalRunner:
         self._dictionary = dictionary
         self._watermark = Watermark(lateness)
         self._early: ElementBatch | None = None
+        self._spans: Spans | None = None
         self._collect_at = _COLLECT_FROM
         self.counters = Counters()
         keep_freed_memory()
@@ -157,6 +175,8 @@ class LocalRunner:
         for query in queries:
             by_scans.setdefault(id(query.dataflow.shared_scans), []).append(query)
         self._groups = [QueriesOnScans(group) for group in by_scans.values()]
+        scans = [query.dataflow.shared_scans for query in queries]
+        self._spans = Spans(scans) if any(each.least_delay is not None for each in scans) else None
 
     def push(self, batch: ElementBatch) -> None:
         """Take in elements in order of arrival."""
@@ -173,9 +193,14 @@ class LocalRunner:
         """No element before `time` will come: mappings that expire before it do so now."""
         self._watermark.advance(time)
         self._process(self._complete(None))
+        for instant in () if self._spans is None else self._spans.advances(self._watermark.time):
+            self._advance(instant)
+        self._advance(self._watermark.time)
+
+    def _advance(self, time: int) -> None:
         elements = self._start_step(NOTHING)
         for group in self._groups:
-            self.counters.results += group.advance(elements, self._watermark.time)
+            self.counters.results += group.advance(elements, time)
             elements = group.feed_into(elements)
 
     def finish(self) -> None:
@@ -203,10 +228,25 @@ class LocalRunner:
         if batch is None or not len(batch.time):
             return
         self.counters.event_time = batch.time.item(-1)
+        if self._spans is not None:
+            self._process_by_spans(batch, self._spans)
+            return
         elements = self._start_step(batch)
         for group in self._groups:
             self.counters.results += group.push(elements)
             elements = group.feed_into(elements)
+        self._release_terms()
+
+    def _process_by_spans(self, batch: ElementBatch, spans: Spans) -> None:
+        """Elements as for `_process`, in parts that are shorter than the delays of the timers that operators set."""
+        for part in spans.parts(batch):
+            if isinstance(part, int):
+                self._advance(part)
+                continue
+            elements = self._start_step(part)
+            for group in self._groups:
+                self.counters.results += group.push(elements)
+                elements = group.feed_into(elements)
         self._release_terms()
 
     def _start_step(self, batch: ElementBatch) -> StepElements:
@@ -232,6 +272,24 @@ class LocalRunner:
         cut = int(np.searchsorted(together.time, self._watermark.time, side="right"))
         self._early = slice_elements(together, cut, count)
         return slice_elements(together, 0, cut)
+
+    def state(self) -> dict[str, NamedValues]:
+        """The watermark and the elements that wait for it, for `restore`; the queries' dataflows and the dictionary tell their own.
+
+        Arrays are no copies: write them before the next element.
+        """
+        waiting = NOTHING if self._early is None else self._early
+        columns = ((each.name, getattr(waiting, each.name)) for each in fields(waiting))
+        return {
+            "watermark": values_of(self._watermark),
+            "waiting": {name: column for name, column in columns if column is not None},
+        }
+
+    def restore(self, state: dict[str, NamedValues]) -> None:
+        """Go on from the state of a runner with the same lateness, whose streams had the same numbers."""
+        restore(self._watermark, state["watermark"])
+        waiting = ElementBatch(**state["waiting"])  # type: ignore[arg-type]
+        self._early = waiting if len(waiting) else None
 
     def _release_terms(self) -> None:
         """Let go of terms that nothing refers to, whenever the dictionary has doubled since the last time."""

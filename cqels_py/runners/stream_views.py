@@ -82,7 +82,7 @@ class StepElements(StreamView):
                 return StreamView(batch, NOTHING, _NONE)
             place = streams.index(number)
             return StreamView(batch, batch if place == number else with_streams(batch, np.array([place], np.int32)))
-        local = np.full(max(*streams, int(batch.stream.max())) + 1, -1, np.int32)
+        local = np.full(max((*streams, int(batch.stream.max()))) + 1, -1, np.int32)
         local[list(streams)] = np.arange(len(streams), dtype=np.int32)
         stream = local[batch.stream]
         if (stream >= 0).all():

@@ -243,6 +243,11 @@ _unused_blocks: dict[tuple[int, int], list[Blocks]] = {}
 class JoinState:
     """Arrays of one join. `rings_of_ids`: large rings may hold ids instead of slots, as the kernels of stars and trees know them."""
 
+    STATE = (
+        *("ports", "indexes", "groups", "cells", "tables", "positions"),
+        *("free", "free_meta", "rings", "ring_meta", "cursor"),
+    )
+
     def __init__(self, layout: JoinLayout, *, rings_of_ids: bool = False) -> None:
         self.layout = layout
         n = len(layout.ports)
@@ -270,6 +275,11 @@ class JoinState:
         self.flat_indexes = self.indexes.reshape(-1)
         self.flat_groups = self.groups.reshape(-1)
         self._lay_out([_FIRST_CAPACITY] * n)
+
+    def after_restore(self) -> None:
+        self.ring_ids = self.rings.view(np.int64)
+        self._lay_out_since()
+        self._gather()
 
     def _make_scratch(self) -> None:
         """Work memory whose content is void between two steps."""

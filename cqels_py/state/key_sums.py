@@ -32,6 +32,11 @@ class KeySums:
     is the carrier's; `in_order`: the mappings that have it expire in the order of their arrival.
     """
 
+    STATE = (
+        *("keys", "key_words", "key_apart", "key_apart_size"),
+        *("rows", "row_words", "row_apart", "row_apart_size", "_terms"),
+    )
+
     def __init__(self, ports: int, key_width: int, own_width: int, kinds: Ids, carried: Flags, in_order: Flags) -> None:
         self._ports = ports
         # Without variables of its own the carrier has one row by key, under the key's number.
@@ -54,6 +59,11 @@ class KeySums:
         self._grow_keys()
         self._grow_rows()
         self._grow_snaps()
+        self._gather()
+
+    def after_restore(self) -> None:
+        self._spare_keys = self._spare_rows = 0
+        self.snap_apart = _longer(self.snap_apart, len(self.snap_key) * self.key_apart_size)
         self._gather()
 
     def _gather(self) -> None:

@@ -18,6 +18,8 @@ class KeyTable:
     The arrays are public, as kernels work on them. `ensure` before a batch makes room for as many new keys as it has rows.
     """
 
+    STATE = ("table", "keys", "counts", "free", "meta")
+
     def __init__(self, width: int) -> None:
         self.width = width
         self.table = np.zeros(2 * _SMALLEST, np.int64)

@@ -19,6 +19,8 @@ class LastByValue:
     A value once seen keeps its last units for ever: only units of the same value replace them.
     """
 
+    STATE = ("_values", "_ends", "_nodes", "_slots", "_places")
+
     def __init__(self, width: int, limit: int) -> None:
         self._limit = limit
         self._values = KeyTable(width)

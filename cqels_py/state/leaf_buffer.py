@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,14 +40,20 @@ class LeafBuffer:
     number n at n modulo their length; `standing`, these three as a kernel takes them.
     """
 
+    STATE: ClassVar[tuple[str, ...]] = ("gaps", "ends", "columns", "start", "entered", "end")
+
     def __init__(self, width: int, capacity: int = 256) -> None:
         self.gaps = np.zeros(capacity, np.uint8)
         self.ends: Int64 = np.zeros(kernel.FIELDS, np.int64)
         self.columns: Int64 = np.zeros((width, capacity if width else 0), np.int64)
         self._smallest = capacity
-        self._spare = 0
-        self._room_through: float = 0 if width else math.inf
         self.start = self.entered = self.end = 0
+        self.after_restore()
+
+    def after_restore(self) -> None:
+        """How much is free is to be found out."""
+        self._spare = 0
+        self._room_through: float = 0 if len(self.columns) else math.inf
         self._gather()
 
     def _gather(self) -> None:
@@ -163,6 +170,8 @@ class SparseLeafBuffer:
 
     A mapping keeps its place until the next `append`, which may move all of them.
     """
+
+    STATE = ("points", "columns", "_kept", "_end", "_released")
 
     def __init__(self, width: int, capacity: int = 256) -> None:
         self.points: Int64 = np.zeros(capacity, np.int64)

@@ -28,6 +28,8 @@ class OrderedRows:
     a slice of their own.
     """
 
+    STATE = ("_index", "_blocks", "_directory", "_state")
+
     def __init__(
         self,
         width: int,

@@ -24,6 +24,8 @@ class ReachTrees:
     them.
     """
 
+    STATE = ("edge_index", "node_index", "edges", "heads", "trees", "tree_table", "queue", "cuts", "cursor")
+
     def __init__(self, context: int, only_source: tuple[int, ...] | None) -> None:
         self.edge_index = KeyTable(2 + context)
         self.node_index = KeyTable(1 + context)

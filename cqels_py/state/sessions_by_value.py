@@ -19,6 +19,8 @@ class SessionsByValue:
     values. A value whose session has ended is forgotten.
     """
 
+    STATE = ("_values", "_ends", "_last", "_nodes", "_slots", "_awaited", "_places")
+
     def __init__(self, width: int, gap: int) -> None:
         self._gap = gap
         self._values = KeyTable(width)

@@ -43,6 +43,8 @@ class RunsOf(NamedTuple):
 class TermRuns:
     """The arena of the runs and its growth; `heap` and `meta` are public, as kernels work on them."""
 
+    STATE = ("heap", "meta")
+
     def __init__(self) -> None:
         self.heap = np.zeros(_FIRST_PLACES, np.int64)
         self.meta = _NO_RUNS.copy()

@@ -156,6 +156,11 @@ class GroupBy:
     (see kernels/grouping.py), whose aggregates are without DISTINCT.
     """
 
+    STATE = (
+        *("index", "_words", "_apart", "_reals_by_group", "_terms"),
+        *("_distinct_values", "_port_counts", "_queue", "_cursor"),
+    )
+
     def __init__(
         self,
         keys: Sequence[int],
@@ -214,6 +219,9 @@ class GroupBy:
     def texts(self) -> tuple[npt.NDArray[np.uint8], Ids] | tuple[None, None]:
         """Where kernels find the texts of terms, if any aggregate keeps some."""
         return self._values.texts() if self._kept_terms else (None, None)
+
+    def after_restore(self) -> None:
+        self._gather()
 
     def _gather(self) -> None:
         """The arrays as `kernels.grouping.group` takes them: once, as they stay."""

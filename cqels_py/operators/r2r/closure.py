@@ -23,6 +23,8 @@ class Closure:
     this node reaches. `loops`: also the nodes that reach themselves.
     """
 
+    STATE = ("state",)
+
     def __init__(self, columns: Sequence[int], *, source: int | None = None, loops: bool = True) -> None:
         assert source is None or len(columns) == 2, "a source is in one graph"
         self._columns = list(columns)

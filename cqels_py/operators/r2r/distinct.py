@@ -16,6 +16,8 @@ from cqels_py.state.key_table import KeyTable
 class DistinctRows:
     """Each mapping once: a counter for each different one (a one-way index)."""
 
+    STATE = ("index",)
+
     def __init__(self, width: int) -> None:
         self._width = width
         self.index = KeyTable(width)

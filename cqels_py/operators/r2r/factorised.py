@@ -40,6 +40,8 @@ class FactorisedGroupBy:
     column of the group its place in (key, own). The result's columns are those of the group, then the aggregates.
     """
 
+    STATE = ("state", "_group_by", "_cursor")
+
     def __init__(
         self,
         inputs: Sequence[JoinedInput],

@@ -22,6 +22,8 @@ class GroupByKey:
     `groups`: the places in the key of the groups' columns, which are first in the result, then the aggregates.
     """
 
+    STATE = ("_group_by",)
+
     def __init__(
         self,
         inputs: Sequence[JoinedInput],

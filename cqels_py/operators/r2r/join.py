@@ -89,6 +89,8 @@ class MultiwayJoin:
     `retract`: results are withdrawn when one of their leaves goes; otherwise the consumer knows how long they live.
     """
 
+    STATE = ("state",)
+
     def __init__(
         self,
         inputs: Sequence[Sequence[str]],

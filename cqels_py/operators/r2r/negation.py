@@ -24,6 +24,8 @@ class Negation:
     order in which they stand on the left. All of them are bound on both sides.
     """
 
+    STATE = ("state",)
+
     def __init__(
         self, variables: Sequence[str], key: Sequence[str], in_order: Sequence[bool], *, exists: bool = False
     ) -> None:

@@ -19,6 +19,8 @@ class NumberRows:
     A mapping that goes has the number with which it came. A number may be given anew when nothing has it any more.
     """
 
+    STATE = ("_index",)
+
     def __init__(self, columns: Sequence[int]) -> None:
         self._columns = np.array(columns, np.int64)
         self._index = KeyTable(len(columns))

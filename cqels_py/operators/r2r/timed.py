@@ -23,6 +23,8 @@ from cqels_py.state.key_table import KeyTable
 class _Timed:
     """The rows at hand, and for each what of it was delivered: `_shown` times with the value `_value`."""
 
+    STATE = ("_rows", "_shown", "_value")
+
     def __init__(self, expression: ColumnExpression, inputs: Sequence[int], width: int) -> None:
         self._expression = expression
         self._inputs = tuple(inputs)

@@ -19,6 +19,8 @@ class TopRows:
     `limit` None: all from offset on. `by`: such rows for each value of these columns.
     """
 
+    STATE = ("_rows",)
+
     def __init__(
         self,
         width: int,

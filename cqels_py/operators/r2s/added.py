@@ -45,6 +45,8 @@ class AddedStep:
 class AddedColumns:
     """Whole answers, in which columns are added to each row, one after the other; `variables` of them are delivered."""
 
+    STATE = ("_answers", "_scope")
+
     def __init__(
         self, variables: tuple[str, ...], answers: Answers, steps: Sequence[AddedStep], scope: RowScope
     ) -> None:

@@ -17,6 +17,8 @@ from cqels_py.terms.layout import FALSE, TRUE
 class Ask:
     """The answer as a stream: `every_tick` (RSTREAM), or its changes: the new value, the old one, or both."""
 
+    STATE = ("_count", "_last")
+
     def __init__(self, variables: tuple[str, ...], *, insertions: bool, deletions: bool, every_tick: bool) -> None:
         self._variables = variables
         self._insertions = insertions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from cqels_py.batches.delta import Delta, concatenate
 from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch
 from cqels_py.event_time.clock import Ticks
+from cqels_py.event_time.windows import NEVER
 from cqels_py.kernels.rows.distinct import cancel
 
 
@@ -24,6 +26,8 @@ class Changelog:
 
 class ChangelogOutput:
     """Collects the changes of a node over one step or several, until they are fetched. `width`: the node's columns."""
+
+    STATE = ("_steps",)
 
     def __init__(self, width: int) -> None:
         self._width = width
@@ -46,7 +50,9 @@ class ChangelogOutput:
             for step, start in zip(steps, starts, strict=False)
         ]
         time = np.concatenate([np.empty(0, np.int64), *(step.ticks.time for step in steps)])
-        return Changelog(Ticks(time, any(step.ticks.first for step in steps)), concatenate(deltas, self._width))
+        known_through = steps[-1].ticks.known_through if steps else NEVER
+        ticks = Ticks(time, any(step.ticks.first for step in steps), known_through)
+        return Changelog(ticks, concatenate(deltas, self._width))
 
     def live_ids(self) -> Iterable[Ids]:
         return [step.delta.columns.reshape(-1) for step in self._steps]
@@ -54,3 +60,36 @@ class ChangelogOutput:
     @property
     def nbytes(self) -> int:
         return sum(step.delta.columns.nbytes for step in self._steps)
+
+
+class Output(Protocol):
+    """The last operator of a dataflow, which makes results of changes."""
+
+    def process(self, ticks: Ticks, chunks: Iterable[Delta]) -> Iterable[ResultBatch]: ...
+
+    def live_ids(self) -> Iterable[Ids]: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+
+class ResultsAndChangelog:
+    """Results, and a changelog of the same changes."""
+
+    STATE = ("_results", "_changelog")
+
+    def __init__(self, results: Output, changelog: ChangelogOutput) -> None:
+        self._results = results
+        self._changelog = changelog
+
+    def process(self, ticks: Ticks, chunks: Iterable[Delta]) -> Iterator[ResultBatch]:
+        kept = tuple(chunks)
+        yield from self._changelog.process(ticks, kept)
+        yield from self._results.process(ticks, kept)
+
+    def live_ids(self) -> Iterable[Ids]:
+        return [*self._results.live_ids(), *self._changelog.live_ids()]
+
+    @property
+    def nbytes(self) -> int:
+        return self._results.nbytes + self._changelog.nbytes

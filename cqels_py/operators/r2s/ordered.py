@@ -21,6 +21,8 @@ class OrderedAnswers:
     the first.
     """
 
+    STATE = ("_rows",)
+
     def __init__(
         self,
         variables: tuple[str, ...],

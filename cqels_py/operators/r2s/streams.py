@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,6 +33,8 @@ class Changes:
     `signs`: of the answer's changes. Those of a tick that are known to have one sign are delivered as they come, however many they
     are.
     """
+
+    STATE: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -74,6 +77,8 @@ class Changes:
 
 class Answers:
     """RSTREAM: the whole answer at each tick; keeps it as a bag."""
+
+    STATE = ("_bag",)
 
     def __init__(self, variables: tuple[str, ...]) -> None:
         self._variables = variables

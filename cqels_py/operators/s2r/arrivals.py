@@ -193,6 +193,8 @@ def _numbers_after(arrivals: StreamArrivals) -> Int64:
 class ArrivalCounter:
     """Counts a query's elements and triples by stream, step by step."""
 
+    STATE = ("elements", "triples")
+
     def __init__(self, streams: int) -> None:
         self.elements = [0] * streams
         self.triples = [0] * streams

@@ -21,6 +21,8 @@ class KeptUnits:
     `width`: how many variables a value has; `index`: the window's number. With STEP all happens at the window's boundaries.
     """
 
+    STATE = ("_sessions", "_last", "_entering", "_expiring")
+
     def __init__(self, width: int, bounds: Bounds, index: int) -> None:
         assert bounds.size is not None
         self._bounds = bounds
@@ -98,6 +100,8 @@ def _kept(accepted: Int64, entered: Int64, entered_tick: Ticks, expired: Int64, 
 
 class _WaitingUnits:
     """Units with the points at which something happens to them, neither falling."""
+
+    STATE = ("_units", "_points")
 
     def __init__(self) -> None:
         self._units = np.empty(0, np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,7 @@ def make_window(bounds: Bounds, width: int, *, keep_ids: bool, stream: int, inde
 class UnboundedWindow:
     """A window from which nothing expires; it keeps nothing. The columns that it is given are those of its deltas."""
 
+    STATE: ClassVar[tuple[str, ...]] = ()
     copies = False
     nbytes = 0
 
@@ -71,6 +72,7 @@ class SlidingWindow(LeafBuffer):
     It is the queue of its mappings, which expire in the order of their arrival.
     """
 
+    STATE = (*LeafBuffer.STATE, "_expires_at")
     copies = True
 
     def __init__(self, bounds: Bounds, width: int, *, keep_ids: bool, stream: int) -> None:
