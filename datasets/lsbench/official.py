@@ -1,8 +1,8 @@
-"""What LSBench's own generator writes: a folder of Turtle files, a triple a line, also compressed.
+"""Reads the output of LSBench's own generator: a folder of Turtle files, one triple per line, also compressed.
 
-Things that come to be say when: posts, comments, photos and albums by dc:created, positions by sib:trackedTime. Each is an element,
-the triple that names its author or container included. Likes do not say it; each is an element at the time of what is
-liked, but not before the like ahead of it in the file.
+Posts, comments, photos and albums have their time in dc:created, positions in sib:trackedTime. Each is an element,
+including the triple that names its author or container. Likes have no time: each is an element at the time of the liked
+thing, but not before the previous like in the file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FILES = {
     POST_LIKES: "rdfPostLikeStream",
     PHOTO_LIKES: "rdfPhotoLikeStream",
 }
-"""How the names of the streams' files begin."""
+"""The beginnings of the names of the streams' files."""
 STATIC = "mr"
 LIKED = {POST_LIKES: POSTS, PHOTO_LIKES: PHOTOS}
 _TIMES = pa.array([CREATED, sib("trackedTime")])
@@ -39,9 +39,9 @@ _LINE = r"^(?P<subject>\S+) (?P<predicate>\S+) (?P<object>.*) \.$"
 
 
 def official(folder: Path) -> dict[str, pa.RecordBatchReader]:
-    """The streams of the folder, those whose files are there, in the order of time. A file lies in memory while it is read.
+    """The streams whose files are in the folder, in the order of time. A file is in memory while it is read.
 
-    UsageError where there are none; DataError for something without a time.
+    UsageError if there are none; DataError for an element without a time.
     """
     found = {iri: files for iri, begin in FILES.items() if (files := _files(folder, begin))}
     if not found:
@@ -52,7 +52,7 @@ def official(folder: Path) -> dict[str, pa.RecordBatchReader]:
 
 
 def official_static(folder: Path) -> bytes:
-    """The folder's static data (mr0_sibdataset….ttl and its like) as N-Triples. UsageError where there is none."""
+    """The folder's static data (mr0_sibdataset….ttl and the like) as N-Triples. UsageError if there is none."""
     files = _files(folder, STATIC)
     if not files:
         raise UsageError(f"{folder} has no static data of LSBench ({STATIC}*.ttl)")
@@ -106,8 +106,8 @@ def _likes(iri: str, files: list[Path], things: pa.Table) -> pa.Table:
 
 
 def _triples(files: list[Path]) -> pa.Table:
-    """In N-Triples syntax, as columns."""
-    # Texts hold all sorts of characters that would end a line elsewhere.
+    """Triples in N-Triples syntax, as columns."""
+    # Texts contain characters that other functions treat as the end of a line.
     lines = pa.array(b"".join(map(_ntriples, files)).decode().removesuffix("\n").split("\n"), pa.string())
     parts = pc.extract_regex(lines, _LINE)
     return pa.table({name: pc.struct_field(parts, name) for name in ("subject", "predicate", "object")})

@@ -14,7 +14,7 @@ from bench.suites.fuzz.tree import inside
 
 @dataclass(frozen=True)
 class Deviation:
-    """`section` decides; `dealt_with`: written out, by value, not drawn, or not asked."""
+    """`section`: the specification that decides; `dealt_with`: written out, by value, never generated, or excluded."""
 
     what: str
     section: str

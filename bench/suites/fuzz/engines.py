@@ -64,7 +64,7 @@ def run(case: Case, text: str, batch: int | None, *, graphs: bool = False) -> De
 
 @lru_cache(maxsize=16)
 def _compiled(text: str, changelog: bool) -> CompiledQuery:
-    """Once for all data sets that a query is asked of: compiling it takes longer than a small run."""
+    """Compiled once for all data sets of a query: compiling takes longer than a small run."""
     return compile_query(text, changelog=changelog)
 
 
