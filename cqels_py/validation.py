@@ -52,7 +52,7 @@ def instead(iri: str, known: Iterable[str]) -> str:
     if plain in streams and iri != plain:
         return f"; its IRI is written without angle brackets here: {plain}"
     near = get_close_matches(plain, streams, n=1, cutoff=_NEAR)
-    return f"; is it {near[0]}?" if near else ""
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def by_iri(given: object, name: str, of: str) -> dict[str, Any]:

@@ -353,7 +353,7 @@ def test_streams_and_sources_must_fit(engine: Engine) -> None:
         engine.run({STREAM: "none.nq", OTHER: table(ROWS)})
     with pytest.raises(UsageError, match=f"without angle brackets here: {STREAM}$"):
         engine.push(f"<{STREAM}>", [GOOD], time=1)
-    with pytest.raises(UsageError, match=f"is it {OTHER}.$"):
+    with pytest.raises(UsageError, match=f"did you mean {OTHER}.$"):
         engine.push(OTHER + "/", [GOOD], time=1)
     with pytest.raises(UsageError, match="streams read: none"):
         Engine().push(STREAM, [GOOD], time=1)
