@@ -25,7 +25,7 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.errors import UsageError
 from cqels_py.event_time.clock import ClockedWindow, Ticks
 from cqels_py.event_time.timers import EventTimers
-from cqels_py.functions.limits import NO_WORD, Limits
+from cqels_py.functions.limits import NO_REPORTS, Limits
 from cqels_py.operators.r2s.changelog_output import Changelog, ChangelogOutput, Output, ResultsAndChangelog
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.nodes import Node, Plan, inputs_of
@@ -57,7 +57,7 @@ class Dataflow:
         changelog: ChangelogOutput | None = None,
         every_boundary: bool = False,
         pool: SharedScansPool | None = None,
-        limits: Limits = NO_WORD,
+        limits: Limits = NO_REPORTS,
         timers: EventTimers | None = None,
     ) -> None:
         self.plan = query

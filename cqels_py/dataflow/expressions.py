@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from cqels_py.batches.elements import Ids
-from cqels_py.functions.limits import NO_WORD, Limits
+from cqels_py.functions.limits import NO_REPORTS, Limits
 from cqels_py.functions.program import evaluate_program, is_true
 from cqels_py.functions.terms import Term, parse_term, print_term
 from cqels_py.kernels.values import interpreter
@@ -38,7 +38,7 @@ class TermStore(Protocol):
     def decode(self, ids: Ids) -> Sequence[str | None]: ...
 
 
-def build_evaluator(program: ExpressionProgram, dictionary: TermStore, limits: Limits = NO_WORD) -> Evaluator:
+def build_evaluator(program: ExpressionProgram, dictionary: TermStore, limits: Limits = NO_REPORTS) -> Evaluator:
     """The evaluator of a program. Its constants are entered in the dictionary, and must stay there."""
     constants: dict[str, int] = {}
     code = [_operation(name, argument, constants) for name, argument in program.instructions]
@@ -76,7 +76,7 @@ class TextEvaluation:
     It remembers values by the ids of a row: `clear` it when the dictionary releases terms.
     """
 
-    def __init__(self, program: ExpressionProgram, dictionary: TermStore, limits: Limits = NO_WORD) -> None:
+    def __init__(self, program: ExpressionProgram, dictionary: TermStore, limits: Limits = NO_REPORTS) -> None:
         self._program = program
         self._tell = limits.tell
         self._exceeded: list[str] = []

@@ -15,7 +15,7 @@ from cqels_py.batches.elements import Ids
 from cqels_py.dictionary import Dictionary
 from cqels_py.functions import numbers
 from cqels_py.functions.durations import FRACTION_DIGITS, XSD_DAY_TIME, XSD_YEAR_MONTH, parse_duration, rounded_duration
-from cqels_py.functions.limits import NO_WORD, Limits, is_longer, too_long
+from cqels_py.functions.limits import NO_REPORTS, Limits, is_longer, too_long
 from cqels_py.functions.numbers import NUMERIC_DATATYPES, Number, number_term, parse_number, quotient
 from cqels_py.functions.terms import ExpressionError, TermKind, literal, parse_term, print_term
 from cqels_py.kernels.aggregates import accumulators as kernel
@@ -50,7 +50,7 @@ _KIND = {
 class DictionaryValues:
     """The dictionary as `operators.r2r.aggregate.TermValues`."""
 
-    def __init__(self, dictionary: Dictionary, limits: Limits = NO_WORD) -> None:
+    def __init__(self, dictionary: Dictionary, limits: Limits = NO_REPORTS) -> None:
         self._dictionary = dictionary
         self._limits = limits
         self._warned = False

@@ -27,7 +27,7 @@ class Limits:
     count: Callable[[int], None] = _nobody
 
 
-NO_WORD = Limits()
+NO_REPORTS = Limits()
 
 
 def too_long(name: str, most: int) -> LimitExceeded:

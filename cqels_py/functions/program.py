@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from cqels_py.functions.dates import instant_text
-from cqels_py.functions.limits import NO_WORD, Limits, is_longer, too_long
+from cqels_py.functions.limits import NO_REPORTS, Limits, is_longer, too_long
 from cqels_py.functions.table import FUNCTIONS
 from cqels_py.functions.terms import XSD_DATETIME, ExpressionError, LimitExceeded, Term, boolean, literal, parse_term
 from cqels_py.functions.values import equal, truth_of
@@ -16,7 +16,7 @@ Step: TypeAlias = tuple[str, int | str]
 
 
 def evaluate_program(
-    steps: Sequence[Step], row: Sequence[Term | None], now: int | None, limits: Limits = NO_WORD
+    steps: Sequence[Step], row: Sequence[Term | None], now: int | None, limits: Limits = NO_REPORTS
 ) -> Term | None:
     """The value of a program over one row of terms (None: unbound); None is an error. `now`: microseconds."""
     stack: list[Term | None] = []
