@@ -244,11 +244,13 @@ class Dictionary:
     def decode_bytes(self, ids: Ids) -> tuple[npt.NDArray[np.uint8], Ids]:
         """The texts as consecutive UTF-8, and the start of each (n + 1)."""
         ids = np.ascontiguousarray(ids, np.int64)
-        room = kernel.room_for_texts(ids, self.table)
+        # In one go: another thread may be about to release terms, which exchanges both.
+        table, arena = self.table, self.arena
+        room = kernel.room_for_texts(ids, table)
         if room == kernel.UNKNOWN:
             raise released()
         out, offsets = np.empty(room + 1, UINT8), np.empty(len(ids) + 1, INT64)
-        kernel.decode(ids, self.table, self.arena, out, offsets)
+        kernel.decode(ids, table, arena, out, offsets)
         return out[: offsets[-1]], offsets
 
     # --- release --------------------------------------------------------------------------------------------------
@@ -296,10 +298,11 @@ class Dictionary:
         entries = _FIRST_ENTRIES
         while int(meta[kernel.ENTRIES]) * 3 > entries:
             entries *= 2
-        self.table = np.zeros(entries * kernel.WORDS, np.int64)
-        kernel.rehash(table, self.table)
-        self.meta = meta
-        self.arena = arena[: max(_FIRST_ARENA, 2 * int(meta[kernel.TOP]))].copy()
+        rehashed = np.zeros(entries * kernel.WORDS, np.int64)
+        kernel.rehash(table, rehashed)
+        arena = arena[: max(_FIRST_ARENA, 2 * int(meta[kernel.TOP]))].copy()
+        # In one go: another thread may be about to look up terms.
+        self.table, self.arena, self.meta = rehashed, arena, meta
         return before - len(self)
 
 

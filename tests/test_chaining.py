@@ -19,7 +19,7 @@ from rdflib import BNode, Literal, URIRef
 import cqels_py
 from cqels_py.algebra.nodes import Dialect, Output
 from cqels_py.cli.main import main
-from cqels_py.engine.query import MOST_OF_A_FEED
+from cqels_py.engine.waiting import MOST_OF_A_FEED
 from cqels_py.errors import UsageError
 from tests.oracle import naive_chains
 from tests.oracle.naive import Element
@@ -393,6 +393,7 @@ def test_of_a_query_that_feeds_others_the_last_results_wait() -> None:
     assert sum(taken) == rows
     waiting = list(first.results())
     assert [result.time for result in waiting] == list(range(5_000, rows))
+    assert first.dropped == 5_000
     engine.push(EX + "s", [(f"<{EX}a>", f"<{EX}p>", '"new"')], time=rows)
     assert [str(result.bindings["v"]) for result in first.results()] == ["new"]
 

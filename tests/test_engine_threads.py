@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cqels_py.batches.results import ResultBatch
 from cqels_py.engine.engine import Engine, Statistics
 from cqels_py.engine.query import Result
 from tests.engine.test_engine import COUNT, EX, INTEGER, OTHER, PREFIX, STREAM, VALUES, iri, table, texts
@@ -168,6 +169,142 @@ def test_statistics_are_a_snapshot_that_waits_for_nobody() -> None:
     assert engine.statistics == Statistics(elements=1, triples=1, results=1, event_time=5)
     with pytest.raises(FrozenInstanceError):
         before.elements = 2  # type: ignore[misc]
+
+
+class Slow:
+    """A subscriber that is at work until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.got: list[int] = []
+        self.threads: list[int] = []
+        self.at_work, self.go_on = threading.Event(), threading.Event()
+
+    def __call__(self, result: Result) -> None:
+        self.got.append(int(result.bindings["v"]))
+        self.threads.append(threading.get_ident())
+        self.at_work.set()
+        assert self.go_on.wait(WAITED)
+
+
+@pytest.mark.parametrize("way", ["push", "push_batch", "subscribe"])
+def test_others_push_while_a_subscriber_is_slow(way: str) -> None:
+    """Their elements are evaluated at once; the slow subscriber gets its results in order, all in the thread in which it is."""
+    engine = Engine()
+    slow, others = Slow(), engine.register(LATEST)
+    query = engine.register(LATEST)
+    if way != "subscribe":
+        query.subscribe(slow)
+
+    def first() -> None:
+        if way == "push_batch":
+            engine.push_batch(STREAM, table([(1, "a", 1)]))
+        else:
+            engine.push(STREAM, [texts("a", 1)], time=1)
+        if way == "subscribe":
+            query.subscribe(slow)
+
+    def push() -> None:
+        assert slow.at_work.wait(WAITED)
+        for value in (2, 3):
+            engine.push(STREAM, [texts("a", value)], time=1)
+            assert [int(result.bindings["v"]) for result in others.results()][-1] == value
+        engine.push_batch(STREAM, table([(1, "a", 4)]))
+        engine.advance(2)
+        assert engine.statistics.elements == 4
+        assert query.nbytes > 0 and "blank nodes" in query.explain()
+        assert slow.got == [1]
+        slow.go_on.set()
+
+    together(first, push)
+    assert slow.got == [1, 2, 3, 4]
+    assert len(set(slow.threads)) == 1
+
+
+def test_a_query_that_leaves_gets_nothing_that_another_thread_has_left_to_it() -> None:
+    engine = Engine()
+    slow = Slow()
+    query = engine.register(LATEST)
+    query.subscribe(slow)
+
+    def push() -> None:
+        assert slow.at_work.wait(WAITED)
+        engine.push(STREAM, [texts("a", 2)], time=1)
+        engine.unregister(query)
+        slow.go_on.set()
+
+    together(lambda: engine.push(STREAM, [texts("a", 1)], time=1), push)
+    assert slow.got == [1]
+
+
+def test_an_engine_that_is_finished_waits_for_a_slow_subscriber() -> None:
+    engine = Engine()
+    slow = Slow()
+    engine.register(LATEST).subscribe(slow)
+
+    def finish() -> None:
+        assert slow.at_work.wait(WAITED)
+        engine.push(STREAM, [texts("a", 2)], time=1)
+        threading.Timer(0.05, slow.go_on.set).start()
+        engine.finish()
+        assert slow.got == [1, 2]
+
+    together(lambda: engine.push(STREAM, [texts("a", 1)], time=1), finish)
+
+
+def test_a_slow_subscriber_may_push_and_leave_while_another_thread_runs(tmp_path: Path) -> None:
+    """The run has its turn, and the subscriber does not wait for it."""
+    engine = Engine()
+    query, count = engine.register(LATEST), engine.register(COUNT.replace("COUNT 2", "ALL"))
+    pushed, running = threading.Event(), threading.Event()
+
+    def subscriber(result: Result) -> None:
+        pushed.set()
+        assert running.wait(WAITED)
+        engine.push(STREAM, [texts("b", 9)], time=1)
+        engine.flush()
+        engine.unregister(query)
+        left.set()
+
+    left = threading.Event()
+    query.subscribe(subscriber)
+
+    def run() -> None:
+        assert pushed.wait(WAITED)
+
+        def look(_: object) -> None:
+            running.set()
+            assert left.wait(WAITED)
+
+        engine.run({STREAM: table([(1, "a", 2), (1, "a", 3)])}, progress=look)
+
+    together(lambda: engine.push(STREAM, [texts("a", 1)], time=1), run)
+    assert int([*count.results()][-1].bindings["n"]) >= 3
+
+
+def test_what_a_subscriber_decodes_stays_known_while_another_thread_releases_terms(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cqels_py.runners.local._COLLECT_FROM", 50)
+    engine = Engine()
+    query = engine.register(LATEST)
+    at_work, go_on = threading.Event(), threading.Event()
+    found: list[str | None] = []
+
+    def decode(batch: ResultBatch) -> None:
+        at_work.set()
+        assert go_on.wait(WAITED)
+        found.extend(engine.dictionary.decode(batch.columns[0]))
+
+    query.subscribe_batches(decode)
+
+    def push() -> None:
+        assert at_work.wait(WAITED)
+        for k in range(1, 500):
+            engine.push(STREAM, [texts(f"x{k}", k)], time=1)
+        go_on.set()
+
+    together(lambda: engine.push(STREAM, [texts("x0", 0)], time=1), push)
+    assert found == [iri(f"x{k}") for k in range(500)]
 
 
 def test_a_table_is_one_call() -> None:

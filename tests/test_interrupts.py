@@ -83,7 +83,7 @@ def test_ctrl_c_anywhere_in_a_step() -> None:
 
         def count(frame: Any, event: str, argument: Any) -> None:
             nonlocal left, inside
-            inside = inside or frame.f_code.co_name == "_flush"
+            inside = inside or frame.f_code.co_name == "_push"
             left -= inside
             if inside and left == 0:
                 sys.setprofile(None)

@@ -151,9 +151,8 @@ def run(path: Path, triples: int, threads: int) -> None:
     engine = Engine()
     query = engine.register(QUERY)
     with null_sink(query.plan, engine.dictionary) as sink:
-        query.subscribe_batches(sink.write)
+        query.write_to(sink)
         found = engine.run({STREAM: path}, threads=threads)
-        sink.close()
     assert found.triples == triples and found.results > 0
 
 

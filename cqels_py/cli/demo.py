@@ -11,7 +11,7 @@ from typing import Protocol, cast
 
 import pyarrow as pa
 
-from cqels_py.cli.execution import Job
+from cqels_py.cli.job import Job
 from cqels_py.errors import UsageError
 
 DEFAULT_SPEED = 7_200.0

@@ -1,100 +1,28 @@
-"""A job (query, sources, output) through the engine."""
+"""A job through a runner."""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cqels_py.cli import arguments, failures, rehearsal
+from cqels_py.cli.delivery import Enough, LimitedSink
+from cqels_py.cli.job import Job
 from cqels_py.cli.progress import Pace, Progress, omissions, reports
-from cqels_py.errors import UsageError
 from cqels_py.kernels.compiler import parallel_build as ahead
 
 if TYPE_CHECKING:
-    from cqels_py.batches.results import ResultBatch
     from cqels_py.engine.compile import CompiledQuery
     from cqels_py.engine.engine import Engine, Query
+    from cqels_py.runners.protocol import QueryRun
     from cqels_py.runners.statistics import Statistics
 
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What the user asked for. `lateness`, `service_timeout`: microseconds; `speed`: seconds of event time
-    a second, None: unbounded.
-
-    `static` are files, or N-Triples text. `announce`: say how long kernels were compiled, even where nobody watches.
-    """
-
-    text: str = ""
-    source: str | None = None
-    title: str = ""
-    streams: Mapping[str, Any] = field(default_factory=dict)
-    unread_streams: bool = False
-    static: Sequence[Path | bytes] = ()
-    static_graphs: Mapping[str, str] = field(default_factory=dict)
-    format: str | None = None
-    output: Path | None = None
-    changelog: bool = False
-    time_predicate: str | None = None
-    lateness: int = 0
-    limit: int | None = None
-    stats: bool = False
-    batch: int | None = None
-    threads: int | None = None
-    on_error: str = "stop"
-    speed: float | None = None
-    announce: bool = False
-    runner: str = "local"
-    partitions: int | None = None
-    entailment: str | None = None
-    service_timeout: int = 30_000_000
-    blank_nodes: str = "source"
-    contexts: Mapping[str, str] = field(default_factory=dict)
-
-
 _ABSENT = "absent: static data of {}, taken for empty here; cqels run needs it: --static-graph {}=FILE"
-
-
-class Enough(Exception):
-    """`--limit` is reached."""
-
-
-class Taker:
-    """Hands results on; raises Enough after `limit` of them."""
-
-    def __init__(self, write: Callable[[ResultBatch], None], limit: int | None) -> None:
-        self._write = write
-        self._left = limit
-
-    def __call__(self, batch: ResultBatch) -> None:
-        if self._left is None:
-            self._write(batch)
-            return
-        self._write(_first(batch, self._left))
-        self._left -= len(batch)
-        if self.full:
-            raise Enough
-
-    @property
-    def full(self) -> bool:
-        """Has it handed on as many as it may?"""
-        return self._left is not None and self._left <= 0
-
-
-def check_partitions(runner: str, partitions: int | None) -> None:
-    """Nothing that was asked for is silently left out."""
-    if runner == "local" and partitions is not None:
-        raise UsageError("--partitions divides the state on Spark (--runner spark); the local runner has one part")
-
-
-def check_threads(runner: str, threads: int | None) -> None:
-    """The same for threads."""
-    if runner == "spark" and threads is not None:
-        raise UsageError("--threads is for the local runner; Spark divides its work by --partitions")
 
 
 def explain(job: Job) -> None:
@@ -110,9 +38,10 @@ def explain(job: Job) -> None:
         if absent:
             print(_ABSENT.format(" ".join(f"<{iri}>" for iri in absent), absent[0]))
         if job.runner == "spark":
-            from cqels_py.cli import on_spark
+            from cqels_py.runners.spark.describe import describe
 
-            print(on_spark.explain(query.plan, job.partitions))
+            # Without a number of partitions a run has one for each core.
+            print(describe(query.plan, job.partitions or os.cpu_count() or 1))
 
 
 def execute(job: Job) -> None:
@@ -124,66 +53,48 @@ def execute(job: Job) -> None:
 
         # Without a word, a log that stands still for so long would look like a command that hangs.
         cleanup.enter_context(announced(failures.say, summary=job.announce or sys.stderr.isatty()))
-        if job.runner == "spark":
-            from cqels_py.cli import on_spark
-
-            on_spark.run(job, cleanup)
-        else:
-            _Run(job, cleanup).run()
+        Execution(job, cleanup).run()
 
 
-class _Run:
+class Execution:
+    """A job from its query to its last result."""
+
     def __init__(self, job: Job, cleanup: ExitStack) -> None:
         from cqels_py.cli import output
 
-        self._job = job
         compiled = _compiled(job)
-        asked = compiled.asked
-        output.check_signs(asked.form, asked.output.value, job.changelog)
-        format_ = output.choose(job.format, job.output, asked.form, [str(name) for name in asked.variables])
-        # The table shows the answer, which takes both signs to rebuild.
-        self._engine, self._query = _register(job, compiled, job.changelog or format_ == "table")
-        for warning in self._query.plan.warnings:
-            failures.say(f"warning: {warning}")
+        plan, form = compiled.plan, compiled.asked.form
+        output.check_signs(form, plan.output, job.changelog)
+        format_ = output.choose(job.format, job.output, form, plan.variables)
+        self._job = job = replace(job, format=format_)
         if not job.unread_streams:
-            arguments.check_streams(job.streams, self._query.streams)
-        self._writer = output.open_writer(
-            format_, job.output, job.title, self._engine.dictionary, self._query.plan, cleanup
-        )
+            arguments.check_streams(job.streams, plan.streams)
+        # The table shows the answer, which takes both signs to rebuild.
+        open_run = _on_spark if job.runner == "spark" else LocalRun
+        self._run: QueryRun = open_run(job, compiled, job.changelog or format_ == "table", cleanup)
+        plan = self._run.plan
+        for warning in plan.warnings:
+            failures.say(f"warning: {warning}")
+        self._writer = output.open_writer(format_, job.output, job.title, self._run.dictionary, plan, cleanup)
+        self._sink = LimitedSink(self._writer, job.limit, self._run.stop)
         self._progress = Progress(self._writer.show, held_back=job.speed is not None)
         self._pace = Pace(job.speed) if job.speed else None
-        self._take = Taker(self._writer.write, job.limit)
 
     def run(self) -> None:
-        self._query.subscribe_batches(self._take_or_leave)
-        streams = {iri: self._source(iri) for iri in self._job.streams if iri in self._query.streams}
-        predicate = self._job.time_predicate
-        times = dict.fromkeys(streams, predicate) if predicate else {}
+        """Run the job to the end of its streams, or to its limit."""
+        job, plan = self._job, self._run.plan
+        self._run.write_to(self._sink)
+        sources = {iri: _source(job, source) for iri, source in job.streams.items() if iri in plan.streams}
+        times = dict.fromkeys(sources, job.time_predicate) if job.time_predicate else {}
         try:
-            self._engine.run(streams, time_predicates=times, progress=self._look, threads=self._job.threads)
+            self._run.run(sources, time_predicates=times, progress=self._look, threads=job.threads)
         except Enough:
             pass
         finally:
-            self._finish(self._engine.statistics)
-
-    def _source(self, iri: str) -> Any:
-        source = self._job.streams[iri]
-        if isinstance(source, str):
-            return source
-        from cqels_py.cli.record_batches import element_batches
-
-        number = self._query.streams.index(iri)
-        return element_batches(source, self._engine.dictionary, number, self._job.batch)
-
-    def _take_or_leave(self, batch: ResultBatch) -> None:
-        """With the last result that is asked for the query leaves: the rest of its results, however many, is not even made."""
-        try:
-            self._take(batch)
-        except Enough:
-            self._engine.unregister(self._query)
+            self._finish(self._run.statistics)
 
     def _look(self, statistics: Statistics) -> None:
-        if self._take.full:
+        if self._sink.full:
             raise Enough
         self._progress.update(statistics)
         if self._pace is not None:
@@ -193,8 +104,69 @@ class _Run:
         self._writer.close(self._progress.line(statistics))
         if self._job.stats:
             failures.say(self._progress.summary(statistics))
+            if details := self._run.details():
+                failures.say(details)
         elif left_out := omissions(statistics):
             failures.say(f"warning: in all, {', '.join(left_out)}")
+
+
+class LocalRun:
+    """In an engine, in this process."""
+
+    def __init__(self, job: Job, compiled: CompiledQuery, changelog: bool, cleanup: ExitStack) -> None:
+        self._engine, self._query = _register(job, compiled, changelog)
+        self.plan = self._query.plan
+        self.dictionary = self._engine.dictionary
+        self.write_to = self._query.write_to
+        self.run = self._engine.run
+
+    @property
+    def statistics(self) -> Statistics:
+        return self._engine.statistics
+
+    def stop(self) -> None:
+        self._engine.unregister(self._query)
+
+    def details(self) -> str:
+        return ""
+
+
+def _on_spark(job: Job, compiled: CompiledQuery, changelog: bool, cleanup: ExitStack) -> QueryRun:
+    """In Spark, micro-batch by micro-batch."""
+    from cqels_py.runners.spark.session import require_pyspark, session_for_a_run
+
+    require_pyspark()
+    from cqels_py.runners.spark.driver import SparkRun
+    from cqels_py.spark import prepare
+
+    state = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="cqels-state-"))
+    session = cleanup.enter_context(session_for_a_run())
+    work, plan = prepare(
+        compiled,
+        state=f"{state}/query",
+        partitions=job.partitions or session.sparkContext.defaultParallelism,
+        static=list(job.static),
+        static_graphs=job.static_graphs,
+        changelog=changelog,
+        lateness=job.lateness,
+        entailment=job.entailment,
+        solutions=True,
+        in_order=True,
+        contexts=job.contexts,
+    )
+    return SparkRun(
+        session, work, plan, batch=job.batch, on_error=job.on_error, report=reports(), blank_nodes=job.blank_nodes,
+        contexts=job.contexts, keep_terms=job.format == "table",
+    )  # fmt: skip
+
+
+def _source(job: Job, source: Any) -> Any:
+    """A file as it is; the record batches of a scenario in pieces."""
+    if isinstance(source, str):
+        return source
+    from cqels_py.cli.record_batches import RecordBatches
+
+    return RecordBatches(source, job.batch)
 
 
 def _compiled(job: Job) -> CompiledQuery:
@@ -223,11 +195,3 @@ def _register(job: Job, compiled: CompiledQuery, changelog: bool, empty: Sequenc
         entailment=job.entailment,
     )
     return engine, query
-
-
-def _first(batch: ResultBatch, count: int) -> ResultBatch:
-    if len(batch) <= count:
-        return batch
-    columns = tuple(column[:count] for column in batch.columns)
-    tick = None if batch.tick is None else batch.tick[:count]
-    return replace(batch, time=batch.time[:count], sign=batch.sign[:count], columns=columns, tick=tick)

@@ -16,7 +16,7 @@ from cqels_py.formats.endings import RDF, STREAMS, format_of, missing, nearby
 from cqels_py.sources.stdin import STANDARD_INPUT
 
 if TYPE_CHECKING:
-    from cqels_py.cli.execution import Job
+    from cqels_py.cli.job import Job
 
 Named = tuple[str, Path]
 """What names a file (an option, or "the query"), and the file."""

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 _NEW_OBJECTS = 200_000
-"""When so many Python objects have come and stayed, those that only lead to each other are looked for."""
+"""New Python objects that survive, after which the garbage collector looks for cycles."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -43,39 +43,45 @@ format_ = click.option(
     help="Default: by the ending of --output (.json .jsonl .ndjson .csv .tsv .nq .ttl .trig; no others); without "
     "one, table on a terminal, else json; nquads for CONSTRUCT.",
 )
-output = click.option("-o", "--output", metavar="PATH", type=_FILE, help="Where results go instead of standard output.")
-changelog = click.option("--changelog", is_flag=True, help="Both what becomes true and what ceases to be.")
+output = click.option(
+    "-o", "--output", metavar="PATH", type=_FILE, help="Write results to a file instead of standard output."
+)
+changelog = click.option("--changelog", is_flag=True, help="Results of both signs: + becomes true, - is withdrawn.")
 limit = click.option("--limit", metavar="N", type=_COUNT, help="Stop after N results.")
 stats = click.option("--stats", is_flag=True, help="Statistics on standard error at the end.")
-runner = click.option("--runner", type=click.Choice(("local", "spark")), default="local", help="What drives the query.")
+runner = click.option(
+    "--runner", type=click.Choice(("local", "spark")), default="local", help="Run in this process, or on Spark."
+)
 partitions = click.option("--partitions", metavar="N", type=_COUNT, help="Parts of the state, for --runner spark.")
 entailment = click.option(
     "--entailment",
     type=click.Choice(("rdfs",)),
-    help="See also what follows by the classes and properties of the static data.",
+    help="Also infer triples by the classes and properties of the static data.",
 )
 service_timeout = click.option(
-    "--service-timeout", metavar="DURATION", default="30s", help="How long an endpoint of SERVICE may be silent."
+    "--service-timeout", metavar="DURATION", default="30s", help="Timeout of a SERVICE endpoint."
 )
 contexts = click.option(
     "--context",
     "contexts",
     metavar="IRI=FILE",
     multiple=True,
-    help="A context that JSON-LD names by its IRI; none is fetched.",
+    help="A JSON-LD context by its IRI; none is fetched.",
 )
 blank_nodes = click.option(
     "--blank-nodes",
     type=click.Choice(("source", "element")),
     default="source",
-    help="Where a label is one node: in all of its file (of .ndjson: its line), or in its element alone.",
+    help="Scope of blank node labels: the source (a file; of .ndjson a line), or the element.",
 )
-batch = click.option("--batch", metavar="N", type=_COUNT, help="Elements taken at once; results do not depend on it.")
+batch = click.option(
+    "--batch", metavar="N", type=_COUNT, help="Elements processed together; results do not depend on it."
+)
 threads = click.option(
     "--threads",
     metavar="N",
     type=click.IntRange(1, 2),
-    help="2: a second thread parses files ahead; 1: none. Results are the same. Default: 2 for large files.",
+    help="2: a second thread parses files ahead. Results are the same. Default: 2 for large files, otherwise 1.",
 )
 
 
@@ -133,9 +139,19 @@ def app() -> None:
     service_timeout, blank_nodes, contexts,
 )  # fmt: skip
 @click.option("--time-predicate", metavar="IRI", help="The property with the event time, for .nt and .ttl streams.")
-@click.option("--lateness", metavar="DURATION", default="0s", help="How long late elements are waited for.")
+@click.option(
+    "--lateness",
+    metavar="DURATION",
+    default="0s",
+    help="Allowed lateness: later elements are dropped.",
+)
 @options(limit, stats, batch, threads)
-@click.option("--on-error", type=click.Choice(("stop", "skip")), default="stop", help="At a line that cannot be read.")
+@click.option(
+    "--on-error",
+    type=click.Choice(("stop", "skip")),
+    default="stop",
+    help="Malformed input: stop, or skip it.",
+)
 def run_command(
     *,
     query: Path | None,
@@ -165,11 +181,12 @@ def run_command(
     QUERY is a file with the query.
     """
     from cqels_py.cli import arguments, execution, failures, files
+    from cqels_py.cli.job import Job, check_partitions, check_threads
 
     with failures.reported():
-        execution.check_partitions(runner, partitions)
-        execution.check_threads(runner, threads)
-        job = execution.Job(
+        check_partitions(runner, partitions)
+        check_threads(runner, threads)
+        job = Job(
             text=files.query_text(query, text),
             source=None if query is None else str(query),
             streams=dict(arguments.pairs("--stream", streams)),
@@ -218,10 +235,11 @@ def explain_command(
     QUERY is a file with the query.
     """
     from cqels_py.cli import arguments, execution, failures, files
+    from cqels_py.cli.job import Job, check_partitions
 
     with failures.reported():
-        execution.check_partitions(runner, partitions)
-        job = execution.Job(
+        check_partitions(runner, partitions)
+        job = Job(
             text=files.query_text(query, text),
             source=None if query is None else str(query),
             streams={},
@@ -240,13 +258,13 @@ def explain_command(
 
 @app.command("demo")
 @click.argument("name", default="flights")
-@click.option("--query", metavar="NAME", help="Which of the scenario's queries.")
-@click.option("--days", metavar="N", type=_COUNT, default=3, help="How many days of the data.")
+@click.option("--query", metavar="NAME", help="One of the scenario's queries.")
+@click.option("--days", metavar="N", type=_COUNT, default=3, help="Days of data.")
 @click.option(
     "--speed",
     metavar="FACTOR",
     type=click.FloatRange(min=0),
-    help="Seconds of the data's time a second; 0: as fast as it goes. Default: 7200 on a terminal, else 0.",
+    help="Seconds of event time per second; 0: unbounded. Default: 7200 on a terminal, otherwise 0.",
 )
 @click.option("--list", "list_", is_flag=True, help="The scenarios and their queries.")
 @options(format_, output, changelog, limit, stats, batch)
@@ -269,6 +287,7 @@ def demo_command(
     NAME is flights or taxi; without one it is flights.
     """
     from cqels_py.cli import demo, execution, failures
+    from cqels_py.cli.job import Job
 
     with failures.reported():
         if list_:
@@ -279,7 +298,7 @@ def demo_command(
             query,
             days,
             speed,
-            execution.Job(
+            Job(
                 format=format_,
                 output=output,
                 changelog=changelog,
@@ -295,20 +314,18 @@ def demo_command(
 @click.argument("suite", required=False)
 @click.option("--queries", metavar="IDS", help="Which of its queries, like 1,4,5; default: all.")
 @click.option("--triples", metavar="N", type=_COUNT, default=1_000_000, help="Triples in all streams together.")
-@click.option(
-    "--data", metavar="DIR", type=_FILE, help="Where the streams' files are kept; default: among temporary files."
-)
+@click.option("--data", metavar="DIR", type=_FILE, help="Folder for the streams' files. Default: a temporary one.")
 @click.option(
     "--runner",
     type=click.Choice(("local", "spark", "both")),
     default="local",
-    help="What drives the queries; both: one after the other, side by side in one table.",
+    help="Run in this process, on Spark, or both, side by side in one table.",
 )
 @options(partitions, threads)
 @click.option("--check", is_flag=True, help="Compare answers and rates with re-evaluation by pyoxigraph.")
-@click.option("--seed", metavar="N", type=click.IntRange(min=0), default=1, help="Another seed, other data.")
+@click.option("--seed", metavar="N", type=click.IntRange(min=0), default=1, help="Seed of the generated data.")
 @click.option("--window", metavar="N", help="Windows of the last N elements instead; several sizes like 1000,10000.")
-@click.option("--json", metavar="FILE", type=_FILE, help="Write everything measured.")
+@click.option("--json", metavar="FILE", type=_FILE, help="Write all measurements.")
 @click.option("--csv", metavar="FILE", type=_FILE, help="Write a row for each query.")
 @click.option("--plots", metavar="DIR", type=_FILE, help="Draw throughput, latency and memory.")
 @click.option(
@@ -341,7 +358,8 @@ def bench_command(
 
     SUITE is srbench or lsbench.
     """
-    from cqels_py.cli import bench, execution, failures
+    from cqels_py.cli import bench, failures
+    from cqels_py.cli.job import check_partitions, check_threads
     from cqels_py.suites import report
     from cqels_py.suites.data import folder_for
 
@@ -349,8 +367,8 @@ def bench_command(
         if list_:
             bench.show_list()
             return
-        execution.check_partitions(runner, partitions)
-        execution.check_threads(runner, threads)
+        check_partitions(runner, partitions)
+        check_threads(runner, threads)
         chosen = bench.suite_of(suite)
         asked = bench.Asked(
             suite=chosen,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
 from cqels_py.errors import UsageError
+from cqels_py.sinks.protocol import Sink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,13 +40,11 @@ _BY_ENDING = {
 """The format of a file of results; one without an ending gets what standard output gets."""
 
 
-class Writer(Protocol):
-    """Takes results; `show` is called now and then with a line of progress, `close` once with the last one."""
+class Writer(Sink, Protocol):
+    """A sink beside which progress is shown: `show` is called from time to time with a line, `close` once with the last one."""
 
     @property
     def show(self) -> Callable[[str], None] | None: ...
-
-    def write(self, batch: ResultBatch) -> None: ...
 
     def close(self, line: str) -> None: ...
 
@@ -103,7 +102,7 @@ def open_writer(
 
 
 class SinkWriter:
-    """One of the connectors' sinks, and a line of progress beside it."""
+    """A sink, and a line of progress beside it."""
 
     def __init__(
         self, format_: str, file: IO[str], dictionary: Dictionary, plan: Plan, show: Callable[[str], None] | None
@@ -123,8 +122,14 @@ class SinkWriter:
     def write(self, batch: ResultBatch) -> None:
         self._sink.write(batch)
 
+    def flush(self) -> None:
+        self._sink.flush()
+
+    def commit(self) -> object:
+        return self._sink.commit()
+
     def close(self, line: str) -> None:
-        self._sink.close()
+        """The line was shown on a terminal, where nothing stays."""
 
 
 def _table(path: Path | None, title: str, dictionary: Dictionary, plan: Plan, cleanup: ExitStack) -> Writer:

@@ -11,9 +11,23 @@ import pyarrow as pa
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.formats.tabular import elements_from_arrow
+from cqels_py.sources.batches import BatchSource
+from cqels_py.sources.protocol import Opening, Source
 
 if TYPE_CHECKING:
     from cqels_py.dictionary import Dictionary
+
+
+class RecordBatches:
+    """A connector: record batches as the source of a stream, at most `at_once` elements in a batch."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch], at_once: int | None) -> None:
+        self.batches = batches
+        self._at_once = at_once
+
+    def open(self, opening: Opening) -> Source:
+        """The source of the stream."""
+        return BatchSource(element_batches(self.batches, opening.dictionary, opening.number, self._at_once))
 
 
 def element_batches(

@@ -21,7 +21,7 @@ from cqels_py.rehearsal import first_lines, hide, lines_about, terms
 from cqels_py.script import FIRST_ROWS
 
 if TYPE_CHECKING:
-    from cqels_py.cli.execution import Job
+    from cqels_py.cli.job import Job
 
 _ARGUMENTS: ContextVar[Sequence[str] | None] = ContextVar("arguments", default=None)
 _FORMAT: ContextVar[str | None] = ContextVar("format", default=None)

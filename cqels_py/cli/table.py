@@ -71,6 +71,12 @@ class AnswerTable:
     def write(self, batch: ResultBatch) -> None:
         self._answer.apply(batch)
 
+    def flush(self) -> None:
+        """The answer is drawn with the progress."""
+
+    def commit(self) -> None:
+        """A terminal keeps nothing."""
+
     def show(self, line: str) -> None:
         """Draw the present answer anew, with a line of progress below; does nothing off a terminal."""
         if not self._console.is_terminal:

@@ -1,46 +1,52 @@
-"""A registered query, as those who asked it see it: what it asks, its plan, and its results."""
+"""A registered query, as a program sees it: its question, its plan and its results."""
 
 from __future__ import annotations
 
-import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from itertools import chain, repeat
-from typing import Any, TypeVar
-
-import numpy as np
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 from cqels_py.batches.elements import Ids
-from cqels_py.batches.results import ResultBatch, detached, last_rows
+from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow, explain
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.compile import CompiledQuery
+from cqels_py.engine.delivery import Delivery, PendingDeliveries, Subscriber
+from cqels_py.engine.result import Result, decoded
+from cqels_py.engine.waiting import WaitingResults
 from cqels_py.errors import RunError, UsageError
-from cqels_py.formats.scopes import SOURCE, explained
-from cqels_py.terms.layout import TRUE
-from cqels_py.terms.rdf import to_rdflib
+from cqels_py.formats.scopes import explained
+from cqels_py.sinks.protocol import Sink
+from cqels_py.sources.static import StaticSource
 from cqels_py.validation import check_callable
 
 Kind = TypeVar("Kind")
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One result: `time` in microseconds since the epoch, `sign` +1 or -1, `bindings` of variable names to rdflib terms.
+class QueryHost(Protocol):
+    """The engine, as far as its queries need it. `_lock`: held in steps."""
 
-    Of an ASK query, `bindings` is empty and `boolean` the answer.
-    """
+    dictionary: Dictionary
+    _pending: PendingDeliveries
+    _blank_nodes: str
+    _max_waiting: int
+    _overfull: set[WaitingResults]
 
-    time: int
-    sign: int
-    bindings: dict[str, Any]
-    boolean: bool | None = None
+    @property
+    def _lock(self) -> AbstractContextManager[Any]: ...
 
+    def update_static(
+        self,
+        query: Query,
+        *,
+        static: Iterable[StaticSource] | StaticSource = (),
+        static_graphs: Mapping[str, StaticSource] | None = None,
+    ) -> None: ...
 
-MOST_OF_A_FEED = 1 << 16
-"""So many results wait of a query that feeds others: what it says is taken already, and memory stays flat if nobody asks."""
+    def _subscriber_failed(self, error: RunError) -> None: ...
+
+    def _subscribed(self, delivery: Delivery) -> None: ...
 
 
 class Query:
@@ -49,38 +55,15 @@ class Query:
     Several threads may use it, as they may use its engine.
     """
 
-    def __init__(
-        self,
-        compiled: CompiledQuery,
-        dictionary: Dictionary,
-        dataflow: Dataflow,
-        update_static: Callable[..., None],
-        lock: AbstractContextManager[Any],
-        report: Callable[[RunError], None],
-        blank_nodes: str = SOURCE,
-    ) -> None:
+    def __init__(self, compiled: CompiledQuery, dataflow: Dataflow, host: QueryHost) -> None:
         self.compiled = compiled
         self.plan = compiled.plan
-        self._blank_nodes = blank_nodes
-        # The engine's: what a query says of its state, and who gets its results, is not to change in the middle of a step.
-        self._lock = lock
-        self._update_static = update_static
-        self._report = report
-        self._dictionary = dictionary
+        self._host = host
         # None once it has been closed: its state goes, also if somebody holds on to the query.
         self._dataflow: Dataflow | None = dataflow
         self._explanation = ""
-        self._subscribers: list[Callable[[ResultBatch], None]] = []
-        # What nobody has taken yet, and the results of the first batch of it, once somebody has begun to take them.
-        self._kept: deque[ResultBatch] = deque()
-        self._waiting = 0
-        self.feeds = False
-        """Do others read what it constructs? Then perhaps nobody ever asks for its results."""
-        self._begun: deque[Result] = deque()
-        self._taking = threading.Lock()
-        self.failures: dict[Callable[[ResultBatch], None], BaseException] = {}
-        """What subscribers have raised and nobody has taken yet."""
-        self._closed = False
+        self._waiting = WaitingResults(self._decode, host._max_waiting, host._overfull)
+        self.delivery = Delivery(host._pending, self._waiting.add)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -99,7 +82,7 @@ class Query:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Messages about probable mistakes in the query, and about expensive operators of its plan."""
+        """Probable mistakes in the query, and what is expensive in its plan."""
         return self.compiled.warnings
 
     @property
@@ -109,42 +92,98 @@ class Query:
 
     @property
     def nbytes(self) -> int:
-        """Size of the query's state in bytes; 0 once it has left."""
-        with self._lock:
+        """Size of the query's state in bytes; 0 once it is no longer registered."""
+        with self._host._lock:
             return 0 if self._dataflow is None else self._dataflow.nbytes
 
-    def subscribe(self, callback: Callable[[Result], None], *, on_error: str = "raise") -> None:
+    @property
+    def dropped(self) -> int:
+        """Results that do not wait for `results()` any more: of a query that other queries read, only the last ones do."""
+        return self._waiting.dropped
+
+    def subscribe(self, callback: Callable[[Result], object], *, on_error: str = "raise") -> None:
         """Call back with every result, one by one: those that wait now, and all from now on.
 
+        Callbacks are called by the thread whose call made the results, when its step is complete; but where a callback of this query
+        is at work in another thread, that one goes on with them.
         `on_error` "raise": an exception of the callback comes out of the engine's method that made the results, once all others
         have theirs; until then this callback is not called again. An exception about results that wait comes out of this method:
         then the callback is not subscribed, and the others still wait. "report": an exception is counted in the engine's
         statistics and reported as a RunError with the exception as its cause; the callback is called with the next result.
-        What is no Exception, as KeyboardInterrupt and SystemExit, is raised with either.
+        An exception that is no Exception, such as KeyboardInterrupt and SystemExit, is raised with either.
         """
-        callback = self._called(callback, "a Result", on_error)
+        callback = self._checked(callback, "a Result", on_error)
 
         def each(batch: ResultBatch) -> None:
             for result in self._decode(batch):
                 callback(result)
-                # The callback itself may have let the query leave.
-                if self._closed:
+                # The callback itself may have ended the query.
+                if self.delivery.closed:
                     return
 
-        with self._lock:
-            self._hand_over(self._take(), callback)
-            self._subscribers.append(each)
+        self._add(each, self._waiting.results(), callback)
 
-    def subscribe_batches(self, callback: Callable[[ResultBatch], None], *, on_error: str = "raise") -> None:
-        """The same with results in columns of ids: the fast way out. The engine's `dictionary` decodes them."""
-        callback = self._called(callback, "a ResultBatch", on_error)
-        with self._lock:
-            self._hand_over(self._take_batches(), callback)
-            # Each subscription is one, whatever it calls.
-            self._subscribers.append(lambda batch: callback(batch))
+    def subscribe_batches(self, callback: Callable[[ResultBatch], object], *, on_error: str = "raise") -> None:
+        """Call back with the results in columns of ids, as `subscribe` does: the fast way out.
 
-    def _called(self, callback: Callable[[Kind], None], of: str, on_error: str) -> Callable[[Kind], None]:
-        """What to call in the place of a callback."""
+        The engine's `dictionary` decodes the ids, in the callback.
+        """
+        callback = self._checked(callback, "a ResultBatch", on_error)
+        # Each subscription is one, whatever it calls.
+        self._add(partial(callback), self._waiting.batches(), callback)
+
+    def write_to(self, sink: Sink) -> None:
+        """Write all results to a sink: those that wait now, and all from now on.
+
+        It is flushed after each step that has results, and committed when the streams have ended (`Engine.run`, `Engine.finish`).
+        Its exceptions are raised as those of `subscribe`.
+        """
+        for method in ("write", "flush", "commit"):
+            check_callable(getattr(sink, method, None), f"{method} of a sink", "its arguments")
+        self._add(sink.write, self._waiting.batches(), sink.write, sink)
+
+    def results(self) -> Iterator[Result]:
+        """The results since the last call, as long as nobody has subscribed: then UsageError.
+
+        Of a CONSTRUCT query that other queries read, only the last 65,536 wait; `dropped` counts the others.
+        """
+        if self.delivery.subscribers:
+            raise UsageError("the results of this query go to its subscribers: use either subscribe() or results()")
+        return self._waiting.results()
+
+    def explain(self) -> str:
+        """The plan as text: windows, probing, indexes, the state of each operator; and the scope of blank nodes."""
+        with self._host._lock:
+            plan = self._explanation if self._dataflow is None else explain(self._dataflow)
+            return f"{plan}\nblank nodes\n  {explained(self._host._blank_nodes)}\n"
+
+    def update_static(self, **data: Any) -> None:
+        """Other static data from now on: `static` and `static_graphs`, as `Engine.update_static` has it."""
+        self._host.update_static(self, **data)
+
+    # --- for the engine -----------------------------------------------------------------------------------------------
+
+    def keep_only_last(self, only: bool) -> None:
+        """Do others read the results as elements? Then perhaps nobody ever asks for them here."""
+        self._waiting.only_last = only
+
+    def live_ids(self) -> Iterable[Ids]:
+        """Ids of the results that wait, for a subscriber or to be taken."""
+        yield from self.delivery.live_ids()
+        yield from self._waiting.live_ids()
+
+    def close(self) -> None:
+        """No more results; those that wait can still be taken."""
+        self.delivery.closed = True
+        self._waiting.close()
+        if self._dataflow is not None:
+            self._explanation, self._dataflow = explain(self._dataflow), None
+
+    def _decode(self, batch: ResultBatch) -> Iterable[Result]:
+        return decoded(batch, self._host.dictionary, self.form)
+
+    def _checked(self, callback: Callable[[Kind], object], of: str, on_error: str) -> Callable[[Kind], object]:
+        """The callback, or with `on_error="report"` a function that calls it and reports its exceptions."""
         check_callable(callback, "what subscribes", of)
         if on_error not in ("raise", "report"):
             raise UsageError(f"on_error is 'raise' or 'report', not {on_error!r}")
@@ -158,129 +197,25 @@ class Query:
                 name = getattr(callback, "__qualname__", repr(callback))
                 failure = RunError(f"a subscriber raised {type(error).__name__}: {error} (in {name})")
                 failure.__cause__ = error
-                self._report(failure)
+                self._host._subscriber_failed(failure)
 
         return call
 
-    def results(self) -> Iterator[Result]:
-        """The results since the last call, as long as nobody has subscribed: then UsageError.
-
-        Of a CONSTRUCT query that feeds others only the last MOST_OF_A_FEED wait.
-        """
-        if self._subscribers:
-            raise UsageError("the results of this query go to its subscribers: use either subscribe() or results()")
-        return self._take()
-
-    def explain(self) -> str:
-        """The plan as text: windows, probing, indexes, what each operator keeps; and to what blank nodes belong."""
-        with self._lock:
-            plan = self._explanation if self._dataflow is None else explain(self._dataflow)
-            return f"{plan}\nblank nodes\n  {explained(self._blank_nodes)}\n"
-
-    def update_static(self, **data: Any) -> None:
-        """Other static data from now on: `static` and `static_graphs`, as `Engine.update_static` has it."""
-        self._update_static(self, **data)
-
-    # --- for the engine -----------------------------------------------------------------------------------------------
-
-    def deliver(self, batch: ResultBatch) -> None:
-        """Hand results to whoever wants them."""
-        for subscriber in self._subscribers:
-            if subscriber not in self.failures and not self._closed:
-                try:
-                    subscriber(batch)
-                except BaseException as error:
-                    # Also what is to end the program: first this step is completed.
-                    self.failures[subscriber] = error
-        if not self._subscribers and not self._closed:
-            self._kept.append(detached(batch))
-            self._waiting += len(batch)
-            if self.feeds and self._waiting > MOST_OF_A_FEED:
-                self._forget_oldest()
-
-    def live_ids(self) -> Iterable[Ids]:
-        """Ids of the results that wait."""
-        waiting = list(self._kept)
-        return map(np.concatenate, zip(*(batch.columns for batch in waiting), strict=True))
-
-    def close(self) -> None:
-        """No more results; those that wait can still be taken."""
-        self._closed = True
-        if self._dataflow is not None:
-            self._explanation, self._dataflow = explain(self._dataflow), None
-
-    def take_failures(self) -> list[BaseException]:
-        """What subscribers have raised since the last time; all of them are called again."""
-        failures = list(self.failures.values())
-        self.failures.clear()
-        return failures
-
-    def _forget_oldest(self) -> None:
-        with self._taking:
-            while (excess := self._waiting - MOST_OF_A_FEED) > 0:
-                oldest = self._kept.popleft()
-                # Of a batch that somebody has begun to take, what was not taken.
-                left = min(len(self._begun) or len(oldest), len(oldest) - excess)
-                self._begun.clear()
-                self._waiting -= len(oldest)
-                if left > 0:
-                    self._kept.appendleft(last_rows(oldest, left))
-                    self._waiting += left
-
-    # --- results that wait --------------------------------------------------------------------------------------------
-
-    def _hand_over(self, waiting: Iterator[Kind], callback: Callable[[Kind], None]) -> None:
-        """What waits, also what the callback itself brings about; nothing more once that lets the query leave."""
-        closed = self._closed
-        for each in waiting:
-            callback(each)
-            if self._closed is not closed:
-                return
-
-    def _take(self) -> Iterator[Result]:
-        while (result := self._next()) is not None:
-            yield result
-
-    def _take_batches(self) -> Iterator[ResultBatch]:
-        while (batch := self._next_batch()) is not None:
-            yield batch
-
-    def _next(self) -> Result | None:
-        with self._taking:
-            if not self._begun and self._kept:
-                # Not the engine's lock: what waits can be taken while another thread runs the engine.
-                with self._dictionary.lock:
-                    self._begun.extend(self._decode(self._kept[0]))
-            if not self._begun:
-                return None
-            if len(self._begun) == 1:
-                self._waiting -= len(self._kept.popleft())
-            return self._begun.popleft()
-
-    def _next_batch(self) -> ResultBatch | None:
-        with self._taking:
-            if not self._kept:
-                return None
-            batch = self._kept.popleft()
-            self._waiting -= len(batch)
-            if self._begun:
-                batch = last_rows(batch, len(self._begun))
-                self._begun.clear()
-            return batch
-
-    def _decode(self, batch: ResultBatch) -> Iterator[Result]:
-        if self.form == "ASK":
-            for time, sign, answer in zip(
-                batch.time.tolist(), batch.sign.tolist(), batch.columns[0].tolist(), strict=True
-            ):
-                yield Result(time, sign, {}, answer == TRUE)
-            return
-        columns = [column.tolist() for column in batch.columns]
-        rows = zip(*columns, strict=True) if columns else repeat((), len(batch))
-        # Each term once.
-        ids = [*dict.fromkeys(chain.from_iterable(columns))]
-        texts = self._dictionary.decode(np.array(ids, np.int64))
-        terms = {id_: to_rdflib(text) for id_, text in zip(ids, texts, strict=True) if text is not None}
-        for row, time, sign in zip(rows, batch.time.tolist(), batch.sign.tolist(), strict=True):
-            found = {name: terms[id_] for name, id_ in zip(batch.variables, row, strict=True) if id_ in terms}
-            yield Result(time, sign, found)
+    def _add(
+        self,
+        subscriber: Subscriber,
+        waiting: Iterator[Kind],
+        callback: Callable[[Kind], object],
+        sink: Sink | None = None,
+    ) -> None:
+        """Subscribe, from the results that wait on; also those that the callback itself brings about."""
+        delivery, closed = self.delivery, self.delivery.closed
+        try:
+            with self._host._pending.here(), delivery.lock:
+                for each in waiting:
+                    callback(each)
+                    if delivery.closed is not closed:
+                        break
+                delivery.add_subscriber(subscriber, sink)
+        finally:
+            self._host._subscribed(delivery)

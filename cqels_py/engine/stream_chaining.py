@@ -12,8 +12,8 @@ from cqels_py.errors import UsageError
 from cqels_py.runners.chaining import topological_order
 
 
-class Connections:
-    """The connections that were asked for, beside those by name."""
+class StreamChaining:
+    """The streams that queries were connected to, beside those of their own names."""
 
     def __init__(self) -> None:
         self._asked: list[tuple[Query, str]] = []

@@ -35,6 +35,3 @@ class DelimitedSink(LineWriter):
         heading = separator.join([*_LEADING, *(mark + name for name in variables)]) + "\n"
         write_utf8(file, np.frombuffer(heading.encode(), np.uint8))
         file.flush()
-
-    def close(self) -> None:
-        pass

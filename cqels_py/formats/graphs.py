@@ -13,7 +13,7 @@ import numpy as np
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.formats.construction import Construction, Template
-from cqels_py.formats.rendering import LineBuffer
+from cqels_py.formats.rendering import LineBuffer, TextOutput
 from cqels_py.formats.times import GENERATED_AT
 from cqels_py.kernels.text.result_lines import N_QUADS, TRIG, TURTLE, write_graphs
 from cqels_py.terms.layout import XSD
@@ -28,20 +28,20 @@ _TEXTS = {
 """For each format, the kernel's form and its fixed texts."""
 
 
-class GraphSink:
+class GraphSink(TextOutput):
     """N-Quads: one triple per line. TriG: one block per graph. Turtle: one comment per graph. Terms are complete;
     graphs are numbered.
     """
 
     def __init__(self, file: IO[str], dictionary: Dictionary, format: str, template: Template) -> None:
-        self._file = file
+        super().__init__(file)
         self._construction = Construction(template, dictionary)
         self._written = 0
         self._form, texts = _TEXTS[format]
         self._buffer = LineBuffer(file, dictionary, texts)
 
     def write(self, batch: ResultBatch) -> None:
-        """Write a graph for each tick, and flush."""
+        """Write a graph for each tick."""
         graphs, _ = self._construction.graphs(batch)
         if not len(graphs):
             return
@@ -53,7 +53,3 @@ class GraphSink:
             )
             self._buffer.take(end, known)
         self._written += len(graphs)
-        self._file.flush()
-
-    def close(self) -> None:
-        pass

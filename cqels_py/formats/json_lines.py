@@ -30,6 +30,3 @@ class JsonSink(LineWriter):
             before_terms=f'",{around[0]}',
             closing=around[1],
         )
-
-    def close(self) -> None:
-        pass

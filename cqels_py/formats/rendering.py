@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import codecs
 import io
+import os
+import stat
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
@@ -52,7 +54,31 @@ class LineBuffer:
             self._out = np.empty(2 * len(self._out), np.uint8)
 
 
-class LineWriter:
+class TextOutput:
+    """A text file that results are written to; whoever opened it closes it."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def flush(self) -> None:
+        """Hand over to the system; what that raises (BrokenPipeError) comes through."""
+        self._file.flush()
+
+    def commit(self) -> int | None:
+        """Flush, and make a file durable; returns its length in bytes. A pipe or a terminal has none: None."""
+        self.flush()
+        try:
+            descriptor = self._file.fileno()
+        except (OSError, ValueError):
+            # In memory.
+            return None
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        os.fsync(descriptor)
+        return os.fstat(descriptor).st_size
+
+
+class LineWriter(TextOutput):
     """Writes a line for each result: `opening` time `before_sign` sign `before_terms` (`before` term)… `closing`.
 
     `form`: how terms are rendered, of kernels.rendering. `before`: the text before each column. In JSON objects, the
@@ -71,12 +97,12 @@ class LineWriter:
         before_terms: str = "",
         closing: str,
     ) -> None:
-        self._file = file
+        super().__init__(file)
         self._form = form
         self._buffer = LineBuffer(file, dictionary, (opening, before_sign, before_terms, closing, *before))
 
     def write(self, batch: ResultBatch) -> None:
-        """Write the results and flush."""
+        """Write a line for each result."""
         columns = np.stack(batch.columns) if batch.columns else np.empty((0, len(batch)), np.int64)
         row = 0
         while row < len(batch):
@@ -84,7 +110,6 @@ class LineWriter:
                 self._form, row, batch.time, batch.sign, columns, *self._buffer.arrays()
             )
             self._buffer.take(end, known)
-        self._file.flush()
 
 
 def write_utf8(file: IO[str], data: npt.NDArray[np.uint8]) -> None:

@@ -19,6 +19,7 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.errors import RunError
 from cqels_py.event_time.watermark import Watermark
 from cqels_py.runners.chaining import last_time
+from cqels_py.runners.protocol import Runner
 from cqels_py.runners.spans import Spans
 from cqels_py.runners.statistics import Counters
 from cqels_py.runners.stream_views import NO_ARRIVALS, NOTHING, ElementTicks, StepElements, StreamView
@@ -31,7 +32,13 @@ _COLLECT_FROM = 100_000
 class ResultReceiver(Protocol):
     """Whoever gets the results of a query."""
 
-    def deliver(self, batch: ResultBatch) -> None: ...
+    def deliver(self, batch: ResultBatch) -> None:
+        """Results of the step at hand, in order."""
+        ...
+
+    def fail(self, error: RunError) -> None:
+        """The query has lost its state, and is detached: no more results follow."""
+        ...
 
 
 class Feed(Protocol):
@@ -57,7 +64,6 @@ class RunningQuery:
         self._receiver = receiver
         self._detached = False
         self.feed: Feed | None = None
-        self.failure: RunError | None = None
 
     def detach(self) -> None:
         """The query is not registered any more; its own receiver may cause that, and then gets nothing more of the step at hand."""
@@ -90,11 +96,12 @@ class RunningQuery:
     def _out_of_memory(self, error: MemoryError) -> None:
         """The query has no state to go on from, and is detached; others go on, unless they read the operator that failed."""
         title = self.dataflow.plan.title
-        self.failure = RunError(f"{title} needs more memory than there is, and gets no more results")
-        self.failure.__cause__ = error
+        failure = RunError(f"{title} needs more memory than there is, and gets no more results")
+        failure.__cause__ = error
         if self.dataflow.is_shared:
-            raise self.failure
+            raise failure
         self.detach()
+        self._receiver.fail(failure)
 
 
 class QueriesOnScans:
@@ -147,7 +154,7 @@ class QueriesOnScans:
         return results
 
 
-class LocalRunner:
+class LocalRunner(Runner):
     """Drives all queries of an engine. `lateness` in microseconds; one thread pushes at a time."""
 
     def __init__(self, dictionary: Dictionary, lateness: int) -> None:

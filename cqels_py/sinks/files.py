@@ -1,35 +1,23 @@
-"""Where results go: a writer for each format. What they write is UTF-8."""
+"""Results in text files, in UTF-8: a sink for each format."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import IO, Protocol
+from typing import IO
 
-from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import UsageError
 from cqels_py.formats.construction import Template
 from cqels_py.formats.delimited import DelimitedSink, check_csv_columns
 from cqels_py.formats.graphs import GraphSink
 from cqels_py.formats.json_lines import JsonSink
+from cqels_py.sinks.protocol import Sink
 
 SOLUTION_FORMATS = ("json", "csv", "tsv")
-"""What holds the results of SELECT and ASK."""
+"""Formats of the results of SELECT and ASK."""
 
 GRAPH_FORMATS = ("nquads", "turtle", "trig")
-"""What holds the results of CONSTRUCT; in turtle, which has no graphs, a comment tells results apart."""
-
-
-class Sink(Protocol):
-    """Takes results in order."""
-
-    def write(self, batch: ResultBatch) -> None:
-        """Write the batch's results and flush; what the file raises (BrokenPipeError) comes through."""
-        ...
-
-    def close(self) -> None:
-        """The results have ended; the file stays open."""
-        ...
+"""Formats of the results of CONSTRUCT; in turtle, which has no graphs, a comment separates results."""
 
 
 def open_sink(
@@ -41,7 +29,7 @@ def open_sink(
     variables: Sequence[str],
     template: Template = (),
 ) -> Sink:
-    """A writer to a text file of the results of a query, by its format.
+    """A sink that writes the results of a query to a text file, which stays open.
 
     json, csv and tsv hold the results of the forms SELECT and ASK with their `variables`; nquads, turtle and trig those of
     CONSTRUCT with its `template`: triples of variables ("?name"), N-Triples texts and blank nodes ("_:label"). UsageError for

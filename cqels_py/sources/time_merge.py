@@ -8,19 +8,20 @@ import numpy as np
 
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements, slice_elements, take_elements
+from cqels_py.sources.protocol import Source
 
 _BEFORE_ALL = np.iinfo(np.int64).min
 
 
-class _Source:
-    """A source with what was read of it ahead.
+class _MergedSource:
+    """A source with the elements that were polled ahead.
 
     `keys`: the greatest time so far, element by element: an element out of order keeps its place behind its predecessors, so
-    that what is late does not depend on the other sources. Elements with keys before `greatest` are all there.
+    that lateness does not depend on the other sources. Elements with keys before `greatest` are all there.
     """
 
-    def __init__(self, batches: Iterator[ElementBatch]) -> None:
-        self._batches = batches
+    def __init__(self, source: Source) -> None:
+        self._source = source
         self.pending: list[ElementBatch] = []
         self.greatest = _BEFORE_ALL
         self.ended = False
@@ -28,7 +29,7 @@ class _Source:
 
     def read(self) -> None:
         """One more batch."""
-        batch = next(self._batches, None)
+        batch = self._source.poll()
         if batch is None:
             self.ended = True
             return
@@ -51,8 +52,8 @@ class _Source:
 class TimeMerge:
     """Iterates over the elements of all sources in one order, in batches."""
 
-    def __init__(self, sources: Sequence[Iterator[ElementBatch]]) -> None:
-        self._sources = [_Source(source) for source in sources]
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = [_MergedSource(source) for source in sources]
 
     def live_ids(self) -> Iterator[Ids]:
         """Ids of elements that were read, but wait for those of another source."""

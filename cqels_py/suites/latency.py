@@ -21,9 +21,11 @@ from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.compile import compile_query
+from cqels_py.errors import RunError
 from cqels_py.formats.ntriples import ELEMENT_BITS
 from cqels_py.plan.nodes import Plan
 from cqels_py.runners.local import LocalRunner, RunningQuery
+from cqels_py.sources.batches import BatchSource
 from cqels_py.sources.static import load_static_data
 from cqels_py.sources.time_merge import TimeMerge
 from cqels_py.suites.running import null_sink, sources
@@ -108,6 +110,9 @@ class _Target:
     def deliver(self, batch: ResultBatch) -> None:
         self._sink.write(batch)
 
+    def fail(self, error: RunError) -> None:
+        raise error
+
     def fill(self, elements: int) -> None:
         """Push the first elements of the files."""
         left = elements
@@ -130,7 +135,7 @@ class _Target:
 
 
 def _merged(task: Task, plan: Plan, dictionary: Dictionary) -> TimeMerge:
-    return TimeMerge(sources(task, plan, dictionary))
+    return TimeMerge([BatchSource(batches) for batches in sources(task, plan, dictionary)])
 
 
 def _tail(task: Task, plan: Plan, skipped: int) -> tuple[ElementBatch, Dictionary]:

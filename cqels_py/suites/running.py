@@ -17,15 +17,13 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.engine.engine import Engine
 from cqels_py.plan.nodes import Plan
 from cqels_py.runners.statistics import Statistics
-from cqels_py.sinks.files import Sink, open_sink
+from cqels_py.sinks.files import open_sink
+from cqels_py.sinks.protocol import Sink
 from cqels_py.sources.files import open_source
-from cqels_py.sources.time_merge import TimeMerge
 from cqels_py.suites.task import Task
 
 if TYPE_CHECKING:
     from cqels_py.runners.spark.session import Session
-
-ELEMENTS_A_MICRO_BATCH = 100_000
 
 Look = Callable[[Statistics], None]
 Take = Callable[[ResultBatch], None]
@@ -89,21 +87,31 @@ class SparkRun:
             solutions=True,
             in_order=True,
         )
-        self.dictionary = Dictionary(strict=True)
         self._task = task
         # A check reads results long after they arrived.
-        self._driver = Driver(session, job, self.plan.variables, self.dictionary, release=not changelog)
+        self._driver = Driver(session, job, self.plan, keep_terms=changelog)
+        self.dictionary = self._driver.dictionary
 
     def run(self, take: Take, look: Look, *, thin: int = 1) -> Statistics:
-        merged = TimeMerge(sources(self._task, self.plan, self.dictionary, thin))
+        self._driver.write_to(_TakingSink(take))
+        files = dict(zip(self.plan.streams, sources(self._task, self.plan, self.dictionary, thin), strict=True))
         try:
-            with self.dictionary.holding(merged.live_ids):
-                for batch in self._driver.run(merged, ELEMENTS_A_MICRO_BATCH):
-                    take(batch)
-                    look(self._driver.statistics)
+            return self._driver.run(files, progress=look)
         except Enough:
-            pass
-        return self._driver.statistics
+            return self._driver.statistics
+
+
+class _TakingSink:
+    """Calls a function with each batch of results."""
+
+    def __init__(self, take: Take) -> None:
+        self.write = take
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+    def commit(self) -> None:
+        """Nothing is kept."""
 
 
 def sources(task: Task, plan: Plan, dictionary: Dictionary, thin: int = 1) -> list[Iterator[ElementBatch]]:

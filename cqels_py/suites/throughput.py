@@ -55,7 +55,7 @@ def measure(task: Task, session: Session | None, tell: Tell) -> Measured:
         started = time.perf_counter()
         samples.start()
         statistics = run.run(take, samples.look)
-        sink.close()
+        sink.commit()
         seconds = time.perf_counter() - started
     samples.take(seconds, statistics.triples)
     if session is None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cqels_py.cli import rehearsal
-from cqels_py.cli.execution import Job
+from cqels_py.cli.job import Job
 from cqels_py.kernels.compiler import parallel_build as ahead
 from cqels_py.script import MOST_BYTES
 from tests.cli.conftest import QUERY, STREAM, Cqels

@@ -187,15 +187,15 @@ def test_standard_input_is_a_source(stream: Path) -> None:
 def test_what_is_compiled_is_said_once_where_nobody_watches(
     cqels: Cqels, stream: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    run, ends = execution._Run.run, ahead._EXPECTED.on_end
+    run, ends = execution.Execution.run, ahead._EXPECTED.on_end
 
-    def run_compiling(job: execution._Run) -> None:
+    def run_compiling(job: execution.Execution) -> None:
         for _ in range(2):
             ahead._EXPECTED.on_start()
             ahead._EXPECTED.on_end(120, 11.5)
         run(job)
 
-    monkeypatch.setattr(execution._Run, "run", run_compiling)
+    monkeypatch.setattr(execution.Execution, "run", run_compiling)
     assert main(["run", "-q", QUERY, "--stream", f"{STREAM}={stream}"]) == 0
     said = capfd.readouterr().err
     assert said.startswith("compiling for this machine")

@@ -58,7 +58,7 @@ def write(
         times = np.array([BEGIN + 1_000_000 * seconds for seconds, *_ in part], np.int64)
         signs = np.array([1 if sign == "+" else -1 for _, sign, _ in part], np.int8)
         sink.write(ResultBatch(variables, times, signs, columns))
-    sink.close()
+    sink.commit()
     return file.getvalue()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from pathlib import Path
 
 import numpy as np
 import pyoxigraph
@@ -57,7 +58,7 @@ def written(
     form = form or ("CONSTRUCT" if format_ in GRAPH_FORMATS else "SELECT")
     sink = open_sink(format_, file, dictionary=dictionary, form=form, variables=tuple(columns), template=template)
     sink.write(results(dictionary, columns, signs))
-    sink.close()
+    sink.commit()
     return file.getvalue()
 
 
@@ -146,7 +147,7 @@ def test_nothing_has_a_heading_at_most(format_: str, text: str) -> None:
     assert written(format_, {"x": []}, template=(("?x", "<a:p>", "?x"),)) == text
     file = io.StringIO()
     form = "CONSTRUCT" if format_ in GRAPH_FORMATS else "SELECT"
-    open_sink(format_, file, dictionary=Dictionary(), form=form, variables=("x",)).close()
+    open_sink(format_, file, dictionary=Dictionary(), form=form, variables=("x",)).commit()
     assert file.getvalue() == text
 
 
@@ -239,7 +240,7 @@ def test_another_reader_finds_the_terms(format_: str) -> None:
 
 
 @pytest.mark.parametrize("format_", [*SOLUTION_FORMATS, *GRAPH_FORMATS])
-def test_every_write_is_flushed(format_: str) -> None:
+def test_what_was_written_is_there_after_a_flush(format_: str) -> None:
     dictionary = Dictionary()
     file = Flushed()
     form = "CONSTRUCT" if format_ in GRAPH_FORMATS else "SELECT"
@@ -248,6 +249,7 @@ def test_every_write_is_flushed(format_: str) -> None:
     )
     for number in range(2):
         sink.write(results(dictionary, {"x": [f"<a:{number}>"]}))
+        sink.flush()
         assert file.flushes[-1] == len(file.getvalue())
     assert file.flushes[-2] < file.flushes[-1]
 
@@ -289,3 +291,12 @@ def test_far_years_are_written(year: int) -> None:
     open_sink("csv", file, dictionary=dictionary, form="SELECT", variables=("x",)).write(batch)
     assert file.getvalue().splitlines()[1].endswith("-01-01T00:00:00.25Z,+,")
     assert int(file.getvalue().splitlines()[1].split("-01-01T")[0]) == year
+
+
+def test_a_commit_says_how_long_the_file_is(tmp_path: Path) -> None:
+    dictionary = Dictionary()
+    with (tmp_path / "out.csv").open("w", encoding="utf-8", newline="") as file:
+        sink = open_sink("csv", file, dictionary=dictionary, form="SELECT", variables=("x",))
+        sink.write(results(dictionary, {"x": ["<a:é>"]}))
+        assert sink.commit() == (tmp_path / "out.csv").stat().st_size > len("time,sign,x\n")
+    assert open_sink("json", io.StringIO(), dictionary=dictionary, form="SELECT", variables=("x",)).commit() is None

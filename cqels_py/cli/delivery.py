@@ -1,0 +1,55 @@
+"""From a run to its output: as many results as were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cqels_py.batches.results import ResultBatch
+    from cqels_py.sinks.protocol import Sink
+
+
+class Enough(Exception):
+    """`--limit` is reached."""
+
+
+class LimitedSink:
+    """Writes at most `limit` results to a sink (None: all of them), then calls `stop`, so that no more are even made."""
+
+    def __init__(self, sink: Sink, limit: int | None, stop: Callable[[], object]) -> None:
+        self._sink = sink
+        self._left = limit
+        self._stop = stop
+
+    @property
+    def full(self) -> bool:
+        """Has it written as many as it may?"""
+        return self._left is not None and self._left <= 0
+
+    def write(self, batch: ResultBatch) -> None:
+        if self._left is None:
+            self._sink.write(batch)
+            return
+        if self._left > 0:
+            self._sink.write(_first(batch, self._left))
+            self._left -= len(batch)
+            if self._left <= 0:
+                # Whoever stops gets no call of flush.
+                self.flush()
+                self._stop()
+
+    def flush(self) -> None:
+        self._sink.flush()
+
+    def commit(self) -> object:
+        return self._sink.commit()
+
+
+def _first(batch: ResultBatch, count: int) -> ResultBatch:
+    if len(batch) <= count:
+        return batch
+    columns = tuple(column[:count] for column in batch.columns)
+    tick = None if batch.tick is None else batch.tick[:count]
+    return replace(batch, time=batch.time[:count], sign=batch.sign[:count], columns=columns, tick=tick)

@@ -1,0 +1,58 @@
+"""A job of the command line: a query, sources and an output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cqels_py.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the user asked for. `lateness`, `service_timeout`: microseconds; `speed`: seconds of event time
+    a second, None: unbounded.
+
+    `streams`: by IRI files, "-" or iterables of record batches. `static` are files, or N-Triples text. `announce`: say how long
+    kernels were compiled, even where nobody watches.
+    """
+
+    text: str = ""
+    source: str | None = None
+    title: str = ""
+    streams: Mapping[str, Any] = field(default_factory=dict)
+    unread_streams: bool = False
+    static: Sequence[Path | bytes] = ()
+    static_graphs: Mapping[str, str] = field(default_factory=dict)
+    format: str | None = None
+    output: Path | None = None
+    changelog: bool = False
+    time_predicate: str | None = None
+    lateness: int = 0
+    limit: int | None = None
+    stats: bool = False
+    batch: int | None = None
+    threads: int | None = None
+    on_error: str = "stop"
+    speed: float | None = None
+    announce: bool = False
+    runner: str = "local"
+    partitions: int | None = None
+    entailment: str | None = None
+    service_timeout: int = 30_000_000
+    blank_nodes: str = "source"
+    contexts: Mapping[str, str] = field(default_factory=dict)
+
+
+def check_partitions(runner: str, partitions: int | None) -> None:
+    """UsageError where the runner has no use for partitions: no option is silently ignored."""
+    if runner == "local" and partitions is not None:
+        raise UsageError("--partitions divides the state on Spark (--runner spark); the local runner has one part")
+
+
+def check_threads(runner: str, threads: int | None) -> None:
+    """UsageError where the runner has no use for threads."""
+    if runner == "spark" and threads is not None:
+        raise UsageError("--threads is for the local runner; Spark divides its work by --partitions")

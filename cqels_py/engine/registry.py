@@ -1,0 +1,112 @@
+"""The queries of an engine, and the streams that they read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cqels_py.dictionary import Dictionary
+from cqels_py.engine.query import Query
+from cqels_py.engine.stream_chaining import StreamChaining
+from cqels_py.errors import UsageError
+from cqels_py.formats.construction import Construction
+from cqels_py.plan.nodes import Plan
+from cqels_py.runners.chaining import ConstructedStream
+from cqels_py.runners.local import RunningQuery
+from cqels_py.validation import instead
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsRead:
+    """The streams that registered queries read: `numbers` by IRI, and the predicates of those whose elements carry their times.
+
+    `graphs_asked`: streams of whose elements a query asks the graphs. `constructed`: streams that queries construct.
+    """
+
+    numbers: dict[str, int] = field(default_factory=dict)
+    time_predicates: dict[str, str] = field(default_factory=dict)
+    graphs_asked: frozenset[str] = frozenset()
+    constructed: frozenset[str] = frozenset()
+
+    def number(self, stream: str) -> int:
+        """The number of a stream. UsageError for one that no query reads."""
+        number = self.numbers.get(stream)
+        if number is None:
+            read = ", ".join(f"<{iri}>" for iri in self.numbers) or "none"
+            message = f"no registered query reads the stream <{stream}>; streams read: {read}"
+            raise UsageError(message + instead(stream, self.numbers))
+        return number
+
+    def check_time_predicates(self, plan: Plan) -> None:
+        """UsageError for a query that orders a stream by another property than those that are registered: a stream has one order."""
+        for stream, predicate in zip(plan.streams, plan.time_predicates, strict=True):
+            known = self.time_predicates.get(stream, predicate)
+            if predicate is not None and known != predicate:
+                raise UsageError(
+                    f"the stream <{stream}> is ordered by <{known}> for another query, and by <{predicate}> for "
+                    "this one: use an engine for each"
+                )
+
+
+class Registry:
+    """The registered queries. `streams` is replaced as a whole whenever they change."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._chaining = StreamChaining()
+        # Of all streams that were ever read: a stream keeps its number.
+        self._numbers: dict[str, int] = {}
+        self.queries: dict[Query, RunningQuery] = {}
+        self.streams = StreamsRead()
+
+    def check(self, query: object) -> Query:
+        """The query. UsageError for one that is not registered."""
+        if not isinstance(query, Query) or query not in self.queries:
+            raise UsageError("this query is not registered here, or no longer")
+        return query
+
+    def check_chaining(self, query: Query) -> None:
+        """UsageError for a new query that could not run beside the registered ones."""
+        self._chaining.ordered([*self.queries, query])
+
+    def add(self, query: Query, running: RunningQuery) -> None:
+        """Register a query."""
+        if query.form == "CONSTRUCT":
+            running.feed = ConstructedStream(Construction(query.template, self._dictionary))
+        self.queries[query] = running
+        self._changed()
+
+    def remove(self, query: Query) -> None:
+        """The query is no longer registered."""
+        self.queries.pop(query).detach()
+        self._chaining.forget(query)
+        self._changed()
+
+    def connect(self, query: Query, stream: str) -> None:
+        """From now on the results of the query are elements of the stream."""
+        self._chaining.connect(query, stream, list(self.queries))
+        self._changed()
+
+    def numbers(self, plan: Plan) -> list[int]:
+        """The numbers of the streams that a plan reads."""
+        return [self._numbers.setdefault(iri, len(self._numbers)) for iri in plan.streams]
+
+    def running(self) -> list[RunningQuery]:
+        """The queries, each behind those that construct its streams."""
+        return [self.queries[query] for query in self._chaining.ordered(list(self.queries))]
+
+    def _changed(self) -> None:
+        queries = list(self.queries)
+        pairs = [pair for q in queries for pair in zip(q.streams, q.plan.time_predicates, strict=True)]
+        numbers = {stream: self._numbers[stream] for stream, _ in pairs}
+        constructed = {query: self._chaining.fed_by(query, numbers) for query in queries}
+        self.streams = StreamsRead(
+            numbers,
+            {stream: predicate for stream, predicate in pairs if predicate is not None},
+            frozenset(stream for query in queries for stream in query.plan.graph_streams),
+            frozenset(stream for streams in constructed.values() for stream in streams),
+        )
+        for query, running in self.queries.items():
+            if isinstance(running.feed, ConstructedStream):
+                running.feed.streams = tuple(numbers[stream] for stream in constructed[query])
+                running.feed.watched = frozenset(numbers[each] for each in self._chaining.watched(query, queries))
+                query.keep_only_last(bool(constructed[query]))

@@ -1,0 +1,43 @@
+"""The steps of an engine: one at a time, each complete or the last one."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any
+
+from cqels_py.errors import CqelsError, RunError
+
+
+class Steps:
+    """Inside of `with steps:` the state of all queries changes, and nobody else sees it. An error there ends the engine.
+
+    The `lock` is the state's, which a step holds.
+    """
+
+    def __init__(self, lock: AbstractContextManager[Any]) -> None:
+        self._lock = lock
+        self.busy = False
+        """Is a step at work? To the thread that has the engine's turn: its own."""
+        self.ended: CqelsError | None = None
+        """Why the engine takes in no more elements."""
+
+    def __enter__(self) -> None:
+        self._lock.__enter__()
+        self.busy = True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.busy = False
+        self._lock.__exit__(kind, error, traceback)
+        if error is None:
+            return
+        self.ended = RunError(f"the engine has failed ({type(error).__name__}: {error}): make a new one")
+        if isinstance(error, MemoryError):
+            raise self.ended from error
+
+    def check_open(self) -> None:
+        """Raise the reason why the engine takes in no more elements, if there is one."""
+        if self.ended is not None:
+            raise type(self.ended)(self.ended.message)

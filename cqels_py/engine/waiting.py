@@ -1,0 +1,109 @@
+"""Results that nobody has taken yet."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+
+from cqels_py.batches.elements import Ids
+from cqels_py.batches.results import ResultBatch, detached, last_rows
+from cqels_py.engine.result import Result
+
+MOST_WAITING = 1_000_000
+"""Results of a query that wait, before the engine takes in no more elements."""
+MOST_OF_A_FEED = 1 << 16
+"""Results that wait of a query whose results other queries read: perhaps nobody asks for them here."""
+
+
+class WaitingResults:
+    """The results of one query, in order, until they are taken. Any thread may take them, each result goes to one.
+
+    `decode` makes the results of a batch. While more than `most` wait, this is in `overfull`.
+    """
+
+    def __init__(
+        self, decode: Callable[[ResultBatch], Iterable[Result]], most: int, overfull: set[WaitingResults]
+    ) -> None:
+        self._decode = decode
+        self._most = most
+        self._overfull = overfull
+        self._batches: deque[ResultBatch] = deque()
+        # The first batch, decoded, as far as it has not been taken.
+        self._begun: deque[Result] = deque()
+        self._count = 0
+        self._lock = threading.Lock()
+        self.only_last = False
+        """Keep the last `MOST_OF_A_FEED` results, and drop and count older ones."""
+        self.dropped = 0
+        """Older results that were not kept."""
+
+    def add(self, batch: ResultBatch) -> None:
+        """Keep a copy of a batch until it is taken."""
+        with self._lock:
+            self._batches.append(detached(batch))
+            self._count += len(batch)
+            if self.only_last and self._count > MOST_OF_A_FEED:
+                self._drop_oldest()
+            if self._count > self._most:
+                self._overfull.add(self)
+
+    def close(self) -> None:
+        """Nothing more is added; the engine need not wait for those who take the rest."""
+        self._overfull.discard(self)
+
+    def results(self) -> Iterator[Result]:
+        """The results one by one, also those that are added meanwhile."""
+        while (result := self._next()) is not None:
+            yield result
+
+    def batches(self) -> Iterator[ResultBatch]:
+        """The results in batches, also those that are added meanwhile."""
+        while (batch := self._next_batch()) is not None:
+            yield batch
+
+    def live_ids(self) -> Iterable[Ids]:
+        """Ids of the results."""
+        waiting = list(self._batches)
+        return map(np.concatenate, zip(*(batch.columns for batch in waiting), strict=True))
+
+    def _next(self) -> Result | None:
+        with self._lock:
+            if not self._begun and self._batches:
+                self._begun.extend(self._decode(self._batches[0]))
+            if not self._begun:
+                return None
+            if len(self._begun) == 1:
+                self._remove_first()
+            return self._begun.popleft()
+
+    def _next_batch(self) -> ResultBatch | None:
+        with self._lock:
+            if not self._batches:
+                return None
+            batch = self._remove_first()
+            if self._begun:
+                batch = last_rows(batch, len(self._begun))
+                self._begun.clear()
+            return batch
+
+    def _remove_first(self) -> ResultBatch:
+        batch = self._batches.popleft()
+        self._count -= len(batch)
+        if self._count <= self._most:
+            self._overfull.discard(self)
+        return batch
+
+    def _drop_oldest(self) -> None:
+        while (excess := self._count - MOST_OF_A_FEED) > 0:
+            oldest = self._remove_first()
+            # Of a batch that somebody has begun to take, the results that were not taken.
+            untaken = len(self._begun) or len(oldest)
+            left = min(untaken, len(oldest) - excess)
+            self._begun.clear()
+            self.dropped += untaken - max(left, 0)
+            if left > 0:
+                self._batches.appendleft(last_rows(oldest, left))
+                self._count += left

@@ -1,0 +1,39 @@
+"""Sources made of batches that an iterator gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from cqels_py.batches.elements import ElementBatch
+
+
+class BatchSource:
+    """The batches of an iterator, each when it is polled. `again`: can the same elements be read once more?
+
+    Its position is the number of elements that were polled.
+    """
+
+    idle: Final = False
+
+    def __init__(self, batches: Iterator[ElementBatch], *, again: bool = False) -> None:
+        self._batches = batches
+        self._again = again
+        self._polled = 0
+
+    def poll(self) -> ElementBatch | None:
+        batch = next(self._batches, None)
+        if batch is not None:
+            self._polled += len(batch)
+        return batch
+
+    def position(self) -> int | None:
+        return self._polled if self._again else None
+
+    def commit(self, position: object) -> None:
+        """Nothing is kept for a second reading."""
+
+    def close(self) -> None:
+        """Let the iterator, if it is a generator, close what it has opened."""
+        if hasattr(self._batches, "close"):
+            self._batches.close()

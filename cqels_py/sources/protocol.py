@@ -1,0 +1,91 @@
+"""What a source of elements can do; a new kind of source is a class with these methods, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from cqels_py.batches.elements import ElementBatch
+from cqels_py.dictionary import Dictionary
+from cqels_py.errors import DataError
+from cqels_py.formats.contexts import Contexts
+from cqels_py.formats.ntriples import ELEMENT_BITS
+from cqels_py.formats.scopes import SOURCE
+from cqels_py.formats.triples import PushedElement, Triple, elements_of_pushed, triple_texts
+
+
+class Source(Protocol):
+    """The elements of one stream, in the order in which the source has them."""
+
+    @property
+    def idle(self) -> bool:
+        """Has the source nothing at present, though it has not ended? Its last poll found nothing. Files are never idle."""
+        ...
+
+    def poll(self) -> ElementBatch | None:
+        """The next elements, as many as are there; waits while there are none. None: the source has ended.
+
+        A source that does not want to wait any longer returns an empty batch, and is polled again.
+        """
+        ...
+
+    def position(self) -> object:
+        """Where the elements that were polled end, as a plain value (int, text, tuple); None: the source cannot be read again."""
+        ...
+
+    def commit(self, position: object) -> None:
+        """The results of all elements up to this position are safe: they will not be asked for again."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more is polled."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """How the source of a stream is to be read.
+
+    `stream`: its IRI; `number`: that of its elements. Terms are encoded by the `dictionary`. `time_predicate`: the property with the
+    time of an element; None: the source gives times. `on_error`: "skip" hands malformed input to `report` and goes on, "stop" raises
+    it as DataError. `blank_nodes`: the scope of labels. `graphs`: the names of elements' graphs are asked for. `contexts`: those
+    that JSON-LD may name by IRI. `doubt` is called with integer times that may be meant in another unit.
+    """
+
+    stream: str
+    number: int
+    dictionary: Dictionary
+    time_predicate: str | None = None
+    on_error: str = "stop"
+    report: Callable[[DataError], None] | None = None
+    blank_nodes: str = SOURCE
+    graphs: bool = False
+    contexts: Contexts = field(default_factory=dict)
+    doubt: Callable[[int], object] | None = None
+
+    def elements(self, elements: Iterable[tuple[int | None, Iterable[Triple]]]) -> ElementBatch:
+        """A batch of elements, each a time in microseconds (None where `time_predicate` gives it) and triples.
+
+        The triples are rdflib terms or N-Triples texts; labels of blank nodes belong to their element. An element with a term that
+        is none is left out: raised or reported as `on_error` says.
+        """
+        pushed = [
+            PushedElement(self.stream, self.number, time, self.time_predicate, triple_texts(triples))
+            for time, triples in elements
+        ]
+        batch, errors = elements_of_pushed(pushed, self.dictionary, self.dictionary.next_document() << ELEMENT_BITS)
+        for error in errors:
+            if self.on_error == "stop" or self.report is None:
+                raise error
+            self.report(error)
+        return batch
+
+
+@runtime_checkable
+class Connector(Protocol):
+    """What can be opened as the source of a stream."""
+
+    def open(self, opening: Opening) -> Source:
+        """The source, from its first element on."""
+        ...
