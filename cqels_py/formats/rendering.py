@@ -55,13 +55,13 @@ class LineBuffer:
 
 
 class TextOutput:
-    """A text file that results are written to; whoever opened it closes it."""
+    """A text file for results. Its opener closes it."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
 
     def flush(self) -> None:
-        """Hand over to the system; what that raises (BrokenPipeError) comes through."""
+        """Flush to the operating system. Errors such as BrokenPipeError are raised."""
         self._file.flush()
 
     def commit(self) -> int | None:

@@ -108,10 +108,10 @@ class _TakingSink:
         self.write = take
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """There is nothing to flush."""
 
     def commit(self) -> None:
-        """Nothing is kept."""
+        """There is nothing to commit."""
 
 
 def sources(task: Task, plan: Plan, dictionary: Dictionary, thin: int = 1) -> list[Iterator[ElementBatch]]:
