@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from functools import cache, partial, wraps
@@ -22,17 +21,18 @@ from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
 from cqels_py.engine.delivery import Delivery, PendingDeliveries
+from cqels_py.engine.options import Options
 from cqels_py.engine.query import Query
 from cqels_py.engine.registry import Registry
-from cqels_py.engine.reports import Reports, logged, told_of
+from cqels_py.engine.reports import EngineReports, told_of
 from cqels_py.engine.result import Result
 from cqels_py.engine.services import TIMEOUT
 from cqels_py.engine.steps import Steps
 from cqels_py.engine.waiting import MOST_WAITING, WaitingResults
 from cqels_py.errors import CqelsError, DataError, RunError, UsageError
 from cqels_py.formats.contexts import read_contexts
-from cqels_py.formats.scopes import ELEMENT, SOURCE, check_blank_nodes, scope_of_document
-from cqels_py.formats.times import FAR, LIKELY_FROM, LIKELY_TO, doubt
+from cqels_py.formats.scopes import ELEMENT, SOURCE, scope_of_document
+from cqels_py.formats.times import LIKELY_FROM, LIKELY_TO
 from cqels_py.formats.triples import PushedElement, Term, Triple, elements_of_pushed, graph_text, triple_texts
 from cqels_py.functions.limits import MAX_TEXT, Limits
 from cqels_py.interrupts import done, undisturbed, use
@@ -41,12 +41,12 @@ from cqels_py.runners.local import LocalRunner, RunningQuery
 from cqels_py.runners.statistics import Statistics
 from cqels_py.runners.stream_views import NOTHING
 from cqels_py.script import Script, Sources, Table
-from cqels_py.sources.opened import ArrowStream, StreamSource, opened, table_elements
+from cqels_py.sources.opened import ArrowStream, StreamSource, opened, predicates_of, table_in_order
 from cqels_py.sources.protocol import Opening, Source
-from cqels_py.sources.read_ahead import ReadAhead, pays, regular_files
+from cqels_py.sources.read_ahead import ReadAhead, reader_ahead
 from cqels_py.sources.static import StaticSource, graphs_by_name, load_static_data, ontology_of
 from cqels_py.sources.time_merge import TimeMerge
-from cqels_py.validation import by_iri, check_callable, check_flag, instant, whole
+from cqels_py.validation import by_iri, check_callable, check_flag, instant
 
 _LOG = logging.getLogger("cqels_py")
 _COMPILING = "compiling for this machine what such a query needs; this happens once and takes up to a minute"
@@ -79,7 +79,7 @@ def _in_turn(method: Callable[Concatenate[Engine, Given], Answer]) -> Callable[C
                 finally:
                     deliveries = engine._pending.take()
         finally:
-            if deliveries or engine._unreported:
+            if deliveries or engine._reports.due:
                 engine._deliver_rest(deliveries)
 
     return alone
@@ -119,22 +119,17 @@ class Engine:
         max_text: int = MAX_TEXT,
         max_waiting: int = MOST_WAITING,
     ) -> None:
-        if whole(lateness, "lateness", "microseconds") < 0:
-            raise UsageError(f"lateness is 0 or more microseconds, not {lateness}")
-        if lateness >= FAR:
-            raise UsageError(f"lateness is less than {FAR} microseconds, not {lateness}")
-        if batch is not None and whole(batch, "batch", "elements") < 1:
-            raise UsageError(f"batch is 1 or more elements, not {batch}")
-        if isinstance(service_timeout, bool) or not isinstance(service_timeout, int | float) or service_timeout <= 0:
-            raise UsageError(f"service_timeout is a number of seconds above 0, not {service_timeout!r}")
-        if whole(max_text, "max_text", "bytes") < 1:
-            raise UsageError(f"max_text is 1 or more bytes, not {max_text}")
-        if whole(max_waiting, "max_waiting", "results") < 1:
-            raise UsageError(f"max_waiting is 1 or more results, not {max_waiting}")
-        if on_error not in ("stop", "skip"):
-            raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
-        if report is not None:
-            check_callable(report, "report", "a DataError")
+        options = Options(
+            lateness,
+            batch,
+            on_error,
+            report,
+            service_timeout,
+            blank_nodes,
+            read_contexts(contexts),
+            max_text,
+            max_waiting,
+        )
         self.dictionary = Dictionary()
         # Of calls: that of one thread comes after that of another. Re-entrant, as callbacks may call the engine.
         self._turn = threading.RLock()
@@ -144,37 +139,20 @@ class Engine:
         self._pending = PendingDeliveries()
         self._overfull: set[WaitingResults] = set()
         self._max_waiting = max_waiting
-        self._blank_nodes = check_blank_nodes(blank_nodes)
-        self._lateness = lateness
+        self._blank_nodes = blank_nodes
+        self._options = options
+        self._batch = batch
         self._runner = LocalRunner(self.dictionary, lateness)
         self._counters = self._runner.counters
+        self._reports = EngineReports(options, self._counters)
         self._registry = Registry(self.dictionary)
         self._queries = self._registry.queries
-        self._batch = batch
-        self._contexts = read_contexts(contexts)
-        self._service_timeout = service_timeout
-        self._max_text = max_text
-        self._on_error = on_error
-        self._report = report if report is not None else logged(_LOG)
-        self._logs_warnings = report is None
         # Also those that are no longer registered: their last results may not have been taken.
         self._known: WeakSet[Query] = WeakSet()
         self.dictionary.hold(self._undelivered)
         self._pushed: list[PushedElement] = []
         self._elements = 0
-        # Streams whose times seem to be meant in another unit.
-        self._doubted: set[str] = set()
-        # Reports of steps, which wait for their ends.
-        self._unreported: deque[DataError] = deque()
-        self._script = Script(
-            {
-                "lateness": lateness,
-                "batch": batch,
-                "service_timeout": service_timeout,
-                "blank_nodes": blank_nodes,
-                "contexts": {iri: {"@context": context} for iri, context in self._contexts.items()},
-            }
-        )
+        self._script = Script(options.for_script())
         use(self)
 
     @property
@@ -210,14 +188,18 @@ class Engine:
         self._flush()
         check_entailment(entailment)
         static_graphs = graphs_by_name(static_graphs)
-        compiled = compile_query(text, source=source, changelog=changelog, service_timeout=self._service_timeout)
+        compiled = compile_query(
+            text, source=source, changelog=changelog, service_timeout=self._options.service_timeout
+        )
         self._registry.streams.check_time_predicates(compiled.plan)
         self._script.registering(compiled, static, static_graphs, entailment=entailment)
         ahead.expect(_REHEARSAL, self._script.as_bytes, _announce)
-        data = load_static_data(compiled.plan, static, static_graphs, self.dictionary, self._contexts)
+        data = load_static_data(compiled.plan, static, static_graphs, self.dictionary, self._options.contexts)
         if entailment is not None:
             compiled = compile_query(compiled, ontology=ontology_of(data, self.dictionary))
-        limits = Limits(self._max_text, told_of(compiled.plan, self._report), self._counters.add_no_numbers)
+        limits = Limits(
+            self._options.max_text, told_of(compiled.plan, self._reports.report), self._counters.add_no_numbers
+        )
         dataflow = Dataflow(compiled.plan, self.dictionary, data, pool=self._runner.pool, limits=limits)
         query = Query(compiled, dataflow, self)
         try:
@@ -226,9 +208,7 @@ class Engine:
             dataflow.detach()
             raise
         self._add(query, dataflow)
-        if self._logs_warnings:
-            for warning in query.warnings:
-                _LOG.warning("%s%s", f"{query.plan.name}: " if query.plan.name else "", warning)
+        self._reports.warn(query.plan)
         return query
 
     @undisturbed
@@ -277,7 +257,7 @@ class Engine:
         self._steps.check_open()
         self._flush()
         self._registry.check(query)
-        data = load_static_data(query.plan, static, static_graphs, self.dictionary, self._contexts)
+        data = load_static_data(query.plan, static, static_graphs, self.dictionary, self._options.contexts)
         ontology = query.compiled.ontology
         if ontology is not None and ontology_of(data, self.dictionary) != ontology:
             raise UsageError(
@@ -329,7 +309,7 @@ class Engine:
             name = None if graph is None else graph_text(graph)
         except DataError as error:
             self._steps.check_open()
-            self._malformed(DataError(f"an element pushed to <{stream}>: {error.message}"))
+            self._reports.malformed(DataError(f"an element pushed to <{stream}>: {error.message}"))
             return
         self._push(str(stream), texts, time, name)
 
@@ -357,7 +337,7 @@ class Engine:
         if predicate is None:
             time = instant(time)
             if not LIKELY_FROM <= time < LIKELY_TO:
-                self._doubt(stream, time)
+                self._reports.doubt(stream, time)
         elif time is not None:
             raise UsageError(
                 f"the time of <{stream}> is the property <{predicate}> of each element: push without time="
@@ -389,35 +369,13 @@ class Engine:
             )
         check_flag(sort, "sort")
         self._flush()
-        with self._script.working_on(Table(str(stream), table)):
+        stream = str(stream)
+        with self._script.working_on(Table(stream, table)):
             # Others can push while subscribers have the results of a small table; in between they cannot.
             small = getattr(table, "num_rows", MOST_OF_A_TABLE + 1) <= MOST_OF_A_TABLE
-            for batch in self._table_in_order(str(stream), table, scope, sort=sort):
+            opening = self._opening(stream, self._registry.streams.time_predicates.get(stream), self._reports.malformed)
+            for batch in table_in_order(table, opening, scope, self._options.lateness, sort=sort):
                 self._process_part(batch, deliver=not small)
-
-    def _table_in_order(
-        self, stream: str, table: ArrowStream, scope: int | None, *, sort: bool
-    ) -> Iterator[ElementBatch]:
-        from cqels_py.formats import table_order as order
-        from cqels_py.formats.tabular import whole as all_rows
-
-        opening = self._opening(stream, self._registry.streams.time_predicates.get(stream), self._malformed)
-        once = order.is_read_once(table) and not sort
-        check = order.OrderCheck(self._lateness, "row", order.BEFORE_TAKEN if once else order.NOTHING_TAKEN)
-        if opening.time_predicate is not None:
-            batches = table_elements(table, opening, scope)
-            return order.elements_in_order(batches, self._lateness, self.dictionary, once=once, sort=sort)
-        if once:
-            return table_elements(table, opening, scope, look=check.look)
-        rows = all_rows(table)
-        times, numbers = order.times_of_rows(rows), None
-        if times is not None:
-            rows = order.with_times(rows, times)
-        if times is not None and not sort:
-            check.look(times)
-        elif times is not None and (places := order.order_of(times)) is not None:
-            rows, numbers = rows.take(places), places + 1
-        return table_elements(rows, opening, scope, numbers=numbers)
 
     def flush(self) -> None:
         """Process all elements that were pushed so far."""
@@ -468,8 +426,7 @@ class Engine:
             self._runner.finish()
         self._deliver(self._pending.take())
         done(self)
-        if isinstance(self._report, Reports):
-            self._report.close()
+        self._reports.close()
 
     @_in_turn
     def run(
@@ -491,12 +448,12 @@ class Engine:
         self._steps.check_open()
         sources = by_iri(sources, "what run reads", "source")
         streams = self._registry.streams
-        given = {**streams.time_predicates, **_predicates_given(time_predicates, sources)}
+        given = {**streams.time_predicates, **predicates_of(time_predicates, sources)}
         if progress is not None:
             check_callable(progress, "progress", "the statistics")
         self._flush()
-        second = self._reader_ahead(list(sources.values()), threads)
-        report = self._malformed if second is None else second.report
+        second = reader_ahead(list(sources.values()), threads, self.dictionary, self._reports.malformed)
+        report = self._reports.malformed if second is None else second.report
         readers = [opened(source, self._opening(iri, given.get(iri), report)) for iri, source in sources.items()]
         if missing := [iri for iri in streams.numbers if iri not in sources and iri not in streams.constructed]:
             raise UsageError(f"no source was given for <{'>, <'.join(missing)}>, which a query reads")
@@ -529,27 +486,18 @@ class Engine:
                     if progress is not None:
                         progress(self.statistics)
 
-    def _reader_ahead(self, sources: Sequence[StreamSource], threads: int | None) -> ReadAhead | None:
-        if threads not in (None, 1, 2):
-            raise UsageError(f"threads is 1 or 2, not {threads!r}")
-        if threads == 2 and regular_files(sources) is None:
-            raise UsageError("a second thread reads files ahead; a source here is none: leave threads out, or say 1")
-        if threads == 1 or (threads is None and not pays(sources)):
-            return None
-        return ReadAhead(self.dictionary, self._malformed)
-
     def _opening(self, stream: str, time_predicate: str | None, report: Callable[[DataError], None]) -> Opening:
         return Opening(
             stream=stream,
             number=self._registry.streams.number(stream),
             dictionary=self.dictionary,
             time_predicate=time_predicate,
-            on_error=self._on_error,
+            on_error=self._options.on_error,
             report=report,
             blank_nodes=self._blank_nodes,
             graphs=stream in self._registry.streams.graphs_asked,
-            contexts=self._contexts,
-            doubt=partial(self._doubt, stream),
+            contexts=self._options.contexts,
+            doubt=partial(self._reports.doubt, stream),
         )
 
     # --- processing -----------------------------------------------------------------------------------------------
@@ -589,13 +537,7 @@ class Engine:
         with self._steps:
             self._runner.push(batch)
         if dropped := counters.late - late:
-            elements = "1 element was" if dropped == 1 else f"{dropped} elements were"
-            self._unreported.append(
-                DataError(
-                    f"{elements} dropped, more than {self._lateness} microseconds later than the newest before: "
-                    "a greater lateness waits longer"
-                )
-            )
+            self._reports.late(dropped)
 
     def _deliver(self, deliveries: Sequence[Delivery], wrong: Sequence[DataError] = ()) -> None:
         """Deliver the results of steps, and evaluate the elements that subscribers push meanwhile; then report and raise.
@@ -611,17 +553,17 @@ class Engine:
                 wrong, deliveries = [*wrong, *self._evaluate()], self._pending.take()
         if self._pending.failed:
             self._forget_failed(failures)
-        if self._unreported:
-            self._report_all(failures)
+        if self._reports.due:
+            self._reports.report_due(failures)
         if failures:
             # What ends a program, as KeyboardInterrupt and SystemExit do, goes before other exceptions.
             raised, *others = sorted(failures, key=lambda failure: isinstance(failure, Exception))
             for other in others:
                 raised.add_note(f"another subscriber raised {other!r}")
-            self._malformed(*wrong, beside=raised)
+            self._reports.malformed(*wrong, beside=raised)
             raise raised
         if wrong:
-            self._malformed(*wrong)
+            self._reports.malformed(*wrong)
 
     def _forget_failed(self, failures: list[BaseException]) -> None:
         """Unregister queries that have lost their state; the reasons are added to `failures`."""
@@ -630,35 +572,6 @@ class Engine:
             failures.append(error)
             for query in [query for query in self._queries if query.delivery is delivery]:
                 self._forget(query)
-
-    def _report_all(self, failures: list[BaseException]) -> None:
-        """Report what steps have left out; exceptions of the report are added to `failures`."""
-        try:
-            while self._unreported:
-                self._report(self._unreported.popleft())
-        except BaseException as error:
-            failures.append(error)
-
-    def _doubt(self, stream: str, time: int) -> None:
-        """Ask once a stream whether an integer time was meant in another unit; perhaps in a thread that reads ahead."""
-        if stream not in self._doubted and (question := doubt(time)) is not None:
-            self._doubted.add(stream)
-            self._unreported.append(DataError(f"<{stream}>: {question}"))
-
-    def _malformed(self, *errors: DataError, beside: BaseException | None = None) -> None:
-        """Raise, or count and report. `beside`: an error that is about to be raised, and gets these as notes."""
-        if not errors:
-            return
-        if self._on_error == "skip":
-            self._counters.malformed += len(errors)
-            for error in errors:
-                self._report(error)
-            return
-        raised, *others = errors if beside is None else (beside, *errors)
-        for other in others:
-            raised.add_note(f"also: {other}")
-        if beside is None:
-            raise raised
 
     def _check_room(self) -> None:
         """RunError if the engine has failed or too many results wait, UsageError if its streams have ended."""
@@ -672,8 +585,7 @@ class Engine:
     # --- for queries ----------------------------------------------------------------------------------------------
 
     def _subscriber_failed(self, error: RunError) -> None:
-        self._counters.subscriber_errors += 1
-        self._report(error)
+        self._reports.subscriber_failed(error)
 
     @undisturbed
     def _subscribed(self, delivery: Delivery) -> None:
@@ -690,17 +602,6 @@ def _announce() -> None:
 
 def _called_by_subscriber(method: str) -> UsageError:
     return UsageError(f"{method}() cannot be called by a subscriber, in the middle of results; push() can")
-
-
-def _predicates_given(given: Mapping[str, str] | None, sources: Mapping[str, StreamSource]) -> dict[str, str]:
-    """Of streams that have a source."""
-    predicates = by_iri({} if given is None else given, "time_predicates", "IRI of a property")
-    for iri, predicate in predicates.items():
-        if iri not in sources:
-            raise UsageError(f"time_predicates has the stream <{iri}>, of which there is no source")
-        if not isinstance(predicate, str):
-            raise UsageError(f"the time predicate of <{iri}> is an IRI as a text, not {predicate!r}")
-    return predicates
 
 
 __all__ = ["CqelsError", "Engine", "Query", "Result", "Statistics"]

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from cqels_py.errors import CqelsError, DataError
+from cqels_py.engine.options import Options
+from cqels_py.errors import CqelsError, DataError, RunError
+from cqels_py.formats.times import doubt
 from cqels_py.plan.nodes import Plan
+from cqels_py.runners.statistics import Counters
 
+_LOG = logging.getLogger("cqels_py")
 IN_FULL = 10
 """So many reports are told as they come."""
 EVERY = 60.0
@@ -65,3 +70,73 @@ class Reports:
 def logged(log: logging.Logger) -> Reports:
     """Reports as warnings of a logger. They can be pickled, as part of a state."""
     return Reports(log.warning)
+
+
+class EngineReports:
+    """The reports of an engine: input that was left out, failed subscribers, warnings of queries.
+
+    Reports about a step are `due` when it is complete, and are told outside of the engine's lock.
+    """
+
+    def __init__(self, options: Options, counters: Counters) -> None:
+        self._options = options
+        self._counters = counters
+        self.report = options.report if options.report is not None else logged(_LOG)
+        self.due: deque[DataError] = deque()
+        # Streams whose times seem to be meant in another unit.
+        self._doubted: set[str] = set()
+
+    def warn(self, plan: Plan) -> None:
+        """The warnings of a query, to the logger, unless reports go elsewhere."""
+        if self._options.report is None:
+            for warning in plan.warnings:
+                _LOG.warning("%s%s", f"{plan.name}: " if plan.name else "", warning)
+
+    def late(self, dropped: int) -> None:
+        """So many late elements of the step at hand were dropped."""
+        elements = "1 element was" if dropped == 1 else f"{dropped} elements were"
+        self.due.append(
+            DataError(
+                f"{elements} dropped, more than {self._options.lateness} microseconds later than the newest before: "
+                "a greater lateness waits longer"
+            )
+        )
+
+    def doubt(self, stream: str, time: int) -> None:
+        """Ask once a stream whether an integer time was meant in another unit; perhaps in a thread that reads ahead."""
+        if stream not in self._doubted and (question := doubt(time)) is not None:
+            self._doubted.add(stream)
+            self.due.append(DataError(f"<{stream}>: {question}"))
+
+    def report_due(self, failures: list[BaseException]) -> None:
+        """Tell the reports of steps; exceptions of the report are added to `failures`."""
+        try:
+            while self.due:
+                self.report(self.due.popleft())
+        except BaseException as error:
+            failures.append(error)
+
+    def malformed(self, *errors: DataError, beside: BaseException | None = None) -> None:
+        """Raise, or count and report. `beside`: an error that is about to be raised, and gets these as notes."""
+        if not errors:
+            return
+        if self._options.on_error == "skip":
+            self._counters.malformed += len(errors)
+            for error in errors:
+                self.report(error)
+            return
+        raised, *others = errors if beside is None else (beside, *errors)
+        for other in others:
+            raised.add_note(f"also: {other}")
+        if beside is None:
+            raise raised
+
+    def subscriber_failed(self, error: RunError) -> None:
+        """An exception of a subscriber that is only reported."""
+        self._counters.subscriber_errors += 1
+        self.report(error)
+
+    def close(self) -> None:
+        """Nothing more follows."""
+        if isinstance(self.report, Reports):
+            self.report.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,6 +17,7 @@ from cqels_py.formats.scopes import ELEMENT
 from cqels_py.sources.batches import BatchSource
 from cqels_py.sources.files import open_source
 from cqels_py.sources.protocol import Connector, Opening, Source
+from cqels_py.validation import by_iri
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,3 +87,42 @@ def _numbered(batches: Iterable[object], stream: int) -> Iterator[ElementBatch]:
         if not isinstance(batch, ElementBatch):
             raise UsageError(f"a source is {_KINDS}; among its batches is {batch!r}")
         yield with_streams(batch, np.full(len(batch), stream, np.int32))
+
+
+def table_in_order(
+    table: ArrowStream, opening: Opening, scope: int | None, lateness: int, *, sort: bool
+) -> Iterator[ElementBatch]:
+    """The elements of a table as of `table_elements`, in order of time.
+
+    DataError for a row that is out of order by more than `lateness` microseconds; `sort`: the rows are sorted first.
+    """
+    from cqels_py.formats import table_order as order
+    from cqels_py.formats.tabular import whole as all_rows
+
+    once = order.is_read_once(table) and not sort
+    check = order.OrderCheck(lateness, "row", order.BEFORE_TAKEN if once else order.NOTHING_TAKEN)
+    if opening.time_predicate is not None:
+        batches = table_elements(table, opening, scope)
+        return order.elements_in_order(batches, lateness, opening.dictionary, once=once, sort=sort)
+    if once:
+        return table_elements(table, opening, scope, look=check.look)
+    rows = all_rows(table)
+    times, numbers = order.times_of_rows(rows), None
+    if times is not None:
+        rows = order.with_times(rows, times)
+    if times is not None and not sort:
+        check.look(times)
+    elif times is not None and (places := order.order_of(times)) is not None:
+        rows, numbers = rows.take(places), places + 1
+    return table_elements(rows, opening, scope, numbers=numbers)
+
+
+def predicates_of(given: Mapping[str, str] | None, sources: Mapping[str, object]) -> dict[str, str]:
+    """The time predicates of streams by IRI. UsageError for a stream that has no source."""
+    predicates = by_iri({} if given is None else given, "time_predicates", "IRI of a property")
+    for iri, predicate in predicates.items():
+        if iri not in sources:
+            raise UsageError(f"time_predicates has the stream <{iri}>, of which there is no source")
+        if not isinstance(predicate, str):
+            raise UsageError(f"the time predicate of <{iri}> is an IRI as a text, not {predicate!r}")
+    return predicates

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.dictionary import Dictionary
-from cqels_py.errors import DataError
+from cqels_py.errors import DataError, UsageError
 from cqels_py.formats.compression import is_file
 
 LARGE = 16 << 20
@@ -40,6 +40,19 @@ def pays(sources: Iterable[object]) -> bool:
     """
     files = regular_files(sources)
     return files is not None and sum(path.stat().st_size for path in files) >= LARGE and _processors() > 1
+
+
+def reader_ahead(
+    sources: Sequence[object], threads: int | None, dictionary: Dictionary, tell: Callable[[DataError], None]
+) -> ReadAhead | None:
+    """A reader for `threads` 2, and for None where that pays. UsageError where there is nothing to be read ahead."""
+    if threads not in (None, 1, 2):
+        raise UsageError(f"threads is 1 or 2, not {threads!r}")
+    if threads == 2 and regular_files(sources) is None:
+        raise UsageError("a second thread reads files ahead; a source here is none: leave threads out, or say 1")
+    if threads == 1 or (threads is None and not pays(sources)):
+        return None
+    return ReadAhead(dictionary, tell)
 
 
 def regular_files(sources: Iterable[object]) -> list[Path] | None:
