@@ -21,8 +21,8 @@ from cqels_py import script as script_module
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.engine import engine as engine_module
 from cqels_py.engine.compile import compile_query
+from cqels_py.engine.delivery import Delivery
 from cqels_py.engine.engine import Engine
-from cqels_py.engine.query import Query
 from cqels_py.engine.services import TIMEOUT
 from cqels_py.formats.triples import PushedElement
 from cqels_py.kernels.compiler import parallel_build as ahead
@@ -324,7 +324,7 @@ def test_a_rehearsal_repeats_the_registered_queries_and_more(
     file.write_text(f"<{EX}s0> <{EX}of> <{EX}maker> .\n")
     made = script(text, [file] if text == STATIC else (), input=[PushedElement(STREAM, 0, time, None, texts_of(0))])
     delivered: list[int] = []
-    monkeypatch.setattr(Query, "deliver", lambda self, batch: delivered.append(len(batch)))
+    monkeypatch.setattr(Delivery, "deliver", lambda self, batch: delivered.append(len(batch)))
     rehearsal.rehearse(heard(made))
     assert sum(delivered) == results
     assert list(tmp_path.iterdir()) == [file]

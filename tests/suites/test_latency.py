@@ -92,6 +92,6 @@ def test_the_paced_run_sees_the_elements_of_the_whole_one(tmp_path: Path, monkey
 def _counting(push, results: list[int]):  # type: ignore[no-untyped-def]
     def counted(self, batch) -> None:  # type: ignore[no-untyped-def]
         push(self, batch)
-        results.append(self.statistics.results)
+        results.append(self.counters.results)
 
     return counted
