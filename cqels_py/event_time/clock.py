@@ -390,7 +390,7 @@ class TickClock:
         last: int | None = None,
     ) -> Step:
         """`last`: the streams have ended, and this is the last instant of all."""
-        ended_through = self._now - 1 if last is None else last
+        ended_through = expired_through if last is None else last
         boundary, ended = _NONE, self._no_ends
         if not self._plain:
             boundary, ended = self._boundary(ended_through, limits, at_end=last is not None)
