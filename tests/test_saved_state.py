@@ -339,7 +339,7 @@ def test_what_is_missing_of_another_type_or_left_over_is_named() -> None:
     for name, value, message in (
         ("window.gaps", np.zeros(3), f"{path}: .* no array of 1 dimensions of uint8 as window.gaps"),
         ("window.start", np.zeros(3), "an array as window.start"),
-        ("window.other", 3, r"has a place for: window\.other"),
+        ("window.other", 3, r"are not used here: window\.other"),
     ):
         with pytest.raises(UsageError, match=message):
             fresh().restore({**state, path: {**state[path], name: value}})

@@ -165,7 +165,7 @@ class Dataflow:
         return ()
 
     def _begin(self) -> None:
-        """The first tick is at hand, or has been."""
+        """Called at the first tick, or after a restore from a later state."""
         self._ticked = True
         if not self._every_tick:
             self.shared_scans.readers.park(self.reader)
@@ -187,7 +187,7 @@ class Dataflow:
             self.shared_scans.end_step()
 
     def publish(self) -> ChangelogOutput:
-        """Hand all changes to a changelog too, beside the results: from the first step on, of a dataflow alone on its scans."""
+        """Write all changes to a changelog, too. Call it before the first step; the dataflow must be alone on its scans."""
         changelog = ChangelogOutput(len(self.plan.root.variables))
         self._output = ResultsAndChangelog(self._output, changelog)
         return changelog
@@ -195,7 +195,7 @@ class Dataflow:
     def queue(self, changes: Changelog, name: str = "") -> None:
         """Changes of the changelog of this name, which are read at the ends of their instants.
 
-        `timers` is to be such that are set between two steps.
+        The dataflow needs timers that are set between two steps: `EventTimers(None)`.
         """
         assert self._timers is not None
         assert self._timers.least_delay is None
@@ -242,17 +242,17 @@ class Dataflow:
     # --- state --------------------------------------------------------------------------------------------------
 
     def state(self) -> DataflowState:
-        """What it remembers between two steps: see saved_state. Its arrays are no copies: write them before the next step.
+        """Its state between two steps, as described in saved_state. Arrays are not copies: write them before the next step.
 
-        UsageError where a part cannot tell what it remembers.
+        UsageError if the state of a part cannot be taken out.
         """
         return save(self.plan, self._parts(), ticked=self._ticked)
 
     def restore(self, state: DataflowState) -> None:
-        """Go on from a state that a dataflow of the same plan had, over the same static data and a restored dictionary.
+        """Continue from the state of a dataflow of the same plan, with the same static data and a restored dictionary.
 
-        Before the first step; all queries on the same scans are restored, or none. UsageError where the state is none of this
-        plan; the dataflow is then of no use.
+        Call it before the first step, for all queries on the same scans or for none. UsageError if the state does not fit; the
+        dataflow cannot be used then.
         """
         if self._ticked:
             raise UsageError("a state is restored before the first element")

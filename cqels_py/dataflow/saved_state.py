@@ -5,8 +5,8 @@
     Project/0:Join/1:Scan     the second input of that; a window's PARTITION BY is at …/partition
     clock, arrivals, output   what all scans have in common, and what turns the root's changes into results
 
-Nothing of it is code, so that it can be written to a file and read by whoever does not trust the file's writer. Shapes of arrays
-are not checked against each other: a checkpoint has a digest that says whether it is whole.
+None of it is code, so a file of it can be read safely, whoever wrote it. The contents of arrays are not validated: a checkpoint
+needs a digest that detects damage.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SAME_AS = "same_as"
 
 
 def stateful_parts(root: DeltaSource) -> Iterator[tuple[str, object]]:
-    """What keeps state at and below a source, by its path. Where the plan has the same input twice, a part comes twice."""
+    """The parts with state at and below a source, each with its path; a part that several operators read has several paths."""
     visited: set[int] = set()
     waiting = [(type(unwrap(root).node).__name__, unwrap(root))]
     while waiting:

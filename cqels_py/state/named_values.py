@@ -1,8 +1,8 @@
 """The state of objects as named arrays and plain values, and back into objects that were made alike.
 
-A class names in `STATE` the attributes that hold its state: arrays, plain values, lists of plain values, and objects (also in lists
-or dicts) whose classes do the same. Whatever else an object has follows from how it was made, or is derived from its state: by
-`after_restore`, which a class may have, or by the setter of a property that is named in `STATE`.
+A class lists in `STATE` the attributes that hold its state: arrays, plain values, lists of plain values, and objects (also in lists
+or dicts) whose classes do the same. All other attributes follow from the constructor's arguments, or are derived from the state: by
+the optional method `after_restore`, or by the setter of a property that is listed in `STATE`.
 
 >>> class Counter:
 ...     STATE = ("_counts", "last")
@@ -38,13 +38,13 @@ NamedValues: TypeAlias = "dict[str, Array | Plain]"
 """Arrays, and values that JSON has too, by dotted names."""
 
 _LINE = 64
-"""Bytes of a line of the processor's cache: runs in restored arrays begin where they would in those that grew."""
+"""Bytes of a cache line: restored arrays are aligned like those that have grown (state/arrays.py)."""
 
 
 def values_of(owner: object) -> NamedValues:
-    """The state of an object. Its arrays are those that the object works on, not copies: write them before it goes on.
+    """The state of an object. Arrays are those that the object works on, not copies: write them before it changes.
 
-    UsageError for an object of a class that does not say what its state is.
+    UsageError for an object whose class has no `STATE`.
     """
     values: NamedValues = {}
     for name, attribute, _ in _attributes(owner):
@@ -53,14 +53,14 @@ def values_of(owner: object) -> NamedValues:
 
 
 def restore(owner: object, values: Mapping[str, Array | Plain]) -> None:
-    """Give an object, which was made as the one that had this state and has seen nothing, that state.
+    """Give this state to a new object that was made with the same arguments as the one that had it.
 
-    UsageError if values are missing, of another type, or left over; the object is then of no use.
+    UsageError if values are missing, of another type, or left over; the object cannot be used then.
     """
     left = dict(values)
     _restore(owner, "", left)
     if left:
-        raise UsageError(f"the state has values that nothing here has a place for: {', '.join(sorted(left))}")
+        raise UsageError(f"the state has values that are not used here: {', '.join(sorted(left))}")
 
 
 def _attributes(owner: object) -> Iterator[tuple[str, Any, str]]:
@@ -123,7 +123,7 @@ def _put(owner: object, attribute: str, current: Any, name: str, value: Array | 
     if not isinstance(value, np.ndarray) or value.dtype != current.dtype or value.ndim != current.ndim:
         raise UsageError(f"the state has no array of {current.ndim} dimensions of {current.dtype} as {name}")
     if value.shape == current.shape and not isinstance(getattr(type(owner), attribute, None), property):
-        # Others may see the same memory: arrays whose shape is fixed stay.
+        # Views of it, and kernels' tables of addresses, stay valid.
         current[...] = value
     else:
         setattr(owner, attribute, _aligned_copy(value))
