@@ -123,7 +123,8 @@ class PendingDeliveries:
 
     def __init__(self) -> None:
         self._deliveries: list[Delivery] = []
-        self._threads: set[int] = set()
+        self.threads: set[int] = set()
+        """Those in which subscribers are at work."""
         self.failed: list[tuple[Delivery, RunError]] = []
         """Queries that have lost their state, until they are forgotten."""
 
@@ -141,31 +142,31 @@ class PendingDeliveries:
 
     def is_here(self) -> bool:
         """Is this called by a subscriber?"""
-        return bool(self._threads) and threading.get_ident() in self._threads
+        return bool(self.threads) and threading.get_ident() in self.threads
 
     @contextmanager
     def here(self) -> Iterator[None]:
         """Inside, subscribers are called by this thread."""
         thread = threading.get_ident()
-        if thread in self._threads:
+        if thread in self.threads:
             yield
             return
-        self._threads.add(thread)
+        self.threads.add(thread)
         try:
             yield
         finally:
-            self._threads.discard(thread)
+            self.threads.discard(thread)
 
     def deliver(self, deliveries: Sequence[Delivery]) -> list[BaseException]:
         """Deliver the results; returns what subscribers have raised."""
         thread, failures = threading.get_ident(), list[BaseException]()
         # Without the context manager above, which a single element would notice.
-        self._threads.add(thread)
+        self.threads.add(thread)
         try:
             for delivery in deliveries:
                 delivery.hand_out(wait=delivery.is_behind())
                 if delivery.failures:
                     failures += delivery.take_failures()
         finally:
-            self._threads.discard(thread)
+            self.threads.discard(thread)
         return failures

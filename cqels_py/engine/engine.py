@@ -315,7 +315,7 @@ class Engine:
 
     @undisturbed
     def _push(self, stream: str, texts: Sequence[bytes], time: int | None, graph: bytes | None) -> None:
-        if self._pending.is_here():
+        if self._pending.threads and self._pending.is_here():
             self._append(stream, texts, time, graph)
             return
         with self._turn:
@@ -323,7 +323,9 @@ class Engine:
             if self._steps.busy or (self._batch is not None and len(self._pushed) < self._batch):
                 return
             wrong, deliveries = self._evaluate(), self._pending.take()
-        self._deliver(deliveries, wrong)
+        # Most elements of many streams have no results.
+        if deliveries or wrong or self._reports.due or self._pending.failed:
+            self._deliver(deliveries, wrong)
 
     def _append(self, stream: str, texts: Sequence[bytes], time: int | None, graph: bytes | None) -> None:
         """Take in an element, to be evaluated with all that wait."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import threading
 from types import TracebackType
-from typing import Any
 
 from cqels_py.errors import CqelsError, RunError
 
@@ -15,7 +14,7 @@ class Steps:
     The `lock` is the state's, which a step holds.
     """
 
-    def __init__(self, lock: AbstractContextManager[Any]) -> None:
+    def __init__(self, lock: threading.RLock) -> None:
         self._lock = lock
         self.busy = False
         """Is a step at work? To the thread that has the engine's turn: its own."""
@@ -23,14 +22,14 @@ class Steps:
         """Why the engine takes in no more elements."""
 
     def __enter__(self) -> None:
-        self._lock.__enter__()
+        self._lock.acquire()
         self.busy = True
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.busy = False
-        self._lock.__exit__(kind, error, traceback)
+        self._lock.release()
         if error is None:
             return
         self.ended = RunError(f"the engine has failed ({type(error).__name__}: {error}): make a new one")
