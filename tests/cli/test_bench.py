@@ -192,7 +192,7 @@ def test_runs_of_other_suites_and_queries_cannot_be_compared(
     earlier.write_text(earlier.read_text().replace('"rides"', '"trains"'))
     assert_bad_usage(cqels("bench", "rides", "--compare", earlier), "one of trains, not of rides")
     earlier.write_text("{}")
-    assert_bad_usage(cqels("bench", "rides", "--compare", earlier), "no report of `cqels bench`")
+    assert_bad_usage(cqels("bench", "rides", "--compare", earlier), "not a report of `cqels bench`")
 
 
 def test_plots_need_matplotlib(cqels: Cqels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -380,7 +380,7 @@ def test_where_a_label_is_one_node_is_an_option(cqels: Cqels, tmp_path: Path) ->
     assert cqels("run", *options, "--blank-nodes", "source", "--threads", "2").out.splitlines()[1:] == [first, second]
     assert cqels("run", *options, "--blank-nodes", "element").out.splitlines()[1:] == [first]
     assert "one node within its source" in cqels("explain", "-q", OF_NESTED).out
-    assert "one node in its element" in cqels("explain", "-q", OF_NESTED, "--blank-nodes", "element").out
+    assert "one node within its element" in cqels("explain", "-q", OF_NESTED, "--blank-nodes", "element").out
 
 
 def test_a_context_by_iri_is_an_option(cqels: Cqels, tmp_path: Path) -> None:
