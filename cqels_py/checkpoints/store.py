@@ -1,27 +1,30 @@
-"""The durable state of one part: snapshots, a log of the input of each micro-batch since, and the outcome of each.
+"""The durable state of one partition: snapshots, a log of the input of each micro-batch since, and the outcome of each.
 
-    <folder>/<part>/<batch>-<id>.input               the rows that a micro-batch brought, and the id of the state before it
+    <folder>/<part>/<batch>-<id>.input               the rows of a micro-batch, and the id of the state before it
     <folder>/<part>/<batch>-<id>.snapshot            the whole state after a micro-batch
-    <folder>/<part>/<batch>-<run>-<execution>.outcome  the id of the state that a micro-batch led to, and the part's counts
+    <folder>/<part>/<batch>-<run>-<execution>.outcome  the id of the state after a micro-batch, and the partition's
+                                                       counts
 
-A state's id is a digest of the id before it and the input, so it names the whole history of the part, as a commit does in git:
-equal histories have equal ids, whoever computed them. The state is the latest snapshot of that history with the later inputs
-replayed, since the dataflow is deterministic.
+A state's id is a digest of the id before it and the input, so it identifies the whole history of the partition, like a
+commit in git: equal histories have equal ids, whoever computed them. The state is the latest snapshot of that history
+with the later inputs replayed, since the dataflow is deterministic.
 
-Spark may run a task of a micro-batch more than once: after a failure, in speculation, or when a lost worker turns out to be
-alive; and after a restart of the driver it may run the whole micro-batch again. Three rules keep the state right:
+Spark may run a task of a micro-batch more than once: after a failure, in speculative execution, or when a lost worker
+turns out to be alive; and after a restart of the driver it may run the whole micro-batch again. Three rules keep the
+state correct:
 
-* All attempts at one execution (one Spark stage of one run of the driver) have one outcome, which is created once and never
-  replaced. An attempt that finds another input there evaluates that one instead of its own. So all attempts deliver the
-  same rows, and it does not matter which of them Spark accepts.
-* A micro-batch starts from the latest execution of the one before it, and its input says from which. A replay after a restart is
-  a later execution, and it counts from then on.
-* No attempt removes or replaces files of its own micro-batch or of later ones. When a snapshot has been written, all that is
-  older than the snapshot before it is removed; an attempt that sees the outcome of a later micro-batch writes nothing at all.
+* All attempts at one execution (one Spark stage of one run of the driver) have one outcome, which is created once and
+  never replaced. An attempt that finds another input there evaluates that one instead of its own. So all attempts
+  deliver the same rows, and it does not matter which of them Spark accepts.
+* A micro-batch starts from the latest execution of the one before it, and its input records which. A replay after a
+  restart is a later execution, and it counts from then on.
+* No attempt removes or replaces files of its own micro-batch or of later ones. When a snapshot has been written,
+  everything older than the snapshot before it is removed; an attempt that sees the outcome of a later micro-batch
+  writes nothing.
 
-Files are written under another name, synced, and renamed or linked: a crash at any moment leaves the old or the new version. A
-snapshot is written when the inputs since the last one outweigh it, so the size of a folder follows the state, not the stream; the
-one before is kept, with the inputs after it, in case a snapshot turns out to be damaged.
+Files are written under another name, synced, and renamed or linked: after a crash there is the old or the new version.
+A snapshot is written when the inputs since the last one are larger than it, so the size of a folder follows the state,
+not the stream. The snapshot before it is kept, with the inputs after it, in case a snapshot turns out to be damaged.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ from cqels_py.errors import RunError
 State = TypeVar("State")
 
 BEFORE = -1
-"""The number of the batch that the first snapshot stands for."""
+"""The number of the batch before the first: that of the first snapshot."""
 _LEAST = 1 << 20
 _CHECK = 4
 _ID = 16
@@ -55,20 +58,19 @@ _TEMPORARY = ".tmp"
 _OUTCOME = re.compile(r"(\d+)-(\d+)-(\d+)\.outcome")
 _FILE = re.compile(r"(-?\d+)-.+\.(input|snapshot|outcome)")
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
-_START_ANEW = "To start anew remove both the state and Spark's checkpoint: the one goes with the other"
+_START_AGAIN = "To start again, remove both the state and Spark's checkpoint: neither is of use without the other"
 
 
 class DamagedFile(RunError):
-    """A file of the state is not what was written."""
+    """A file of the state differs from the data that was written."""
 
     code = "CQ-DAMAGED"
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt at a micro-batch. `execution`: Spark's number of the stage, which all attempts at it share; it grows within a
-    `run` of the driver, as runs do: so the order of (run, execution) is that in which the driver planned them.
-    """
+    """An attempt at a micro-batch. `execution`: Spark's number of the stage, which all attempts at it share; it grows
+    within a `run` of the driver, as runs do: so the order of (run, execution) is that in which the driver planned them."""
 
     batch: int
     run: int = 0
@@ -79,13 +81,15 @@ class Attempt:
         return self.run, self.execution
 
     def is_late(self, others: list[Attempt]) -> bool:
-        """Has a later micro-batch ended that was planned after this attempt? Then Spark has accepted another one."""
+        """Has a later micro-batch finished that was planned after this attempt? Then Spark has accepted another
+        attempt."""
         return any(other.batch > self.batch and other.age >= self.age for other in others)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The state that a micro-batch led to. `snapshot`: the name of the last one before; `since`: bytes of inputs after it."""
+    """The state after a micro-batch. `snapshot`: the name of the last snapshot before it; `since`: bytes of inputs
+    after that."""
 
     id: str
     before: str
@@ -98,7 +102,8 @@ class Outcome:
 class Start:
     """The state from which an attempt starts: its name, the last snapshot up to it, and bytes of inputs after that.
 
-    `counts`: of the part so far. `settled`: the input that this execution has an outcome of, None if it has none yet.
+    `counts`: of the partition so far. `settled`: the input for which this execution has an outcome, None if it has none
+    yet.
     """
 
     name: str
@@ -115,14 +120,14 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The name of the state that an attempt led to. `late`: a later micro-batch has ended already."""
+    """The name of the state after an attempt. `late`: a later micro-batch has finished already."""
 
     name: str
     late: bool
 
 
 class PartStore(Generic[State]):
-    """Loads and saves the state of one part."""
+    """Loads and saves the state of one partition."""
 
     def __init__(self, folder: Path, part: int) -> None:
         self._folder = folder / str(part)
@@ -138,7 +143,7 @@ class PartStore(Generic[State]):
     # --- loading --------------------------------------------------------------------------------------------------
 
     def start(self, attempt: Attempt) -> Start:
-        """Where an attempt starts from; RunError where the micro-batch before it has left nothing."""
+        """The state from which an attempt starts; RunError if there is none of the micro-batch before it."""
         outcomes = self._outcomes()
         late = attempt.is_late(outcomes)
         if attempt in outcomes:
@@ -153,7 +158,7 @@ class PartStore(Generic[State]):
         if not candidates:
             done = [each.batch for each in outcomes if each.batch < attempt.batch]
             raise self._missing(max(done, default=BEFORE) + 1, late=late)
-        # A frame of an earlier run that is started again may come after the batches of a later one.
+        # A streaming query of an earlier run that is started again may come after the batches of a later one.
         planned_before = [each for each in candidates if each.age <= attempt.age] or candidates
         found = self._read(max(planned_before, key=lambda each: each.age))
         name = _named(attempt.batch - 1, found.id)
@@ -162,7 +167,7 @@ class PartStore(Generic[State]):
         return Start(name, found.snapshot, found.since, found.counts, late=late)
 
     def load(self, start: Start) -> tuple[State, list[bytes]]:
-        """The latest sound snapshot of the history of the state to start from, and the inputs from there up to it."""
+        """The latest intact snapshot in the history of the state to start from, and the inputs after it."""
         name, inputs = start.name, list[bytes]()
         damage: DamagedFile | None = None
         while True:
@@ -193,14 +198,14 @@ class PartStore(Generic[State]):
             return self._missing(batch, late=late)
         return _late_or(
             f"the state in {self._folder} has no snapshot from before micro-batch {batch + 1}: it was removed, or the "
-            f"checkpoint is another one. {_START_ANEW}",
+            f"checkpoint is another one. {_START_AGAIN}",
             late=late,
         )
 
     def _missing(self, batch: int, *, late: bool) -> RunError:
         return _late_or(
             f"the state in {self._folder} is incomplete: the input of micro-batch {batch} is missing, as when a "
-            f"sink does not evaluate all rows of a micro-batch, or files were removed. {_START_ANEW}",
+            f"sink does not evaluate all rows of a micro-batch, or files were removed. {_START_AGAIN}",
             late=late,
         )
 
@@ -209,9 +214,9 @@ class PartStore(Generic[State]):
     def save(
         self, attempt: Attempt, start: Start, data: bytes, state: State, counts: Mapping[str, Any]
     ) -> Saved | None:
-        """Keep the input of a batch and its outcome, and from time to time the state after it.
+        """Save the input of a batch and its outcome, and from time to time a snapshot.
 
-        None: another attempt at this execution was faster, with another input. Then `start` anew, with the settled one.
+        None: another attempt at this execution was faster, with another input. Then `start` again, with that one.
         """
         id_ = _digest(start.id, data)
         name = _named(attempt.batch, id_)
@@ -222,7 +227,7 @@ class PartStore(Generic[State]):
             self._write_input(name, start.id, data)
             write_once(self._outcome(attempt), _checked(json.dumps(asdict(outcome)).encode()))
         with contextlib.suppress(FileNotFoundError):
-            # Where there is none, it is late, and its files were removed with older ones.
+            # If it is missing, the attempt is late, and its files were removed with older ones.
             if self._read(attempt).id != id_:
                 return None
         if not late:
@@ -243,7 +248,7 @@ class PartStore(Generic[State]):
             self._drop_before(_parsed(outcome.snapshot)[0])
 
     def _drop_before(self, batch: int) -> None:
-        """Nothing goes back behind the last snapshot but one: only the newest batch is ever run again."""
+        """Remove everything that is older than the snapshot before the last: only the newest batch is ever run again."""
         for name in os.listdir(self._folder):
             match = _FILE.fullmatch(name)
             # The inputs after a snapshot begin with the next batch.
@@ -262,7 +267,7 @@ class PartStore(Generic[State]):
         return self._folder / f"{attempt.batch}-{attempt.run}-{attempt.execution}.outcome"
 
     def _outcomes(self) -> list[Attempt]:
-        """The attempts that there are outcomes of."""
+        """The attempts that have outcomes."""
         found = map(_OUTCOME.fullmatch, os.listdir(self._folder))
         return [Attempt(*map(int, match.groups())) for match in found if match is not None]
 
@@ -270,7 +275,7 @@ class PartStore(Generic[State]):
         return Outcome(**json.loads(read_checked(self._outcome(attempt))))
 
     def counts(self) -> Mapping[str, Any] | None:
-        """The part's counts after the last batch."""
+        """The partition's counts after the last batch."""
         outcomes = self._outcomes() if self._folder.exists() else []
         if not outcomes:
             return None
@@ -298,14 +303,14 @@ def _digest(before: str, data: bytes) -> str:
 
 
 def _late_or(message: str, *, late: bool) -> RunError:
-    """An attempt that Spark no longer waits for is not to tell anybody to remove a state that is sound."""
+    """The error. An attempt that Spark no longer waits for must not ask anybody to remove a state that is intact."""
     if late:
         return RunError("this attempt came too late: later micro-batches have ended, and its files were removed")
     return RunError(message)
 
 
 def _outweighs(inputs: int, snapshot: int) -> bool:
-    """Are so many bytes of inputs worth another snapshot, if the last one has so many?"""
+    """Is it time for a snapshot, after so many bytes of inputs, if the last one has so many?"""
     return inputs > max(_LEAST, snapshot)
 
 
@@ -317,29 +322,30 @@ def _checked(*blocks: bytes) -> bytes:
 
 
 def write_checked(path: Path, *blocks: bytes) -> None:
-    """The data with a checksum before it."""
+    """Write the data with a checksum before it."""
     write_whole(path, _checked(*blocks))
 
 
 def read_checked(path: Path) -> bytes:
-    """What `write_checked` wrote; DamagedFile if it is not that any more."""
+    """Data written by `write_checked`; DamagedFile if the checksum is wrong."""
     raw = path.read_bytes()
     check, data = raw[:_CHECK], raw[_CHECK:]
     if zlib.crc32(data).to_bytes(_CHECK, "big") != check or len(check) < _CHECK:
-        raise DamagedFile(f"the state file {path} is damaged: its checksum is wrong. {_START_ANEW}")
+        raise DamagedFile(f"the state file {path} is damaged: its checksum is wrong. {_START_AGAIN}")
     return data
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that at any moment the old or the new version is there, also after a crash of the machine."""
+    """Write a file atomically and durably: at any moment there is the old or the new version, also after a crash of the
+    machine."""
     _temporary(path, data).rename(path)
     sync_folder(path.parent)
 
 
 def write_once(path: Path, data: bytes) -> None:
-    """Write a file like `write_whole`, unless it is there already: of several that try at the same time one succeeds.
+    """Write a file like `write_whole`, unless it exists: of several concurrent attempts exactly one succeeds.
 
-    Where the file system has no hard links this is a look and a rename, with a moment between them.
+    Where the file system has no hard links this is a check and a rename, which are not atomic.
     """
     temporary = _temporary(path, data)
     try:
@@ -356,7 +362,7 @@ def write_once(path: Path, data: bytes) -> None:
 
 
 def _temporary(path: Path, data: bytes) -> Path:
-    """The data in a file of another name, on the disk."""
+    """Write the data to a file of another name, and sync it."""
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}{_TEMPORARY}")
     with temporary.open("wb") as out:
         out.write(data)
@@ -366,7 +372,7 @@ def _temporary(path: Path, data: bytes) -> Path:
 
 
 def sync_folder(path: Path) -> None:
-    """The names in a folder, on the disk."""
+    """Sync a folder's entries."""
     folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)

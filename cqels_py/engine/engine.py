@@ -49,7 +49,7 @@ from cqels_py.sources.time_merge import TimeMerge
 from cqels_py.validation import by_iri, check_callable, check_flag, instant
 
 _LOG = logging.getLogger("cqels_py")
-_COMPILING = "compiling for this machine what such a query needs; this happens once and takes up to a minute"
+_COMPILING = "compiling kernels for this machine; this happens once and takes up to a minute"
 _REHEARSAL = ("cqels_py.rehearsal",)
 MOST_OF_A_TABLE = 1 << 16
 """Rows of tables whose results are delivered when all of them have been processed."""

@@ -1,4 +1,4 @@
-"""The state of a query on Spark survives failures, or the failure is reported."""
+"""The state of a query on Spark survives crashes, or an error says why not."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUERY = f"""PREFIX : <{EX}> SELECT ?c (SUM(?v) AS ?n)
 WHERE {{ STREAM :s [RANGE 60us] {{ ?c :v ?v }} STREAM :t [COUNT 5] {{ ?c :w ?w }} }} GROUP BY ?c"""
 STAGED = f"""PREFIX : <{EX}> SELECT ?v (AVG(?w) AS ?n)
 WHERE {{ STREAM :s [RANGE 60us] {{ ?c :v ?v }} STREAM :t [COUNT 5] {{ ?c :w ?w }} }} GROUP BY ?v ORDER BY DESC(?n) LIMIT 3"""
-"""Three stages: a join divided by ?c, groups divided by ?v, and the first rows in one place."""
+"""Three stages: a join partitioned by ?c, groups partitioned by ?v, and the first rows in one partition."""
 ELEMENTS = drawn(5, 40)
 BATCHES = 5
 
@@ -104,8 +104,8 @@ def tear(descriptor: int) -> None:
 
 
 @pytest.mark.usefixtures("often")
-def test_a_crash_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever operation on a file is the last one, the micro-batch is run again and nothing is lost or there twice."""
+def test_a_crash_at_any_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever operation on a file is the last one, the micro-batch is run again, and nothing is lost or duplicated."""
     disk = Disk(monkeypatch)
     expected, fatal, crashes = wanted(), 0, 0
     while True:
@@ -129,7 +129,7 @@ def test_a_crash_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("often")
 def test_a_crash_in_any_stage(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At every so many operations on files: parts of one stage have done the micro-batch, others have not."""
+    """After every so many operations on files: some partitions of a stage have done the micro-batch, others have not."""
     expected, disk = wanted(STAGED), Disk(monkeypatch)
     # The first of all runs also opens files of compiled kernels.
     for _ in range(2):
@@ -159,7 +159,7 @@ def test_a_crash_in_any_stage(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("fatal", range(8))
-def test_a_crash_while_the_state_is_laid_out(state: Path, fatal: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_while_the_state_is_created(state: Path, fatal: int, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk(monkeypatch)
     disk.fatal = fatal
     with pytest.raises(Crash):
@@ -170,8 +170,8 @@ def test_a_crash_while_the_state_is_laid_out(state: Path, fatal: int, monkeypatc
 
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("query", [QUERY, STAGED], ids=["one stage", "three stages"])
-def test_a_micro_batch_that_is_run_again_gives_the_same(state: Path, query: str) -> None:
-    """Spark runs it again when it was stopped before it knew of its end."""
+def test_a_micro_batch_that_is_run_again_gives_the_same_results(state: Path, query: str) -> None:
+    """Spark runs it again when it was stopped before it recorded the end."""
     cluster, rows = begin(state, 2, query), []
     for batch in range(BATCHES):
         once = run(cluster, batch, batch + 1)
@@ -217,7 +217,7 @@ def test_a_failure_in_the_middle_leaves_nothing_half_done(state: Path, monkeypat
     assert counted(rows + run(cluster, 2)) == wanted()
 
 
-def test_a_state_in_memory_is_used_only_for_what_it_is_the_state_of(state: Path) -> None:
+def test_a_state_in_memory_is_used_only_for_its_own_history(state: Path) -> None:
     """Another worker has run a micro-batch in between."""
     stale = begin(state)
     stale._chance = 1
@@ -246,7 +246,7 @@ def test_the_folder_does_not_grow_with_the_stream(state: Path) -> None:
 
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("damage", [lambda path: path.write_bytes(path.read_bytes()[:-9]), lambda path: path.unlink()])
-def test_the_snapshot_before_stands_in_for_one_that_is_damaged(state: Path, damage: Callable[[Path], None]) -> None:
+def test_the_snapshot_before_replaces_a_damaged_one(state: Path, damage: Callable[[Path], None]) -> None:
     rows = run(begin(state), 0, BATCHES - 1)
     newest = files(state, "snapshot")[-1]
     assert int(newest.name.rsplit("-", 1)[0]) > 0
@@ -282,7 +282,7 @@ def test_a_checkpoint_that_was_removed_without_its_state(state: Path) -> None:
         run(begin(state), 0, 1)
 
 
-def test_files_that_a_crash_left_are_swept_away(state: Path) -> None:
+def test_files_left_by_a_crash_are_removed(state: Path) -> None:
     cluster = begin(state)
     (state / "0" / "7-abc.input.123.tmp").write_bytes(b"half")
     run(cluster, 0, 1)
@@ -311,14 +311,14 @@ def test_another_query_on_the_state_is_refused(state: Path, changed: dict[str, A
         prepare(**options | changed)
 
 
-def test_a_state_of_another_form_is_refused(state: Path) -> None:
+def test_a_state_of_another_format_is_refused(state: Path) -> None:
     prepare(QUERY, state=state, partitions=2)
     path = state / "query.json"
     found = json.loads(path.read_text())
     del found["run"], found["application"]
     path.write_text(json.dumps(found | {"format": 22}))
     with pytest.raises(
-        UsageError, match="another version of cqels_py, which keeps it in another form: give the query a new folder"
+        UsageError, match="another version of cqels_py, whose format differs: give the query a new folder"
     ):
         prepare(QUERY, state=state, partitions=2)
 
@@ -348,7 +348,7 @@ def test_wrong_arguments(state: Path, wrong: dict[str, Any], message: str) -> No
     assert not state.exists()
 
 
-def test_what_is_checked_before_anything_is_written(state: Path) -> None:
+def test_arguments_are_checked_before_anything_is_written(state: Path) -> None:
     def check(plan: Plan) -> None:
         raise UsageError("no good")
 
@@ -357,24 +357,24 @@ def test_what_is_checked_before_anything_is_written(state: Path) -> None:
     assert not state.exists()
 
 
-def test_a_folder_of_something_else_is_left_alone(state: Path) -> None:
+def test_a_folder_of_something_else_is_not_touched(state: Path) -> None:
     state.mkdir()
     (state / "thesis.tex").write_text("important")
-    with pytest.raises(UsageError, match="is not empty, and holds no state"):
+    with pytest.raises(UsageError, match="is not empty, and does not hold the state"):
         begin(state)
     assert [path.name for path in state.iterdir()] == ["thesis.tex"]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
-def test_a_folder_that_does_not_say_whose_it_is(state: Path, text: str) -> None:
+def test_a_folder_without_a_valid_description(state: Path, text: str) -> None:
     begin(state)
     (state / "query.json").write_text(text)
-    with pytest.raises(UsageError, match="does not say whose state this is"):
+    with pytest.raises(UsageError, match="does not describe the state of a query"):
         begin(state)
 
 
-def test_statistics_of_what_is_no_state(state: Path) -> None:
-    with pytest.raises(UsageError, match="holds no state"):
+def test_statistics_of_a_folder_without_a_state(state: Path) -> None:
+    with pytest.raises(UsageError, match="does not hold the state"):
         statistics(state)
     begin(state)
     assert statistics(state).elements == 0
@@ -394,7 +394,7 @@ def test_all_attempts_at_an_execution_have_the_input_of_the_first(state: Path) -
 
 
 def test_a_later_execution_counts_from_then_on(state: Path) -> None:
-    """The driver has been restarted, and has planned the micro-batch again; then an attempt from before comes to its end."""
+    """The driver has been restarted, and has planned the micro-batch again; then an attempt from before ends."""
     parts: PartStore[str] = PartStore(state, 0)
     parts.begin("start")
     for attempt, data in ((Attempt(0, 2, 1), b"two"), (Attempt(0, 1, 9), b"one")):
@@ -450,8 +450,8 @@ def test_an_attempt_that_ends_after_the_next_micro_batch_changes_nothing(state: 
 
 
 @pytest.mark.usefixtures("often")
-def test_a_late_attempt_with_other_rows_makes_what_the_first_one_made(state: Path) -> None:
-    """A source gives its rows in another order: the input that Spark has already accepted counts."""
+def test_a_late_attempt_with_other_rows_gives_the_results_of_the_first(state: Path) -> None:
+    """As when a source gives its rows in another order: the input that Spark has accepted already counts."""
     cluster = begin(state)
     rows = run(cluster, 0, 2)
     once = run(cluster, 2, 3)
@@ -460,7 +460,7 @@ def test_a_late_attempt_with_other_rows_makes_what_the_first_one_made(state: Pat
     assert counted(rows + run(cluster, 4)) == wanted()
 
 
-def test_a_late_attempt_whose_files_have_gone_says_so(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_attempt_whose_files_were_removed_is_reported(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "_outweighs", lambda inputs, snapshot: True)
     cluster = begin(state)
     rows = run(cluster, 0, 4)

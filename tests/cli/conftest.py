@@ -40,7 +40,9 @@ def cqels(capfd: pytest.CaptureFixture[str]) -> Cqels:
 
 def without_compiling(said: str) -> str:
     """What was said, whether or not this is the first use on this machine."""
-    return "".join(line for line in said.splitlines(keepends=True) if not line.startswith("compiling for this machine"))
+    return "".join(
+        line for line in said.splitlines(keepends=True) if not line.startswith("compiling kernels for this machine")
+    )
 
 
 def row(seconds: float, subject: str, value: str, graph: str = "") -> str:

@@ -67,13 +67,13 @@ def beyond_the_rehearsal(*arguments: str) -> list[str]:
 
 
 def _listen_only(ahead: Any, calls: list[dict[str, Any]]) -> None:
-    heard = ahead._heard
+    heard = ahead._reported_calls
 
     def listen(*arguments: Any) -> list[Any]:
         calls.extend(heard(*arguments))
         return []
 
-    ahead._heard = listen
+    ahead._reported_calls = listen
 
 
 @pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")

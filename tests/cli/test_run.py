@@ -198,7 +198,7 @@ def test_what_is_compiled_is_said_once_where_nobody_watches(
     monkeypatch.setattr(execution.Execution, "run", run_compiling)
     assert main(["run", "-q", QUERY, "--stream", f"{STREAM}={stream}"]) == 0
     said = capfd.readouterr().err
-    assert said.startswith("compiling for this machine")
+    assert said.startswith("compiling kernels for this machine")
     assert len(said.splitlines()) == 1
     assert ahead._EXPECTED.on_end is ends
 

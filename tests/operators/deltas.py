@@ -74,7 +74,8 @@ class Port:
 
 
 def random_steps(seed: int, ports: Sequence[Port], steps: int, ticks: int, most: int) -> Iterator[Step]:
-    """Mappings come and go at random, up to four at a tick and `most` alive; in the last step all of them go."""
+    """Random insertions and retractions, up to four at a tick and at most `most` mappings alive; in the last step all
+    are retracted."""
     rng = random.Random(seed)
     live: Live = [[] for _ in ports]
     for _ in range(steps):

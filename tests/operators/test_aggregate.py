@@ -29,7 +29,7 @@ V = Variable("v")
 ANY_TICK = Ticks(np.zeros(10_000, np.int64), first=False)
 BOTH = (False, True)
 
-# Sums of doubles and floats are exact here: nothing but halves and quarters.
+# Sums of doubles and floats are exact here: all are multiples of a quarter.
 INTEGERS = [typed(text, "integer") for text in ("0", "1", "-7", "05", "360287970189")]
 LARGE = [
     typed("123456789012345678901", "integer"),
@@ -151,10 +151,9 @@ def test_chunks_end_with_any_row(rows: int, in_order: bool, monkeypatch: pytest.
 @pytest.mark.parametrize("in_order", BOTH)
 @pytest.mark.parametrize("keys", [0, 1, 2])
 @pytest.mark.parametrize("pool", [*POOLS, "dates"])
-def test_an_average_alone_is_the_same_as_with_others(
+def test_an_average_alone_is_the_same_as_with_other_aggregates(
     pool: str, keys: int, in_order: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # It goes through all passes at once until an argument is none of the short numbers, at which the others go on.
     alone = [Aggregate("AVG", keys)]
     for seed in range(3):
         assert_has_groups(pool, keys, seed, in_order, alone)
@@ -212,7 +211,7 @@ def test_the_single_group_is_there_from_the_first_tick_on() -> None:
     assert found == {0: {(zero, zero, 0): -1, (one, five, five): 1}}
 
 
-def test_a_value_that_did_not_change_is_in_no_result() -> None:
+def test_an_unchanged_value_is_in_no_result() -> None:
     terms = Terms()
     five, six = terms.ids([typed(text, "integer") for text in ("5", "6")])
     operator = GroupBy([0], [Aggregate("MAX", 1)], terms.values)
@@ -228,13 +227,12 @@ def test_an_average_alone_has_a_sum_of_more_than_64_bits() -> None:
     operator = GroupBy([0], [Aggregate("AVG", 1)], terms.values)
     events = [(tick, 1 if tick < 600 else -1, (7, number)) for tick in range(1_199)]
     made = [chunk for chunk in operator.process(ANY_TICK, [[delta(events, 2)]]) if len(chunk)]
-    # The average of equal numbers is that number all the time.
+    # The average of equal numbers never changes.
     assert [len(chunk) for chunk in made] == [1]
     assert terms.term(int(made[0].columns[1, 0])) == Literal(str(largest), datatype=XSD.decimal)
 
 
 def test_a_tick_of_numbers_of_two_kinds_gives_a_group_one_row() -> None:
-    # The first goes through all passes at once, and the second does not.
     terms = Terms()
     one, half = terms.ids([typed("1", "integer"), typed("0.5", "double")])
     operator = GroupBy([0], [Aggregate("AVG", 1)], terms.values)
@@ -254,7 +252,7 @@ def test_a_tick_of_numbers_of_two_kinds_gives_a_group_one_row() -> None:
     ],
 )
 def test_exact_numbers_and_doubles_that_cancel_out(numbers: list[tuple[str, str]]) -> None:
-    """What is summed apart meets the exact sum with all digits of both."""
+    """The separate sum is added to the exact sum with all digits of both."""
     terms = Terms()
     operator = GroupBy([], [Aggregate("SUM", 0)], terms.values)
     ids = terms.ids([typed(text, kind) for kind, text in numbers])
@@ -265,8 +263,8 @@ def test_exact_numbers_and_doubles_that_cancel_out(numbers: list[tuple[str, str]
     assert float(str(total)) == pytest.approx(float(exact), rel=1e-13)
 
 
-def test_what_doubles_leave_behind_is_nothing() -> None:
-    """0.1 + 0.2 - 0.1 - 0.2 is 0, and a large double that has gone leaves no rounding behind."""
+def test_retracted_doubles_leave_no_error_behind() -> None:
+    """0.1 + 0.2 - 0.1 - 0.2 is 0, and a retracted large double leaves no rounding error behind."""
     terms = Terms()
     tenth, fifth, huge = terms.ids([typed(text, "double") for text in ("0.1", "0.2", "1.0E300")])
     operator = GroupBy([], [Aggregate("SUM", 0)], terms.values)
@@ -286,7 +284,7 @@ def test_a_sum_beyond_128_bits_stops_the_query() -> None:
         list(operator.process(ANY_TICK, [[delta([(0, 1, (large,))] * 5, 1)]]))
 
 
-def test_what_was_never_there_cannot_be_withdrawn() -> None:
+def test_a_missing_mapping_cannot_be_retracted() -> None:
     operator = GroupBy([0], [Aggregate("COUNT(*)", None)], Terms().values)
     with pytest.raises(AssertionError, match="withdrawn"):
         list(operator.process(ANY_TICK, [[delta([(0, -1, (1,))], 1)]]))
@@ -294,7 +292,7 @@ def test_what_was_never_there_cannot_be_withdrawn() -> None:
 
 @pytest.mark.parametrize("in_order", BOTH)
 def test_state_follows_the_groups_that_are_alive(in_order: bool) -> None:
-    """Ever-new groups, each of thirty mappings with ever-new values: index, heaps and values of DISTINCT stay as they were."""
+    """Ever-new groups, each of thirty mappings with ever-new values: index, heaps and values of DISTINCT do not grow."""
     terms = Terms()
     operator = GroupBy([0], [Aggregate("MIN", 1), Aggregate("COUNT", 1, True)], terms.values, in_order=in_order)
     numbers = terms.ids([typed(str(i), "integer") for i in range(12_000)])
@@ -310,7 +308,8 @@ def test_state_follows_the_groups_that_are_alive(in_order: bool) -> None:
 @pytest.mark.parametrize("distinct", BOTH)
 @pytest.mark.parametrize("at_a_tick", [1, 7, 100])
 def test_one_batch_may_bring_any_number_of_groups(at_a_tick: int, distinct: bool) -> None:
-    """Each group comes and goes, always a hundred at a time: the index grows within the batch, and only that far."""
+    """Groups are inserted and retracted, a hundred at a time: the index grows within the batch, and only as far as
+    needed."""
     terms = Terms()
     operator = GroupBy([1], [Aggregate("COUNT", 0, distinct), Aggregate("MAX", 0)], terms.values)
     (one,) = terms.ids([typed("1", "integer")])
@@ -329,7 +328,7 @@ def test_one_batch_may_bring_any_number_of_groups(at_a_tick: int, distinct: bool
 
 
 def test_any_number_of_groups_may_change_at_a_tick_and_in_a_batch() -> None:
-    """More than are delivered together, with interruptions in between: bags and texts need more and more room."""
+    """More than are delivered together, with interruptions: bags and texts grow again and again."""
     terms = Terms()
     numbers = terms.ids([typed(str(i), "integer") for i in range(5)])
     aggregates = [Aggregate("AVG", 1), Aggregate("MAX", 1), Aggregate("GROUP_CONCAT", 1)]
@@ -368,7 +367,7 @@ def test_a_text_is_built_once_a_tick_for_groups_whose_values_change() -> None:
     groups = [(group, one) for group in terms.ids([f"<urn:{n}>" for n in range(5)])]
     list(operator.process(ANY_TICK, [[delta([(0, 1, row) for row in groups * 3], 2)]]))
     assert values.built == 5
-    # A value that is there already changes nothing, for as long as one of it is left.
+    # A value that is there already changes nothing, as long as one copy of it is left.
     list(operator.process(ANY_TICK, [[delta([(0, 1, groups[0]), (1, -1, groups[0]), (1, -1, groups[1])], 2)]]))
     assert values.built == 5
     list(operator.process(ANY_TICK, [[delta([(0, 1, (groups[2][0], two)), (0, 1, (groups[2][0], one))], 2)]]))
@@ -392,7 +391,7 @@ def test_a_group_that_comes_again_has_its_own_text() -> None:
 
 @pytest.mark.parametrize("function", ["MIN", "MAX", "GROUP_CONCAT"])
 @pytest.mark.parametrize("there", [1, 2, 7])
-def test_a_value_that_is_not_there_is_not_taken_for_another(there: int, function: str) -> None:
+def test_a_missing_value_is_not_mistaken_for_another(there: int, function: str) -> None:
     terms = Terms()
     group, other, *values = terms.ids(["<urn:g>", *(typed(str(n), "integer") for n in range(there + 1))])
     operator = GroupBy([0], [Aggregate(function, 1)], terms.values)
@@ -401,7 +400,7 @@ def test_a_value_that_is_not_there_is_not_taken_for_another(there: int, function
         list(operator.process(ANY_TICK, [[delta([*events, (1, -1, (group, other))], 2)]]))
 
 
-def test_a_double_with_an_exponent_is_to_a_sum_what_it_is_without() -> None:
+def test_a_double_with_an_exponent_is_summed_as_without() -> None:
     dictionary = Dictionary()
     written = [
         "2.345E1",
@@ -419,7 +418,7 @@ def test_a_double_with_an_exponent_is_to_a_sum_what_it_is_without() -> None:
     assert numbers.real.tolist() == [float(text) for text in written]
 
 
-def test_numbers_that_no_sum_holds_are_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_numbers_that_cannot_be_summed_are_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     dictionary = Dictionary()
     values = DictionaryValues(dictionary)
     long = [typed("9" * digits, "integer") for digits in (37, 38, 60)] + [typed("0." + 39 * "1", "decimal")]

@@ -54,7 +54,7 @@ def assert_empty(closure: Closure) -> None:
 @pytest.mark.parametrize("loops", [True, False])
 @pytest.mark.parametrize("in_order", [True, False])
 @pytest.mark.parametrize(("nodes", "most"), [(1, 3), (2, 6), (4, 4), (5, 9), (12, 14), (12, 30)])
-def test_every_tick_has_the_closure(nodes: int, most: int, in_order: bool, loops: bool) -> None:
+def test_every_tick_has_the_transitive_closure(nodes: int, most: int, in_order: bool, loops: bool) -> None:
     for seed in range(3):
         closure = Closure((0, 1), loops=loops)
         steps = random_steps(seed, [Port(2, in_order, range(1, nodes + 1))], 12, 6, most)
@@ -78,7 +78,7 @@ def test_from_one_source(seed: int, loops: bool) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_edges_of_two_graphs_do_not_lead_on_from_each_other(seed: int) -> None:
+def test_paths_are_within_one_graph(seed: int) -> None:
     closure = Closure((2, 0, 1))
 
     def model(live: Live) -> list[Row]:
@@ -105,7 +105,7 @@ def sliding(length: int, window: int) -> Iterator[Step]:
 
 
 def test_a_window_over_long_paths() -> None:
-    """Whole subtrees move to other edges, or go."""
+    """Whole subtrees are attached to other edges, or retracted."""
     assert_follows(Closure((0, 1)), [2], sliding(150, 40), lambda live: closed(live[0]))
 
 
@@ -128,7 +128,7 @@ def test_more_pairs_at_once_than_a_chunk_or_the_first_arrays_hold() -> None:
     assert closure.state.pairs == before
 
 
-def test_an_edge_is_there_as_long_as_one_of_its_copies() -> None:
+def test_an_edge_counts_as_long_as_one_copy_is_there() -> None:
     closure = Closure((0, 1))
     events = [(0, 1, (1, 2)), (1, 1, (1, 2)), (2, -1, (1, 2)), (3, -1, (1, 2))]
     assert changes(closure.process(ANY_TICK, [[delta(events, 2)]])) == {0: {(1, 2): 1}, 3: {(1, 2): -1}}

@@ -37,10 +37,10 @@ def test_state_does_not_grow_with_the_number_of_mappings_seen() -> None:
     assert distinct.index.entries <= distinct.index.capacity
 
 
-def test_what_was_never_there_cannot_be_withdrawn() -> None:
+def test_a_missing_mapping_cannot_be_retracted() -> None:
     with pytest.raises(AssertionError, match="never there"):
         list(DistinctRows(1).process(ANY_TICK, [[delta([(0, -1, (1,))], 1)]]))
 
 
-def test_nothing_in_nothing_out() -> None:
+def test_no_input_gives_no_output() -> None:
     assert list(DistinctRows(1).process(Ticks(ANY_TICK.time, first=False), [[]])) == []

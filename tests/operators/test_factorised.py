@@ -140,8 +140,8 @@ def test_groups_without_aggregates(name: str) -> None:
 
 
 @pytest.mark.parametrize("groups", GROUPS)
-def test_no_results_are_not_too_many(groups: tuple[int, ...]) -> None:
-    """Whatever the other inputs have of a key of which one has nothing."""
+def test_no_results_are_never_too_many(groups: tuple[int, ...]) -> None:
+    """One input has nothing of a key, whatever the others have."""
     terms = Terms()
     operator = Case(8, 1, 0, groups).operator([JoinedAggregate("COUNT(*)")], terms)
     large = [[delta([(0, 1, (7, 1))] * 2_000, 2)] for _ in range(6)]
@@ -157,14 +157,14 @@ def numbers(terms: Terms, *values: int) -> list[int]:
 
 
 @pytest.mark.parametrize("name", ["by a variable of one input", "by two variables of one input", "without a key"])
-def test_room_for_one_tick_is_enough(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_room_for_one_tick_suffices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name_of_room, room in {"_FEW_SHARES": 1, "_SHARES": 2, "_FEW_WIDE": 1}.items():
         monkeypatch.setattr(operators, name_of_room, room)
     for pool in ("integers", "anything"):
         test_every_tick_has_the_groups_difference(name, pool, False)
 
 
-# What is asked for says which kernel there is: of MIN and MAX it sums nothing, and one aggregate is compiled for.
+# Each combination of aggregates compiles another kernel: with MIN and MAX alone nothing is summed.
 ASKED = {
     "least of the other input": [("MIN", 1)],
     "greatest of the carrier": [("MAX", 0)],
@@ -180,7 +180,7 @@ ASKED = {
 @pytest.mark.parametrize("in_order", [False, True])
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("name", ["by a variable of one input", "by key and variable", "as one group", "without a key"])
-def test_what_is_asked_for_alone(
+def test_single_aggregates(
     name: str, asked: str, in_order: bool, room: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if room:
@@ -195,8 +195,8 @@ def test_what_is_asked_for_alone(
 
 
 @pytest.mark.parametrize("in_order", [False, True])
-def test_many_ticks_at_once_are_as_many_steps(in_order: bool) -> None:
-    """More changes of shares than go into their groups together; keys and groups are purged in between or are not."""
+def test_many_ticks_in_a_step_give_the_same_results_as_many_steps(in_order: bool) -> None:
+    """More changes of contributions than are aggregated together; keys and groups are purged in between, or are not."""
     case, terms = replace(BY_VARIABLE, in_order=in_order), Terms()
     aggregates = [JoinedAggregate("COUNT(*)"), JoinedAggregate("AVG", 1, 1), JoinedAggregate("MIN", 1, 1)]
     aggregates += [JoinedAggregate("MAX", 0, 2), JoinedAggregate("SUM", 0, 2)]
@@ -233,7 +233,7 @@ def test_rows_whose_aggregates_do_not_change_are_not_visited() -> None:
         right = [(0, 1, (7, number)) for number in (least, *larger[: selectivity - 1])]
         list(operator.process(ANY_TICK, [[delta(left, 3)], [delta(right, 2)]]))
         before = operator.visited
-        # Rows of either side come and go, the least number stays.
+        # Rows of both sides are inserted and retracted, the smallest number stays.
         coming = [(2 * n, 1, (7, larger[-1 - n])) for n in range(100)]
         going = [(2 * n + 1, -1, (7, larger[-1 - n])) for n in range(100)]
         list(operator.process(ANY_TICK, [[], [delta(sorted([*coming, *going]), 2)]]))
@@ -318,7 +318,7 @@ def test_a_sum_beyond_128_bits_stops_the_query() -> None:
 
 @pytest.mark.parametrize("port", [0, 1])
 @pytest.mark.parametrize("other", [[], [(0, 1, (7, 8))]])
-def test_of_a_key_each_input_withdraws_only_what_it_had(port: int, other: list[Event]) -> None:
+def test_an_input_retracts_only_its_own_mappings_of_a_key(port: int, other: list[Event]) -> None:
     operator = CASES["by the key"].operator([JoinedAggregate("COUNT(*)")], Terms())
     inputs = [[delta([(1, -1, (7, 9))] if port == p else other, 2)] for p in range(2)]
     with pytest.raises(AssertionError, match="withdrawn"):
@@ -326,7 +326,7 @@ def test_of_a_key_each_input_withdraws_only_what_it_had(port: int, other: list[E
 
 
 @pytest.mark.parametrize("port", [0, 1])
-def test_what_was_never_there_cannot_be_withdrawn(port: int) -> None:
+def test_a_missing_mapping_cannot_be_retracted(port: int) -> None:
     operator = BY_VARIABLE.operator([JoinedAggregate("COUNT(*)")], Terms())
     inputs = [[delta([(0, -1, (7,) * width)], width)] if port == p else [] for p, width in enumerate((3, 2))]
     with pytest.raises(AssertionError, match="withdrawn"):
@@ -343,8 +343,8 @@ def test_the_single_group_is_there_from_the_first_tick_on() -> None:
     assert found == {0: {(zero, zero, 0): 1}, 2: {(zero, zero, 0): -1, (one, five, five): 1}}
 
 
-def test_huge_doubles_leave_nothing_behind() -> None:
-    """Nor does what they are multiplied by."""
+def test_huge_doubles_leave_no_error_behind() -> None:
+    """Nor do the counters that they are multiplied by."""
     terms = Terms()
     tenth, huge, whole = terms.ids([typed(text, "double") for text in ("1E-1", "1.0E300", "4")])
     operator = CASES["as one group"].operator([JoinedAggregate("SUM", 1, 1)], terms)
@@ -355,7 +355,7 @@ def test_huge_doubles_leave_nothing_behind() -> None:
 
 
 def test_state_by_key_follows_the_keys_that_are_alive() -> None:
-    """Ever-new keys of both inputs, and as many at one tick as it has room for at no other."""
+    """Ever-new keys of both inputs, and as many at one tick as there is room for at no other."""
     terms = Terms()
     aggregates = [JoinedAggregate("MIN", 1, 1), JoinedAggregate("COUNT", 0, 1), JoinedAggregate("AVG", 1, 1)]
     operator = CASES["by the key"].operator(aggregates, terms)
@@ -374,8 +374,8 @@ def test_state_by_key_follows_the_keys_that_are_alive() -> None:
     assert sum(n > 0 for n in found.values()) == 9_000
 
 
-def test_the_scale_of_a_sum_goes_with_its_members() -> None:
-    """One of 38 digits leaves room for large integers when it is gone, though its key stays."""
+def test_the_scale_of_a_sum_disappears_with_its_members() -> None:
+    """A retracted member of 38 digits leaves room for large integers, though its key stays."""
     terms = Terms()
     small, large = terms.ids([typed("0." + "0" * 37 + "1", "decimal"), typed(str(2**100), INTEGER)])
     operator = CASES["by the key"].operator([JoinedAggregate("SUM", 1, 1)], terms)

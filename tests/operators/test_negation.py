@@ -1,4 +1,4 @@
-"""MINUS, NOT EXISTS and EXISTS against a plain set, at every tick."""
+"""MINUS, NOT EXISTS and EXISTS (anti-join and semi-join) against a plain set, at every tick."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_where_state_grows_and_rings_move(monkeypatch: pytest.MonkeyPatch, in_or
     assert_empty(negation)
 
 
-def test_right_mappings_in_order_are_just_counted() -> None:
+def test_right_mappings_of_fifo_inputs_are_only_counted() -> None:
     negation, other = Negation(LEFT, ("a",), (True, True)), Negation(LEFT, ("a",), (True, False))
     right = delta([(0, 1, (7,)) for _ in range(10_000)], 1)
     for each in (negation, other):
@@ -72,7 +72,7 @@ def test_a_key_that_comes_and_goes_within_a_tick_changes_nothing(exists: bool) -
 
 
 @pytest.mark.parametrize("in_order", [True, False])
-def test_one_key_withdraws_more_than_a_chunk_holds(in_order: bool) -> None:
+def test_one_key_retracts_more_results_than_a_chunk_holds(in_order: bool) -> None:
     rows = OUT_ROWS + 1000
     negation = Negation(LEFT, ("a",), (in_order, in_order))
     left = delta([(0, 1, (7, i + 1)) for i in range(rows)], 2)

@@ -1,4 +1,4 @@
-"""Numbers of different mappings: equal ones have the same while any of them is there."""
+"""Numbers of different mappings: equal mappings have one number as long as any of them is there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.operators.test_negation import ANY_TICK
 
 
 @pytest.mark.parametrize("columns", [(0,), (1, 0), ()])
-def test_a_number_is_one_mappings_as_long_as_it_is_there(columns: tuple[int, ...]) -> None:
+def test_a_mapping_keeps_its_number_while_it_is_there(columns: tuple[int, ...]) -> None:
     rng = random.Random(len(columns))
     numbers = NumberRows(columns)
     live: list[tuple[int, int]] = []
@@ -42,7 +42,7 @@ def test_numbers_are_integers_that_need_no_dictionary() -> None:
     assert [str(terms.term(int(i))) for i in out.columns[1]] == ["0", "1"]
 
 
-def test_what_was_never_there_cannot_be_withdrawn() -> None:
+def test_a_missing_mapping_cannot_be_retracted() -> None:
     with pytest.raises(AssertionError, match="never there"):
         list(NumberRows([0]).process(ANY_TICK, [[delta([(0, -1, (1,))], 1)]]))
 

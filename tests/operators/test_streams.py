@@ -101,8 +101,8 @@ def test_ticks_are_reported_together() -> None:
     assert batch.time.tolist() == list(range(1000, 3000, 10))
 
 
-def test_what_rstream_keeps_follows_from_its_answer() -> None:
-    """However many changes a step brings."""
+def test_the_state_of_rstream_follows_its_answer() -> None:
+    """However many changes a step has."""
     stream = Answers(("a",))
     size = stream.nbytes
     for step in range(10):
@@ -113,8 +113,8 @@ def test_what_rstream_keeps_follows_from_its_answer() -> None:
     assert stream.nbytes < 10 * size
 
 
-def test_a_changelog_withdraws_before_it_delivers() -> None:
-    """So that whoever keeps a row by key ends with the new one."""
+def test_a_changelog_retracts_before_it_inserts() -> None:
+    """So a consumer that keeps one row per key ends with the new one."""
     stream = Changes(("a",), insertions=True, deletions=True)
     (batch,) = stream.process(Ticks(np.array([1]), first=True), [delta([(0, -1, (1,)), (0, 1, (2,))], 1)])
     assert batch.sign.tolist() == [-1, 1]
@@ -122,7 +122,7 @@ def test_a_changelog_withdraws_before_it_delivers() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("name", [*OPERATORS, "RSTREAM"])
-def test_ask_says_when_its_answer_changes(name: str, seed: int) -> None:
+def test_ask_delivers_changes_of_its_answer(name: str, seed: int) -> None:
     every = name == "RSTREAM"
     insertions, deletions = OPERATORS.get(name, (False, False))
     ask = Ask(("boolean",), insertions=insertions, deletions=deletions, every_tick=every)
@@ -143,7 +143,7 @@ def test_ask_says_when_its_answer_changes(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 4, 100])
-def test_chunks_are_put_together_by_whole_ticks(rows: int) -> None:
+def test_chunks_are_combined_by_whole_ticks(rows: int) -> None:
     rng = np.random.default_rng(rows)
     tick = np.sort(rng.integers(0, 12, 60)).astype(np.int32)
     number = np.arange(60)

@@ -1,4 +1,4 @@
-"""What MIN, MAX and GROUP_CONCAT keep follows what groups have now, not what they once had."""
+"""The state of MIN, MAX and GROUP_CONCAT follows the current content of groups, not their largest size."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def moves(monkeypatch: pytest.MonkeyPatch) -> list[TermRuns]:
 @pytest.mark.parametrize("in_order", BOTH)
 @pytest.mark.parametrize("aggregates", KEEPERS, ids=names)
 def test_runs_of_large_groups_move(aggregates: list[Aggregate], in_order: bool, moves: list[TermRuns]) -> None:
-    """Groups grow to hundreds of members and shrink, one after the other: bags become heaps and runs again. Values rise and fall, so
-    that staircases have many steps."""
+    """Groups grow to hundreds of members and shrink, one after the other: bags become heaps and runs again. Values rise
+    and fall, so that monotonic queues have many members."""
     chance, terms = random.Random(names(aggregates)), Terms()
     ids = terms.ids([typed(str(n), "integer") for n in range(500)])
     number = dict(zip(ids, range(500), strict=True))
@@ -78,7 +78,7 @@ def test_runs_of_large_groups_move(aggregates: list[Aggregate], in_order: bool, 
 def test_runs_of_large_groups_below_a_join_move(
     functions: tuple[str, str], in_order: bool, moves: list[TermRuns]
 ) -> None:
-    """Of (key, group, value) and (key, value), joined on the key: of each group the extremes of both values."""
+    """Of (key, group, value) and (key, value), joined on the key: for each group the extremes of both values."""
     chance, terms = random.Random(" ".join(functions)), Terms()
     ids = terms.ids([typed(str(n), "integer") for n in range(500)])
     number = dict(zip(ids, range(500), strict=True))
@@ -115,20 +115,20 @@ def test_runs_of_large_groups_below_a_join_move(
 
 @pytest.mark.parametrize("in_order", BOTH)
 @pytest.mark.parametrize("aggregates", KEEPERS, ids=names)
-def test_a_group_keeps_no_room_for_what_it_had(
+def test_a_group_keeps_no_room_for_former_members(
     aggregates: list[Aggregate], in_order: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of 40 groups each has 400 members for once, and two at any other time."""
+    """Each of 40 groups has 400 members once, and two at any other time."""
     monkeypatch.setattr(term_runs, "_FEW_PLACES", 1 << 11)
     terms, sizes, old = Terms(), [], list[Event]()
-    # A staircase keeps those of which none that came later is before them.
+    # A monotonic queue keeps the members that no later one precedes.
     rising = terms.ids([typed(str(n), "integer") for n in range(400)])
     if aggregates[0].function == "MAX":
         rising.reverse()
     operator = GroupBy([0], aggregates, terms.values, in_order=in_order)
     for turn in range(80):
         rows = [(turn % 40, value) for value in rising] + [(group, rising[0]) for group in range(40)] * 2
-        # Before the last members of any group leave, others have come.
+        # Other groups' members are inserted before the last ones of a group are retracted.
         changes(operator.process(ANY_TICK, [[delta([*((0, 1, row) for row in rows), *old], 2)]]))
         old = [(0, -1, row) for row in rows]
         sizes.append(operator.nbytes)

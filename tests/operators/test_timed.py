@@ -1,4 +1,4 @@
-"""Expressions with NOW(): at every tick, over all that is there."""
+"""Expressions with NOW(): at every tick, over all current rows."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_equal_rows_are_evaluated_once_a_tick() -> None:
     assert expression.evaluated == 4 * 2
 
 
-def test_a_value_that_stays_is_not_delivered_again() -> None:
+def test_an_unchanged_value_is_not_delivered_again() -> None:
     operator = TimedExtend(Sum(2), (0,), 1)
     out = list(operator.process(Ticks(np.array([0, 2, 4]), first=True), [[delta([(0, 1, (7,))], 1)]]))
     assert [len(chunk) for chunk in out] == [1]

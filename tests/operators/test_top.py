@@ -90,8 +90,8 @@ def test_a_row_below_the_slice_moves_nothing() -> None:
     }
 
 
-def test_only_the_slice_goes_out() -> None:
-    """A thousand rows come and go below a slice of ten: what is delivered is counted in tens."""
+def test_only_changes_of_the_slice_are_delivered() -> None:
+    """A thousand rows are inserted and retracted below a slice of ten: the rows delivered are counted in tens."""
     terms = Terms()
     numbers = terms.ids([typed(str(i), "integer") for i in range(1000)])
     top = TopRows(1, [(0, False)], 0, 10, terms.values)
@@ -102,14 +102,14 @@ def test_only_the_slice_goes_out() -> None:
     assert sum(len(chunk) for chunk in chunks) == 10
 
 
-def test_what_was_never_there_cannot_be_withdrawn() -> None:
+def test_a_missing_row_cannot_be_retracted() -> None:
     top = TopRows(1, [(0, False)], 0, 10, Terms().values)
     with pytest.raises(AssertionError, match="never there"):
         list(top.process(ANY_TICK, [[delta([(0, -1, (1,))], 1)]]))
 
 
 def test_rows_are_live_while_they_are_kept() -> None:
-    """Those of the slice, and those that may move up into it."""
+    """Those of the slice, and those that may enter it later."""
     terms = Terms()
     numbers = terms.ids(["<urn:a>", "<urn:b>", "<urn:c>"])
     top = TopRows(1, [(0, False)], 0, 1, terms.values)
@@ -118,8 +118,8 @@ def test_rows_are_live_while_they_are_kept() -> None:
 
 
 @pytest.mark.parametrize("by", [(), (0,)])
-def test_many_rows_as_few(by: tuple[int, ...]) -> None:
-    """More than a block of rows in order, that come and go: the slice follows."""
+def test_many_rows(by: tuple[int, ...]) -> None:
+    """More than a block of rows in order, inserted and retracted: the slice follows."""
     terms, rng = Terms(), np.random.default_rng(3)
     numbers = terms.ids([typed(str(n), "integer") for n in range(4_000)])
     rank = {number: place for place, number in enumerate(numbers)}

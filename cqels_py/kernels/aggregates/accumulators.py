@@ -1,28 +1,31 @@
-"""Aggregation (Algorithm 6): accumulators by group that values enter and leave, and the rows that change at a tick.
+"""Aggregation (Algorithm 6): accumulators by group, updated by insertions and retractions.
 
-Sums are exact: 128-bit integers with the group's largest number of fraction digits. Doubles in plain notation are summed as the
-decimals they are written as; those without an inline form, and floats, are summed apart (kernels/real_sums.py). So what expires
-leaves nothing behind. MIN and MAX keep a bag (kernels/heaps.py), or a staircase where mappings leave in order
-(kernels/staircase.py), GROUP_CONCAT its values in order (kernels/sorted_runs.py).
+Sums are exact: 128-bit integers with the largest number of fraction digits in the group. Doubles in plain notation are
+summed as the decimals they are written as. Floats, and doubles without an inline form, are summed separately
+(exact_float_sums.py). So retracted values leave no rounding error behind. MIN and MAX keep a bag (structures/heaps.py),
+or a monotonic queue over FIFO input (structures/monotonic_queue.py); GROUP_CONCAT keeps its values in order
+(structures/sorted_runs.py).
 
-`words` holds for each group `group_words` int64: STAMP, the number of its last note (kernels/grouping.py); SHOWN, whether it is in
-the answer; and for each aggregate the id that was last delivered, and behind it, from `places[a]` on, its accumulator:
+`words` holds `group_words` int64 for each group: STAMP, the number of its last note (group_by.py); SHOWN, whether it is
+in the answer; and for each aggregate the id that was last delivered, followed, from `places[a]` on, by its accumulator:
+
     COUNT      n
-    SUM, AVG   n, inexact, hi, lo, scale, decimals, floats, doubles, apart, +INF, -INF, NaN, durations; inexact: how many members
-               are floats, doubles, durations, or none of what is added; durations: how many more of these are
-               xsd:dayTimeDuration, added in seconds, than xsd:yearMonthDuration, in months
-    MIN, MAX   a bag or a staircase
-    CONCAT     a sorted run, whether `last` is what it joins to
-`keys`' counter is the number of mappings in the group.
+    SUM, AVG   n, inexact, hi, lo, scale, decimals, floats, doubles, apart, +INF, -INF, NaN, durations.
+               inexact: how many members are floats, doubles, durations, or not summable; durations: the number of
+               xsd:dayTimeDuration, added in seconds, minus that of xsd:yearMonthDuration, added in months
+    MIN, MAX   a bag or a monotonic queue
+    CONCAT     a sorted run, and whether the text last delivered is up to date
 
-`apart` holds for each group and each of its SUMs and AVGs a sum of kernels/real_sums.py, REAL_WORDS uint32. It is empty as long as
-no number has been summed apart.
+The counter in the index of groups is the number of mappings in the group.
 
-A computed number that has no inline id is delivered as a provisional id, tag 15, with the number of its place in `late`:
-(tag, hi, lo, scale) and `late_real`; the caller gives it its text and its id. So is a joined text: (LATE_TEXT, start, length,
-number of the aggregate), its values standing in `joined` from start on; and a duration: (LATE_DAY_TIME or LATE_YEAR_MONTH, hi,
-lo, scale), to be divided by `late_real`. After these stands where in `words` it was put; perhaps
-another value has taken its place since.
+`apart` holds for each group and each of its SUMs and AVGs a sum of exact_float_sums.py, REAL_WORDS uint32. It is empty
+until a number is summed there.
+
+A computed number without an inline id is delivered as a provisional id, tag 15, with its row number in `late`: (tag,
+hi, lo, scale) and `late_real`; the caller makes its text and id. The same holds for a joined text: (LATE_TEXT, start,
+length, number of the aggregate), whose values are in `joined` from start on; and for a duration: (LATE_DAY_TIME or
+LATE_YEAR_MONTH, hi, lo, scale), to be divided by `late_real`. The last field is its position in `words`, where another
+value may have replaced it since.
 """
 
 from __future__ import annotations
@@ -58,24 +61,24 @@ COUNT_ALL, COUNT, SUM, AVG, MIN, MAX, CONCAT = range(7)
 
 STAMP, SHOWN = range(2)
 GROUP_WORDS = 2
-"""Of them, those that belong to no aggregate."""
+"""Words of a group that belong to no aggregate."""
 N, INEXACT, HI, LO, SCALE, DECIMALS, FLOATS, DOUBLES, APART, PLUS_INF, MINUS_INF, NANS, DURATIONS = range(13)
 _N, _INEXACT, _HI, _LO, _SCALE, _DECIMALS, _FLOATS, _DOUBLES = np.arange(8, dtype=np.uint64)
-"""The same to be added to unsigned places: of a signed and an unsigned number numba makes a float."""
+"""Unsigned, to be added to unsigned positions: numba turns the sum of a signed and an unsigned number into a float."""
 SUM_WORDS = 13
 MOST_USED_WORDS = 5
-"""So many of them, the first, are all that most arguments change."""
+"""The number of leading words that are all that most arguments change."""
 _HUGE = 2.0**960
-"""To what is as large no sum of 128 bits makes a difference."""
+"""Added to a number as large as this, no sum of 128 bits makes a difference."""
 EXTREME_WORDS = BAG_WORDS
 COUNT_WORDS = 1
 CONCAT_WORDS = RUN_WORDS + 1
 CLEAN = RUN_WORDS
 
-# What a row's argument is when it is not inline: `odd_kind`.
+# The kinds of an argument without an inline id: `odd_kind`.
 ODD_ERROR, ODD_INTEGER, ODD_DECIMAL, ODD_DAY_TIME, ODD_YEAR_MONTH, ODD_FLOAT, ODD_DOUBLE = range(7)
 
-# Why a run stopped.
+# Why a kernel stopped.
 DONE, HEAP_FULL, OVERFLOW, NOT_THERE, JOINED_FULL, TOO_MANY = range(6)
 # cursor
 OUT, LATE, JOINED = range(3)
@@ -83,16 +86,16 @@ CURSOR_FIELDS = 3
 
 PROVISIONAL = -(1 << 60)
 AS_BEFORE = -1
-"""Instead of an id: that which was delivered last."""
+"""Instead of an id: the one that was delivered last."""
 LATE_TEXT, LATE_DAY_TIME, LATE_YEAR_MONTH = -1, -2, -3
-"""In the place of a late value's tag."""
+"""Instead of the tag of a late value."""
 LATE_PLACE = 4
 LATE_FIELDS = 5
 
 
 @jit_flat
 def _add_scaled(words, at, unscaled_hi, unscaled_lo, scale, sign):
-    """Add (or take away) a decimal. False on overflow of 128 bits."""
+    """Add or subtract a decimal. False on overflow of 128 bits."""
     hi, lo = words[at + HI], np.uint64(words[at + LO])
     ok = True
     if scale > words[at + SCALE]:
@@ -113,20 +116,21 @@ def _add_scaled(words, at, unscaled_hi, unscaled_lo, scale, sign):
 
 @jit_inline
 def _rounding(a, b, total):
-    """What rounding took from a + b = total (Neumaier 1974)."""
+    """The rounding error of a + b = total (Neumaier 1974)."""
     return (a - total) + b if abs(a) >= abs(b) else (b - total) + a
 
 
 @jit_inline
 def settle(words, at, apart, apart_at):
-    """A sum of no members needs no digits."""
+    """A separate sum that has no members is cleared, so it needs no digits."""
     if len(apart) > 0 and words[at + APART] == 0:
         clear_reals(apart, apart_at)
 
 
 @jit_inline
 def _real_total(value, left, apart, at):
-    """An exact sum, and what rounding left of it, with what is summed apart of it; infinite where no double holds it."""
+    """An exact sum `value`, its rounding error `left`, and the separate sum, added up; infinite where no double holds
+    it."""
     nearest = nearest_real(apart, at)
     if (value == 0.0 and left == 0.0) or abs(nearest) > _HUGE:
         return nearest
@@ -139,7 +143,8 @@ def _real_total(value, left, apart, at):
 
 @jit_flat
 def _take_odd(words, at, apart, apart_at, index, sign, odd_kind, odd_words, odd_real):
-    """An argument without an inline id: an error, a large number, a duration, or a float written with an exponent."""
+    """Add or subtract an argument without an inline id: an error, a large number, a duration, or a float written with
+    an exponent."""
     kind = odd_kind[index]
     if kind == ODD_ERROR:
         words[at + INEXACT] += sign
@@ -158,14 +163,15 @@ def _take_odd(words, at, apart, apart_at, index, sign, odd_kind, odd_words, odd_
 
 @jit_flat
 def take_float(words, at, apart, apart_at, identifier, sign):
-    """An argument of SUM or AVG that is a float with an inline id: the number of 32 bits that is next to what is written."""
+    """Add or subtract an argument of SUM or AVG that is a float with an inline id: the 32-bit number nearest to its
+    text."""
     written = np.float64((identifier << 8) >> 8) / REAL_POWERS[(identifier >> 56) & 15]
     _take_real(words, at, apart, apart_at, np.float64(np.float32(written)), FLOATS, sign)
 
 
 @jit_inline
 def _take_real(words, at, apart, apart_at, value, kind, sign):
-    """A number that is summed apart; `kind`: where those of its type are counted."""
+    """Add or subtract a number that is summed separately. `kind`: the word that counts numbers of its type."""
     words[at + N] += sign
     words[at + INEXACT] += sign
     words[at + kind] += sign
@@ -183,7 +189,7 @@ def _take_real(words, at, apart, apart_at, value, kind, sign):
 
 @jit_inline
 def _take_number(words, at, identifier, sign):
-    """An argument of SUM or AVG with an inline id, which is no float. False on overflow."""
+    """Add or subtract an argument of SUM or AVG with an inline id that is no float. False on overflow."""
     tag = (identifier >> 60) & 15
     place = np.uint64(at)
     unscaled = (identifier << 8) >> 8
@@ -218,7 +224,7 @@ def _real128(hi, lo):
 
 @jit_inline
 def _whole128(real):
-    """A whole number below 2**126."""
+    """A whole number below 2**126 as (hi, lo)."""
     hi = np.floor(abs(real) * 2.0**-64)
     lo = np.uint64(abs(real) - hi * 2.0**64)
     return negate128(np.int64(hi), lo) if real < 0.0 else (np.int64(hi), lo)
@@ -226,7 +232,7 @@ def _whole128(real):
 
 @jit_flat
 def _real_decimal(hi, lo, scale):
-    """(hi, lo) / 10**scale as a double, and what rounding left of it."""
+    """(hi, lo) / 10**scale as a double, and its rounding error."""
     whole, rest = _real128(hi, lo), 0.0
     if abs(whole) < 2.0**126:
         rounded_hi, rounded_lo = _whole128(-whole)
@@ -252,7 +258,7 @@ def _defer(tag, hi, lo, scale, real, cursor, late, late_real):
 
 @jit_inline
 def count_id(count, cursor, late, late_real):
-    """The id of a counter, however large."""
+    """The id of a counter of any size."""
     tag = np.int64(TAG_INTEGER)
     found = scaled_id(tag, count, np.int64(0))
     return (
@@ -262,7 +268,7 @@ def count_id(count, cursor, late, late_real):
 
 @jit_inline
 def is_short(words, at):
-    """Are the members exact numbers, and is their sum one of 64 bits?"""
+    """Are the members exact numbers, and does their sum fit 64 bits?"""
     place = np.uint64(at)
     total = words[place + _LO]
     short = (words[place + _HI] == total >> 63) & (total > -LIMIT) & (total < LIMIT)
@@ -304,9 +310,9 @@ def long_average(hi, lo, scale, count, cursor, late, late_real):
 
 @jit_flat
 def _total_duration(words, at, average, cursor, late, late_real):
-    """The id of a SUM or AVG of durations of one type; 0 if its members are not all that."""
+    """The id of a SUM or AVG of durations of one type; 0 if there are other members."""
     n, durations = words[at + N], words[at + DURATIONS]
-    # There are as many more of the one type than of the other as there are members: so nothing else is among them.
+    # The numbers of the two types differ by the number of members: so all members are of one type.
     if abs(durations) < n or words[at + INEXACT] > n:
         return np.int64(0)
     tag = np.int64(LATE_DAY_TIME if durations > 0 else LATE_YEAR_MONTH)
@@ -316,7 +322,7 @@ def _total_duration(words, at, average, cursor, late, late_real):
 
 @jit_flat
 def any_total(words, at, apart, apart_at, average, cursor, late, late_real):
-    """The same, whatever its members are."""
+    """`total_of` for members of any kind."""
     doubles, floats = words[at + DOUBLES], words[at + FLOATS]
     n = words[at + N]
     if words[at + INEXACT] > doubles + floats:
@@ -330,7 +336,7 @@ def any_total(words, at, apart, apart_at, average, cursor, late, late_real):
         if average:
             return long_average(hi, lo, scale, n, cursor, late, late_real)
         if not decimal and scale > 0:
-            # Decimals have come and gone: what is left is whole.
+            # Decimals were inserted and retracted: the rest is whole.
             unscaled, digits, ok = short_quotient(hi, lo, scale, np.int64(1))
             if ok and digits == 0:
                 hi, lo, scale = unscaled >> 63, np.uint64(unscaled), np.int64(0)
@@ -385,7 +391,7 @@ def _joined_text(words, at, heap, aggregate, cursor, joined, late, late_real):
 
 @jit_inline
 def value_of(a, function, there, words, at, apart, apart_at, heap, cursor, joined, late, late_real):
-    """What an aggregate (any but AVG) of a group of `there` mappings is: an id, 0 on error, or AS_BEFORE."""
+    """The value of an aggregate (any but AVG) of a group of `there` mappings: an id, 0 on error, or AS_BEFORE."""
     if function == COUNT_ALL:
         return scaled_id(np.int64(TAG_INTEGER), there, np.int64(0))
     if function == COUNT:
@@ -403,7 +409,7 @@ def value_of(a, function, there, words, at, apart, apart_at, heap, cursor, joine
 
 @jit_flat
 def forget(functions, places, words, base):
-    """A group without mappings: what is kept of terms beside those that are there."""
+    """For a group without mappings: clear the data structures of its terms."""
     for a in range(len(functions)):
         at = base + places[a]
         if functions[a] == CONCAT:

@@ -1,9 +1,10 @@
-"""Exact sums of doubles: what has left a sum leaves nothing behind, however large it was.
+"""Exact sums of doubles: retracted members leave no rounding error behind, however large they were.
 
-Every double is a whole number of 2**-1074. Their sum is such a number too, of up to 2,160 bits with 2**61 members (Kulisch 1971). It
-stands in `sums` (uint32) from `at` on: LOW, TOP, then _DIGITS digits of 32 bits, the lowest first, in two's complement. Digits
-before LOW are 0, and so is what stands from TOP on, where all digits are as the last before it says: that one is 0 or 2**32 - 1. So
-a sum costs as many digits as its members have between them, mostly four or five. A sum of nothing has no digits.
+Every double is a multiple of 2**-1074. Their sum is too, and has up to 2,160 bits with 2**61 members (Kulisch 1971). It
+is stored in `sums` (uint32) from `at` on: LOW, TOP, then _DIGITS digits of 32 bits, the lowest first, in two's
+complement. Digits before LOW are 0. The words from TOP on are 0 too, but all digits there have the value of the last
+digit before TOP, which is 0 or 2**32 - 1 (sign extension). So a sum costs as many digits as its members span, mostly
+four or five. An empty sum has no digits.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _DIGIT_BITS = 32
 _MASK = np.int64((1 << _DIGIT_BITS) - 1)
 _MANTISSA_BITS = 52
 _OF_DOUBLE = 3
-"""A double has digits in as many places."""
+"""A double spans as many digits."""
 _OF_WEIGHT = 2
 _SMALLEST = -1074
 _MOST_BITS = 1024 - _SMALLEST
@@ -30,7 +31,7 @@ _BEYOND = np.float64(2.0**64)
 
 @jit_inline
 def expect_real(sums, at):
-    """Have a sum come nearer that will be needed later: of numbers near to one."""
+    """Prefetch a sum that will be needed later: its header and the digits of numbers around one."""
     prefetch(sums, at)
     prefetch(sums, at + _FIRST - _SMALLEST // _DIGIT_BITS)
 
@@ -47,14 +48,14 @@ def _put_digit(sums, at, i, digit):
 
 @jit_inline
 def _endless(sums, at):
-    """The digit that all from TOP on are."""
+    """The value of all digits from TOP on."""
     top = np.int64(sums[at + TOP])
     return _digit(sums, at, top - 1) if top > 0 else np.int64(0)
 
 
 @jit_inline
 def _reach(sums, at, low, top):
-    """Digits from `low` to `top`, and the last of them as all beyond."""
+    """Extend the stored digits to `low` … `top`, by sign extension."""
     before, endless = np.int64(sums[at + TOP]), _endless(sums, at)
     if before == 0 or low < np.int64(sums[at + LOW]):
         sums[at + LOW] = np.uint32(low)
@@ -66,7 +67,7 @@ def _reach(sums, at, low, top):
 
 @jit_inline
 def _end(sums, at):
-    """After an addition: the last digit is again as all beyond."""
+    """After an addition: make the last digit equal to the sign extension again."""
     top = np.int64(sums[at + TOP])
     last = _digit(sums, at, top - 1)
     if last != 0 and last != _MASK:
@@ -76,7 +77,7 @@ def _end(sums, at):
 
 @jit_inline
 def add_real(sums, at, value, sign):
-    """A finite double comes, or goes (`sign` -1)."""
+    """Add a finite double, or subtract it (`sign` -1)."""
     bits = np.float64(value).view(np.int64)
     exponent = (bits >> _MANTISSA_BITS) & 0x7FF
     mantissa = (bits & ((np.int64(1) << _MANTISSA_BITS) - 1)) | (np.int64(exponent > 0) << _MANTISSA_BITS)
@@ -88,7 +89,7 @@ def add_real(sums, at, value, sign):
     high = ((mantissa >> _DIGIT_BITS) << shift) + (low >> _DIGIT_BITS)
     digits = (low & _MASK, high & _MASK, high >> _DIGIT_BITS)
     _reach(sums, at, first, first + _OF_DOUBLE + 1)
-    # A carry is -1, 0 or 1: shifting rounds down.
+    # A carry is -1, 0 or 1: the arithmetic shift rounds down.
     way = sign if bits >= 0 else -sign
     carry, top = np.int64(0), np.int64(sums[at + TOP])
     for i in range(_OF_DOUBLE):
@@ -106,7 +107,7 @@ def add_real(sums, at, value, sign):
 
 @jit_flat
 def add_reals_times(sums, at, other, place, weight):
-    """Add another sum, times the weight."""
+    """Add another sum, multiplied by the weight."""
     low, top = np.int64(other[place + LOW]), np.int64(other[place + TOP])
     if top == 0 or weight == 0:
         return
@@ -119,7 +120,7 @@ def add_reals_times(sums, at, other, place, weight):
             continue
         product, carry = np.uint64(0), np.int64(0)
         for i in range(low, end - part):
-            # Never beyond 64 bits: (2**32 - 1)**2 + 2**32 - 1.
+            # No overflow of 64 bits: (2**32 - 1)**2 + 2**32 - 1.
             product = np.uint64(_digit(other, place, i) if i < top else endless) * factor + (product >> np.uint64(32))
             step = np.int64(product & np.uint64(_MASK))
             digit = _digit(sums, at, i + part) + (-step if weight < 0 else step) + carry
@@ -133,7 +134,7 @@ def add_reals_times(sums, at, other, place, weight):
 
 @jit_inline
 def clear_reals(sums, at):
-    """A sum of nothing."""
+    """Set a sum to that of nothing."""
     for i in range(np.int64(sums[at + LOW]), np.int64(sums[at + TOP])):
         _put_digit(sums, at, i, np.int64(0))
     sums[at + LOW] = sums[at + TOP] = np.uint32(0)
@@ -141,7 +142,7 @@ def clear_reals(sums, at):
 
 @jit_inline
 def copy_reals(sums, at, other, place):
-    """Make a sum what another one is."""
+    """Copy another sum."""
     clear_reals(sums, at)
     low, top = np.int64(other[place + LOW]), np.int64(other[place + TOP])
     for i in range(low, top):
@@ -151,7 +152,7 @@ def copy_reals(sums, at, other, place):
 
 @jit_inline
 def _lowest(sums, at):
-    """The place of the lowest digit that is not 0, or TOP."""
+    """The position of the lowest digit that is not 0, or TOP."""
     i, top = np.int64(sums[at + LOW]), np.int64(sums[at + TOP])
     while i < top and _digit(sums, at, i) == 0:
         i += 1
@@ -165,7 +166,7 @@ def is_zero(sums, at):
 
 @jit_inline
 def _digit_of_size(sums, at, i, lowest, negative):
-    """A digit of the sum without its sign."""
+    """A digit of the sum's magnitude."""
     if i < lowest:
         return np.int64(0)
     digit = _digit(sums, at, i)
@@ -176,7 +177,7 @@ def _digit_of_size(sums, at, i, lowest, negative):
 
 @jit_flat
 def nearest_real(sums, at):
-    """The double nearest to a sum (of two the even one), infinite where it is beyond all."""
+    """The double nearest to a sum (half to even), infinite where the sum is out of range."""
     lowest, top = _lowest(sums, at), np.int64(sums[at + TOP])
     if lowest == top:
         return 0.0
@@ -190,7 +191,8 @@ def nearest_real(sums, at):
     length = np.int64(0)
     while first >> length != 0:
         length += 1
-    # The uppermost 64 bits; the last of them tells of all that follow, which is enough for rounding them to 53.
+    # The uppermost 64 bits; the last of them is a sticky bit for all that follow, which suffices for rounding to 53
+    # bits.
     shift = _DIGIT_BITS - length
     upper = ((first << shift) | (second >> length)) & _MASK
     lower = ((second << shift) | (third >> length)) & _MASK

@@ -1,29 +1,29 @@
-"""Aggregation below a join: inputs that share a key are summed up by that key, and never joined row by row.
+"""Aggregation below a join: inputs that share a key are aggregated by that key, and never joined row by row.
 
-One input is the carrier: it has those of the group's variables that are not in the key. Its mappings are kept as rows, one for each
-key and values of these variables, with a counter and, for aggregates of its own variables, accumulators (of kernels/aggregate.py).
-Of each other input a key keeps just a counter and accumulators. A row stands for counter * product of the other inputs' counters
-results of the join. What these are to their group is the row's share: sums times counters, and for MIN and MAX the one extreme of
-its key.
+One input is the carrier: it has those of the group's variables that are not in the key. Its mappings are kept as rows,
+one for each key and values of these variables, with a counter and, for aggregates of its own variables, accumulators
+(accumulators.py). Of each other input a key keeps only a counter and accumulators. A row stands for counter * product
+of the other inputs' counters results of the join. The row's contribution to its group is sums times counters, and for
+MIN and MAX the single extreme of its key.
 
-At each tick the carrier's changes come first, against the other inputs as they were; they concern one row each. Then the other
-inputs' changes are taken in by key, with what stood there before them in a snapshot; the difference that they make together
-changes the shares of the key's rows, and nothing is done where there is none.
+At each tick the carrier's changes are applied first, against the other inputs as they were; each affects one row. Then
+the other inputs' changes are applied by key, after a snapshot of the key's record; their combined difference changes
+the contributions of the key's rows, and nothing is done where there is none.
 
-Changes of shares are put down, as rows of a delta of their own, and then go into their groups as those of any GROUP BY do
-(kernels/grouping.py), by which the answer changes.
+Changes of contributions are written as rows of a delta of their own, which is then aggregated like the input of any
+GROUP BY (group_by.py).
 
-Records by key and by row, and the rows of a step, are those of kernels/joined_records.py.
+Records by key and by row, and the rows of a step, are those of factorised_records.py.
 
-Shares:   tick, sign (0 where a share only changes, with a sign where it comes or goes), and columns: the group's keys, then what is
-          said by aggregate, from COLUMNS on: of MIN and MAX the extreme that goes and that which comes, 0 for none; of others a
-          difference (kernels/weighted_sums.py)
-`change`: by aggregate, such a difference, or the extremes before and after a change
+Contributions: tick, sign (0 where a contribution only changes, with a sign where it appears or vanishes), and columns:
+the group's keys, then those by aggregate, from COLUMNS on: for MIN and MAX the retracted and the inserted extreme, 0
+for none; for others a difference (weighted_sums.py). `change`: by aggregate, such a difference, or the extremes before
+and after a change.
 
-Where nothing but MIN and MAX is asked for `wide` is None, and where neither is `heap` is: for such a caller what would need them is
-not compiled. `beside` (the inputs beside the carrier), `key_places` and `row_places` (of the ids of a key and of a row),
-`group_columns` and `of_aggregates` are arrays, or tuples: the kernel is compiled for the length of these, and then has no loops over
-one or two.
+Where there are only MIN and MAX `wide` is None, and where there is neither `heap` is: for such a caller the code for
+them is not compiled. `beside` (the inputs other than the carrier), `key_places` and `row_places` (of the ids of a key
+and of a row), `group_columns` and `of_aggregates` are arrays, or tuples: the kernel is compiled for the length of
+these, and then has no loops over one or two.
 """
 
 from __future__ import annotations
@@ -74,16 +74,16 @@ from cqels_py.kernels.structures.hash_table import ZERO
 from cqels_py.kernels.structures.heaps import bag_first
 from cqels_py.kernels.structures.monotonic_queue import extreme_put, extreme_room
 
-# Why a run stopped, beside the reasons of kernels/aggregate.py; ENOUGH: at the end of a tick.
+# Why a kernel stopped, in addition to the reasons of accumulators.py; ENOUGH: at the end of a tick.
 TERMS_FULL, SNAPS_FULL, SHARES_FULL, ENOUGH = range(6, 10)
 
-# cursor; MADE and WIDE: how many shares are put down, and accumulators of `wide` taken; VISITED stays from one step to the next and
-# counts the shares.
+# Cursor. MADE and WIDE: the number of contributions written, and of accumulators of `wide` used; VISITED is kept from
+# step to step and counts the contributions.
 TICK, ROW, LOCATED, SNAPS, FLUSHED, NEXT_ROW, MADE, WIDE, VISITED = range(9)
 FIELDS = VISITED + 1
 
 _ENOUGH_SHARES = 7_900
-"""So many go into their groups together."""
+"""The number of contributions that are aggregated together."""
 
 
 @jit_inline
@@ -102,9 +102,9 @@ def _count(counts, entry, step, meta):
 
 @jit_inline
 def _others(words, at, beside, wide):
-    """The product of the counters of all inputs but the carrier, in the key's record that starts at `at`; -1: too large.
+    """The product of the counters of all inputs but the carrier, in the key's record at `at`; -1: too large.
 
-    Where nothing is counted 1 stands for any but 0.
+    Where nothing is counted, 1 stands for any number but 0.
     """
     product = np.int64(1)
     for i in range(len(beside)):
@@ -120,7 +120,7 @@ def _others(words, at, beside, wide):
 
 @jit_inline
 def _put_extreme(before, after, lived, lives, column, k, out):
-    """What a share says of an extreme. Returns whether it differs."""
+    """Write the change of an extreme in a contribution. Returns whether there is one."""
     differs = (before != after) | (not lived) | (not lives)
     out[column, k] = choose(lived & differs, before, np.int64(0))
     out[column + 1, k] = choose(lives & differs, after, np.int64(0))
@@ -136,7 +136,7 @@ def _put_count(difference, came, column, k, out):
 
 @jit_inline
 def _shares_full(cursor, aggregates, out_tick, wide_apart):
-    """Is there no room for one more row's share?"""
+    """Is there no room for one more row's contribution?"""
     if wide_apart is None:
         return cursor[MADE] == len(out_tick)
     return cursor[MADE] == len(out_tick) or REAL_WORDS * (cursor[WIDE] + aggregates) > len(wide_apart)
@@ -144,7 +144,7 @@ def _shares_full(cursor, aggregates, out_tick, wide_apart):
 
 @jit_inline
 def _end_share(came, row, row_keys, row_width, group_columns, cursor, out_tick, out_sign, out):
-    """The rest of a row's share."""
+    """Complete a row's contribution."""
     k = cursor[MADE]
     out_tick[k] = cursor[TICK]
     out_sign[k] = came
@@ -159,7 +159,7 @@ def _take_snapshot(
     key, beside, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words, snap_apart,
     heap, wide
 ):  # fmt: skip
-    """What stands in a key's record before the tick's first change by an input beside the carrier."""
+    """Copy a key's record before the tick's first change by an input other than the carrier."""
     kinds, ports, local = of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL]
     snap, key_at = cursor[SNAPS], key * key_size
     snap_at = snap * key_size
@@ -188,7 +188,7 @@ def _take_in(
     row, key, port, way, of_aggregates, arguments, k_counts, k_meta, key_size, key_words, key_apart_n, key_apart, heap, heap_meta,
     texts, spans, odd_kind, odd_words, odd_real, wide,
 ):  # fmt: skip
-    """A row of an input beside the carrier goes into its key's record."""
+    """Apply a row of an input other than the carrier to its key's record."""
     kinds, ports, local, local_apart, functions = (
         of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[LOCAL_APART], of_aggregates[FUNCTIONS],
     )  # fmt: skip
@@ -226,7 +226,8 @@ def _count_row(
     row, entry, key, way, others, born, dies, carrier, of_aggregates, arguments, slots, k, row_at, row_words, row_apart_n, row_apart,
     key_at, key_words, key_apart_n, key_apart, change, change_apart, odd_kind, odd_words, odd_real, out, wide, wide_apart,
 ):  # fmt: skip
-    """What a row of the carrier is to counts and sums: to its record, and to its share, which is put down at `k`."""
+    """Apply a row of the carrier to the counts and sums of its record, and of its contribution, which is written at
+    `k`."""
     if wide is None:
         return True
     kinds, ports, local, local_apart, columns = (
@@ -274,7 +275,7 @@ def _take_row(
     group_columns, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real, out_tick, out_sign, out, wide,
     wide_apart,
 ):  # fmt: skip
-    """A row of the carrier goes into its record, and its share changes."""
+    """Apply a row of the carrier to its record, and write the change of its contribution."""
     kinds, ports, local, functions, columns = (
         of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[FUNCTIONS], of_aggregates[COLUMNS],
     )  # fmt: skip
@@ -290,7 +291,7 @@ def _take_row(
         if _is_extreme(kinds[a], wide) and ports[a] == carrier and arguments[a, row] != 0:
             if not extreme_room(in_order[a], row_words, row_at + local[a], way, heap, heap_meta):
                 return TERMS_FULL
-    # From here on nothing stops the row but an error.
+    # From here on only errors stop the row.
     _count(k_counts, key, way, k_meta)
     row_words[row_at + COUNTER] = counter + way
     if is_row_counted and (born or dies):
@@ -329,9 +330,10 @@ def _take_row(
 
 @jit_inline
 def _link(row, row_at, key_at, row_size, row_words, key_words):
-    """A new row becomes its key's first."""
+    """Insert a new row as its key's first."""
     first = key_words[key_at + HEAD]
-    # Without a jump, here and below: where there is no other row, what is of no matter to this one is written.
+    # Without a branch, here and below: where there is no other row, a field of this row that does not matter is
+    # written.
     row_words[choose(first > 0, first - 1, row) * row_size + PREVIOUS] = row + 1
     row_words[row_at + PREVIOUS] = 0
     row_words[row_at + NEXT] = first
@@ -351,7 +353,8 @@ def _find_changes(
     key, snap, before, after, carrier, of_aggregates, key_size, key_words, key_apart_n, key_apart, snap_words, snap_apart, change,
     change_apart, heap, wide,
 ):  # fmt: skip
-    """What differs for a key's rows since the snapshot, into `change`. 1: something does, 0: nothing, -1: a sum is too large."""
+    """The differences for a key's rows since the snapshot, into `change`. 1: there is one, 0: there is none, -1: a sum
+    is too large."""
     kinds, ports, local, local_apart = (
         of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[LOCAL_APART],
     )  # fmt: skip
@@ -361,7 +364,7 @@ def _find_changes(
         kind, port, at = kinds[a], ports[a], a * DIFFERENCE_WORDS
         new, old = key_at + local[a], snap_at + local[a]
         if port == carrier:
-            # Of a row's extreme only matters whether it has results.
+            # For the carrier's extremes it matters only whether a row has results.
             differs = differs or (not _is_extreme(kind, wide) and after != before)
             continue
         if _is_extreme(kind, wide):
@@ -371,7 +374,7 @@ def _find_changes(
             continue
         if wide is None:
             continue
-        # Where there are results each counter is a divisor; where there are none nothing counts.
+        # Where there are results, each counter divides their number; where there are none nothing counts.
         weight = after // key_words[key_at + COUNTERS + port] if after > 0 else np.int64(0)
         old_weight = before // snap_words[snap_at + COUNTERS + port] if before > 0 else np.int64(0)
         if kind == BOUND:
@@ -392,7 +395,8 @@ def _count_change(
     row, row_at, n, before, after, came, carrier, of_aggregates, slots, k, row_words, row_apart_n, row_apart, change, change_apart,
     out, wide, wide_apart,
 ):  # fmt: skip
-    """What `change` is to the counts and sums of a row's share, which is put down at `k`; the row counts `n` times."""
+    """The effect of `change` on the counts and sums of a row's contribution, which is written at `k`; the row counts
+    `n` times."""
     if wide is None:
         return True
     kinds, ports, local, local_apart, columns = (
@@ -424,8 +428,8 @@ def _put_rows_shares(
     following, before, after, carrier, of_aggregates, cursor, slots, row_size, row_words, row_apart_n, row_apart, row_keys,
     row_width, group_columns, change, change_apart, heap, out_tick, out_sign, out, wide, wide_apart,
 ):  # fmt: skip
-    """The shares of a key's rows, from `following` - 1 on, change by `change`. cursor[NEXT_ROW] says which is next, should there be
-    no room; 0 after the last one."""
+    """The contributions of a key's rows, from `following` - 1 on, changed by `change`. If the output is full,
+    cursor[NEXT_ROW] is the next row; 0 after the last one."""
     kinds, ports, local, columns = (
         of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[COLUMNS],
     )  # fmt: skip
@@ -468,9 +472,10 @@ def _change_key(
     snap_apart, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real, out_tick, out_sign, out, wide,
     wide_apart,
 ):  # fmt: skip
-    """A row of an input beside the carrier goes into its key's record; what that changes is found at the tick's end.
+    """Apply a row of an input other than the carrier to its key's record; the effect is determined at the tick's end.
 
-    Or at once, without a snapshot, if nothing but this row may change shares at that end (`alone`) and nothing is counted.
+    Or at once, without a snapshot, if no other row may change contributions at that tick's end (`alone`) and nothing is
+    counted.
     """
     kinds, ports, local = of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL]
     key_at = key * key_size
@@ -480,7 +485,7 @@ def _change_key(
         for a in range(len(kinds)):
             if ports[a] != carrier:
                 change[a * DIFFERENCE_WORDS] = bag_first(key_words, key_at + local[a], heap)
-    # Without rows there is nothing to be changed: the carrier's come first.
+    # Without rows no contribution changes: the carrier's changes of the tick have been applied.
     elif following > 0 and key_words[key_at + SNAP] == 0:
         if cursor[SNAPS] == len(snap_key):
             return SNAPS_FULL
@@ -508,7 +513,7 @@ def _change_key(
         row_width, group_columns, change, change_apart, heap, out_tick, out_sign, out, wide, wide_apart,
     )  # fmt: skip
     if status == SHARES_FULL:
-        # The row is taken in: what is left of the shares is found by a snapshot of what was.
+        # The row has been applied: the remaining contributions are found from a snapshot of the record before it.
         cursor[ROW] += 1
         _take_snapshot(
             key, beside, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words,
@@ -527,7 +532,8 @@ def _flush(
     row_words, row_apart_n, row_apart, row_keys, row_width, group_columns, snap_words, snap_apart, change, change_apart, heap,
     out_tick, out_sign, out, wide, wide_apart,
 ):  # fmt: skip
-    """The shares of a key's rows by what the inputs beside the carrier changed at this tick. Resumable at a row."""
+    """The contributions of a key's rows after the changes of the inputs other than the carrier at this tick. Resumable
+    at a row."""
     key = snap_key[snap]
     after = _others(key_words, key * key_size, beside, wide)
     before = _others(snap_words, snap * key_size, beside, wide)
@@ -556,9 +562,10 @@ def put_shares(
     snap_key, snap_words, snap_apart, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real,
     out_tick, out_sign, out, wide, wide_apart,
 ):  # fmt: skip
-    """Rows of all inputs, from cursor[ROW] on; the shares that change are put down, those of a tick together.
+    """Process rows of all inputs, from cursor[ROW] on, and write the contributions that change, those of a tick
+    together.
 
-    Arguments with tag 15 refer to `odd_*`. Resumable, whatever it stopped for.
+    Arguments with tag 15 refer to `hashed_*`. Resumable, for whatever reason it stopped.
     """
     tick, sign, row_port = rows[ROW_TICK], rows[ROW_SIGN], rows[ROW_PORT]
     key_width, row_width, aggregates = len(key_places), len(row_places), len(of_aggregates[KINDS])

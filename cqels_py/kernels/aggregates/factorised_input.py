@@ -1,4 +1,4 @@
-"""One step's rows of all inputs of an aggregation below a join, laid out as its kernel reads them (kernels/factorised.py)."""
+"""A step's rows of all inputs of an aggregation below a join, laid out as its kernel reads them (factorised.py)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from cqels_py.kernels.structures.hash_table import hash_row
 
 @jit_flat
 def lay_rows(port, tick, sign, columns, place, start, rows, sources, key_width, width, hashes):
-    """Put an input's rows (n) in their places among those of all, place[start:], or from `start` on where `place` is empty.
+    """Write an input's rows (n) to their places among those of all inputs: place[start:], or from `start` on where
+    `place` is empty.
 
-    `sources` (2, all): for each of the `width` columns of a key and its row, and for each aggregate's argument, which of this
-    input's `columns` it is, -1 for none: zeros; and what is asked of it. `hashes`: 1 if those of keys are wanted, 2 if those of
-    rows too, else 0. Returns how many rows have a plus sign, and the tags of the arguments of sums, a bit for each.
+    `sources` (2, all): for each of the `width` columns of a key and its row, and for each aggregate's argument, the
+    index in this input's `columns`, -1 for none: zeros; and the kind of the argument. `hashes`: 1 if the hashes of keys
+    are needed, 2 if those of rows too, else 0. Returns the number of insertions, and the tags of the arguments of sums,
+    a bit for each.
     """
     come, tags, n, in_order = np.int64(0), np.int64(0), np.uint64(len(tick)), len(place) == 0
     first, place = np.uint64(start if in_order else 0), place[start:]

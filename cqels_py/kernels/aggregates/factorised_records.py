@@ -1,10 +1,12 @@
-"""The records of aggregation below a join (kernels/factorised.py): what they are made of, and how a step finds them.
+"""The records of aggregation below a join (factorised.py): their layout, and how a step finds them.
 
-By key:   `key_words`: HEAD its first row + 1, SNAP its snapshot + 1, a counter for each input, accumulators; `key_apart`
-By row:   `row_words`: NEXT and PREVIOUS of its key's rows, + 1, COUNTER, accumulators; `row_apart`
-Rows:     the columns of a step's rows of all inputs by tick, the carrier's first: ROW_TICK, ROW_SIGN, ROW_PORT; the hashes of the
-          key and, of the carrier's, of all of (key, the carrier's own variables of the group), these themselves from FIRST on, and
-          then the aggregates' arguments
+By key: `key_words`: HEAD its first row + 1, SNAP its snapshot + 1, a counter for each input, accumulators; `key_apart`.
+
+By row: `row_words`: NEXT and PREVIOUS of its key's rows, + 1, COUNTER, accumulators; `row_apart`.
+
+Rows: the columns of a step's rows of all inputs by tick, the carrier's first: ROW_TICK, ROW_SIGN, ROW_PORT; the hashes
+of the key and, for the carrier, of the row's whole identity (key, the carrier's own variables of the group); these
+variables from FIRST on, and then the aggregates' arguments.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from cqels_py.kernels.primitives.prefetch import prefetch
 from cqels_py.kernels.structures.hash_table import FREE, add, find, find_nearby
 from cqels_py.kernels.structures.heaps import expect_bag, expect_first
 
-# What an aggregate needs of its argument: nothing, whether it is bound, its number, the term.
+# The part of its argument that an aggregate needs: none, whether it is bound, its number, or the term.
 ROWS, BOUND, NUMBER, TERM = range(4)
 
 # Records: of a key, before its counters; of a row, before its accumulators.
@@ -24,19 +26,19 @@ HEAD, SNAP, COUNTERS = range(3)
 NEXT, PREVIOUS, COUNTER, ROW_WORDS = range(4)
 ROW_TICK, ROW_SIGN, ROW_PORT, KEY_HASH, ROW_HASH, FIRST = range(6)
 
-# What is known by aggregate, as rows of one array: what it needs, the input of its argument, where its accumulator is there, its
-# function, its column in a share, and whether its input's mappings leave in the order in which they came.
+# Properties by aggregate, as rows of one array: the kind of its argument, the input of its argument, the position of
+# its accumulator there, its function, its column in a contribution, and whether its input is FIFO.
 KINDS, PORTS, LOCAL, LOCAL_APART, FUNCTIONS, COLUMNS, IN_ORDER = range(7)
 
 LOCATED_ROWS = 128
-"""So many rows are located together."""
+"""Rows whose entries are looked up together."""
 _KEY_AHEAD, _ENTRY_AHEAD, _LINE, _FEW_ROWS = 8, 6, 8, 64
 _LOWER = np.int64((1 << 32) - 1)
 
 
 @jit_inline
 def _expect_record(entry, words, size, counts):
-    """Have an entry's record and counter come nearer."""
+    """Prefetch an entry's record and counter."""
     prefetch(counts, entry)
     prefetch(words, entry * size)
     if size > _LINE:
@@ -45,7 +47,7 @@ def _expect_record(entry, words, size, counts):
 
 @jit_inline
 def _expect_new(row_words, row_size, row_keys, row_width, free, meta):
-    """The same for the places of rows that are not there yet: those that were left last are taken first."""
+    """Prefetch the records of rows to be inserted: those freed last are reused first."""
     following = meta[FREE] - _ENTRY_AHEAD // 2
     if following >= 0:
         prefetch(row_words, free[following] * row_size)
@@ -54,18 +56,18 @@ def _expect_new(row_words, row_size, row_keys, row_width, free, meta):
 
 @jit_inline
 def _expect_key(hashed, table, mask, keys, width):
-    """Have the key of the entry to which a hash leads come nearer; the table's word should be near already."""
+    """Prefetch the key of the entry that a hash refers to; the table's slot should be in the cache already."""
     word = table[hashed & mask]
     prefetch(keys, ((word & _LOWER) - 1) * width)
 
 
 @jit_inline
 def _list_rows_of(carrier, row_port, sign, first, last, carried):
-    """Put down which rows are the carrier's: those that come from the start on, those that go from the end on. Returns where these
-    and those end: which come next cannot be foreseen."""
+    """List the carrier's rows: insertions from the start on, retractions from the end on. Returns the ends of both
+    lists. Without a branch, as their order is unpredictable."""
     come, go = np.int64(0), np.int64(LOCATED_ROWS)
     for row in range(first, last):
-        # Written in any case, and over again if it is not there.
+        # Written unconditionally, and overwritten if the row is of another input.
         carried[come] = carried[go - 1] = row
         mine, comes = row_port[row] == carrier, sign[row] > 0
         come += np.int64(mine & comes)
@@ -75,7 +77,7 @@ def _list_rows_of(carrier, row_port, sign, first, last, carried):
 
 @jit_inline
 def _find_or_add(columns, row, hashed, way, width, table, mask, keys, counts, free, meta):
-    """The entry of a row's key; of one that goes -1 if there is none."""
+    """The entry of a row's key, which is added for an insertion; -1 for a retraction if there is none."""
     entry = np.int64(-1)
     if width == 1:
         entry = find_nearby(hashed, columns[0, row], table, np.uint64(mask), keys)
@@ -91,7 +93,7 @@ def _locate_rows(
     first, end, carried, sign, columns, row_hashes, row_width, located, r_table, r_keys, r_counts, r_free, r_meta, row_size,
     row_words,
 ):  # fmt: skip
-    """Find where the rows carried[first:end] have their own record: as `locate` says."""
+    """Find the own records of the rows carried[first:end], as `locate` does."""
     r_mask = np.int64(len(r_table) - 1)
     for i in range(first, end):
         prefetch(r_table, row_hashes[carried[i]] & r_mask)
@@ -114,11 +116,11 @@ def locate(
     k_table, k_keys, k_counts, k_free, k_meta, key_size, key_words, r_table, r_keys, r_counts, r_free, r_meta, row_size, row_words,
     heap,
 ):  # fmt: skip
-    """Find where the rows `first` to `last` - 1 have their key's record and, those of the carrier, their own.
+    """Find the records of the keys of rows `first` to `last` - 1 and, for rows of the carrier, their own.
 
-    What comes gets one if it has none; -1: what goes has none. Those of row i are at i % LOCATED_ROWS, and LOCATED_ROWS further
-    on; behind these are the rows of the carrier, as `_list_rows_of` has them. What the records lead to is asked for
-    in turn, so that much is under way at once.
+    An insertion gets a record if it has none; -1: a retraction has none. Those of row i are at i % LOCATED_ROWS, and
+    LOCATED_ROWS further on; after these are the rows of the carrier, as listed by `_list_rows_of`. Everything that the
+    records refer to is prefetched in turn, so that many loads are in flight at once.
     """
     key_width, row_width = len(key_places), len(row_places)
     sign, row_port = rows[ROW_SIGN], rows[ROW_PORT]
@@ -137,7 +139,7 @@ def locate(
         located[row % LOCATED_ROWS] = key
         _expect_record(key, key_words, key_size, k_counts)
     if apart:
-        # Those that come are mostly new, and those that go never: apart from each other that can be foreseen.
+        # Inserted rows are mostly new, and retracted ones never: in separate passes the branch is predictable.
         _locate_rows(
             np.int64(0), come, carried, sign, columns, row_hashes, row_width, located, r_table, r_keys, r_counts, r_free, r_meta,
             row_size, row_words,
@@ -158,7 +160,8 @@ def locate(
 def _expect_what_follows(
     first, last, carrier, come, go, of_aggregates, located, key_size, key_words, row_size, row_words, row_keys, row_width, heap
 ):  # fmt: skip
-    """Have the bags of located records come nearer, and the first row of a key. `come`, `go`: as `_list_rows_of` has it."""
+    """Prefetch the bags of the records found, and the first row of a key. `come`, `go`: the ends of the lists of
+    `_list_rows_of`."""
     kinds, ports, local = of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL]
     for row in range(first, last):
         key = located[row % LOCATED_ROWS]
@@ -167,7 +170,7 @@ def _expect_what_follows(
         for a in range(len(kinds)):
             if kinds[a] == TERM and ports[a] != carrier:
                 expect_bag(key_words, key * key_size + local[a], heap)
-        # Without one it is some other place, which does no harm.
+        # Without a row this is an arbitrary address, which does no harm.
         head = key_words[key * key_size + HEAD] - 1
         prefetch(row_words, head * row_size)
         prefetch(row_keys, head * row_width)
@@ -182,7 +185,7 @@ def _expect_what_follows(
 
 @jit_inline
 def expect_rows(head, row_words, row_size, row_keys, row_width):
-    """The same for the first rows of a key, where there are several."""
+    """Prefetch the first rows of a key, where there are several."""
     following, rows = head, 0
     while following > 0 and rows < _FEW_ROWS:
         prefetch(row_keys, (following - 1) * row_width)

@@ -1,24 +1,25 @@
 """The kernels of GROUP BY: rows into their groups, and the rows of the answer that change.
 
-Rows go through in chunks of whole ticks, few enough to stay near the processor, and each chunk in passes. Every row finds its group.
-Every group that a tick changes gets a note. Each aggregate takes its column and leaves with the notes what it comes to
-(kernels/accumulation.py). Averages are found for all notes at once, and what has changed is delivered. So a loop does one thing to
-many rows: it has no jumps that could not be foreseen, and many lookups are under way at once.
+Rows are processed in chunks of whole ticks, few enough to stay in the cache, and each chunk in passes. Find the group
+of every row. Make a note for every group that changes at a tick. For each aggregate, apply its column and write its
+value to the notes (updates.py). Compute the averages of all notes at once, and deliver the changes. So each loop does
+one thing to many rows: it has no unpredictable branches, and many lookups are in flight at once.
 
-Rows are of one input, or (`port` is given) of several whose join on the groups' keys is never made: a group then
-has as many results as the product of what it has of each input, and a sum counts once for each combination of the others' rows.
+Rows are of one input, or (where `port` is given) of several inputs whose join on the groups' keys is never made: a
+group then has as many results as the product of its numbers of rows of each input, and a sum counts each member once
+for each combination of the others' rows.
 
-`rows` (4, size), by row of the chunk: its hash, group, note and sign. `notes` (6, size): group, tick, how many results the group
-has then, the row of the chunk that is its last, and the places in the output of what it takes back and of what it delivers; of a
-join there are more, how many rows the group has of each input.
-A group's record, in `words`, has the number of its last note, counted from the first of all on. `results` (4, aggregates * size,
-by aggregate): what an aggregate comes to, `fresh`; of an average the sum, its scale, by how much it is to be divided, 0 where it is
-known, and what comes of it; of a sum of 64 bits without fraction digits SHORT_SUM instead of that, and whether it is a decimal. When
-these are found, the last place holds the values delivered before.
-`of_aggregates` (6, aggregates): function, column of the argument, place of the accumulator, whether a term counts once, the input
-that has the argument, and whether its rows leave in the order in which they came.
+`rows` (4, size), by row of the chunk: its hash, group, note and sign. `notes` (6, size): group, tick, the number of
+results the group has then, its last row in the chunk, and the positions in the output of its retracted and its inserted
+row; for a join followed by the number of rows the group has of each input. A group's record, in `words`, has the number
+of its last note, counted over all time. `results` (4, aggregates * size, by aggregate): `fresh`, the value of an
+aggregate. For an average: the sum, its scale, its divisor, 0 where the value is known, and the quotient. For a sum of
+64 bits without fraction digits the divisor is SHORT_SUM, and the scale says whether it is a decimal. When all values
+are computed, the last row holds those delivered before. `of_aggregates` (6, aggregates): function, column of the
+argument, position of the accumulator, whether a term counts once, the input of the argument, and whether that input is
+FIFO.
 
-`queue`: circular, 2**n; where mappings leave in the order in which they came, the groups of those that are there, in that order.
+`queue`: a circular buffer, 2**n; for FIFO input the groups of the mappings that are there, in order.
 """
 
 from __future__ import annotations
@@ -67,14 +68,11 @@ from cqels_py.kernels.aggregates.updates import (
     STOP,
     TAKEN,
     THERE,
-    THROUGH,
-    note_short_averages,
     only_new,
     partners,
     take_counts,
     take_differences,
     take_extremes,
-    take_replaced_extremes,
     take_sums,
     take_texts,
 )
@@ -88,8 +86,8 @@ from cqels_py.kernels.values.decimals import average_ids, scaled_id
 from cqels_py.kernels.values.quotients import fraction_ids
 from cqels_py.terms.layout import TAG_DECIMAL, TAG_INTEGER, TAG_SHIFT
 
-# cursor, after the fields of kernels/accumulation.py: mappings that have left the queue, and those that have entered it, which
-# stay too.
+# Cursor, after the fields of updates.py: mappings that have left the queue, and mappings that have entered it, which
+# are kept from delta to delta.
 HEAD, TAIL = range(SEEN + 1, SEEN + 3)
 FIELDS = TAIL + 1
 LOCATE = 0
@@ -98,13 +96,13 @@ LOCATE = 0
 FUNCTIONS, ARGUMENTS, PLACES, DISTINCT, PORTS, IN_ORDER = range(6)
 FRESH, SCALES, DIVISORS, QUOTIENTS = range(4)
 
-# STANDING: the arrays that a GROUP BY keeps, as kernels/standing.py lists them. From INDEX on: those of the groups' keys; from
-# D_INDEX on: of a one-way index (aggregate, group, term) -> counter, where a term counts once; WEIGHTED and WEIGHTED_APART: an
-# accumulator of a join's sums for passing use.
+# STANDING: the arrays of a GROUP BY, as primitives/array_table.py lists them. From INDEX on: the index of the groups'
+# keys. From D_INDEX on: a one-way index (aggregate, group, term) -> counter, where a term counts once. WEIGHTED and
+# WEIGHTED_APART: an accumulator as scratch for a join's sums.
 OF_AGGREGATES, CURSOR, QUEUE, ROWS, NOTES, RESULTS, SCRATCH, WORDS, APART, HEAP, HEAP_META, PORT_COUNTS = range(12)
 WEIGHTED, WEIGHTED_APART, INDEX, D_INDEX = 12, 13, 14, 19
 
-# Why a run stopped, beside the reasons of kernels/aggregate.py.
+# Why a kernel stopped, in addition to the reasons of accumulators.py.
 INDEX_FULL, QUEUE_FULL, CHUNK_SMALL = range(8, 11)
 
 _STAMP, _SHOWN = np.array([STAMP, SHOWN], np.uint64)
@@ -112,13 +110,13 @@ _TABLE_AHEAD, _KEY_AHEAD, _GROUP_AHEAD = np.uint64(32), np.uint64(16), np.uint64
 _ONE, _TWO, _NOTHING = np.uint64(1), np.uint64(2), np.uint64(0)
 _NOW_AND_THEN = np.uint64(63)
 _SMALL = 1 << 30
-"""The product of two numbers below is none to care about."""
+"""The product of two smaller numbers cannot overflow."""
 _LOWER = np.uint64((1 << 32) - 1)
 
 
 @jit_inline
 def _start_of_tick(tick, first, row):
-    """The first row, from `first` on, of the tick that the row is in."""
+    """The first row, from `first` on, of the tick of this row."""
     while row > first and tick[row - 1] == tick[row]:
         row -= 1
     return np.int64(row)
@@ -126,7 +124,7 @@ def _start_of_tick(tick, first, row):
 
 @jit_inline
 def _end_of_chunk(tick, first, end, size):
-    """The row after those of as many whole ticks as there is room for; `first` if there is none for the first one."""
+    """The end of the rows of as many whole ticks as there is room for; `first` if there is no room for the first tick."""
     if end - first <= size:
         return np.int64(end)
     return _start_of_tick(tick, first, first + size)
@@ -136,10 +134,10 @@ def _end_of_chunk(tick, first, end, size):
 def _locate(
     tick, sign, columns, first, end, width, in_order, cursor, queue, table, keys, counts, free, meta, rows
 ):  # fmt: skip
-    """The groups of the rows from `first` to `end`; missing ones are added, with a counter of zero.
+    """Find the groups of the rows from `first` to `end`; missing groups are added, with a counter of zero.
 
-    Returns the row before which this is done: `end`, or the start of the tick in which the index became full. Negative: a row is
-    withdrawn that is not there.
+    Returns the row at which it stopped: `end`, or the start of the tick in which the index became full. Negative: a
+    retracted row was not there.
     """
     mask = np.int64(len(table) - 1)
     room = min(len(counts), len(table) >> 1) - meta[USED] + meta[FREE]
@@ -152,7 +150,7 @@ def _locate(
         row = start + i
         if in_order and sign[row] < 0:
             group = np.uint64(queue[head & circle])
-            # Now and then it is looked at: one that is out of order would put all that follow out of order.
+            # Checked now and then: a retraction that is out of order would put all later ones out of order.
             seen = width > 0 and head & _NOW_AND_THEN == _NOTHING
             if head == tail or (seen and keys[group * np.uint64(width)] != columns[0, row]):
                 return np.int64(-1)
@@ -194,7 +192,8 @@ def _locate(
 
 @jit_inline
 def _results(port, row, step, group, port_counts, notes, note):
-    """A row of an input comes or goes: how many results its group has then. -1: too many, -2: the row was not there."""
+    """Count an inserted or retracted row of an input; returns the number of results of its group. -1: too many, -2: the
+    row was not there."""
     inputs = np.uint64(len(notes)) - OF_INPUT
     place = np.uint64(group) * inputs
     mine = place + np.uint64(port[row])
@@ -213,7 +212,8 @@ def _results(port, row, step, group, port_counts, notes, note):
 
 @jit_flat
 def _many_results(place, inputs, port_counts):
-    """Of no results there are not too many, whatever other inputs have."""
+    """The product of the inputs' counts, or -1. If one of them is 0 there are no results, however many rows the others
+    have."""
     product = np.int64(1)
     for p in range(inputs):
         if port_counts[place + p] == 0:
@@ -222,25 +222,14 @@ def _many_results(place, inputs, port_counts):
     return product
 
 
-@jit_inline
-def _first_note_of(tick, notes, noted):
-    """The first of the notes of a tick, which are the last ones."""
-    while noted > 0 and notes[NOTE_TICK, noted - 1] == tick:
-        noted -= 1
-    return np.int64(noted)
-
-
 @jit_flat
 def _note(tick, sign, port, cursor, counts, meta, port_counts, rows, notes, words, group_words):
-    """A note for each group that a tick changes, and the groups' counters. Returns DONE, or why that is not possible.
-
-    Some of the first rows may have been noted already.
-    """
+    """Make a note for each group that changes at a tick, and update the groups' counters. Returns DONE, or an error."""
     first, seen, record = np.uint64(cursor[FIRST]), cursor[SEEN], np.uint64(group_words)
-    start, end = np.uint64(cursor[THROUGH]), np.uint64(cursor[STOP]) - first
-    next_note, now = seen + cursor[NOTED], np.int32(tick[first + start - _ONE] if start > 0 else -1)
-    of_tick, zero, least = seen + _first_note_of(now, notes, cursor[NOTED]), np.int64(0), np.int64(0)
-    for i in range(start, end):
+    end = np.uint64(cursor[STOP]) - first
+    next_note, now = seen, np.int32(-1)
+    of_tick, zero, least = seen, np.int64(0), np.int64(0)
+    for i in range(end):
         if i + _GROUP_AHEAD < end:
             ahead = rows[GROUP, i + _GROUP_AHEAD]
             prefetch(counts, ahead)
@@ -277,9 +266,9 @@ def _note(tick, sign, port, cursor, counts, meta, port_counts, rows, notes, word
 
 @jit_flat
 def _take_signs(sign, port, input_of_argument, cursor, rows):
-    """A row of another input than the argument's has none."""
+    """Copy the rows' signs; for rows of another input than the argument's the sign is 0."""
     first = np.uint64(cursor[FIRST])
-    for i in range(np.uint64(cursor[THROUGH]), np.uint64(cursor[STOP]) - first):
+    for i in range(np.uint64(cursor[STOP]) - first):
         of_argument = np.int64(port is None or port[first + i] == input_of_argument)
         rows[SIGN, i] = sign[first + i] * of_argument
 
@@ -300,7 +289,7 @@ def _find_averages(functions, noted, size, fresh, scales, divisors, quotients, c
             average_ids(fresh, scales, divisors, start, end, quotients)
             if _is_one_missing(divisors, quotients, start, end):
                 fraction_ids(fresh, scales, divisors, start, end, quotients)
-            # Where there is no short id: all in a pass without jumps, as mostly there is none to be found.
+            # Averages without a short id: all are checked in a pass without branches, as mostly there are none.
             missing = np.int64(0)
             for i in range(start, end):
                 is_average, quotient = divisors[i] > 0, quotients[i]
@@ -317,7 +306,7 @@ def _find_averages(functions, noted, size, fresh, scales, divisors, quotients, c
 
 @jit_inline
 def _replace_value(i, here, last, notes, fresh, previous, words, group_words):
-    """What an aggregate comes to takes the place of what was delivered last: 1 if that was something else."""
+    """Replace the value delivered last with the new one: 1 if it differs."""
     at = np.uint64(notes[NOTE_GROUP, i]) * group_words + last
     before = words[at]
     previous[here] = before
@@ -329,10 +318,10 @@ def _replace_value(i, here, last, notes, fresh, previous, words, group_words):
 
 @jit_flat
 def _replace_values(noted, notes, size, places, fresh, previous, words, group_words):
-    """What is noted takes the place of what was delivered last, which goes to `previous`.
+    """Replace the values delivered last, which are written to `previous`, with the new ones.
 
-    A note's TAKEN says whether the group's row was there, 1, and GIVEN whether it is there now, 1; both 0 where it stays the same.
-    Returns how many of all these rows there are.
+    A note's TAKEN is 1 if the group's row is retracted, and GIVEN is 1 if a row is inserted; both are 0 where it stays
+    the same. Returns the number of all these rows.
     """
     width, group_words = np.uint64(len(places)), np.uint64(group_words)
     if width != _ONE:
@@ -346,7 +335,7 @@ def _replace_values(noted, notes, size, places, fresh, previous, words, group_wo
     for i in range(noted):
         shown = np.uint64(notes[NOTE_GROUP, i]) * group_words + _SHOWN
         if width == _ONE:
-            # One aggregate, as most queries have, needs no pass of its own.
+            # A single aggregate, as in most queries, needs no pass of its own.
             differs = _replace_value(i, i, last, notes, fresh, previous, words, group_words)
         else:
             differs = notes[GIVEN, i]
@@ -361,7 +350,7 @@ def _replace_values(noted, notes, size, places, fresh, previous, words, group_wo
 
 @jit_inline
 def _write_pairs(noted, notes, size, aggregates, fresh, previous, n_keys, keys, end, out_tick, out_sign, out):
-    """Each group takes one row back and gives one."""
+    """Each group retracts one row and inserts one."""
     for i in range(noted):
         out_tick[end + _TWO * i] = out_tick[end + _TWO * i + _ONE] = notes[NOTE_TICK, i]
     for i in range(noted):
@@ -381,7 +370,7 @@ def _write_pairs(noted, notes, size, aggregates, fresh, previous, n_keys, keys, 
 def _deliver(
     noted, notes, size, places, fresh, previous, n_keys, keys, words, group_words, cursor, out_tick, out_sign, out
 ):  # fmt: skip
-    """The noted groups' rows are now those of their values, or none: what changes goes out, column by column."""
+    """Write the changes of the noted groups' rows, column by column."""
     noted, size, end = np.uint64(noted), np.uint64(size), np.uint64(cursor[OUT])
     changes = np.uint64(_replace_values(noted, notes, size, places, fresh, previous, words, group_words))
     cursor[OUT] = np.int64(end + changes)
@@ -389,7 +378,7 @@ def _deliver(
         _write_pairs(noted, notes, size, len(places), fresh, previous, n_keys, keys, end, out_tick, out_sign, out)
         return
     for i in range(noted):
-        # Both rows are written, each in its place, and stay if the next one is written behind them.
+        # Both rows are written; one that is not needed is overwritten by the next.
         taken, given = end, end + np.uint64(notes[TAKEN, i])
         end = given + np.uint64(notes[GIVEN, i])
         notes[TAKEN, i], notes[GIVEN, i] = np.int64(taken), np.int64(given)
@@ -408,7 +397,7 @@ def _deliver(
 
 @jit_flat
 def _find_short_sums(functions, ports, noted, notes, size, weighted, fresh, scales, divisors, cursor, late, late_real):
-    """Of sums of 64 bits; of a join's, each member counts once for each combination of the other inputs' rows."""
+    """The ids of sums of 64 bits; in a join each member counts once for each combination of the other inputs' rows."""
     for a in range(len(functions)):
         if functions[a] == SUM:
             for i in range(np.uint64(noted)):
@@ -423,7 +412,7 @@ def _find_short_sums(functions, ports, noted, notes, size, weighted, fresh, scal
 
 @jit_flat
 def _forget_terms(functions, places, words, group_words, counts, noted, notes):
-    """Of groups that are empty."""
+    """Clear the terms of empty groups."""
     for i in range(np.uint64(noted)):
         group = notes[NOTE_GROUP, i]
         if notes[THERE, i] == 0 and counts[group] == 0:
@@ -432,7 +421,7 @@ def _forget_terms(functions, places, words, group_words, counts, noted, notes):
 
 @jit_flat
 def _tell_places(noted, notes, places, words, group_words, late):
-    """Where the values stand that are still to get ids."""
+    """Record the positions of the values that have no ids yet."""
     for i in range(np.uint64(noted)):
         for a in range(len(places)):
             at = np.uint64(notes[NOTE_GROUP, i] * group_words + places[a] - 1)
@@ -461,7 +450,7 @@ def _end_chunk(
         _forget_terms(functions, places, words, group_words, counts, noted, notes)
     if n_keys == 0:
         for i in range(np.uint64(noted)):
-            # There is one group, and always.
+            # The single group is always there.
             notes[THERE, i] = 1
     _deliver(
         noted, notes, size, places, fresh, quotients, n_keys, keys, words, group_words, cursor, out_tick, out_sign, out
@@ -475,7 +464,7 @@ def open_group(
     of_aggregates, words, group_words, apart, keys, counts, heap, cursor, notes, results, out_tick, out_sign, out, late, late_real,
     joined,
 ):  # fmt: skip
-    """The row of the one group of an aggregation without keys, entry 0 of its index, before there is any mapping."""
+    """The row of the single group of an aggregation without keys, entry 0 of its index, before there is any mapping."""
     functions, places = of_aggregates[FUNCTIONS], of_aggregates[PLACES]
     fresh, scales, divisors, quotients = results[FRESH], results[SCALES], results[DIVISORS], results[QUOTIENTS]
     size = np.int64(notes.shape[1])
@@ -508,7 +497,7 @@ def _index(standing, first):
 
 @jit_inline
 def _count_sums(functions, end):
-    """How many of the first aggregates are sums or averages."""
+    """The number of sums and averages among the first aggregates."""
     found = np.int64(0)
     for a in range(end):
         found += np.int64((functions[a] == SUM) | (functions[a] == AVG))
@@ -520,15 +509,16 @@ def group(
     row_count, tick, sign, port, keyed, columns, values, n_keys, in_order, texts, spans, odd_kind, odd_words, odd_real, wide,
     wide_apart, standing, group_words, out_tick, out_sign, out, late, late_real, joined,
 ):  # fmt: skip
-    """A delta's rows, from cursor[FIRST] and the pass cursor[PASS] on, into their groups; what changes at each tick goes out.
+    """Aggregate a delta's rows, from cursor[FIRST] and the pass cursor[PASS] on; writes the changes at each tick.
 
-    `keyed`: the columns with the keys first. Aggregates take their arguments from `columns` as the terms they are, from `values`
-    with tag 15 for what `odd_*` tells the numbers of; `texts` and `spans` are given where some are kept as terms. `in_order`, 1 or
-    0: do rows leave in the order in which they came? If `wide` and `wide_apart`, and not `odd_*`, are given, SUM and AVG take
-    differences (kernels/weighted_sums.py) instead of terms; a sign is 0 where a row changes nothing but these. Of a join (see above)
-    `port` tells each row's input, and each aggregate has a column of its own, 0 in rows of other inputs. `standing`: see STANDING.
+    `keyed`: the columns with the keys first. Aggregates take their arguments as terms from `columns`, and as numbers
+    from `values`, which has tag 15 for those whose numbers are in `hashed_*`. `texts` and `spans` are given where terms
+    are kept. `in_order`, 1 or 0: is the input FIFO? If `wide` and `wide_apart`, and not `hashed_*`, are given, SUM and AVG
+    take differences (weighted_sums.py) instead of terms; a sign is 0 where a row changes only these. For a join (see
+    above) `port` is each row's input, and each aggregate has a column of its own, 0 in rows of other inputs.
+    `standing`: see STANDING.
 
-    Returns DONE, or for want of what it stopped: there it goes on when it is called again.
+    Returns DONE, or why it stopped: it continues there when it is called again.
     """
     of_aggregates, rows, notes, results, scratch = (
         int64_rows(standing, OF_AGGREGATES), int64_rows(standing, ROWS), int64_rows(standing, NOTES), int64_rows(standing, RESULTS),
@@ -539,7 +529,7 @@ def group(
     )  # fmt: skip
     table, keys, counts, free, meta = _index(standing, INDEX)
     d_table, d_keys, d_counts, d_free, d_meta = _index(standing, D_INDEX)
-    # What has to do with what is None is not even compiled.
+    # Code for arrays that are None is not compiled.
     heap, heap_meta = int64s_with(texts, standing, HEAP), int64s_with(texts, standing, HEAP_META)
     port_counts, weighted, weighted_apart = (
         int64s_with(port, standing, PORT_COUNTS), int64s_with(port, standing, WEIGHTED), uint32s_with(port, standing, WEIGHTED_APART)
@@ -550,7 +540,6 @@ def group(
     fresh, scales, divisors, quotients = results[FRESH], results[SCALES], results[DIVISORS], results[QUOTIENTS]
     aggregates, size, always = len(functions), np.int64(notes.shape[1]), n_keys == 0
     sums = _count_sums(functions, aggregates)
-    alone = aggregates == 1 and functions[0] == AVG and not (always or distinct[0])
     while True:
         if cursor[PASS] == LOCATE:
             first = cursor[FIRST]
@@ -569,14 +558,6 @@ def group(
             if end == first:
                 return INDEX_FULL
             cursor[STOP] = end
-            cursor[NOTED] = cursor[THROUGH] = 0
-            # Otherwise it is not even compiled.
-            if port is None and odd_kind is not None:
-                if alone:
-                    note_short_averages(
-                        np.uint64(arguments[0]), tick, sign, values, cursor, counts, meta, rows, notes, words,
-                        group_words, places[0], fresh, scales, divisors,
-                    )  # fmt: skip
             status = np.int64(
                 _note(tick, sign, port, cursor, counts, meta, port_counts, rows, notes, words, group_words)
             )
@@ -600,7 +581,7 @@ def group(
                     column, values, cursor, rows, notes, ports[a], weighted, place, words, group_words, fresh, shift, late, late_real
                 )  # fmt: skip
             elif function == SUM or function == AVG:
-                # Of each two, what is None is not compiled.
+                # Code for arrays that are None is not compiled.
                 if odd_kind is not None:
                     status = take_sums(
                         function == AVG, _count_sums(functions, a), sums, column, values, cursor, rows, notes, always, place, words,
@@ -618,16 +599,10 @@ def group(
                     fresh, shift, joined, late, late_real,
                 )  # fmt: skip
             elif function != COUNT_ALL:
-                if odd_kind is not None:
-                    status = take_extremes(
-                        function == MAX, of_aggregates[IN_ORDER, a] != 0, column, columns, cursor, rows, place, words, group_words,
-                        heap, heap_meta, texts, spans, fresh, shift,
-                    )  # fmt: skip
-                else:
-                    status = take_replaced_extremes(
-                        function == MAX, column, columns, cursor, rows, place, words, group_words, heap, heap_meta, texts, spans,
-                        fresh, shift,
-                    )  # fmt: skip
+                status = take_extremes(
+                    function == MAX, of_aggregates[IN_ORDER, a] != 0, odd_kind, column, columns, cursor, rows, place, words,
+                    group_words, heap, heap_meta, texts, spans, fresh, shift,
+                )  # fmt: skip
             if status != DONE:
                 return status
             cursor[PASS] += 1

@@ -1,13 +1,13 @@
-"""The passes of a GROUP BY in which an aggregate takes its column: into the groups' accumulators, and what these come to into notes.
+"""The passes of a GROUP BY that apply an aggregate's column to the groups' accumulators, and write its values to the
+notes.
 
-The accumulators are those of kernels/aggregate.py; rows, notes and what an aggregate comes to (`fresh`; for averages `scales` and
-`divisors` too) are those of kernels/grouping.py. A note is about its group at the end of a tick: what is known in passing is written
-with every row, over what the row before it wrote, and what takes longer is left to the note's last row. Of a join, where `weighted`
-is given, a row of another input than the argument's has the sign 0, and each member counts once for each combination of the other
-inputs' rows.
+The accumulators are those of accumulators.py. Rows, notes and values (`fresh`; for averages `scales` and `divisors`
+too) are those of group_by.py. A note describes its group at the end of a tick: values that are cheap are written with
+every row, over those of earlier rows; others are computed at the note's last row only. For a join, where `weighted` is
+given, a row of another input than the argument's has the sign 0, and each member counts once for each combination of
+the other inputs' rows.
 
-Each pass goes on at cursor[AT], of rows that are cursor[STOP] - cursor[FIRST] in number, and returns why it stopped. Rows of which
-there is one AVG alone go through all passes at once (`note_short_averages`), until the first whose sum is not short.
+Each pass continues at cursor[AT], over the cursor[STOP] - cursor[FIRST] rows of the chunk, and returns why it stopped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from cqels_py.kernels.aggregates.accumulators import (
     NOT_THERE,
     OVERFLOW,
     SCALE,
-    STAMP,
     SUM_WORDS,
     TOO_MANY,
     N,
@@ -46,7 +45,6 @@ from cqels_py.kernels.aggregates.accumulators import (
 from cqels_py.kernels.aggregates.exact_float_sums import REAL_WORDS, expect_real
 from cqels_py.kernels.aggregates.weighted_sums import add_difference, add_times, are_too_many, total_of_times
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
-from cqels_py.kernels.primitives.llvm_hints import kept_apart
 from cqels_py.kernels.primitives.prefetch import prefetch
 from cqels_py.kernels.structures.hash_table import ZERO, add, find, hash_row
 from cqels_py.kernels.structures.heaps import bag_first, bag_replace, expect_bag, make_room, replace_room
@@ -55,9 +53,9 @@ from cqels_py.kernels.structures.sorted_runs import run_put
 from cqels_py.kernels.values.decimals import LIMIT, scaled_id
 from cqels_py.terms.layout import TAG_DECIMAL, TAG_FLOAT, TAG_INTEGER
 
-# cursor, after the fields of kernels/aggregate.py: the chunk's first row, that after its last, the row at hand, how many notes, how
-# many rows need no passes any more, which pass comes next; and the notes of all time, which stay from one delta to the next.
-FIRST, STOP, AT, NOTED, THROUGH, PASS, SEEN = range(CURSOR_FIELDS, CURSOR_FIELDS + 7)
+# Cursor, after the fields of accumulators.py: the chunk's first row, the row after its last, the current row, the
+# number of notes, the next pass; and the number of notes over all time, which is kept from delta to delta.
+FIRST, STOP, AT, NOTED, PASS, SEEN = range(CURSOR_FIELDS, CURSOR_FIELDS + 6)
 # rows
 HASH, GROUP, NOTE, SIGN = np.arange(4, dtype=np.uint64)
 # notes
@@ -66,32 +64,28 @@ NOTE_GROUP, NOTE_TICK, THERE, LAST_ROW, TAKEN, GIVEN, OF_INPUT = np.arange(7, dt
 _AHEAD, _NEAR = np.uint64(8), np.uint64(4)
 _ONE, _TWO = np.uint64(1), np.uint64(2)
 _ODD_INDEX = np.int64((1 << 60) - 1)
-_N, _INEXACT, _HI, _LO, _SCALE, _DECIMALS, _STAMP = np.array([N, INEXACT, HI, LO, SCALE, DECIMALS, STAMP], np.uint64)
+_N, _INEXACT, _HI, _LO, _SCALE, _DECIMALS = np.array([N, INEXACT, HI, LO, SCALE, DECIMALS], np.uint64)
 _RUN_SIZE = 2
-_FORM, _DIGITS = np.uint64(56), np.uint64(15)
-_FIRST_FORM, _FIRST_DECIMAL, _END_OF_FORMS = np.array(
-    [TAG_INTEGER, TAG_DECIMAL, TAG_DECIMAL + 1], np.uint64
-) << np.uint64(4)
 SHORT_SUM = -1
-"""Among the divisors."""
+"""Instead of a divisor."""
 
 
 @jit_inline
 def expect(i, end, rows, words, group_words, place):
-    """Have an accumulator come nearer that will be needed some rows later."""
+    """Prefetch an accumulator that a later row needs."""
     if i + _AHEAD < end:
         prefetch(words, rows[GROUP, i + _AHEAD] * group_words + place)
 
 
 @jit_inline
 def is_last(notes, note, i, always):
-    """Is row i the last of its note, and is there a value to be found?"""
+    """Is row i the last of its note, and does its group have a value?"""
     return notes[LAST_ROW, note] == np.int64(i) and (notes[THERE, note] > 0 or always)
 
 
 @jit_inline
 def partners(notes, note, port):
-    """With how many combinations of the other inputs' rows a row of an input is joined."""
+    """The number of combinations of the other inputs' rows that a row of an input is joined with."""
     found = np.int64(1)
     for p in range(np.uint64(len(notes)) - OF_INPUT):
         if p != np.uint64(port):
@@ -101,14 +95,14 @@ def partners(notes, note, port):
 
 @jit_inline
 def _add_short(words, at, total, scale, decimal, identifier, way):
-    """An integer or decimal comes or goes, of a `total` of 64 bits with as many fraction digits. Returns how many members there are
-    then, and what they come to."""
+    """Add or subtract an integer or decimal with the scale of a 64-bit sum. Returns the number of members and the new
+    sum."""
     total += ((identifier << 8) >> 8) * way
     count = words[at + _N] + way
     words[at + _LO] = total
     words[at + _HI] = total >> 63
     words[at + _N] = count
-    # Of no members nothing is left.
+    # A sum without members has no scale.
     words[at + _SCALE] = 0 if count == 0 else scale
     if decimal:
         words[at + _DECIMALS] += way
@@ -116,58 +110,9 @@ def _add_short(words, at, total, scale, decimal, identifier, way):
 
 
 @jit_flat
-def note_short_averages(
-    column, tick, sign, values, cursor, counts, meta, rows, notes, words, group_words, place, fresh, scales, divisors
-):  # fmt: skip
-    """The notes of kernels/grouping.py, and what `take_sums` does, for rows of a GROUP BY with keys that has nothing but one AVG.
-
-    Up to the first row, if there is one, of which the sum or the argument is none of 64 bits that is exact: cursor[THROUGH].
-    """
-    kept_apart()
-    first, seen, record, place = np.uint64(cursor[FIRST]), cursor[SEEN], np.uint64(group_words), np.uint64(place)
-    end = np.uint64(cursor[STOP]) - first
-    noted, of_tick, now, through = np.int64(0), np.int64(0), np.int32(-1), end
-    for i in range(end):
-        if i + _AHEAD < end:
-            ahead = rows[GROUP, i + _AHEAD]
-            prefetch(counts, ahead)
-            prefetch(words, ahead * group_words)
-        row, group = first + i, np.uint64(rows[GROUP, i])
-        stamped = group * record
-        at = stamped + place
-        identifier, way = values[column, row], np.int64(sign[row])
-        form, total = np.uint64(identifier) >> _FORM, words[at + _LO]
-        scale = np.int64(form & _DIGITS)
-        unusual = (words[at + _HI] ^ (total >> 63)) | words[at + _INEXACT] | (words[at + _SCALE] ^ scale)
-        if unusual != 0 or form < _FIRST_FORM or form >= _END_OF_FORMS or total <= -LIMIT or total >= LIMIT:
-            through = i
-            break
-        of_tick = noted if tick[row] != now else of_tick
-        now = np.int32(tick[row])
-        before = counts[group]
-        after = before + way
-        counts[group] = after
-        if before == 0 or after == 0:
-            meta[ZERO] += np.int64(after == 0) - np.int64(before == 0)
-        note = words[stamped + _STAMP] - seen
-        new = note < of_tick
-        note = noted if new else note
-        noted += np.int64(new)
-        words[stamped + _STAMP] = note + seen
-        here = np.uint64(note)
-        notes[NOTE_GROUP, here] = np.int64(group)
-        notes[NOTE_TICK, here] = now
-        notes[THERE, here] = after
-        count, total = _add_short(words, at, total, scale, form >= _FIRST_DECIMAL, identifier, way)
-        fresh[here] = total
-        scales[here] = scale
-        divisors[here] = max(count, np.int64(1))
-    cursor[NOTED], cursor[THROUGH] = noted, np.int64(through)
-
-
-@jit_flat
 def only_new(aggregate, column, columns, values, cursor, rows, scratch, table, keys, counts, free, meta):
-    """Take the sign from rows that are of no matter to an aggregate with DISTINCT: of terms that are one more, or one of several.
+    """For an aggregate with DISTINCT, set the sign to 0 for rows that are neither the first insertion nor the last
+    retraction of their term.
 
     The arrays from `table` on are a one-way index (aggregate, group, term) -> counter, with room for all rows.
     """
@@ -194,7 +139,7 @@ def only_new(aggregate, column, columns, values, cursor, rows, scratch, table, k
 def take_counts(
     column, values, cursor, rows, notes, port, weighted, place, words, group_words, fresh, shift, late, late_real
 ):  # fmt: skip
-    """COUNT of what is bound."""
+    """COUNT of bound arguments."""
     first = np.uint64(cursor[FIRST])
     end = np.uint64(cursor[STOP]) - first
     for i in range(end):
@@ -215,11 +160,11 @@ def take_sums(
     average, number, sums, column, values, cursor, rows, notes, always, place, words, group_words, apart, port, weighted,
     weighted_apart, odd_kind, odd_words, odd_real, fresh, scales, divisors, shift, late, late_real,
 ):  # fmt: skip
-    """SUM and AVG, the one of that number among so many. Of an average of exact numbers the note gets sum, scale and count; any
-    other value is found here."""
+    """SUM or AVG, the `number`-th of `sums`. For an average of exact numbers the note gets sum, scale and count; other
+    values are computed here."""
     first = np.uint64(cursor[FIRST])
     end = np.uint64(cursor[STOP]) - first
-    for i in range(np.uint64(cursor[THROUGH]), end):
+    for i in range(end):
         expect(i, end, rows, words, group_words, place)
         identifier, sign, group = values[column, first + i], rows[SIGN, i], rows[GROUP, i]
         at = np.uint64(group * group_words + place)
@@ -230,7 +175,7 @@ def take_sums(
         total = words[at + _LO]
         exact = (scale == words[at + _SCALE]) & ((tag == TAG_INTEGER) | (tag == TAG_DECIMAL))
         if weighted is not None and sign == 0:
-            # The sum stays: what it comes to may change with the other inputs' rows.
+            # The sum stays, but its value may change with the other inputs' rows.
             scale = words[at + _SCALE]
             exact = True
         if exact and words[at + _HI] == total >> 63 and total > -LIMIT and total < LIMIT:
@@ -238,7 +183,7 @@ def take_sums(
             count, total = _add_short(words, at, total, scale, tag == TAG_DECIMAL, identifier, sign)
             exact = words[at + _INEXACT] == 0
             if average and exact and (count > 0 or not always):
-                # What the mean of no members is matters of a group that is always there.
+                # The mean of no members is needed only for the group that is always there.
                 fresh[here] = total
                 scales[here] = scale
                 divisors[here] = max(count, np.int64(1))
@@ -250,7 +195,7 @@ def take_sums(
                 continue
         elif sign != 0:
             if len(apart) > 0 and i + _AHEAD < end:
-                # Where one is summed apart, others mostly are.
+                # Where one number is summed separately, others mostly are too.
                 expect_real(apart, (rows[GROUP, i + _AHEAD] * sums + number) * REAL_WORDS)
             of_group, fits = (group * sums + number) * REAL_WORDS, True
             if tag == 15:
@@ -284,7 +229,7 @@ def take_differences(
     average, number, sums, column, values, cursor, rows, notes, always, place, words, group_words, apart, wide, wide_apart,
     fresh, scales, divisors, shift, late, late_real,
 ):  # fmt: skip
-    """The same where each row tells a difference (kernels/weighted_sums.py)."""
+    """SUM or AVG where each row is a difference (weighted_sums.py)."""
     first = np.uint64(cursor[FIRST])
     end = np.uint64(cursor[STOP]) - first
     for i in range(end):
@@ -317,50 +262,38 @@ def take_differences(
 
 @jit_flat
 def take_extremes(
-    largest, in_order, column, columns, cursor, rows, place, words, group_words, heap, heap_meta, texts, spans, fresh, shift
+    largest, in_order, odd_kind, column, columns, cursor, rows, place, words, group_words, heap, heap_meta, texts, spans, fresh,
+    shift,
 ):  # fmt: skip
-    """MIN and MAX, by bags or, where mappings leave in the order in which they came, by staircases."""
+    """MIN or MAX, with bags or, over FIFO input, monotonic queues.
+
+    If `odd_kind` is None, a row has the retracted member and, in the next column, the inserted one, 0 for none, and
+    there are bags only; else it has one member, and its sign.
+    """
     if heap is None:
         return DONE
     first = np.uint64(cursor[FIRST])
     end = np.uint64(cursor[STOP]) - first
     for i in range(np.uint64(cursor[AT]), end):
-        # Its words may be in two lines of the cache; a sum's are where most rows need no others but the first.
+        # The words may be in two cache lines; of a sum most rows need only the first.
         expect(i, end, rows, words, group_words, place)
         expect(i, end, rows, words, group_words, place + EXTREME_WORDS - 1)
         if i + _NEAR < end:
             expect_bag(words, rows[GROUP, i + _NEAR] * group_words + place, heap)
         term, sign, at = columns[column, first + i], rows[SIGN, i], rows[GROUP, i] * group_words + place
-        if term != 0:
-            if not extreme_room(in_order, words, at, sign, heap, heap_meta):
-                cursor[AT] = np.int64(i)
-                return HEAP_FULL
-            if not extreme_put(in_order, words, at, sign, term, heap, largest, texts, spans):
-                return NOT_THERE
-        fresh[shift + np.uint64(rows[NOTE, i])] = bag_first(words, at, heap)
-    return DONE
-
-
-@jit_flat
-def take_replaced_extremes(
-    largest, column, columns, cursor, rows, place, words, group_words, heap, heap_meta, texts, spans, fresh, shift
-):  # fmt: skip
-    """The same, by bags, where each row tells which member goes and, in the next column, which one comes; 0: none."""
-    if heap is None:
-        return DONE
-    first = np.uint64(cursor[FIRST])
-    end = np.uint64(cursor[STOP]) - first
-    for i in range(np.uint64(cursor[AT]), end):
-        expect(i, end, rows, words, group_words, place)
-        expect(i, end, rows, words, group_words, place + EXTREME_WORDS - 1)
-        if i + _NEAR < end:
-            expect_bag(words, rows[GROUP, i + _NEAR] * group_words + place, heap)
-        gone, come = columns[column, first + i], columns[column + _ONE, first + i]
-        at = rows[GROUP, i] * group_words + place
-        if not replace_room(words, at, gone, come, heap, heap_meta):
+        if odd_kind is not None:
+            has_room = term == 0 or extreme_room(in_order, words, at, sign, heap, heap_meta)
+        else:
+            has_room = replace_room(words, at, term, columns[column + _ONE, first + i], heap, heap_meta)
+        if not has_room:
             cursor[AT] = np.int64(i)
             return HEAP_FULL
-        if not bag_replace(words, at, gone, come, heap, largest, texts, spans):
+        if odd_kind is not None:
+            was_there = term == 0 or extreme_put(in_order, words, at, sign, term, heap, largest, texts, spans)
+        else:
+            inserted = columns[column + _ONE, first + i]
+            was_there = bag_replace(words, at, term, inserted, heap, largest, texts, spans)
+        if not was_there:
             return NOT_THERE
         fresh[shift + np.uint64(rows[NOTE, i])] = bag_first(words, at, heap)
     return DONE
@@ -371,7 +304,7 @@ def take_texts(
     aggregate, column, columns, cursor, rows, notes, always, place, words, group_words, heap, heap_meta, texts, spans, fresh, shift,
     joined, late, late_real,
 ):  # fmt: skip
-    """GROUP_CONCAT: what is joined is written to `joined` once a note."""
+    """GROUP_CONCAT: the values of a note are written to `joined` once."""
     if heap is None:
         return DONE
     first = np.uint64(cursor[FIRST])

@@ -1,11 +1,12 @@
-"""Sums times counters: what a mapping stands for below a join (kernels/factorised.py) is as many results as it has partners.
+"""Sums times counters: below a join (factorised.py) a mapping stands for as many results as it has partners.
 
-The accumulators are those of kernels/aggregate.py. All of their words are sums over the members, so a sum of several equal ones is
-each word times a counter, and so is the difference that a change makes.
+The accumulators are those of accumulators.py. All of their words are sums over the members, so a sum of several equal
+members is each word times a counter, and so is the difference made by a change.
 
-Such a difference is put down as three words, the unscaled value, how many members there are more, and their form: the digits after
-the point and the kind of number that they all are, 0 for integers, else DECIMALS + kind - 1 is where their kind is counted. Where
-three words do not hold it, the form is -1 - the number of an accumulator in `wide`, which does.
+Such a difference is written as three words: the unscaled value, the change of the number of members, and their form:
+the fraction digits and the kind of number that all of them are, 0 for integers, else DECIMALS + kind - 1 is the word
+that counts their kind. Where three words do not hold it, the form is -1 - the number of an accumulator in `wide`, which
+does.
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ _SAFE_PRODUCT = 4.0e18
 _KIND, _DIGITS = 6, 63
 _OF_DECIMALS, _OF_DOUBLES = 1, 1 + DOUBLES - DECIMALS
 DIFFERENCE_WORDS = 3 + SUM_WORDS
-"""Room for a difference, behind its three words for an accumulator."""
+"""Room for a difference: its three words, and an accumulator."""
 
 
 @jit_flat
 def times128(hi, lo, factor):
-    """(hi, lo) * factor -> (hi, lo, ok); ok is False where 128 bits do not hold it."""
+    """(hi, lo) * factor -> (hi, lo, ok); ok is False on overflow of 128 bits."""
     value = np.int64(lo)
     if (value >> 63) == hi and abs(np.float64(value) * np.float64(factor)) < _SAFE_PRODUCT:
         product = value * factor
@@ -82,7 +83,7 @@ def times128(hi, lo, factor):
 
 @jit_inline
 def times(count, other):
-    """Of counters; -1 where there are too many results to be counted, which stays so."""
+    """The product of counters; -1 where there are too many results to be counted, which propagates."""
     if count < 0 or np.float64(count) * np.float64(other) >= _MOST_RESULTS:
         return np.int64(-1)
     return count * other
@@ -99,7 +100,7 @@ def _add_wide(words, at, hi, lo, scale, weight):
 def add_times(words, at, apart, apart_at, other, place, other_apart, apart_place, weight):
     """Add another accumulator, times the weight. False on overflow of 128 bits.
 
-    All words of an accumulator are sums over its members, but for the scale of HI and LO.
+    All words of an accumulator are sums over its members, except for the scale of HI and LO.
     """
     words[at + N] += other[place + N] * weight
     words[at + INEXACT] += other[place + INEXACT] * weight
@@ -115,7 +116,7 @@ def add_times(words, at, apart, apart_at, other, place, other_apart, apart_place
 
 @jit_inline
 def take_argument(words, at, apart, apart_at, identifier, sign, odd_kind, odd_words, odd_real):
-    """An argument of SUM or AVG comes or goes. False on overflow of 128 bits."""
+    """Add or subtract an argument of SUM or AVG. False on overflow of 128 bits."""
     if (identifier >> 60) == -1:
         return _take_odd(
             words, at, apart, apart_at, identifier & _PROVISIONAL_INDEX, sign, odd_kind, odd_words, odd_real
@@ -143,9 +144,9 @@ def _is_nothing(words, at, apart, apart_at):
 
 @jit_inline
 def _form_of(words, at):
-    """The form of an accumulator's members; -1 where they are of several, or their sum is not one of 64 bits.
+    """The form of an accumulator's members; -1 where they are of several kinds, or their sum does not fit 64 bits.
 
-    A scale is never beyond SUM_SCALE of kernels/decimals.py, which _DIGITS holds.
+    A scale is at most SUM_SCALE of values/decimals.py, which _DIGITS holds.
     """
     total, n = words[at + LO], words[at + N]
     decimals, doubles = words[at + DECIMALS], words[at + DOUBLES]
@@ -161,7 +162,7 @@ def _form_of(words, at):
 
 @jit_inline
 def _form_of_number(identifier):
-    """The form of one number with an inline id; -1 of a float, and of what is no number."""
+    """The form of one number with an inline id; -1 for a float, and for a term that is no number."""
     tag = (identifier >> 60) & 15
     if tag == TAG_INTEGER:
         return np.int64(0)
@@ -173,7 +174,7 @@ def _form_of_number(identifier):
 
 @jit_flat
 def _widen(value, count, form, weight, wide, wide_apart, slot):
-    """What three words would have held, but for its size, times the weight, into a new accumulator. False on overflow."""
+    """Write to a new accumulator a value times the weight, which is too large for three words. False on overflow."""
     at = slot * SUM_WORDS
     _clear_sum(wide, at, wide_apart, REAL_WORDS * slot)
     wide[at + N] = count * weight
@@ -185,9 +186,9 @@ def _widen(value, count, form, weight, wide, wide_apart, slot):
 
 @jit_inline
 def _put_product(value, count, form, weight, column, k, out, slots, wide, wide_apart):
-    """Put down `value`, of `count` members of one form, times the weight, in three columns. False on overflow of 128 bits.
+    """Write `value`, of `count` members of one form, times the weight, to three columns. False on overflow of 128 bits.
 
-    `slots`: one word, how many accumulators of `wide` are taken.
+    `slots`: one word, the number of accumulators of `wide` used.
     """
     if abs(np.float64(value) * np.float64(weight)) < _SAFE_PRODUCT:
         out[column, k] = value * weight
@@ -212,7 +213,7 @@ def _put_wide(other, place, other_apart, apart_place, weight, column, k, out, sl
 
 @jit_inline
 def put_times(other, place, other_apart, apart_place, weight, column, k, out, slots, wide, wide_apart):
-    """Put down an accumulator times the weight. False on overflow of 128 bits."""
+    """Write an accumulator times the weight. False on overflow of 128 bits."""
     form = _form_of(other, place)
     if form >= 0:
         return _put_product(
@@ -226,7 +227,7 @@ def put_argument(
     identifier, way, weight, column, k, out, slots, wide, wide_apart, change, at, change_apart, apart_at, odd_kind, odd_words,
     odd_real
 ):  # fmt: skip
-    """Put down an argument that comes or goes, times the weight. The accumulator at `at` of `change` is for passing use."""
+    """Write an inserted or retracted argument, times the weight. The accumulator at `at` of `change` is scratch."""
     form = _form_of_number(identifier)
     if form >= 0:
         return _put_product(
@@ -242,9 +243,11 @@ def find_difference(
     change, at, change_apart, apart_at, new, new_at, new_apart, new_apart_at, weight, old, old_at, old_apart, old_apart_at,
     old_weight
 ):  # fmt: skip
-    """The difference between an accumulator times a weight and what it was, in the three words of `change` from `at` on.
+    """The difference between an accumulator times a weight and its earlier value, in the three words of `change` from
+    `at` on.
 
-    Behind them is room for an accumulator, which holds it where the form is negative. False on overflow of 128 bits.
+    They are followed by room for an accumulator, which holds the difference where the form is negative. False on
+    overflow of 128 bits.
     """
     form, old_form = _form_of(new, new_at), _form_of(old, old_at)
     value, old_value = new[new_at + LO], old[old_at + LO]
@@ -270,7 +273,7 @@ def is_no_difference(change, at, change_apart, apart_at):
 
 @jit_inline
 def put_difference(change, at, change_apart, apart_at, weight, column, k, out, slots, wide, wide_apart):
-    """Put down a difference times the weight. False on overflow of 128 bits."""
+    """Write a difference times the weight. False on overflow of 128 bits."""
     if change[at + 2] >= 0:
         return _put_product(
             change[at], change[at + 1], change[at + 2], weight, column, k, out, slots, wide, wide_apart
@@ -280,7 +283,7 @@ def put_difference(change, at, change_apart, apart_at, weight, column, k, out, s
 
 @jit_inline
 def add_difference(value, count, form, words, at):
-    """Add what three words say to an accumulator. False on overflow of 128 bits."""
+    """Add a difference of three words to an accumulator. False on overflow of 128 bits."""
     words[at + N] += count
     if form >> _KIND > 0:
         words[at + DECIMALS - 1 + (form >> _KIND)] += count
@@ -298,12 +301,12 @@ def add_difference(value, count, form, words, at):
 def total_of_times(
     words, at, apart, apart_at, average, weight, weighted, weighted_apart, cursor, late, late_real, totals, here
 ):  # fmt: skip
-    """The id of a SUM or AVG, 0 as for `total_of`, where each member counts `weight` times: into totals[here].
+    """The id of a SUM or AVG, as by `total_of`, where each member counts `weight` times: into totals[here].
 
-    `weighted` and `weighted_apart`: an accumulator for passing use. Returns DONE, or why it cannot be told.
+    `weighted` and `weighted_apart`: an accumulator as scratch. Returns DONE, or why there is no result.
     """
     if average and words[at + APART] == 0:
-        # What counts as often as all others leaves their mean as it is; what is summed apart is rounded.
+        # Counting all members equally often does not change their mean, except for separate sums, which are rounded.
         totals[here] = total_of(words, at, apart, apart_at, True, cursor, late, late_real)
         return DONE
     return _any_total_of_times(
@@ -326,7 +329,7 @@ def _any_total_of_times(
 
 @jit_inline
 def are_too_many(members, average):
-    """For a SUM or AVG."""
+    """Are there too many members for a SUM or AVG?"""
     return members >= (_MOST_AVERAGED if average else np.int64(_MOST_RESULTS))
 
 

@@ -1,5 +1,6 @@
-"""How kernels come to be there: compiled when first called and kept in files, all at once on a machine's first use.
+"""How kernels are compiled and cached: at their first call, or all at once on a machine's first use.
 
-`files` keeps them, `ahead` looks forward when the first one is missing: `recording` learns what a query calls, and each `worker`
-compiles a part of that. `indices` is the compiler: numba's, but for indices, none of which is negative.
+`cache` and `cache_files` keep compiled kernels on disk. When the first one is missing, `parallel_build` compiles all
+that a query needs: `recording` finds out which kernels it calls, and each `build_worker` compiles a part of them.
+`unsigned_indices` is numba's compiler with one change: array indices are never negative.
 """

@@ -1,7 +1,8 @@
-"""A process that compiles what it is told: `python -m cqels_py.kernels.compiler.build_worker`.
+"""A process that compiles kernels on request: `python -m cqels_py.kernels.compiler.build_worker`.
 
-A line on standard input is one kernel, as `recording` writes it. The answer is a line on standard output: what had to be
-compiled, names with types, as a JSON list. The kernels themselves are left in the files that all processes share.
+Each line of standard input is a kernel with the types of a call, as `recording` writes it. The answer is a line of
+standard output: the kernels that had to be compiled, names with types, as a JSON list. The compiled kernels are left in
+the cache that all processes share.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class _Compiled(event.Listener):
         self.kernels: list[str] = []
 
     def on_start(self, event: event.Event) -> None:
-        """What counts is what comes out."""
+        """Only finished compilations count."""
 
     def on_end(self, event: event.Event) -> None:
         function = event.data["dispatcher"].py_func
@@ -31,8 +32,8 @@ class _Compiled(event.Listener):
 
 
 def main() -> None:
-    """Until standard input ends: with the process that started this one, at the latest."""
-    # Compilers make many objects and few cycles: looking for those takes an eighth of the time.
+    """Serve requests until standard input ends, at the latest when the process ends that started this one."""
+    # A compiler allocates many objects and few cycles: collecting garbage would take an eighth of the time.
     gc.disable()
     with (
         os.fdopen(os.dup(1), "w", encoding="utf-8") as answers,
@@ -40,7 +41,7 @@ def main() -> None:
     ):
         os.dup2(2, 1)
         for line in sys.stdin:
-            # What cannot be compiled says why where it is needed.
+            # A kernel that fails to compile raises where it is called.
             with suppress(Exception):
                 compile_call(line)
             answers.write(json.dumps(done.kernels) + "\n")
@@ -49,7 +50,7 @@ def main() -> None:
 
 
 def compile_call(line: str) -> None:
-    """Compile one kernel for the types of one call, or load it."""
+    """Compile one kernel for the types of one call, or load it from the cache."""
     call = json.loads(line)
     getattr(import_module(call["module"]), call["name"]).compile(pickle.loads(base64.b64decode(call["types"])))
 

@@ -1,4 +1,4 @@
-"""Where compiled kernels lie, and what numba does with them: loads, saves, and compiles again what does not load."""
+"""The cache of compiled kernels as numba sees it: load, save, and compile again if a file cannot be loaded."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from numba.misc.appdirs import AppDirs
 from cqels_py.kernels.compiler.cache_files import KernelFiles
 
 FOLDER = "CQELS_CACHE_DIR"
-"""In the environment: the folder for compiled kernels, before NUMBA_CACHE_DIR and the usual ones."""
+"""Environment variable with the folder for compiled kernels; it takes precedence over NUMBA_CACHE_DIR and the default
+folders."""
 
 
 class _Names(UserWideCacheLocator):
-    """Names the files of a kernel. Folders and stamp are those of KernelFiles, and nothing is written before there is a kernel."""
+    """Makes the names of a kernel's files. Folders and stamps are the business of KernelFiles, and nothing is written
+    before there is a kernel."""
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> _Names:
@@ -34,7 +36,7 @@ class _Results(CompileResultCacheImpl):
     _locator_classes = [_Names]  # noqa: RUF012
 
     def rebuild(self, target_context: Any, payload: Any) -> Any:
-        """The kernel, or None where libraries other than those that are installed now have written it."""
+        """The kernel, or None where it was written by other versions of the libraries."""
         try:
             return super().rebuild(target_context, payload)
         except Exception:
@@ -42,7 +44,7 @@ class _Results(CompileResultCacheImpl):
 
 
 class KernelCache(FunctionCache):
-    """The files of one kernel. `stamp`: that of the text it is compiled from."""
+    """The files of one kernel. `stamp`: a digest of the source that it is compiled from."""
 
     _impl_class = _Results
 
@@ -54,7 +56,8 @@ class KernelCache(FunctionCache):
 
 
 def folders_of(module: str) -> list[Path]:
-    """The folders for the kernels of a module's file: the one that the environment names, or those beside it and the user's."""
+    """The folders for the kernels of a module: the one that the environment names, else the module's __pycache__ and
+    the user's cache folder."""
     given = os.environ.get(FOLDER) or numba.config.CACHE_DIR  # type: ignore[attr-defined]
     apart = _Names.get_suitable_cache_subpath(module)
     if given:

@@ -1,8 +1,8 @@
-"""Compiled kernels on disk: a file for each kernel and each layout of its arguments.
+"""Compiled kernels on disk: one file for each kernel and each combination of argument types.
 
-numba would keep one index for all layouts of a kernel. Two processes that compile at once would overwrite each other's entries
-there, and could even swap them: here nothing is shared, and files appear whole or not at all. A file that is damaged all the same
-counts as missing: the kernel is compiled anew and takes its place.
+numba keeps one index file for all signatures of a kernel. Processes that compile at the same time overwrite each
+other's index entries there, and can even swap them. Here nothing is shared between files, and a file is written
+atomically. A file that is damaged anyway counts as missing: the kernel is compiled again and replaces it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ from cqels_py.kernels.compiler import parallel_build as ahead
 
 _LOG = logging.getLogger("cqels_py")
 _DIGEST = 16
-"""Bytes of a digest. A file is the digest of what the kernel was made from, that of the rest, and the rest: the kernel."""
+"""Bytes of a digest. A file is a digest of the kernel's inputs (source, types, versions), a digest of the payload, and
+the payload: the compiled kernel."""
 
 
 class KernelFiles:
-    """What numba asks of the files of one kernel (its IndexDataCacheFile): load, save and flush.
+    """The files of one kernel, with the interface of numba's IndexDataCacheFile: load, save and flush.
 
-    A kernel is looked for in each of `folders` and kept in the first that can be written; folders are made when they are needed.
-    `stamp` stands for the text that the kernel was compiled from; files of another text are passed over, and overwritten.
+    A kernel is looked up in each of `folders` and saved in the first that is writable; folders are created when needed.
+    `stamp` identifies the source that the kernel was compiled from; files of other sources are ignored and overwritten.
     """
 
     def __init__(self, folders: Sequence[Path], stem: str, stamp: str) -> None:
@@ -42,14 +43,15 @@ class KernelFiles:
         self._stamp = stamp
 
     def load(self, key: Any) -> Any:
-        """What was saved for these types, or None; the first time that something is missing, all that will be is compiled."""
+        """The kernel saved for these types, or None. The first time that a kernel is missing, all that the query will
+        need are compiled."""
         found = self._read(key)
         if found is None and ahead.something_is_missing(lambda: _can_be_written(self._folders)):
             found = self._read(key)
         return found
 
     def save(self, key: Any, data: Any) -> None:
-        """Write the kernel's file; where that fails, say so once, and the kernel is compiled again next time."""
+        """Write the kernel's file. If that fails, warn once; the kernel is then compiled again next time."""
         payload = dumps(data)
         content = self._head(key) + mmh3.mmh3_x64_128_digest(payload) + payload
         try:
@@ -85,19 +87,19 @@ def _digest(*parts: Any) -> bytes:
 
 
 def _kernel_in(content: bytes, head: bytes) -> Any:
-    """What a file keeps; None where it was made from something else, is damaged, or does not load."""
+    """The kernel in a file; None where it was made from other inputs, is damaged, or does not load."""
     payload = memoryview(content)[2 * _DIGEST :]
     if not content.startswith(head) or content[_DIGEST : 2 * _DIGEST] != mmh3.mmh3_x64_128_digest(payload):
         return None
     try:
         return pickle.loads(payload)
     except Exception:
-        # Written whole, but by libraries other than those that are installed now.
+        # An intact file, but written by other versions of the libraries.
         return None
 
 
 def _write(folders: Sequence[Path], name: str, content: bytes) -> None:
-    """Write a file into the first folder that takes it. OSError, the first folder's, where none does."""
+    """Write a file to the first folder that accepts it. Raises the first folder's OSError if none does."""
     failed: OSError | None = None
     for folder in folders:
         try:
@@ -109,7 +111,8 @@ def _write(folders: Sequence[Path], name: str, content: bytes) -> None:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """A file of this name holds all of the content or is not there, also after the machine has lost its power."""
+    """Write a file atomically and durably: under this name there is the whole content or nothing, also after a power
+    failure."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{uuid4().hex}")
     try:
@@ -125,7 +128,7 @@ def _write_whole(path: Path, content: bytes) -> None:
 
 @cache
 def _can_be_written(folders: tuple[Path, ...]) -> bool:
-    """Is there a folder that would keep a kernel? If not, other processes would compile for nobody."""
+    """Is there a folder that can keep a kernel? If not, kernels compiled by other processes would be lost."""
     name = f"{uuid4().hex}.probe"
     try:
         _write(folders, name, bytes(1 << 16))
@@ -141,7 +144,7 @@ _WARNED: list[OSError] = []
 
 
 def _warn(error: OSError, folders: Sequence[Path]) -> None:
-    """Say once that kernels are not kept, and why."""
+    """Warn once that kernels are not kept, and why."""
     if not _WARNED:
         _WARNED.append(error)
         _LOG.warning(

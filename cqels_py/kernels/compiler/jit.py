@@ -1,8 +1,8 @@
-"""The house decorator: every compiled function of the project goes through it.
+"""The decorators of this project for compiled functions; every kernel uses one of them.
 
-Kept on disk (compiled once per machine), without the GIL, with numpy's error model (no Python exceptions for
-division: kernels check what they divide by), and without negative indices. `NUMBA_DISABLE_JIT=1` runs the same
-functions as plain Python.
+Kernels are cached on disk (compiled once per machine), release the GIL, use numpy's error model (division by zero
+raises no Python exception, so kernels check divisors), and have no negative indices. With `NUMBA_DISABLE_JIT=1` the
+same functions run as plain Python.
 """
 
 from __future__ import annotations
@@ -34,22 +34,24 @@ def jit(function: Function) -> Function:
 
 
 def jit_flat(function: Function) -> Function:
-    """The same for a kernel that allocates nothing: without reference counting.
+    """`jit` for a kernel that allocates nothing: it is compiled without reference counting.
 
-    An inlined helper would cost an atomic operation for each array it takes: several times the kernel's own work.
+    With reference counting an inlined helper would cost an atomic operation for each array it takes: several times the
+    kernel's own work.
     """
     return _compile(function, _nrt=False)
 
 
 def jit_allocating(function: Function) -> Function:
-    """For a kernel that allocates and is called by ones that do not, from which it would inherit that it cannot."""
+    """`jit` for a kernel that allocates and is called by `jit_flat` kernels, whose setting it would inherit."""
     return _compile(function, _nrt=True)
 
 
 def jit_inline(function: Function) -> Function:
-    """For helpers of a few lines inside hot loops, which allocate nothing: LLVM puts them into their callers.
+    """`jit` for helpers of a few lines inside hot loops, which allocate nothing: LLVM inlines them.
 
-    numba would compile one for each constant that it is given, which LLVM does anyway.
+    numba compiles a version for each constant argument. Here one version serves all constants, as LLVM propagates them
+    after inlining.
     """
     return _same_for_constants(_compile(function, _nrt=False, forceinline=True))
 
@@ -63,14 +65,15 @@ def _same_for_constants(function: Function) -> Function:
 
 
 def _compile(function: Function, *, forceinline: bool = False, **options: bool) -> Function:
-    # Said in any case: what is first compiled for a caller that is inlined would inherit that.
+    # All options are set explicitly, since a function that is first compiled for an inlined caller would inherit the
+    # caller's options.
     if REHEARSAL in os.environ:
         return cast(Function, recorded(function))
     return cast(Function, _keep_in_files(_njit(function, forceinline=forceinline, **options)))
 
 
 def _njit(function: Function, **options: bool) -> Any:
-    """Nobody calls kernels from C."""
+    """Without a C wrapper: nothing calls kernels from C."""
     compiled = cast(Any, numba.njit)(
         nogil=True, error_model="numpy", no_cfunc_wrapper=True, pipeline_class=FromTheStart, **options
     )
@@ -78,9 +81,10 @@ def _njit(function: Function, **options: bool) -> Any:
 
 
 def _keep_in_files(compiled: Any) -> Any:
-    """Tie what is kept to the text of the kernel's module and of all it imports.
+    """Tie the cached kernel to the source of its module and of all modules that it imports.
 
-    numba looks at the one file only, and would go on using a caller whose inlined helper has changed in another file.
+    numba checks only the kernel's own file, and would keep using a caller whose inlined helper has changed in another
+    file.
     """
     if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         compiled._cache = KernelCache(compiled.py_func, _fingerprint(compiled.__module__))
@@ -94,7 +98,7 @@ def _fingerprint(module: str) -> str:
         return module
     text = path.read_text()
     if module == __name__:
-        # What else it imports keeps kernels and does not make them.
+        # Its other imports only manage cached files and do not affect the generated code.
         return text + _fingerprint(FromTheStart.__module__)
     imported = [_fingerprint(name) for name in dict.fromkeys(_IMPORT.findall(text)) if name != module]
     return hashlib.blake2b("\n".join([text, *imported]).encode(), digest_size=16).hexdigest()

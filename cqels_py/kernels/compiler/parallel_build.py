@@ -1,7 +1,8 @@
-"""On a machine's first use: all kernels that a query will need are compiled at once, by a process on each core.
+"""On a machine's first use all kernels that a query will need are compiled at once, by one process per core.
 
-Which kernels those are, a rehearsal says: a process that runs the query over the first of its data with kernels as plain Python,
-and tells what it calls. What it overlooks is compiled when it is needed. Nothing of this happens while no kernel is missing.
+A rehearsal finds out which ones these are: a process that runs the query over the first rows of its data, with kernels
+as plain Python, and reports each kernel it calls. A kernel that the rehearsal misses is compiled when it is called. As
+long as no kernel is missing nothing of this happens.
 """
 
 from __future__ import annotations
@@ -22,28 +23,28 @@ from typing import IO, Any, Final
 from cqels_py.kernels.compiler import memory
 
 REHEARSAL: Final = "CQELS_REHEARSAL"
-"""In the environment of a process that rehearses: the number of an open file that takes what it calls."""
+"""Environment variable of a rehearsing process: the number of the open file descriptor to which it writes its calls."""
 
 FOLDER: Final = "cqels-rehearsal-"
-"""How the name of a folder for its temporary files begins."""
+"""Prefix of the name of a folder for temporary files."""
 
 INPUT: Final = "standard-input"
-"""A file in that folder: the first bytes of what the command gets on standard input."""
+"""A file in that folder: the first bytes of the command's standard input."""
 
 REHEARSAL_SECONDS: Final = 10.0
-"""So long a rehearsal may take; what it has told by then counts."""
+"""A rehearsal is stopped after this time; the calls reported by then count."""
 
 _ROOT = Path(__file__).resolve().parents[3]
 _WORKER = "cqels_py.kernels.compiler.build_worker"
 _MOST_WORKERS = 8
 _WORKER_BYTES = 600 << 20
-"""So much memory is left for each worker; one takes half a gigabyte."""
+"""Memory required for each worker; one takes half a gigabyte."""
 
 Input = Callable[[], bytes | None]
-"""Standard input's first bytes; None while there are none, but may be."""
+"""The first bytes of standard input; None while there are none yet."""
 
 Done = Callable[[int, float], None]
-"""Told how many kernels were compiled, and in how many seconds."""
+"""Called with the number of kernels compiled and the seconds it took."""
 
 
 def _no_input() -> bytes:
@@ -51,7 +52,8 @@ def _no_input() -> bytes:
 
 
 class _Expected:
-    """What to do when a kernel is missing, and how often: a program has two occasions, when queries and when data come."""
+    """The actions for a missing kernel, and how often they are taken. A program may need it twice: when queries are registered and
+    when data arrive."""
 
     def __init__(self) -> None:
         self.rehearsal: Sequence[str] | None = None
@@ -67,9 +69,10 @@ _EXPECTED = _Expected()
 
 @contextmanager
 def rehearsing(rehearsal: Sequence[str] | None, first_input: Input = _no_input) -> Iterator[None]:
-    """While this lasts, the first missing kernel starts `rehearsal`, a module and its arguments, and compiles what it calls.
+    """While this lasts, the first missing kernel starts `rehearsal` (a module and its arguments) and compiles the
+    kernels it calls.
 
-    The first one, that is, since when there is some of standard input, for the rehearsal has that.
+    If standard input is read, the first missing kernel after some of it has arrived, as the rehearsal reads that input.
     """
     _EXPECTED.rehearsal, _EXPECTED.first_input, _EXPECTED.left, _EXPECTED.by_command = rehearsal, first_input, 1, True
     try:
@@ -79,17 +82,18 @@ def rehearsing(rehearsal: Sequence[str] | None, first_input: Input = _no_input) 
 
 
 def expect(rehearsal: Sequence[str], first_input: Input, on_start: Callable[[], None]) -> None:
-    """The same from now on, twice in this process and only where no command says what is rehearsed: for programs.
+    """As `rehearsing`, but from now on and at most twice in this process: for programs. It has no effect inside of a
+    command that rehearses.
 
-    `on_start` hears of it when a kernel is missing, also where all are compiled by this process.
+    `on_start` is called when a kernel is missing, also where this process compiles all of them itself.
     """
     if not _EXPECTED.by_command and _EXPECTED.left > 0:
         _EXPECTED.rehearsal, _EXPECTED.first_input, _EXPECTED.on_start = rehearsal, first_input, on_start
 
 
 @contextmanager
-def told(on_start: Callable[[], None], on_end: Done) -> Iterator[None]:
-    """While this lasts, somebody hears of what is compiled ahead."""
+def reporting(on_start: Callable[[], None], on_end: Done) -> Iterator[None]:
+    """While this lasts, `on_start` and `on_end` are called around parallel compilation."""
     before = _EXPECTED.on_start, _EXPECTED.on_end
     _EXPECTED.on_start, _EXPECTED.on_end = on_start, on_end
     try:
@@ -99,9 +103,10 @@ def told(on_start: Callable[[], None], on_end: Done) -> Iterator[None]:
 
 
 def something_is_missing(can_be_kept: Callable[[], bool] = lambda: True) -> bool:
-    """A kernel is in no file. Is it worth looking again, because kernels have been compiled in the meantime?
+    """Called when a kernel is in no file. Returns whether to look again, because kernels have been compiled in the
+    meantime.
 
-    Where files cannot be kept it is not: nobody would see those that other processes compile.
+    Where files cannot be kept the answer is no: this process would not see the kernels that others compile.
     """
     rehearsal = _EXPECTED.rehearsal
     if rehearsal is None or _EXPECTED.left == 0:
@@ -121,7 +126,7 @@ def something_is_missing(can_be_kept: Callable[[], bool] = lambda: True) -> bool
 
 
 def _workers() -> int:
-    """How many processes can compile at once; one alone is no faster than this one."""
+    """How many processes can compile at once; a single one would be no faster than this process."""
     if not _is_python() or os.name != "posix":
         return 0
     room = memory.available()
@@ -129,7 +134,7 @@ def _workers() -> int:
 
 
 def _is_python() -> bool:
-    """Can this program be asked to run a module? One that holds Python within it, or that was frozen, would start itself."""
+    """Can sys.executable run a module? A frozen program, or one that embeds Python, would start itself again."""
     return not getattr(sys, "frozen", False) and Path(sys.executable or "").name.startswith("py")
 
 
@@ -138,7 +143,8 @@ def _cores() -> int:
 
 
 def compile_all(rehearsal: Sequence[str], workers: int, first_input: bytes = b"") -> set[str]:
-    """Compile what the rehearsal calls; names and types of what was compiled. Where no process can be started, nothing is."""
+    """Compile the kernels that the rehearsal calls; returns their names and types. Where no process can be started,
+    none is compiled."""
     compiled: set[str] = set()
     with suppress(OSError), TemporaryDirectory(prefix=FOLDER) as folder:
         Path(folder, INPUT).write_bytes(first_input)
@@ -151,7 +157,8 @@ def compile_all(rehearsal: Sequence[str], workers: int, first_input: bytes = b""
 
 
 class Calls:
-    """What is to be compiled: the largest first, and not at once what shares much, which would be compiled twice."""
+    """The kernels to compile, largest first. Kernels that share helpers are not compiled at the same time, as each
+    would compile the helpers."""
 
     def __init__(self, calls: list[dict[str, Any]]) -> None:
         self._waiting = calls
@@ -160,7 +167,7 @@ class Calls:
         self._lock = Lock()
 
     def take(self, worker: int) -> dict[str, Any] | None:
-        """The next one for a worker that has done its last; None when there are no more."""
+        """The next kernel for a worker that has finished its last one; None when there are no more."""
         with self._lock:
             self._done.update(self._under_way.pop(worker, ()))
             if not self._waiting:
@@ -171,14 +178,14 @@ class Calls:
             return call
 
     def _worth(self, call: dict[str, Any]) -> int:
-        """Bytes that only this one compiles, less those that others are at."""
+        """Bytes of bytecode that only this kernel would compile, minus those that other workers are compiling."""
         taken = set().union(*self._under_way.values())
         left = [(name, size) for name, size in call["parts"].items() if name not in self._done]
         return sum(-size if name in taken else size for name, size in left)
 
 
 class _Team:
-    """A process that rehearses and processes that compile, each with a thread that talks to it."""
+    """A rehearsing process, and compiling processes with a thread each that talks to it."""
 
     def __init__(self, rehearsal: Sequence[str], folder: str) -> None:
         self._rehearsal = rehearsal
@@ -187,19 +194,19 @@ class _Team:
         self._compiled: set[str] = set()
 
     def work(self, workers: int) -> set[str]:
-        """What could be compiled."""
+        """The kernels that were compiled."""
         read, write = os.pipe()
-        with os.fdopen(read) as told:
+        with os.fdopen(read) as reports:
             try:
-                # Whatever ends it, its temporary files are gone with the folder.
+                # Its temporary files are removed with the folder, however it ends.
                 variables = {"NUMBA_DISABLE_JIT": "1", REHEARSAL: str(write), "TMPDIR": self._folder}
                 rehearsal = self._start(self._rehearsal, variables, (write,))
             finally:
                 os.close(write)
-            # They import what they need while the rehearsal goes on.
+            # The workers import their modules while the rehearsal runs.
             team = [self._start((_WORKER,), {}, ()) for _ in range(workers)]
-            calls = Calls(_heard(told, rehearsal))
-        # Nobody else would do that if this process were ended now.
+            calls = Calls(_reported_calls(reports, rehearsal))
+        # If this process were killed now, nobody else would remove them.
         rehearsal.kill()
         rehearsal.wait()
         rmtree(self._folder, ignore_errors=True)
@@ -211,14 +218,14 @@ class _Team:
         return self._compiled
 
     def dismiss(self) -> None:
-        """Whatever has happened, no process stays behind."""
+        """Whatever has happened, no process is left behind."""
         for process in self._processes:
             process.kill()
         for process in self._processes:
             process.wait()
 
     def _start(self, module: Sequence[str], variables: dict[str, str], files: Sequence[int]) -> subprocess.Popen[str]:
-        """`-P`: what lies in the folder where somebody stands is not what Python shall import."""
+        """Start a module of this package; `-P` keeps the current directory off the import path."""
         path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
         process = subprocess.Popen(
             [sys.executable, "-P", "-W", "ignore", "-m", *module],
@@ -229,7 +236,7 @@ class _Team:
         return process
 
     def _order(self, process: subprocess.Popen[str], calls: Calls) -> None:
-        """Until there are no more calls, or the process is gone."""
+        """Send calls to a worker until there are no more, or the worker is gone."""
         assert process.stdin is not None and process.stdout is not None
         with suppress(OSError, ValueError):
             while (call := calls.take(process.pid)) is not None:
@@ -238,11 +245,11 @@ class _Team:
                 self._compiled.update(json.loads(process.stdout.readline()))
 
 
-def _heard(told: IO[str], rehearsal: subprocess.Popen[str]) -> list[dict[str, Any]]:
-    """What the rehearsal calls, when it is over."""
+def _reported_calls(reports: IO[str], rehearsal: subprocess.Popen[str]) -> list[dict[str, Any]]:
+    """The calls reported by the rehearsal, once it has ended."""
     over = Timer(REHEARSAL_SECONDS, rehearsal.kill)
     over.start()
     try:
-        return [json.loads(line) for line in told if line.endswith("\n")]
+        return [json.loads(line) for line in reports if line.endswith("\n")]
     finally:
         over.cancel()

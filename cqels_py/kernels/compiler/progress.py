@@ -1,4 +1,4 @@
-"""Telling the user when kernels are compiled: on a machine's first use, never when a query is registered later."""
+"""Reports to the user when kernels are compiled: on a machine's first use, not when a query is registered later."""
 
 from __future__ import annotations
 
@@ -25,15 +25,13 @@ class _Watcher(event.Listener):
         self.kernels = 0
 
     def begin(self) -> None:
-        """The first time: say what is going on."""
+        """The first time: say that compilation begins."""
         if not self._begun:
             self._begun = True
-            self._say(
-                "compiling for this machine what such a query needs; this happens once and takes up to a minute …"
-            )
+            self._say("compiling kernels for this machine; this happens once and takes up to a minute …")
 
     def add(self, kernels: int, seconds: float) -> None:
-        """Compiled by other processes, while this one waited."""
+        """Count kernels that other processes compiled while this one waited."""
         self.kernels += kernels
         self.seconds += seconds
 
@@ -52,11 +50,12 @@ class _Watcher(event.Listener):
 
 @contextmanager
 def announced(say: Callable[[str], None], *, summary: bool = True) -> Iterator[_Watcher]:
-    """While this lasts, `say` is told when compilation starts and, with `summary`, at the end how long all of it took."""
+    """While this lasts, `say` is called when compilation starts and, with `summary`, at the end with the time that all
+    of it took."""
     watcher = _Watcher(say)
     event.register(_COMPILE, watcher)
     try:
-        with ahead.told(watcher.begin, watcher.add):
+        with ahead.reporting(watcher.begin, watcher.add):
             yield watcher
     finally:
         event.unregister(_COMPILE, watcher)

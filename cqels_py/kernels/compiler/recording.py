@@ -1,6 +1,6 @@
-"""Kernels that say what they are called with, instead of being compiled: for a process that only rehearses.
+"""Kernels that report their calls instead of being compiled: for a process that only rehearses.
 
-They run as plain Python there. What a query needs compiled is what it calls, with the types of its arguments.
+They run as plain Python there. The kernels to compile are those that are called, with the types of their arguments.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class _Recorder:
         self._seen: set[Any] = set()
 
     def record(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-        """A line as JSON, once for each kernel and its types: those pickled, and the sizes of all that is compiled with it."""
+        """Write a JSON line, once for each kernel and types: the pickled types, and the bytecode sizes of all functions
+        compiled with it."""
         from numba.core.typing.typeof import Purpose, typeof
 
         types = tuple(typeof(argument, Purpose.argument) for argument in arguments)
@@ -46,7 +47,8 @@ _RECORDER = _Recorder()
 
 
 def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, telling of calls from outside; those from other kernels are compiled with their callers."""
+    """`function`, reporting calls from outside of kernels; functions called by other kernels are compiled with their
+    callers."""
 
     @wraps(function)
     def call(*arguments: Any) -> Any:
@@ -64,7 +66,7 @@ def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _parts(function: Callable[..., Any]) -> dict[str, int]:
-    """The kernel and all that it calls, directly or not: the bytes of their code, by name."""
+    """The kernel and all kernels that it calls, directly or indirectly: the bytes of their bytecode, by name."""
     found: dict[str, int] = {}
     waiting: list[Any] = [function]
     while waiting:
@@ -78,7 +80,7 @@ def _parts(function: Callable[..., Any]) -> dict[str, int]:
 
 
 def _as_compiled(result: Any) -> Any:
-    """Compiled kernels return numbers as Python's."""
+    """Compiled kernels return Python numbers; so do these."""
     if isinstance(result, tuple):
         return tuple(map(_as_compiled, result))
     return result.item() if isinstance(result, np.generic) else result

@@ -1,9 +1,9 @@
-"""Kernels count places from the start: an index is never negative, and the code that looks whether it is, is left out.
+"""numba's compiler, except that array indices are unsigned: the code that handles negative indices is left out.
 
-For numba an index that may be negative counts from the end, as in Python. Looking costs aggregation below a join a tenth of its
-time: every index that comes from memory takes a test, a choice, and a register for the array's length.
+In numba a negative index counts from the end, as in Python. The check costs aggregation below a join a tenth of its
+time: each index loaded from memory takes a comparison, a select, and a register for the array's length.
 
-With `NUMBA_BOUNDSCHECK=1`, and no kernels kept from before, an index that is negative or too large raises.
+With `NUMBA_BOUNDSCHECK=1` and an empty cache, an index that is negative or too large raises.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numba.core.typed_passes import NativeLowering
 
 
 class FromTheStart(CompilerBase):
-    """numba's compiler but for indices of arrays, which become unsigned numbers."""
+    """numba's compiler with unsigned array indices."""
 
     def define_pipelines(self) -> list[PassManager]:
         pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
@@ -53,7 +53,7 @@ def _from_the_start(signature: Any) -> Any:
 
 
 def _unsigned(index: Any) -> Any:
-    """Of an index in several dimensions each number; what are slices stays."""
+    """An index as an unsigned number; in several dimensions each of its numbers. Slices stay as they are."""
     if isinstance(index, types.BaseTuple):
         return types.Tuple([_unsigned(each) for each in cast(Any, index)])
     return types.uintp if types.unliteral(index) in types.signed_domain else index

@@ -1,38 +1,41 @@
-"""The n-ary join with dynamic probing (Algorithms 4 and 5) over ring indexes (kernels/ring_index.py), many mappings at a time.
+"""The n-ary join with dynamic probing (Algorithms 4 and 5) over ring indexes (structures/ring_index.py), for many
+mappings at a time.
 
-Rows go through in chunks, and each chunk in passes, so that many lookups are under way at once: the entries of its rows' keys are
-located, what comes is entered, results are found, and what goes is removed. Where their order does not matter, rows are taken port
-by port: nobody can foresee which port the next row is of, and so how many keys it has. `by_port` lists them: from p * LANE on how
-many there are of port p, then which, counted from the chunk's first. A row's results are of the other inputs' mappings as they were
-at that row. In an input that expires in order, a ring's leaves at a row follow each other: `changes` are those of a chunk's rings
-(changes[0]: how many; then ring << 16 | row << 1 | whether a leaf comes), in chains by ring, whose heads stand in `change_chains`,
-and behind them what follows each. Of a leaf of an input without order `since` has, while a chunk lasts, the number in it (from 1
-on) of the row that it came by, and that of the row that it went by, times GONE; 0 is of another chunk.
+Rows are processed in chunks, and each chunk in passes, so that many lookups are in flight at once: find the entries of
+the rows' keys, insert, find results, and remove retracted rows. Where the order of rows does not matter they are
+processed port by port, since the port of the next row, and so its number of keys, is unpredictable. `by_port` lists
+them: the count of rows of port p is at p * LANE, followed by the rows, numbered from the chunk's first.
 
-Results are found depth first, a block of partial results at a time. A partial result is a record of what it has so far: its row,
-what the bound ports have, and the entries that are known, as a key that is looked up once serves all ports that it probes. Of a
-port it has the place of the leaf or, where that comes from a ring of ids, the id: R_IDS says of which column, two bits a port. A
-block is probed in passes too: keys are looked up, the port with the fewest matches is chosen for each record (Algorithm 5), and
-each of those matches makes a record of the block below. The last ones are results. They are laid out as leaves and written by
-columns; where many stand side by side in a ring they are written in runs, and where rings of ids have up to a strip of them
-(kernels/strips.py), column by column for all records that bind the same ports.
+A row's results are of the other inputs' mappings as they were at that row. In a FIFO port the leaves of a ring at any
+row are contiguous. `changes` lists the changes of rings in a chunk (changes[0]: how many; then ring << 16 | row << 1 |
+whether a leaf is inserted), in chains by ring, whose heads are in `change_chains`, followed by the next change for
+each. For a leaf of another port `since` holds, during a chunk, the number in it (from 1 on) of the row that inserted
+it, plus that of the row that retracted it times GONE; 0: the leaf is of another chunk.
 
-`known` (p * groups + group): which of port p's indexes is of that group, counted from its first; -1: none. `all_known`: whether
-each port has indexes of all groups that it leads to alone. `options` ((set * n + k) * 2): port and index of the k-th choice once
-the ports in the bit set are bound; port -1: no more. For port q, probed with that set bound, `sources` from source_first[set * n +
-q] on are the bound columns that make its key, and `checks` from check_first[set * n + q] on, up to the next, are pairs of one of
-its columns and a bound one that must agree. A column of port p is its number + p * COLUMNS. An unbound one (id 0) agrees with
-anything.
+Results are found depth first, a block of partial results at a time. A partial result is a record: its row, the bound
+ports, and the entries that are known, as a key that is looked up once serves all ports that it probes. For a bound port
+it has the position of the leaf or, if that is from a ring of ids, the id: R_IDS says of which column, two bits a port.
+A block is probed in passes: keys are looked up, the port with the fewest matches is chosen for each record (Algorithm
+5), and each of its matches makes a record of the block below. The records of the last block are results. They are laid
+out as leaves and written by columns. Many contiguous matches are written as runs. Where rings of ids have at most one
+SIMD vector of matches (primitives/simd_copy.py), all records that bind the same ports are written column by column.
 
-Results are written out as ids, column by column: `out_ports[c]` is a bit mask of the ports that column c is taken from, the first
-of which says what it is unless it is unbound there; `having[c]` of all that have it; `own[q * columns + c]` is its column in port
-q, or -1.
+`known` (p * groups + group): which of port p's indexes is of that group, counted from its first; -1: none. `all_known`:
+does each port have indexes of all groups that are probed from it alone? `options` ((set * n + k) * 2): port and index
+of the k-th choice once the ports in the bit set are bound; port -1: no more. For port q, probed with that set bound,
+`sources` from source_first[set * n + q] on are the bound columns that form its key, and `checks` from check_first[set *
+n + q] on, up to the next, are pairs of one of its columns and a bound one that must be compatible. A column of port p
+is its number + p * COLUMNS. An unbound one (id 0) is compatible with any.
 
-A leaf that goes finds what it produced by the indexes too: its key's rings hold the partners side by side. Chains of results from
-each leaf (Algorithm 3) were measured beside it and lost at every size: they cost two words of memory for each result and input, and
-a cache miss for each where this costs one for a run.
+Results are written as ids, column by column: `out_ports[c]` is a bit mask of the ports that column c is taken from; the
+first of them in which it is bound gives its value. `having[c]`: all ports that have it. `own[q * columns + c]`: its
+column in port q, or -1.
 
-`step` is resumable: it returns why it stopped, and goes on from `cursor` when called again.
+A retraction finds its results through the indexes too: the rings of its key have the partners side by side. Chains of
+results from each leaf (Algorithm 3) were measured and were slower at every size: they cost two words of memory per
+result and input, and a cache miss per result where this costs one per run.
+
+`step` is resumable: it returns why it stopped, and continues from `cursor` when called again.
 """
 
 from __future__ import annotations
@@ -107,34 +110,34 @@ COLUMNS = 64
 BLOCK = 256
 """Records of a block."""
 LAID_OUT = 256
-"""So many results are laid out together."""
+"""Results that are laid out together."""
 LANE = 1 + LOCATED_ROWS
 SHORT = PROBES + 1
-"""Of the cursor: how often a chunk's length has been halved, as there was no room for the keys of longer ones."""
+"""In the cursor: how often a chunk's length has been halved, as there was no room for the keys of longer ones."""
 _MOST_SHORT = 8
 IDS_FROM = SMALLEST_OF_IDS
-"""log2 of the capacity with which rings begin to hold ids: a strip of them."""
+"""log2 of the capacity from which rings hold ids: that of a SIMD vector."""
 CHANGE_CHAINS = 1 << 12
 _RING_SHIFT = np.int64(16)
 _ROW_MASK = (np.int64(1) << _RING_SHIFT) - 1
 _LINE_OF_IDS, _MOST_EXPECTED = 8, 64
-# phases of a chunk
+# Phases of a chunk.
 LOCATING, ENTERING, PROBING = range(3)
-# a record: the port that is probed next and the word of the ring there, its row in the chunk, the ports that are bound, and those of
-# them of which it has ids; then each port's id or the place of its leaf, and the place of each group's entry
+# A record: the port that is probed next and the word of its ring, the row in the chunk, the bound ports, and which of
+# them are bound by ids; then each port's id or the position of its leaf, and the position of each group's entry.
 R_PORT, R_WORD, R_ROW, R_BOUND, R_IDS, R_LEAVES = range(6)
-# levels: how many records a block has, the one that is being extended, and the match that comes next
+# Levels: the number of records of a block, the one that is being extended, and its next match.
 L_RECORDS, L_RECORD, L_MATCH = range(3)
 LEVEL_FIELDS = 3
 _UNKNOWN = np.int64(-2)
 _RUN = 8
-"""With no more matches than these results are laid out, not written in runs."""
+"""Up to this number of matches, results are laid out instead of written as runs."""
 _MOST = np.int64(1) << 62
 
 
 @jit_inline
 def _list_by_port(first, rows, n, row_port, by_port):
-    """Which of the rows from `first` on are of which port."""
+    """List the rows from `first` on by port."""
     for p in range(n):
         by_port[p * LANE] = 0
     for row in range(rows):
@@ -146,9 +149,10 @@ def _list_by_port(first, rows, n, row_port, by_port):
 
 @jit_flat
 def _note_homes(first, n, row_slot, by_port, ports, indexes, groups, key_columns, cells, tables, located, most):
-    """Where the entries of the rows' keys are if no others are in their way.
+    """Compute the keys of the rows and their home slots.
 
-    Those of row `first` + i in located[i * most] and behind, in the order of its port's indexes; the keys follow.
+    Those of row `first` + i are in located[i * most] and after it, in the order of its port's indexes; the keys follow
+    all of these.
     """
     keys = LOCATED_ROWS * most
     for p in range(n):
@@ -169,7 +173,7 @@ def _note_homes(first, n, row_slot, by_port, ports, indexes, groups, key_columns
                     key = key_of_id(cells[leaf + column])
                 else:
                     key = key_of_leaf(cells, leaf, key_columns, key_first, key_width)
-                # In a port that expires in order the next leaves that come, or go, follow this one.
+                # In a FIFO port the next leaves to be inserted or expired follow this one.
                 prefetch(cells, leaf + LEAVES_AHEAD * width)
                 place = row * most + index - first_index
                 located[place] = table + home_in(key, size) * stride
@@ -178,13 +182,14 @@ def _note_homes(first, n, row_slot, by_port, ports, indexes, groups, key_columns
 
 @jit_flat
 def _list_not_at_home(lane, most, number, stride, by_port, tables, located):
-    """List the places of a port's rows in `located`, those of its index of that number, where a key is not at home; how many."""
+    """List the positions in `located` of a port's rows, for its index of that number, whose key is not in its home
+    slot. Returns how many."""
     keys = LOCATED_ROWS * most
     found = 2 * keys
     for j in range(lane, lane + by_port[lane - 1]):
         place = np.int64(by_port[j]) * most + number
         home = located[place]
-        # The end of an entry may stand in another line of the cache than its start.
+        # The end of an entry may be in another cache line than its start.
         prefetch(tables, home + stride - 1)
         located[found] = place
         found += np.int64(tables[home] != located[keys + place])
@@ -193,8 +198,8 @@ def _list_not_at_home(lane, most, number, stride, by_port, tables, located):
 
 @jit_flat
 def _locate(first, rows, n, row_sign, by_port, ports, indexes, groups, tables, located, most, cursor):
-    """The entries of the rows' keys, from their homes on. What comes gets one where its key has none. Returns how many rows there
-    was room for."""
+    """Find the entries of the rows' keys, probing from their home slots. A row to insert gets a new entry if its key
+    has none. Returns how many rows there was room for."""
     keys, probes = LOCATED_ROWS * most, np.int64(0)
     for p in range(n):
         port, lane = p * PORT_FIELDS, p * LANE + 1
@@ -215,7 +220,7 @@ def _locate(first, rows, n, row_sign, by_port, ports, indexes, groups, tables, l
 
 @jit_flat
 def _shorten(rows, n, by_port):
-    """There are no more rows than that."""
+    """Remove the rows from `rows` on from the lists."""
     for p in range(n):
         lane = p * LANE
         count = np.int64(by_port[lane])
@@ -226,13 +231,13 @@ def _shorten(rows, n, by_port):
 
 @jit_inline
 def _chain_of(ring):
-    """The chain of changes that those of a ring are in."""
+    """The chain of changes for a ring."""
     return (ring ^ ring >> 12) & (CHANGE_CHAINS - 1)
 
 
 @jit_inline
 def _note_change(ring, row, comes, changes, change_chains):
-    """A leaf enters a ring, or leaves it, with a row of the chunk."""
+    """Record that a row of the chunk inserts a leaf into a ring, or retracts one."""
     number = changes[0] + 1
     chain = np.uint64(_chain_of(ring))
     changes[0] = number
@@ -250,14 +255,15 @@ def _forget_changes(changes, change_chains):
 
 @jit_inline
 def _word_at(ring, row, tables, changes, change_chains):
-    """The word of a ring at a row of the chunk."""
+    """The word of a ring as it was at a row of the chunk."""
     word, number = tables[ring], np.int64(change_chains[_chain_of(ring)])
     return word if number == 0 else _word_before_changes(word, ring, row, number, changes, change_chains)
 
 
 @jit_flat
 def _word_before_changes(word, ring, row, number, changes, change_chains):
-    """The same from the first of a chain of changes on: all that came have been entered, none that went has been removed."""
+    """`_word_at` for a ring whose chain of changes is not empty: all insertions of the chunk have been applied, and no
+    removals."""
     to_come, gone = np.int64(0), np.int64(0)
     while number != 0:
         change = changes[number]
@@ -275,7 +281,8 @@ def _enter(
     row_slot, row_sign, cursor, n, by_port, ports, indexes, groups, key_columns, cells, tables, located, most, rings, ring_ids,
     ring_meta, positions, since, changes, change_chains,
 ):  # fmt: skip
-    """Enter what comes, port by port, from cursor[AT] of their lists on, and note which rings change. DONE, or what is short."""
+    """Insert rows, port by port, from cursor[AT] of their lists on, and record which rings change. Returns DONE, or
+    what is full."""
     first = cursor[ROW]
     for p in range(cursor[AT] // LANE, n):
         port, lane = p * PORT_FIELDS, p * LANE + 1
@@ -312,7 +319,7 @@ def _enter(
                     )  # fmt: skip
                     if slot < 0:
                         return NOT_STORED
-                    # The temporary slot of the negative mapping gives way to that of the leaf it takes back.
+                    # The temporary slot of the retraction is replaced with that of the leaf that it retracts.
                     row_slot[here] = np.int32(slot)
                 since[since_first + slot] += (row + 1) * (1 if comes else GONE)
     return DONE
@@ -323,8 +330,8 @@ def _begin(
     row_slot, row_sign, cursor, n, n_groups, by_port, ports, indexes, options, known, all_known, tables, located, most, rings,
     changes, change_chains, blocks, matched, levels, retract,
 ):  # fmt: skip
-    """Each row gets a record in the first block. If all is known that it leads to, those with matches are `matched`, else all are
-    still to be probed."""
+    """Make a record in the first block for each row. If the entries of all probed groups are known, the records with
+    matches are `matched`; else all are still to be probed."""
     first, fields = cursor[ROW], R_LEAVES + n + n_groups
     for p in range(n):
         port, lane = p * PORT_FIELDS, p * LANE + 1
@@ -332,7 +339,7 @@ def _begin(
         for j in range(lane, lane + by_port[lane - 1]):
             row = np.int64(by_port[j])
             record = row * fields
-            # Nothing leads on from a row that has no results.
+            # A row without results has no matches and no options.
             blocks[record + R_WORD], blocks[record + R_BOUND] = 0, 0
             if row_sign[first + row] > 0 or retract:
                 blocks[record + R_ROW] = row
@@ -353,11 +360,11 @@ def _begin(
 
 @jit_inline
 def _keep_matched(level, records, fields, blocks, matched, levels):
-    """Of a level's records, those with matches stay, as `matched` from level * BLOCK on."""
+    """Of a level's records, keep those with matches, as `matched` from level * BLOCK on."""
     begin, first, stay = level * BLOCK * fields, np.uint64(level * BLOCK), np.uint64(0)
     for i in range(records):
         record = begin + i * fields
-        # Written in any case, and over again if it has none: nobody can foresee that.
+        # Written unconditionally, and overwritten if it has no match: that is unpredictable.
         matched[first + stay] = record
         stay += np.uint64(leaves_in(blocks[record + R_WORD]) > 0)
     levels[level * LEVEL_FIELDS + L_RECORDS] = np.int64(stay)
@@ -365,13 +372,15 @@ def _keep_matched(level, records, fields, blocks, matched, levels):
 
 @jit_inline
 def _id_column(ids, port):
-    """Of what a record has of a port: the column whose id that is, counted from 1; 0: it is the place of the leaf."""
+    """For a port that is bound by an id: the column of the id, counted from 1; 0: it is bound by the position of a
+    leaf."""
     return ids >> (2 * port) & 3
 
 
 @jit_inline
 def _bound_id(source, leaves, ids, cells, blocks):
-    """Where a port is bound by an id it is by a key, whose entry is known since then: only for the other column anyone asks."""
+    """The id of a bound column. A port that is bound by an id was probed by a key whose entry is known; only its other
+    column is ever asked for."""
     port = source // COLUMNS
     bound = blocks[leaves + port]
     return cells[bound + source % COLUMNS] if _id_column(ids, port) == 0 else bound
@@ -379,7 +388,7 @@ def _bound_id(source, leaves, ids, cells, blocks):
 
 @jit_inline
 def _key_of_record(record, width, source, sources, cells, blocks):
-    """The key that what is bound has in an index of so many columns."""
+    """The key of an index with so many columns, from the bound columns."""
     leaves, ids = record + R_LEAVES, blocks[record + R_IDS]
     if width == 1:
         return key_of_id(_bound_id(sources[source], leaves, ids, cells, blocks))
@@ -391,7 +400,7 @@ def _key_of_record(record, width, source, sources, cells, blocks):
 
 @jit_inline
 def _choose(record, n, indexes, options, tables, rings, changes, change_chains, blocks):
-    """Algorithm 5: of the ports that a record leads to, the one with the fewest matches is bound next."""
+    """Algorithm 5: of the ports that can be probed from a record, the one with the fewest matches is bound next."""
     entries, option = record + R_LEAVES + n, blocks[record + R_BOUND] * n * 2
     row = blocks[record + R_ROW]
     best, best_index, best_word, fewest = np.int64(0), np.int64(0), np.int64(0), _MOST
@@ -414,7 +423,7 @@ def _choose(record, n, indexes, options, tables, rings, changes, change_chains, 
 
 @jit_inline
 def _bind_next(record, q, index, word, indexes, rings, blocks):
-    """A record is extended by the leaves of port q that a ring has, which come nearer."""
+    """Set that a record is extended by the leaves of port q in a ring, and prefetch these."""
     blocks[record + R_PORT] = q
     blocks[record + R_WORD] = word
     if holds_ids(word):
@@ -432,9 +441,9 @@ def _probe(
     level, n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, changes, change_chains, blocks,
     pending, matched, levels, cursor,
 ):  # fmt: skip
-    """Look up what is not known yet for the records of a level's block, and choose what each is extended by.
+    """Look up the missing entries for the records of a level's block, and choose the port that extends each record.
 
-    Those with matches stay, as `matched` from level * BLOCK on.
+    Records with matches are kept, as `matched` from level * BLOCK on.
     """
     fields, asked, waiting = R_LEAVES + n + n_groups, np.int64(0), np.int64(0)
     begin, records = level * BLOCK * fields, levels[level * LEVEL_FIELDS + L_RECORDS]
@@ -480,8 +489,8 @@ def _probe_last(
     level, n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, changes, change_chains, blocks,
     pending, matched, levels, cursor,
 ):  # fmt: skip
-    """The same where one port is left, as for most records there are: there is no choice, and what is asked for follows from the
-    ports that are bound."""
+    """`_probe` where one port is left, as for most records: there is no choice, and the keys to look up depend only on
+    the bound ports."""
     fields, asked, bound_before = R_LEAVES + n + n_groups, np.int64(0), np.int64(-1)
     begin, records = level * BLOCK * fields, levels[level * LEVEL_FIELDS + L_RECORDS]
     index, group, width, source, stride = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
@@ -526,14 +535,14 @@ def _probe_last(
 
 @jit_inline
 def _there(slot, row, since, first):
-    """Was the leaf in this slot, of an input without order, there at a row of the chunk?"""
+    """Was the leaf in this slot, of a port that is not FIFO, present at a row of the chunk?"""
     word = np.int64(since[first + slot])
     return word % GONE <= row and (word < GONE or word // GONE > row + 1)
 
 
 @jit_inline
 def _agrees(check, end, leaf, record, checks, cells, blocks):
-    """Do the compared columns of a leaf agree with what is bound?"""
+    """Are the compared columns of a leaf compatible with the bound ones?"""
     while check < end:
         here = cells[leaf + checks[2 * check]]
         there = _bound_id(checks[2 * check + 1], record + R_LEAVES, blocks[record + R_IDS], cells, blocks)
@@ -545,7 +554,7 @@ def _agrees(check, end, leaf, record, checks, cells, blocks):
 
 @jit_flat
 def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, ring_ids, since, blocks, matched, levels):
-    """Fill the block below a level with what its records become with their matches, as far as there is room."""
+    """Fill the block below a level with the extensions of its records by their matches, as far as there is room."""
     fields = R_LEAVES + n + n_groups
     end, first_matched = (level + 1) * BLOCK * fields, level * BLOCK
     here = level * LEVEL_FIELDS
@@ -588,7 +597,8 @@ def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, ring_i
 
 @jit_flat
 def write_columns(done, made, room, cells, leaves, out_ports, own, out_columns):
-    """The ids of results laid out as leaves, those of port q from `leaves[q * LAID_OUT]` on, from place `made` on."""
+    """The ids of results that are laid out as leaves, those of port q from `leaves[q * LAID_OUT]` on, to result number
+    `made` and on."""
     kept_apart()
     columns = len(out_ports)
     for c in range(columns):
@@ -600,7 +610,7 @@ def write_columns(done, made, room, cells, leaves, out_ports, own, out_columns):
         for i in range(done):
             out_columns[to + i] = cells[leaves[of_port + i] + column]
         of_ports >>= q + 1
-        # What is unbound in one may be bound in another.
+        # A column that is unbound in one port may be bound in another.
         while of_ports != 0:
             q += 1
             if of_ports & 1:
@@ -621,7 +631,7 @@ def write_signs(tick, sign, out_tick, out_sign, k, many):
 
 @jit_inline
 def _known(c, before, record, columns, having, own, cells, blocks):
-    """What the bound ports say of output column c; 0: nothing."""
+    """The value of output column c in the bound ports; 0: they do not have it."""
     of_ports, q, value = having[c] & before, np.int64(0), np.int64(0)
     ids = blocks[record + R_IDS]
     while of_ports != 0 and value == 0:
@@ -639,8 +649,8 @@ def _known(c, before, record, columns, having, own, cells, blocks):
 
 @jit_inline
 def _list_strips(first, i, records, made, room, blocks, matched, places):
-    """How many of a block's records, from number i on, become a strip of results each, all of the same ports; where those of each
-    begin is written to `places`, and where the last ones end."""
+    """How many of a block's records, from number i on, bind the same ports and make at most a SIMD vector of results
+    each. Writes the start of the results of each to `places`, and the end of the last."""
     record = matched[first + i]
     bound, q, ids = blocks[record + R_BOUND], blocks[record + R_PORT], blocks[record + R_IDS]
     found = np.int64(0)
@@ -660,9 +670,9 @@ def _list_strips(first, i, records, made, room, blocks, matched, places):
 
 @jit_inline
 def _source(c, bound, ids, n, columns, own):
-    """The first bound port that says what output column c is, and the column there; -1: none does.
+    """The first bound port that has output column c, and its column there; -1: none does.
 
-    Of a port that is bound by an id there is but one column; another port has what it shares.
+    A port that is bound by an id gives this one column only; a column that it shares is in another port too.
     """
     for p in range(n):
         column, id_column = own[p * columns + c], _id_column(ids, p)
@@ -676,7 +686,7 @@ def _write_strips(
     first, strips, row, n, bound, ids, row_tick, row_sign, cells, ring_ids, blocks, matched, places, own, out_columns, out_tick,
     out_sign,
 ):  # fmt: skip
-    """The results of so many records from matched[first] on, of the same ports, column by column."""
+    """Write the results of `strips` records from matched[first] on, which bind the same ports, column by column."""
     columns, room, many = len(own) // n, np.int64(len(out_tick)), np.uint64(strips)
     here = np.uint64(first)
     for i in range(many):
@@ -706,7 +716,8 @@ def _write_run(
     start, many, first, ring_mask, q, base, width, before, record, cells, rings, ring_ids, blocks, having, own, out_columns, made,
     room,
 ):  # fmt: skip
-    """The ids of `many` results of one record, whose last leaves, of port q, stand side by side in a ring from `start` on."""
+    """Write the ids of `many` results of one record, whose last leaves, of port q, are contiguous in a ring from
+    `start` on."""
     columns = len(having)
     straight = min(many, ring_mask + 1 - start)
     of_ids = _id_column(blocks[record + R_IDS], q) != 0
@@ -737,7 +748,7 @@ def _write(
     row_tick, row_sign, cursor, level, n, ports, check_first, checks, cells, rings, ring_ids, since, blocks, matched, levels,
     leaves, out_ports, having, own, out_columns, out_tick, out_sign,
 ):  # fmt: skip
-    """Write the results that the records of the lowest block become with their matches. DONE, or OUT_FULL."""
+    """Write the results of the records of the last block with their matches. Returns DONE, or OUT_FULL."""
     first_matched, here = level * BLOCK, level * LEVEL_FIELDS
     i, match, records = levels[here + L_RECORD], levels[here + L_MATCH], levels[here + L_RECORDS]
     room, made, done = np.int64(len(out_tick)), cursor[OUT], np.int64(0)
@@ -791,7 +802,7 @@ def _write(
             else:
                 done += 1
             match += 1
-        # The others are the same in all.
+        # The other ports' leaves are the same in all of these results.
         many = done - before
         for p in range(n):
             if p != q:
@@ -816,7 +827,7 @@ def _write(
 def _remove(
     first, n, row_slot, row_sign, by_port, ports, indexes, tables, located, most, rings, positions, since
 ):  # fmt: skip
-    """What goes leaves the indexes, and the chunk ends."""
+    """Remove the retracted leaves from the indexes; the chunk ends."""
     for p in range(n):
         port, lane = p * PORT_FIELDS, p * LANE + 1
         first_index, since_first = ports[port + FIRST_INDEX], ports[port + SINCE]
@@ -837,9 +848,9 @@ def _remove(
 def step(
     row_port, row_slot, row_tick, row_sign, state, asked, all_known, block, out_columns, out_tick, out_sign, retract
 ):
-    """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short.
+    """Process the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or why it stopped.
 
-    `state`, `asked`, `block`: see kernels/join_arrays.py. `all_known`, `retract`: 1 or 0.
+    `state`, `asked`, `block`: see joins/state.py. `all_known`, `retract`: 1 or 0.
     """
     cursor, ports, indexes, groups, key_columns, cells, tables, located, rings, ring_ids, ring_meta = of_state(state)
     levels, leaves, positions, since = of_results(state)
@@ -860,7 +871,7 @@ def step(
             _note_homes(row, n, row_slot, by_port, ports, indexes, groups, key_columns, cells, tables, located, most)
             room = _locate(row, last - row, n, row_sign, by_port, ports, indexes, groups, tables, located, most, cursor)
             if room == 0:
-                # Others of many rows may have taken the room that the first one needs.
+                # Other rows of the chunk may have taken the room that the first one needs.
                 cursor[SHORT] = min(cursor[SHORT] + 2, _MOST_SHORT)
                 return TABLE_FULL
             cursor[SHORT] = max(cursor[SHORT] - 1, 0)

@@ -1,10 +1,10 @@
-"""Negation (Algorithm 8) and its opposite: left mappings without, or with, a right mapping of the same key.
+"""Semi-join and anti-join (Algorithm 8): left mappings with, or without, a right mapping of the same key.
 
-The state is that of a join with two ports, the left mappings (0) and the keys of the right ones (1), each with a ring index
-over the key, `left_index` and `right_index`, in one group: a key has one entry with both rings.
+The state is that of a join with two ports, the left mappings (0) and the keys of the right ones (1), each with a ring
+index over the key, `left_index` and `right_index`, in one group: a key has one entry with both rings.
 
-Where both inputs' mappings leave in the order in which they came, and the key is one id, of the right ones is just counted how many
-there are: their ring has no places. Then `positions` is None, and what else is needed where mappings go is not compiled.
+Where both inputs are FIFO and the key is one id, the right mappings are only counted: their ring has no run. Then
+`positions` is None, and the code for other retractions is not compiled.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ from cqels_py.kernels.structures.ring_index import (
 
 FOUND, RING_AT = 8, 9
 assert CURSOR_FIELDS > RING_AT
-# phases of a row
+# Phases of a row.
 NEW, ENTERING, DELIVERING = range(3)
 _LOCATED = np.uint64(LOCATED_ROWS)
 
 
 @jit_inline
 def _same_key(index, leaf, other_index, other_leaf, indexes, key_columns, cells):
-    """Do two leaves agree in the key columns of their indexes? (Keys of several ids are told apart by their ids.)"""
+    """Do two leaves agree in the key columns of their indexes? Needed for keys of several ids, which are only hashes."""
     if indexes[index * INDEX_FIELDS + KEY_WIDTH] == 1:
         return True
     first = indexes[index * INDEX_FIELDS + KEY_FIRST]
@@ -89,7 +89,7 @@ def _any_right(ring, index, leaf, right_index, ports, indexes, key_columns, cell
 
 @jit_inline
 def _take_oldest(p, ring, tables, positions):
-    """The oldest mapping of a key goes, in a port in order."""
+    """Remove the oldest mapping of a key, in a FIFO port."""
     if positions is None and p == 1:
         tables[ring] -= 1
     else:
@@ -98,7 +98,7 @@ def _take_oldest(p, ring, tables, positions):
 
 @jit_inline
 def _add_newest(p, slot, ring, tables, rings, ring_meta, positions):
-    """A mapping of a key comes, in a port in order. DONE, or what is short."""
+    """Insert a mapping of a key, in a FIFO port. Returns DONE, or why it stopped."""
     if positions is not None or p == 0:
         return push(ring, slot, tables, rings, ring_meta)
     if leaves_in(tables[ring]) == MOST_IN_RING:
@@ -111,7 +111,7 @@ def _add_newest(p, slot, ring, tables, rings, ring_meta, positions):
 def _take_equal(
     full, mine, at, base, leaf, width, indexes, groups, key_columns, cells, tables, rings, row_slot, positions
 ):  # fmt: skip
-    """The mapping that is equal to `leaf` goes, in a port without order. Returns its slot; -1: there is none."""
+    """Remove a mapping that is equal to `leaf`, in a port that is not FIFO. Returns its slot; -1: there is none."""
     if positions is None:
         return np.int64(-1)
     slot = equal_leaf(
@@ -128,7 +128,8 @@ def _take_equal(
 def _add_to_indexes(
     index, full, mine, at, leaf, slot, indexes, groups, key_columns, cells, tables, rings, ring_meta, positions
 ):  # fmt: skip
-    """A mapping comes, in a port without order, from its index of that number on. Returns DONE, or what is short, and with which."""
+    """Insert a mapping, in a port that is not FIFO, into its indexes from number `index` on. Returns DONE, or why it
+    stopped, and the index at which it stopped."""
     status = np.int64(DONE)
     if positions is None:
         return status, index
@@ -143,7 +144,7 @@ def _add_to_indexes(
 
 @jit_flat
 def _expect_rings(first, last, left, right, located, tables, rings, positions):
-    """Have the rings of located rows come nearer."""
+    """Prefetch the rings of rows whose entries are known."""
     for row in range(first, last):
         at = located[row % LOCATED_ROWS]
         if at >= 0:
@@ -157,7 +158,8 @@ def _take_in(
     row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, left_index, right_index, key_columns, cells, tables,
     located, rings, ring_meta, positions, wanted, leaves, out_tick, out_sign,
 ):  # fmt: skip
-    """Take in located rows from cursor[ROW] on; of each result tick, sign, and where the leaf stands. DONE, or what is short."""
+    """Process rows whose entries are known from cursor[ROW] on; writes tick, sign, and the position of the leaf of each
+    result. Returns DONE, or why it stopped."""
     room = np.int64(len(out_tick))
     far = len(cells) > NEAR_CELLS
     left, right = indexes[left_index * INDEX_FIELDS + MEMBER], indexes[right_index * INDEX_FIELDS + MEMBER]
@@ -206,13 +208,13 @@ def _take_in(
             if made == room:
                 status = np.int64(OUT_FULL)
                 break
-            # Written in any case, and over again if it is no result.
+            # Written unconditionally, and overwritten if it is no result.
             leaves[made] = leaf
             out_tick[made] = row_tick[here]
             out_sign[made] = sign
             made += np.int64(found == wanted)
         elif not found:
-            # The first right mapping of its key has come, or the last has gone.
+            # The first right mapping of its key was inserted, or the last was retracted.
             first, mask, head, partners = open_ring(tables[at + left])
             while ring_at < partners:
                 other = left_base + slot_in(first, mask, (head + ring_at) & mask, rings) * left_width
@@ -249,10 +251,11 @@ def step(
     row_port, row_slot, row_tick, row_sign, state, left_index, right_index, positions, wanted, leaves, out_columns, out_tick,
     out_sign,
 ):  # fmt: skip
-    """Take in rows from cursor[ROW] on; `wanted`, 1 or 0: keep left mappings with a partner (EXISTS), else those without.
+    """Process rows from cursor[ROW] on. `wanted` 1: a semi-join (EXISTS), 0: an anti-join.
 
-    Results are the ids of left leaves; `leaves`, as long as there is room for results, is for where these stand. Resumable as
-    `join.step` is. Rows go through in chunks, and each chunk in passes: they are located, taken in, and results written.
+    Results are the ids of left leaves; `leaves`, as long as there is room for results, is scratch for their positions.
+    Resumable like `multiway.step`. Rows are processed in chunks, and each chunk in passes: entries are found, rows are
+    applied, and results are written.
     """
     cursor, ports, indexes, groups, key_columns, cells, tables, located, rings, _, ring_meta = of_state(state)
     out_columns, wanted = out_columns.reshape(out_columns.size), wanted != 0

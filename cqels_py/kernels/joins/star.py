@@ -1,20 +1,22 @@
 """The n-ary join where all inputs share one variable and nothing else: a star, the shape of observations.
 
-Every port is then probed by the same key, whose entry has the rings of all ports (kernels/ring_index.py): one lookup a row, and
-none for a row of the key that the last one of its sign had, as the triples of an observation that arrive, or leave, together.
+Every port is probed by the same key, whose entry has the rings of all ports (structures/ring_index.py): one lookup per
+row.
 
-Rows go through in chunks, and each chunk in passes, so that many lookups are under way at once: entries are located, rows taken in
-and the products noted that they make, and the products delivered. A product is that of the other ports' rings, whose slots or ids
-are noted too, as later rows change the rings. Small ones are laid out together as leaves, port by port, and written by columns.
-Large ones are written one by one: a leaf's ids are repeated once for each combination of the leaves of the deeper levels, and what
-a level has written is copied for each combination of those outside.
+Rows are processed in chunks, and each chunk in passes, so that many lookups are in flight at once: find the entries,
+apply the rows and record the products they make, and write the products. A product is that of the other ports' rings,
+whose slots or ids are copied, as later rows change the rings. Small products are laid out together as leaves, port by
+port, and written by columns. Large ones are written one by one: a leaf's ids are repeated for each combination of the
+leaves of the inner levels, and the output of a level is copied for each combination of the outer ones.
 
-`products` (LOCATED_ROWS * (n + 4)): the row, the end of its slots in `partners`, the number of its results, the ports of which there
-are ids instead, at the same places of `partner_ids`, as bits, and how many partners each port has; the row's own port has one, its
-own slot. `leaves` (n * LAID_OUT), by port: where the leaves of small products' results stand in the cells.
+`products` (LOCATED_ROWS * (n + 4)): the row, the end of its slots in `partners`, the number of its results, a bit for
+each port of which there are ids instead, at the same positions of `partner_ids`, and the number of partners in each
+port; the row's own port has one, its own slot. `leaves` (n * LAID_OUT), by port: the positions in the cells of the
+leaves of small products' results.
 
-Ports expire in order. The state is that of `join.step`, and a chunk that was stopped goes on where it was when called again: taking
-in from cursor[ROW] on if cursor[NEXT] is 0, or delivering product cursor[NEXT] - 1 from result cursor[DELIVERED] on.
+Ports are FIFO. The state is that of `multiway.step`. A chunk that was stopped is continued when `step` is called again:
+applying rows from cursor[ROW] on if cursor[NEXT] is 0, or writing product cursor[NEXT] - 1 from result
+cursor[DELIVERED] on.
 """
 
 from __future__ import annotations
@@ -31,8 +33,6 @@ from cqels_py.kernels.structures.ring_index import (
     BASE,
     DEPTH,
     DONE,
-    ID_COLUMN,
-    INDEX_FIELDS,
     LOCATED,
     LOCATED_ROWS,
     NEAR_CELLS,
@@ -59,18 +59,19 @@ from cqels_py.kernels.structures.ring_index import (
 
 NEXT, DELIVERED = AT, DEPTH
 IDS_FROM = 6
-"""log2 of the capacity with which rings begin to hold ids. With a lower one keys that had some more leaves for once would take twice
-the memory, and their small products be written one by one."""
+"""log2 of the capacity from which rings hold ids. With a lower one, keys that had more leaves only once would take
+twice the memory, and their small products would be written one by one."""
 PRODUCT_ROW, PRODUCT_END, PRODUCT_RESULTS, PRODUCT_OF_IDS, PRODUCT_COUNTS = range(5)
 FEW = STRIP
 """A product of more results than these is written by itself."""
 _AT_LEAST = np.int64(2)
-"""So many partners are noted, and so many results laid out, even if there are fewer: nobody can foresee how many there are, and
-a loop that mostly ends there costs no more than one that ends sooner. With more partners, and of what is the same for few results,
-there is a strip, as behind what is noted there is always room for one."""
-# phases of a row
+"""The least partners copied, and results laid out, even if there are fewer: their number is unpredictable, and a loop
+that usually ends there costs no more than one that ends sooner. More partners are copied in whole SIMD vectors, as
+there is always room for one after them."""
+# Phases of a row.
 NEW, JOINING, ENTERING = range(3)
-# levels of a large product, outermost first: the port, where its partners are noted and how many, how many results each has
+# Levels of a large product, outermost first: the port, where its partners begin and how many there are, and how many
+# results each has.
 L_PORT, L_FIRST, L_COUNT, L_EACH = range(4)
 LEVEL_FIELDS = 4
 _LOCATED = np.uint64(LOCATED_ROWS)
@@ -78,13 +79,13 @@ _LOCATED = np.uint64(LOCATED_ROWS)
 
 @jit_inline
 def _ring(at, p):
-    """A star's ports have one index each, whose words stand in an entry in their order."""
+    """The word of port p's ring: a star's ports have one index each, in the order of ports."""
     return at + 1 + p
 
 
 @jit_flat
 def _note_ids(first, mask, oldest, count, ring_ids, to, partner_ids):
-    """The ids of a ring, oldest first, to `partner_ids` from place `to` on."""
+    """Copy the ids of a ring, oldest first, to `partner_ids` from `to` on."""
     straight = min(count, mask + 1 - oldest)
     for i in range(straight):
         partner_ids[to + i] = ring_ids[first + oldest + i]
@@ -94,7 +95,7 @@ def _note_ids(first, mask, oldest, count, ring_ids, to, partner_ids):
 
 @jit_flat
 def _note_with_ids(p, slot, at, n, record, to, tables, rings, ring_ids, products, partners, partner_ids):
-    """The partners of a product where some ring holds ids: these, or their slots."""
+    """Copy the partners of a product where some ring holds ids: these, or their slots."""
     for q in range(n):
         word = tables[_ring(at, q)]
         first, mask, oldest, count = open_ring(word)
@@ -113,14 +114,15 @@ def _note_with_ids(p, slot, at, n, record, to, tables, rings, ring_ids, products
 
 @jit_inline
 def _word_for(p, mine, q, at, tables):
-    """The word of port q's ring, for a row of port p that of its own. Without a jump: nobody can foresee of which port a row is."""
+    """The word of port q's ring, or `mine` for the row's own port p. Without a branch: the port of a row is
+    unpredictable."""
     word = tables[_ring(at, q)]
     return mine if q == p else word
 
 
 @jit_inline
 def _note_slots(word, to, rings, partners):
-    """The slots of a ring, oldest first, to `partners` from place `to` on."""
+    """Copy the slots of a ring, oldest first, to `partners` from `to` on."""
     first, mask, oldest, count = open_ring(word)
     if count <= _AT_LEAST:
         for i in range(_AT_LEAST):
@@ -134,8 +136,8 @@ def _note_slots(word, to, rings, partners):
 def _note_product(
     row, p, slot, at, n, far, cursor, ports, cells, tables, rings, ring_ids, products, partners, partner_ids
 ):
-    """Note the product that a row of port p makes, if any; False if there is no room for its slots and ids."""
-    # A row's own slot is as a ring that has never had two leaves.
+    """Record the product of a row of port p, if it is not empty; False if there is no room for its slots and ids."""
+    # A row's own slot has the form of a ring that never had two leaves.
     mine, many, results, words = word_of(np.int64(slot), 0, 1), np.int64(0), np.int64(1), np.int64(0)
     for q in range(n):
         word = _word_for(p, mine, q, at, tables)
@@ -144,7 +146,7 @@ def _note_product(
         words |= word
     if results == 0:
         return True
-    # Of many partners the last would be forgotten before they are written.
+    # The last of many partners would be evicted from the cache before they are written.
     soon = far and results <= FEW
     noted = cursor[NOTED]
     record = noted * (n + PRODUCT_COUNTS)
@@ -172,52 +174,12 @@ def _note_product(
     return True
 
 
-@jit_inline
-def _has_partners(p, at, n, tables):
-    """Have all ports but p leaves of a key?"""
-    if n == 2:
-        return leaves_in(tables[_ring(at, 1 - p)]) > 0
-    all_have = True
-    for q in range(n):
-        all_have &= (q == p) | (leaves_in(tables[_ring(at, q)]) > 0)
-    return all_have
-
-
-@jit_flat
-def _take_in_alone(
-    first, last, n, row_port, row_slot, row_sign, ports, indexes, cells, tables, located, rings, ring_ids, retract
-):  # fmt: skip
-    """Take in located rows as long as they make no products, and enter rings that have room; returns up to which.
-
-    What `_take_in` does, in half the time: it has fewer arrays, which so stay in registers.
-    """
-    for row in range(np.uint64(first), np.uint64(last)):
-        p, comes, at = np.int64(row_port[row]), row_sign[row] > 0, located[row % _LOCATED]
-        if (comes or retract) and _has_partners(p, at, n, tables):
-            return np.int64(row)
-        if comes:
-            word = tables[_ring(at, p)]
-            ring, mask, oldest, count = open_ring(word)
-            if count > mask or mask == 0:
-                return np.int64(row)
-            place = ring + ((oldest + count) & mask)
-            if holds_ids(word):
-                leaf = ports[p * PORT_FIELDS + BASE] + np.int64(row_slot[row]) * ports[p * PORT_FIELDS + WIDTH]
-                ring_ids[place] = cells[leaf + indexes[p * INDEX_FIELDS + ID_COLUMN]]
-            else:
-                rings[place] = row_slot[row]
-            tables[_ring(at, p)] = word + 1
-        else:
-            pop(_ring(at, p), tables)
-    return np.int64(last)
-
-
 @jit_flat
 def _take_in(
     row_port, row_slot, row_sign, cursor, n, ports, indexes, cells, tables, located, rings, ring_ids, ring_meta, products, partners,
     partner_ids, retract,
 ):  # fmt: skip
-    """Take in located rows from cursor[ROW] on, and note their products. DONE, or what is short."""
+    """Apply rows whose entries are known from cursor[ROW] on, and record their products. Returns DONE, or why it stopped."""
     far = len(cells) > NEAR_CELLS
     phase = cursor[PHASE]
     for row in range(cursor[ROW], cursor[LOCATED]):
@@ -247,20 +209,20 @@ def _take_in(
 
 @jit_inline
 def _lay_out(record, results, done, n, ports, products, partners, leaves):
-    """The leaves of a small product, behind those of `done` results."""
+    """Lay out the leaves of a small product, after those of `done` results."""
     end, each = products[record + PRODUCT_END], np.int64(1)
     for q in range(n - 1, -1, -1):
         base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
         count = products[record + PRODUCT_COUNTS + q]
         first, to = end - count, q * LAID_OUT + done
         place, left = first, each
-        # Without a jump but the loop's: nobody can foresee how many partners a mapping has.
+        # No branch except for the loop's: the number of partners is unpredictable.
         for i in range(max(results, _AT_LEAST)):
             leaves[to + i] = base + np.int64(partners[place]) * width
             left -= 1
-            turn = left == 0
-            place += np.int64(turn)
-            left = each if turn else left
+            is_next = left == 0
+            place += np.int64(is_next)
+            left = each if is_next else left
             place = first if place == end else place
         end = first
         each *= count
@@ -268,7 +230,7 @@ def _lay_out(record, results, done, n, ports, products, partners, leaves):
 
 @jit_inline
 def _lay_out_of_two(p, record, done, ports, products, partners, leaves):
-    """The same where there are two ports, for a row of port p: a strip of its own leaf, and one of the other port's."""
+    """`_lay_out` for two ports and a row of port p: a SIMD vector of its own leaf, and one of the other port's leaves."""
     other, count = 1 - p, products[record + PRODUCT_RESULTS]
     first = products[record + PRODUCT_END] - count - 1
     slot = np.int64(partners[first + p * count])
@@ -282,7 +244,7 @@ def _lay_out_of_two(p, record, done, ports, products, partners, leaves):
 
 @jit_inline
 def _lay_levels(record, n, products, levels):
-    """The levels of a large product, the shortest outside so that what is copied is long."""
+    """The levels of a large product, the shortest outermost, so that the copied runs are long."""
     first = products[record + PRODUCT_END]
     for q in range(n):
         first -= products[record + PRODUCT_COUNTS + q]
@@ -307,7 +269,7 @@ def _lay_levels(record, n, products, levels):
 def _write_level(begin, count, each, first, many, partner_ids, out_columns, start):
     """A column of a level's port: the ids of results `first` to `first` + `many` - 1 of a product.
 
-    The level's ids, `count` from partner_ids[begin] on, stand for `each` results one by one.
+    The level's ids, `count` from partner_ids[begin] on, are repeated for `each` results.
     """
     place, left, end = begin, each, begin + count
     if first > 0:
@@ -343,7 +305,7 @@ def _write_level(begin, count, each, first, many, partner_ids, out_columns, star
 def _write_product(
     p, n, first, many, of_ids, ports, cells, partners, partner_ids, levels, out_ports, own, out_columns, made, room
 ):  # fmt: skip
-    """Results `first` to `first` + `many` - 1 of a row of port p, from place `made` on."""
+    """Write results `first` to `first` + `many` - 1 of a row of port p, to result number `made` and on."""
     columns = len(out_ports)
     for level in range(n):
         at = level * LEVEL_FIELDS
@@ -351,7 +313,7 @@ def _write_product(
         base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
         for c in range(columns):
             column = np.int64(own[q * columns + c])
-            # What the row has itself is the same in all results.
+            # The row's own columns are the same in all results.
             if column >= 0 and (q == p or own[p * columns + c] < 0):
                 if not of_ids >> q & 1:
                     for i in range(begin, begin + count):
@@ -361,7 +323,7 @@ def _write_product(
 
 @jit_inline
 def _expect_partners(record, n, ports, cells, products, partners):
-    """Have the leaves of a large product come nearer."""
+    """Prefetch the leaves of a large product."""
     place = products[record + PRODUCT_END]
     for q in range(n - 1, -1, -1):
         base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
@@ -378,7 +340,7 @@ def _deliver(
     row_port, row_tick, row_sign, cursor, n, ports, cells, products, partners, partner_ids, leaves, levels, out_ports, own,
     out_columns, out_tick, out_sign,
 ):  # fmt: skip
-    """Write the results of the noted products. DONE, or OUT_FULL."""
+    """Write the results of the recorded products. Returns DONE, or OUT_FULL."""
     room, made, done = np.int64(len(out_tick)), cursor[OUT], np.int64(0)
     far = len(cells) > NEAR_CELLS
     product, noted, first = cursor[NEXT] - 1, cursor[NOTED], cursor[DELIVERED]
@@ -426,9 +388,9 @@ def _deliver(
 
 @jit_flat
 def step(row_port, row_slot, row_tick, row_sign, state, asked, out_columns, out_tick, out_sign, retract):
-    """Take in the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or what is short.
+    """Process the rows from cursor[ROW] on; results go to out_* from cursor[OUT] on. Returns DONE or why it stopped.
 
-    `state`, `asked`: see kernels/join_arrays.py. `retract`: 1 if results are withdrawn, else 0.
+    `state`, `asked`: see joins/state.py. `retract`: 1 if results are retracted, else 0.
     """
     cursor, ports, indexes, groups, key_columns, cells, tables, located, rings, ring_ids, ring_meta = of_state(state)
     levels, leaves, _, _ = of_results(state)
@@ -436,7 +398,7 @@ def step(row_port, row_slot, row_tick, row_sign, state, asked, out_columns, out_
     out_ports, _, own = of_output(asked)
     out_columns = out_columns.reshape(out_columns.size)
     n = np.int64(len(ports) // PORT_FIELDS)
-    rows, alone = len(row_port), False
+    rows = len(row_port)
     while cursor[ROW] < rows or cursor[NOTED] > 0:
         if cursor[NEXT] == 0:
             row = cursor[ROW]
@@ -449,19 +411,12 @@ def step(row_port, row_slot, row_tick, row_sign, state, asked, out_columns, out_
                     return TABLE_FULL
                 if len(cells) > NEAR_CELLS:
                     expect_rings_of(row, cursor[LOCATED], row_port, row_sign, n + 1, tables, located, rings, retract)
-            if alone and cursor[PHASE] == NEW:
-                cursor[ROW] = _take_in_alone(
-                    cursor[ROW], cursor[LOCATED], n, row_port, row_slot, row_sign, ports, indexes, cells, tables, located, rings,
-                    ring_ids, retract,
-                )  # fmt: skip
             status = _take_in(
                 row_port, row_slot, row_sign, cursor, n, ports, indexes, cells, tables, located, rings, ring_ids, ring_meta,
                 products, partners, partner_ids, retract,
             )  # fmt: skip
             if status != DONE and not (status == PARTNERS_FULL and cursor[NOTED] > 0):
                 return status
-            # Where rows have just made no products the next ones mostly make none either.
-            alone = cursor[NOTED] == 0
             cursor[NEXT] = 1
         status = _deliver(
             row_port, row_tick, row_sign, cursor, n, ports, cells, products, partners, partner_ids, leaves, levels, out_ports, own,

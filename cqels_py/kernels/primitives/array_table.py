@@ -1,7 +1,8 @@
-"""Arrays that stay from call to call, given to a kernel as one: a list of where they are.
+"""Several arrays given to a kernel as one argument: a table of their addresses and shapes.
 
-Each array that a kernel is called with costs some 60 ns, however little is done with it; for a single element of a live stream that
-is most of what kernels take.
+Each array argument of a call into compiled code costs about 60 ns, however little the kernel does. For a single element
+of a live stream that is most of the time in kernels. Arrays that stay the same from call to call are therefore listed
+once in a table, which is one argument.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ ADDRESS, LENGTH, WIDTH, FIELDS = range(4)
 
 
 class Standing:
-    """Arrays of one or two dimensions, contiguous, which are kept alive; to be made anew once one of them is another.
+    """Contiguous arrays of one or two dimensions, which the table keeps alive. Make a new table when one of the arrays
+    is replaced.
 
-    `where` (arrays, FIELDS): for kernels, which read them by number.
+    `where` (arrays, FIELDS): the argument for kernels, which read the arrays by their number in it.
     """
 
     __slots__ = ("_arrays", "where")
@@ -35,13 +37,16 @@ class Standing:
         self.where = np.array([(a.ctypes.data, *a.shape, 0)[:FIELDS] for a in arrays], np.int64)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Elsewhere they are in other places."""
+        """Pickled as the arrays, since another process has them at other addresses."""
         return Standing, self._arrays
 
 
 def _reader(dtype: Any, dimensions: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """reader(where, number): the array of that number, which is of this type. reader(other, where, number): None if the other is,
-    as the compiler knows of it."""
+    """Two functions that read arrays of this type from a table.
+
+    The first, reader(where, number), is the array of that number. The second, reader(other, where, number), is None
+    where the compiler knows `other` to be None, so that code for an absent array is not compiled.
+    """
     item = np.dtype(dtype)
     made = types.Array(from_dtype(item), dimensions, "C")
 

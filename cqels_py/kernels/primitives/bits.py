@@ -1,4 +1,4 @@
-"""Which of a word's bytes come first."""
+"""The lowest nonzero byte of a word."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def _in_python(word: Any) -> int:
 
 
 first_byte = _in_python if numba.config.DISABLE_JIT else intrinsic(_typed)  # type: ignore[attr-defined]
-"""first_byte(word): the place of the first byte, from the low end on, that is not 0, from 0 to 7; 8 if all are. Of eight bytes
-that were read as one little-endian number the low end is the first."""
+"""first_byte(word): the position, from 0 to 7, of the lowest nonzero byte of a 64-bit word; 8 if the word is 0. In
+eight bytes read as one little-endian number, the lowest byte is the first."""

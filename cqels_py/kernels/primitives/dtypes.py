@@ -1,4 +1,5 @@
-"""The types of arrays as numpy's objects. Given a class, numpy looks for these each time: a third of what a small array costs."""
+"""The dtypes of arrays as numpy objects. numpy looks these up each time it is given a class, which is a third of the
+cost of making a small array."""
 
 from __future__ import annotations
 

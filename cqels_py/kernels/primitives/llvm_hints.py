@@ -1,4 +1,4 @@
-"""What a kernel tells the compiler about itself, in its first line; as plain Python it says nothing."""
+"""Attributes of LLVM that a kernel sets for itself in its first line. In plain Python they do nothing."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numba.extending import intrinsic
 
 
 def _said(attribute: str) -> Callable[[], None]:
-    """What gives the function in which it is called an attribute of LLVM's."""
+    """A function whose call sets an LLVM attribute on the function that contains the call."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        # Those of a name and a value are none that llvmlite knows.
+        # llvmlite accepts only the attributes that it knows, and none with a value: this bypasses its check.
         set.add(builder.function.attributes, attribute)
         return context.get_dummy_value()
 
@@ -25,8 +25,8 @@ def _said(attribute: str) -> Callable[[], None]:
 
 
 in_whole_vectors = _said('"prefer-vector-width"="512"')
-"""Its loops do eight numbers at once where the processor can, not four, which the compiler takes for faster on some: for loops of
-many operations, of which divisions and products are most of the time."""
+"""Loops of this function use 512-bit vectors, eight numbers at once, where the processor has them. On some processors
+LLVM prefers 256 bits. For loops of many operations, mostly divisions and multiplications."""
 
 kept_apart = _said("noinline")
-"""It is not put into its caller, among whose variables its own would find no registers."""
+"""This function is not inlined: in its caller there would be too few registers for the variables of both."""

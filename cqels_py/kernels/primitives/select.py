@@ -1,7 +1,8 @@
-"""Choosing one of two values without a jump.
+"""Select one of two values without a branch.
 
-Which rows come or go, and where a key stands, nobody can foresee: a jump there is foreseen wrongly half of the time, and costs
-more than both values do. Of a conditional expression the compiler may make a jump, and often does.
+Whether a row is an insertion or a retraction, or which slot holds a key, is unpredictable. A branch on it is
+mispredicted half of the time, which costs more than computing both values. LLVM may compile a conditional expression to
+a branch, and often does; `choose` marks the condition as unpredictable, so that it becomes a conditional move.
 """
 
 from __future__ import annotations
@@ -32,4 +33,4 @@ def _choose(condition: Any, one: Any, other: Any) -> Any:
 
 
 choose = _choose if numba.config.DISABLE_JIT else intrinsic(_typed)  # type: ignore[attr-defined]
-"""choose(condition, one, other): `one` if the condition holds, else `other`; both are found in any case."""
+"""choose(condition, one, other): `one` if the condition holds, else `other`. Both are evaluated."""

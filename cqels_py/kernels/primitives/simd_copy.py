@@ -1,7 +1,8 @@
-"""Writing a strip of values at once, by vector instructions, whether all of them are wanted or not.
+"""Write a fixed number of values at once with SIMD instructions, whether all of them are needed or not.
 
-Nobody can foresee how many results a mapping has, and each loop over them ends with a jump that is guessed wrong. A strip has no
-loop: what it writes behind the last one is written over by the next, for which its array has room.
+The number of results of a mapping is unpredictable, so the branch that ends a loop over them is often mispredicted.
+Writing a whole vector needs no loop. The lanes after the last value that is needed are overwritten by the next write,
+so arrays have room for one more vector at their end.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ STRIP = 16
 
 
 def _place(context: Any, builder: Any, array: Any, value: Any, index: Any) -> tuple[Any, int]:
-    """(where in an array's memory a strip begins, the bytes of a value)."""
+    """(the pointer to the vector that begins at `index` of an array, the bytes of a value)."""
     view = context.make_array(array)(context, builder, value)
     strip = ir.VectorType(context.get_data_type(array.dtype), STRIP)
     return builder.bitcast(builder.gep(view.data, [index]), strip.as_pointer()), array.dtype.bitwidth // 8
@@ -59,7 +60,7 @@ def _copy(to: Any, index: Any, ring: Any, first: Any, start: Any, mask: Any) -> 
 
 
 fill_strip = _fill if numba.config.DISABLE_JIT else intrinsic(_typed_fill)  # type: ignore[attr-defined]
-"""fill_strip(array, index, value): the places of `array` from `index` on have that value."""
+"""fill_strip(array, index, value): set STRIP elements of `array` from `index` on to that value."""
 copy_strip = _copy if numba.config.DISABLE_JIT else intrinsic(_typed_copy)  # type: ignore[attr-defined]
-"""copy_strip(to, index, ring, first, start, mask): they have the values of a circular run that begins at `first`, from place `start`
-in it on, round its end."""
+"""copy_strip(to, index, ring, first, start, mask): copy STRIP elements of a circular buffer to `to` from `index` on.
+The buffer begins at ring[first] and has mask + 1 elements; the copy begins at its element `start` and wraps around."""

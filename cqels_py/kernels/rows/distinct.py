@@ -1,4 +1,4 @@
-"""Duplicate elimination (Algorithm 7), bag difference within a tick, and the bag that RSTREAM reports."""
+"""Duplicate elimination (Algorithm 7), bag difference within a tick, and the bag of RSTREAM."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from cqels_py.kernels.structures.hash_table import USED, ZERO, add, expect, find
 from cqels_py.kernels.structures.hashing import combine
 
 ROOM_A_ROW, ROOM = 5, 16
-"""What `changes` needs to work on rows: so many numbers a row, and these. A place for each row, then a hash table."""
+"""Scratch of `changes`: ROOM_A_ROW numbers per row plus ROOM. A link for each row, then a hash table."""
 _GONE = -2
 
 
 @jit_flat
 def distinct(tick, sign, columns, width, table, mask, keys, counts, free, meta, hashes, out_tick, out_sign, out):
-    """Rows whose key appears (counter 0 to 1) or vanishes (1 to 0). Returns how many; -1: a row was withdrawn that was not there.
+    """Rows whose key appears (counter 0 to 1) or vanishes (1 to 0). Returns how many; -1: a row was retracted that was
+    not there.
 
-    `hashes`: room for one number a row. Writes ticks, signs and columns (width, n) of these rows, and their numbers over `hashes`.
+    `hashes`: room for one number per row. Writes ticks, signs and columns (width, n) of these rows, and their numbers
+    over `hashes`.
     """
     rows, made, zero = np.uint64(len(sign)), np.uint64(0), np.int64(0)
     for row in range(rows):
@@ -34,7 +36,7 @@ def distinct(tick, sign, columns, width, table, mask, keys, counts, free, meta, 
             return np.int64(-1)
         counts[entry] = after
         zero += np.int64(after == 0) - np.int64(before == 0)
-        # Written in any case, and over again if nothing appears or vanishes: nobody can foresee that.
+        # Written unconditionally, and overwritten if the key neither appears nor vanishes: that is unpredictable.
         hashes[made] = np.int64(row)
         made += np.uint64((before == 0) | (after == 0))
     meta[ZERO] += zero
@@ -63,7 +65,7 @@ def _count_row(row, sign, columns, width, table, mask, keys, counts, free, meta)
 
 @jit_flat
 def count_rows(sign, columns, width, first, last, table, mask, keys, counts, free, meta):
-    """Bring a bag up to date with rows first to last."""
+    """Update a bag with rows first to last."""
     for row in range(first, last):
         _count_row(row, sign, columns, width, table, mask, keys, counts, free, meta)
 
@@ -72,10 +74,10 @@ def count_rows(sign, columns, width, first, last, table, mask, keys, counts, fre
 def report_bag(
     tick, last, row, starts, sign, columns, width, table, mask, keys, counts, free, meta, out_tick, out_columns
 ):
-    """Each of the ticks `tick` to `last`: bring the bag up to date, and write all its rows, each as often as it counts.
+    """At each of the ticks `tick` to `last`: update the bag, and write all its rows, each as often as it counts.
 
-    A tick's changes are the rows starts[tick] to starts[tick + 1]; those before `row` have been taken in. It ends where the
-    output is full -> (next tick, next row, rows written, rows that the next tick has).
+    A tick's changes are the rows starts[tick] to starts[tick + 1]; those before `row` have been processed. Stops where
+    the output is full -> (next tick, next row, rows written, rows of the next tick).
     """
     at, total = np.int64(0), np.int64(0)
     while tick < last:
@@ -99,7 +101,7 @@ def report_bag(
 
 @jit_flat
 def _cancel(tick, sign, columns, room):
-    """Let + and - of equal rows cancel within their tick: room[row] is then _GONE for those that do."""
+    """Cancel + and - of equal rows within their tick: room[row] is _GONE for those that cancel."""
     rows = len(tick)
     width = columns.shape[0]
     first = 0
@@ -122,7 +124,7 @@ def _cancel(tick, sign, columns, room):
                 for c in range(width):
                     hashed = combine(hashed, columns[c, row])
                 slot = rows + (hashed & mask)
-                # A slot leads to the newest row of its hash; a row's own place to the older ones.
+                # A slot refers to the newest row of its hash, and a row's own element to the next older one.
                 at = room[slot] - 1
                 before = np.int64(-1)
                 while at >= 0:
@@ -153,7 +155,7 @@ def _cancel(tick, sign, columns, room):
 
 @jit
 def cancel(tick, sign, columns):
-    """Bag difference within each tick: the rows (positions in order) that are left when + and - of equal rows cancel."""
+    """Bag difference within each tick: the rows (positions in order) that remain when + and - of equal rows cancel."""
     room = np.empty(ROOM_A_ROW * len(tick) + ROOM, np.int64)
     _cancel(tick, sign, columns, room)
     return np.flatnonzero(room[: len(tick)] != _GONE)
@@ -161,9 +163,10 @@ def cancel(tick, sign, columns):
 
 @jit_flat
 def changes(tick, sign, columns, instants, insertions, deletions, room, out_tick, out_sign, out):
-    """The rows that `cancel` leaves, of the signs that are asked for; returns how many. `room`: see ROOM.
+    """The rows that `cancel` keeps, of the requested signs; returns how many. `room`: see ROOM.
 
-    Writes their ticks and signs, and to `out` (1 + width, n) the times of their ticks, `instants`[tick], above their columns.
+    Writes their ticks and signs, and to `out` (1 + width, n) the times of their ticks, `instants`[tick], above their
+    columns.
     """
     _cancel(tick, sign, columns, room)
     made = 0

@@ -1,4 +1,4 @@
-"""Numbers that tell different rows apart."""
+"""A number for each different row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from cqels_py.terms.layout import TAG_INTEGER
 
 @jit
 def number_rows(sign, columns, width, table, mask, keys, counts, free, meta, out):
-    """Rows (width, n) into a one-way index; `out` (n): each one's entry, as the id of an integer. False: a row was never there."""
+    """Insert rows (width, n) into a one-way index; `out` (n): the entry of each, as the id of an integer. False: a
+    retracted row was not there."""
     for row in range(len(sign)):
         hashed = hash_row(columns, row, width)
         entry = find(table, mask, keys, width, columns, row, hashed)

@@ -1,7 +1,9 @@
-"""ORDER BY, LIMIT and OFFSET: the rows in order, and what enters and leaves the slice as they come and go.
+"""ORDER BY, LIMIT and OFFSET: the rows in order, and the rows that enter and leave the slice under insertions and
+retractions.
 
-Entries of a one-way index over whole rows stand sorted in blocks (kernels/ordered_blocks.py), an entry as often as its row is
-there. Rows of the same key (`by`: its columns; none: all rows) are a run of them, and have a slice of their own.
+Entries of a one-way index over whole rows are kept sorted in blocks (structures/ordered_blocks.py), an entry as often
+as its row occurs. Rows of the same key (`by`: its columns; none: all rows) are contiguous, and have a slice of their
+own.
 """
 
 from __future__ import annotations
@@ -22,14 +24,14 @@ from cqels_py.kernels.structures.ordered_blocks import (
 )
 from cqels_py.kernels.values.order import order_terms, order_values
 
-# state, after the fields of kernels/ordered_blocks.py
+# state, after the fields of structures/ordered_blocks.py
 LENGTH, OUT = FREE + 1, FREE + 2
 STATE_FIELDS = FREE + 3
 
 
 @jit_flat
 def _compare_keys(a, a_at, b, b_at, by):
-    """By the columns of the key, in any order: of their ids."""
+    """Compare the columns of the key by id; any order serves."""
     for k in range(len(by)):
         one, other = a[a_at + by[k]], b[b_at + by[k]]
         if one != other:
@@ -39,7 +41,8 @@ def _compare_keys(a, a_at, b, b_at, by):
 
 @jit_flat
 def _compare_rows(a, a_at, b, b_at, width, by, columns, descending, texts, spans):
-    """Rows at a[a_at:] and b[b_at:] by the key, the values of the order's columns, then by the terms of all columns."""
+    """Compare the rows at a[a_at:] and b[b_at:] by the key, the values of the order's columns, then the terms of all
+    columns."""
     by_key = _compare_keys(a, a_at, b, b_at, by)
     if by_key != 0:
         return by_key
@@ -56,7 +59,8 @@ def _compare_rows(a, a_at, b, b_at, width, by, columns, descending, texts, spans
 
 @jit_inline
 def _place(blocks, directory, used, keys, entry, width, by, columns, descending, texts, spans):
-    """The first place whose row is not before the entry's; behind the last number of a block where that is the next one's first."""
+    """The first position whose row is not before the entry's; after the last number of a block where that is the first
+    of the next block."""
     low = np.int64(0)
     high = used
     while low < high:
@@ -83,7 +87,7 @@ def _place(blocks, directory, used, keys, entry, width, by, columns, descending,
 
 @jit_flat
 def _run_edge(blocks, directory, used, keys, entry, width, by, behind):
-    """The position where the run of the entry's key begins (`behind` 0), or the one behind it (1)."""
+    """The position where the rows of the entry's key begin (`behind` 0), or the one after them (1)."""
     low = np.int64(0)
     high = used
     while low < high:
@@ -122,11 +126,11 @@ def take(
     tick, sign, rows, width, table, mask, keys, counts, free, meta, blocks, directory, state, by, columns, descending, offset, limit,
     texts, spans, out, out_tick, out_sign,
 ):  # fmt: skip
-    """Rows (width, n) come and go; what enters and leaves the slice goes out, two rows at most for each. False: a row was never
-    there.
+    """Insert and retract rows (width, n), and emit the changes of the slice, at most two rows for each. False: a
+    retracted row was not there.
 
-    Within a tick a row may enter and leave again. Where a row comes, what stood at the slice's end leaves, and one row enters:
-    itself, or the one that it pushes over the slice's beginning. Where one goes, it is the other way round.
+    Within a tick a row may enter and leave again. When a row is inserted, the last row of the slice leaves, and one row
+    enters: itself, or the one that it pushes over the slice's beginning. A retraction is the reverse.
     """
     for row in range(len(tick)):
         hashed = hash_row(rows, row, width)

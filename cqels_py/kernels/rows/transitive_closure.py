@@ -1,8 +1,8 @@
-"""The transitive closure of a changing graph: which nodes reach which over one edge or more.
+"""The transitive closure of a changing graph: which nodes are reached from which over one edge or more.
 
-As in streaming evaluation of path queries (Pacaci, Bonifati and Özsu 2020): a spanning tree for each source. An edge that arrives
-extends the trees that reach its start. One that goes cuts, in the trees that use it, what hangs on it; what another edge still
-reaches is hung there, and the rest is withdrawn.
+As in streaming evaluation of path queries (Pacaci, Bonifati and Özsu 2020): a spanning tree for each source. An
+inserted edge extends the trees that reach its start. A retracted edge detaches the subtrees below it. Nodes that
+another edge still reaches are attached to it, and the others are retracted.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NEW, ATTACHING, EXTENDING, CUTTING, WITHDRAWING = 0, 1, 2, 3, 4
 
 @jit_inline
 def _node(node_table, node_keys, node_counts, node_free, node_meta, width, ends, row):
-    """The number of an edge's end, which counts one edge more."""
+    """The number of the node at an edge's end, counted once more."""
     mask = np.int64(len(node_table) - 1)
     hashed = hash_row(ends, row, width)
     node = find(node_table, mask, node_keys, width, ends, row, hashed)
@@ -60,7 +60,7 @@ def _node(node_table, node_keys, node_counts, node_free, node_meta, width, ends,
 
 @jit
 def keep_node(node_table, node_keys, node_counts, node_free, node_meta, width, ends):
-    """Enter the one node in `ends` (`width`, 1) for good; its number."""
+    """Insert the one node in `ends` (`width`, 1) permanently; returns its number."""
     return _node(node_table, node_keys, node_counts, node_free, node_meta, width, ends, 0)
 
 
@@ -82,12 +82,26 @@ def _emit(source, node, tick, sign, cursor, out_source, out_node, out_tick, out_
 
 
 @jit_inline
+def _attach(edges, trees, t, edge, queue, cursor):
+    """Attach a tree node to an edge, and queue it: the edges out of it are followed later."""
+    hang(edges, trees, t, edge)
+    queue[cursor[QUEUED]] = t
+    cursor[QUEUED] += 1
+
+
+@jit_inline
 def _reach(
     source, edge, tick, loops, edges, trees, tree_table, queue, cursor, out_source, out_node, out_tick, out_sign
 ):
-    """The source reaches the edge's start: so it reaches its end. Nothing has changed unless DONE is returned."""
+    """The source reaches the edge's start, and so its end: add a tree node, or attach the detached one. Unless DONE is
+    returned nothing has changed."""
     node = np.int64(edges[edge * EDGE_FIELDS + END])
-    if (node == source and not loops) or find_pair(trees, tree_table, source, node) >= 0:
+    if node == source and not loops:
+        return DONE
+    t = find_pair(trees, tree_table, source, node)
+    if t >= 0:
+        if trees[t * TREE_FIELDS + EDGE] == CUT:
+            _attach(edges, trees, t, edge, queue, cursor)
         return DONE
     t = cursor[FREE]
     if t < 0 and cursor[USED] * TREE_FIELDS == len(trees):
@@ -103,9 +117,7 @@ def _reach(
     trees[t * TREE_FIELDS + SOURCE] = source
     trees[t * TREE_FIELDS + NODE] = node
     enter_pair(trees, tree_table, t)
-    hang(edges, trees, t, edge)
-    queue[cursor[QUEUED]] = t
-    cursor[QUEUED] += 1
+    _attach(edges, trees, t, edge, queue, cursor)
     _emit(source, node, tick, 1, cursor, out_source, out_node, out_tick, out_sign)
     return DONE
 
@@ -120,7 +132,7 @@ def _withdraw(trees, tree_table, t, cursor):
 
 @jit_inline
 def _cut_subtree(edges, heads, trees, tree_table, t, cuts):
-    """Cut a tree node and all that hangs below it; how many."""
+    """Detach a tree node and all nodes below it; returns how many."""
     source = np.int64(trees[t * TREE_FIELDS + SOURCE])
     cut(edges, trees, t)
     cuts[0] = t
@@ -143,11 +155,10 @@ def _cut_subtree(edges, heads, trees, tree_table, t, cuts):
 
 
 @jit_inline
-def _reconnect(edges, heads, trees, tree_table, cuts, count, queue):
-    """Hang what is cut on edges whose start the source still reaches, the newest of them, which stays longest in a window."""
+def _reconnect(edges, heads, trees, tree_table, cuts, queue, cursor):
+    """Attach detached nodes to edges whose start the source still reaches: the newest, which stays longest in a window."""
     source = np.int64(trees[np.int64(cuts[0]) * TREE_FIELDS + SOURCE])
-    queued = 0
-    for i in range(count):
+    for i in range(cursor[CUTS]):
         t = np.int64(cuts[i])
         edge = np.int64(heads[np.int64(trees[t * TREE_FIELDS + NODE]) * HEAD_FIELDS + FIRST_IN])
         while edge >= 0:
@@ -157,25 +168,9 @@ def _reconnect(edges, heads, trees, tree_table, cuts, count, queue):
                 parent = find_pair(trees, tree_table, source, start)
                 reached = parent >= 0 and trees[parent * TREE_FIELDS + EDGE] != CUT
             if reached:
-                hang(edges, trees, t, edge)
-                queue[queued] = t
-                queued += 1
+                _attach(edges, trees, t, edge, queue, cursor)
                 break
             edge = np.int64(edges[edge * EDGE_FIELDS + NEXT_IN])
-    i = 0
-    while i < queued:
-        node = np.int64(trees[np.int64(queue[i]) * TREE_FIELDS + NODE])
-        i += 1
-        if node == source:
-            continue
-        edge = np.int64(heads[node * HEAD_FIELDS + FIRST_OUT])
-        while edge >= 0:
-            child = find_pair(trees, tree_table, source, np.int64(edges[edge * EDGE_FIELDS + END]))
-            if child >= 0 and trees[child * TREE_FIELDS + EDGE] == CUT:
-                hang(edges, trees, child, edge)
-                queue[queued] = child
-                queued += 1
-            edge = np.int64(edges[edge * EDGE_FIELDS + NEXT_OUT])
 
 
 @jit_flat
@@ -209,12 +204,12 @@ def step(
     out_tick,
     out_sign,
 ):
-    """Take in edges from cursor[ROW] on: `columns` have start, end, and what else tells graphs apart.
+    """Process edges from cursor[ROW] on: `columns` have start, end, and the columns that tell graphs apart.
 
-    `ends` (`width`, 2n): the nodes at which the n edges start, then those at which they end. `only_source`: the number of the
-    one node whose tree is kept, or -1. `loops`: whether a node that reaches itself is told. The tables of edges and nodes have
-    room for all rows. Returns DONE, or what there is no room for: after growing it the caller calls again with the same
-    arguments. Results are node numbers: (source, node).
+    `ends` (`width`, 2n): the nodes at which the n edges start, then those at which they end. `only_source`: the number
+    of the one node whose tree is kept, or -1. `loops`: are pairs of a node with itself results? The hash tables of
+    edges and nodes have room for all rows. Returns DONE, or why it stopped: the caller enlarges it and calls again with
+    the same arguments. Results are node numbers: (source, node).
     """
     rows = len(row_tick)
     mask = np.int64(len(edge_table) - 1)
@@ -237,8 +232,7 @@ def step(
                     end = _node(node_table, node_keys, node_counts, node_free, node_meta, width, ends, rows + row)
                     link_edge(edges, heads, edge, start, end)
                     cursor[PHASE] = ATTACHING
-                    cursor[QUEUED] = 0
-                    cursor[TAKEN] = 0
+                    cursor[QUEUED] = cursor[TAKEN] = cursor[CUTS] = 0
             else:
                 if edge < 0 or edge_counts[edge] == 0:
                     return NOT_THERE
@@ -250,31 +244,20 @@ def step(
             cursor[AT] = edge
         edge = cursor[AT]
         if cursor[PHASE] == ATTACHING:
-            # Asking again for what was attached before room ran out changes nothing.
+            # When the phase is resumed, nodes that were attached before are found and skipped.
             start = np.int64(edges[edge * EDGE_FIELDS + START])
             status = DONE
             if only_source < 0 or start == only_source:
                 status = _reach(
-                    start,
-                    edge,
-                    tick,
-                    loops,
-                    edges,
-                    trees,
-                    tree_table,
-                    queue,
-                    cursor,
-                    out_source,
-                    out_node,
-                    out_tick,
+                    start, edge, tick, loops, edges, trees, tree_table, queue, cursor, out_source, out_node, out_tick,
                     out_sign,
-                )
+                )  # fmt: skip
             elif find_pair(trees, tree_table, only_source, start) >= 0:
                 status = _reach(
                     only_source, edge, tick, loops, edges, trees, tree_table, queue, cursor, out_source, out_node, out_tick,
                     out_sign,
                 )  # fmt: skip
-            # Who else reaches the start: the sources of the tree nodes on the edges into it.
+            # The other sources that reach the start are those of the tree nodes on the edges into it.
             into = np.int64(heads[start * HEAD_FIELDS + FIRST_IN]) if only_source < 0 else NONE
             while status == DONE and into >= 0:
                 t = np.int64(edges[into * EDGE_FIELDS + FIRST_USER])
@@ -288,23 +271,7 @@ def step(
             if status != DONE:
                 return status
             cursor[PHASE] = EXTENDING
-        if cursor[PHASE] == EXTENDING:
-            while cursor[TAKEN] < cursor[QUEUED]:
-                t = np.int64(queue[cursor[TAKEN]])
-                source = np.int64(trees[t * TREE_FIELDS + SOURCE])
-                node = np.int64(trees[t * TREE_FIELDS + NODE])
-                out = np.int64(heads[node * HEAD_FIELDS + FIRST_OUT]) if node != source else NONE
-                while out >= 0:
-                    status = _reach(
-                        source, out, tick, loops, edges, trees, tree_table, queue, cursor, out_source, out_node, out_tick,
-                        out_sign,
-                    )  # fmt: skip
-                    if status != DONE:
-                        return status
-                    out = np.int64(edges[out * EDGE_FIELDS + NEXT_OUT])
-                cursor[TAKEN] += 1
-            cursor[PHASE] = NEW
-        while cursor[PHASE] >= CUTTING:
+        while cursor[PHASE] != NEW:
             if cursor[PHASE] == CUTTING:
                 t = np.int64(edges[edge * EDGE_FIELDS + FIRST_USER])
                 if t < 0:
@@ -313,10 +280,27 @@ def step(
                     cursor[PHASE] = NEW
                     break
                 cursor[CUTS] = _cut_subtree(edges, heads, trees, tree_table, t, cuts)
-                _reconnect(edges, heads, trees, tree_table, cuts, cursor[CUTS], queue)
-                cursor[WITHDRAWN] = 0
-                cursor[PHASE] = WITHDRAWING
-            while cursor[WITHDRAWN] < cursor[CUTS]:
+                cursor[QUEUED] = cursor[TAKEN] = cursor[WITHDRAWN] = 0
+                _reconnect(edges, heads, trees, tree_table, cuts, queue, cursor)
+                cursor[PHASE] = EXTENDING
+            if cursor[PHASE] == EXTENDING:
+                # Below an attached node all nodes were reached before: only detached ones are attached there.
+                while cursor[TAKEN] < cursor[QUEUED]:
+                    t = np.int64(queue[cursor[TAKEN]])
+                    source = np.int64(trees[t * TREE_FIELDS + SOURCE])
+                    node = np.int64(trees[t * TREE_FIELDS + NODE])
+                    out = np.int64(heads[node * HEAD_FIELDS + FIRST_OUT]) if node != source else NONE
+                    while out >= 0:
+                        status = _reach(
+                            source, out, tick, loops, edges, trees, tree_table, queue, cursor, out_source, out_node,
+                            out_tick, out_sign,
+                        )  # fmt: skip
+                        if status != DONE:
+                            return status
+                        out = np.int64(edges[out * EDGE_FIELDS + NEXT_OUT])
+                    cursor[TAKEN] += 1
+                cursor[PHASE] = WITHDRAWING if cursor[CUTS] > 0 else NEW
+            while cursor[PHASE] == WITHDRAWING and cursor[WITHDRAWN] < cursor[CUTS]:
                 t = np.int64(cuts[cursor[WITHDRAWN]])
                 if trees[t * TREE_FIELDS + EDGE] == CUT:
                     if cursor[OUT] == len(out_tick):
@@ -327,6 +311,7 @@ def step(
                     )  # fmt: skip
                     _withdraw(trees, tree_table, t, cursor)
                 cursor[WITHDRAWN] += 1
-            cursor[PHASE] = CUTTING
+            if cursor[PHASE] == WITHDRAWING:
+                cursor[PHASE] = CUTTING
         cursor[ROW] = row + 1
     return DONE

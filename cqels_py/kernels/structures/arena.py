@@ -1,7 +1,7 @@
-"""Runs of places in one growing array: what rings, heaps and staircases keep their members in.
+"""An allocator of runs inside of one growing array, used for the members of rings, heaps and monotonic queues.
 
-A run has 2**size places. `meta`: for each size the first free run, whose own first place says which is the next one (-1: none),
-then the top, behind which nothing was ever used.
+A run has 2**size elements. `meta` holds for each size the first free run, whose first element is the number of the next
+free run (-1: none), and then TOP, from which on the array was never used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ARENA_FIELDS = _SIZES + 1
 
 @jit_inline
 def allocate(arena, meta, size):
-    """Where a run begins, or -1 if the arena has no room."""
+    """The start of a new run, or -1 if the arena is full."""
     offset = meta[size]
     if offset >= 0:
         meta[size] = arena[offset]
@@ -32,7 +32,8 @@ def allocate(arena, meta, size):
 
 @jit_flat
 def allocate_aligned(arena, meta, size):
-    """The same in an arena whose runs all begin at a multiple of their length; what is left out before one is free."""
+    """`allocate` for an arena whose runs all begin at multiples of their length. Gaps left for alignment become free
+    runs."""
     if meta[size] < 0:
         capacity = np.int64(1) << size
         top = meta[TOP]
@@ -51,6 +52,6 @@ def allocate_aligned(arena, meta, size):
 
 @jit_inline
 def release(arena, meta, offset, size):
-    """A run is free."""
+    """Add a run to the free list of its size."""
     arena[offset] = meta[size]
     meta[size] = offset

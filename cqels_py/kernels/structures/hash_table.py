@@ -1,10 +1,11 @@
-"""The one-way index (section 3.2): key -> entry, an open-addressing table over keys of any number of ids.
+"""The one-way index (section 3.2): a hash table key -> entry with open addressing, for keys of any number of ids.
 
-An entry's number is stable while it lives, so that operators keep what belongs to it in arrays of their own.
+An entry's number does not change during its life, so operators keep data of the entry in arrays of their own, indexed
+by it.
 
-`table`: 0 is empty, else the upper half of the hash with entry number + 1 in the lower half.
-`keys`: `width` ids for each entry. `counts`: the entry's counter; entries that fell to zero stay until `rebuild`
-(section 3.4: lazy, batched deletion). `meta`: entries ever used, free entries, entries with a zero counter.
+`table`: a slot is 0 if empty, else the upper half of the hash, with entry number + 1 in the lower half. `keys`: `width`
+ids for each entry. `counts`: the entry's counter; entries whose counter is zero stay until `rebuild` (section 3.4:
+lazy, batched deletion). `meta`: entries ever used, free entries, entries with a zero counter.
 """
 
 from __future__ import annotations
@@ -57,13 +58,13 @@ def find(table, mask, keys, width, columns, row, hashed):
 
 @jit_inline
 def find_nearby(hashed, key, table, places, keys):
-    """The entry with a key of one id, if it stands at the first or second place where it may stand, as most do; or -1.
+    """The entry of a key of one id if it is in the first or second slot of its probe sequence, as most are; else -1.
 
-    `places`: the mask of the table's. Without a jump between the two, which could not be foreseen.
+    `places`: the table's mask. There is no branch between the two slots, as it would be unpredictable.
     """
     place = np.uint64(hashed) & places
     upper = np.uint64(hashed) >> _SHIFT
-    # A choice between two words would become one.
+    # Computed, as a conditional expression between two words would become a branch.
     place = (place + np.uint64(np.uint64(table[place]) >> _SHIFT != upper)) & places
     word = np.uint64(table[place])
     entry = (word & _ENTRY) - _ONE
@@ -74,7 +75,7 @@ def find_nearby(hashed, key, table, places, keys):
 
 @jit_inline
 def expect(row, hashes, table, mask, keys, width, counts):
-    """Have what rows further on will look up come nearer: first the table's word, then the entry to which it leads."""
+    """Prefetch the entries of later rows: first the slot in the table, then the entry that it refers to."""
     if row + _TABLE_AHEAD < len(hashes):
         prefetch(table, hashes[row + _TABLE_AHEAD] & mask)
     if row + _ENTRY_AHEAD < len(hashes):
@@ -86,7 +87,8 @@ def expect(row, hashes, table, mask, keys, width, counts):
 
 @jit_inline
 def add(table, mask, keys, width, columns, row, hashed, counts, free, meta):
-    """A new entry, its counter zero. The caller has made sure that there is room and that the key is not there."""
+    """Add an entry with a zero counter. The caller has made sure that there is room and that the key is not in the
+    table."""
     if meta[FREE] > 0:
         meta[FREE] -= 1
         entry = np.int64(free[meta[FREE]])
@@ -106,9 +108,9 @@ def add(table, mask, keys, width, columns, row, hashed, counts, free, meta):
 
 @jit_flat
 def rebuild(table, keys, width, counts, free, meta):
-    """Enter the entries in `table`, whatever it has, anew; those with a zero counter become free.
+    """Clear `table` and insert all entries again; those with a zero counter become free.
 
-    Entries come in the order of their numbers, as their counters and keys stand in memory. `meta` is brought up to date.
+    Entries are visited by number, in the order in which their counters and keys are in memory. `meta` is updated.
     """
     mask, unused = np.int64(len(table) - 1), np.int64(0)
     for position in range(np.uint64(len(table))):

@@ -1,4 +1,4 @@
-"""Hashes of keys made of ids, for the open-addressing tables of the state."""
+"""Hash functions over ids, for the open-addressing hash tables of the state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SIGNLESS = np.uint64(0x7FFFFFFFFFFFFFFF)
 
 @jit_inline
 def mix(value):
-    """Spread one id (or a combined key) over 63 bits: ids of inline terms differ in few bits only."""
+    """Hash one id (or a combined key) to 63 bits. Ids of inline terms differ in few bits only."""
     x = np.uint64(value) * _MULTIPLIER
     x = (x ^ (x >> _SHIFT)) * _FINAL
     return np.int64((x ^ (x >> _SHIFT)) & _SIGNLESS)
@@ -22,7 +22,7 @@ def mix(value):
 
 @jit_inline
 def combine(hashed, value):
-    """The key of one more id after those in `hashed`."""
+    """The hash of the ids in `hashed` followed by one more."""
     x = (np.uint64(hashed) + np.uint64(0x9E3779B9)) * _MULTIPLIER
     x = (x ^ (x >> _SHIFT) ^ np.uint64(value)) * _FINAL
     return np.int64((x ^ (x >> _SHIFT)) & _SIGNLESS)

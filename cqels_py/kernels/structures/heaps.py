@@ -1,15 +1,19 @@
-"""Bags of terms that know their first one in the total order while members come and go in any order: MIN and MAX.
+"""Bags of terms with access to their first member in the total order, under insertions and retractions in any order:
+MIN and MAX.
 
-A bag of few members is a run that starts with the first; the others stand in any order. Who goes is looked for, and when it was the
-first, so is the new first: all members at once, by their ids. With more than MOST_IN_RUN it becomes two binary heaps: what came, and
-what has gone but is not yet at the top of the first; equal tops leave together, so nothing is ever searched for. When half of a bag
-is gone, or few members are left, it is rebuilt, so that its size follows its content, and is a run again if it can be.
+A small bag is a run whose first element is the first member; the others are unordered. A retraction searches the run
+for the member, and for the new first one where that was the first, comparing all members at once by their ids with
+SIMD. With more than MOST_IN_RUN members the bag becomes two binary heaps: the inserted members, and the retracted
+members that are not yet at the top of the first heap. When the tops are equal both are removed, so retracting needs no
+search. When half of a bag is retracted, or few members are left, it is rebuilt, so that its size follows its content;
+it becomes a run again if it is small enough.
 
-Runs stand in one arena, with 2**k places each, and free ones are linked by size (as rings are). A bag is six words: offset, log2 of
-the capacity and size of the run or the first heap, then of the second heap, whose size is one more, and 0 of a run.
+Runs are allocated in one arena with 2**k elements each, and free runs are linked by size. A bag is six words: offset,
+log2 of the capacity, and size of the run or first heap, then the same of the second heap, whose size is stored plus
+one; that is 0 for a run.
 
-Where no aggregate keeps terms the arena is None: for such a caller nothing of this is compiled, which would be up to a third of
-what a query needs compiled in all.
+Where no aggregate keeps terms the arena is None. For such a caller none of this is compiled, which would be up to a
+third of all that a query needs compiled.
 """
 
 from __future__ import annotations
@@ -27,26 +31,27 @@ _OFFSET, _LOG, _SIZE = range(3)
 GONE = 3
 _FIRST_LOG = 2
 MOST_IN_RUN = 128
-"""Up to here looking for members costs less than what is put off."""
+"""Up to this size searching a run costs less than maintaining heaps."""
 _REBUILD_FROM = 16
 _FEW = 32
 _NOTHING, _ONE = np.uint64(0), np.uint64(1)
 LANES = 16
-"""So many places are looked at together, whether there are members or not: how many there are nobody can foresee."""
+"""The elements of a run that are compared together, whether they hold members or not, as the number of members is
+unpredictable."""
 _KIND_PLACE, _KIND_BITS, _PLACE = 56, 8, 255
 _ALL_BUT_PLACE, _NONE, _BEHIND_NONE = np.int64(~_PLACE), np.int64(-(1 << 63) + 1), np.uint64(2)
 
 
 @jit_flat
 def before(a, b, largest, texts, spans):
-    """Does a term come before another in the order, or after it where the largest is the first?"""
+    """Does term `a` come before `b`, in the total order or, with `largest`, in the reverse order?"""
     order = order_terms(a, b, texts, spans)
     return order > 0 if largest else order < 0
 
 
 @jit_inline
 def is_before(a, b, largest, texts, spans):
-    """The same where most need no call, and this way no jump that cannot be foreseen."""
+    """`before`, inlined for terms whose ids give the order, as most do: no call and no unpredictable branch."""
     if same_kind(a, b):
         return choose(largest, (b << _KIND_BITS) < (a << _KIND_BITS), (a << _KIND_BITS) < (b << _KIND_BITS))
     return before(a, b, largest, texts, spans)
@@ -80,22 +85,24 @@ def _sift_down(heap, offset, size, at, value, largest, texts, spans):
 
 @jit_flat
 def _drop_first(heap, offset, size, largest, texts, spans):
-    """Of a heap of `size` members."""
+    """Remove the first member of a heap of `size` members."""
     if size > 1:
         _sift_down(heap, offset, size - 1, np.int64(0), heap[offset + size - 1], largest, texts, spans)
 
 
 @jit_inline
 def allocate_run(heap, heap_meta, log):
-    """Where a run begins, or -1. Behind each are as many places as are looked at together."""
+    """The start of a new run, or -1. Behind each run there are LANES more elements, so that it can be read in whole
+    vectors."""
     return allocate(heap[: max(len(heap) - LANES, 0)], heap_meta, log)
 
 
 @jit_inline
 def make_room(words, at, heap, heap_meta):
-    """Room for one more in the heap whose words start at `at`; False if the arena has none (nothing is changed)."""
+    """Room for one more member in the heap whose words begin at `at`. False if the arena is full; nothing has changed
+    then."""
     log = words[at + _LOG]
-    # A heap that was never used has log 0, which no run has.
+    # A heap that was never used has log2 of the capacity 0, which no run has.
     return (log > 0 and words[at + _SIZE] < (np.int64(1) << log)) or _enlarge(words, at, heap, heap_meta)
 
 
@@ -118,7 +125,7 @@ def _enlarge(words, at, heap, heap_meta):
 
 @jit_inline
 def _least_log(words, at):
-    """log2 of the capacity that the members of a run or heap need, whose words start at `at`; 0 if it needs none."""
+    """log2 of the capacity needed by the members of the run or heap whose words begin at `at`; 0 if it is empty."""
     size = words[at + _SIZE] if words[at + _LOG] > 0 else np.int64(0)
     log = np.int64(_FIRST_LOG) if size > 0 else np.int64(0)
     while np.int64(1) << log < size:
@@ -128,8 +135,8 @@ def _least_log(words, at):
 
 @jit_flat
 def count_places(words, width, place):
-    """Of runs whose words start at `place` of each `width` words: how many places they would do with, and how many one of them asks
-    for at most when it is to be larger."""
+    """Of the runs whose words are at `place` of each `width` words: the elements needed by all, and the most that one
+    of them will request when it grows."""
     places, next_one = np.int64(0), np.int64(1) << _FIRST_LOG
     for at in range(place, len(words), width):
         log = _least_log(words, at)
@@ -141,7 +148,7 @@ def count_places(words, width, place):
 
 @jit_flat
 def move_runs(words, width, place, heap, new_heap, new_meta):
-    """These runs get places in a new arena, which has room for them: no more than they need."""
+    """Move these runs to a new arena that has room for them, with the least capacity they need."""
     for at in range(place, len(words), width):
         log, offset = _least_log(words, at), words[at + _OFFSET]
         words[at + _LOG] = log
@@ -153,7 +160,7 @@ def move_runs(words, width, place, heap, new_heap, new_meta):
 
 @jit_inline
 def _insert(heap, offset, size, value, largest, texts, spans):
-    """Into a run."""
+    """Insert into a run."""
     first = choose(size > 0, heap[offset], value)
     comes_first = is_before(value, first, largest, texts, spans)
     heap[offset + size] = choose(comes_first, first, value)
@@ -162,27 +169,27 @@ def _insert(heap, offset, size, value, largest, texts, spans):
 
 @jit_inline
 def _lanes(size):
-    """Up to which place a run of so many members is looked at."""
+    """The number of elements of a run of this size that are read: a multiple of LANES."""
     return np.uint64((size + LANES - 1) & -LANES)
 
 
 @jit_inline
 def _in_order(identifier, place, largest):
-    """A number by which ids that tell the order are compared: the largest is the first. Its last byte tells a place: an id's own
-    first one, which says of which kind it is, is left out."""
+    """A number by which terms whose ids give the order are compared; the largest number is first. Its last byte encodes
+    the position. The first byte of the id, which holds its kind, is shifted out."""
     number = (identifier << _KIND_BITS) | np.int64(place + _BEHIND_NONE)
     return number if largest else number ^ _ALL_BUT_PLACE
 
 
 @jit_inline
 def _place_in(number):
-    """That which it tells; of _NONE the first."""
+    """The position encoded in such a number; 0 for _NONE."""
     return np.uint64(max((number & _PLACE) - np.int64(_BEHIND_NONE), np.int64(0)))
 
 
 @jit_inline
 def _first_of_others(heap, start, size, largest):
-    """`_in_order` of the first of a run's members behind that at its start, or _NONE."""
+    """`_in_order` of the first member of a run other than the one at its start, or _NONE."""
     first = _NONE
     for i in range(_lanes(size)):
         there = (i > _NOTHING) & (np.int64(i) < size)
@@ -192,7 +199,8 @@ def _first_of_others(heap, start, size, largest):
 
 @jit_flat
 def _replace(heap, offset, size, gone, come, largest, texts, spans):
-    """A member of a run leaves, and another one comes in its stead, if `come` is not 0. False: it was not there."""
+    """Retract a member of a run and insert another in its place, unless `come` is 0. False: the member was not in the
+    run."""
     start, place, kinds = np.uint64(offset), np.int64(-1), np.int64(0)
     for i in range(_lanes(size)):
         there = np.int64(i) < size
@@ -217,7 +225,7 @@ def _replace(heap, offset, size, gone, come, largest, texts, spans):
 
 @jit_flat
 def _replace_slowly(heap, offset, size, place, come, largest, texts, spans):
-    """The same of that in a place, where ids alone do not tell the order."""
+    """Replace the member at a position where the ids alone do not give the order."""
     heap[offset + place] = heap[offset + size - 1]
     if place == 0 and size > 2:
         _bring_first(heap, offset, size - 1, largest, texts, spans)
@@ -227,7 +235,7 @@ def _replace_slowly(heap, offset, size, place, come, largest, texts, spans):
 
 @jit_flat
 def _bring_first(heap, offset, size, largest, texts, spans):
-    """The first member to the start of a run."""
+    """Swap the first member to the start of a run."""
     start, end = np.uint64(offset), np.uint64(offset + size)
     place = start
     for i in range(start + _ONE, end):
@@ -238,7 +246,7 @@ def _bring_first(heap, offset, size, largest, texts, spans):
 
 @jit_flat
 def _sort(heap, offset, size):
-    """Sort a run of ids in place (shellsort: no memory of its own)."""
+    """Sort a run of ids in place (Shellsort, which needs no memory)."""
     gap = size
     while gap > 1:
         gap = max(gap * 4 // 9, np.int64(1))
@@ -253,7 +261,7 @@ def _sort(heap, offset, size):
 
 @jit_flat
 def _rebuild(words, at, heap, largest, texts, spans):
-    """Take what has gone out of the first heap, whatever its place. Sorted by id: any order serves to find equal ones."""
+    """Remove all retracted members from the first heap. Both are sorted by id: any order serves to find equal members."""
     offset, size = words[at + _OFFSET], words[at + _SIZE]
     gone_offset, gone_size = words[at + GONE + _OFFSET], words[at + GONE + _SIZE] - 1
     kept = size
@@ -285,7 +293,7 @@ def _make_heap(heap, offset, size, largest, texts, spans):
 
 @jit_inline
 def bag_room(words, at, sign, heap, heap_meta):
-    """Room for a member that comes, or for one that goes."""
+    """Room for an inserted or a retracted member."""
     if heap is None:
         return True
     if sign > 0:
@@ -295,14 +303,14 @@ def bag_room(words, at, sign, heap, heap_meta):
 
 @jit_inline
 def expect_first(words, at, heap):
-    """Have the first member come nearer."""
+    """Prefetch the first member."""
     if heap is not None:
         prefetch(heap, words[at + _OFFSET])
 
 
 @jit_inline
 def expect_bag(words, at, heap):
-    """Have the first member come nearer, and the place of the next one."""
+    """Prefetch the first member and the position of the next insertion."""
     if heap is not None:
         prefetch(heap, words[at + _OFFSET])
         prefetch(heap, words[at + _OFFSET] + words[at + _SIZE])
@@ -310,7 +318,7 @@ def expect_bag(words, at, heap):
 
 @jit_inline
 def bag_put(words, at, sign, value, heap, largest, texts, spans):
-    """A member comes or goes; `bag_room` has said that there is room. False: it was not there."""
+    """Insert or retract a member; `bag_room` has made room. False: the retracted member was not in the bag."""
     if heap is None:
         return False
     size, offset = words[at + _SIZE], words[at + _OFFSET]
@@ -335,8 +343,8 @@ def replace_room(words, at, gone, come, heap, heap_meta):
 
 @jit_inline
 def bag_replace(words, at, gone, come, heap, largest, texts, spans):
-    """A member goes and another one comes, or just one of both where the other is 0; `replace_room` has said that there is room.
-    False: what goes was not there."""
+    """Retract the member `gone` and insert `come`; either may be 0 for none. `replace_room` has made room. False: the
+    retracted member was not in the bag."""
     if gone == 0 or words[at + GONE + _SIZE] > 0:
         there = gone == 0 or bag_put(words, at, np.int64(-1), gone, heap, largest, texts, spans)
         return there and (come == 0 or bag_put(words, at, np.int64(1), come, heap, largest, texts, spans))
@@ -369,15 +377,15 @@ def _put_in_heaps(words, at, sign, value, heap, largest, texts, spans):
 
 @jit_inline
 def bag_first(words, at, heap):
-    """The first member in the order, or 0 if there is none."""
+    """The first member in the order, or 0 if the bag is empty."""
     if heap is None:
         return np.int64(0)
-    # Of what has never had a member there is some other place.
+    # For a bag that never had a member this reads an arbitrary element, which is not used.
     return choose(words[at + _SIZE] > 0, heap[words[at + _OFFSET]], np.int64(0))
 
 
 @jit_inline
 def bag_clear(words, at):
-    """No members; the runs are kept for later ones."""
+    """Remove all members; the runs are kept for later ones."""
     words[at + _SIZE] = 0
     words[at + GONE + _SIZE] = 0

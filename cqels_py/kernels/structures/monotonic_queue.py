@@ -1,11 +1,13 @@
-"""The first member of a queue in the total order, while members come at its end and go at its start: MIN and MAX over windows.
+"""Monotonic queues: the first member in the total order of a queue, under insertion at its end and removal at its
+start. MIN and MAX over windows.
 
-A member that a later one comes before will never be the first again: it is forgotten. What is left goes up, from the first on, as
-a staircase: each member that comes takes away the steps above it, and one that goes is the lowest step, or was forgotten.
+A member that is followed by one before it in the order will never be the first again, so it is dropped. The remaining
+members are in increasing order. An inserted member drops those behind it in the order; an expiring one is the first of
+the queue, or was dropped before.
 
-Steps stand side by side in a run of 2**k places in the arena of `kernels.heaps`. A staircase is four words: where the first step is,
-log2 of the run's capacity, how many steps there are, and where the run starts. The first three are those of a bag, so `bag_first`
-and `expect_bag` do for both.
+Members are contiguous in a run of 2**k elements in the arena of heaps.py. A queue is four words: the position of its
+first member, log2 of the run's capacity, its size, and the start of the run. The first three are as those of a bag, so
+`bag_first` and `expect_bag` work for both.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ _FIRST_LOG = 2
 
 @jit_inline
 def stairs_room(words, at, sign, heap, heap_meta):
-    """Room for one more step, if a member comes; False if the arena has none (nothing is changed)."""
+    """Room for an inserted member. False if the arena is full; nothing has changed then."""
     end = words[at + START] + (np.int64(1) << words[at + _LOG])
     there = words[at + _LOG] > 0 and words[at + FIRST] + words[at + _SIZE] < end
     return sign < 0 or there or _move(words, at, heap, heap_meta)
@@ -33,7 +35,8 @@ def stairs_room(words, at, sign, heap, heap_meta):
 def _move(words, at, heap, heap_meta):
     log, size, start = words[at + _LOG], words[at + _SIZE], words[at + START]
     to = start
-    # Mostly the steps move to the run's start; if they fill half of it that would be again and again.
+    # Members are mostly moved to the start of the run. If they fill more than half of it that would be repeated too
+    # soon, so the run is enlarged.
     if log == 0 or 2 * size > (np.int64(1) << log):
         larger = log + 1 if log > 0 else np.int64(_FIRST_LOG)
         to = allocate_run(heap, heap_meta, larger)
@@ -51,15 +54,16 @@ def _move(words, at, heap, heap_meta):
 
 @jit_inline
 def stairs_put(words, at, sign, value, heap, largest, texts, spans):
-    """A member comes, or the oldest goes; `stairs_room` has said that there is room."""
+    """Insert a member, or remove the oldest; `stairs_room` has made room."""
     first, size = words[at + FIRST], words[at + _SIZE]
     if sign < 0:
-        # Written in any case: whether it was forgotten cannot be foreseen.
+        # Written unconditionally: whether the member was dropped before is unpredictable.
         leaves = np.int64((size > 0) & (heap[first] == value))
         words[at + FIRST] = first + leaves
         words[at + _SIZE] = size - leaves
         return
-    # Mostly there are few steps, and whether one goes cannot be foreseen: that more do is seldom.
+    # Mostly there are few members. Whether one is dropped is unpredictable, so it is done without a branch; more than
+    # one is rare.
     top = choose(size > 0, heap[choose(size > 0, first + size - 1, first)], value)
     goes = is_before(value, top, largest, texts, spans)
     size -= np.int64(goes)
@@ -71,7 +75,7 @@ def stairs_put(words, at, sign, value, heap, largest, texts, spans):
 
 @jit_flat
 def _steps_left(heap, first, size, value, largest, texts, spans):
-    """How many steps stay below a member that comes."""
+    """The number of members that an inserted one does not drop."""
     while size > 0 and before(value, heap[first + size - 1], largest, texts, spans):
         size -= 1
     return size
@@ -79,7 +83,7 @@ def _steps_left(heap, first, size, value, largest, texts, spans):
 
 @jit_inline
 def extreme_room(in_order, words, at, sign, heap, heap_meta):
-    """Room for a member that comes or goes, in a staircase (`in_order`) or a bag."""
+    """Room for an inserted or retracted member in a monotonic queue (`in_order`) or a bag."""
     if heap is None:
         return True
     if in_order:
@@ -89,7 +93,7 @@ def extreme_room(in_order, words, at, sign, heap, heap_meta):
 
 @jit_inline
 def extreme_put(in_order, words, at, sign, value, heap, largest, texts, spans):
-    """A member comes or goes; `extreme_room` has said that there is room. False: it was seen that it was not there."""
+    """Insert or retract a member; `extreme_room` has made room. False: the retracted member was found to be missing."""
     if heap is None:
         return False
     if in_order:

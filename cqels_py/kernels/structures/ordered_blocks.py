@@ -1,8 +1,8 @@
-"""A sorted sequence in blocks: numbers are put in and taken out anywhere at the cost of a block, not of all that follow.
+"""A sorted sequence in blocks: an insertion or removal anywhere moves the numbers of one block, not all that follow.
 
-`blocks` (pool, SIZE) holds the numbers; `directory` (2, pool) says in which order blocks stand and how many numbers each has.
-Places are a block's position in the directory and an index in it. Blocks that are full are split, neighbours that are nearly empty
-become one, so that there are as many blocks as the sequence needs, up to a constant factor.
+`blocks` (pool, SIZE) holds the numbers; `directory` (2, pool) holds the order of the blocks and the count of each. A
+position is an index `d` into the directory and an index `i` into that block. A full block is split and nearly empty
+neighbours are merged, so the number of blocks is optimal up to a constant factor.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import numpy as np
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 
 SIZE: Final = 512
-"""Numbers a block: moving half of them costs about what finding a place does."""
+"""Numbers per block: moving half of them costs about as much as finding the position."""
 _SPARSE = SIZE // 4
 BLOCK, COUNT = range(2)
 USED, FREE = range(2)
-"""state: blocks in the directory; the first of the free ones and, in its first number, the next (-1: none)."""
+"""state: USED, the number of blocks in the directory; FREE, the first free block, whose first number is the next free
+one (-1: none)."""
 
 
 @jit_inline
@@ -28,7 +29,7 @@ def number_at(blocks, directory, d, i):
 
 @jit_flat
 def numbers_before(directory, d):
-    """How many numbers stand in the blocks before the one at d."""
+    """How many numbers are in the blocks before the one at d."""
     total = np.int64(0)
     for each in range(d):
         total += directory[COUNT, each]
@@ -37,7 +38,7 @@ def numbers_before(directory, d):
 
 @jit_flat
 def number_at_position(blocks, directory, used, position):
-    """The number with so many before it."""
+    """The number at a position in the whole sequence."""
     for d in range(used):
         if position < directory[COUNT, d]:
             return blocks[directory[BLOCK, d], position]
@@ -47,7 +48,7 @@ def number_at_position(blocks, directory, used, position):
 
 @jit_inline
 def _open(directory, state, blocks, d):
-    """A block at d of the directory; those from there on move right."""
+    """Insert an empty block at d of the directory; later ones move right."""
     block = state[FREE]
     state[FREE] = blocks[block, 0]
     for each in range(state[USED], d, -1):
@@ -71,7 +72,7 @@ def _close(directory, state, blocks, d):
 
 @jit_inline
 def _append(blocks, directory, d, source, first, count):
-    """The numbers first to first + count - 1 of the block at `source` behind those of the one at d."""
+    """Append the numbers first to first + count - 1 of the block at `source` to the block at d."""
     block, other, there = directory[BLOCK, d], directory[BLOCK, source], directory[COUNT, d]
     for i in range(count):
         blocks[block, there + i] = blocks[other, first + i]
@@ -80,7 +81,7 @@ def _append(blocks, directory, d, source, first, count):
 
 @jit_flat
 def put(blocks, directory, state, d, i, number):
-    """Put a number before index i (or behind the last one) of the block at d. There must be a free block."""
+    """Insert a number before index i (or at the end) of the block at d. There must be a free block."""
     if state[USED] == 0:
         _open(directory, state, blocks, 0)
     if directory[COUNT, d] == SIZE:
@@ -99,7 +100,7 @@ def put(blocks, directory, state, d, i, number):
 
 @jit_flat
 def take_out(blocks, directory, state, d, i):
-    """Take out the number at index i of the block at d."""
+    """Remove the number at index i of the block at d."""
     block = directory[BLOCK, d]
     directory[COUNT, d] -= 1
     for each in range(i, directory[COUNT, d]):

@@ -1,12 +1,12 @@
-"""Edges of a graph with the spanning trees over it, one for each source, in flat arrays.
+"""Edges of a graph and the spanning trees over it, one for each source, in flat arrays.
 
-`edges`: a record for each entry of the table of edges: its ends, its places in the doubly linked lists of the edges out of its
-start and into its end (newest first), and the first of the tree nodes that hang on it.
-`trees`: a record for each pair (source, node) such that the node is reached from the source: the edge by which its tree
-reaches it, and its place in the doubly linked list of the tree nodes on that edge. Its parent is the pair (source, start of
-the edge), or the root where that start is the source. So a node that is its own source is always a leaf.
-`tree_table`: pair -> tree node, open addressing; 0 is empty, else the upper half of the hash with the number + 1 below.
-`heads`: for each entry of the table of nodes its first edge out and its first edge in.
+`edges`: a record for each entry of the hash table of edges: its ends, its links in the doubly linked lists of edges out
+of its start and into its end (newest first), and the first of the tree nodes attached to it. `trees`: a record for each
+pair (source, node) such that the node is reached from the source: the edge by which its tree reaches it, and its links
+in the doubly linked list of tree nodes on that edge. Its parent is the pair (source, start of the edge), or the root
+where that start is the source. So a node that is its own source is always a leaf. `tree_table`: hash table pair -> tree
+node with open addressing; 0 is empty, else the upper half of the hash with the number + 1 in the lower half. `heads`:
+for each entry of the hash table of nodes its first edge out and its first edge in.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FIRST_OUT, FIRST_IN, HEAD_FIELDS = 0, 1, 2
 
 NONE = np.int64(-1)
 CUT = np.int64(-1)
-"""The edge of a tree node that has lost its own."""
+"""The edge of a tree node that is detached from its tree."""
 
 _SHIFT = np.int64(32)
 _UPPER = np.int64(-(1 << 32))
@@ -52,7 +52,7 @@ def find_pair(trees, tree_table, source, node):
 
 @jit_inline
 def enter_pair(trees, tree_table, t):
-    """The caller has made sure that there is room and that the pair is not there."""
+    """Insert a pair into the hash table. The caller has made sure that there is room and that the pair is not there."""
     mask = np.int64(len(tree_table) - 1)
     hashed = hash_pair(trees[t * TREE_FIELDS + SOURCE], trees[t * TREE_FIELDS + NODE])
     position = hashed & mask
@@ -63,7 +63,7 @@ def enter_pair(trees, tree_table, t):
 
 @jit_inline
 def leave_pair(trees, tree_table, t):
-    """Take a pair out of the table; those behind it move up, so that nothing is left to sweep."""
+    """Remove a pair from the hash table. Entries after it are shifted back, so that no tombstone is left."""
     mask = np.int64(len(tree_table) - 1)
     hole = hash_pair(trees[t * TREE_FIELDS + SOURCE], trees[t * TREE_FIELDS + NODE]) & mask
     while (tree_table[hole] & _LOWER) - 1 != t:
@@ -81,7 +81,7 @@ def leave_pair(trees, tree_table, t):
 
 @jit_inline
 def hang(edges, trees, t, edge):
-    """Let a tree node that hangs nowhere hang on an edge."""
+    """Attach a detached tree node to an edge."""
     first = edges[edge * EDGE_FIELDS + FIRST_USER]
     trees[t * TREE_FIELDS + EDGE] = edge
     trees[t * TREE_FIELDS + NEXT_USER] = first
@@ -93,7 +93,7 @@ def hang(edges, trees, t, edge):
 
 @jit_inline
 def cut(edges, trees, t):
-    """Take a tree node off its edge."""
+    """Detach a tree node from its edge."""
     at = t * TREE_FIELDS
     following = trees[at + NEXT_USER]
     before = trees[at + BEFORE_USER]
@@ -108,7 +108,7 @@ def cut(edges, trees, t):
 
 @jit_inline
 def link_edge(edges, heads, edge, start, end):
-    """Enter an edge in the lists of its ends; no tree node hangs on it yet."""
+    """Insert an edge into the lists of its ends; no tree node is attached to it yet."""
     at = edge * EDGE_FIELDS
     out = heads[start * HEAD_FIELDS + FIRST_OUT]
     into = heads[end * HEAD_FIELDS + FIRST_IN]
@@ -129,7 +129,7 @@ def link_edge(edges, heads, edge, start, end):
 
 @jit_inline
 def unlink_edge(edges, heads, edge):
-    """Take an edge out of the lists of its ends."""
+    """Remove an edge from the lists of its ends."""
     at = edge * EDGE_FIELDS
     following = edges[at + NEXT_OUT]
     before = edges[at + BEFORE_OUT]
@@ -151,7 +151,7 @@ def unlink_edge(edges, heads, edge):
 
 @jit
 def enter_all(trees, old_table, tree_table):
-    """Enter the pairs of `old_table` in a larger table (all zero)."""
+    """Insert the pairs of `old_table` into a larger table (all zero)."""
     for position in range(len(old_table)):
         if old_table[position] != 0:
             enter_pair(trees, tree_table, (old_table[position] & _LOWER) - 1)

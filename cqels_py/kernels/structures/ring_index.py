@@ -1,19 +1,20 @@
-"""Ring indexes over leaf mappings (Algorithms 1 and 2), several of which share one table.
+"""Ring indexes over leaf mappings (Algorithms 1 and 2); the indexes of several ports share a hash table.
 
-Indexes of different ports over the same variables form a group: one open-addressing table, whose entry has a ring for each
-of them. What arrives in a star join so finds the partners of all inputs, and its own ring, by one lookup.
+Indexes of different ports over the same variables form a group: one hash table with open addressing, whose entries have
+a ring for each index. So a mapping that arrives in a star join finds the partners of all inputs, and its own ring, by
+one lookup.
 
-`cells`   the ports' leaf mappings, row after row: port p, slot s, column c is at base[p] + s * width[p] + c.
-`tables`  an entry: its key, then a word for each index of the group, the key's ring: the place of its oldest leaf in `rings` << 32
-          | whether it holds ids << 31 | log2 of its capacity << 26 | counter. A ring that has had no two leaves needs no places:
-          its word has the slot of its leaf instead, and a capacity of 1; where leaves are just counted (kernels/negation.py) it
-          has the counter alone. An entry without leaves awaits deletion (3.4).
-`rings`   for each other ring a contiguous circular run of slots, oldest first; the counter is the stop. A run begins at a multiple
-          of its length (kernels/arena.py), so that a place in it says where. Place 0 is in no run.
-`ring_ids` the same memory as ids, two places each: where a port's leaves have but one column beside an index's key (its ID_COLUMN),
-          and the kernel of a star or a tree asks, rings that come to have 2**IDS_FROM places hold its ids instead of slots from
-          then on. So the matches of a key that has many stand side by side, and are not looked up one by one.
-`positions` for ports that retract in any order: where a slot stands in the ring of each of its indexes.
+`cells`     the ports' leaf mappings, row after row: column c of slot s of port p is at base[p] + s * width[p] + c.
+`tables`    an entry: its key, then a word for each index of the group, the key's ring: the position of its oldest leaf
+            in `rings` << 32 | whether it holds ids << 31 | log2 of its capacity << 26 | counter. A ring that never had
+            two leaves has no run: its word has the slot of its leaf instead, and a capacity of 1. Where leaves are only
+            counted (joins/semi_anti_join.py) it has the counter alone. An entry without leaves is deleted later (3.4).
+`rings`     for each other ring a run of slots, a circular buffer with the oldest first; the counter is the stop. A run
+            begins at a multiple of its length (arena.py), so a position in it gives its start. Element 0 is in no run.
+`ring_ids`  the same memory as ids, two elements each. Where a port's leaves have only one column besides an index's key
+            (its ID_COLUMN), and the kernel supports it, rings whose capacity reaches 2**IDS_FROM hold the ids of this
+            column instead of slots. So the matches of a frequent key are contiguous, and are not looked up one by one.
+`positions` for ports with retractions in any order: the position of a slot in the ring of each of its indexes.
 
 `ports` (n, PORT_FIELDS), `indexes` (k, INDEX_FIELDS) and `groups` (g, GROUP_FIELDS) describe them, all flat.
 """
@@ -27,30 +28,30 @@ from cqels_py.kernels.primitives.prefetch import prefetch
 from cqels_py.kernels.structures.arena import allocate_aligned, release
 from cqels_py.kernels.structures.hashing import combine, mix
 
-# ports
-# HEAD, LEAVES: of a port in order, the slot of the oldest leaf, and how many follow each other from there on, round the end;
-# SINCE: of one without order, where `since` begins that kernels/join.py describes, else -1
-# KEY_COLUMN: that which alone makes the key in its first index; -1 if several do
+# Fields of a port. HEAD, LEAVES: of a FIFO port, the slot of the oldest leaf, and the number of leaves that follow it
+# in the circular buffer. SINCE: of another port, where `since` begins (joins/multiway.py), else -1. KEY_COLUMN: the
+# column that alone is the key of the port's first index; -1 if the key has several.
 BASE, WIDTH, CAPACITY, FIFO, HEAD, LEAVES, FULL, FIRST_INDEX, LAST_INDEX, SINCE, KEY_COLUMN = range(11)
 PORT_FIELDS = 11
 GONE = 1 << 16
-# indexes; MEMBER: which word of an entry is theirs; IDS_FROM: log2 of the capacity with which rings begin to hold ids, of ID_COLUMN
+# Fields of an index. MEMBER: the word of an entry that is its ring. IDS_FROM: log2 of the capacity from which rings
+# hold ids, those of ID_COLUMN.
 PORT, GROUP, MEMBER, KEY_FIRST, KEY_WIDTH, POSITIONS, IDS_FROM, ID_COLUMN = range(8)
 INDEX_FIELDS = 8
 NEVER = 31
-"""IDS_FROM where rings hold slots, whatever their size."""
+"""IDS_FROM where all rings hold slots."""
 SMALLEST_OF_IDS = 4
-"""The least that IDS_FROM may be."""
-# groups; SIZE: entries of the table, less than 2**31; LIMIT: so many of them may be used; STRIDE: words of an entry, the first of
-# which is the key
+"""The least value of IDS_FROM."""
+# Fields of a group. SIZE: slots of the hash table, less than 2**31. LIMIT: how many of them may be used. STRIDE: words
+# of an entry, the first of which is the key.
 TABLE, SIZE, USED, STRIDE, LIMIT = range(5)
 GROUP_FIELDS = 5
-# why a kernel stopped
+# Why a kernel stopped.
 DONE, OUT_FULL, TABLE_FULL, RINGS_FULL, RING_FULL, NOT_STORED, PARTNERS_FULL = range(7)
-# of a hash of 63 bits the upper ones are a part of one
+# The upper bits of a 63-bit hash, read as a fraction.
 _PART_BITS = np.int64(31)
 _TO_PART = np.int64(63) - _PART_BITS
-# the word of a ring
+# The word of a ring.
 _PLACE = np.int64(32)
 _IDS = np.int64(1) << 31
 _SIZE = np.int64(26)
@@ -58,32 +59,30 @@ _SIZE_MASK = np.int64(31)
 _COUNT = (np.int64(1) << _SIZE) - 1
 MOST_IN_RING = 1 << 25
 RUN_SIZES = 28
-"""A ring of most ids takes twice as many places."""
-# cursor of the kernels that take in rows
+"""Sizes of runs: the largest ring of ids takes twice as many elements as MOST_IN_RING."""
+# Cursor of the kernels that process rows.
 ROW, PHASE, DEPTH, OUT, AT, LOCATED, NOTED, PROBES = range(8)
 CURSOR_FIELDS = 10
 LOCATED_ROWS = 256
-"""So many rows are located together."""
+"""The entries of this many rows are looked up together."""
 NEAR_HOME = 2
-"""So many places behind its home a key is looked for without a jump: few are further from it."""
+"""The number of slots after the home slot that are probed without a branch; few keys are further away."""
 LEAVES_AHEAD = 20
-"""Leaves between asking for one and reading it."""
+"""Distance, in leaves, between prefetching one and reading it."""
 _LINE, _MOST_EXPECTED = 16, 128
 NEAR_CELLS = 1 << 18
-"""With no more cells than these, what an entry leads to is near in any case."""
-_LOOKED_AT = np.int64(32)
-_ONE, _TWO = np.uint64(1), np.uint64(2)
+"""With at most this many cells, leaves are in the cache anyway and are not prefetched."""
 
 
 @jit_inline
 def ring_of(at, index, indexes):
-    """Where the word of an index stands in the entry `at`."""
+    """The position of an index's word in the entry `at`."""
     return at + indexes[index * INDEX_FIELDS + MEMBER]
 
 
 @jit_inline
 def leaves_in(word):
-    """How many leaves a ring has."""
+    """The number of leaves in a ring."""
     return word & _COUNT
 
 
@@ -95,19 +94,20 @@ def size_of(word):
 
 @jit_inline
 def holds_ids(word):
-    """Has a ring ids in its places instead of slots?"""
+    """Does a ring hold ids instead of slots?"""
     return word & _IDS != 0
 
 
 @jit_inline
 def oldest_in(word):
-    """Where the slot of a ring's oldest leaf stands in `rings`."""
+    """The position of a ring's oldest leaf in `rings`."""
     return word >> _PLACE
 
 
 @jit_inline
 def open_ring(word):
-    """Where the slots of a ring stand in `rings`: the first place, a mask, the position of the oldest, and how many."""
+    """The circular buffer of a ring: its first position in `rings`, its mask, the position of the oldest leaf in it,
+    and the number of leaves."""
     mask = (np.int64(1) << size_of(word)) - 1
     oldest = word >> _PLACE
     return oldest & ~mask, mask, oldest & mask, word & _COUNT
@@ -115,52 +115,52 @@ def open_ring(word):
 
 @jit_inline
 def slot_in(first, mask, position, rings):
-    """The slot at a position of an open ring. Without a jump: nobody can foresee which rings have a run of places."""
+    """The slot at a position of an open ring. Without a branch: which rings have a run is unpredictable."""
     slot = np.int64(rings[first + position if mask > 0 else 0])
     return slot if mask > 0 else first
 
 
 @jit_inline
 def word_of(place, size, count):
-    """Of a ring of slots."""
+    """The word of a ring of slots."""
     return place << _PLACE | size << _SIZE | count
 
 
 @jit_inline
 def word_as(word, place, size, count):
-    """Of a ring that holds what another one does, slots or ids."""
+    """The word of a ring that holds slots or ids, as `word` does."""
     return word_of(place, size, count) | (word & _IDS)
 
 
 @jit_inline
 def home_in(key, size):
-    """The home of a key in a table of any size: its hash as a part of one, of the size."""
+    """The home slot of a key in a table of any size: the hash, read as a fraction, of the size."""
     return (mix(key) >> _TO_PART) * size >> _PART_BITS
 
 
 @jit_inline
 def home_of(key, groups, group):
-    """Where the entry of `key` starts in `tables` if no other is in its way."""
+    """The position in `tables` of the home slot of `key`."""
     place = home_in(key, groups[group * GROUP_FIELDS + SIZE])
     return groups[group * GROUP_FIELDS + TABLE] + place * groups[group * GROUP_FIELDS + STRIDE]
 
 
 @jit_inline
 def find(tables, groups, group, key):
-    """Where the entry of `key` starts in `tables`, or -1."""
+    """The position of the entry of `key` in `tables`, or -1."""
     return find_from(home_of(key, groups, group), tables, groups, group, key)
 
 
 @jit_inline
 def find_from(at, tables, groups, group, key):
-    """The same, from the home of `key` on."""
+    """The position of the entry of `key`, probing from its home slot `at` on; or -1."""
     at = seek(at, tables, groups, group, key)
     return at if tables[at] != 0 else np.int64(-1)
 
 
 @jit_inline
 def seek(at, tables, groups, group, key):
-    """Where the entry of `key` starts, or the free one that it would have; from the home of `key` on."""
+    """The position of the entry of `key`, or of the free slot that ends its probe sequence, from its home slot `at` on."""
     base = groups[group * GROUP_FIELDS + TABLE]
     stride = groups[group * GROUP_FIELDS + STRIDE]
     end = base + groups[group * GROUP_FIELDS + SIZE] * stride
@@ -169,7 +169,7 @@ def seek(at, tables, groups, group, key):
 
 @jit_inline
 def seek_between(base, end, stride, at, tables, key):
-    """The same in a table that begins and ends there."""
+    """`seek` in a table that begins at `base` and ends at `end`."""
     there = tables[at]
     while there != key and there != 0:
         at += stride
@@ -180,7 +180,7 @@ def seek_between(base, end, stride, at, tables, key):
 
 @jit_inline
 def occupy(at, tables, groups, group, key):
-    """A free entry becomes that of `key`; returns its start, or -1 if the table is too full."""
+    """Make a free slot the entry of `key`. Returns its position, or -1 if the table is too full."""
     used = groups[group * GROUP_FIELDS + USED] + 1
     if used > groups[group * GROUP_FIELDS + LIMIT]:
         return np.int64(-1)
@@ -191,7 +191,7 @@ def occupy(at, tables, groups, group, key):
 
 @jit_inline
 def key_of_id(value):
-    """The key that an id alone makes: 0 is that of a free entry."""
+    """The key for a single id: 0 would be that of a free slot."""
     return value if value != 0 else np.int64(1)
 
 
@@ -207,33 +207,33 @@ def key_of_leaf(cells, leaf, key_columns, first, width):
 
 @jit_inline
 def key_in(index, leaf, indexes, key_columns, cells):
-    """The key that a leaf has in an index."""
+    """The key of a leaf in an index."""
     at = index * INDEX_FIELDS
     return key_of_leaf(cells, leaf, key_columns, indexes[at + KEY_FIRST], indexes[at + KEY_WIDTH])
 
 
 @jit_inline
 def find_leaf(index, indexes, groups, key_columns, cells, leaf, tables):
-    """The entry that the leaf's key has in the group of the index, or -1."""
+    """The entry for the leaf's key in the group of the index, or -1."""
     key = key_in(index, leaf, indexes, key_columns, cells)
     return find(tables, groups, indexes[index * INDEX_FIELDS + GROUP], key)
 
 
 @jit_inline
 def expect_entry(at, stride, tables):
-    """Have an entry come nearer: its end may stand in another line of the cache than its start."""
+    """Prefetch an entry, whose end may be in another cache line than its start."""
     prefetch(tables, at)
     prefetch(tables, at + stride - 1)
 
 
 @jit_inline
 def expect_rings(p, at, words, tables, rings):
-    """Have the leaves come nearer that a row of port p is joined with, and the place where it enters. The entry's words are those of
-    port 0, port 1 and so on."""
+    """Prefetch the leaves that a row of port p is joined with, and the position at which it is inserted. The words of
+    the entry are those of port 0, port 1 and so on."""
     for q in range(words):
         word = tables[at + 1 + q]
         first, mask, oldest, count = open_ring(word)
-        # An id takes two places.
+        # An id takes two elements of `rings`.
         double = np.int64(holds_ids(word))
         if q == p:
             prefetch(rings, (first + ((oldest + count) & mask)) << double)
@@ -252,24 +252,24 @@ def _are_of_one_port(first, rows, row_port):
 
 @jit_flat
 def _note_keys_of_one_port(key_of_first, width, first, rows, row_slot, cells, located):
-    """The keys of rows of a port whose leaves have them in one place: the leaf in slot 0 at `key_of_first`."""
+    """Compute the keys of rows of one port whose key is one column: that of slot 0 is at `key_of_first`."""
     start, to = np.uint64(first), np.uint64(LOCATED_ROWS + first % LOCATED_ROWS)
     for i in range(np.uint64(rows)):
         at = key_of_first + np.int64(row_slot[start + i]) * width
-        # In a port in order the next leaves that come, or go, follow this one.
+        # In a FIFO port the next leaves to be inserted or expired follow this one.
         prefetch(cells, at + LEAVES_AHEAD * width)
         located[to + i] = key_of_id(cells[at])
 
 
 @jit_flat
 def _note_keys(first, rows, row_port, row_slot, ports, indexes, key_columns, cells, located):
-    """The keys that so many rows from `first` on have in their ports' first indexes."""
+    """Compute the keys of `rows` rows from `first` on, in their ports' first indexes."""
     start, to = np.uint64(first), np.uint64(LOCATED_ROWS + first % LOCATED_ROWS)
     for i in range(np.uint64(rows)):
         port = np.int64(row_port[start + i]) * PORT_FIELDS
         width, key_column = ports[port + WIDTH], ports[port + KEY_COLUMN]
         leaf = ports[port + BASE] + np.int64(row_slot[start + i]) * width
-        # In a port in order the next leaves that come, or go, follow this one.
+        # In a FIFO port the next leaves to be inserted or expired follow this one.
         prefetch(cells, leaf + LEAVES_AHEAD * width)
         if key_column >= 0:
             key = key_of_id(cells[leaf + key_column])
@@ -280,7 +280,7 @@ def _note_keys(first, rows, row_port, row_slot, ports, indexes, key_columns, cel
 
 @jit_flat
 def _note_homes(place, rows, base, size, stride, located):
-    """Where the entries of so many keys are, from a place of `located` on, if no other is in their way."""
+    """Compute the home slots of `rows` keys, from a position of `located` on."""
     at, keys = np.uint64(place), np.uint64(LOCATED_ROWS + place)
     for i in range(np.uint64(rows)):
         located[at + i] = base + home_in(located[keys + i], size) * stride
@@ -288,14 +288,14 @@ def _note_homes(place, rows, base, size, stride, located):
 
 @jit_flat
 def _list_not_at_home(first, many, stride, tables, located):
-    """List the places of `located` where a key's entry is somewhere else, or none; returns how many they are.
+    """List the positions in `located` whose key is not in its home slot. Returns how many.
 
-    Without a jump, as nobody can foresee which they are: so many entries are on their way from memory at once.
+    Without a branch, as they are unpredictable: so many entries are loaded from memory at once.
     """
     keys, found = np.uint64(LOCATED_ROWS), np.uint64(2 * LOCATED_ROWS)
     for place in range(np.uint64(first), np.uint64(first + many)):
         home = located[place]
-        # The end of an entry may stand in another line of the cache than its start.
+        # The end of an entry may be in another cache line than its start.
         prefetch(tables, home + stride - 1)
         located[found] = np.int64(place)
         found += np.uint64(tables[home] != located[keys + place])
@@ -304,9 +304,10 @@ def _list_not_at_home(first, many, stride, tables, located):
 
 @jit_flat
 def list_not_behind(steps, many, keys, base, size, stride, tables, located):
-    """Of the keys listed, so many, those whose entry is so many places behind their home have found it; the others stay listed.
+    """Probe the slot `steps` after the home slot for each of the `many` listed keys. Keys not found there stay listed.
 
-    `located`: the homes, the keys from place `keys` on, in the same order, and from 2 * keys on the list of places.
+    `located`: the home slots; from `keys` on the keys, in the same order; and from 2 * keys on the list of positions.
+    Returns how many stay.
     """
     list_first = np.int64(2 * keys)
     found, end = list_first, base + size * stride
@@ -324,9 +325,10 @@ def list_not_behind(steps, many, keys, base, size, stride, tables, located):
 
 @jit_flat
 def search_listed(many, keys, first_place, each, first, row_sign, groups, group, tables, located):
-    """Find the entries of the keys listed, so many, from their homes on. -1: there was room for all; else up to which row.
+    """Find or insert the entries of the `many` listed keys, probing from their home slots. Returns -1, or the row at
+    which the table was full.
 
-    Each row has so many places of `located`; row `first` is at `first_place`.
+    Each row has `each` positions of `located`; row `first` is at `first_place`.
     """
     fields = group * GROUP_FIELDS
     base, stride = groups[fields + TABLE], groups[fields + STRIDE]
@@ -345,57 +347,16 @@ def search_listed(many, keys, first_place, each, first, row_sign, groups, group,
     return np.int64(-1)
 
 
-@jit_inline
-def _are_in_runs(place, rows, located):
-    """Do most of so many rows, from a place of `located` on, have the key of one of the two before them? The first ones tell."""
-    keys, again, looked_at = np.uint64(LOCATED_ROWS + place), np.int64(0), min(np.int64(rows), _LOOKED_AT)
-    for i in range(np.uint64(2), np.uint64(looked_at)):
-        key = located[keys + i]
-        again += np.int64((key == located[keys + i - _ONE]) | (key == located[keys + i - _TWO]))
-    return 2 * again > looked_at
-
-
-@jit_flat
-def _search_runs(first, rows, row_sign, groups, group, tables, located, cursor):
-    """Find the entries of rows that share keys, from their homes on: one with the key of the last one of its sign, as the triples of
-    an observation that arrive, or leave, together, needs no lookup. Returns up to which row there was room in the table."""
-    fields = group * GROUP_FIELDS
-    base, stride = groups[fields + TABLE], groups[fields + STRIDE]
-    end = base + groups[fields + SIZE] * stride
-    place = np.uint64(first % LOCATED_ROWS)
-    for i in range(np.uint64(rows)):
-        expect_entry(located[place + i], stride, tables)
-    come_key, come_at, gone_key, gone_at = np.int64(0), np.int64(-1), np.int64(0), np.int64(-1)
-    for i in range(np.uint64(rows)):
-        key, comes = located[np.uint64(LOCATED_ROWS) + place + i], row_sign[np.uint64(first) + i] > 0
-        if key == (come_key if comes else gone_key):
-            at = come_at if comes else gone_at
-        elif key == come_key:
-            at, gone_key, gone_at = come_at, key, come_at
-        else:
-            at = seek_between(base, end, stride, located[place + i], tables, key)
-            if tables[at] == 0:
-                at = occupy(at, tables, groups, group, key) if comes else np.int64(-1)
-                if at < 0 and comes:
-                    return np.int64(np.uint64(first) + i)
-            cursor[PROBES] += 1
-            if comes:
-                come_key, come_at = key, at
-            elif at >= 0:
-                gone_key, gone_at = key, at
-        located[place + i] = at
-    return np.int64(first + rows)
-
-
 @jit_flat
 def locate(
     first, last, row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables, located, cursor
 ):  # fmt: skip
-    """Find where rows `first` to `last` - 1 have their key's entry in the group of the ports' first indexes, which is one.
+    """Find the entries of the keys of rows `first` to `last` - 1 in the group of the ports' first indexes, which is one
+    for all ports.
 
-    A mapping that comes gets an entry if its key has none; -1: one that goes has none. That of row r is located[r % LOCATED_ROWS];
-    `last` is at most what `end_of_run` says, and behind the entries there are as many places for their keys, and as many to list
-    rows. Returns up to which row there was room in the table. Where rows share keys one lookup serves for several.
+    A row to insert gets a new entry if its key has none; -1: a row to retract whose key has none. The entry of row r is
+    located[r % LOCATED_ROWS]. `last` is at most `end_of_run`. After the entries, `located` has as many elements for the
+    keys, and as many for a list of rows. Returns the row before which the table became full, or `last`.
     """
     group = indexes[ports[FIRST_INDEX] * INDEX_FIELDS + GROUP]
     fields = group * GROUP_FIELDS
@@ -407,8 +368,6 @@ def locate(
     else:
         _note_keys(first, rows, row_port, row_slot, ports, indexes, key_columns, cells, located)
     _note_homes(place, rows, base, size, stride, located)
-    if _are_in_runs(place, rows, located):
-        return _search_runs(first, rows, row_sign, groups, group, tables, located, cursor)
     many = _list_not_at_home(place, rows, stride, tables, located)
     for steps in range(1, NEAR_HOME + 1):
         many = list_not_behind(steps, many, LOCATED_ROWS, base, size, stride, tables, located)
@@ -420,13 +379,13 @@ def locate(
 
 @jit_inline
 def end_of_run(row, rows):
-    """Up to which row those from `row` on are located together."""
+    """The end of the rows that are looked up together with `row`."""
     return min((row // LOCATED_ROWS + 1) * LOCATED_ROWS, rows)
 
 
 @jit_flat
 def expect_rings_of(first, last, row_port, row_sign, stride, tables, located, rings, retract):
-    """Have the rings come nearer that located rows ask for: those that come, and those that go if `retract`."""
+    """Prefetch the rings of rows whose entries are known: those of insertions, and with `retract` those of retractions."""
     for row in range(first, last):
         if row_sign[row] > 0 or retract:
             expect_rings(np.int64(row_port[row]), located[row % LOCATED_ROWS], stride - 1, tables, rings)
@@ -443,7 +402,8 @@ def is_empty(at, group, groups, tables):
 
 @jit_inline
 def insert(index, at, indexes, groups, key_columns, cells, leaf, slot, tables, rings, ring_meta, positions):
-    """Enter a leaf in a ring index; `at`: the entry of its key, or -1 if that is not known. DONE, or what is short."""
+    """Insert a leaf into a ring index. `at`: the entry of its key, or -1 if it is not known. Returns DONE, or why it
+    stopped."""
     if at < 0:
         group = indexes[index * INDEX_FIELDS + GROUP]
         key = key_in(index, leaf, indexes, key_columns, cells)
@@ -463,7 +423,7 @@ def insert(index, at, indexes, groups, key_columns, cells, leaf, slot, tables, r
 
 @jit_inline
 def push(ring, slot, tables, rings, ring_meta):
-    """A slot becomes the newest of the ring whose word stands at `ring`. DONE, or what is short."""
+    """Append a slot to the ring whose word is at `ring`. Returns DONE, or why it stopped."""
     word = tables[ring]
     first, mask, oldest, count = open_ring(word)
     if count > mask:
@@ -479,7 +439,7 @@ def push(ring, slot, tables, rings, ring_meta):
 
 @jit_inline
 def pop(ring, tables):
-    """The oldest slot leaves the ring whose word stands at `ring`."""
+    """Remove the oldest slot from the ring whose word is at `ring`."""
     word = tables[ring]
     first, mask, oldest, _ = open_ring(word)
     step = (first | ((oldest + 1) & mask)) - (first | oldest)
@@ -488,7 +448,7 @@ def pop(ring, tables):
 
 @jit_flat
 def enlarge(ring, tables, rings, ring_meta):
-    """The full ring whose word stands at `ring` gets a run of twice its capacity. DONE, or what is short."""
+    """Move the full ring whose word is at `ring` to a run of twice its capacity. Returns DONE, or why it stopped."""
     word = tables[ring]
     first, mask, oldest, count = open_ring(word)
     size = size_of(word)
@@ -507,7 +467,7 @@ def enlarge(ring, tables, rings, ring_meta):
 
 @jit_inline
 def push_leaf(ring, slot, index, port, ports, indexes, cells, tables, rings, ring_ids, ring_meta):
-    """A leaf, of the port whose fields begin there, becomes the newest of a ring that may hold ids. DONE, or what is short."""
+    """Append a leaf to a ring that may hold ids; the port's fields begin at `port`. Returns DONE, or why it stopped."""
     word = tables[ring]
     first, mask, oldest, count = open_ring(word)
     if count > mask:
@@ -528,7 +488,7 @@ def push_leaf(ring, slot, index, port, ports, indexes, cells, tables, rings, rin
 
 @jit_flat
 def enlarge_to_ids(ring, index, port, ports, indexes, cells, tables, rings, ring_ids, ring_meta):
-    """As `enlarge` does it, for a ring that holds ids, or may do so from now on."""
+    """`enlarge` for a ring that holds ids, or may do so from now on."""
     word, base, width = tables[ring], ports[port + BASE], ports[port + WIDTH]
     ids_from, id_column = indexes[index * INDEX_FIELDS + IDS_FROM], indexes[index * INDEX_FIELDS + ID_COLUMN]
     first, mask, oldest, count = open_ring(word)
@@ -554,7 +514,7 @@ def enlarge_to_ids(ring, index, port, ports, indexes, cells, tables, rings, ring
 
 @jit_inline
 def _release_run(word, rings, ring_meta):
-    """The places that a ring had, if it had any, become free."""
+    """Free the run of a ring, if it has one."""
     first, size, double = open_ring(word)[0], size_of(word), np.int64(holds_ids(word))
     if size > 0:
         release(rings, ring_meta, first << double, size + double)
@@ -562,12 +522,13 @@ def _release_run(word, rings, ring_meta):
 
 @jit_inline
 def remove(index, at, indexes, slot, tables, rings, positions):
-    """Take a leaf out of a ring index, from the entry `at`: the oldest where leaves expire in order, else where it stands."""
+    """Remove a leaf from a ring index, at the entry `at`: the oldest where leaves expire in FIFO order, else the one in
+    `slot`."""
     ring = ring_of(at, index, indexes)
     if indexes[index * INDEX_FIELDS + POSITIONS] < 0:
         pop(ring, tables)
         return
-    # Such a ring always starts at 0: its last slot takes the place that is free now.
+    # Such a ring always starts at position 0: its last slot is moved to the position that is free now.
     first, mask, _, count = open_ring(tables[ring])
     place = np.int64(positions[indexes[index * INDEX_FIELDS + POSITIONS] + slot])
     last = slot_in(first, mask, count - 1, rings)
@@ -580,7 +541,8 @@ def remove(index, at, indexes, slot, tables, rings, positions):
 def equal_leaf(index, indexes, groups, key_columns, cells, base, leaf, width, tables, rings, since, since_first):
     """The slot of a stored leaf with the same ids as the cells at `leaf`, through the index over all columns, or -1.
 
-    `since` from `since_first` on: for each slot a word that is above GONE if its leaf does not count any more; -1: all count.
+    `since` from `since_first` on: for each slot a word that is at least GONE if its leaf is retracted already; -1: no
+    leaf is.
     """
     at = find_leaf(index, indexes, groups, key_columns, cells, leaf, tables)
     if at < 0:
@@ -600,7 +562,7 @@ def equal_leaf(index, indexes, groups, key_columns, cells, base, leaf, width, ta
 
 @jit_flat
 def count_live(groups, tables, live):
-    """Of each group how many entries have a leaf."""
+    """Count the entries with a leaf in each group."""
     for group in range(len(live)):
         base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
         for position in range(groups[group * GROUP_FIELDS + SIZE]):
@@ -609,17 +571,17 @@ def count_live(groups, tables, live):
 
 @jit_inline
 def _free_rings(at, stride, tables, rings, ring_meta):
-    """The rings of an entry without leaves become free."""
+    """Free the runs of an entry without leaves."""
     for word in range(1, stride):
         _release_run(tables[at + word], rings, ring_meta)
 
 
 @jit_inline
 def _clear_gone(first, many, base, stride, tables, rings, ring_meta, live):
-    """Of `many` entries from position `first` on, those without leaves become free; where the others start is written to `live`,
-    and returned how many they are."""
+    """Clear those of `many` entries, from position `first` on, that have no leaves. Writes the positions of the others
+    to `live` and returns how many there are."""
     start, step, entries = np.uint64(base + first * stride), np.uint64(stride), np.uint64(many)
-    # Word by word, without a jump in it: nobody can foresee which keys have gone.
+    # Word by word and without a branch: which keys have no leaves is unpredictable.
     for i in range(entries):
         live[i] = 0
     for word in range(np.uint64(1), step):
@@ -641,20 +603,20 @@ def _clear_gone(first, many, base, stride, tables, rings, ring_meta, live):
 
 @jit_flat
 def purge(groups, tables, rings, ring_meta, live):
-    """Entries without leaves go, all at once (3.4), and the others move up to where a search now ends.
+    """Delete all entries without leaves at once (3.4), and shift the others back in their probe sequences.
 
-    `live`: room for some of them at a time.
+    `live`: space for the positions of some entries at a time.
     """
     for group in range(len(groups) // GROUP_FIELDS):
         base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
         size = groups[group * GROUP_FIELDS + SIZE]
         used, start = np.uint64(0), np.int64(0)
-        # Behind a free place, of which there always is one, no entry belongs in front of the first.
+        # There always is a free slot. No entry after it belongs before it.
         while tables[base + start * stride] != 0:
             start += 1
         first, end = start + 1, start + size
         while first < end:
-            # Round the end.
+            # Wrap around.
             here, stop = (first, size) if first < size else (first - size, end - size)
             many = min(len(live), stop - here)
             found = _clear_gone(here, many, base, stride, tables, rings, ring_meta, live)
@@ -675,7 +637,7 @@ def purge(groups, tables, rings, ring_meta, live):
 
 @jit_flat
 def enter_tables(old_tables, groups, new_tables, new_base, new_size, rings, ring_meta):
-    """Enter all live entries in larger tables; rings of entries without leaves become free."""
+    """Insert all live entries into larger tables; rings of entries without leaves are freed."""
     for group in range(len(new_base)):
         used = np.int64(0)
         base = groups[group * GROUP_FIELDS + TABLE]
@@ -700,8 +662,8 @@ def enter_tables(old_tables, groups, new_tables, new_base, new_size, rings, ring
 
 @jit_inline
 def _least_size(word):
-    """log2 of the capacity that a ring needs for its leaves; with one it has a place for that of an id. One without places, where
-    leaves may just be counted, needs none."""
+    """log2 of the capacity that a ring needs for its leaves. A ring of ids has a run even for one leaf. A ring without
+    a run, whose leaves may only be counted, needs none."""
     count, size = leaves_in(word) if size_of(word) > 0 else np.int64(0), np.int64(0)
     while np.int64(1) << size < count:
         size += 1
@@ -710,17 +672,17 @@ def _least_size(word):
 
 @jit_inline
 def _least_run(word):
-    """log2 of the places that this takes; 0: none."""
+    """log2 of the elements of `rings` that this takes; 0: none."""
     size = _least_size(word)
     return size + np.int64(holds_ids(word)) if size > 0 else size
 
 
 @jit_flat
 def count_least_places(groups, tables, runs):
-    """How many places all rings would do with, those of slots and those of ids, and how many one of them asks for at most when it is
-    to be larger.
+    """How many elements all rings need, those of slots and those of ids, and the most that one of them will request
+    when it grows.
 
-    `runs` (RUN_SIZES): by log2 of the places of a run how many there are then.
+    `runs` (RUN_SIZES): the number of runs by log2 of their size.
     """
     for size in range(RUN_SIZES):
         runs[size] = 0
@@ -735,7 +697,7 @@ def count_least_places(groups, tables, runs):
                 places = np.int64(1) << run if run > 0 else np.int64(0)
                 of_ids += places if holds_ids(word) else np.int64(0)
                 of_slots += np.int64(0) if holds_ids(word) else places
-                # One that begins to hold ids gets four times as many places.
+                # A ring that begins to hold ids gets four times as many elements.
                 begins = not holds_ids(word) and run + 1 >= SMALLEST_OF_IDS
                 next_run = max(next_run, run + 1 + np.int64(begins))
     return of_slots, of_ids, np.int64(1) << next_run
@@ -743,10 +705,11 @@ def count_least_places(groups, tables, runs):
 
 @jit_flat
 def move_rings(groups, tables, runs, anyhow, rings, ring_ids, new_rings, new_ids, new_meta):
-    """All rings get runs in a new arena that are no larger than they need.
+    """Move all rings to a new arena, with the least capacity they need.
 
-    Runs begin at multiples of their length. If there is room for twice as many places as they have they may come in any order
-    (`anyhow`), else the largest come first, so that nothing is left out between them. `runs`: as `count_least_places` has it.
+    Runs begin at multiples of their length. If the arena has twice the elements they need, they may be moved in any
+    order (`anyhow`); else the largest are moved first, so that there are no gaps between them. `runs`: as written by
+    `count_least_places`.
     """
     for run in range(RUN_SIZES - 1, -1, -1):
         if runs[run] == 0 and not anyhow:
@@ -784,14 +747,15 @@ def _move_ring(at, tables, rings, ring_ids, new_rings, new_ids, new_meta):
 
 @jit_inline
 def age_of(slot, head, capacity):
-    """How many leaves of a circular buffer came since the one in slot `head`, up to that in another."""
+    """The distance of a slot from the slot `head` in a circular buffer."""
     age = slot - head
     return age + capacity if age < 0 else age
 
 
 @jit_flat
 def renumber_slots(port, ports, indexes, groups, tables, rings, new_capacity):
-    """A circular buffer has grown whose leaves went round its end: those at its start now follow the others further than before."""
+    """Renumber the slots in the rings after a port's circular buffer was enlarged: leaves that had wrapped around are
+    at other slots now."""
     capacity, head = ports[port * PORT_FIELDS + CAPACITY], ports[port * PORT_FIELDS + HEAD]
     for index in range(ports[port * PORT_FIELDS + FIRST_INDEX], ports[port * PORT_FIELDS + LAST_INDEX]):
         group = indexes[index * INDEX_FIELDS + GROUP]
@@ -800,7 +764,7 @@ def renumber_slots(port, ports, indexes, groups, tables, rings, new_capacity):
             at = groups[group * GROUP_FIELDS + TABLE] + position * stride
             ring = ring_of(at, index, indexes)
             first, mask, oldest, count = open_ring(tables[ring])
-            # What holds ids, or has leaves that are just counted, has no slots.
+            # Rings of ids, and those whose leaves are only counted, have no slots.
             if holds_ids(tables[ring]) or count > mask + 1:
                 continue
             for i in range(count):
@@ -814,9 +778,10 @@ def renumber_slots(port, ports, indexes, groups, tables, rings, new_capacity):
 
 @jit_flat
 def load(port, ports, cells, columns, sign, free, free_meta, row_slot):
-    """Write a port's input rows (width, n) to its leaf cells and note their slots.
+    """Write a port's input rows (width, n) to its leaf cells, and their slots to `row_slot`.
 
-    In a port that expires in order a negative row is the oldest leaf; in another it gets a temporary slot, to be compared.
+    In a FIFO port a retraction is of the oldest leaf. In another port it gets a temporary slot, for comparison with the
+    stored leaves.
     """
     base = ports[port * PORT_FIELDS + BASE]
     width = ports[port * PORT_FIELDS + WIDTH]
@@ -832,7 +797,7 @@ def load(port, ports, cells, columns, sign, free, free_meta, row_slot):
     leaves = ports[port * PORT_FIELDS + LEAVES]
     tail = head + leaves
     tail -= capacity if tail >= capacity else np.int64(0)
-    # Until the slots stand there: which rows come.
+    # Scratch until the slots are written: the rows that are insertions.
     came = _list_what_comes(sign, row_slot)
     for c in range(width):
         _load_column(c, base + c, width, capacity, tail, came, columns, row_slot, cells)
@@ -845,9 +810,9 @@ def load(port, ports, cells, columns, sign, free, free_meta, row_slot):
 
 @jit_flat
 def _list_what_comes(sign, coming):
-    """The rows with a positive sign go to the start of `coming` (n); returns how many they are.
+    """Write the numbers of the insertions to the start of `coming` (n). Returns how many there are.
 
-    Here and there without a jump: nobody can foresee where time windows leave off and go on.
+    Without a branch: where a time window's retractions and insertions alternate is unpredictable.
     """
     came = np.int64(0)
     for row in range(len(sign)):
@@ -858,7 +823,7 @@ def _list_what_comes(sign, coming):
 
 @jit_inline
 def _load_column(c, first, width, capacity, tail, came, columns, coming, cells):
-    """Column c of what comes, to one slot after the other from the tail on, round the end."""
+    """Write column c of the insertions to consecutive slots of a circular buffer, from the tail on."""
     straight = min(came, capacity - tail)
     at = first + tail * width
     for i in range(straight):
@@ -869,9 +834,10 @@ def _load_column(c, first, width, capacity, tail, came, columns, coming, cells):
 
 @jit_flat
 def _note_slots(head, tail, capacity, sign, row_slot):
-    """What comes gets the slots from the tail on, what goes has those from the head on.
+    """Insertions get the slots from the tail on, retractions have those from the head on.
 
-    A row's slot follows from how many came before it alone, so that no row waits for where the last one went round the end.
+    A row's slot depends only on the number of insertions before it, so that no row waits for an earlier one to wrap
+    around.
     """
     came = np.int64(0)
     for row in range(len(sign)):

@@ -1,7 +1,8 @@
-"""Bags of terms that stay in the total order while members come and go: what GROUP_CONCAT joins.
+"""Bags of terms kept in the total order under insertions and retractions: the values that GROUP_CONCAT joins.
 
-A bag is a run in the arena of `kernels.heaps`, with the same first three words: offset, log2 of the capacity, size. A member that
-comes or goes is found by halving and moves those after it: less than writing the joined text, which is as long.
+A bag is a run in the arena of heaps.py, with the same first three words: offset, log2 of the capacity, size. A member
+is found by binary search, and inserting or retracting it moves those after it. That costs less than writing the joined
+text, which is as long.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _OFFSET, _SIZE = 0, 2
 
 @jit_flat
 def run_put(words, at, sign, value, heap, texts, spans):
-    """A member comes (`make_room` has said that there is room) or goes. False: it was not there."""
+    """Insert a member (`make_room` has made room) or retract one. False: the retracted member was not in the bag."""
     offset, size = words[at + _OFFSET], words[at + _SIZE]
     low = size - size
     high = size

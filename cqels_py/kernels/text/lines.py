@@ -1,4 +1,4 @@
-"""What must be known of a block of text before it is read: how many lines it has, and whether all of it is ASCII."""
+"""A survey of a block of text before it is parsed: the number of its lines, and whether it is ASCII."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ _NEWLINES, _LOW_BITS = np.uint64(0x0A0A0A0A0A0A0A0A), np.uint64(0x7F7F7F7F7F7F7F
 _PAIRS, _PAIR = np.uint64(0x00FF00FF00FF00FF), np.uint64(0xFFFF)
 _7, _8, _16, _32 = np.uint64(7), np.uint64(8), np.uint64(16), np.uint64(32)
 _TOGETHER = 255
-"""So many words are counted byte by byte before a byte could be too small for the number."""
+"""Words whose counts are added per byte before a byte could overflow."""
 
 
 @jit_flat
 def survey(words, rest):
-    """A text's first bytes, eight a word, and its last few, fewer than eight -> (newlines, is it ASCII).
+    """Of a text's bytes, eight a word, and its last few, fewer than eight -> (newlines, is it ASCII).
 
-    Words and not bytes, as loops over them are vectorised: this takes a small part of the time of reading the text from a file.
+    Over words instead of bytes, as LLVM vectorises these loops: it takes a small part of the time of reading the text
+    from a file.
     """
     newlines, seen = np.int64(0), np.uint64(0)
     for first in range(0, len(words), _TOGETHER):
@@ -27,7 +28,7 @@ def survey(words, rest):
             word = words[i]
             seen |= word
             other = word ^ _NEWLINES
-            # The upper bit of a byte says that it differs; each that is the same makes a one.
+            # The upper bit of a byte is set if it differs from a newline; each byte that is equal contributes 1.
             counts += (~(((other & _LOW_BITS) + _LOW_BITS) | other) & ~_LOW_BITS) >> _7
         counts = (counts & _PAIRS) + (counts >> _8 & _PAIRS)
         counts += counts >> _16

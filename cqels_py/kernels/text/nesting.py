@@ -1,17 +1,18 @@
-"""Which runs of triples make an element where elements are told apart by subjects: nested blank nodes go with who names them.
+"""Which triples form an element where elements are told apart by subject: nested blank nodes belong to the subject that
+refers to them.
 
-A run is consecutive triples of one subject. A node names another one that is an object of its triples, and those that this one
-names. Each element has a root:
+A run is consecutive triples of one subject. A node names another one that is an object of its triples, and those that
+this one names. Each element has a root:
 
-- An IRI, with all of its runs up to another IRI; it is divided where a blank node stands between them that none of them leads
-  to. It may have every blank node whose runs stand behind the IRI before it and ahead of the IRI after it.
-- A blank node that no IRI may have, nor another one. It may have those that stand between the same two IRIs.
+- An IRI, with all of its runs up to another IRI. It is divided where a blank node is between them that none of them
+  leads to. It may own every blank node whose runs are after the IRI before it and before the IRI after it.
+- A blank node that no IRI may own, nor another blank node. It may own those that are between the same two IRIs.
 
-Of all that may have a node, the root that stands first has it. A blank node has all of its runs between two IRIs.
+Of all that may own a node, the first root owns it. A blank node owns all of its runs between two IRIs.
 
-While no IRI comes, blank nodes wait for one that names them, up to a limit in triples: where they are more, the roots among them
-whose elements end in the first half are settled as if no IRI would come. What is settled never depends on which runs are given
-together.
+Until an IRI comes, blank nodes wait for one that names them, up to a limit in triples. When more are waiting, the roots
+among them whose elements end in the first half are settled as if no IRI would come. The result never depends on how
+runs are divided into calls.
 """
 
 from __future__ import annotations
@@ -24,22 +25,23 @@ from cqels_py.kernels.values.murmur import mix64
 from cqels_py.terms.layout import TAG_BLANK
 
 LOOKAHEAD = 1 << 17
-"""So many triples of blank nodes that nobody has named yet wait for an IRI."""
+"""Most triples of blank nodes that wait for an IRI to name them."""
 
 OPEN = -1
 """The owner of a run that is not settled yet."""
 
-# Rows of `work`, a cell for each run. LABEL: the number of a blank subject, -1 of an IRI; FOLLOWING: the next run with the same
-# blank subject, -1: none; STACK: runs whose triples are still to be looked at; DIVIDED: does an element begin here, as the same
-# IRI's before it ends? WAITED: triples that wait up to and with a run, 0 if it does not; ENDS: the last run of a root; TURN: a
-# number by which runs come in the order in which they are settled. By the number of a blank subject: HEAD: its first run that
-# may still be open; NAMED: the mark of the search in which it was named.
+# Rows of `work`, a cell for each run. LABEL: the number of a blank subject, -1 for an IRI; FOLLOWING: the next run with
+# the same blank subject, -1: none; STACK: runs whose triples are still to be searched; DIVIDED: does an element begin
+# here, because an element of the same IRI ends before it? WAITED: triples that wait up to and including a run, 0 if it
+# does not wait; ENDS: the last run of a root; TURN: a number by which runs are ordered in the order in which they are
+# settled. By the number of a blank subject: HEAD: its first run that may still be open; NAMED: the mark of the search
+# in which it was named.
 LABEL, FOLLOWING, STACK, DIVIDED, WAITED, ENDS, TURN, HEAD, NAMED = range(9)
 WORK_ROWS = 9
 
-# Cells of `state`. LIMIT: triples that may wait ahead of the first IRI, which is kept from call to call. The others are of the
-# search at hand: its MARK; LOW: its root's nodes do not stand before this run; ROOT: behind this run GAP_ROWS triples are not
-# the root's; TURNS: how often some of those that wait were settled.
+# Cells of `state`. LIMIT: triples that may wait before the first IRI, kept from call to call. The others are of the
+# current search: its MARK; LOW: its root's nodes are not before this run; ROOT: after this run GAP_ROWS triples are not
+# the root's; TURNS: how often some of the waiting triples were settled.
 LIMIT, MARK, LOW, ROOT, GAP_ROWS, TURNS = range(6)
 STATE_CELLS = 6
 
@@ -49,7 +51,7 @@ _BLANK_MASK = np.uint64((1 << 60) - 1)
 
 @jit_inline
 def _place(table, identifier):
-    """Where the entry (id, number) of a blank node is in `table`, or where it would be."""
+    """The index of the entry (id, number) of a blank node in `table`, or where it would be."""
     mask = np.int64(len(table) // 2 - 1)
     at = identifier & mask
     while table[2 * at] != 0 and table[2 * at] != identifier:
@@ -59,9 +61,11 @@ def _place(table, identifier):
 
 @jit_flat
 def number_labels(rows, first, table, work, names):
-    """Number the blank subjects of runs first[r] to first[r + 1] of `rows`; `names` (rows): the number of each object, or -1.
+    """Number the blank subjects of runs first[r] to first[r + 1] of `rows`. `names` (rows): the number of each object,
+    or -1.
 
-    `table` is empty, of a size that is a power of two, with two cells for at least twice as many entries as there are runs.
+    `table` is empty and its size is a power of two, with two cells each for at least twice as many entries as there are
+    runs.
     """
     count = 0
     for r in range(len(first) - 1):
@@ -77,7 +81,7 @@ def number_labels(rows, first, table, work, names):
             table[2 * at + 1] = count
             work[HEAD, count] = r
             work[NAMED, count] = 0
-            # Until all are linked: the last run.
+            # The last run, until all are linked.
             work[ENDS, count] = r
             count += 1
         else:
@@ -95,7 +99,7 @@ def number_labels(rows, first, table, work, names):
 
 @jit_flat
 def _own(run, root, first, state, owner):
-    """Give a run to a root."""
+    """Assign a run to a root."""
     owner[run] = root
     if run > state[ROOT]:
         state[GAP_ROWS] -= first[run + 1] - first[run]
@@ -103,9 +107,10 @@ def _own(run, root, first, state, owner):
 
 @jit_flat
 def _own_label(label, root, high, taken, top, first, state, work, owner):
-    """Give a root the runs of a blank subject that it may have: open ones and those of `taken`, from LOW up to `high`.
+    """Assign to a root the runs of a blank subject that it may own: open ones and those of `taken`, from LOW up to
+    `high`.
 
-    They are put on the stack, whose new size is returned.
+    They are pushed on the stack, whose new size is returned.
     """
     work[NAMED, label] = state[MARK]
     while work[HEAD, label] >= 0 and work[HEAD, label] < state[LOW]:
@@ -122,7 +127,7 @@ def _own_label(label, root, high, taken, top, first, state, work, owner):
 
 @jit_flat
 def _reach(root, high, taken, top, names, first, state, work, owner):
-    """Give a root whatever the runs on the stack name, and so on."""
+    """Assign to a root all nodes that the runs on the stack name, transitively."""
     while top > 0:
         top -= 1
         run = work[STACK, top]
@@ -134,7 +139,7 @@ def _reach(root, high, taken, top, names, first, state, work, owner):
 
 @jit_flat
 def _begin(low, root, state):
-    """A new search: roots look for their nodes."""
+    """Begin a new search for the nodes of roots."""
     state[MARK] += 1
     state[LOW] = low
     state[ROOT] = root
@@ -143,7 +148,7 @@ def _begin(low, root, state):
 
 @jit_flat
 def _take_run(run, root, high, names, first, state, work, owner):
-    """A run that is the root's, with whatever it leads to ahead of `high`."""
+    """Assign a run to the root, with all nodes before `high` that it leads to."""
     _own(run, root, first, state, owner)
     work[STACK, 0] = run
     _reach(root, high, OPEN, 1, names, first, state, work, owner)
@@ -151,9 +156,10 @@ def _take_run(run, root, high, names, first, state, work, owner):
 
 @jit_flat
 def _settle_blanks(low, high, taken, names, first, state, work, owner):
-    """Settle the open runs among low … high - 1 as elements of blank nodes, which may also have what root `taken` has there.
+    """Settle the open runs among low … high - 1 as elements of blank nodes, which may also take those of root `taken`
+    there.
 
-    Returns how many runs that one has lost.
+    Returns how many runs `taken` has lost.
     """
     state[MARK] += 1
     named = state[MARK]
@@ -165,7 +171,7 @@ def _settle_blanks(low, high, taken, names, first, state, work, owner):
                 if names[row] >= 0 and names[row] != work[LABEL, run]:
                     work[NAMED, names[row]] = named
     _begin(low, high, state)
-    # Who is named by nobody is a root; then, of those that only name each other, the first one.
+    # A node that is not named by any other is a root; then, of those that only name each other, the first one.
     for only_unnamed in (True, False):
         for run in range(low, high):
             if owner[run] == OPEN and not (only_unnamed and work[NAMED, work[LABEL, run]] == named):
@@ -178,7 +184,7 @@ def _settle_blanks(low, high, taken, names, first, state, work, owner):
 
 @jit_flat
 def _search_again(root, low, high, names, first, state, work, owner):
-    """Let an IRI find its nodes among those that are open now; its own runs are from `root` on."""
+    """Search the nodes of an IRI among those that are open now; its own runs are from `root` on."""
     _begin(low, high, state)
     for run in range(root, high):
         if work[LABEL, run] < 0:
@@ -187,7 +193,7 @@ def _search_again(root, low, high, names, first, state, work, owner):
 
 @jit_flat
 def _give_back(root, low, high, work, owner):
-    """What an IRI had among low … high - 1 is open again, but for its own runs."""
+    """Open again the runs that an IRI owns among low … high - 1, except for its own."""
     for run in range(low, high):
         if owner[run] == root and work[LABEL, run] >= 0:
             owner[run] = OPEN
@@ -195,9 +201,9 @@ def _give_back(root, low, high, work, owner):
 
 @jit_flat
 def _close(root, low, high, names, first, state, work, owner):
-    """Settle the element of an IRI, whose first run is `root`, and all before it; `high`: the run behind its last gap."""
+    """Settle the element of an IRI whose first run is `root`, and all before it. `high`: the run after its last gap."""
     if _settle_blanks(low, root, root, names, first, state, work, owner) > 0:
-        # What it led to only by way of a node that it has lost is not its own either.
+        # Nodes that it reached only through a node that it has lost are not its own either.
         _give_back(root, low, high, work, owner)
         _search_again(root, low, high, names, first, state, work, owner)
         _settle_blanks(low, root, OPEN, names, first, state, work, owner)
@@ -209,7 +215,8 @@ def _close(root, low, high, names, first, state, work, owner):
 
 @jit_flat
 def _close_all(root, low, high, names, first, state, work, owner):
-    """Settle an IRI's runs from `root` on, as one element or, divided, as several; returns the first run of the last one."""
+    """Settle an IRI's runs from `root` on, as one element or, if it is divided, as several. Returns the first run of
+    the last one."""
     last, divided = root, False
     for run in range(root + 1, high):
         work[DIVIDED, run] = 0
@@ -238,9 +245,9 @@ def _close_all(root, low, high, names, first, state, work, owner):
 
 @jit_flat
 def _settle_first(low, high, names, first, state, work, owner):
-    """Settle the first elements of blank nodes among low … high - 1, as long as they end in the first half of what waits.
+    """Settle the first elements of blank nodes among low … high - 1 that end in the first half of the waiting triples.
 
-    Returns how many triples go on waiting.
+    Returns how many triples keep waiting.
     """
     waiting = np.int64(0)
     for run in range(low, high):
@@ -263,7 +270,7 @@ def _settle_first(low, high, names, first, state, work, owner):
                 owner[run] = OPEN
             else:
                 settled += first[run + 1] - first[run]
-    # What is settled later comes behind this, wherever its roots are then.
+    # Runs that are settled later come after these, wherever their roots are then.
     state[TURNS] += 1
     for run in range(high):
         if owner[run] != OPEN and work[TURN, run] == 0:
@@ -273,10 +280,10 @@ def _settle_first(low, high, names, first, state, work, owner):
 
 @jit_flat
 def settle(rows, first, following, ended, lookahead, names, state, work, owner):
-    """owner[r]: the run at which the element begins to which run r belongs, OPEN if that depends on what follows.
+    """owner[r]: the run at which the element of run r begins; OPEN if that depends on later runs.
 
-    `following`: the subject of the run that follows these and is not complete, 0 if there is none. `ended`: none will follow.
-    `names`, `work` are those of `number_labels`; state[LIMIT] is kept from call to call, 0 at first; `owner` is OPEN everywhere.
+    `following`: the subject of the next run, which is not complete, or 0. `ended`: no run will follow. `names`, `work`
+    are those of `number_labels`; state[LIMIT] is kept from call to call, 0 at first; `owner` is OPEN everywhere.
     """
     runs = len(first) - 1
     root, low = np.int64(OPEN), np.int64(0)
@@ -318,9 +325,10 @@ def settle(rows, first, following, ended, lookahead, names, state, work, owner):
 
 @jit_flat
 def settle_times(rows, first, time, owner, conflict, times):
-    """The ids of times that each root says itself -> times[0], and that its nodes say -> times[1]; `conflict`: two different ones.
+    """The ids of times that each root states itself -> times[0], and that its nodes state -> times[1]; `conflict`: two
+    different ones.
 
-    `time`: what each run says, 0: nothing. `times` (2, runs) is 0 everywhere.
+    `time`: the time that each run states, 0: none. `times` (2, runs) is 0 everywhere.
     """
     for run in range(len(owner)):
         root = owner[run]
@@ -341,7 +349,8 @@ def _rescoped(identifier, scope):
 
 @jit_flat
 def rescope(rows, first, scope):
-    """Give the blank nodes of element e, rows first[e] to first[e + 1] - 1, the scope `scope` + e. `rows` (4, n) has graphs too."""
+    """Give the blank nodes of element e, rows first[e] to first[e + 1] - 1, the scope `scope` + e. `rows` (4, n)
+    includes graphs."""
     for e in range(len(first) - 1):
         for row in range(first[e], first[e + 1]):
             for k in range(4):

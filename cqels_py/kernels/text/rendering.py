@@ -1,8 +1,8 @@
 """Terms and times as bytes of JSON, CSV, TSV and N-Triples.
 
-Terms are rendered from their canonical N-Triples texts (dictionary/canonical.py), and this is what makes it quick: between a
-literal's quotes all of `"`, backslash, newline and carriage return are escaped, just as JSON has it, and nothing else is. IRIs,
-language tags and labels of blank nodes contain nothing that a format would want escaped, but for the comma of CSV.
+Terms are rendered from their canonical N-Triples texts (terms/canonical.py), which makes it fast: between a literal's
+quotes `"`, backslash, newline and carriage return are escaped, exactly as in JSON, and nothing else is. IRIs, language
+tags and labels of blank nodes contain nothing that a format escapes, except for the comma of CSV.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from cqels_py.kernels.values.words import copy
 from cqels_py.terms.layout import TAG_BLANK
 
 JSON_OBJECT, CSV_VALUE, TSV_TERM, NTRIPLES_TERM = range(4)
-"""What a term is rendered as."""
+"""The form in which a term is rendered."""
 
 LONGEST_INLINE = 96
 LONGEST_TIME = 40
-"""Bytes of room that a term which is not in the dictionary needs in N-Triples, and a time."""
+"""Upper bounds of the N-Triples bytes of a term that is not in the dictionary, and of a time."""
 
 _FRAME = 64
-"""At least as much as stands around the value in a JSON object."""
+"""An upper bound of the bytes around the value in a JSON object."""
 
 _WIDEST_BYTE = 6
-"""What a byte becomes at most: \\u0001."""
+r"""The most bytes that one byte is escaped to: \u0001."""
 
 FULL, UNKNOWN = -1, -2
-"""In place of where a term ends: there is no room for it, or it is not in the dictionary."""
+"""Returned instead of the end of a term: the output is full, or the term is not in the dictionary."""
 
 _URI = np.frombuffer(b'{"type":"uri","value":"', np.uint8).copy()
 _BNODE = np.frombuffer(b'{"type":"bnode","value":"', np.uint8).copy()
@@ -56,7 +56,7 @@ _ZERO, _COLON, _LESS, _AT, _T, _Z, _BACKSLASH, _UNDERSCORE, _N, _R, _LOWER_T, _U
 )
 
 _SHORT = np.zeros(32, np.uint8)
-"""The letter that stands for a control character behind a backslash in JSON; 0: there is none."""
+"""The letter of a control character's short escape in JSON; 0: it has none."""
 for _code, _letter in zip(b"\b\t\n\f\r", b"btnfr", strict=True):
     _SHORT[_code] = _letter
 
@@ -80,7 +80,7 @@ def _put_two(value, out, at):
 
 @jit_inline
 def _put_year(year, out, at):
-    """Four digits at least, behind the sign of a year before 0."""
+    """At least four digits; a year before 0 has a sign."""
     width = 1
     if year < 0:
         out[at] = _MINUS
@@ -99,7 +99,7 @@ def _put_year(year, out, at):
 
 @jit_flat
 def put_time(micros, out, at):
-    """ISO 8601 in UTC, with as many digits of a second as there are."""
+    """ISO 8601 in UTC, with as many fraction digits of a second as needed."""
     days = micros // _DAY
     rest = micros - days * _DAY
     year, month, day = civil(days)
@@ -135,7 +135,7 @@ def put_time(micros, out, at):
 
 @jit_inline
 def _closing_quote(data, end):
-    """Of the literal that ends at `end`: what follows its value contains no quote."""
+    """The closing quote of the literal that ends at `end`: no quote follows it."""
     at = end - 1
     while data[at] != _QUOTE:
         at -= 1
@@ -144,7 +144,7 @@ def _closing_quote(data, end):
 
 @jit_flat
 def _put_json_value(data, start, end, out, at):
-    """The value of a literal between quotes in JSON: control characters escaped, the rest as it is."""
+    """The value of a literal between quotes in JSON: control characters are escaped, the rest is copied."""
     first, plain = np.uint64(start), True
     for k in range(np.uint64(end - start)):
         plain &= data[first + k] >= _SPACE
@@ -173,7 +173,7 @@ def _put_json_value(data, start, end, out, at):
 
 @jit_flat
 def _put_json(data, start, end, out, at):
-    """The object that stands for a term in SPARQL 1.1 Query Results JSON Format."""
+    """A term's object in SPARQL 1.1 Query Results JSON Format."""
     if data[start] == _LESS:
         at = _put(_URI, out, at)
         at = copy(data, start + 1, end - 1, out, at)
@@ -197,7 +197,7 @@ def _put_json(data, start, end, out, at):
 
 @jit_inline
 def _needs_quotes(data, start, end):
-    """Is there a comma, a quote or the end of a line in a value, or nothing at all?"""
+    """Does a value contain a comma, a quote or a line end, or is it empty?"""
     found = start == end
     k = start
     while k < end:
@@ -213,7 +213,7 @@ def _needs_quotes(data, start, end):
 
 @jit_inline
 def _put_unescaped(data, start, end, out, at):
-    """A value without N-Triples' escapes; quotes twice."""
+    """A value without N-Triples escapes; quotes are doubled."""
     k = start
     while k < end:
         c = data[k]
@@ -235,7 +235,7 @@ def _put_unescaped(data, start, end, out, at):
 
 @jit_flat
 def _put_csv(data, start, end, out, at):
-    """The value alone, between quotes where it must be (and where it is empty, to tell it from unbound)."""
+    """The value alone, quoted where necessary (and where it is empty, to distinguish it from unbound)."""
     if data[start] == _UNDERSCORE:
         return copy(data, start, end, out, at)
     end = _closing_quote(data, end) if data[start] == _QUOTE else end - 1
@@ -277,7 +277,8 @@ def _put_tsv(data, start, end, out, at):
 
 @jit_flat
 def write_term(form, data, start, end, out, at):
-    """The term with the canonical N-Triples text data[start:end] in one of the forms; returns the place after it."""
+    """Write the term with the canonical N-Triples text data[start:end] in one of the forms. Returns the position after
+    it."""
     if form == JSON_OBJECT:
         return _put_json(data, start, end, out, at)
     if form == CSV_VALUE:
@@ -289,7 +290,7 @@ def write_term(form, data, start, end, out, at):
 
 @jit_flat
 def write_id(form, identifier, table, arena, scratch, out, at, room):
-    """The term with this id, which is not that of unbound -> the place after it, at most `room`; or FULL, or UNKNOWN.
+    """Write the term with this id, which is bound -> the position after it, at most `room`; or FULL, or UNKNOWN.
 
     `table` and `arena`: the dictionary's. `scratch`: LONGEST_INLINE bytes.
     """

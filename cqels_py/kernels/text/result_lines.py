@@ -1,7 +1,7 @@
 """Results as whole lines: from ids, times and signs to bytes in one pass.
 
-Both kernels write as many lines as there is room for and say where to go on. What always stands in a line comes as fixed texts:
-text i is texts[bounds[i]:bounds[i + 1]]. `table`, `arena`: the dictionary's; `scratch`: LONGEST_INLINE bytes.
+Both kernels write as many lines as fit and return where to continue. The constant parts of a line are given as fixed
+texts: text i is texts[bounds[i]:bounds[i + 1]]. `table`, `arena`: the dictionary's; `scratch`: LONGEST_INLINE bytes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cqels_py.kernels.text.rendering import FULL, JSON_OBJECT, LONGEST_TIME, NTR
 from cqels_py.kernels.values.words import copy
 
 OPENING, BEFORE_SIGN, BEFORE_TERMS, CLOSING, FIRST_COLUMN = range(5)
-"""The fixed texts of a result's line; from FIRST_COLUMN on, what stands before the term of each column."""
+"""The fixed texts of a result's line; from FIRST_COLUMN on, the text before the term of each column."""
 
 NAME, BEFORE_TIME, AFTER_TIME, GRAPH_OPENING, BEFORE_TRIPLE, BEFORE_NAME, AFTER_NAME, AFTER_TRIPLE, GRAPH_CLOSING = (
     range(9)
@@ -21,7 +21,7 @@ NAME, BEFORE_TIME, AFTER_TIME, GRAPH_OPENING, BEFORE_TRIPLE, BEFORE_NAME, AFTER_
 """The fixed texts of graphs. A graph's name is NAME and a number."""
 
 N_QUADS, TRIG, TURTLE = range(3)
-"""Forms of graphs: with the name in each line, in blocks after the name, or with the name above the triples alone."""
+"""Forms of graphs: with the name in each line, in blocks after the name, or with the name only above the triples."""
 
 _LONGEST_NUMBER = 20
 _ZERO, _SPACE, _PLUS, _COMMA, _MINUS = 48, 32, 43, 44, 45
@@ -36,8 +36,8 @@ def _put_fixed(texts, bounds, number, out, at):
 def write_lines(form, row, time, sign, columns, texts, bounds, table, arena, scratch, out):
     """A line for each result from number `row` on -> (next row, end of the bytes, known).
 
-    `time` (n) in microseconds, `sign` (n), `columns` (width, n): ids. Unbound: in JSON neither the term nor what stands before
-    it, else nothing for the term. `known` is False if a term of the next row is not in the dictionary.
+    `time` (n) in microseconds, `sign` (n), `columns` (width, n): ids. For an unbound id JSON gets neither a term nor
+    the text before it, the other forms no term. `known` is False if a term of the next row is not in the dictionary.
     """
     at = np.int64(0)
     fixed = bounds[len(bounds) - 1] + columns.shape[0] + LONGEST_TIME + 1
@@ -100,10 +100,11 @@ def _put_opening(number, time, form, texts, bounds, out, at):
 
 @jit_flat
 def write_graphs(form, row, graph, number, time, first, triples, texts, bounds, table, arena, scratch, out):
-    """Graphs from triple number `row` on, which is of the graph number `graph` -> (next row, its graph, end of the bytes, known).
+    """Graphs from triple number `row` on, which is of the graph number `graph` -> (next row, its graph, end of the
+    bytes, known).
 
-    `time` (graphs); the triples of graph i, at least one, are columns first[i] to first[i + 1] of `triples` (3, n). Its name has
-    number + i in it. `form`: N_QUADS, TRIG or TURTLE.
+    `time` (graphs); the triples of graph i, at least one, are columns first[i] to first[i + 1] of `triples` (3, n). Its
+    name contains number + i. `form`: N_QUADS, TRIG or TURTLE.
     """
     at = np.int64(0)
     fixed = 2 * bounds[len(bounds) - 1] + 2 * _LONGEST_NUMBER + LONGEST_TIME + 3

@@ -1,7 +1,7 @@
-"""The scanner of N-Triples and N-Quads: bytes to columns of ids and to the bounds of elements, in one pass.
+"""The tokenizer of N-Triples and N-Quads: from bytes to columns of ids and the bounds of elements, in one pass.
 
-It takes whole lines and stops where Python must help (a table that is full, an escape, a malformed line), each time at the
-start of a statement with nothing of it written; called again, it goes on.
+It reads whole lines and stops where Python has to act (a table that is full, an escape, a malformed line), always at
+the start of a statement of which nothing has been written. Called again, it continues there.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ from cqels_py.kernels.values.syntax import (
 )
 from cqels_py.kernels.values.words import same
 
-# Why `scan` stopped, beside the statuses of the dictionary's kernels (0 to 4).
+# Why `scan` stopped, in addition to the statuses of the dictionary's kernels (0 to 4).
 ROWS_FULL, DECLARED_FULL, BAD_LINE, PENDING_FULL = 5, 6, 7, 8
 
-# What makes an element. BY_LINE: all statements until the element is closed from outside.
+# How statements form elements. BY_LINE: all statements until the element is closed from outside.
 NO_ELEMENTS, BY_SUBJECT, BY_GRAPH, BY_LINE = range(4)
 
-# The cells of `state`. GRAPHS: may a statement name a graph; LINE: number of the line at hand, and LINE_STEP what the next one
-# has more; ROWS, ELEMENTS: how many are in the output; KEY: hash of what the last element is made by, 0 when it is closed;
-# DOCUMENT: the scope of blank nodes; TIME_INSIDE: the predicate of an element's triples that gives its time, TIME_AHEAD: that of
-# triples before it, KNOWN_AHEAD: one that may stand there too (ids, 0: none); DECLARED: entries of `declared`; NAMED: are the ids
-# of graphs asked for, GRAPH_ID: that of the last element; ABOUT: how many statements of the default graph have been taken into
-# elements; PENDING, FREE: places of `pending` that were ever used, and the first that is free again (from 1, 0: none); OFFSET:
-# where a malformed line goes wrong, EXPECTED what was expected there; TERM_START, TERM_END, TERM_ID: the term of a collision;
-# GIVEN: how many ids of terms are given from outside, each as (start, end, id) from GIVEN + 1 on.
+# The cells of `state`. GRAPHS: may a statement name a graph; LINE: number of the current line, and LINE_STEP its
+# increment; ROWS, ELEMENTS: how many are in the output; KEY: hash of the subject or graph of the last element, 0 when
+# it is closed; DOCUMENT: the scope of blank nodes; TIME_INSIDE: the predicate of an element's triples that gives its
+# time, TIME_AHEAD: that of triples before it, KNOWN_AHEAD: another one allowed there (ids, 0: none); DECLARED: entries
+# of `declared`; NAMED: are the ids of graphs needed, GRAPH_ID: that of the last element; ABOUT: how many statements of
+# the default graph were added to elements; PENDING, FREE: places of `pending` ever used, and the first free one (from
+# 1, 0: none); OFFSET: the position of an error in a malformed line, EXPECTED the token expected there; TERM_START,
+# TERM_END, TERM_ID: the term of a collision; GIVEN: how many ids of terms are given by the caller, each as (start, end,
+# id) from GIVEN + 1 on.
 FORM, GRAPHS, LINE, LINE_STEP, ROWS, ELEMENTS, KEY, DOCUMENT = range(8)
 TIME_INSIDE, TIME_AHEAD, KNOWN_AHEAD, DECLARED, OFFSET, EXPECTED, TERM_START, TERM_END, TERM_ID = range(8, 17)
 NAMED, GRAPH_ID, ABOUT, PENDING, FREE, GIVEN = range(17, 23)
@@ -51,27 +52,28 @@ STATE_CELLS = GIVEN + 1 + 4 * 3
 # Rows of `elements`.
 FIRST_ROW, TIME_ID, START_LINE = 0, 1, 2
 CONFLICT = -1
-"""The time's id of an element with two of them."""
+"""The time's id of an element with two different times."""
 
-# What was expected where a line goes wrong.
+# The token expected where a line is malformed.
 AS_SUBJECT, AS_PREDICATE, AS_OBJECT, AS_GRAPH, AS_POINT, AS_END, AS_TERM, AS_ABSOLUTE, AS_TIME = range(9)
 
-# Cells of an entry of `declared`: the graph's hash (0: none), the id of its time (0: none yet), and of its statements in `pending`
-# the last one (from 1) and how many there are.
+# Cells of an entry of `declared`: the graph's hash (0: none), the id of its time (0: none yet), and of its statements
+# in `pending` the last one (from 1) and the count.
 DECLARED_CELLS = 4
 _GRAPH, _TIME, _LAST, _COUNT = range(DECLARED_CELLS)
 PENDING_ROWS, _BEFORE = 4, 3
-"""Rows of `pending`: subject, predicate, object, and the statement before it of the same graph, or the next free place (from 1)."""
+"""Rows of `pending`: subject, predicate, object, and the statement before it of the same graph, or the next free place
+(from 1)."""
 
 IN_A_GRAPH = 1
-"""In place of a graph's id where nobody asks for it."""
+"""Instead of a graph's id where it is not needed."""
 
 _RECENT = 16
 _REPEATED = -2
-"""In place of a closing quote: the term is the one seen before."""
+"""Instead of the position of a closing quote: the term equals the one remembered for its position."""
 
-# Rows of `scratch`, four cells each: the terms of the statement at hand (start, end, closing quote, id), an IRI seen before
-# in each position (start, length, id; of a graph: its key), and recent predicates likewise.
+# Rows of `scratch`, four cells each: the terms of the current statement (start, end, closing quote, id), an IRI
+# remembered for each position (start, length, id; of a graph: its key), and recent predicates in the same form.
 _TERMS, _SEEN, _PREDICATES = 0, 4, 8
 _START, _END, _CLOSING, _ID = range(4)
 _LENGTH, _STANDS_FOR = 1, 2
@@ -87,13 +89,13 @@ def _skip_blanks(data, at, end):
 
 @jit_inline
 def _repeats(data, at, end, start, length):
-    """Do `length` bytes from `at` on equal those from `start` on?"""
+    """Are `length` bytes from `at` on equal to those from `start` on?"""
     return at + length <= end and same(data, start, data, at, length)
 
 
 @jit_inline
 def _fits(data, at, term):
-    """May what starts at `at` be term number `term` (0 subject, 1 predicate, 2 object, 3 graph)?"""
+    """May the term that starts at `at` be term number `term` (0 subject, 1 predicate, 2 object, 3 graph)?"""
     c = data[at]
     return c == LESS or (c == UNDERSCORE and term != 1) or (c == QUOTE and term == 2)
 
@@ -110,7 +112,7 @@ def _line_end(data, at, end):
 
 @jit_inline
 def _split(data, at, end, scratch, state):
-    """Where the terms of the statement at `at` are -> (next, terms, written)."""
+    """The bounds of the terms of the statement at `at`, into `scratch` -> (next, terms, written)."""
     terms = np.int64(0)
     escaped = False
     while True:
@@ -157,7 +159,7 @@ def _split(data, at, end, scratch, state):
 
 @jit_inline
 def _key(data, start, end):
-    """What tells subjects or graphs apart; never 0."""
+    """The hash that tells subjects or graphs apart; never 0."""
     found = np.int64(murmur64(data, start, end))
     return found if found != 0 else np.int64(1)
 
@@ -174,7 +176,7 @@ def _place(declared, key):
 
 @jit_inline
 def _entry(declared, key):
-    """The same; a new entry is made."""
+    """The first cell of a graph's entry, which is inserted if it is missing."""
     at = _place(declared, key)
     if declared[at] == 0:
         declared[at] = key
@@ -185,7 +187,7 @@ def _entry(declared, key):
 
 @jit_flat
 def declare(declared, key, time):
-    """Keep the time's id of a graph that is still to come; 1 if the graph is a new entry."""
+    """Store the time's id of a graph that has not come yet; 1 if the graph is a new entry."""
     new = declared[_place(declared, key)] == 0
     declared[_entry(declared, key) + _TIME] = time
     return 1 if new else 0
@@ -193,7 +195,7 @@ def declare(declared, key, time):
 
 @jit_flat
 def declare_all(old, declared):
-    """Enter all of `old` in a larger, empty table."""
+    """Insert all of `old` into a larger, empty table."""
     for i in range(0, len(old), DECLARED_CELLS):
         if old[i] != 0:
             at = _entry(declared, old[i])
@@ -215,7 +217,7 @@ def take_declared(declared, key):
         other = declared[at]
         if other == 0:
             break
-        # An entry moves back into the hole unless its own place lies between the two.
+        # An entry is shifted back into the hole unless its home slot is between the two.
         if ((at - other * DECLARED_CELLS) & mask) >= ((at - hole) & mask):
             for cell in range(DECLARED_CELLS):
                 declared[hole + cell] = declared[at + cell]
@@ -226,7 +228,7 @@ def take_declared(declared, key):
 
 @jit_flat
 def keep_pending(declared, key, pending, state, subject, predicate, object_):
-    """Keep a statement about a graph that is still to come; there is a free place."""
+    """Store a statement about a graph that has not come yet; there is a free place."""
     place = state[FREE] - 1
     if place >= 0:
         state[FREE] = pending[_BEFORE, place]
@@ -244,7 +246,7 @@ def keep_pending(declared, key, pending, state, subject, predicate, object_):
 
 @jit_flat
 def take_pending(last, count, pending, state, rows, row):
-    """Write the statements kept about a graph, the `count` of them that end with `last`, from a row on; their places are free."""
+    """Write the `count` pending statements about a graph, which end with `last`, from a row on, and free their places."""
     at = row + count
     while last > 0:
         place, at = last - 1, at - 1
@@ -260,7 +262,8 @@ def take_pending(last, count, pending, state, rows, row):
 
 @jit_flat
 def left_pending(declared, pending):
-    """Of the graphs that never came, and about which something is kept: how many, and one such statement's place, or -1."""
+    """Of the graphs that never came, and have pending statements: how many there are, and the place of one such
+    statement, or -1."""
     graphs, place = np.int64(0), np.int64(-1)
     for i in range(0, len(declared), DECLARED_CELLS):
         if declared[i] != 0 and declared[i + _COUNT] > 0:
@@ -279,13 +282,13 @@ def _set_time(elements, element, time):
 
 @jit_inline
 def _remember(scratch, row, start, stop, stands_for):
-    """Keep an IRI's place and what it stands for."""
+    """Store an IRI's position and its id (or key)."""
     scratch[row, _START], scratch[row, _LENGTH], scratch[row, _STANDS_FOR] = start, stop - start, stands_for
 
 
 @jit_inline
 def _given(state, start, end):
-    """The id of data[start:end] if it is given from outside, or 0."""
+    """The id of data[start:end] if the caller gave it, or 0."""
     for k in range(state[GIVEN]):
         at = GIVEN + 1 + 3 * k
         if state[at] == start and state[at + 1] == end:
@@ -305,7 +308,7 @@ def _recent(data, end, start, length, scratch):
 
 @jit_flat
 def _id_of(data, k, scratch, state, shift, table, arena, meta):
-    """(id, status) of the subject or graph, term `k` of the statement, which most statements need not know."""
+    """(id, status) of the subject or graph, term `k` of the statement; most statements do not need it."""
     start, stop = scratch[k, _START], scratch[k, _END]
     identifier = np.int64(0)
     if k == 0 and scratch[0, _CLOSING] == _REPEATED:
@@ -322,15 +325,16 @@ def _id_of(data, k, scratch, state, shift, table, arena, meta):
 
 @jit_flat
 def scan(data, at, shift, state, scratch, table, arena, meta, declared, pending, rows, elements):
-    """Read statements of `data` (uint8, whole lines) from `at` on -> (place, status).
+    """Read statements of `data` (uint8, whole lines) from `at` on -> (position, status).
 
-    `scratch`: (SCRATCH_ROWS, 4), whatever is in it. `rows` (4, capacity): ids of subject, predicate, object, graph; elements'
-    triples have IN_A_GRAPH for it unless it is asked for, and 0 in the default graph. `elements` (3, capacity): first row, id of
-    the time (0: none yet), line. `declared`: open addressing, by the graph's hash, of what stands before elements: their times,
-    and what is said about them, which `pending` (PENDING_ROWS, capacity) holds.
+    `scratch`: (SCRATCH_ROWS, 4), its content does not matter. `rows` (4, capacity): ids of subject, predicate, object,
+    graph; elements' triples have IN_A_GRAPH for it unless it is needed, and 0 in the default graph. `elements` (3,
+    capacity): first row, id of the time (0: none yet), line. `declared`: a hash table with open addressing, by the
+    graph's hash, of what precedes elements: their times, and the number of statements about them, which `pending`
+    (PENDING_ROWS, capacity) holds.
     """
     end = len(data)
-    # Nothing is known yet: what was remembered may be of other data.
+    # Nothing is remembered yet: the content may be of other data.
     for row in range(SCRATCH_ROWS):
         for cell in range(4):
             scratch[row, cell] = 0
@@ -349,7 +353,7 @@ def scan(data, at, shift, state, scratch, table, arena, meta, declared, pending,
         row = state[ROWS]
         if row == rows.shape[1]:
             return at, ROWS_FULL
-        # Predicates tend to come in the same order again.
+        # Predicates tend to repeat in the same order.
         guess = (latest + 1) % _RECENT
         for cell in range(3):
             scratch[_SEEN + 1, cell] = scratch[_PREDICATES + guess, cell]
@@ -367,7 +371,7 @@ def scan(data, at, shift, state, scratch, table, arena, meta, declared, pending,
                 key = scratch[_SEEN + by, _STANDS_FOR]
             else:
                 key = _key(data, scratch[by, _START], scratch[by, _END])
-            # An IRI's end is in its bytes; a blank node's label may be the beginning of another one.
+            # The bytes of an IRI include its end; a blank node's label may be a prefix of another one.
             if not ahead and data[scratch[by, _START]] == LESS:
                 _remember(scratch, _SEEN + by, scratch[by, _START], scratch[by, _END], key)
 

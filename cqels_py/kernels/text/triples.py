@@ -1,4 +1,4 @@
-"""Triples that come as texts: their terms encoded, each put into the column of its position."""
+"""Triples given as texts: their terms are encoded, each into the column of its position."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from cqels_py.kernels.values.syntax import CANONICAL, NEWLINE, term_end
 
 @jit_flat
 def encode_triples(data, start, first, scope, at, element, shift, table, arena, meta, columns):
-    """Encode terms, each a line of `data` (the last one not ended), from number `at` on, which begins at data[start].
+    """Encode terms, each a line of `data` (the last one without a line end), from number `at` on, which begins at
+    data[start].
 
-    Term i goes into columns[i % 3, i // 3]. None is empty. Element e has the triples first[e] to first[e + 1]; its blank nodes
-    belong to `scope` + e. `element`: that of term `at`, or one before it. Returns (at, status); with DONE, instead of `at`, how
-    many subjects and predicates cannot stand there.
+    Term i goes into columns[i % 3, i // 3]. None is empty. Element e has the triples first[e] to first[e + 1]; its
+    blank nodes have the scope `scope` + e. `element`: that of term `at`, or one before it. Returns (at, status); with
+    DONE, instead of `at`, how many subjects and predicates are not allowed at their position.
     """
     for i in range(at, columns.size):
         triple, position = i // 3, i % 3

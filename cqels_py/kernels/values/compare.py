@@ -1,4 +1,4 @@
-"""Comparison of values: SPARQL's `=` and `<`, and the classes of the total order (order.py)."""
+"""Comparison of values: SPARQL's `=` and `<`, and the kinds of terms in the total order (order.py)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from cqels_py.kernels.values.values import (
 )
 
 UNORDERED = 2
-"""NaN is involved: nothing holds but `!=`."""
+"""One operand is NaN: only `!=` holds."""
 INCOMPARABLE = 3
-"""No order: `<` is a type error, `=` is decided by the terms."""
+"""No order: `<` is a type error, and `=` is decided by the terms."""
 UNDECIDED = 4
-"""Texts are needed."""
+"""The texts are needed."""
 
 _EXACT = 1 << 53
 
@@ -44,13 +44,14 @@ def sign_of(a, b):
 
 @jit_inline
 def _compare_with_small(a, b):
-    """An integer with an unscaled value that stands below one."""
+    """Compare an integer with a decimal below one, given as its unscaled value."""
     return sign_of(a, np.int64(0)) if a != 0 else -sign_of(b, np.int64(0))
 
 
 @jit_inline
 def compare_decimals(a, a_scale, b, b_scale):
-    """Exactly, and without overflow: the one with more fraction digits is divided, not the other multiplied."""
+    """Compare exactly and without overflow: the operand with more fraction digits is divided, instead of multiplying
+    the other."""
     if a_scale == b_scale:
         return sign_of(a, b)
     if a_scale < b_scale:
@@ -68,7 +69,7 @@ def compare_decimals(a, a_scale, b, b_scale):
 
 @jit
 def compare(a_kind, a, a_scale, a_real, b_kind, b, b_scale, b_real):
-    """Two values -> -1, 0, 1, UNORDERED, INCOMPARABLE or UNDECIDED."""
+    """Compare two values -> -1, 0, 1, UNORDERED, INCOMPARABLE or UNDECIDED."""
     if is_numeric(a_kind) and is_numeric(b_kind):
         if a_kind <= DECIMAL and b_kind <= DECIMAL:
             return compare_decimals(a, a_scale, b, b_scale)
@@ -85,7 +86,7 @@ def compare(a_kind, a, a_scale, a_real, b_kind, b, b_scale, b_real):
             return sign_of(a, b)
         if a_kind == DATE:
             return sign_of(a * DAY - zone_micros(a_scale), b * DAY - zone_micros(b_scale))
-    # Of two terms whose text is unknown or of one beside a literal, nothing is known.
+    # Nothing is known of two terms of which one has only a text and the other has one too or is a literal.
     a_text, b_text = has_text_only(a_kind), has_text_only(b_kind)
     if (a_text and (b_text or (b_kind >= BOOLEAN and b_kind <= DATE))) or (
         b_text and a_kind >= BOOLEAN and a_kind <= DATE
@@ -96,7 +97,7 @@ def compare(a_kind, a, a_scale, a_real, b_kind, b, b_scale, b_real):
 
 @jit_inline
 def equality(order, a_kind, a_id, b_kind, b_id, first_nan, second_nan):
-    """SPARQL's `=` from what `compare` said: 1, 0, EQUAL_ERROR or EQUAL_SLOW.
+    """SPARQL's `=` from the result of `compare`: 1, 0, EQUAL_ERROR or EQUAL_SLOW.
 
     `a_id` and `b_id`: ids of the terms, 0 for computed values. The NaNs are the only terms not equal to themselves.
     """
@@ -116,7 +117,7 @@ def equality(order, a_kind, a_id, b_kind, b_id, first_nan, second_nan):
 
 @jit_inline
 def order_class(kind):
-    """The place of a kind of term in the total order; -1 where the text decides (a literal without an inline form)."""
+    """The rank of a kind of term in the total order; -1 where the text decides (a literal without an inline form)."""
     if kind == ERROR:
         return np.int64(0)
     if kind == BLANK:

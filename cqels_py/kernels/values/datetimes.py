@@ -1,4 +1,4 @@
-"""xsd:dateTime and xsd:date from the text of their literals: years of up to nine digits, fractions of any length."""
+"""xsd:dateTime and xsd:date parsed from the text of literals: years of up to nine digits, fractions of any length."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LAST_DAYS = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64
 
 @jit_flat
 def _two(text, at, end):
-    """The number of two digits, or -1."""
+    """The number of the two digits at `at`, or -1."""
     if at + 2 > end or text[at] < _ZERO or text[at] > _NINE or text[at + 1] < _ZERO or text[at + 1] > _NINE:
         return np.int64(-1)
     return np.int64(text[at] - _ZERO) * 10 + np.int64(text[at + 1] - _ZERO)
@@ -23,7 +23,7 @@ def _two(text, at, end):
 
 @jit_flat
 def _read_date(text, at, end):
-    """(the place behind it, days since the epoch); the place is -1 where there is no date."""
+    """(the position after the date, days since the epoch); the position is -1 where there is no date."""
     negative = at < end and text[at] == _MINUS
     start = np.int64(at + 1 if negative else at)
     at = start
@@ -51,7 +51,7 @@ def _read_date(text, at, end):
 
 @jit_flat
 def _read_zone(text, at, end):
-    """(rank, offset in minutes): 0 nothing, 1 Z, 2 ±hh:mm; rank -1 for anything else."""
+    """(rank, offset in minutes). Rank 0: no zone, 1: Z, 2: ±hh:mm, -1: anything else."""
     rank = offset = np.int64(0)
     if end - at == 1 and text[at] == _Z:
         rank = np.int64(1)
@@ -72,7 +72,8 @@ def _read_zone(text, at, end):
 def read_moment(text, start, end, is_date):
     """(rank, offset, seconds since the epoch, fraction digits, the first 18 of them as a number, rest, stop).
 
-    `rank` is that of the zone, and -1 for what is no moment; `rest` and `stop`: where further digits stand, as of a numeral.
+    `rank` is that of the zone, or -1 for a text that is no date or dateTime. `rest` and `stop`: the positions of
+    further fraction digits, as in a numeral.
     """
     at, days = _read_date(text, start, end)
     wrong = at < 0

@@ -1,4 +1,4 @@
-"""The literals of computed decimals that have no inline id, as N-Triples bytes."""
+"""The N-Triples literals of computed decimals that have no inline id."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _END = np.frombuffer(f'"^^<{XSD}decimal>'.encode(), np.uint8).copy()
 _QUOTE, _MINUS, _POINT, _ZERO = (ord(c) for c in '"-.0')
 MOST_DIGITS = 39
 FRAME = 48 + len(_END)
-"""Room that a literal needs beside its fraction digits."""
+"""Bytes that a literal needs besides its fraction digits."""
 
 
 @jit_flat
 def _write_digits(hi, lo, digits):
-    """The decimal digits of (hi, lo), which is not negative, to the end of `digits`; returns where they start."""
+    """Write the decimal digits of (hi, lo), which is not negative, to the end of `digits`. Returns where they start."""
     at = len(digits)
     while hi != 0 or lo > np.uint64(0):
         hi, lo, low = split128(hi, lo)
@@ -34,9 +34,10 @@ def _write_digits(hi, lo, digits):
 
 @jit_flat
 def write_decimals(numbers, digits, out, offsets):
-    """Decimals (n, 3), of hi, lo and scale, one after another: literal i is out[offsets[i]:offsets[i + 1]].
+    """Write decimals (n, 3), each as hi, lo and scale, one after another: literal i is out[offsets[i]:offsets[i + 1]].
 
-    In their canonical form: no zeros at the end of a fraction. `digits` (39): room for one's digits.
+    In their canonical form: without trailing zeros in the fraction. `digits` (39): scratch for the digits of one
+    decimal.
     """
     top = np.int64(0)
     for i in range(len(numbers)):

@@ -1,7 +1,8 @@
-"""Exact decimal arithmetic: unscaled integers of 64 and 128 bits, and the shortest text form of floating numbers.
+"""Exact decimal arithmetic with unscaled integers of 64 and 128 bits, and the shortest text form of floating-point
+numbers.
 
-A decimal is `unscaled / 10**scale`. A sum of many is signed 128 bits: `hi` (int64) and `lo` (uint64), two's
-complement. Nothing here relies on integers that wrap around, so that plain Python computes the same.
+A decimal is `unscaled / 10**scale`. A sum is signed 128 bits in two's complement: `hi` (int64) and `lo` (uint64). No
+signed integer overflows here, so that plain Python computes the same.
 """
 
 from __future__ import annotations
@@ -16,22 +17,23 @@ POWERS = np.array([10**digits for digits in range(19)], np.int64)
 REAL_POWERS = np.array([10.0**digits for digits in range(23)])
 
 MAX_SCALE = 18
-"""Fraction digits that intermediate results may have."""
+"""Most fraction digits of intermediate results."""
 SUM_SCALE = 38
-"""Fraction digits that members of a sum may have: of one, 128 bits hold as many."""
+"""Most fraction digits of members of a sum: a single member with as many fits 128 bits."""
 ID_SCALE = 15
-"""Fraction digits that an id may have."""
+"""Most fraction digits of an inline id."""
 EXACT_DIGITS, QUOTIENT_DIGITS = 37, 19
-"""Significant digits of decimal quotients that end, and those to which any other is rounded; integer digits are all kept."""
+"""Significant digits kept of decimal quotients that terminate, and those to which other quotients are rounded. Digits
+before the point are all kept."""
 SHORT_DIGITS = 16
-"""Significant digits to which the mean of doubles is rounded before it is read as one, and which an id has room for."""
+"""Significant digits to which the mean of doubles is rounded before it is parsed as one; they fit an inline id."""
 
 LIMIT = 1 << 62
-"""Intermediate results stay below this in size: sums of two then cannot overflow."""
+"""Intermediate results have a smaller magnitude, so that the sum of two cannot overflow."""
 _MAGNITUDES = 50
 _LARGEST_WHOLE, _LARGEST_QUOTIENT = 2.0**_MAGNITUDES, 10.0**SHORT_DIGITS
 _ABOVE_ONE = 1.0 + 2.0**-51
-"""Quotients that are whole do not fall short of themselves."""
+"""Correction so that a quotient that is a whole number is not rounded below it."""
 _WHOLE_BITS, _FRACTION = 2.0**52, (1 << 52) - 1
 _SCALE_BITS, _SCALE_PLACES, _SCALE_MASK = 6, np.uint64(6), 63
 _MINUS, _UNSIGNED = np.int64(-(1 << 63)), np.uint64((1 << 63) - 1)
@@ -44,7 +46,7 @@ _EXACT = 1 << 53
 _LARGEST_COUNT = 1 << 59
 
 _LONG_HI = 10**EXACT_DIGITS >> 64
-"""From there on dividends have more digits than quotients that end may have otherwise."""
+"""From this value of `hi` on a dividend has more digits than a terminating quotient may have otherwise."""
 _TENTH_MORE = 10 ** (MAX_SCALE - 1)
 _HALF_MORE = 5 * _TENTH_MORE
 
@@ -98,7 +100,7 @@ def negate128(hi, lo):
 
 @jit_inline
 def _times(hi, lo, factor):
-    """A positive (hi, lo) times a factor below 2**30; ok is False when it does not fit."""
+    """A positive (hi, lo) times a factor below 2**30; ok is False on overflow."""
     a = _low_half(lo) * factor
     b = _high_half(lo) * factor + (a >> 32)
     c = (hi & _HALF) * factor + (b >> 32)
@@ -124,20 +126,20 @@ def scale128(hi, lo, digits):
 
 @jit_inline
 def is_narrow(hi, lo):
-    """Does (hi, lo) lie within plus or minus LIMIT?"""
+    """Is (hi, lo) between -LIMIT and LIMIT?"""
     high = _high_half(lo)
     return (hi == 0 and high < (1 << 30)) or (hi == -1 and high >= (1 << 32) - (1 << 30))
 
 
 @jit_inline
 def narrow128(lo):
-    """The int64 of a (hi, lo) that is narrow."""
+    """The int64 of a narrow (hi, lo)."""
     return np.int64(lo)
 
 
 @jit_inline
 def fits_id(hi, lo, scale):
-    """Has the decimal (hi, lo) / 10**scale, with just these fraction digits, an inline id?"""
+    """Does the decimal (hi, lo) / 10**scale have an inline id with exactly these fraction digits?"""
     high = _high_half(lo)
     small = (hi == 0 and high < (1 << 23)) or (hi == -1 and high >= (1 << 32) - (1 << 23))
     return small and scale >= 0 and scale <= ID_SCALE
@@ -145,7 +147,7 @@ def fits_id(hi, lo, scale):
 
 @jit_inline
 def trim(unscaled, scale):
-    """Without trailing zeros after the point: the canonical form of computed decimals."""
+    """Remove trailing zeros after the point: the canonical form of computed decimals."""
     if unscaled == 0:
         return unscaled, np.int64(0)
     while scale > 0 and unscaled % 10 == 0:
@@ -187,7 +189,7 @@ def _divide(hi, lo, divisor):
 
 @jit_flat
 def split128(hi, lo):
-    """A (hi, lo) that is not negative as hi and lo of all but its last 18 digits, and these."""
+    """Split a (hi, lo) that is not negative into (hi, lo) without its last 18 digits, and these."""
     if hi == 0:
         quotient = lo // _EIGHTEEN
         return hi, quotient, np.int64(lo - quotient * _EIGHTEEN)
@@ -196,7 +198,7 @@ def split128(hi, lo):
 
 @jit_inline
 def _drop_digit(hi, lo):
-    """A positive (hi, lo) by ten -> hi, lo, the digit."""
+    """Divide a positive (hi, lo) by ten -> hi, lo, the last digit."""
     quotient = hi // 10
     high = ((hi - quotient * 10) << 32) | _high_half(lo)
     low = ((high % 10) << 32) | _low_half(lo)
@@ -205,7 +207,7 @@ def _drop_digit(hi, lo):
 
 @jit_inline
 def _digits_of(value):
-    """How many digits an integer from 0 on has; 0 of zero."""
+    """The number of decimal digits of an integer that is not negative; 0 for zero."""
     digits = np.int64(0)
     while digits < len(POWERS) and value >= POWERS[digits]:
         digits += 1
@@ -214,9 +216,10 @@ def _digits_of(value):
 
 @jit_flat
 def _rounded_quotient(value, digits, more, scale):
-    """(hi, lo, scale) of 19 significant digits: those of `value`, 18 or 19, and the first of 18 more, behind which others follow.
+    """(hi, lo, scale) rounded to 19 significant digits: those of `value`, 18 or 19, then 18 more digits, and others
+    after them.
 
-    So there is no half between two results.
+    As others follow, the quotient is never halfway between two results.
     """
     if digits == QUOTIENT_DIGITS:
         return np.int64(0), np.uint64(value + np.int64(more >= _HALF_MORE)), scale
@@ -229,7 +232,8 @@ def _rounded_quotient(value, digits, more, scale):
 
 @jit_flat
 def _exact_quotient(value, more, more_digits, digit, last, scale):
-    """(hi, lo, scale) of value, `more` behind it and, if `last`, one more digit, without zeros at the end."""
+    """(hi, lo, scale) of the digits of `value`, then those of `more`, and one more digit if `last`; without trailing
+    zeros."""
     if more == 0 and not last:
         value, scale = trim(value, scale)
         return np.int64(0), np.uint64(value), scale
@@ -248,8 +252,8 @@ def _exact_quotient(value, more, more_digits, digit, last, scale):
 def decimal_quotient(hi, lo, scale, count):
     """The decimal (hi, lo) / 10**scale divided by a positive count -> (hi, lo, scale, ok).
 
-    Exact where it ends within 37 significant digits, and then without zeros at the end; else rounded half to even to 19, but
-    never left of the units. ok is False where that takes more than 128 bits on the way.
+    Exact and without trailing zeros if it terminates within 37 significant digits; else rounded half to even to 19
+    digits, but never left of the units. ok is False where an intermediate result would take more than 128 bits.
     """
     negative = hi < 0
     if negative:
@@ -271,7 +275,7 @@ def decimal_quotient(hi, lo, scale, count):
 @jit_flat
 def _continued(value, rest, scale, count):
     """(hi, lo, scale) of a division whose integer quotient is `value`, below LIMIT."""
-    # As many digits by one division as 62 bits hold.
+    # As many digits in one division as fit 62 bits.
     most = np.int64(1)
     while most < MAX_SCALE and count <= LIMIT // POWERS[most + 1]:
         most += 1
@@ -303,10 +307,11 @@ def _continued(value, rest, scale, count):
 
 @jit
 def short_quotient(hi, lo, scale, count):
-    """The mean of doubles written as decimals: (hi, lo) / 10**scale divided by a positive count -> (unscaled, scale, ok).
+    """The mean of doubles that are written as decimals: (hi, lo) / 10**scale divided by a positive count -> (unscaled,
+    scale, ok).
 
-    Rounded half to even to 16 significant digits, never left of the units, without trailing zeros. ok is False where
-    62 bits or MAX_SCALE fraction digits do not hold it.
+    Rounded half to even to 16 significant digits, never left of the units, without trailing zeros. ok is False where it
+    does not fit 62 bits or MAX_SCALE fraction digits.
     """
     negative = hi < 0
     if negative:
@@ -329,7 +334,7 @@ def short_quotient(hi, lo, scale, count):
         beyond_half = digit - 5
     else:
         sticky = False
-        # As many digits by one division as 62 bits hold.
+        # As many digits in one division as fit 62 bits.
         most = np.int64(1)
         while most < SHORT_DIGITS and count <= LIMIT // POWERS[most + 1]:
             most += 1
@@ -355,7 +360,7 @@ def short_quotient(hi, lo, scale, count):
 
 @jit_inline
 def scaled_id(tag, unscaled, scale):
-    """The id of a decimal, double or float (or integer: scale 0, the datatype xsd:integer); 0 if it is not inline."""
+    """The inline id of a decimal, double or float (or of an xsd:integer: scale 0); 0 if it has none."""
     if unscaled < -_ID_LIMIT or unscaled >= _ID_LIMIT or scale > ID_SCALE:
         return np.int64(0)
     # Signed ids: tags from 8 on are negative.
@@ -365,10 +370,11 @@ def scaled_id(tag, unscaled, scale):
 
 @jit_inline
 def _without_zeros(plain, scale, zeros, fifths, right, left, few):
-    """Divide by 10**zeros, a power of two, if that leaves nothing and there are as many fraction digits; these are then fewer.
+    """Divide by 10**zeros, a power of two, if the division is exact and there are as many fraction digits, which become
+    fewer.
 
-    By the inverse of 5**zeros modulo 2**64, as exact quotients alone come out small (Granlund and Montgomery 1994). Without a
-    jump: nobody can foresee which numbers end in zeros.
+    By multiplication with the inverse of 5**zeros modulo 2**64: only exact quotients are small then (Granlund and
+    Montgomery 1994). Without a branch: which numbers end in zeros is unpredictable.
     """
     product = plain * fifths
     quotient = (product >> right) | (product << left)
@@ -378,16 +384,18 @@ def _without_zeros(plain, scale, zeros, fifths, right, left, few):
 
 @jit_inline
 def _integer(real):
-    """The integer nearest to a floating number from 0 to below 2**52: the last bits of their sum."""
+    """The integer nearest to a floating-point number from 0 to below 2**52: the mantissa of their sum."""
     return np.float64(real + _WHOLE_BITS).view(np.int64) & _FRACTION
 
 
 @jit_inline
 def _quotient(total, scale, count):
-    """The decimal total / 10**scale (below LIMIT in size) divided by a positive count, where that ends within 16 digits.
+    """The decimal total / 10**scale (magnitude below LIMIT) divided by a positive count, if that terminates within 16
+    digits.
 
-    It is not yet without zeros at its end: its size in the upper bits, its scale in the lower ones, and a minus sign in the first.
-    0 where this short way does not lead there: floating numbers come near, integers say whether they are there.
+    It may have trailing zeros. Its magnitude is in the upper bits, its scale in the lower ones, and its sign in the top
+    bit. 0 where this fast path does not apply: floating-point arithmetic finds a candidate, integer arithmetic checks
+    it.
     """
     size = -total if total < 0 else total
     reciprocal = _ABOVE_ONE / np.float64(count)
@@ -398,11 +406,11 @@ def _quotient(total, scale, count):
     whole = _integer(real)
     rest = size - whole * count
     ok &= (rest >= 0) & (rest < count)
-    # As many more digits as make sixteen: by powers of two, and one less from the next power of ten on.
+    # The digits missing to sixteen, estimated from the power of two, and one less from the next power of ten on.
     digits = (SHORT_DIGITS - 1) - ((min(max(magnitude, 0), _MAGNITUDES - 1) * 1233) >> 12)
     power = REAL_POWERS[digits]
     fewer = real * power >= _LARGEST_QUOTIENT
-    # Of each power of ten up to there a tenth is exact.
+    # A tenth of each power of ten in this range is exact.
     power = power * 0.1 if fewer else power
     digits -= np.int64(fewer)
     ok &= np.float64(count) * power < LIMIT
@@ -416,7 +424,7 @@ def _quotient(total, scale, count):
 
 @jit_inline
 def _quotient_id(quotient):
-    """The id of what `_quotient` found; 0 where it has none."""
+    """The inline id for a result of `_quotient`; 0 where it has none."""
     plain, scale = (np.uint64(quotient) & _UNSIGNED) >> _SCALE_PLACES, quotient & _SCALE_MASK
     plain, scale = _without_zeros(plain, scale, 8, _FIFTHS_8, _RIGHT_8, _LEFT_8, _FEW_8)
     plain, scale = _without_zeros(plain, scale, 4, _FIFTHS_4, _RIGHT_4, _LEFT_4, _FEW_4)
@@ -430,18 +438,19 @@ def _quotient_id(quotient):
 
 @jit_inline
 def average_id(total, scale, count):
-    """The id of the decimal total / 10**scale (below LIMIT in size) divided by a positive count, as `decimal_quotient` has it.
+    """The inline id of the decimal total / 10**scale (magnitude below LIMIT) divided by a positive count, as by
+    `decimal_quotient`.
 
-    0 where it has none, and where this short way does not lead there.
+    0 where it has none, or where this fast path does not apply.
     """
     return _quotient_id(_quotient(total, scale, count))
 
 
 @jit_flat
 def average_ids(totals, scales, counts, start, end, ids):
-    """`average_id` of places start to end; whatever for those whose count is zero.
+    """`average_id` for positions start to end; arbitrary values where the count is zero.
 
-    It has no jumps, so that the processor does several at once; of two short loops it does more at once than of a long one.
+    There are no branches, so LLVM vectorises it. Two short loops have more instructions in flight than one long loop.
     """
     in_whole_vectors()
     for i in range(np.uint64(start), np.uint64(end)):
@@ -452,20 +461,20 @@ def average_ids(totals, scales, counts, start, end, ids):
 
 @jit_inline
 def integer_to_id(value):
-    """The id of an xsd:integer, or 0."""
+    """The inline id of an xsd:integer, or 0."""
     return scaled_id(np.int64(TAG_INTEGER), np.int64(value), np.int64(0))
 
 
 @jit_inline
 def decimal_to_id(unscaled, scale):
-    """The id of a computed decimal in its canonical form, or 0."""
+    """The inline id of a computed decimal in its canonical form, or 0."""
     unscaled, scale = trim(unscaled, scale)
     return scaled_id(np.int64(TAG_DECIMAL), np.int64(unscaled), np.int64(scale))
 
 
 @jit_inline
 def exact_product(value, power):
-    """value * power -> (rounded product, its error), together exact (Dekker 1971)."""
+    """value * power -> (rounded product, its error), exact together (Dekker 1971)."""
     product = value * power
     split = value * _SPLITTER
     high = split - (split - value)
@@ -491,10 +500,10 @@ def _rounded_product(value, power):
 
 @jit_inline
 def shortest(value, single):
-    """The shortest plain notation that reads as `value`: (unscaled, scale from 1 on, ok).
+    """The shortest plain notation that is parsed as `value`: (unscaled, scale from 1 on, ok).
 
-    `single`: read as a float of 32 bits. ok is False where the canonical form is not plain (exponents, -0.0, INF) or
-    not decided here.
+    `single`: parsed as a 32-bit float. ok is False where the canonical form is not plain (exponents, -0.0, INF) or not
+    decided here.
     """
     size = abs(value)
     if size == 0.0:
@@ -513,13 +522,13 @@ def shortest(value, single):
 
 @jit_inline
 def double_to_id(value):
-    """The id of a computed xsd:double in its canonical form ("23.0", "0.1"), or 0 if that is not inline."""
+    """The inline id of a computed xsd:double in its canonical form ("23.0", "0.1"), or 0."""
     unscaled, scale, ok = shortest(value, False)
     return scaled_id(np.int64(TAG_DOUBLE), unscaled, scale) if ok else np.int64(0)
 
 
 @jit_inline
 def float_to_id(value):
-    """The same for xsd:float; `value` has been rounded to 32 bits."""
+    """The inline id of a computed xsd:float, which has been rounded to 32 bits, or 0."""
     unscaled, scale, ok = shortest(value, True)
     return scaled_id(np.int64(TAG_FLOAT), unscaled, scale) if ok else np.int64(0)

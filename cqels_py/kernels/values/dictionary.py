@@ -1,7 +1,8 @@
-"""The dictionary's table: hashed id -> text, and the encoding of terms into it.
+"""The dictionary's hash table id -> text, and the encoding of terms.
 
-`table` is open addressing with three words an entry: id (0 empty), offset and length of the canonical N-Triples text in `arena`.
-The low bits of an id are hash bits already, so they place it. `meta`: entries, top of the arena.
+`table` has open addressing with three words an entry: id (0: empty), offset and length of the canonical N-Triples text
+in `arena`. The low bits of an id are hash bits already, so they are the home slot. `meta`: the number of entries, the
+top of the arena.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def is_hashed(identifier):
 
 @jit_inline
 def place_of(table, identifier):
-    """Where the entry of an id starts, or where it would."""
+    """The position of an id's entry, or of the free slot where it would be."""
     mask = np.int64(len(table) // WORDS - 1)
     position = identifier & mask
     while True:
@@ -48,14 +49,15 @@ def place_of(table, identifier):
 
 @jit_flat
 def blank_id(data, start, end, scope):
-    """A blank node's id: its label (without "_:") hashed with the scope it belongs to."""
+    """A blank node's id: the hash of its label (without "_:") and its scope."""
     hashed = mix64(murmur64(data, start, end) ^ mix64(np.uint64(scope)))
     return tagged(np.int64(TAG_BLANK), np.int64(hashed & _BLANK_MASK))
 
 
 @jit_flat
 def intern(data, start, end, tag, shift, table, arena, meta):
-    """(id, status) of a canonical text: found in the table, or entered in it. `shift`: 4, or more to have fewer hash bits."""
+    """(id, status) of a canonical text, which is found in the table or inserted. `shift`: 4, or more for fewer hash
+    bits."""
     identifier = tagged(np.int64(tag), np.int64(murmur64(data, start, end) >> np.uint64(shift)))
     at = place_of(table, identifier)
     length = end - start
@@ -77,7 +79,8 @@ def intern(data, start, end, tag, shift, table, arena, meta):
 
 @jit_inline
 def encode_term(data, start, end, quote, scope, shift, table, arena, meta):
-    """(id, status) of the canonically written term data[start:end]; `quote`: its closing quote if it is a literal."""
+    """(id, status) of the term data[start:end] in canonical form. `quote`: the position of its closing quote if it is a
+    literal."""
     tag = TAG_IRI
     if data[start] != LESS:
         if quote == NO_QUOTE:
@@ -94,7 +97,8 @@ def encode_term(data, start, end, quote, scope, shift, table, arena, meta):
 
 @jit_flat
 def encode(data, offsets, scopes, at, shift, table, arena, meta, out):
-    """Encode terms from number `at` on: term i is data[offsets[i]:offsets[i + 1]], empty for unbound. Returns (at, status)."""
+    """Encode terms from number `at` on: term i is data[offsets[i]:offsets[i + 1]], empty for unbound. Returns (at,
+    status)."""
     for i in range(at, len(offsets) - 1):
         start, end = offsets[i], offsets[i + 1]
         if start == end:
@@ -112,7 +116,7 @@ def encode(data, offsets, scopes, at, shift, table, arena, meta, out):
 
 @jit_flat
 def enter(identifier, data, table, arena, meta):
-    """Enter the canonical text `data` under a given id. A status."""
+    """Insert the canonical text `data` under a given id. Returns a status."""
     at = place_of(table, identifier)
     if (meta[ENTRIES] + 1) * WORDS * 5 > len(table) * 3:
         return TABLE_FULL
@@ -128,7 +132,7 @@ def enter(identifier, data, table, arena, meta):
 
 @jit_flat
 def rehash(old, table):
-    """Enter all entries of `old` in a larger, empty table."""
+    """Insert all entries of `old` into a larger, empty table."""
     for at in range(0, len(old), WORDS):
         if old[at] != 0:
             place = place_of(table, old[at])
@@ -138,7 +142,8 @@ def rehash(old, table):
 
 @jit_flat
 def keep(ids, old, old_arena, table, arena, meta):
-    """Copy the entries of `ids` (those hashed; others are passed over) to another table and arena that have room."""
+    """Copy the entries of `ids` to another table and arena that have room for them. Ids that are not hashed are
+    ignored."""
     for i in range(len(ids)):
         identifier = ids[i]
         if not is_hashed(identifier):
@@ -148,7 +153,7 @@ def keep(ids, old, old_arena, table, arena, meta):
             continue
         at = place_of(old, identifier)
         if old[at] == 0:
-            # Not an id of this dictionary: a cell that holds something else.
+            # Not an id of this dictionary: the cell holds something else.
             continue
         table[place] = identifier
         table[place + 1] = meta[TOP]
@@ -159,7 +164,7 @@ def keep(ids, old, old_arena, table, arena, meta):
 
 @jit_flat
 def room_for_texts(ids, table):
-    """Bytes that the texts of ids need at most; UNKNOWN if one is not in the table."""
+    """An upper bound of the bytes of the texts of ids; UNKNOWN if one is not in the table."""
     room = np.int64(0)
     for i in range(len(ids)):
         if is_hashed(ids[i]):
@@ -176,7 +181,7 @@ def room_for_texts(ids, table):
 
 @jit_inline
 def write_blank(identifier, out, at):
-    """The N-Triples bytes of a blank node from out[at] on (18); returns the place after them."""
+    """Write the 18 N-Triples bytes of a blank node from out[at] on. Returns the position after them."""
     out[at] = 95
     out[at + 1] = 58
     out[at + 2] = 98

@@ -1,4 +1,4 @@
-"""xsd:duration and its two derived types from the text of their literals, and their order among each other."""
+"""xsd:duration and its two derived types, parsed from the text of literals, and their order."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _ZERO, _NINE, _MINUS, _POINT, _GREATER, _P, _T = (ord(c) for c in "09-.>PT")
 _OF_DATE = np.frombuffer(b"YMD", np.uint8).copy()
 _OF_TIME = np.frombuffer(b"HMS", np.uint8).copy()
 _UNITS = np.array([12, 1, 86_400, 3_600, 60, 1], np.int64)
-"""Months of a year and a month, seconds of all else."""
+"""Months of a year and a month; seconds of the other units."""
 _DAYS, _SECONDS = 2, 5
 _MOST_DIGITS, _MOST_FRACTION = 9, 18
 _WHOLE = 10**18
 _DAY = 86_400
 _REFERENCES = np.array([1696 * 12 + 8, 1697 * 12 + 1, 1903 * 12 + 2, 1903 * 12 + 6], np.int64)
-"""In months: where XML Schema compares durations from (part 2, 3.3.6.2)."""
+"""The instants from which XML Schema compares durations (part 2, 3.3.6.2), in months."""
 
 
 @jit_flat
 def duration_type(data, quote, end):
-    """Which of the three the literal that ends at `end` is of, and whose closing quote is at `quote`; or -1."""
+    """The duration type of the literal that ends at `end` and whose closing quote is at `quote`; or -1."""
     prefix = len(_TYPED)
     found = np.int64(-1)
     if end - quote <= prefix or data[end - 1] != _GREATER or not same(data, quote, _TYPED, 0, prefix):
@@ -41,7 +41,7 @@ def duration_type(data, quote, end):
 
 @jit_flat
 def _unit(letter, in_time):
-    """The place of a unit among all six, or -1."""
+    """The number of a unit among all six, or -1."""
     for k in range(3):
         if letter == (_OF_TIME[k] if in_time else _OF_DATE[k]):
             return np.int64(k + 3 if in_time else k)
@@ -50,7 +50,7 @@ def _unit(letter, in_time):
 
 @jit_flat
 def _read(text, at, end, datatype):
-    """(is it one?, months, seconds, their fraction in units of 10**-18), the numbers without the sign."""
+    """(is it a duration, months, seconds, the fraction of a second in units of 10**-18), without the sign."""
     months = seconds = fraction = np.int64(0)
     right = at < end and text[at] == _P and at + 1 < end
     at += 1
@@ -92,10 +92,11 @@ def _read(text, at, end, datatype):
 
 @jit_flat
 def read_duration(text, start, end, datatype):
-    """(is it one?, key, fraction of the key in units of 10**-18, months): of two, that with the smaller key comes first.
+    """(is it a duration, key, fraction of the key in units of 10**-18, months). The duration with the smaller key comes
+    first.
 
-    The key is the sum of the seconds that it takes from each of four instants, so that one that takes longer from all of them, as
-    XML Schema compares durations, has the larger key; months decide between those with one key.
+    The key is the sum of its seconds from each of four instants. XML Schema orders durations by their length from all
+    four; the longer one has the larger key. Months decide between durations with equal keys.
     """
     negative = start < end and text[start] == _MINUS
     right, months, seconds, fraction = _read(text, start + 1 if negative else start, end, datatype)

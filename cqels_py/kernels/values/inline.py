@@ -1,4 +1,4 @@
-"""Terms as bytes of N-Triples and as inline ids (dictionary/layout.py): in both directions, exact to the lexical form."""
+"""Terms with inline ids (terms/layout.py): from N-Triples bytes to ids and back, exact to the lexical form."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NAME_FIRST = np.cumsum([0, *(len(name) for name in DATATYPES)]).astype(np.int64
 _BY_LENGTH = np.argsort([len(name) for name in DATATYPES], kind="stable").astype(np.int64)
 _LONGEST = max(map(len, DATATYPES))
 _OF_LENGTH = np.array([sum(len(name) < length for name in DATATYPES) for length in range(_LONGEST + 2)], np.int64)
-"""Where the datatypes with names of a length begin in _BY_LENGTH."""
+"""The start in _BY_LENGTH of the datatypes with names of a length."""
 _INTEGERS = len(INTEGER_DATATYPES)
 _DECIMAL, _DOUBLE, _FLOAT, _BOOLEAN, _DATETIME, _DATE = range(_INTEGERS, _INTEGERS + 6)
 
@@ -75,7 +75,7 @@ def tag_of(identifier):
 
 @jit_inline
 def value_of(identifier):
-    """The signed number in the low 56 bits: of an integer its value, of a decimal, double or float unscaled."""
+    """The signed number in the low 56 bits: the value of an integer, the unscaled value of a decimal, double or float."""
     return (identifier << 8) >> 8
 
 
@@ -87,7 +87,7 @@ def scale_of(identifier):
 
 @jit_inline
 def make_scaled(tag, unscaled, scale):
-    """The id of unscaled / 10**scale; 0 if it has none."""
+    """The inline id of unscaled / 10**scale; 0 if it has none."""
     if unscaled > _WIDEST or unscaled < -_WIDEST - 1 or scale < 0 or scale > 15:
         return np.int64(0)
     return tagged(np.int64(tag), (np.int64(scale) << 56) | (np.int64(unscaled) & _VALUE_MASK))
@@ -95,7 +95,7 @@ def make_scaled(tag, unscaled, scale):
 
 @jit_inline
 def make_integer(value):
-    """The id of an xsd:integer; 0 if it does not fit 56 bits."""
+    """The inline id of an xsd:integer; 0 if it does not fit 56 bits."""
     return make_scaled(TAG_INTEGER, value, 0)
 
 
@@ -120,7 +120,7 @@ def zone_of(identifier):
 
 @jit_flat
 def _digits(data, start, count):
-    """The number of `count` digits from `start`, or -1."""
+    """The number of the `count` digits from `start` on, or -1."""
     value = np.int64(0)
     for i in range(start, start + count):
         c = data[i]
@@ -132,12 +132,12 @@ def _digits(data, start, count):
 
 @jit_flat
 def _scaled(data, start, end, tag):
-    """A number in plain notation: id, or 0 where the form is not the canonical one or does not fit."""
+    """The id of a number in plain notation; 0 where the form is not canonical or does not fit."""
     at = start
     negative = at < end and data[at] == _MINUS
     if negative:
         at += 1
-    # At most 18 digits and a point: no sum below overflows.
+    # At most 18 digits and a point: nothing below overflows.
     if at >= end or end - at > 19:
         return np.int64(0)
     if data[at] == _ZERO and at + 1 < end and data[at + 1] != _POINT:
@@ -167,11 +167,11 @@ def _scaled(data, start, end, tag):
 
 @jit_flat
 def _fraction(data, start, end):
-    """The id of a decimal that is a rounded fraction; 0 if it is none, or not written in its canonical form."""
+    """The id of a decimal that is a rounded fraction; 0 if it is none, or not in canonical form."""
     negative = start < end and data[start] == _MINUS
     if negative:
         start += 1
-    # 18 or 19 digits and a point, perhaps behind a zero.
+    # 18 or 19 digits and a point, and possibly a zero before it.
     if end - start < 19 or end - start > 21 or data[end - 1] == _ZERO:
         return np.int64(0)
     below_one = data[start] == _ZERO
@@ -214,7 +214,7 @@ def days_of(year, month, day):
 
 @jit_flat
 def _date_days(data, start):
-    """Days of YYYY-MM-DD at `start`, or the smallest int64 if it is no date."""
+    """Days since the epoch of YYYY-MM-DD at `start`, or a large negative number if it is no date."""
     wrong = np.int64(-(1 << 62))
     if data[start + 4] != _MINUS or data[start + 7] != _MINUS:
         return wrong
@@ -312,7 +312,8 @@ def _boolean(data, start, end):
 
 @jit_inline
 def datatype_number(data, quote, end):
-    """The XSD datatype of the literal that ends at `end` and whose closing quote is at `quote`: a place in DATATYPES, or -1."""
+    """The XSD datatype of the literal that ends at `end` and whose closing quote is at `quote`: an index into
+    DATATYPES, or -1."""
     prefix = len(_TYPED)
     name = quote + prefix
     length = end - 1 - name
@@ -353,9 +354,9 @@ def inline_id(data, start, quote, end):
 
 @jit_flat
 def instants(ids, out):
-    """Microseconds since the epoch of dateTimes, of integers (as they are) and of dates (midnight) -> `out`.
+    """Microseconds since the epoch of dateTimes, of integers (unchanged) and of dates (midnight) -> `out`.
 
-    Returns how many ids are none of these; theirs is the smallest int64.
+    Returns how many ids are none of these; for them `out` is the smallest int64.
     """
     others = 0
     for i in range(len(ids)):
@@ -377,9 +378,10 @@ def instants(ids, out):
 
 @jit_flat
 def read_instants(data, offsets, out):
-    """Microseconds of the texts data[offsets[i]:offsets[i + 1]] -> `out`: ISO 8601 dateTimes, or integers of microseconds.
+    """Parse the texts data[offsets[i]:offsets[i + 1]] as microseconds -> `out`: ISO 8601 dateTimes, or integers of
+    microseconds.
 
-    Returns how many are neither in the forms known here; theirs is the smallest int64.
+    Returns how many have another form; for them `out` is the smallest int64.
     """
     others = 0
     for i in range(len(out)):
@@ -402,7 +404,7 @@ def read_instants(data, offsets, out):
 
 @jit_flat
 def _put_digits(out, at, value, width):
-    """`value` with at least `width` digits."""
+    """Write `value` with at least `width` digits."""
     count = 1
     rest = value // 10
     while rest > 0:
@@ -443,7 +445,7 @@ def _put_fraction(out, at, identifier):
     whole = unscaled // power
     at = _put_digits(out, at, np.int64(whole), 1)
     out[at] = _POINT
-    # Of nineteen digits the first apart: so many may be more than a signed word holds.
+    # The first of nineteen digits is written separately, as all may not fit a signed word.
     rest = unscaled - whole * power
     first = rest // (power // np.uint64(10))
     out[at + 1] = _ZERO + first
@@ -501,7 +503,7 @@ def _put_datetime(out, at, micros, digits, zone):
 
 @jit_flat
 def write_inline(identifier, out, at):
-    """The N-Triples bytes of an inline id from out[at] on (at most 80); returns the place after them."""
+    """Write the N-Triples bytes of an inline id from out[at] on (at most 80). Returns the position after them."""
     tag = tag_of(identifier)
     value = value_of(identifier)
     out[at] = _QUOTE

@@ -1,7 +1,7 @@
-"""One kernel for all expressions: a postfix program, interpreted row by row over a small stack.
+"""One kernel for all expressions: a postfix program, interpreted row by row with a small stack.
 
-A program is (m, 2) int64: operation and argument (input number, constant number, or number of arguments). One
-compiled function serves every expression of every query, and a batch costs one call.
+A program is (m, 2) int64: operation and argument (input number, constant number, or number of arguments). One compiled
+function serves every expression of every query, and a batch costs one call.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ OPERATIONS = {
     "http://www.w3.org/2001/XMLSchema#double": CAST + DOUBLE,
     "http://www.w3.org/2001/XMLSchema#dateTime": CAST + DATETIME,
 }
-"""What the kernel knows; every other function is FUNCTION: its value is SLOW."""
+"""The operations of the kernel. Any other function is FUNCTION: its value is SLOW."""
 
 SPECIAL_TERMS = (
     '"NaN"^^<http://www.w3.org/2001/XMLSchema#double>',
@@ -109,21 +109,21 @@ SPECIAL_TERMS = (
         for name in ("boolean", "decimal", "float", "double", "dateTime", "date", *INTEGER_DATATYPES)
     ),
 )
-"""Terms whose ids the kernel needs, in this order: the NaNs, and datatypes for DATATYPE."""
+"""Terms whose ids the kernel needs, in this order: the NaNs, and the datatypes that DATATYPE returns."""
 _DATATYPES = 2
 _INTEGERS = _DATATYPES + 6
 
 UNRESOLVED = -1
-"""In the kernel's output: the row must be evaluated by way of the terms' texts. No id has this value."""
+"""In the kernel's output: the row must be evaluated with the terms' texts. No id has this value."""
 
 _HIGHEST_DATATYPE_KIND = 8
 
 
 @jit
 def evaluate_rows(code, constants, special, inputs, now, as_test, out):
-    """Evaluate a program over each row of `inputs` (number of inputs, n); returns the number of UNRESOLVED rows.
+    """Evaluate a program over each row of `inputs` (number of inputs, n). Returns the number of UNRESOLVED rows.
 
-    `constants`, `special`: ids. `now` (n) microseconds since the epoch; may be empty where the program has no NOW.
+    `constants`, `special`: ids. `now` (n): microseconds since the epoch; may be empty where the program has no NOW.
     `out` (n): ids, 0 for errors; or where `as_test` the effective boolean value, 1 or 0 (errors count as false).
     """
     depth = len(code) + 1

@@ -36,7 +36,7 @@ def mix64(k):
 
 @jit_inline
 def _last(data, at, end):
-    """The bytes from `at` to `end`, fewer than eight, as a word: from those before them too, where there are some."""
+    """The bytes from `at` to `end`, fewer than eight, as a word: read with the bytes before them if there are eight."""
     if at == end:
         return np.uint64(0)
     if end >= 8:
@@ -49,7 +49,7 @@ def _last(data, at, end):
 
 @jit_flat
 def murmur64(data, start, end):
-    """Hash of data[start:end] (uint8) as uint64."""
+    """The hash of data[start:end] (uint8) as uint64."""
     length = end - start
     h1 = np.uint64(0)
     h2 = np.uint64(0)

@@ -1,7 +1,8 @@
-"""The double or float that a decimal numeral of any length reads as, and the shortest numeral that reads as it.
+"""Correctly rounded conversion: the double or float nearest to a decimal numeral of any length, and the shortest
+numeral that is parsed as it.
 
-Exact: a numeral is compared digit by digit with the number halfway between two neighbours, whose decimal digits are written out.
-That takes about a microsecond, and is for the few that are so near to each other that both may read as one number.
+Exact: a numeral is compared digit by digit with the midpoint between two neighbouring numbers, whose decimal digits are
+written out. That takes about a microsecond, and is needed only for numerals so close that they may round to one number.
 """
 
 from __future__ import annotations
@@ -17,18 +18,19 @@ from cqels_py.kernels.values.numerals import LEADING, POSITIVE, ZERO
 _BASE = 1_000_000_000
 _BASE_DIGITS = 9
 _LIMBS = 96
-"""Of nine digits each. The longest number halfway between two doubles, below 2**-1021, has 768 digits."""
+"""Limbs of nine digits each. The longest midpoint between two doubles, below 2**-1021, has 768 digits."""
 _DIGITS = _LIMBS * _BASE_DIGITS
 _BITS, _LEAST_POWER, _MOST_POWER = 53, -1074, 971
 _TWOS, _FIVES = 29, 12
-"""What a limb can be multiplied by at once, as powers."""
+"""Powers of two and five by which a limb can be multiplied at once."""
 _BEYOND = 400
-"""No double has so many digits before the point, or zeros behind it."""
+"""No double has so many digits before the point, or zeros after it."""
 _POINT = ord(".")
 _MOST_SHORT, _SHORT, _SHORT_SINGLE = 17, 15, 6
-"""Digits that suffice to tell doubles apart, and those of which any numeral comes back from its double or float."""
+"""Digits that distinguish all doubles, and those (of doubles and floats) with which every numeral survives a round
+trip."""
 _TINY, _TINY_SINGLE = 1e-300, 1e-36
-"""Below these there are doubles and floats with fewer bits."""
+"""Below these, doubles and floats have fewer bits."""
 
 
 @jit_flat
@@ -70,7 +72,8 @@ def _write_out(mantissa, power, limbs, digits):
 
 @jit_flat
 def _copy_digits(leading, text, rest, stop, digits):
-    """A numeral's digits, behind what no number between two neighbours has a 1 for all that are left. How many there are."""
+    """Copy a numeral's digits. If there are too many, a final 1 stands for all the rest, as no midpoint has that many.
+    Returns how many there are."""
     count = np.int64(LEADING)
     for k in range(LEADING):
         digits[k] = leading // POWERS[LEADING - 1 - k] % 10
@@ -98,7 +101,7 @@ def _compare_digits(a, a_count, a_exponent, b, b_count, b_exponent):
 
 @jit_flat
 def _compare_with(digits, count, exponent, mantissa, power, limbs, written):
-    """A numeral's digits with mantissa * 2**power."""
+    """Compare a numeral's digits with mantissa * 2**power."""
     there, other = _write_out(mantissa, power, limbs, written)
     return _compare_digits(digits, count, exponent, written, there, other)
 
@@ -115,7 +118,7 @@ def _nearest_double(digits, count, exponent, leading, limbs, written):
     near = min(near, 1.7976931348623157e308)
     _, magnitude = math.frexp(near)
     power = max(np.int64(magnitude) - _BITS if near > 0.0 else np.int64(_LEAST_POWER), np.int64(_LEAST_POWER))
-    # In two steps, as no double holds the least power's inverse.
+    # In two steps, as no double holds the inverse of the smallest power.
     half = power // 2
     mantissa = np.int64(math.ldexp(near, int(-half)) * math.ldexp(1.0, int(half - power)))
     least = np.int64(1) << (_BITS - 1)
@@ -130,7 +133,7 @@ def _nearest_double(digits, count, exponent, leading, limbs, written):
             continue
         if mantissa == 0:
             return 0.0
-        # Below a power of two the neighbour is nearer by half.
+        # Below a power of two the distance to the neighbour is half as large.
         narrow = mantissa == least and power > _LEAST_POWER
         lower = 4 * mantissa - 1 if narrow else 2 * mantissa - 1
         below = _compare_with(digits, count, exponent, lower, power - 2 if narrow else power - 1, limbs, written)
@@ -166,7 +169,7 @@ def _round_to(digits, count, exponent, places):
 
 @jit_flat
 def _shortest(real, single, digits, limbs, written):
-    """(sign, exponent, leading) of the shortest numeral that reads as a number above zero."""
+    """(sign, exponent, leading) of the shortest numeral that is parsed as a number above zero."""
     mantissa, magnitude = math.frexp(real)
     power = np.int64(magnitude) - _BITS
     whole = np.int64(mantissa * 9007199254740992.0)
@@ -184,9 +187,11 @@ def _shortest(real, single, digits, limbs, written):
 
 @jit_allocating
 def settled(sign, exponent, leading, text, rest, stop, single):
-    """(sign, exponent, leading) of the shortest numeral that reads as the same double, or float if `single`, as a finite numeral.
+    """(sign, exponent, leading) of the shortest numeral that is parsed as the same double, or float if `single`, as a
+    finite numeral.
 
-    Two numerals read as the same if theirs are equal. Sign, as kernels/numerals.py has it: ZERO, or twice that of INF.
+    Two numerals are parsed as the same number if these are equal. The sign, as in numerals.py: ZERO, or twice the sign
+    for INF.
     """
     digits, written = np.empty(_DIGITS, np.int64), np.empty(_DIGITS, np.int64)
     limbs = np.empty(_LIMBS, np.int64)
@@ -202,7 +207,7 @@ def settled(sign, exponent, leading, text, rest, stop, single):
 
 @jit_flat
 def is_settled(exponent, leading, rest, stop, single):
-    """Is a numeral the shortest one in any case? So are those with few digits that are neither huge nor tiny."""
+    """Is a numeral certainly the shortest one? Those with few digits that are neither huge nor tiny are."""
     few = POWERS[LEADING - (_SHORT_SINGLE if single else _SHORT)]
     most = np.int64(36 if single else 300)
     return rest == stop and leading % few == 0 and exponent < most and exponent > -most

@@ -1,6 +1,7 @@
 """Numbers as decimals of any length: 0.d1d2d3… · 10**exponent.
 
-`leading` holds the first 18 digits, filled up with zeros; where a literal's text has more, they stand there from `rest` to `stop`.
+`leading` holds the first 18 digits, padded with zeros. If a literal's text has more, they are at positions `rest` to
+`stop` in it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _EXPONENT_LIMIT = 1 << 40
 LEADING = 18
 
 NOT_A_NUMBER, NEGATIVE, ZERO, POSITIVE = -3, -1, 0, 1
-"""What a number's `sign` says; INF is twice POSITIVE or NEGATIVE."""
+"""Values of a number's `sign`; that of INF is twice POSITIVE or NEGATIVE."""
 
 
 @jit_flat
@@ -30,7 +31,7 @@ def _is_word(text, at, end, word):
 
 @jit_flat
 def read_numeral(text, start, end, kind):
-    """(ok, sign, exponent, leading, rest, stop) of text[start:end]; ok: it is a form of the kind's datatypes."""
+    """(ok, sign, exponent, leading, rest, stop) of text[start:end]; ok: it is a valid form of the kind's datatypes."""
     sign = np.int64(NEGATIVE if start < end and text[start] == _MINUS else POSITIVE)
     at = np.int64(start)
     if at < end and (sign < 0 or text[at] == _PLUS):
@@ -96,7 +97,7 @@ def inline_numeral(number, scale):
 
 @jit_flat
 def compare_rest(a_text, a, a_stop, b_text, b, b_stop):
-    """Further digits, without zeros at their ends, perhaps with a point among them."""
+    """Compare further digits, without trailing zeros, possibly with a point among them."""
     while True:
         if a < a_stop and a_text[a] == _POINT:
             a += 1

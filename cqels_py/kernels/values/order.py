@@ -1,15 +1,16 @@
-"""The order of values behind ORDER BY, and the total order of terms behind MIN, MAX and all that the former leaves open.
+"""The order of values for ORDER BY, and the total order of terms for MIN, MAX and ties of ORDER BY.
 
-Unbound, blank nodes, IRIs, then literals: numbers by value, booleans, dateTimes, dates, durations, strings, strings with a language,
-all others by text. A double or float counts as the shortest decimal that reads as it, so that numbers of all kinds have one
-order: promoting one of two, as `<` does, gives none (of 0.1 as a decimal, a float and a double, the first equals both others,
-which differ). All
-NaNs are equal here. Where values are equal, `order_values` leaves it at that, and `order_terms` goes on:
+Unbound, blank nodes, IRIs, then literals: numbers by value, booleans, dateTimes, dates, durations, strings, strings
+with a language, all others by text. A double or float counts as the shortest decimal that is parsed as it, so that
+numbers of all kinds are in one order. Numeric promotion, as for `<`, is not transitive: of 0.1 as a decimal, a float
+and a double, the decimal equals both others, which differ. All NaNs are equal here. Where values are equal,
+`order_values` returns 0, and `order_terms` goes on:
 
-* numbers ("1" and "1.0"): the decimal as which they are written, the kind of number (integer, decimal, float, double), plain forms
-  first (without signs, zeros or exponents that could be left out), fewer fraction digits, the datatype, the length of the text,
-  the text;
-* dateTimes and dates: fewer fraction digits, then no zone, Z, any other zone by its offset, the length of the text, the text;
+* numbers ("1" and "1.0"): the decimal as which they are written, the kind of number (integer, decimal, float, double),
+  plain forms first (without signs, zeros or exponents that could be omitted), fewer fraction digits, the datatype, the
+  length of the text, the text;
+* dateTimes and dates: fewer fraction digits, then no zone, Z, any other zone by its offset, the length of the text, the
+  text;
 * durations: the length of the text, the text;
 * booleans: words first.
 """
@@ -42,24 +43,26 @@ _IRI, _NUMBER, _BOOLEAN, _DATETIME, _DATE, _DURATION, _STRING, _LANGUAGE, _OTHER
 _QUOTE, _BACKSLASH, _AT, _POINT, _MINUS, _ZERO, _NINE = (ord(c) for c in '"\\@.-09')
 _OF_DATATYPE = {"decimal": DECIMAL, "double": DOUBLE, "float": FLOAT, "dateTime": DATETIME, "date": DATE}
 _KINDS = np.array([INTEGER if name in INTEGER_DATATYPES else _OF_DATATYPE.get(name, 0) for name in DATATYPES], np.int64)
-"""By number of the datatype; 0: what has no inline form is no form of the datatype."""
+"""By number of the datatype; 0: a literal without an inline form is no valid literal of the datatype."""
 _NOT_PLAIN = 1 << 40
 _MICROS = 1_000_000
 _MICROS_LEADING = 10**12
-"""The first 18 fraction digits of a microsecond."""
+"""A microsecond's first 18 fraction digits."""
 
 
 @jit_inline
 def same_kind(a, b):
-    """Do ids tell the order? Integers of one datatype; decimals, doubles or floats with the same number of fraction digits."""
+    """Do the ids alone give the order? Integers of one datatype; decimals, doubles or floats with the same number of
+    fraction digits."""
     return a >> 56 == b >> 56 and (a >> 60 == 5 or a >> 60 == 6 or a >> 60 == 7 or a >> 60 == -8)
 
 
 @jit_inline
 def _surely_differ(a, b):
-    """Do two terms of the same kind, as `same_kind` has it, have different values?
+    """Do two terms for which `same_kind` holds have different values?
 
-    Doubles and floats may be written with more digits than theirs tell apart, which are then near to each other.
+    Doubles and floats may be written with more digits than distinguish their values; such numbers are close to each
+    other.
     """
     if a >> 60 == 5 or a >> 60 == 6:
         return True
@@ -69,7 +72,7 @@ def _surely_differ(a, b):
 
 @jit_inline
 def order_values(a, b, texts, spans):
-    """-1, 0 (equal: neither value is before the other) or 1. `texts`, `spans`: the dictionary's arena and table."""
+    """-1, 0 (neither value is before the other) or 1. `texts`, `spans`: the dictionary's arena and table."""
     if a == b:
         return np.int64(0)
     if same_kind(a, b) and _surely_differ(a, b):
@@ -103,24 +106,24 @@ def _order_slowly(a, b, of_terms, texts, spans):
     elif a_class == _BOOLEAN:
         order = sign_of(a & 1, b & 1)
     else:
-        # A value is what is written.
+        # The value is the text.
         order = np.int64(0)
         of_terms = True
     if order != 0 or not of_terms:
         return order
     if not (is_hashed(a) and is_hashed(b)):
-        # Inline forms come first, in the order of what their ids hold beside the value.
+        # Inline forms come first, in the order of the other fields of their ids.
         order = sign_of(np.int64(is_hashed(a)), np.int64(is_hashed(b)))
         return sign_of(a, b) if order == 0 else order
     return _order_texts(a, b, a_class, texts, spans)
 
 
-# --- what a term is -------------------------------------------------------------------------------------------------
+# --- classes of terms -----------------------------------------------------------------------------------------------
 
 
 @jit_flat
 def _span(identifier, spans):
-    """Where the N-Triples bytes of a hashed term stand: start and end."""
+    """The position of the N-Triples bytes of a hashed term: start and end."""
     at = place_of(spans, identifier)
     return spans[at + 1], spans[at + 1] + spans[at + 2]
 
@@ -167,11 +170,11 @@ def _class_of(identifier, texts, spans):
 
 @jit_flat
 def _numeral(identifier, kind, texts, spans):
-    """(sign, exponent, leading, rest, stop) of a number, and what tells those of its value apart: fraction digits, datatype.
+    """(sign, exponent, leading, rest, stop, fraction digits, datatype) of a number; the last two break ties between
+    equal values.
 
-    Of a fraction `rest` is -1 - its nineteenth digit, which stands in no text.
-
-    The fraction digits are those of a plain form; another form has more than any.
+    For a fraction `rest` is -1 - its nineteenth digit, which is in no text. The fraction digits are those of a plain
+    form; other forms have more than any plain one.
     """
     none = np.int64(0)
     if is_hashed(identifier):
@@ -212,7 +215,7 @@ def _next_digit(text, rest, stop):
 
 @jit_flat
 def _order_rests(a_rest, a_stop, b_rest, b_stop, texts):
-    """The digits behind the first eighteen."""
+    """Compare the digits after the first eighteen."""
     if a_rest >= 0 and b_rest >= 0:
         return compare_rest(texts, a_rest, a_stop, texts, b_rest, b_stop)
     a_digit, a_more = _next_digit(texts, a_rest, a_stop)
@@ -222,7 +225,7 @@ def _order_rests(a_rest, a_stop, b_rest, b_stop, texts):
 
 @jit_flat
 def _fraction_digits(text, start, end):
-    """How many digits stand behind the point of a number in plain form; more than any in another form."""
+    """The number of digits after the point of a number in plain form; for another form more than any."""
     not_plain = np.int64(_NOT_PLAIN)
     if text[start] == _MINUS:
         start += 1
@@ -258,7 +261,7 @@ def _order_numerals(
 
 @jit_flat
 def _settled(kind, sign, exponent, leading, rest, stop, texts):
-    """A numeral as what it counts as: a double or float as the shortest decimal that reads as it."""
+    """The numeral by which a number is ordered: for a double or float the shortest decimal that is parsed as it."""
     single = kind == FLOAT
     if kind < FLOAT or abs(sign) != 1 or is_settled(exponent, leading, rest, stop, single):
         return sign, exponent, leading, rest, stop
@@ -268,7 +271,7 @@ def _settled(kind, sign, exponent, leading, rest, stop, texts):
 
 @jit_flat
 def _may_meet(kind, a_exponent, a_leading, b_exponent, b_leading):
-    """May two numerals of one sign, of which a double or a float has this kind, read as the same one?"""
+    """May two numerals of the same sign be parsed as the same number, if one is a double or a float of this kind?"""
     most = np.int64(36 if kind == FLOAT else 300)
     if abs(a_exponent) > most or abs(b_exponent) > most:
         return True
@@ -308,7 +311,7 @@ def _order_numbers(a, a_kind, b, b_kind, of_terms, texts, spans):
 
 @jit_flat
 def _moment(identifier, is_date, texts, spans):
-    """As read_moment has it."""
+    """The result of `read_moment` for a term."""
     if is_hashed(identifier):
         start, end = _span(identifier, spans)
         return read_moment(texts, start + 1, _closing_quote(texts, end), is_date)
@@ -343,7 +346,7 @@ def _order_moments(a, b, is_date, of_terms, texts, spans):
 
 @jit_flat
 def _duration(identifier, texts, spans):
-    """As read_duration has it."""
+    """The result of `read_duration` for a term."""
     start, end = _span(identifier, spans)
     quote = _closing_quote(texts, end)
     return read_duration(texts, start + 1, quote, duration_type(texts, quote, end))
@@ -364,12 +367,12 @@ def _order_durations(a, b, texts, spans):
 
 @jit_flat
 def _character(text, at):
-    """(the byte that text[at:] begins with, unescaped; the place after it)."""
+    """(the unescaped byte at the start of text[at:], the position after it)."""
     c = np.int64(text[at])
     if c != _BACKSLASH:
         return c, at + 1
     c = np.int64(text[at + 1])
-    # In canonical texts there are but \n, \r, \" and \\.
+    # Canonical texts have only the escapes \n, \r, \" and \\.
     if c == 110:
         c = np.int64(10)
     elif c == 114:
@@ -379,7 +382,7 @@ def _character(text, at):
 
 @jit_flat
 def _compare_runs(text, a, a_end, b, b_end):
-    """Two runs of bytes, a to a_end and b to b_end, by their characters' code points."""
+    """Compare text[a:a_end] with text[b:b_end] by code points."""
     while a < a_end and b < b_end:
         a_character, a = _character(text, a)
         b_character, b = _character(text, b)
@@ -390,7 +393,7 @@ def _compare_runs(text, a, a_end, b, b_end):
 
 @jit_flat
 def _order_texts(a, b, found, texts, spans):
-    """Two hashed terms of one class and one value."""
+    """Compare two hashed terms of one class and one value."""
     a_start, a_end = _span(a, spans)
     b_start, b_end = _span(b, spans)
     if found == _NUMBER or found == _DATETIME or found == _DATE or found == _DURATION:

@@ -1,4 +1,4 @@
-"""What may stand where in a triple, by the tags of ids."""
+"""The terms allowed at each position of a triple, by the tags of ids."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ SUBJECT, PREDICATE, OBJECT = range(3)
 
 @jit_inline
 def fits(identifier, position):
-    """May the term stand there?"""
-    """Whatever a hash could not tell apart does: what it is stands in the dictionary alone."""
+    """Is the term allowed at this position? An overflow id is, as only the dictionary knows the kind of its term."""
     tag = (identifier >> TAG_SHIFT) & 15
     if position == OBJECT:
         return tag != 0
@@ -20,7 +19,8 @@ def fits(identifier, position):
 
 @jit_flat
 def misplaced(ids, position):
-    """How many of `ids` (n) cannot stand there: a subject is an IRI or a blank node, a predicate an IRI, an object no 0."""
+    """How many of `ids` (n) are not allowed there: a subject is an IRI or a blank node, a predicate an IRI, an object
+    not 0."""
     count = 0
     for i in range(len(ids)):
         count += not fits(ids[i], position)

@@ -1,12 +1,13 @@
-"""Decimals that are fractions: a quotient that does not end, rounded to 19 digits, as an inline id of dividend and divisor.
+"""Decimals that are fractions: a quotient that does not terminate, rounded to 19 digits, as an inline id of dividend
+and divisor.
 
-So an average needs no text: 64 bits hold no 19 digits, but the fraction that they come from. An id holds dividend / (divisor *
-10**scale), in lowest terms: the divisor is above 1 and has no factor 2 or 5, and 10 divides the dividend only where the scale is 0.
-Its decimal is that fraction, rounded, without zeros at its end.
+So an average needs no text: 64 bits do not hold 19 digits, but they hold the fraction. An id is dividend / (divisor *
+10**scale), in lowest terms: the divisor is above 1 and has no factor 2 or 5, and 10 divides the dividend only where the
+scale is 0. The decimal is that fraction, rounded, without trailing zeros.
 
-Which decimals have such an id follows from the decimals alone: those of 18 or 19 significant digits, from 0.1 on, that are a
-fraction with dividend * divisor * 10**scale below 10**17. Two of them differ by more than their 19th digits do, so there is one at
-most, and it is a convergent of the decimal's continued fraction.
+Which decimals have such an id depends on the decimal alone: those of 18 or 19 significant digits, from 0.1 on, that are
+a fraction with dividend * divisor * 10**scale below 10**17. Two such fractions differ by more than their 19th digit, so
+there is at most one, and it is a convergent of the decimal's continued fraction.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _DIVIDEND_MASK, _DIVISOR_MASK = np.int64((1 << _DIVIDEND_BITS) - 1), np.int64(_M
 _TOP = np.int64((TAG_QUOTIENT - 16) << TAG_SHIFT)
 _MOST_PRODUCT = 1e17
 _SURELY_LONG = 200
-"""Divided by less, nothing comes near enough to a decimal of 17 digits to be rounded to it."""
+"""A fraction with a smaller divisor is never close enough to a decimal of 17 digits to be rounded to it."""
 _MOST_FRACTION_DIGITS = 19
 _TEN, _HUNDRED, _EIGHTEEN_DIGITS = np.uint64(10), np.uint64(100), np.uint64(10**17)
 _COMMON = np.gcd(*np.ogrid[:_SURELY_LONG, :_SURELY_LONG]).astype(np.uint8).reshape(-1)
@@ -40,10 +41,10 @@ _PARTS = (
     | np.maximum(_TWOS, _FIVES) << _PLACES
     | POWERS[np.maximum(_TWOS, _FIVES)] // (2**_TWOS * 5**_FIVES) << _TIMES
 )
-"""Of each divisor: itself without factors 2 and 5, and the power of ten and the factor that take their place."""
+"""For each divisor: the divisor without factors 2 and 5, and the power of ten and the factor that replace these."""
 _EXACT, _MOST_SHORT_DIVIDEND, _MOST_SHORT_SCALE = 2.0**39, 2.0**33, 4
-"""Those of short fractions. With a divisor below 200 before the factors 2 and 5 left it, they are below _MOST_PRODUCT, also where
-the scale is that of these factors alone."""
+"""Limits of the fast path. With a divisor below 200 (including factors 2 and 5) the products stay below _MOST_PRODUCT,
+also where the scale is that of these factors alone."""
 _ABOVE_ONE = 1.0 + 2.0**-51
 
 
@@ -61,7 +62,7 @@ def _rounded(dividend, divisor, scale):
 
 @jit_flat
 def quotient_decimal(identifier):
-    """(negative, unscaled, scale) of an id: the unscaled value, of 18 or 19 digits, is unsigned."""
+    """(negative, unscaled, scale) of an id. The unscaled value, of 18 or 19 digits, is unsigned."""
     dividend = (identifier << (64 - _DIVIDEND_BITS)) >> (64 - _DIVIDEND_BITS)
     divisor, scale = (identifier >> _DIVIDEND_BITS) & _DIVISOR_MASK, (identifier >> _SCALE_SHIFT) & 15
     unscaled, places = _rounded(abs(dividend), divisor, scale)
@@ -72,7 +73,8 @@ def quotient_decimal(identifier):
 
 @jit_flat
 def _in_lowest_terms(dividend, divisor, scale):
-    """(dividend, divisor, scale) as an id holds them, of a fraction above zero; a divisor of 1 if it ends or is too large."""
+    """(dividend, divisor, scale) as in an id, for a fraction above zero; the divisor is 1 if it terminates or is too
+    large."""
     a, b = divisor, dividend % divisor
     while b > 0:
         a, b = b, a % b
@@ -92,7 +94,8 @@ def _in_lowest_terms(dividend, divisor, scale):
 
 @jit_flat
 def fraction_id(dividend, divisor, scale):
-    """The id of dividend / (divisor * 10**scale), rounded; 0 if it is none of these decimals. The divisor is above zero."""
+    """The id of dividend / (divisor * 10**scale), rounded; 0 if it is none of these decimals. The divisor is above
+    zero."""
     size = abs(dividend)
     if size == 0 or scale > _MOST_SCALE:
         return np.int64(0)
@@ -109,7 +112,8 @@ def fraction_id(dividend, divisor, scale):
 
 @jit_flat
 def decimal_fraction_id(negative, unscaled, scale):
-    """The id of the decimal unscaled / 10**scale, whose unscaled value is unsigned and does not end in 0; 0 if it has none."""
+    """The id of the decimal unscaled / 10**scale, whose unscaled value is unsigned and does not end in 0; 0 if it has
+    none."""
     if scale < 1 or scale > _MOST_FRACTION_DIGITS or unscaled < _EIGHTEEN_DIGITS or unscaled % _TEN == np.uint64(0):
         return np.int64(0)
     number, divisor = unscaled, np.uint64(POWERS[18]) * (_TEN if scale == _MOST_FRACTION_DIGITS else np.uint64(1))
@@ -137,9 +141,9 @@ def decimal_fraction_id(negative, unscaled, scale):
 
 @jit_inline
 def _short_fraction_id(total, scale, count):
-    """`fraction_id` of a short sum and a small count; 0 where this way does not lead there.
+    """`fraction_id` for a short sum and a small count; 0 where this fast path does not apply.
 
-    In floating numbers, which hold all of these integers, and without jumps.
+    In floating-point numbers, which hold all of these integers exactly, and without branches.
     """
     size, by = np.float64(-total if total < 0 else total), np.float64(count)
     near = np.trunc(size * (_ABOVE_ONE / by))
@@ -162,7 +166,7 @@ def _short_fraction_id(total, scale, count):
 
 @jit_flat
 def fraction_ids(totals, scales, counts, start, end, ids):
-    """`_short_fraction_id` of places start to end where there is no id yet."""
+    """`_short_fraction_id` for positions start to end where there is no id yet."""
     in_whole_vectors()
     for i in range(np.uint64(start), np.uint64(end)):
         found = _short_fraction_id(totals[i], scales[i], max(counts[i], 1))

@@ -1,4 +1,4 @@
-"""Where a term of N-Triples ends: the grammar of single terms, byte by byte."""
+"""The grammar of single N-Triples terms, byte by byte: where a term ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cqels_py.kernels.primitives.bits import first_byte
 from cqels_py.kernels.values.words import word
 
 CANONICAL, NOT_CANONICAL, MALFORMED = 0, 1, 2
-"""How a term is written: as it is kept, in another way (escapes, a language tag with capitals), wrongly."""
+"""How a term is written: in canonical form, in another valid form (escapes, a language tag with capitals), or invalid."""
 
 NO_QUOTE = -1
 
@@ -30,7 +30,7 @@ _CLASS[128:] |= _LABEL
 for _c in b"_:-.":
     _CLASS[_c] |= _LABEL
 
-# Eight bytes in one number.
+# Eight bytes in one word (SWAR).
 _NONE = np.uint64(0)
 _ONES = np.uint64(0x0101010101010101)
 _SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
@@ -49,8 +49,8 @@ _HTTP, _HTTPS = (np.frombuffer(text, np.uint64)[0] for text in (b"<http://", b"<
 
 @jit_inline
 def _suspicious(x):
-    """Not 0 if one of the eight bytes of `x` may be none of an IRI's: below "#", "<" or ">", a backslash or "^", a backquote,
-    from "{" on. Some innocent ones are suspected too."""
+    """Nonzero if one of the eight bytes of `x` may not be part of an IRI: below "#", "<", ">", a backslash, "^", a
+    backquote, or "{" and above. A few valid bytes are reported too."""
     pairs = x & _PAIRS
     angle = pairs ^ _ANGLES
     slope = pairs ^ _SLOPES
@@ -65,7 +65,7 @@ def _suspicious(x):
 
 @jit_inline
 def _iri(data, at, end):
-    """The IRI whose "<" is at `at` -> (place after ">" or of the trouble, how it is written)."""
+    """The IRI whose "<" is at `at` -> (position after ">" or of the error, how it is written)."""
     written = CANONICAL
     at += 1
     while at < end:
@@ -108,7 +108,8 @@ def _language(data, at, end):
 
 @jit_inline
 def _has_end(x):
-    """Not 0 if one of the eight bytes of `x` ends or escapes a text: a quote, a backslash, a newline or a return."""
+    """Nonzero if one of the eight bytes of `x` ends or escapes a text: a quote, a backslash, a newline or a carriage
+    return."""
     quote, slope, newline, back = x ^ _QUOTES, x ^ _SLOPES, x ^ _NEWLINES, x ^ _RETURNS
     found = (quote - _ONES) & ~quote
     found |= (slope - _ONES) & ~slope
@@ -119,7 +120,8 @@ def _has_end(x):
 
 @jit_flat
 def _literal(data, at, end):
-    """The literal whose opening quote is at `at` -> (place after it or of the trouble, closing quote, how it is written)."""
+    """The literal whose opening quote is at `at` -> (position after it or of the error, closing quote, how it is
+    written)."""
     written = CANONICAL
     at += 1
     while at < end:
@@ -171,7 +173,8 @@ def _blank(data, at, end):
 
 @jit_inline
 def term_end(data, at, end):
-    """The term that starts at data[at] -> (place after it or of the trouble, closing quote or NO_QUOTE, how it is written)."""
+    """The term that starts at data[at] -> (position after it or of the error, closing quote or NO_QUOTE, how it is
+    written)."""
     at = np.int64(at)
     quote = np.int64(NO_QUOTE)
     first = data[at]
@@ -188,7 +191,7 @@ def term_end(data, at, end):
 
 @jit_flat
 def has_scheme(data, at, end):
-    """Is the IRI data[at:end], in angle brackets, an absolute one?"""
+    """Is the IRI data[at:end], in angle brackets, an absolute IRI?"""
     if at + 8 <= end:
         first = word(data, at)
         if first == _HTTP or first == _HTTPS:

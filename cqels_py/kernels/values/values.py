@@ -1,4 +1,4 @@
-"""Values of terms in registers: what an id stands for, arithmetic on it, and the id of a computed value.
+"""Values of terms in registers: decoding an id, arithmetic, and the id of a computed value.
 
 A value is (kind, number, scale, real):
 
@@ -6,11 +6,11 @@ A value is (kind, number, scale, real):
 | --- | --- | --- | --- |
 | BOOLEAN | 0 or 1 | | |
 | INTEGER, DECIMAL | unscaled value | fraction digits, up to 36 | |
-| FLOAT, DOUBLE | | | the value (of a float: rounded to 32 bits) |
+| FLOAT, DOUBLE | | | the value (a float is rounded to 32 bits) |
 | DATETIME | microseconds of the instant since the epoch | zone as in the ids | |
 | DATE | days since the epoch, as written | zone as in the ids | |
 
-SLOW marks what is not decided exactly here: the row is evaluated by way of the terms' texts.
+SLOW marks a value that is not computed exactly here: the row is evaluated with the terms' texts.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ DATE = 8
 IRI = 9
 BLANK = 10
 LITERAL = 11
-"""A literal without an inline form: only its text tells its datatype."""
+"""A literal without an inline form: its datatype is known from its text only."""
 UNKNOWN = 12
 """An overflow id: any kind of term."""
 
@@ -105,7 +105,7 @@ _EXACT = 1 << 53
 _PRODUCT_LIMIT = 4.0e18
 _SUM_LIMIT = 9.0e18
 _MOST, _MOST_SCALE = (1 << 63) - 1, 36
-"""Of a decimal: quotients may have nineteen digits, and more of them behind the point than other results."""
+"""Limits of a decimal. Quotients may have nineteen digits, and more fraction digits than other results."""
 
 
 @jit_inline
@@ -115,12 +115,12 @@ def _value56(identifier):
 
 @jit_inline
 def to_real(kind, number, scale, real, single):
-    """A numeric value as a floating number -> (real, ok); `single`: rounded to 32 bits."""
+    """A numeric value as a floating-point number -> (real, ok); `single`: rounded to 32 bits."""
     ok = True
     if kind == INTEGER:
         real = np.float64(number)
     elif kind == DECIMAL:
-        # Both operands are exact, so that the division rounds correctly.
+        # Both operands are exact, so the division rounds correctly.
         ok = scale == 0 or (scale < len(REAL_POWERS) and number <= _EXACT and number >= -_EXACT)
         real = np.float64(number) / REAL_POWERS[scale if ok else 0]
     if single:
@@ -145,7 +145,7 @@ def decode(identifier):
             negative, unscaled, scale = quotient_decimal(identifier)
             number = np.int64(unscaled)
             if number < 0:
-                # Of nineteen digits, and more than a register holds.
+                # Nineteen digits that do not fit a register.
                 kind, number = np.int64(SLOW), np.int64(0)
             number = -number if negative else number
     elif kind in (DOUBLE, FLOAT):
@@ -169,7 +169,7 @@ def decode(identifier):
 
 @jit_inline
 def datetime_to_id(micros):
-    """The id of an instant written with zone Z and no superfluous fraction digits; 0 if it is not inline."""
+    """The id of an instant with zone Z and no superfluous fraction digits; 0 if it has no inline form."""
     if micros < _YEAR_1 or micros >= _YEAR_10000:
         return np.int64(0)
     fraction, digits = micros % SECOND, np.int64(6)
@@ -216,7 +216,7 @@ def is_numeric(kind):
 
 @jit_inline
 def has_text_only(kind):
-    """Is the value known to the dictionary alone?"""
+    """Is the value known only to the dictionary?"""
     return kind == SLOW or kind >= LITERAL
 
 
@@ -297,7 +297,7 @@ def _decimal_arithmetic(operation, a, a_scale, b, b_scale):
 
 @jit_inline
 def _may_be_temporal(a_kind, b_kind):
-    """Of two kinds, not both numbers: may they be dates, or a duration and something to calculate with?"""
+    """May two kinds, not both numbers, be dates, or a duration and an operand that it can be combined with?"""
     a_date, b_date = a_kind == DATETIME or a_kind == DATE, b_kind == DATETIME or b_kind == DATE
     a_text, b_text = has_text_only(a_kind), has_text_only(b_kind)
     if a_text and b_text:
@@ -357,7 +357,7 @@ def _round_real(operation, real):
     if operation == FLOOR:
         return np.floor(real)
     if operation == ROUND:
-        # Half goes up (towards positive infinity); what rounds to zero keeps its sign.
+        # Half is rounded up (towards positive infinity); a result of zero keeps its sign.
         low = np.floor(real)
         return np.copysign(low + 1.0 if real - low >= 0.5 else low, real)
     return real

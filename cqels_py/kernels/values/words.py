@@ -1,4 +1,4 @@
-"""Bytes eight at a time: read, compared and copied."""
+"""Bytes read, compared and copied eight at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BYTE = np.uint64(255)
 
 @jit_inline
 def word(data, at):
-    """Eight bytes, little-endian. Unsigned indices: what cannot be negative becomes one load."""
+    """Eight bytes, little-endian. Indices are unsigned, so LLVM merges this into one load."""
     at = np.uint64(at)
     x = np.uint64(data[at])
     x |= np.uint64(data[at + _I1]) << np.uint64(8)
@@ -28,7 +28,7 @@ def word(data, at):
 
 @jit_inline
 def same(data, start, other, other_start, length):
-    """Are `length` bytes of the two arrays equal? Eight at a time; the last eight may be some of those before again."""
+    """Are `length` bytes of the two arrays equal? Eight at a time; the last eight may overlap those before."""
     if length < 8:
         for k in range(np.uint64(length)):
             if data[np.uint64(start) + k] != other[np.uint64(other_start) + k]:
@@ -58,7 +58,7 @@ def _put_word(x, out, at):
 
 @jit_inline
 def copy(data, start, end, out, at):
-    """data[start:end] to `at` on; returns the place after it."""
+    """Copy data[start:end] to out[at:]. Returns the position after it."""
     length = end - start
     if length >= 8:
         for k in range(0, length - 8, 8):

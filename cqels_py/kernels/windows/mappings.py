@@ -9,11 +9,11 @@ from cqels_py.kernels.compiler.jit import jit_flat
 def mappings(
     subject, predicate, object_, graph, rows, positions, element, of_element, of_triple, columns, elements, points
 ):
-    """The columns of the triples at `rows` (n), their elements, and at which point each arrived.
+    """The columns of the triples at `rows` (n), their elements, and the point at which each arrived.
 
-    `graph` (m), or None where no triple is in one. `positions` (width): 0, 1, 2, or 3 for the graph, for each column. `element` (m):
-    that of each triple. Points are of_triple[triple], or of_element[element] where `of_triple` is empty. Writes `columns`
-    (width, n), `elements` (n) and `points` (n).
+    `graph` (m), or None where no triple is in one. `positions` (width): 0, 1, 2, or 3 for the graph, for each column.
+    `element` (m): that of each triple. Points are of_triple[triple], or of_element[element] where `of_triple` is empty.
+    Writes `columns` (width, n), `elements` (n) and `points` (n).
     """
     by_triple = len(of_triple) > 0
     for i in range(len(rows)):

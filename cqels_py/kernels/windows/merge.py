@@ -1,7 +1,7 @@
-"""Merging of runs of rows that are each in the order of ticks. Ties: the earlier run first.
+"""Merging of runs of rows that are each ordered by tick. Ties: the earlier run first.
 
-Rows mostly come at about as many ticks, and are put in their places by counting those of each tick: comparing the runs' heads, of
-which nobody can foresee the earliest, takes three times as long. Where there are few rows over many ticks, the heads are compared.
+Usually the runs have about the same ticks, and rows are placed by counting sort. Comparing the runs' heads, whose
+minimum is unpredictable, takes three times as long. It is used where there are few rows over many ticks.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from cqels_py.kernels.compiler.jit import jit, jit_inline
 
 _END = np.int64(1 << 40)
 _DENSE = 8
-"""So many ticks for each row are still counted."""
+"""Ticks per row up to which counting sort is used."""
 
 
 @jit_inline
 def _count_places(ticks, first, behind, place):
-    """`behind` (ticks + 1): zeros, for how many rows are in front of each tick."""
+    """Counting sort. `behind` (ticks + 1): zeros, for the number of rows before each tick."""
     for i in range(np.uint64(len(ticks))):
         behind[ticks[i] - first + 1] += 1
     before = np.int32(0)
@@ -50,7 +50,7 @@ def _compare_heads(ticks, starts, place):
 
 @jit
 def places_by_tick(ticks, starts):
-    """For each row its place in the order of ticks; run r is ticks[starts[r]:starts[r+1]]."""
+    """The position of each row in the order of ticks; run r is ticks[starts[r]:starts[r+1]]."""
     first, last = _END, np.int64(0)
     for r in range(len(starts) - 1):
         if starts[r] < starts[r + 1]:

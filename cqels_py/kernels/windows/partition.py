@@ -1,11 +1,11 @@
 """PARTITION BY: the last units of each value, where a unit (an element or a triple) may have several values.
 
-A value's units are a linked list, oldest first, found by the one-way index; a unit is in as many lists as it has values, and
-leaves when it has left the last of them.
+A value's units are a linked list, oldest first, found by the one-way index. A unit is in as many lists as it has
+values, and expires when it has left the last of them.
 
-`ends` (2, entries): each list's oldest and newest node; the entry's counter is its length. `nodes` (2, …): the next newer node,
-the slot of its unit. `slots` (2, …): a unit's number, the lists it is in. Free nodes and slots are linked by their first row.
-`places`: nodes ever used, first free node, slots ever used, first free slot (-1: none).
+`ends` (2, entries): each list's oldest and newest node; the entry's counter is its length. `nodes` (2, …): the next
+newer node, the slot of its unit. `slots` (2, …): a unit's number, the number of lists it is in. Free nodes and slots
+are linked by their first row. `places`: nodes ever used, first free node, slots ever used, first free slot (-1: none).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _new_node(nodes, places):
 
 @jit_inline
 def _append(node, slot, entry, counts, ends, nodes):
-    """The unit in a slot is now the newest of a list."""
+    """Append the unit in a slot to a list, as its newest."""
     nodes[SLOT, node] = slot
     nodes[NEXT, node] = -1
     if counts[entry] == 0:
@@ -61,7 +61,8 @@ def _append(node, slot, entry, counts, ends, nodes):
 
 @jit_inline
 def _leave_list(slot, slots, places, left, made):
-    """A unit is in one list less. If that was the last one, its number is written to left[made]; returns how many there are then."""
+    """Remove a unit from one list. If that was its last one, its number is written to left[made]. Returns the count of
+    expired units."""
     slots[LISTS, slot] -= 1
     if slots[LISTS, slot] > 0:
         return made
@@ -75,10 +76,10 @@ def _leave_list(slot, slots, places, left, made):
 def keep_last(
     unit, columns, width, limit, table, mask, keys, counts, free, meta, ends, nodes, slots, places, left, left_at
 ):
-    """Take in units with their values: row r says that unit[r] (numbers, not falling) has the value columns[:, r].
+    """Add units with their values: row r states that unit[r] (numbers, not falling) has the value columns[:, r].
 
-    Each value keeps its last `limit` units. Writes the numbers of the units that leave, and the rows at which they do; returns
-    how many. The caller has made room for a node and a slot for each row.
+    Each value keeps its last `limit` units. Writes the numbers of the units that expire, and the rows at which they do;
+    returns how many. The caller has made room for a node and a slot for each row.
     """
     made = np.int64(0)
     slot = np.int64(-1)
@@ -115,17 +116,17 @@ def keep_sessions(
     unit, time, columns, width, gap, through, table, mask, keys, counts, free, meta, ends, last, nodes, slots, places, awaited,
     left, left_at,
 ):  # fmt: skip
-    """Take in units with their values, as `keep_last` does, at these times; the sessions of values end at `through` at most.
+    """Add units with their values and times, as `keep_last`; sessions that end at `through` or before are closed.
 
-    A value keeps its units until none has come for `gap`; `last`: when the newest did. `awaited` (2, …): the times of all rows,
-    and their entries, from places[HEAD] to places[TAIL]: a gap after each its session ends, unless another came. Writes the
-    numbers of the units that leave, and when; returns how many. The caller has made room for a node, a slot and a place in
-    `awaited` for each row.
+    A value keeps its units until none has come for `gap`; `last`: the time of its newest unit. `awaited` (2, …): the
+    times of all rows, and their entries, from places[HEAD] to places[TAIL]; a gap after each its session ends, unless
+    another unit came. Writes the numbers of the units that expire, and when; returns how many. The caller has made room
+    for a node, a slot and a position in `awaited` for each row.
     """
     made = np.int64(0)
     slot = np.int64(-1)
     for row in range(len(unit) + 1):
-        # A unit that comes at the very end of a session belongs to it.
+        # A unit that comes exactly at the end of a session belongs to it.
         ended = time[row] - 1 if row < len(unit) else through
         while places[HEAD] < places[TAIL] and awaited[TIME, places[HEAD]] + gap <= ended:
             came, entry = awaited[TIME, places[HEAD]], awaited[ENTRY, places[HEAD]]

@@ -1,9 +1,10 @@
-"""A queue of points that never fall, as the gaps between them: a window's points are mostly close to each other.
+"""A queue of points that never fall, delta-encoded as varints: points of a window are mostly close to each other.
 
-`gaps`  circular bytes: seven bits each, a gap's lowest first; the eighth bit says that more follow. One byte is always free.
-`ends`  END: the place of the next byte to be written; NEWEST: the last point. Then for each of the queue's readers, LEAVING and
-        ENTERING: AT, the place of the gap that it reads next; PASSED, the last point that it has read; NEXT, the one after that, if
-        there was one when it last read.
+`gaps`  the differences of successive points, a circular buffer of bytes: seven bits per byte, the lowest first; the
+        eighth bit says that more follow. One byte is always free.
+`ends`  END: the position of the next byte to be written; NEWEST: the last point. Then for each of the queue's readers,
+        LEAVING and ENTERING: AT, the position of the next varint to be read; PASSED, the last point read; NEXT, the
+        point after that, if there was one at the last read.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ END, NEWEST, LEAVING, ENTERING = 0, 1, 2, 5
 AT, PASSED, NEXT = range(3)
 FIELDS = 8
 MOST_BYTES = 10
-"""A gap has no more bytes."""
+"""The longest varint."""
 _BITS = np.uint64(7)
 _LOW, _MORE = np.uint64(127), np.uint64(128)
 _ONE = np.uint64(1)
 _TOGETHER = np.uint64(8)
-"""So many gaps of one byte are read at once."""
+"""Varints of one byte that are read at once."""
 _FEW = np.uint64(16)
-"""So many are read one by one before it is seen again whether they could be read at once."""
+"""Varints read one by one before the fast path is tried again."""
 
 
 @jit_inline
@@ -33,7 +34,7 @@ def _after(place, gaps):
 
 @jit_inline
 def put(gap, place, gaps):
-    """Write an unsigned gap at a place, and return the place behind it."""
+    """Write an unsigned varint at a position. Returns the position after it."""
     while gap > _LOW:
         gaps[place] = np.uint8(gap & _LOW | _MORE)
         gap >>= _BITS
@@ -44,10 +45,10 @@ def put(gap, place, gaps):
 
 @jit_flat
 def append(points, gaps, ends):
-    """Add points; there is room for them."""
+    """Append points; there is room for them."""
     place, newest = np.uint64(ends[END]), ends[NEWEST]
     for i in range(np.uint64(len(points))):
-        # The first one of all may be before 0, and further from it than a signed number says.
+        # The difference to the first point of all may exceed the signed range.
         place = put(np.uint64(points[i] - newest), place, gaps)
         newest = points[i]
     ends[END], ends[NEWEST] = np.int64(place), newest
@@ -55,7 +56,7 @@ def append(points, gaps, ends):
 
 @jit_inline
 def _take(place, gaps):
-    """The gap at a place, and the place of the one behind it."""
+    """The varint at a position, and the position after it."""
     byte = np.uint64(gaps[place])
     gap, shift = byte & _LOW, _BITS
     place = _after(place, gaps)
@@ -69,9 +70,10 @@ def _take(place, gaps):
 
 @jit_inline
 def _read_short(limit, place, last, passed, gaps, points, read):
-    """Gaps of one byte each, several at once: from a place on, as long as those behind them begin before `last`.
+    """Fast path: varints of one byte each, several at once, as long as none of them reaches `last` or a point past the
+    limit.
 
-    None of the points is past the limit. Returns what comes next: the place, and what has been passed and read.
+    Returns the next position, the last point and the number of points read.
     """
     while place + _TOGETHER < last and read + _TOGETHER <= np.uint64(len(points)):
         together, following = np.uint8(0), passed
@@ -90,9 +92,9 @@ def _read_short(limit, place, last, passed, gaps, points, read):
 
 @jit_flat
 def read_through(limit, reader, gaps, ends, points):
-    """The next points at or before the limit go to `points`; returns how many they are.
+    """Read the next points at or before the limit into `points`. Returns how many they are.
 
-    If there are more than `points` has room for, none of them is read.
+    If there are more than fit into `points`, none of them is consumed.
     """
     place, passed, following, read = np.uint64(ends[reader + AT]), ends[reader + PASSED], np.int64(0), np.uint64(0)
     end, room = np.uint64(ends[END]), np.uint64(len(points))

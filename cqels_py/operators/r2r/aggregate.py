@@ -63,7 +63,7 @@ _WORDS = {
 class Aggregate:
     """One aggregate: a name of FUNCTIONS, the column of its argument (None for COUNT(*)), and DISTINCT.
 
-    `separator`: what stands between the values of GROUP_CONCAT. SAMPLE is the first value in term order.
+    `separator`: the text between the values of GROUP_CONCAT. SAMPLE is the first value in term order.
     """
 
     function: str
@@ -74,11 +74,12 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class OddNumbers:
-    """What the dictionary knows of hashed literals (n of them) as numbers.
+    """Hashed literals (n of them) as numbers, according to the dictionary.
 
-    `ids` (n): an inline id of the same value and type, or 0. Where that is 0: `kind` (n) of `kernels.aggregate`'s ODD_*,
-    `words` (n, 3): hi, lo and scale of a large exact number, or of a duration's months or seconds, `real` (n): the value of a float
-    or double. `reals`: there are floats among the arguments, or doubles without an inline form, which are summed apart.
+    `ids` (n): an inline id of the same value and type, or 0. Where that is 0: `kind` (n), one of the ODD_* of
+    accumulators.py, `words` (n, 3): hi, lo and scale of a large exact number, or of a duration's months or seconds,
+    `real` (n): the value of a float or double. `reals`: there are floats among the arguments, or doubles without an
+    inline form, which are summed separately.
     """
 
     ids: Ids
@@ -90,9 +91,9 @@ class OddNumbers:
 
 @dataclass(frozen=True, slots=True)
 class OfInputs:
-    """Where GroupBy gets the rows of several inputs, whose join by its keys is never made: how many inputs there are.
+    """For a GroupBy over the rows of several inputs, whose join by its keys is never made: the number of inputs.
 
-    And by aggregate: the input of its argument, and whether that input's rows leave in the order in which they came.
+    And by aggregate: the input of its argument, and whether that input is FIFO.
     """
 
     inputs: int
@@ -101,25 +102,26 @@ class OfInputs:
 
 
 class TermValues(Protocol):
-    """What aggregates ask of the dictionary."""
+    """The interface of the dictionary for aggregates."""
 
     def numbers(self, ids: Ids) -> OddNumbers:
-        """The values of hashed literals; each is asked for once a chunk."""
+        """The values of hashed literals; each is looked up once per chunk."""
         ...
 
     def no_numbers(self, ids: Ids) -> None:
-        """Be told of terms that came to SUM or AVG and cannot be added; one that came several times is there as often."""
+        """Report terms that were given to SUM or AVG and cannot be added; one that was given several times is repeated."""
         ...
 
     def computed(self, late: npt.NDArray[np.int64], real: npt.NDArray[np.float64]) -> Ids:
         """Ids of computed numbers without an inline form: (tag, hi, lo, scale), and `real` for floats or as a divisor.
 
-        And of durations, by which LATE_* stands in the place of the tag; 0 where no literal holds one.
+        For durations the tag is one of LATE_*; 0 where no literal holds the duration.
         """
         ...
 
     def joined(self, values: Ids, start: Ids, length: Ids, separators: Sequence[str]) -> Ids:
-        """Ids of texts: for each its values, start to start + length in `values`, as strings with its separator between them.
+        """Ids of joined texts. For each its values, start to start + length in `values`, as strings with its separator
+        between them.
 
         0 where a value is a blank node, which has no string.
         """
@@ -133,14 +135,15 @@ class TermValues(Protocol):
 _EXTREMES = ("MIN", "MAX", "SAMPLE")
 _SUMS = (kernel.SUM, kernel.AVG)
 _WITHOUT_NUMBER = (TAG_LITERAL, TAG_OVERFLOW, TAG_QUOTIENT)
-"""Of these SUM and AVG ask what number they are."""
+"""Terms whose numbers SUM and AVG ask the dictionary for."""
 _NO_NUMBERS = (TAG_IRI, TAG_BLANK, TAG_BOOLEAN, TAG_DATETIME, TAG_DATETIME_MICROS, TAG_DATE)
 _TO_ASK_OF = sum(1 << tag for tag in (*_WITHOUT_NUMBER, *_NO_NUMBERS))
 _OF_FLOATS = 1 << TAG_FLOAT
 _WITHOUT_TERMS = (kernel.COUNT_ALL, kernel.COUNT, *_SUMS)
 _LINE = 8
 _CHUNK = 1000
-"""So many rows pass through the kernels together, if no tick has more: what they write and read again stays near the processor."""
+"""Rows that pass through the kernels together, if no tick has more: few enough for intermediate results to stay in the
+cache."""
 _SMALLEST_CHUNK, _FEW = 16, 65
 _MOST_NOTES = 8 * _CHUNK
 _SMALLEST_QUEUE = 64
@@ -149,11 +152,12 @@ JUST_FLOATS = replace(NO_ODD, reals=True)
 
 
 class GroupBy:
-    """Groups mappings by `keys` (columns) and keeps the aggregates of each group; the result's columns are keys, aggregates.
+    """Groups mappings by `keys` (columns) and keeps the aggregates of each group; the result's columns are keys,
+    aggregates.
 
-    Without keys there is one group, and it is there from the first tick on, whatever the input. `in_order`: mappings leave in the
-    order in which they came, as from a window, so that MIN and MAX need no bags. `of_inputs`: rows are those of a join's inputs
-    (see kernels/grouping.py), whose aggregates are without DISTINCT.
+    Without keys there is one group, and it is there from the first tick on, whatever the input. `in_order`: mappings
+    are retracted in FIFO order, as from a window, so that MIN and MAX need no bags. `of_inputs`: rows are those of a
+    join's inputs (see kernels/aggregates/group_by.py), whose aggregates are without DISTINCT.
     """
 
     STATE = (
@@ -179,7 +183,7 @@ class GroupBy:
         self.index = KeyTable(len(keys))
         self._functions = np.array([FUNCTIONS[a.function] for a in aggregates], np.int64)
         self._arguments = np.array([a.argument or 0 for a in aggregates], np.int64)
-        # The first of different values is the first of all.
+        # DISTINCT makes no difference to an extreme.
         distinct = [a.distinct and a.function not in _EXTREMES for a in aggregates]
         self._any_distinct = any(distinct)
         places, self._group_words = _lay_out(self._functions.tolist())
@@ -202,10 +206,10 @@ class GroupBy:
         self._reals_by_group = 0
         self._queue = np.zeros(_SMALLEST_QUEUE if in_order else 1, np.int32)
         self._cursor = np.zeros(grouping.FIELDS, np.int64)
-        # A group that has none yet has the stamp 0.
+        # The stamp of a group without a note is 0.
         self._cursor[SEEN] = 1
         self._of_run = self._cursor[:SEEN]
-        # Of a few rows, as they come on a live stream; more have room of their own.
+        # For few rows, as on a live stream; larger deltas get arrays of their own.
         self._for_few = _room_for_late(_FEW, len(aggregates))
         self._make_notes(_SMALLEST_CHUNK)
         self._grow_groups()
@@ -213,18 +217,18 @@ class GroupBy:
 
     @property
     def terms(self) -> tuple[Ids, Ids] | tuple[None, None]:
-        """What keeps terms, if any aggregate does: the kernels know how to do without, and then need less compiled."""
+        """The heap of terms, if any aggregate keeps terms. Kernels without one need less compiled code."""
         return (self._terms.heap, self._terms.meta) if self._kept_terms else (None, None)
 
     def texts(self) -> tuple[npt.NDArray[np.uint8], Ids] | tuple[None, None]:
-        """Where kernels find the texts of terms, if any aggregate keeps some."""
+        """The dictionary's texts, if any aggregate keeps terms."""
         return self._values.texts() if self._kept_terms else (None, None)
 
     def after_restore(self) -> None:
         self._gather()
 
     def _gather(self) -> None:
-        """The arrays as `kernels.grouping.group` takes them: once, as they stay."""
+        """Collect the arrays for the kernel in a table."""
         self.standing = Standing(
             self._of_aggregates, self._cursor, self._queue, self._rows, self._notes, self._results, self._scratch, self._words,
             self._apart, self._terms.heap, self._terms.meta, self._port_counts, *self._weighted, *self.index.arrays,
@@ -232,7 +236,7 @@ class GroupBy:
         )  # fmt: skip
 
     def _grow_groups(self) -> None:
-        """Bring the arrays by group to the index's capacity."""
+        """Enlarge the arrays by group to the index's capacity."""
         groups = self.index.capacity
         self._words = longer_aligned(self._words, groups * self._group_words, np.int64)
         more_reals = groups * self._reals_by_group - len(self._apart)
@@ -242,7 +246,7 @@ class GroupBy:
             self._port_counts = np.concatenate([self._port_counts, np.zeros(more, np.int64)])
 
     def keep_reals(self) -> None:
-        """From now on numbers may come that are summed apart."""
+        """Prepare for numbers that are summed separately."""
         if self._reals_by_group == 0:
             self._reals_by_group = int(np.isin(self._functions, _SUMS).sum()) * REAL_WORDS
             self._grow_groups()
@@ -255,7 +259,7 @@ class GroupBy:
         self._results = np.zeros((4, values), np.int64)
 
     def _grow_queue(self) -> None:
-        """Twice the room for mappings that leave in order."""
+        """Double the room for mappings of FIFO input."""
         mask, (head, tail) = len(self._queue) - 1, self._cursor[[grouping.HEAD, grouping.TAIL]].tolist()
         there = np.arange(head, tail)
         grown = np.zeros(2 * len(self._queue), np.int32)
@@ -270,7 +274,8 @@ class GroupBy:
             self._gather()
 
     def expect_rows(self, rows: int) -> None:
-        """Notes for chunks as large as so many rows give rise to; those of one large tick are not kept for ever."""
+        """Make room for the notes of a chunk of so many rows. Notes of an exceptionally large tick are not kept for
+        ever."""
         room = self._noted
         if rows <= room <= _MOST_NOTES:
             return
@@ -278,7 +283,7 @@ class GroupBy:
             self.make_notes(max(min(2 * rows, _CHUNK), _SMALLEST_CHUNK))
 
     def more_terms(self) -> None:
-        """Room for more members of bags, staircases and sorted runs."""
+        """Room for more members of bags, monotonic queues and sorted runs."""
         self._terms.grow([RunsOf(form, self._words, self._group_words, at) for form, at in self._kept_terms])
         self._gather()
 
@@ -295,7 +300,7 @@ class GroupBy:
                 yield self._chunk(delta)
 
     def open_single_group(self) -> Delta:
-        """Without keys there is one group, and this is its row before there is any mapping."""
+        """The row of the single group of an aggregation without keys, before there is any mapping."""
         index = self.index
         kernel.open_group(index.table, index.counts, index.meta, self._scratch, index.free)
         run = GroupRun(self, 0)
@@ -313,7 +318,7 @@ class GroupBy:
         return run.output()
 
     def _values_of(self, delta: Delta) -> tuple[Ids, OddNumbers]:
-        """The columns with what hashed literals are to SUM and AVG in the place of these."""
+        """The columns with hashed literals replaced by their numbers for SUM and AVG."""
         columns = delta.columns
         tags = grouping.tags_of_arguments(columns, self._arguments, self._functions)
         if not needs_numbers(tags):
@@ -336,10 +341,11 @@ class GroupBy:
 
 
 def _lay_out(functions: Sequence[int]) -> tuple[list[int], int]:
-    """Where each aggregate's accumulator begins in a group's words, behind the value last delivered, and how many these are.
+    """The position of each aggregate's accumulator in a group's words, after the value last delivered, and the number
+    of words.
 
-    Sums come first, and what most rows change of one is in one line of the processor's cache; of the first one it is that which
-    each row of the group needs in any case.
+    Sums come first, and the words that most rows change are in one cache line; for the first sum it is the line with
+    the words that every row of the group needs.
     """
     places, end = [0] * len(functions), kernel.GROUP_WORDS
     for a in sorted(range(len(functions)), key=lambda a: functions[a] not in _SUMS):
@@ -350,27 +356,28 @@ def _lay_out(functions: Sequence[int]) -> tuple[list[int], int]:
 
 
 def _of_lines(words: int) -> int:
-    """Room for so many words: whole lines, or such a part of one that none is in two."""
+    """The number of words rounded up to whole cache lines, or to a power of two that divides a line."""
     return -(-words // _LINE) * _LINE if words > _LINE // 2 else 1 << (words - 1).bit_length()
 
 
 def needs_numbers(tags: int) -> bool:
-    """Are there arguments of SUM and AVG of which more is to be found out, or told? `tags`: a bit for each tag among them."""
+    """Are there arguments of SUM and AVG that the dictionary must be asked about? `tags`: a bit for each tag among
+    them."""
     return bool(tags & _TO_ASK_OF)
 
 
 def without_terms(tags: int) -> OddNumbers:
-    """What is to be known of arguments of which nothing needs to be found out."""
+    """The numbers of arguments of which all have inline ids."""
     return JUST_FLOATS if tags & _OF_FLOATS else NO_ODD
 
 
 def with_numbers(
     terms: Ids, values: TermValues, comes: npt.NDArray[np.bool_], told: Sequence[int] | slice = slice(None)
 ) -> tuple[Ids, OddNumbers]:
-    """Arguments of SUM and AVG with what hashed literals are as numbers in the place of these, tag 15 for what is none inline.
+    """Arguments of SUM and AVG with hashed literals replaced by their numbers; tag 15 for those without an inline id.
 
-    `terms` (a, n): arguments of n rows, of which those come that `comes` (n). Of those arguments which `told` chooses, `values` is
-    told of the terms that come and are no numbers.
+    `terms` (a, n): arguments of n rows, of which those are insertions that `comes` (n). For the arguments chosen by
+    `told`, inserted terms that are no numbers are reported to `values`.
     """
     hashed = np.isin((terms >> TAG_SHIFT) & 15, _WITHOUT_NUMBER)
     different, place = np.unique(terms[hashed], return_inverse=True)
@@ -381,19 +388,19 @@ def with_numbers(
     wrong[hashed] = ((numbers.ids == 0) & (numbers.kind == kernel.ODD_ERROR))[place]
     wrong &= comes
     if wrong.any():
-        # Row by row: the first of them came first.
+        # Row by row, so that the first one reported came first.
         values.no_numbers(terms[told].T[wrong[told].T])
     odd_reals = (numbers.ids == 0) & (numbers.kind >= kernel.ODD_FLOAT)
     return found, replace(numbers, reals=bool(odd_reals.any() or (found >> TAG_SHIFT == TAG_FLOAT - 16).any()))
 
 
 def _form_of(function: int, *, in_order: bool) -> Form:
-    """How an aggregate keeps its terms."""
+    """The data structure in which an aggregate keeps its terms."""
     return Form.SORTED_RUN if function == kernel.CONCAT else Form.STAIRCASE if in_order else Form.BAG
 
 
 def stopped(status: int) -> Exception:
-    """Why a kernel cannot go on."""
+    """The error for which a kernel cannot continue."""
     if status == kernel.OVERFLOW:
         return RunError("a sum does not fit 128 bits: the numbers are too large to be added exactly")
     if status == kernel.TOO_MANY:
@@ -402,7 +409,7 @@ def stopped(status: int) -> Exception:
 
 
 def _room_for_late(rows: int, aggregates: int) -> tuple[Ids, npt.NDArray[np.float64], Ids]:
-    """For what is to be computed of so many rows, and for the values of joined texts."""
+    """Arrays for values computed later, for so many rows, and for the values of joined texts."""
     late = (rows + 1) * aggregates
     return np.empty((late, kernel.LATE_FIELDS), np.int64), np.empty(late, np.float64), np.empty(max(64, rows), np.int64)
 
@@ -414,11 +421,12 @@ class GroupRun:
 
     def __init__(self, group_by: GroupBy, rows: int) -> None:
         self._of = group_by
-        # A row changes one group's row, which it may take back and give; without any, the single group gives its first.
+        # A row changes one group's row, which is retracted and inserted; without any, the single group inserts its
+        # first row.
         room = 2 * rows or 1
         self._cursor = group_by._cursor
         group_by._of_run.fill(0)
-        # Tick, sign and columns; and what of these is to be computed, with the values of joined texts.
+        # Tick, sign and columns; and the values to be computed later, with the values of joined texts.
         made = np.empty(room, INT32), np.empty(room, INT8), np.empty((group_by.width, room), INT64)
         late = group_by._for_few if rows < _FEW else _room_for_late(rows, len(group_by._aggregates))
         self._output: tuple[Any, ...] = made + late
@@ -432,14 +440,14 @@ class GroupRun:
         )  # fmt: skip
 
     def take(self, delta: Delta, keyed: Ids, values: Ids, odd: OddNumbers) -> None:
-        """All rows; `keyed` and `values` as `grouping.group` has them."""
+        """Process all rows; `keyed` and `values` as for `group_by.group`."""
         if odd.reals:
             self._of.keep_reals()
         rows = (len(delta), delta.tick, delta.sign, None, keyed, delta.columns, values)
         self._take(rows, (odd.kind, odd.words, odd.real, None, None))
 
     def take_joined(self, rows: Ids, keyed: Ids, arguments: Ids, odd: OddNumbers) -> None:
-        """All rows of a join's inputs, as kernels/joined_records.py has them."""
+        """Process all rows of a join's inputs, as laid out by kernels/aggregates/factorised_records.py."""
         if odd.reals:
             self._of.keep_reals()
         given = (rows.shape[1], rows[ROW_TICK], rows[ROW_SIGN], rows[ROW_PORT], keyed, arguments, arguments)
@@ -454,14 +462,15 @@ class GroupRun:
         wide: Ids | None,
         wide_apart: npt.NDArray[np.uint32] | None,
     ) -> None:
-        """The first `rows` rows, of which SUM and AVG, if there are any, take differences (see kernels/weighted_sums.py)."""
+        """Process the first `rows` rows, whose SUM and AVG columns, if there are any, are differences
+        (kernels/aggregates/weighted_sums.py)."""
         self._take((rows, tick, sign, None, columns, columns, columns), (None, None, None, wide, wide_apart))
 
     def _take(self, rows: tuple[Any, ...], numbers: tuple[Any, ...]) -> None:
         of = self._of
         texts = of.texts()
         while True:
-            # One tuple after another, as going through all that they have takes longer.
+            # Tuples are concatenated, which is faster than unpacking all of them.
             kept = of.standing.where, of._group_words
             status = grouping.group(*(rows + of._ways_of_keys + texts + numbers + kept + self._output))
             if status == kernel.DONE:
@@ -470,7 +479,7 @@ class GroupRun:
             self._make_room(status, tick[:count])
 
     def _make_room(self, status: int, tick: TickColumn) -> None:
-        """For that for want of which the kernel stopped on its way through rows of these ticks."""
+        """Enlarge the array that is full; `tick`: the ticks of the rows."""
         of = self._of
         if status == kernel.HEAP_FULL:
             of.more_terms()

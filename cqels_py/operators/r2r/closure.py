@@ -1,4 +1,4 @@
-"""Property paths of any length: which nodes reach which."""
+"""Property paths of any length: the transitive closure of a relation."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from cqels_py.state.reach_trees import ReachTrees
 class Closure:
     """The different pairs (source, node) such that one edge or more lead from the source to the node.
 
-    The input's `columns` hold the start and the end of an edge, and perhaps the graph it is in: only edges of one graph lead
-    on from each other, and results have its column too. An edge counts as long as one copy of it is there. `source`: only what
-    this node reaches. `loops`: also the nodes that reach themselves.
+    The input's `columns` hold the start and the end of an edge, and perhaps its graph: paths are within one graph, and
+    results have its column too. An edge counts as long as one copy of it is there. `source`: only the nodes that this
+    node reaches. `loops`: also the nodes that reach themselves.
     """
 
     STATE = ("state",)

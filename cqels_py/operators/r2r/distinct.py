@@ -14,7 +14,7 @@ from cqels_py.state.key_table import KeyTable
 
 
 class DistinctRows:
-    """Each mapping once: a counter for each different one (a one-way index)."""
+    """Each different mapping once: a one-way index counts its copies."""
 
     STATE = ("index",)
 

@@ -15,21 +15,21 @@ _NO_TIMES = np.empty(0, np.int64)
 
 
 class SlowPath(Protocol):
-    """Evaluates the rows that the kernel cannot decide, by way of the terms' texts."""
+    """Evaluates the rows that the kernel cannot decide, from the terms' texts."""
 
     def __call__(self, rows: Ids, now: Ids | None, as_test: bool) -> Ids:
         """`rows` (number of inputs, n) and `now` (n) -> (n) ids, 0 for errors; or 1 and 0 where `as_test`."""
         ...
 
     def clear(self) -> None:
-        """Forget what was remembered by ids."""
+        """Clear what was cached by id."""
         ...
 
 
 class Evaluator:
-    """One expression: a program for the kernel, and a way out for rows that need texts.
+    """One expression: a program for the kernel, and a slow path for rows that need texts.
 
-    `code` (m, 2): see kernels.interpreter. `constants`, `special`: ids.
+    `code` (m, 2): see kernels/values/interpreter.py. `constants`, `special`: ids.
     """
 
     def __init__(self, code: Ids, constants: Ids, special: Ids, slow: SlowPath) -> None:
@@ -41,18 +41,18 @@ class Evaluator:
     def evaluate(self, columns: Sequence[Ids] | Ids, now: Ids | None = None) -> Ids:
         """The value for each row: ids, 0 where it is an error.
 
-        `columns`: the inputs' columns in their order, or the same as one (inputs, n) array. `now` (n): the ticks'
-        times in microseconds; needed by expressions with NOW, and by those without any input (they give n).
+        `columns`: the inputs' columns in their order, or one (inputs, n) array. `now` (n): the ticks' times in
+        microseconds; needed by expressions with NOW, and by those without any input (they give n).
         """
         return self._run(columns, now, False)
 
     def test(self, columns: Sequence[Ids] | Ids, now: Ids | None = None) -> npt.NDArray[np.bool_]:
-        """For each row: is the effective boolean value true? An error is not."""
+        """For each row: is the effective boolean value true? For an error it is not."""
         true: npt.NDArray[np.bool_] = self._run(columns, now, True) == 1
         return true
 
     def clear(self) -> None:
-        """To be called when the dictionary releases terms: ids may then come to mean something else."""
+        """Call this when the dictionary releases terms: their ids may be reused for other terms."""
         self._slow.clear()
 
     def live_ids(self) -> tuple[Ids, Ids]:
@@ -71,7 +71,7 @@ class Evaluator:
 
 
 def _matrix(columns: Sequence[Ids] | Ids, now: Ids | None) -> Ids:
-    """One contiguous (inputs, n) array: the kernel is compiled for that alone."""
+    """One contiguous (inputs, n) array, the only layout for which the kernel is compiled."""
     if len(columns) == 0:
         return np.empty((0, 0 if now is None else len(now)), np.int64)
     if len(columns) == 1:

@@ -1,4 +1,5 @@
-"""GROUP BY over a join of inputs that share a key: each input is summed up by that key, and no result of the join is made."""
+"""GROUP BY over a join of inputs that share a key: each input is aggregated by that key, and no result of the join is
+made."""
 
 from __future__ import annotations
 
@@ -27,17 +28,17 @@ from cqels_py.operators.r2r.joined_rows import (
 from cqels_py.state.key_sums import KeySums
 
 _SHARES = 8_192
-"""Room for so many shares at first."""
+"""Initial room for contributions."""
 _FEW_SHARES = 32
-"""Steps of few rows have that room, which is kept."""
+"""Room for contributions that is kept for steps of few rows."""
 _FEW_WIDE = 32
 
 
 class FactorisedGroupBy:
     """Groups the join of all inputs on their key, as GroupBy would group its results.
 
-    `carrier`: the input with those of the group's variables that are not in the key, its columns `own`. `groups`: for each
-    column of the group its place in (key, own). The result's columns are those of the group, then the aggregates.
+    `carrier`: the input with those of the group's variables that are not in the key, its columns `own`. `groups`: for
+    each column of the group its place in (key, own). The result's columns are those of the group, then the aggregates.
     """
 
     STATE = ("state", "_group_by", "_cursor")
@@ -54,14 +55,14 @@ class FactorisedGroupBy:
         self._carrier = carrier
         self._groups = np.array(groups, np.int64)
         self._aggregates = tuple(aggregates)
-        # The carrier's changes are taken in first at each tick.
+        # The carrier's changes are applied first at each tick.
         in_order_of_taking = [carrier, *(p for p in range(len(inputs)) if p != carrier)]
         functions = [FUNCTIONS[a.function] for a in aggregates]
         kinds = np.array([kind for _, kind in functions], np.int64)
         ports = np.array([carrier if a.argument is None else a.input for a in aggregates], np.int64)
         in_order = np.array([inputs[port].in_order for port in ports])
         self.state = KeySums(len(inputs), len(inputs[carrier].key), len(own), kinds, ports == carrier, in_order)
-        # A share's columns: of an extreme two, of a sum three.
+        # A contribution has two columns for an extreme, three for a sum.
         widths = [2 if kind == records.TERM else 3 for _, kind in functions]
         columns = [len(groups) + sum(widths[:a]) for a in range(len(widths))]
         self._share_width = len(groups) + sum(widths)
@@ -76,7 +77,8 @@ class FactorisedGroupBy:
         self._cursor = np.zeros(kernel.FIELDS, np.int64)
         self._of_step = self._cursor[: kernel.VISITED]
         located = np.zeros(3 * records.LOCATED_ROWS, np.int64)
-        # What every call of the kernels gets: once, as looking it up costs as much as the work on a live stream.
+        # The constant arguments of the kernel: collected once, as collecting them costs as much as the work on a live
+        # stream.
         widths_of_keys = self.state.keys.width, self.state.rows.width
         sized = in_order_of_taking[1:], *map(range, widths_of_keys), self._groups, of_aggregates
         most_common = len(inputs) == 2 and widths_of_keys == (1, 2) and len(aggregates) == 1
@@ -90,7 +92,7 @@ class FactorisedGroupBy:
 
     @property
     def visited(self) -> int:
-        """Changes of rows' shares in their groups so far: the work that regressions are counted in."""
+        """The number of changes of contributions so far: the work that regression tests count."""
         return int(self._cursor[kernel.VISITED])
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
@@ -110,12 +112,12 @@ class FactorisedGroupBy:
 
 
 def _as_tuple(numbers: Iterable[Any]) -> tuple[Any, ...]:
-    """Numbers, or rows of them, as the kernel is to get them that is compiled for how many they are."""
+    """Numbers, or rows of them, as tuples, for whose length the kernel is compiled."""
     return tuple(_as_tuple(each) if isinstance(each, np.ndarray) else int(each) for each in numbers)
 
 
 class _Run:
-    """One step on its way through the kernel: the rows of all inputs, the shares, the operator's cursor."""
+    """One step on its way through the kernel: the rows of all inputs, the contributions, the operator's cursor."""
 
     def __init__(self, of: FactorisedGroupBy, filled: Sequence[Filled], rows: int, one_tick: bool) -> None:
         self._of = of
@@ -153,13 +155,13 @@ class _Run:
     def _put_shares(self) -> int:
         of, odd = self._of, self._odd
         rows, numbers = (self._rows,), (odd.kind, odd.words, odd.real)
-        # One tuple after another, as going through all that they have takes longer.
+        # Tuples are concatenated, which is faster than unpacking all of them.
         given = rows + of._first_arguments + of.state.arrays + of._group_by.texts() + numbers + self._shares.arrays
         status: int = kernel.put_shares(*given)
         return status
 
     def _into_groups(self, made: int) -> Delta:
-        """How the answer changes by the shares that are put down."""
+        """The changes of the answer caused by the contributions."""
         of = self._of._group_by
         of.expect_rows(made)
         run = GroupRun(of, made)
@@ -168,7 +170,8 @@ class _Run:
 
 
 class _Shares:
-    """Room for changes of shares (see kernels/factorised.py), those of a tick at least: these go into their groups together.
+    """Room for changes of contributions (see kernels/aggregates/factorised.py), at least those of a tick, which are
+    aggregated together.
 
     `wide`: accumulators, unless all aggregates are MIN and MAX. `arrays`: as the kernels take them.
     """
@@ -180,7 +183,8 @@ class _Shares:
         self.arrays = self._tick, self._sign, self._columns, *(wide.arrays if wide else (None, None))
 
     def more(self, made: int, wide: int, aggregates: int) -> _Shares:
-        """More room, where that is short for the share of one more row; there are `made` shares and `wide` accumulators."""
+        """Enlarge the arrays that have no room for the contribution of one more row; there are `made` contributions and
+        `wide` accumulators."""
         rows = len(self._tick)
         room = max(_SHARES, 2 * rows) if made == rows else rows
         larger = _Shares(len(self._columns), room, self._wide.more(wide, aggregates) if self._wide else None)
@@ -190,7 +194,7 @@ class _Shares:
 
 
 class _Accumulators:
-    """Those of `_Shares`, for sums that a share's columns have no place for."""
+    """Accumulators for sums that do not fit the columns of a contribution."""
 
     def __init__(self, room: int) -> None:
         self._words = np.empty(room * aggregate.SUM_WORDS, np.int64)
@@ -198,7 +202,7 @@ class _Accumulators:
         self.arrays = self._words, self._apart
 
     def more(self, taken: int, wanted: int) -> _Accumulators:
-        """These, if there is room for as many more as are wanted, or larger ones with what is taken."""
+        """These, if there is room for `wanted` more, or larger ones with a copy of those `taken`."""
         room = len(self._apart) // REAL_WORDS
         if taken + wanted <= room:
             return self

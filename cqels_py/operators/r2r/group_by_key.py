@@ -1,7 +1,8 @@
-"""GROUP BY over a join of inputs by the very key on which they are joined: what a group has of each input is all of its answer.
+"""GROUP BY over a join of inputs by exactly the key on which they are joined: a group's answer follows from its rows of
+each input.
 
-It has as many results as the product of how many rows it has of each input, and the sums, counts and extremes of its arguments
-follow from the rows of one input each. So every arrival costs the same, however many others it meets.
+It has as many results as the product of its numbers of rows of each input, and the sums, counts and extremes of its
+arguments follow from the rows of one input each. So every arrival costs the same, however many others it meets.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from cqels_py.operators.r2r.joined_rows import JoinedAggregate, JoinedInput, Joi
 class GroupByKey:
     """Groups the join of all inputs on their key by all of it, as GroupBy would group its results.
 
-    `groups`: the places in the key of the groups' columns, which are first in the result, then the aggregates.
+    `groups`: the places in the key of the groups' columns, which come first in the result, then the aggregates.
     """
 
     STATE = ("_group_by",)
@@ -47,7 +48,7 @@ class GroupByKey:
         return (delta for block in blocks for delta in self._changes(ticks, block))
 
     def _changes(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> tuple[Delta, ...]:
-        """The groups' changes that one block makes."""
+        """The groups' changes caused by one block."""
         filled, count = self._layout.filled(inputs)
         if not count:
             return ()

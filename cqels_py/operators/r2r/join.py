@@ -25,9 +25,9 @@ _FEWEST_OUT_ROWS, _OUT_ROWS_EACH = 64, 8
 
 @dataclass(slots=True)
 class LeafRows:
-    """One step's input rows of all ports, merged by tick; their ids stand in the leaf cells at `slot` of `port`.
+    """One step's input rows of all ports, merged by tick; their ids are in the leaf cells at `slot` of `port`.
 
-    `placed`: the slots that negative rows of ports without order got for their time only.
+    `placed`: the temporary slots of retractions in ports that are not FIFO.
     """
 
     port: npt.NDArray[np.int32]
@@ -37,7 +37,7 @@ class LeafRows:
     placed: npt.NDArray[np.int32]
 
     def release(self, state: JoinState) -> None:
-        """In ports without order a negative row frees the leaf it took back (now in `slot`) and its own slot."""
+        """Free the slots of retracted leaves (now in `slot`) and the temporary slots, in ports that are not FIFO."""
         for p, port in enumerate(state.layout.ports):
             if not port.in_order:
                 gone = (self.port == p) & (self.sign < 0)
@@ -46,7 +46,7 @@ class LeafRows:
 
 
 def merged_rows(state: JoinState, deltas: Sequence[Delta]) -> LeafRows:
-    """Put the rows of all inputs into their ports' leaf cells, and merge them by tick."""
+    """Copy the rows of all inputs into their ports' leaf cells, and merge them by tick."""
     lengths = [len(delta.tick) for delta in deltas]
     if not state.has_room(lengths):
         state.ensure_leaves(
@@ -77,16 +77,17 @@ def merged_rows(state: JoinState, deltas: Sequence[Delta]) -> LeafRows:
 
 
 def room_for(rows: int) -> int:
-    """For so many results a step's first chunk has room; few rows mostly have few."""
+    """Room for results in a step's first chunk; few rows mostly have few results."""
     return min(OUT_ROWS, _FEWEST_OUT_ROWS + _OUT_ROWS_EACH * rows)
 
 
 class MultiwayJoin:
     """Joins n inputs on their common variables.
 
-    `inputs`: the variables of each input; `in_order`: its negative mappings come in the order of the positive ones.
-    `loose`: variables that may be unbound in some input. `output`: the variables of the result, in order.
-    `retract`: results are withdrawn when one of their leaves goes; otherwise the consumer knows how long they live.
+    `inputs`: the variables of each input; `in_order`: is the input FIFO, so that its retractions come in the order of
+    its insertions? `loose`: variables that may be unbound in some input. `output`: the variables of the result, in
+    order. `retract`: results are retracted when one of their leaves is; otherwise the consumer knows how long they
+    live.
     """
 
     STATE = ("state",)
@@ -108,13 +109,13 @@ class MultiwayJoin:
         ]
         self.layout = JoinLayout(ports, frozenset(number[name] for name in loose))
         self.state = JoinState(self.layout, rings_of_ids=True)
-        # Kernels get a number sooner than a truth value.
+        # A number is passed to a kernel faster than a bool.
         self._retract, self._all_known = int(retract), int(self.state.all_known)
         self._widths = [len(variables) for variables in inputs]
         self._locate(inputs, output, loose)
 
     def _locate(self, inputs: Sequence[Sequence[str]], output: Sequence[str], loose: frozenset[str]) -> None:
-        """Where the columns of a result come from: any input that has them, but that one may be unbound there."""
+        """Find the sources of the columns of a result: any input that has them, except that one may be unbound there."""
         having = [[p for p, variables in enumerate(inputs) if name in variables] for name in output]
         out_ports = np.array(
             [
@@ -151,7 +152,7 @@ class MultiwayJoin:
             state.give_back(blocks)
 
     def _chunks(self, rows: LeafRows, blocks: Blocks | None) -> Iterator[Delta]:
-        """Take in rows; each time a chunk of results is full it is delivered. `blocks`: see `_step`."""
+        """Process rows, and deliver each full chunk of results. `blocks`: see `_step`."""
         state = self.state
         cursor = state.cursor
         cursor[: ring_index.PROBES] = 0
@@ -185,7 +186,7 @@ class MultiwayJoin:
 
     @property
     def probes(self) -> int:
-        """Ring indexes looked up so far: the work that regressions are counted in."""
+        """The number of lookups in ring indexes so far: the work that regression tests count."""
         return int(self.state.cursor[ring_index.PROBES])
 
     def live_ids(self) -> Iterable[Ids]:

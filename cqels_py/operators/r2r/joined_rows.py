@@ -1,4 +1,4 @@
-"""The rows of a join's inputs, of which no results are made: side by side, as aggregation below the join takes them."""
+"""The rows of a join's inputs, none of whose results are made, laid out side by side for aggregation below the join."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cqels_py.kernels.windows.merge import places_by_tick
 from cqels_py.operators.r2r.aggregate import OddNumbers, TermValues, needs_numbers, with_numbers, without_terms
 
 FEW_ROWS = 8
-"""Steps of so few rows, as they come on a live stream, have what they need at hand."""
+"""Steps of so few rows, as on a live stream, use arrays that are kept."""
 _IN_ORDER = np.empty(0, np.int32)
 
 FUNCTIONS = {
@@ -30,14 +30,14 @@ FUNCTIONS = {
     "SAMPLE": ("MIN", records.TERM),
     "MAX": ("MAX", records.TERM),
 }
-"""What is kept of a group where its members are given as shares, a COUNT being a sum of ones; and what is asked of the argument."""
+"""The aggregate over contributions (a COUNT is a sum of ones), and the kind of the argument."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedInput:
-    """An input of the join: how many columns it has, and which are the key, in the same order in all inputs.
+    """An input of the join: its number of columns, and which of them are the key, in the same order in all inputs.
 
-    `in_order`: its mappings leave in the order in which they came, as from a window, so that MIN and MAX need no bags of them.
+    `in_order`: is the input FIFO, as a window is, so that MIN and MAX need no bags?
     """
 
     width: int
@@ -55,14 +55,15 @@ class JoinedAggregate:
 
 
 Filled = tuple[int, tuple[Any, ...], Delta]
-"""An input that has changes: its number, what the kernel that lays its rows gets, and they."""
+"""An input that has changes: its number, the constant arguments of the kernel that lays out its rows, and the changes."""
 
 
 class JoinedRows:
-    """How the rows of all inputs are laid out (see kernels/joined_records.py), and the laying.
+    """Lays out the rows of all inputs (see kernels/aggregates/factorised_records.py).
 
-    `taken`: of each input, in the order in which they are taken at each tick, its number and the columns that become the first of
-    the `width` ones of a row; `key_width` of these are the key. `hashes`: those of keys and rows are wanted.
+    `taken`: for each input, in the order in which they are applied at each tick, its number and the columns that become
+    the first of the `width` ones of a row; `key_width` of these are the key. `hashes`: those of keys and rows are
+    needed.
     """
 
     def __init__(
@@ -92,14 +93,14 @@ class JoinedRows:
             self._ways.append((port, inputs[port].width, given))
 
     def blocks(self, inputs: Sequence[Iterable[Delta]]) -> Iterable[Sequence[Iterable[Delta]]]:
-        """What the inputs deliver, in parts if they do; see `in_blocks`."""
+        """The inputs' deltas, in blocks if they come in parts; see `in_blocks`."""
         for chunks in inputs:
             if not isinstance(chunks, tuple):
                 return ([(delta,) for delta in block] for block in in_blocks(inputs, self._widths))
         return (inputs,)
 
     def filled(self, inputs: Sequence[Iterable[Delta]]) -> tuple[list[Filled], int]:
-        """The inputs that have changes, and how many rows these are."""
+        """The inputs that have changes, and the number of rows."""
         filled, rows = [], 0
         for port, width, given in self._ways:
             if chunks := inputs[port]:
@@ -112,7 +113,8 @@ class JoinedRows:
     def lay(
         self, filled: Sequence[Filled], count: int, *, one_tick: bool, carrier: int = -1
     ) -> tuple[Ids, int, int, OddNumbers]:
-        """All rows in the order of ticks; how many of them come, of all inputs and of the carrier; what SUM and AVG are to know."""
+        """All rows in the order of ticks; the number of insertions, of all inputs and of the carrier; the numbers of
+        hashed literals."""
         rows = np.empty((self._size, count), INT64)
         place = _IN_ORDER if one_tick or len(filled) == 1 else _places([delta.tick for _, _, delta in filled])
         coming = of_carrier = tags = start = 0
@@ -128,7 +130,7 @@ class JoinedRows:
         return rows, coming, of_carrier, known
 
     def _known_numbers(self, rows: Ids) -> OddNumbers:
-        """What hashed literals are to SUM and AVG, put in their places among the arguments."""
+        """Replace hashed literals among the arguments of SUM and AVG by their numbers."""
         arguments, summed = rows[self._first_argument :], self._kinds == records.NUMBER
         arguments[summed], known = with_numbers(
             arguments[summed], self._values, rows[records.ROW_SIGN] > 0, self._first_uses
@@ -142,7 +144,7 @@ def _arguments(aggregates: Sequence[JoinedAggregate], port: int) -> list[int]:
 
 
 def _places(ticks: Sequence[TickColumn]) -> npt.NDArray[np.int32]:
-    """The place of each row of several inputs in the order of ticks."""
+    """The position of each row of several inputs in the order of ticks."""
     starts = [0]
     for column in ticks:
         starts.append(starts[-1] + len(column))

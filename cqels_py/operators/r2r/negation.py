@@ -1,4 +1,4 @@
-"""MINUS, NOT EXISTS and EXISTS (Algorithm 8)."""
+"""MINUS, NOT EXISTS and EXISTS (Algorithm 8): anti-join and semi-join."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ LEFT, RIGHT = 0, 1
 
 
 class Negation:
-    """Left mappings for which there is no right mapping with the same key (or, with `exists`, for which there is one).
+    """Left mappings for which there is no right mapping with the same key (anti-join) or, with `exists`, for which
+    there is one (semi-join).
 
-    `variables`: those of the left input; `key`: those shared with the right input, which has just these columns, in the
-    order in which they stand on the left. All of them are bound on both sides.
+    `variables`: those of the left input; `key`: those shared with the right input, which has only these columns, in
+    their order on the left. All of them are bound on both sides.
     """
 
     STATE = ("state",)
@@ -37,7 +38,7 @@ class Negation:
         self.layout = JoinLayout(ports, frozenset())
         self.state = JoinState(self.layout)
         self._widths = [len(variables), len(key)]
-        # Kernels get a number sooner than a truth value.
+        # A number is passed to a kernel faster than a bool.
         self._exists = int(exists)
         self._counts_right = all(in_order) and len(key) == 1
 
@@ -47,7 +48,7 @@ class Negation:
                 yield from self._kept(deltas)
 
     def _kept(self, deltas: Sequence[Delta]) -> Iterator[Delta]:
-        """The changes that one block makes."""
+        """The changes caused by one block."""
         state = self.state
         rows = merged_rows(state, deltas)
         cursor = state.cursor

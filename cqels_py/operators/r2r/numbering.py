@@ -1,4 +1,4 @@
-"""A number for each different mapping: what COUNT(DISTINCT *) counts."""
+"""A number for each different mapping, for COUNT(DISTINCT *)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from cqels_py.state.key_table import KeyTable
 
 
 class NumberRows:
-    """Adds a column of integers: the same for mappings that are equal in `columns`, another one for others.
+    """Adds a column of integers: equal for mappings that are equal in `columns`, different for others.
 
-    A mapping that goes has the number with which it came. A number may be given anew when nothing has it any more.
+    A retraction has the same number as its insertion. A number may be reused when no mapping has it any more.
     """
 
     STATE = ("_index",)

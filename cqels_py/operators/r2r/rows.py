@@ -1,4 +1,4 @@
-"""Operators that look at one mapping at a time and remember nothing: filter, extend, project; and union."""
+"""Stateless operators on one mapping at a time: filter, extend, project; and union."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ColumnExpression(Protocol):
         ...
 
     def live_ids(self) -> Iterable[Ids]:
-        """The terms of the expression itself."""
+        """The terms in the expression itself."""
         ...
 
 
@@ -65,7 +65,7 @@ class Extend(Stateless):
 
 
 class Project(Stateless):
-    """Chooses columns; -1 makes a column of unbound."""
+    """Chooses columns; -1 makes a column of unbound values."""
 
     def __init__(self, columns: Sequence[int]) -> None:
         self._columns = np.array(columns, np.int64)

@@ -1,7 +1,8 @@
-"""Expressions with NOW(), whose values change at every tick, even where nothing comes or goes.
+"""Expressions with NOW(), whose values change at every tick, even if the input does not.
 
-The input's rows are kept, each different one once with its counter. At every tick the expression is evaluated over all of them,
-and what differs from the tick before is delivered: the cost of a tick follows from what is kept, not from what has changed.
+The input's rows are kept, each different one once with its counter. At every tick the expression is evaluated over all
+of them, and the differences from the tick before are delivered: the cost of a tick follows from the number of rows
+kept, not from the number of changes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from cqels_py.state.key_table import KeyTable
 
 
 class _Timed:
-    """The rows at hand, and for each what of it was delivered: `_shown` times with the value `_value`."""
+    """The current rows, and for each the rows delivered: `_shown` times with the value `_value`."""
 
     STATE = ("_rows", "_shown", "_value")
 
@@ -34,18 +35,18 @@ class _Timed:
         self._value = np.zeros(self._rows.capacity, np.int64)
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
-        told = 0
+        done = 0
         for delta in inputs[0]:
             starts = np.searchsorted(delta.tick, np.arange(len(ticks) + 1))
             for tick in np.unique(delta.tick).tolist():
-                # A chunk may begin with the tick that the one before ended with.
-                yield from self._changes(ticks, told, tick)
-                told = tick
+                # A chunk may begin with the last tick of the one before.
+                yield from self._changes(ticks, done, tick)
+                done = tick
                 self._take(delta, int(starts[tick]), int(starts[tick + 1]))
-        yield from self._changes(ticks, told, len(ticks))
+        yield from self._changes(ticks, done, len(ticks))
 
     def _changes(self, ticks: Ticks, first: int, last: int) -> Iterator[Delta]:
-        """Those of the ticks from `first` to `last`, of which all rows have been taken in."""
+        """The changes at the ticks from `first` to `last`, of which all rows have been applied."""
         for tick in range(first, last):
             changed = self._evaluate(tick, int(ticks.time[tick]))
             if len(changed):
@@ -65,7 +66,7 @@ class _Timed:
         )  # fmt: skip
 
     def _evaluate(self, tick: int, time: int) -> Delta:
-        """What all rows give at this instant, as a difference."""
+        """The results of all rows at this instant, as a difference."""
         rows = self._rows
         used = int(rows.meta[USED])
         live = np.flatnonzero((rows.counts[:used] > 0) | (self._shown[:used] > 0))
@@ -92,7 +93,7 @@ class _Timed:
         raise NotImplementedError
 
     def _row(self, columns: Ids, value: Ids) -> Ids:
-        """The rows as they are delivered."""
+        """The rows in the form in which they are delivered."""
         raise NotImplementedError
 
     def _chosen(self, columns: Ids) -> list[npt.NDArray[np.int64]]:

@@ -13,8 +13,8 @@ from cqels_py.state.ordered_rows import OrderedRows
 
 
 class TopRows:
-    """The rows at positions offset to offset + limit, by the values of `order` (column, descending), ties by
-    all columns in term order.
+    """The rows at positions offset to offset + limit, by the values of `order` (column, descending), ties by all
+    columns in term order.
 
     `limit` None: all from offset on. `by`: such rows for each value of these columns.
     """

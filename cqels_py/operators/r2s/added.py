@@ -1,4 +1,4 @@
-"""RSTREAM with columns that are made as its results are delivered, and that are no part of any state."""
+"""RSTREAM with columns that are evaluated when results are delivered, and that are not part of any state."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from cqels_py.operators.r2s.streams import Answers
 
 
 class Maker(Protocol):
-    """Makes a column."""
+    """Evaluates a column."""
 
     def evaluate(self, columns: Sequence[Ids] | Ids, now: Ids | None) -> Ids:
-        """A value for each result (n), of its inputs' columns and its tick's time `now` (n); 0 where there is none."""
+        """A value for each result (n), from its inputs' columns and its tick's time `now` (n); 0 where there is none."""
         ...
 
     def live_ids(self) -> Iterable[Ids]:
@@ -28,14 +28,14 @@ class Maker(Protocol):
 
 
 class RowScope(Protocol):
-    """The rows whose columns are made next: the same label in one of them is the same blank node."""
+    """The rows whose columns are evaluated next: equal labels in a row are one blank node."""
 
     def begin(self, rows: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class AddedStep:
-    """A column `name`, made of the columns `inputs`, of which those that there are not are unbound."""
+    """A column `name`, evaluated from the columns `inputs`; missing inputs are unbound."""
 
     name: str
     inputs: tuple[str, ...]
@@ -43,7 +43,7 @@ class AddedStep:
 
 
 class AddedColumns:
-    """Whole answers, in which columns are added to each row, one after the other; `variables` of them are delivered."""
+    """Whole answers, with columns added to each row, one after the other; `variables` of them are delivered."""
 
     STATE = ("_answers", "_scope")
 

@@ -40,7 +40,7 @@ class ChangelogOutput:
         yield from ()
 
     def fetch(self) -> Changelog:
-        """All changes since the last time, their ticks numbered through."""
+        """All changes since the last call, with ticks numbered consecutively."""
         steps, self._steps = self._steps, []
         if len(steps) == 1:
             return steps[0]

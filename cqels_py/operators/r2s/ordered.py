@@ -17,8 +17,8 @@ from cqels_py.state.ordered_rows import OrderedRows
 class OrderedAnswers:
     """RSTREAM by the values of `order` (column, descending), ties by the results' columns in term order.
 
-    The input's `width` columns are the results', then what else is in the order. `distinct`: of equal results of a report only
-    the first.
+    The input's `width` columns are the results', then the others of the order. `distinct`: only the first of equal
+    results in a report.
     """
 
     STATE = ("_rows",)
@@ -39,18 +39,18 @@ class OrderedAnswers:
         self._distinct = distinct
 
     def process(self, ticks: Ticks, chunks: Iterable[Delta]) -> Iterator[ResultBatch]:
-        told = 0
+        done = 0
         for delta in chunks:
             starts = np.searchsorted(delta.tick, np.arange(len(ticks) + 1))
             for tick in np.unique(delta.tick).tolist():
-                # A chunk may begin with the tick that the one before ended with.
-                yield from self._reports(ticks, told, tick)
-                told = tick
+                # A chunk may begin with the last tick of the one before.
+                yield from self._reports(ticks, done, tick)
+                done = tick
                 self._rows.take(delta.take(np.arange(starts[tick], starts[tick + 1])), *self._values.texts())
-        yield from self._reports(ticks, told, len(ticks))
+        yield from self._reports(ticks, done, len(ticks))
 
     def _reports(self, ticks: Ticks, first: int, last: int) -> Iterator[ResultBatch]:
-        """Those of the ticks from `first` to `last`, at which nothing more changes."""
+        """The reports of the ticks from `first` to `last`, at which nothing more changes."""
         for tick in range(first, last):
             report = self._report(int(ticks.time[tick]))
             if len(report):
@@ -73,6 +73,6 @@ class OrderedAnswers:
 
 
 def _first_of_each(rows: Ids) -> Ids:
-    """The place where each different column of an array stands first."""
+    """The first position of each different column of an array."""
     _, first = np.unique(rows, axis=1, return_index=True)
     return np.sort(first)

@@ -17,21 +17,21 @@ from cqels_py.state.key_table import KeyTable
 
 _FEWEST_CHANGES = 256
 _FEW_ROWS = 8
-"""Steps of so few rows, as they come on a live stream, have room that is kept."""
+"""Steps of so few rows, as on a live stream, use arrays that are kept."""
 _FEWEST_ROWS, _MOST_ROWS = 1 << 10, 1 << 16
-"""Results of as many ticks as fit are handed on together; a tick of more makes room for itself."""
+"""Results of as many ticks as fit are delivered together; a larger tick gets a larger array."""
 
 
 def _room_for(rows: int) -> Ids:
-    """As `changes` needs it to compare rows."""
+    """Scratch for `changes` to compare rows."""
     return np.empty(kernel.ROOM_A_ROW * rows + kernel.ROOM, INT64)
 
 
 class Changes:
-    """The difference of the answers at two ticks, as bags: its plus side, its minus side, or both (the changelog).
+    """The difference of the answers at two ticks, as bags: its insertions, its deletions, or both (the changelog).
 
-    `signs`: of the answer's changes. Those of a tick that are known to have one sign are delivered as they come, however many they
-    are.
+    `signs`: those of the answer's changes. If all changes of a tick are known to have one sign they are delivered as
+    they come, however many there are.
     """
 
     STATE: ClassVar[tuple[str, ...]] = ()
@@ -46,7 +46,7 @@ class Changes:
     ) -> None:
         self._variables = variables
         self._signs = signs
-        # Kernels get a number sooner than a truth value.
+        # A number is passed to a kernel faster than a bool.
         self._insertions = int(insertions)
         self._deletions = int(deletions)
         self._rows = range(1, 1 + len(variables))
@@ -76,7 +76,7 @@ class Changes:
 
 
 class Answers:
-    """RSTREAM: the whole answer at each tick; keeps it as a bag."""
+    """RSTREAM: the whole answer at each tick, kept as a bag."""
 
     STATE = ("_bag",)
 
@@ -89,18 +89,18 @@ class Answers:
         tick, held = 0, empty(self._width)
         for (delta,) in in_blocks([chunks], [self._width]):
             if len(held.tick):
-                # What follows may begin with the same tick as this ends with.
+                # The next delta may begin with the last tick of this one.
                 yield from self._report(ticks, held, tick, last := int(held.tick[-1]))
                 tick = last
             held = delta
         yield from self._report(ticks, held, tick, len(ticks))
 
     def _report(self, ticks: Ticks, delta: Delta, tick: int, end: int) -> Iterator[ResultBatch]:
-        """Take in changes, and report the answers at the ticks from `tick` to `end`, which these changes go up to."""
+        """Apply changes, and report the answers at the ticks from `tick` to `end`, up to which these changes go."""
         starts = np.searchsorted(delta.tick, np.arange(end + 1))
         bag, row, room = self._bag, 0, _FEWEST_ROWS
         while tick < end:
-            # The bag gets room for so many changes, not for a whole step: each tick goes through all that it has.
+            # The bag gets room for this many changes, not for a whole step: each tick reads all of it.
             changes = max(_FEWEST_CHANGES, bag.live)
             last = max(tick + 1, int(np.searchsorted(starts, row + changes, side="right")) - 1)
             bag.ensure(int(starts[last]) - row)

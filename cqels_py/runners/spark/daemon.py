@@ -1,4 +1,4 @@
-"""Spark's daemon of Python workers with the engine loaded: a worker that it forks need not load it again."""
+"""Spark's daemon of Python workers with the engine imported: the workers that it forks need not import it again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gc
 import os
 
 if __name__ == "__main__":
-    # Tasks share the machine's cores already.
+    # Tasks use all cores already.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
     import pyspark.daemon

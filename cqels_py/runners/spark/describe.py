@@ -1,4 +1,4 @@
-"""How a plan runs on Spark, in words, and how it ran."""
+"""How a plan is distributed on Spark, in words, and how the load was distributed."""
 
 from __future__ import annotations
 
@@ -28,29 +28,30 @@ _PLACES = ("subject", "predicate", "object")
 
 
 def describe(plan: Plan, partitions: int) -> str:
-    """By which variables the state is divided, or why it is not; where triples and changes go; the stages of a micro-batch."""
+    """The variables by which the state is partitioned, or why it is not; where triples and changes go; the stages of a
+    micro-batch."""
     first, *later = stages_of(plan, partitions)
     lines = list(_first(plan, first, partitions))
     before = first
     for number, stage in enumerate(later, 2):
         lines += _later(number, before, stage)
         before = stage
-    lines += ["every part learns the times of all elements", _micro_batch([first, *later])]
+    lines += ["every partition gets the times of all elements", _micro_batch([first, *later])]
     return "\n".join(["on Spark", *(f"  {line}" for line in lines)]) + "\n"
 
 
 def _first(plan: Plan, stage: PlannedStage, partitions: int) -> Iterator[str]:
     if stage.shares is None:
-        yield f"the state is in one part: {stage.reason or 'no more partitions are asked for'}"
+        yield f"the state is in one partition: {stage.reason or 'no more partitions are asked for'}"
         yield "triples of all streams go there"
         return
     of = f" of {partitions}" if stage.parts < partitions else ""
-    yield f"the state is divided by {_axes(stage.shares)}: {_counted(stage.parts, 'part')}{of}"
+    yield f"the state is partitioned by {_axes(stage.shares)}: {_counted(stage.parts, 'partition')}{of}"
     yield from dict.fromkeys(_route(plan, scan, stage.shares) for scan in scans_of(stage.root))
     if stage.shares.replication > 1:
         yield (
-            f"where as many triples match each pattern there are {float(stage.shares.replication):.3g} copies of a triple, and "
-            f"each part has {float(stage.shares.load):.0%} of the triples"
+            f"if equally many triples match each pattern there are {float(stage.shares.replication):.3g} copies of a triple, and "
+            f"each partition has {float(stage.shares.load):.0%} of the triples"
         )
 
 
@@ -64,23 +65,27 @@ def _route(plan: Plan, scan: Scan, shares: HypercubeShares) -> str:
     stream = plan.streams[plan.windows[scan.window].stream]
     places = [_PLACES[scan.pattern.index(f"?{name}")] for name, _ in shares.axes if f"?{name}" in scan.pattern]
     copies = shares.copies(variables_of(scan))
-    which = "every part" if not places else "the part" if copies == 1 else f"the {copies} parts"
+    which = "every partition" if not places else "the partition" if copies == 1 else f"the {copies} partitions"
     of = f" of their {' and '.join(places)}" if places else ""
     return f"<{stream}>: triples {' '.join(scan.pattern)} go to {which}{of}"
 
 
 def _later(number: int, before: PlannedStage, stage: PlannedStage) -> Iterator[str]:
     by = " ".join(f"?{name}" for name in stage.by)
-    where = f"divided by {by}: {_counted(stage.parts, 'part')}" if stage.by else f"in one part: {stage.reason}"
-    what = " and ".join(dict.fromkeys(_works(stage.root))) or "what leaves one part and enters another cancels out"
+    where = (
+        f"partitioned by {by}: {_counted(stage.parts, 'partition')}"
+        if stage.by
+        else f"in one partition: {stage.reason}"
+    )
+    works = " and ".join(dict.fromkeys(_works(stage.root))) or "changes of different partitions that cancel are removed"
     yield f"stage {number}, {where}"
     sent = " ".join(f"?{name}" for name in received_by(stage.root).variables) or "no columns"
     yield f"  gets the changes of {sent}, after {' and '.join(dict.fromkeys(_works(before.root))) or 'its windows'}"
-    yield f"  does {what}" if any(_works(stage.root)) else f"  {what}"
+    yield f"  evaluates {works}" if any(_works(stage.root)) else f"  {works}"
 
 
 def _works(node: Node) -> Iterator[str]:
-    """What a stage does that is worth a word, in the order in which it does it."""
+    """The operators of a stage that are worth mentioning, in the order of evaluation."""
     for child in inputs_of(node):
         yield from _works(child)
     match node:
@@ -105,24 +110,26 @@ def _works(node: Node) -> Iterator[str]:
 def _micro_batch(stages: list[PlannedStage]) -> str:
     first, *later = [_counted(stage.parts, "task") for stage in stages]
     more = "".join(f" ─ shuffle ─ stage {number} ({tasks})" for number, tasks in enumerate(later, 2))
-    return f"a micro-batch: route (a task for each piece of its input) ─ shuffle by part ─ evaluate ({first}){more}"
+    return (
+        f"a micro-batch: route (a task for each piece of its input) ─ shuffle by partition ─ evaluate ({first}){more}"
+    )
 
 
 def loads_in_words(loads: Sequence[Sequence[PartLoad]]) -> str:
-    """A line for each stage: how many rows its parts got, and how many times its fair share the busiest of them.
+    """A line for each stage: how many rows its partitions got, and how many times the mean the largest of them.
 
     >>> print(loads_in_words([[PartLoad(30, 5, 1), PartLoad(90, 7, 2)]]))
-    stage 1: 120 rows to 2 parts, the busiest got 90 (1.5 times the mean); states were read back 3 times
+    stage 1: 120 rows to 2 partitions, the largest got 90 (1.5 times the mean); states were restored 3 times
     """
     return "\n".join(_load(number, parts) for number, parts in enumerate(loads, 1) if parts)
 
 
 def _load(number: int, parts: Sequence[PartLoad]) -> str:
     rows, most = sum(part.rows for part in parts), max(part.rows for part in parts)
-    line = f"stage {number}: {_counted(rows, 'row')} to {_counted(len(parts), 'part')}"
+    line = f"stage {number}: {_counted(rows, 'row')} to {_counted(len(parts), 'partition')}"
     if len(parts) > 1 and rows:
-        line += f", the busiest got {most:,} ({most * len(parts) / rows:.2g} times the mean)"
-    return f"{line}; states were read back {_counted(sum(part.rebuilt for part in parts), 'time')}"
+        line += f", the largest got {most:,} ({most * len(parts) / rows:.2g} times the mean)"
+    return f"{line}; states were restored {_counted(sum(part.rebuilt for part in parts), 'time')}"
 
 
 def _counted(number: int, word: str) -> str:

@@ -1,4 +1,5 @@
-"""Runs a query over finite streams on Spark: the driver reads them, micro-batch by micro-batch, and gets the results back."""
+"""Runs a query over finite streams on Spark: the driver reads them, micro-batch by micro-batch, and collects the
+results."""
 
 from __future__ import annotations
 
@@ -43,11 +44,12 @@ _COLLECT_FROM = 100_000
 
 
 class SparkRun:
-    """One run of a query, of a job whose rows are solutions (`prepare(…, solutions=True, in_order=True)`), over finite streams.
+    """One run of a query over finite streams, as a job whose rows are solutions (`prepare(…, solutions=True,
+    in_order=True)`).
 
-    `batch`: elements in a micro-batch. `on_error` "skip": malformed input is counted, given to `report` and skipped; "stop": it is
-    raised. `blank_nodes`, `contexts`: as of `Engine`. `keep_terms`: the `dictionary`, which is that of elements and of results,
-    never releases terms, for a sink that decodes results later.
+    `batch`: elements in a micro-batch. `on_error` "skip": malformed input is counted, given to `report` and skipped;
+    "stop": it raises. `blank_nodes`, `contexts`: as for `Engine`. `keep_terms`: the `dictionary` of elements and
+    results never releases terms, for a sink that decodes results later.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class SparkRun:
         return self._counters.snapshot()
 
     def details(self) -> str:
-        """How evenly the state is divided."""
+        """How evenly the state is partitioned."""
         return loads_in_words(folder.loads(Path(self._job.folder)))
 
     def write_to(self, sink: Sink) -> None:
@@ -92,7 +94,7 @@ class SparkRun:
         self._sinks.append(sink)
 
     def stop(self) -> None:
-        """No micro-batch follows that at hand."""
+        """End the run after the current micro-batch."""
         self._stopped = True
 
     def run(
@@ -103,10 +105,11 @@ class SparkRun:
         progress: Callable[[Statistics], None] | None = None,
         threads: int | None = None,
     ) -> Statistics:
-        """Read the sources, one for each stream of the query, to their ends, merged by time. `threads` is Spark's own matter.
+        """Read the sources, one for each stream of the query, to their ends, merged by time. `threads` is ignored:
+        Spark has its own.
 
-        `time_predicates`: of streams whose elements carry their times, where the query does not say so. `progress` is called with
-        the statistics after each micro-batch; its exceptions end the run.
+        `time_predicates`: of streams whose elements carry their times, where the query does not say so. `progress` is
+        called with the statistics after each micro-batch; its exceptions end the run.
         """
         predicates = {**dict(zip(self.plan.streams, self.plan.time_predicates, strict=True)), **(time_predicates or {})}
         readers = [opened(source, self._opening(iri, predicates[iri])) for iri, source in sources.items()]
@@ -164,7 +167,7 @@ class SparkRun:
         yield self._step(number, self._rest(), final=True)
 
     def _pieces(self, elements: Iterable[ElementBatch], size: int) -> Iterator[ElementBatch]:
-        """All but the last, which is what then waits: up to `size` elements."""
+        """Pieces of `size` elements; the last one, of up to `size`, remains waiting."""
         for batch in elements:
             self._waiting.append(batch)
             while sum(map(len, self._waiting)) > size:
@@ -199,7 +202,7 @@ class SparkRun:
         return self._results(rows)
 
     def _results(self, rows: pa.Table) -> ResultBatch:
-        """Rows of all parts in the order of their ticks."""
+        """Rows of all partitions in the order of their ticks."""
         time = rows.column("time").cast(pa.int64()).to_numpy()
         order = np.lexsort((rows.column(TICK).to_numpy(), time))
         sign = rows.column("sign").to_numpy()[order]

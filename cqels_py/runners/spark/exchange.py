@@ -1,7 +1,9 @@
-"""What the parts of one stage send to those of the next: changes, with their ticks and the texts of their terms.
+"""The exchange between stages: changes, with their ticks and the texts of their terms, from all partitions of one stage
+to those of the next.
 
-All parts of a stage have the same ticks, as each learns the times of all elements: so changes of different parts go together
-by the numbers of their ticks. The ticks themselves, also those at which nothing changes, come from one of the parts.
+All partitions of a stage have the same ticks, as each gets the times of all elements. So changes of different
+partitions are combined by the numbers of their ticks. The ticks themselves, also those without changes, come from one
+of the partitions.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from cqels_py.runners.spark.routing import learn, texts_of
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """How changes of `width` columns find the parts of the next stage: by the values in the columns `by`. None: to the one."""
+    """How changes of `width` columns are partitioned for the next stage: by the values in the columns `by`. None: all
+    to one partition."""
 
     width: int
     by: tuple[int, ...]
@@ -38,7 +41,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What one part gets from one part of the stage before. `ticks`: None from all but one of them."""
+    """The input of one partition from one partition of the stage before. `ticks`: None from all but one of them."""
 
     ticks: Ticks | None
     delta: Delta
@@ -60,7 +63,7 @@ class Changes:
 
 
 def sent(changelog: Changelog, exchange: Exchange, dictionary: Dictionary, *, with_ticks: bool) -> list[Changes]:
-    """What each part of the next stage gets of the changes of one part."""
+    """The input of each partition of the next stage, from the changes of one partition."""
     owners = exchange.owners(changelog.delta)
     found = []
     for part in range(exchange.parts):
@@ -71,7 +74,8 @@ def sent(changelog: Changelog, exchange: Exchange, dictionary: Dictionary, *, wi
 
 
 def received(parts: Sequence[Changes], width: int, dictionary: Dictionary) -> Changelog:
-    """The changes of all parts by tick, those of one part in their order, with their terms in the part's dictionary."""
+    """The changes of all partitions by tick, those of one partition in their order, with their terms in this
+    partition's dictionary."""
     for changes in parts:
         learn(changes.ids, changes.texts, changes.offsets, dictionary)
     (ticks,) = (changes.ticks for changes in parts if changes.ticks is not None)

@@ -1,4 +1,4 @@
-"""The folder with the state of one query: whose it is, and what its parts have counted."""
+"""The folder with the state of one query: which query it belongs to, and the counts of its partitions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ _APPLICATION = "application"
 
 @dataclass(frozen=True, slots=True)
 class PartLoad:
-    """What one part of a stage has got so far: `rows`, triples of the streams or changes of the stage before; `rows_of_batch`,
-    those of the last micro-batch. `rebuilt`: how often its state was read back, as no worker of the host had it or had left it
-    for others; none has it at the first micro-batch.
-    """
+    """The load of one partition of a stage so far. `rows`: triples of the streams or changes of the stage before;
+    `rows_of_batch`: those of the last micro-batch. `rebuilt`: how often its state was restored from its store, as no
+    worker of the host had it in memory; at the first micro-batch none has."""
 
     rows: int
     rows_of_batch: int
@@ -35,23 +34,25 @@ class PartLoad:
 _ANOTHER = {
     "static data": "other static data",
     "partitions": "another number of partitions",
-    "format": "another version of cqels_py, which keeps it in another form",
+    "format": "another version of cqels_py, whose format differs",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """`mark` tells this state from any other one; `run`: the number of the application of Spark that works on it, from 1."""
+    """`mark` distinguishes this state from any other one; `run`: the number of the Spark application that works on it,
+    from 1."""
 
     mark: str
     run: int
 
 
 def claim(folder: Path, about: Mapping[str, str | int], application: str | None = None) -> Claim:
-    """Take the folder for a query, or find that it has its state already.
+    """Claim the folder for a query, or find that it has its state already.
 
-    `about`: what has to be the same when a query goes on from there. UsageError if it is not, or the folder is another's.
-    `application`: Spark's id of it; without one each claim counts as a run of its own.
+    `about`: properties that have to be the same when a query continues from there. UsageError if they are not, or if
+    the folder belongs to something else. `application`: Spark's id of it; without one each claim counts as a run of its
+    own.
     """
     path = folder / _NAME
     if path.exists():
@@ -68,7 +69,7 @@ def claim(folder: Path, about: Mapping[str, str | int], application: str | None 
             _write(path, about, claimed, application)
         return claimed
     if folder.exists() and any(each.suffix != ".tmp" for each in folder.iterdir()):
-        raise UsageError(f"{folder} is not empty, and holds no state of a query")
+        raise UsageError(f"{folder} is not empty, and does not hold the state of a query")
     folder.mkdir(parents=True, exist_ok=True)
     claimed = Claim(uuid.uuid4().hex, 1)
     _write(path, about, claimed, application)
@@ -81,7 +82,7 @@ def _write(path: Path, about: Mapping[str, str | int], claimed: Claim, applicati
 
 
 def statistics(folder: Path) -> Statistics:
-    """What the query has counted up to its last micro-batch."""
+    """The query's counts up to its last micro-batch."""
     noted = _all_noted(folder)
     if not noted[0]:
         return Statistics()
@@ -99,7 +100,7 @@ def statistics(folder: Path) -> Statistics:
 
 
 def loads(folder: Path) -> list[list[PartLoad]]:
-    """The load of each part of each stage up to the last micro-batch; nothing before the first."""
+    """The load of each partition of each stage up to the last micro-batch; nothing before the first."""
     return [
         [PartLoad(each["rows"], each["rows_of_batch"], each["rebuilt"]) for each in stage]
         for stage in _all_noted(folder)
@@ -109,7 +110,7 @@ def loads(folder: Path) -> list[list[PartLoad]]:
 def _all_noted(folder: Path) -> list[list[Mapping[str, Any]]]:
     path = folder / _NAME
     if not path.exists():
-        raise UsageError(f"{folder} holds no state of a query")
+        raise UsageError(f"{folder} does not hold the state of a query")
     parts = str(_read(path)["partitions"]).split()
     return [_noted(folder, stage, int(count)) for stage, count in enumerate(parts)]
 
@@ -123,9 +124,9 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text())
         if not isinstance(found, dict) or _MARK not in found:
-            raise ValueError("it is something else")
+            raise ValueError("it has other content")
     except ValueError as error:
         raise UsageError(
-            f"{path} does not say whose state this is ({error}): give the query a new folder (and a new checkpoint)"
+            f"{path} does not describe the state of a query ({error}): give the query a new folder (and a new checkpoint)"
         ) from None
     return found

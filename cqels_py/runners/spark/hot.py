@@ -1,9 +1,9 @@
-"""Hot states in memory that the workers of a host share.
+"""Hot states: copies in memory that the workers of a host share.
 
-Which worker gets a part's next micro-batch is up to Spark, and one that has not the part's state would read it back from its
-snapshot and log. So the state is left beside Spark's own temporary files, in the system's file cache: any worker of the host
-takes it from there at the speed of memory. Nothing is synced, as nothing depends on it: a copy that is missing, of another
-state, not whole or damaged is no copy, and Spark removes its temporary files when it ends.
+Spark decides which worker gets a partition's next micro-batch. A worker without the partition's state would restore it
+from the snapshot and the log. So a copy is left beside Spark's own temporary files, in the system's page cache: any
+worker of the host takes it from there at the speed of memory. Nothing is synced, as nothing depends on it: a copy that
+is missing, of another state, incomplete or damaged is ignored, and Spark removes its temporary files when it ends.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ State = TypeVar("State")
 _CHECK = struct.Struct("<I")
 _LENGTH = struct.Struct("<q")
 LARGEST = 256 << 20
-"""A larger state costs more to copy at every micro-batch than to read back now and then."""
+"""A larger state costs more to copy at every micro-batch than to restore now and then."""
 
 
 class HotCopy(Generic[State]):
-    """The copy of one part's state. `mark` tells its query's state from any other."""
+    """The copy of one partition's state. `mark` distinguishes its query's state from any other."""
 
     def __init__(self, folder: Path, mark: str, stage: int, part: int) -> None:
         self._path = folder / f"cqels-{mark}-{stage}-{part}.hot"
@@ -72,7 +72,7 @@ def _checksum(blocks: Iterable[memoryview]) -> int:
 
 
 def _blocks(file: IO[bytes]) -> Iterator[memoryview]:
-    """The blocks of a file, each in memory of its own that may be written to; EOFError if one is not whole."""
+    """The blocks of a file, each in writable memory of its own; EOFError if one is incomplete."""
     while length := file.read(_LENGTH.size):
         if len(length) < _LENGTH.size:
             raise EOFError

@@ -1,4 +1,4 @@
-"""What the parts of a stage keep between micro-batches, and what they do with what a micro-batch brings."""
+"""The state of a stage's partitions between micro-batches, and how they process a micro-batch."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from cqels_py.runners.statistics import Counters, Statistics
 
 _COLLECT_FROM = 100_000
 ROUTED = pa.schema([("part", pa.int32()), ("task", pa.int32()), ("share", pa.binary())])
-"""What goes to the parts of a stage, from a task of the one before."""
+"""Rows for the partitions of a stage, from a task of the one before."""
 
 
 def routed_rows(task: int, packed: list[bytes]) -> pa.RecordBatch:
-    """A row for each part, with what it gets from one task."""
+    """A row for each partition, with its input from one task."""
     return pa.record_batch(
         [
             pa.array(np.arange(len(packed)), pa.int32()),
@@ -38,9 +38,9 @@ def routed_rows(task: int, packed: list[bytes]) -> pa.RecordBatch:
 
 
 class Rendered:
-    """Takes results and turns them into rows at once, as long as their terms are known. Numbers them through.
+    """Collects results as rows, at once, while their terms are known. Numbers them consecutively.
 
-    `ticks`: rows say which ticks of one time were first.
+    `ticks`: rows include the order of ticks of equal time.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Rendered:
         raise error
 
     def next_step(self) -> None:
-        """What comes now are the results of another step."""
+        """The following results are of another step."""
         if self._step is not None:
             self._step += 1
 
@@ -88,7 +88,7 @@ class Rendered:
 
 
 class Handover:
-    """Takes the changelog of a stage and turns it into rows for the parts of the next one."""
+    """Collects the changelog of a stage as rows for the partitions of the next one."""
 
     def __init__(self, dictionary: Dictionary, changelog: ChangelogOutput, exchange: Exchange, part: int) -> None:
         self._dictionary = dictionary
@@ -104,7 +104,7 @@ class Handover:
         raise error
 
     def next_step(self) -> None:
-        """The changelog numbers the ticks of all steps through."""
+        """Nothing to do: the changelog numbers the ticks of all steps consecutively."""
 
     def fetch(self) -> list[pa.RecordBatch]:
         changelog = self._changelog.fetch()
@@ -115,28 +115,28 @@ class Handover:
 
 
 class PartState(Protocol):
-    """All that one part keeps, and what it does with the shares that a micro-batch brings it."""
+    """The state of one partition, and how it processes its input of a micro-batch."""
 
     results: Rendered | Handover
 
     @property
     def rows(self) -> int:
-        """How many triples or changes the part has got so far: its load."""
+        """The number of triples or changes received so far: the partition's load."""
         ...
 
     def take(self, share_data: list[bytes], *, final: bool, in_order: bool) -> None:
-        """Take in a micro-batch; what follows is fetched from `results`."""
+        """Process a micro-batch; the output is fetched from `results`."""
         ...
 
     @property
     def statistics(self) -> Statistics:
-        """What the part has counted."""
+        """The partition's counts."""
         ...
 
 
 @dataclass
 class ReadingState:
-    """A part of the stage that reads the streams: a local runner with the one query, and its dictionary."""
+    """A partition of the stage that reads the streams: a local runner with the one query, and its dictionary."""
 
     dictionary: Dictionary
     runner: LocalRunner
@@ -164,7 +164,8 @@ class ReadingState:
 
 @dataclass
 class LaterState:
-    """A part of a stage that gets the changes of the one before. `width`: their columns; `counted`: by the dataflow."""
+    """A partition of a stage that reads the changelog of the one before. `width`: its columns; `counted`: by the
+    dataflow."""
 
     dictionary: Dictionary
     dataflow: Dataflow
@@ -184,7 +185,7 @@ class LaterState:
         self._release_terms()
 
     def _release_terms(self) -> None:
-        """Let go of terms that nothing refers to, whenever the dictionary has doubled since the last time."""
+        """Release terms that nothing refers to, whenever the dictionary has doubled since the last time."""
         if len(self.dictionary) >= self.collect_at:
             self.dictionary.collect(list(self.dataflow.live_ids()))
             self.dataflow.forget_evaluations()

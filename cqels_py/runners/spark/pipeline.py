@@ -28,7 +28,8 @@ _TERMS = ("subject", "predicate", "object")
 def transform(job: Job, frames: Mapping[int, Frame], batch: int | None = None, *, final: bool = False) -> Frame:
     """Result rows (time, sign, text columns) of rows of streams, by the streams' numbers in the plan.
 
-    In a streaming query Spark says which micro-batch it is; otherwise `batch` does, and `final` that nothing will follow.
+    In a streaming query Spark numbers the micro-batches; otherwise `batch` is the number, and `final` says that it is
+    the last one.
     """
 
     integers = frozenset(number for number, frame in frames.items() if _has_integers(frame))
@@ -42,7 +43,7 @@ def transform(job: Job, frames: Mapping[int, Frame], batch: int | None = None, *
 
 
 def answers(job: Job, routed: Frame, batch: int | None = None, *, final: bool = False) -> Frame:
-    """Result rows of shares that were routed already: a shuffle for each stage of the plan."""
+    """Result rows of input that has been routed: a shuffle for each stage of the plan."""
     tick = [f"{TICK} long"] if job.in_order else []
     columns = ", ".join(["time timestamp", "sign byte", *(f"`{name}` string" for name in job.columns), *tick])
     for number, parts in enumerate(job.parts):
@@ -64,7 +65,7 @@ def _stage(
 
 
 def application_of(frames: Mapping[str, Frame]) -> str | None:
-    """Spark's id of the application that has the frames, whether it is this process or a server; None if these are no frames."""
+    """Spark's id of the application of the frames, in this process or on a server; None if these are no frames."""
     for frame in frames.values():
         if (session := getattr(frame, "sparkSession", None)) is not None:
             return str(session.conf.get("spark.app.id"))
@@ -72,7 +73,7 @@ def application_of(frames: Mapping[str, Frame]) -> str | None:
 
 
 def check_frames(frames: Mapping[int, Frame], time_predicates: Sequence[str | None]) -> None:
-    """UsageError for a frame that is no stream, or lacks what a stream's rows have."""
+    """UsageError for a frame that is not streaming, or lacks a required column."""
     for stream, frame in frames.items():
         if not isinstance(getattr(frame, "isStreaming", None), bool):
             raise UsageError(f"a stream is a data frame of Spark, not {type(frame).__name__}")
@@ -82,7 +83,7 @@ def check_frames(frames: Mapping[int, Frame], time_predicates: Sequence[str | No
 
 
 def _check_columns(frame: Frame, *, inside: bool) -> None:
-    """`inside`: a property of the elements carries their time."""
+    """`inside`: a property of the elements gives their time."""
     missing = [name for name in (*_TERMS, "graph" if inside else "time") if name not in frame.columns]
     if missing:
         needed = "graph, subject, predicate, object" if inside else "time, subject, predicate, object"
@@ -107,13 +108,13 @@ def _rows(job: Job, frame: Frame, stream: int) -> Frame:
 
 
 def _time(frame: Frame) -> Column:
-    """Microseconds for timestamps, so that streams with times of several types go together."""
+    """Microseconds for timestamps, so that streams with times of several types can be combined."""
     time = F.col("time")
     return F.unix_micros(time) if isinstance(frame.schema["time"].dataType, TimestampType) else time
 
 
 def _has_integers(frame: Frame) -> bool:
-    """Are its times integers, or texts that may be such?"""
+    """Are its times integers, or texts that may be integers?"""
     return "time" in frame.columns and isinstance(frame.schema["time"].dataType, IntegralType | StringType)
 
 

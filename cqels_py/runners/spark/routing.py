@@ -1,7 +1,7 @@
-"""From rows of a data frame to what each part of the state needs of them.
+"""Partitioning: from rows of a data frame to the input of each partition of the state.
 
-Every part gets the time and stream of every element, so that windows, expiries and boundaries happen in all parts at the same
-ticks as on one machine; but only those triples that it owns, as ids, and the texts of their terms.
+Every partition gets the time and stream of every element, so that windows, expiries and boundaries happen in all of
+them at the same ticks as on one machine; but only the triples that it owns, as ids, and the texts of their terms.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from cqels_py.plan.traverse import scans_of
 from cqels_py.terms.layout import TAG_IRI, TAG_LITERAL, TAG_SHIFT
 
 EVERYWHERE = 0
-"""Where all triples go when the state cannot be divided."""
+"""The partition of all triples when the state cannot be divided."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Triples of `stream` that match the constants (0: a variable) belong to some cells. A fourth constant is that of the graph, in
-    which they then have to be.
+    """Triples of `stream` that match the constants (0: a variable) belong to some cells of the hypercube. A fourth
+    constant is that of the graph; the triples then have to be in one.
 
-    `axes`: a position of the triple, the share of the variable there, and what a step along its axis adds to a cell's number.
-    `copies`: what cells are away from the one that the axes alone say, along the axes of other variables.
+    `axes`: a position of the triple, the share of the variable there, and the stride of its axis in a cell's number.
+    `copies`: the offsets of the cells along the axes of other variables, for each of which there is a copy.
     """
 
     stream: int
@@ -46,13 +46,13 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """How triples find their parts. No routes: all go to one part."""
+    """How triples find their partitions. No routes: all go to one partition."""
 
     parts: int
     routes: tuple[Route, ...]
 
     def owners(self, batch: ElementBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Which triple goes to which part: positions and parts, each pair once, ordered by part, then position."""
+        """The partitions of each triple: positions and partitions, each pair once, ordered by partition, then position."""
         if not self.routes:
             return np.arange(batch.triples), np.full(batch.triples, EVERYWHERE, np.int64)
         columns = (
@@ -74,7 +74,7 @@ class Routing:
             for position, share, stride in route.axes:
                 cells += owner_of(columns[position][rows], share) * stride
             pairs += [(cells + copy) * batch.triples + rows for copy in route.copies]
-        # numpy.unique needs a hundred times as long.
+        # numpy.unique takes a hundred times as long.
         chosen = np.sort(np.concatenate(pairs))
         if len(pairs) > 1:
             chosen = chosen[np.diff(chosen, prepend=-1) != 0]
@@ -82,7 +82,8 @@ class Routing:
 
 
 def routing_of(plan: Plan, root: Node, axes: Sequence[tuple[str, int]], parts: int, dictionary: Dictionary) -> Routing:
-    """The routes of a plan whose patterns below `root` are divided by shares of variables; without any, all is in one part."""
+    """The routes of a plan whose patterns below `root` are divided by shares of variables; without any, all is in one
+    partition."""
     if not axes:
         return Routing(parts, ())
     routes = []
@@ -102,9 +103,10 @@ def routing_of(plan: Plan, root: Node, axes: Sequence[tuple[str, int]], parts: i
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one part gets from one task: all elements, its own triples, and the texts of terms that ids alone do not tell.
+    """The input of one partition from one task: all elements, its own triples, and the texts of hashed terms.
 
-    `needed`: triples that any part gets, each once; `skipped`: rows that were malformed. Both are told to one of the parts.
+    `needed`: triples that any partition gets, each once; `skipped`: malformed rows. Both are counted in one of the
+    partitions.
     """
 
     elements: ElementBatch
@@ -125,7 +127,7 @@ class Share:
 
 
 def shares(batch: ElementBatch, routing: Routing, dictionary: Dictionary, skipped: int = 0) -> list[Share]:
-    """The share of each part. `skipped`: rows that were left out."""
+    """The input of each partition. `skipped`: malformed rows that were left out."""
     rows, owners = routing.owners(batch)
     element = np.repeat(np.arange(len(batch)), np.diff(batch.first))
     cuts = np.searchsorted(owners, np.arange(routing.parts + 1))
@@ -137,14 +139,14 @@ def shares(batch: ElementBatch, routing: Routing, dictionary: Dictionary, skippe
 
 
 def texts_of(ids: Ids, dictionary: Dictionary) -> tuple[Ids, npt.NDArray[np.uint8], Ids]:
-    """The different ids that do not tell themselves what they are, and their texts, with the offsets of these."""
+    """The different ids whose terms are in the dictionary, and their texts, with the offsets of these."""
     tags = ids >> TAG_SHIFT
     ids = pc.unique(pa.array(ids[(tags == TAG_IRI) | (tags == TAG_LITERAL)])).to_numpy()
     return ids, *dictionary.decode_bytes(ids)
 
 
 def learn(ids: Ids, texts: npt.NDArray[np.uint8], offsets: Ids, dictionary: Dictionary) -> None:
-    """Bring terms into a part's dictionary."""
+    """Insert terms into a partition's dictionary."""
     if not np.array_equal(dictionary.encode_bytes(texts, offsets, np.zeros(len(ids), np.int64)), ids):
         raise RunError("terms have other ids here than where they were encoded: are all workers of one version?")
 
@@ -154,7 +156,7 @@ def _share(batch: ElementBatch, rows: Ids, element: Ids, dictionary: Dictionary)
     np.cumsum(np.bincount(element[rows], minlength=len(batch)), out=first[1:])
     subject, predicate, object_ = batch.subject[rows], batch.predicate[rows], batch.object[rows]
     graph = None if batch.graph is None else batch.graph[rows]
-    # Where triples are counted, one part has all of them.
+    # Where triples are counted, one partition has all of them.
     counted = batch.counted if len(rows) == batch.triples else None
     mine = ElementBatch(batch.time, batch.stream, first, subject, predicate, object_, graph, counted)
     ids, texts, offsets = texts_of(np.concatenate(list(mine.live_ids())), dictionary)
@@ -162,9 +164,9 @@ def _share(batch: ElementBatch, rows: Ids, element: Ids, dictionary: Dictionary)
 
 
 def combine(parts: Sequence[Share], dictionary: Dictionary, *, in_order: bool = False) -> ElementBatch:
-    """The elements of all tasks in order of time (then of tasks), with their terms in the part's dictionary.
+    """The elements of all tasks in order of time (then of tasks), with their terms in the partition's dictionary.
 
-    `in_order`: they stay as they came.
+    `in_order`: they stay in order of arrival.
     """
     for share in parts:
         learn(share.ids, share.texts, share.offsets, dictionary)

@@ -1,4 +1,4 @@
-"""Results as rows of a data frame: one for each solution, or of CONSTRUCT one for each triple."""
+"""Results as rows of a data frame: one for each solution or, for CONSTRUCT, one for each triple."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cqels_py.plan.nodes import TemplateTriple, is_variable
 
 _TRIPLE = ("subject", "predicate", "object")
 _ALLOWED = ("<_", "<", '<_"')
-"""How subjects, predicates and objects start."""
+"""The first characters of subjects, predicates and objects."""
 _BLANK = "_:"
 _RESERVED = ("time", "sign")
 TICK = "tick"
@@ -25,7 +25,8 @@ _STEP_SHIFT = 32
 
 
 def check_names(variables: tuple[str, ...]) -> None:
-    """UsageError for a variable whose column would be another one's (Spark's names do not tell case apart)."""
+    """UsageError for a variable whose column would clash with another one (names of columns are not case-sensitive in
+    Spark)."""
     seen = dict.fromkeys(_RESERVED, "a column of every result")
     for name in variables:
         if name.lower() in seen:
@@ -36,7 +37,7 @@ def check_names(variables: tuple[str, ...]) -> None:
 
 
 def row_schema(columns: tuple[str, ...], *, ticks: bool = False) -> pa.Schema:
-    """time, sign, and text columns; and with `ticks`, at the end, numbers that put ticks of one time in order."""
+    """time, sign, and text columns; and with `ticks`, at the end, numbers that order ticks of equal time."""
     fields = [("time", pa.timestamp("us", tz="UTC")), ("sign", pa.int8()), *((name, pa.string()) for name in columns)]
     return pa.schema([*fields, (TICK, pa.int64())] if ticks else fields)
 
@@ -49,7 +50,8 @@ def columns_of(variables: tuple[str, ...], template: tuple[TemplateTriple, ...])
 def solution_rows(
     batch: ResultBatch, dictionary: Dictionary, names: tuple[str, ...], step: int | None = None
 ) -> pa.RecordBatch:
-    """A row for each solution; `names` of the columns. `step`: that of the results, among those whose rows go together."""
+    """A row for each solution; `names` of the columns. `step`: the number of the results' step, among those whose rows
+    are together."""
     texts = [render_terms(column, dictionary).cast(pa.string()) for column in batch.columns]
     rows = _rows(batch, None, texts, names)
     if step is None:
@@ -61,13 +63,14 @@ def solution_rows(
 def triple_rows(
     batch: ResultBatch, dictionary: Dictionary, template: tuple[TemplateTriple, ...], numbers: pa.Array
 ) -> Iterator[pa.RecordBatch]:
-    """A row for each triple of each result's graph. `numbers`: a text each, which no other result has, for blank nodes."""
+    """A row for each triple of each result's graph. `numbers`: a text for each, which no other result has, for blank
+    nodes."""
     triples = [
         [_term(batch, dictionary, part, place, numbers) for place, part in enumerate(_parts(t))] for t in template
     ]
     wanted = [pc.and_(pc.and_(s.is_valid(), p.is_valid()), o.is_valid()) for s, p, o in triples]
     for i, j in combinations(range(len(template)), 2):
-        # A graph is a set: what an earlier triple says too is left out.
+        # A graph is a set: repeated triples are left out.
         same = [pc.equal(one, other).fill_null(False) for one, other in zip(triples[i], triples[j], strict=True)]
         repeated = pc.and_(pc.and_(pc.and_(same[0], same[1]), same[2]), wanted[i])
         wanted[j] = pc.and_(wanted[j], pc.invert(repeated))

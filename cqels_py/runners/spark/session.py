@@ -1,4 +1,4 @@
-"""A Spark session whose settings suit continuous queries, and the Java that it needs."""
+"""A Spark session with settings for continuous queries, and the Java that it needs."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Session: TypeAlias = "SparkSession"
 OLDEST_JAVA = 17
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 SETTINGS = {
-    # The engine's own state is small beside what a query plan adapted at run time would cost every micro-batch.
+    # Adapting a plan at run time costs every micro-batch more than it could save.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
-    # Forks its workers with the engine loaded.
+    # Forks workers that have imported the engine.
     "spark.python.daemon.module": "cqels_py.runners.spark.daemon",
     # The default one starts a process for every file of a local checkpoint.
     "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
@@ -37,7 +37,7 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-# Without an appender Spark would take it for no configuration at all, and another level it would tell.
+# Without an appender Spark would ignore the configuration, and with another level it would log.
 _SILENCE = """rootLogger.level = warn
 rootLogger.appenderRef.none.ref = none
 appender.none.type = Null
@@ -47,7 +47,7 @@ _INSTALL = "pip install 'cqels_py[spark]'"
 
 
 def get_session(master: str = "local[*]", options: Mapping[str, str] | None = None) -> Session:
-    """The session that there is, as it is; or a new one with SETTINGS, and `options` over them.
+    """The active session, unchanged; or a new one with SETTINGS, and `options` over them.
 
     MissingExtra without PySpark or a Java for it.
     """
@@ -67,7 +67,7 @@ def get_session(master: str = "local[*]", options: Mapping[str, str] | None = No
 
 @contextmanager
 def session_for_a_run() -> Iterator[Session]:
-    """A quiet session, stopped afterwards unless it was there before."""
+    """A quiet session, stopped afterwards unless it was active before."""
     require_pyspark()
     from pyspark.sql import SparkSession
 
@@ -78,7 +78,7 @@ def session_for_a_run() -> Iterator[Session]:
     with tempfile.TemporaryDirectory(prefix="cqels-spark-") as folder:
         logging = Path(folder) / "log4j2.properties"
         logging.write_text(_SILENCE)
-        # Everything is on this machine, whatever its name resolves to.
+        # Everything is on this machine, whatever its host name resolves to.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         session = get_session(options={"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}"})
         try:
@@ -113,7 +113,7 @@ def use_java() -> str:
 
 
 def java_version(java: Path) -> int | None:
-    """The main version of a Java program, None if it is none.
+    """The major version of a Java program, None if it is none.
 
     >>> java_version(Path("/bin/false")) is None
     True
@@ -142,7 +142,7 @@ def _of_package() -> Path | None:
 
 
 def home_without_vectors(java_home: Path, home: Path) -> Path:
-    """Fill `home` with links to a Java's folders, and a `bin/java` that leaves Spark's option for that module out."""
+    """Fill `home` with links to a Java's folders, and a `bin/java` that removes Spark's option for that module."""
     for each in java_home.iterdir():
         if each.name != "bin":
             (home / each.name).symlink_to(each)

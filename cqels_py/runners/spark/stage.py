@@ -1,4 +1,4 @@
-"""What a micro-batch goes through, as it runs in Spark's Python workers: routing, and one stage of the plan or several."""
+"""The steps of a micro-batch in Spark's Python workers: routing, and one stage of the plan or several."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ from cqels_py.runners.spark.routing import Routing, shares
 from cqels_py.runners.spark.rows import row_schema
 
 _ROW_BITS, _TASK_BITS, _BATCH_BITS = 26, 11, 26
-"""Blank nodes of different elements are different: by batch, task, and rows of a task."""
+"""Scopes of blank nodes are made of batch, task, and row of a task, so that those of different elements differ."""
 
 _LOG = logging.getLogger("cqels_py.spark")
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the workers need to know: where the state is, and who gets which triple.
+    """The description of a query for the workers: where the state is, and how triples are partitioned.
 
-    `mark` tells this state from any other one that the folder may have held. `columns`: those of the results that hold text.
-    `streams`: their IRIs; `time_predicates`: by stream; `documents`: the scope of a stream's blank nodes, None: its elements have
-    their own; `graphs`: are the names of its elements' graphs asked for? `exchanges`: how the changes of each stage but the last
-    find the parts of the next. `in_order`: elements are taken as they arrive, not by their times, and results say the order of
-    their ticks: for one reader of all streams. `skip_malformed`: rows with terms that are none are left out and counted. `run`:
-    how many times a driver has taken the state up, this one included.
+    `mark` distinguishes this state from any other one that the folder may have held. `columns`: those of the results
+    that hold text. `streams`: their IRIs; `time_predicates`: by stream; `documents`: the scope of a stream's blank
+    nodes, None: that of its elements; `graphs`: are the names of its elements' graphs needed? `exchanges`: how the
+    changes of each stage but the last are partitioned for the next. `in_order`: elements are processed in order of
+    arrival, not by their times, and results include the order of their ticks: for a single reader of all streams.
+    `skip_malformed`: rows with malformed terms are left out and counted. `run`: how many times a driver has opened the
+    state, this one included.
     """
 
     folder: str
@@ -64,14 +65,14 @@ class Job:
 
     @property
     def parts(self) -> tuple[int, ...]:
-        """How many there are of each stage."""
+        """The number of partitions of each stage."""
         return (self.routing.parts, *(exchange.parts for exchange in self.exchanges))
 
 
 def route(
     job: Job, batches: Iterable[pa.RecordBatch], batch: int, task: int, integers: frozenset[int] = frozenset()
 ) -> Iterator[pa.RecordBatch]:
-    """Rows (stream, time, graph, subject, predicate, object) of one task: what each part gets of them.
+    """The input of each partition from the rows (stream, time, graph, subject, predicate, object) of one task.
 
     `integers`: the streams whose times came as integers or texts, not as timestamps.
     """
@@ -85,7 +86,7 @@ def route(
 
 
 def routed(job: Job, elements: ElementBatch, dictionary: Dictionary, task: int, skipped: int = 0) -> pa.RecordBatch:
-    """A row for each part, with its share of the elements. `skipped`: rows that were left out."""
+    """A row for each partition, with its input from the elements. `skipped`: malformed rows that were left out."""
     return routed_rows(task, [share.pack() for share in shares(elements, job.routing, dictionary, skipped)])
 
 
@@ -125,7 +126,7 @@ def _elements(
 
 
 _DOUBTED: set[tuple[str, int]] = set()
-"""Streams, by mark and number, that this worker has asked about whether their times are microseconds."""
+"""Streams, by mark and number, for which this worker has warned that their times may not be microseconds."""
 
 
 def _ask(job: Job, stream: int, time: int) -> None:
@@ -135,12 +136,12 @@ def _ask(job: Job, stream: int, time: int) -> None:
 
 
 _HOT: dict[tuple[str, int, int], tuple[str, PartState]] = {}
-"""States that this worker still has, by mark, stage and part, each with its name in the store."""
+"""States in this worker's memory, by mark, stage and part, each with its name in the store."""
 _MOST_HOT = 64
 
 
 def store_of(folder: Path, stage: int, part: int) -> PartStore[PartState]:
-    """Where a part's state is kept: that of a later stage in a folder of its stage."""
+    """The store of a partition's state: that of a later stage is in a folder of its stage."""
     return PartStore(folder / f"stage{stage}" if stage else folder, part)
 
 
@@ -154,10 +155,11 @@ def evaluate(
     near: Path | None = None,
     execution: int = 0,
 ) -> Iterator[pa.RecordBatch]:
-    """What one part of a stage makes of one micro-batch: results, or rows for the next stage's parts.
+    """The output of one partition of a stage for one micro-batch: results, or rows for the next stage's partitions.
 
-    Running a batch again gives the same, and the same state. `near`: a folder of this host for hot states. `execution`: Spark's
-    number of the stage: attempts that share it make the same of the micro-batch, whatever rows they got (`store`).
+    Running a batch again gives the same output and the same state. `near`: a folder of this host for hot states.
+    `execution`: Spark's number of the stage: attempts that share it have the same output for the micro-batch, whatever
+    rows they got (checkpoints/store.py).
     """
     found = sorted((row["task"], row["share"]) for each in rows for row in each.to_pylist() if row["part"] == part)
     share_data = [share for _, share in found]
@@ -180,13 +182,11 @@ def evaluate(
         saved = store.save(attempt, start, data, state, {"batch": batch, **load, **asdict(state.statistics)})
     if not saved.late:
         _keep_hot((job.mark, stage, part), saved.name, state)
-        # Where all micro-batches go to one worker, none needs a copy; the first one is always read.
+        # If all micro-batches go to one worker, no copy is needed; the first state is always restored.
         if copy is not None and rebuilt > 1:
             copy.leave(saved.name, state)
     if part == 0 and not job.in_order and (dropped := state.statistics.late - late):
-        _LOG.warning(
-            "micro-batch %d: late elements were dropped, %d in number; a greater lateness waits longer", batch, dropped
-        )
+        _LOG.warning("micro-batch %d: %d late elements were dropped; a greater lateness waits longer", batch, dropped)
     yield from results
 
 
@@ -204,9 +204,10 @@ def _state_before(
     *,
     in_order: bool,
 ) -> tuple[PartState, bool]:
-    """The state that the batch starts from, and whether it was read back.
+    """The state from which the batch starts, and whether it was restored from its store.
 
-    It is this worker's no longer: what fails half-way leaves nothing behind. A late attempt leaves another one's state alone.
+    The state is removed from this worker's memory, so that a failure leaves no half-processed state behind. A late
+    attempt does not touch the state of another one.
     """
     name, hot = _HOT.get(key, (None, None))
     if name == start.name or not start.late:
@@ -223,7 +224,7 @@ def _state_before(
 
 
 def _replay(state: PartState, share_data: list[bytes], *, final: bool, in_order: bool) -> None:
-    """Take in a micro-batch whose results are known."""
+    """Process a micro-batch whose results are known."""
     state.results.wanted = False
     state.take(share_data, final=final, in_order=in_order)
     state.results.fetch()

@@ -1,4 +1,4 @@
-"""Sums in 128 bits, and what becomes of them, against Python's integers and decimals."""
+"""Sums in 128 bits, and their totals, against Python's integers and decimals."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Sum:
 @example([((1 << 54), 0), (1, 15)], None)
 @example([(15, 1), (-1, 2)], None)
 @example([(1, 12), (10**16, 0), (-1, 0)], None)
-def test_decimals_are_added_exactly_and_leave_nothing(
+def test_decimals_are_added_exactly_and_leave_no_error(
     numbers: list[tuple[int, int]], data: st.DataObject | None
 ) -> None:
     total = Sum()
@@ -74,7 +74,7 @@ def test_decimals_are_added_exactly_and_leave_nothing(
     assert total.words[kernel.HI] == total.words[kernel.LO] == 0
 
 
-def test_what_does_not_fit_128_bits_is_said() -> None:
+def test_overflow_of_128_bits_is_reported() -> None:
     total = Sum()
     assert total.add(1 << 126, 0, 1)
     assert not total.add(1 << 126, 0, 1)
@@ -116,7 +116,7 @@ def test_the_type_of_a_total(numbers: list[tuple[str, str]], average: bool, expe
     assert total.total(average=average) == inline_id(*expected)
 
 
-def test_the_type_goes_with_the_last_of_its_members() -> None:
+def test_a_type_disappears_with_its_last_member() -> None:
     total = Sum()
     for text, datatype in (("1.25", "decimal"), ("0.5", "double"), ("3", "integer")):
         total.take(text, datatype)
@@ -165,7 +165,7 @@ def test_a_sum_of_doubles_beyond_an_id_is_a_double() -> None:
     assert total.late_real[0] == float(3 * ((1 << 55) - 1))
 
 
-def test_huge_members_leave_nothing_behind() -> None:
+def test_huge_members_leave_no_error_behind() -> None:
     apart, words = np.zeros(REAL_WORDS, np.uint32), np.zeros(kernel.SUM_WORDS, np.int64)
     totals = []
     for value, sign in ((3e-5, 1), (1e300, 1), (1.7e308, 1), (1.6e308, 1), (1.7e308, -1), (1e300, -1), (1.6e308, -1)):
@@ -183,7 +183,7 @@ def test_huge_members_leave_nothing_behind() -> None:
 )
 @example(10, 0, [1e-17, -10.0])
 @example(-1, 0, [1.0, 5e-324])
-def test_what_is_summed_apart_meets_the_exact_sum(unscaled: int, scale: int, reals: list[float]) -> None:
+def test_separate_sums_are_added_to_the_exact_sum(unscaled: int, scale: int, reals: list[float]) -> None:
     total = Sum()
     total.add(unscaled, scale, 1)
     for real in reals:
@@ -193,7 +193,7 @@ def test_what_is_summed_apart_meets_the_exact_sum(unscaled: int, scale: int, rea
     found = kernel._real_total(value, left, total.apart, 0)
     exact = Fraction(unscaled, 10**scale) + sum(map(Fraction, reals))
     if abs(exact) < Fraction(1.7e308):
-        # To the last digit, and where they cancel each other to the last of what is written as a decimal.
+        # To the last digit, also where they cancel down to the last digit of a decimal.
         assert abs(Fraction(found) - exact) <= max(
             abs(exact) / (1 << 53), abs(Fraction(unscaled, 10**scale)) / (1 << 100)
         )

@@ -43,7 +43,7 @@ def nearest(exact: Fraction) -> float:
 @given(st.lists(REALS, max_size=12), st.data())
 @example([1e300, 1e150, 1.0], None)
 @example([-5e-324, 1.7976931348623157e308, 1.7976931348623157e308], None)
-def test_members_come_and_go(values: list[float], data: st.DataObject | None) -> None:
+def test_members_are_added_and_subtracted(values: list[float], data: st.DataObject | None) -> None:
     total, there = nothing(), []
     for value in values:
         there.append(value)
@@ -63,7 +63,7 @@ def test_members_come_and_go(values: list[float], data: st.DataObject | None) ->
 @given(st.lists(REALS, max_size=6), st.lists(REALS, max_size=6), WEIGHTS, WEIGHTS)
 @example([-1.0], [1.0], 1 << 60, 1 << 60)
 @example([1.7976931348623157e308], [], 1 << 60, -(1 << 60))
-def test_a_sum_times_weights_is_added_and_taken_back(
+def test_a_sum_times_weights_is_added_and_subtracted(
     values: list[float], others: list[float], weight: int, other_weight: int
 ) -> None:
     total, one, other = sum_of(others), sum_of(values), sum_of(others)
@@ -88,7 +88,7 @@ def test_adding_a_sum_again_and_again_does_not_make_it_longer(times: int) -> Non
 
 
 @given(st.lists(REALS, max_size=4), st.lists(REALS, max_size=4))
-def test_copies_replace_what_was_there(values: list[float], others: list[float]) -> None:
+def test_copies_replace_the_previous_sum(values: list[float], others: list[float]) -> None:
     total, other = sum_of(values), sum_of(others)
     kernel.copy_reals(total, 0, other, 0)
     assert total.tolist() == other.tolist()

@@ -1,4 +1,4 @@
-"""Sums times counters, put down as differences and added up again, against Python's fractions."""
+"""Sums times counters, written as differences and added up again, against Python's fractions."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_the_difference_of_two_accumulators(
     assert kernel.is_no_difference(change, 0, apart, 0) == nothing
 
 
-def test_what_is_too_large_is_told() -> None:
+def test_too_large_sums_are_reported() -> None:
     huge, differences = Sum([]), Differences()
     huge.words[HI], huge.words[N] = 1 << 60, 1
     assert not kernel.put_times(huge.words, 0, huge.apart, 0, np.int64(1 << 40), *differences.places)

@@ -1,4 +1,4 @@
-"""Where compiled kernels lie, and that no state of that folder breaks a run."""
+"""The folders of compiled kernels; no state of such a folder breaks a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def mixed(folder: Path, **variables: str) -> tuple[int, bool, str]:
     return result, hits > 0, finished.stderr
 
 
-def test_kernels_lie_in_the_folder_that_the_environment_names(tmp_path: Path) -> None:
+def test_kernels_are_kept_in_the_folder_that_the_environment_names(tmp_path: Path) -> None:
     numbas = tmp_path / "numba's"
     first = mixed(tmp_path / "ours", NUMBA_CACHE_DIR=str(numbas))
     assert first[1:] == (False, "")
@@ -34,7 +34,7 @@ def test_kernels_lie_in_the_folder_that_the_environment_names(tmp_path: Path) ->
     assert not numbas.exists()
 
 
-def test_without_one_they_lie_where_numba_is_told_or_beside_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_one_they_are_kept_in_numbas_folder_or_beside_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     module = "/somewhere/kernels/join.py"
     monkeypatch.delenv(FOLDER, raising=False)
     monkeypatch.setattr(numba.config, "CACHE_DIR", "/told")
@@ -47,7 +47,7 @@ def test_without_one_they_lie_where_numba_is_told_or_beside_the_package(monkeypa
     assert folders_of(module) == [Path("/ours", told.name)]
 
 
-def test_damaged_files_are_compiled_anew_and_replaced(tmp_path: Path) -> None:
+def test_damaged_files_are_compiled_again_and_replaced(tmp_path: Path) -> None:
     sound = mixed(tmp_path)
     kept = list(tmp_path.rglob("*.nbc"))
     assert kept
@@ -60,7 +60,7 @@ def test_damaged_files_are_compiled_anew_and_replaced(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*.nbc")) == sorted(kept)
 
 
-def test_a_folder_that_cannot_be_written_is_said_once_and_all_goes_on(tmp_path: Path) -> None:
+def test_a_read_only_folder_is_reported_once_and_the_run_continues(tmp_path: Path) -> None:
     no_folder = tmp_path / "file"
     no_folder.touch()
     result, loaded, said = mixed(no_folder)

@@ -1,4 +1,4 @@
-"""Files of compiled kernels: each by itself, whole, and only for the text that they were made from."""
+"""Files of compiled kernels: independent of each other, atomic, and valid only for the source they were compiled from."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def files(folder: Path, stamp: str = "text") -> KernelFiles:
     return KernelFiles([folder], "module.kernel-7", stamp)
 
 
-def test_what_is_saved_is_found_for_the_same_types_only(tmp_path: Path) -> None:
+def test_a_saved_kernel_is_found_for_the_same_types_only(tmp_path: Path) -> None:
     files(tmp_path).save(ONE, "compiled")
     assert files(tmp_path).load(ONE) == "compiled"
     assert files(tmp_path).load(OTHER) is None
@@ -61,7 +61,7 @@ def test_processes_that_save_at_once_keep_both(tmp_path: Path) -> None:
     assert (files(tmp_path).load(ONE), files(tmp_path).load(OTHER)) == ("for whole numbers", "for others")
 
 
-def test_another_text_is_compiled_again_and_takes_the_place(tmp_path: Path) -> None:
+def test_a_kernel_of_another_source_is_compiled_again_and_replaced(tmp_path: Path) -> None:
     files(tmp_path).save(ONE, "old")
     assert files(tmp_path, stamp="new text").load(ONE) is None
     files(tmp_path, stamp="new text").save(ONE, "new")
@@ -74,7 +74,7 @@ def test_a_changed_kernel_of_the_same_types_is_another_one(tmp_path: Path) -> No
     assert files(tmp_path).load((*ONE[:2], "other code")) is None
 
 
-def test_folders_are_made_when_there_is_something_to_keep(tmp_path: Path) -> None:
+def test_folders_are_created_with_their_first_file(tmp_path: Path) -> None:
     kept = files(tmp_path / "some" / "folder")
     assert kept.load(ONE) is None
     assert list(tmp_path.iterdir()) == []
@@ -103,7 +103,7 @@ def test_a_damaged_file_is_not_unpickled(tmp_path: Path, monkeypatch: pytest.Mon
     assert files(tmp_path).load(ONE) is None
 
 
-def test_what_other_libraries_have_written_counts_as_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_other_library_versions_count_as_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files(tmp_path).save(ONE, "compiled")
 
     def fail(_: Any) -> Any:
@@ -113,7 +113,7 @@ def test_what_other_libraries_have_written_counts_as_missing(tmp_path: Path, mon
     assert files(tmp_path).load(ONE) is None
 
 
-def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_synced_before_it_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     sync, replace = os.fsync, os.replace
     monkeypatch.setattr(os, "fsync", lambda file: (done.append("sync"), sync(file))[1])
@@ -126,7 +126,7 @@ def full(file: int) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_a_full_folder_is_said_once_and_leaves_nothing_behind(
+def test_a_full_folder_is_reported_once_and_leaves_no_file_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(files_module, "_WARNED", [])
@@ -138,7 +138,7 @@ def test_a_full_folder_is_said_once_and_leaves_nothing_behind(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_where_nothing_can_be_kept_no_other_processes_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_writable_folder_no_other_processes_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     no_folder = tmp_path / "file"
     no_folder.touch()
     asked: list[bool] = []
@@ -149,7 +149,7 @@ def test_where_nothing_can_be_kept_no_other_processes_compile(tmp_path: Path, mo
     assert list(tmp_path.iterdir()) == [no_folder]
 
 
-def test_what_one_folder_does_not_take_is_kept_in_the_next(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_kernel_is_kept_in_the_first_writable_folder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     files(first).save(ONE, "came with an image")
     sound = next(first.iterdir())
@@ -161,7 +161,7 @@ def test_what_one_folder_does_not_take_is_kept_in_the_next(tmp_path: Path, caplo
     assert caplog.messages == []
 
 
-def test_a_missing_kernel_is_looked_for_again_after_others_have_compiled(
+def test_a_missing_kernel_is_looked_up_again_after_others_have_compiled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = files(tmp_path)
@@ -174,7 +174,7 @@ def test_a_missing_kernel_is_looked_for_again_after_others_have_compiled(
     assert kept.load(ONE) == "by another process"
 
 
-def test_a_kernel_that_is_there_starts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_in_the_cache_starts_no_compilation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files(tmp_path).save(ONE, "compiled")
     monkeypatch.setattr(ahead, "something_is_missing", lambda _: pytest.fail("nothing is missing"))
     assert files(tmp_path).load(ONE) == "compiled"

@@ -1,4 +1,4 @@
-"""What the system says of memory, in files as Linux has them."""
+"""The available memory, from files as Linux has them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def write(root: Path, **files: str) -> None:
         path.write_text(text)
 
 
-def test_nothing_is_said_where_nothing_is_known(tmp_path: Path) -> None:
+def test_without_files_nothing_is_known(tmp_path: Path) -> None:
     assert memory.available(tmp_path) is None
 
 
-def test_what_the_machine_has(tmp_path: Path) -> None:
+def test_the_available_memory_of_the_machine(tmp_path: Path) -> None:
     write(tmp_path, proc__meminfo="MemTotal:  8192 kB\nMemAvailable:    4096 kB\nHugePages_Total:  0\n")
     assert memory.available(tmp_path) == 4 * MEBIBYTE
 
@@ -40,7 +40,7 @@ def test_what_the_machine_has(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_a_container_may_still_have(tmp_path: Path, folder: str, limit: str, current: str, files: str) -> None:
+def test_the_memory_left_for_a_container(tmp_path: Path, folder: str, limit: str, current: str, files: str) -> None:
     write(tmp_path, proc__meminfo=f"MemAvailable: {1 << 20} kB\n")
     write(
         tmp_path,

@@ -1,4 +1,4 @@
-"""Compiling ahead: what a rehearsal calls, once, by processes that all end whatever happens."""
+"""Parallel compilation of the kernels that a rehearsal calls, by processes that always end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[subprocess.Popen[s
 
 
 @pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
-def test_what_a_rehearsal_calls_is_compiled_and_kept(
+def test_the_kernels_that_a_rehearsal_calls_are_compiled_and_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[str]]
 ) -> None:
     monkeypatch.setenv("CQELS_CACHE_DIR", str(tmp_path))
@@ -47,7 +47,7 @@ def test_a_rehearsal_that_fails_compiles_nothing(started: list[subprocess.Popen[
     assert len(started) == 2
 
 
-def test_where_no_process_can_be_started_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_happens_if_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: Any, **options: Any) -> Any:
         raise BlockingIOError("Resource temporarily unavailable")
 
@@ -55,13 +55,13 @@ def test_where_no_process_can_be_started_nothing_happens(monkeypatch: pytest.Mon
     assert ahead.compile_all(REHEARSAL, 2) == set()
 
 
-def test_an_interruption_ends_all_processes(
+def test_an_interrupt_ends_all_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[str]]
 ) -> None:
     def interrupt(*arguments: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ahead, "_heard", interrupt)
+    monkeypatch.setattr(ahead, "_reported_calls", interrupt)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(KeyboardInterrupt):
         ahead.compile_all(REHEARSAL, 2)
@@ -99,7 +99,7 @@ def test_a_rehearsal_waits_until_standard_input_has_begun(
     assert come == [b"more"]
 
 
-def test_the_rehearsal_is_given_the_first_of_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rehearsal_gets_the_first_bytes_of_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[bytes] = []
 
     def work(self: Any, workers: int) -> set[str]:
@@ -125,15 +125,15 @@ def test_without_a_rehearsal_or_a_second_core_nothing_is_started(
 
 def test_where_kernels_cannot_be_kept_nothing_is_started(compiling: list[tuple[Sequence[str], int]]) -> None:
     begun: list[str] = []
-    with ahead.told(lambda: begun.append("begun"), lambda kernels, seconds: None), ahead.rehearsing(REHEARSAL):
+    with ahead.reporting(lambda: begun.append("begun"), lambda kernels, seconds: None), ahead.rehearsing(REHEARSAL):
         assert not ahead.something_is_missing(lambda: False)
     assert (begun, compiling) == (["begun"], [])
 
 
-def test_who_wants_to_know_hears_of_it(compiling: list[tuple[Sequence[str], int]]) -> None:
+def test_compilation_is_reported(compiling: list[tuple[Sequence[str], int]]) -> None:
     said: list[Any] = []
     with (
-        ahead.told(lambda: said.append("begun"), lambda kernels, seconds: said.append(kernels)),
+        ahead.reporting(lambda: said.append("begun"), lambda kernels, seconds: said.append(kernels)),
         ahead.rehearsing(REHEARSAL),
     ):
         ahead.something_is_missing()
@@ -144,13 +144,13 @@ def call(name: str, **parts: int) -> dict[str, Any]:
     return {"name": name, "parts": parts}
 
 
-def test_the_largest_comes_first_and_what_shares_much_waits() -> None:
+def test_the_largest_kernel_comes_first_and_those_that_share_helpers_wait() -> None:
     first = call("first", terms=60, scan=50)
     sharing = call("sharing", terms=60, encode=10)
     apart = call("apart", compare=20)
     calls = ahead.Calls([apart, sharing, first])
     assert calls.take(1) == first
     assert calls.take(2) == apart
-    # The first worker is done with what they share.
+    # The first worker has compiled the shared helpers.
     assert calls.take(1) == sharing
     assert calls.take(2) is None

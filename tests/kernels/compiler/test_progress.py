@@ -1,4 +1,4 @@
-"""What the user is told of kernels that are compiled, by this process or by others."""
+"""The messages about kernels that are compiled, by this process or by others."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ def test_kernels_that_other_processes_compiled_count() -> None:
         ahead._EXPECTED.on_start()
         ahead._EXPECTED.on_end(120, 11.5)
     assert [said[0].partition(";")[0], *said[1:]] == [
-        "compiling for this machine what such a query needs",
+        "compiling kernels for this machine",
         "compiled 120 kernels in 11.5 s; the next start will not need it",
     ]
 
 
-def test_what_is_compiled_may_be_announced_in_one_line() -> None:
+def test_compilation_may_be_announced_in_one_line() -> None:
     said: list[str] = []
     with announced(said.append, summary=False):
         for _ in range(2):
             ahead._EXPECTED.on_start()
             ahead._EXPECTED.on_end(120, 11.5)
-    assert [line.partition(";")[0] for line in said] == ["compiling for this machine what such a query needs"]
+    assert [line.partition(";")[0] for line in said] == ["compiling kernels for this machine"]
 
 
-def test_where_nothing_is_compiled_nothing_is_said() -> None:
+def test_without_compilation_nothing_is_said() -> None:
     said: list[str] = []
     with announced(said.append):
         pass

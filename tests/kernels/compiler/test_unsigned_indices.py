@@ -1,4 +1,4 @@
-"""Indices of kernels: none counts from the end, and so none is looked at."""
+"""Indices of kernels are unsigned: none counts from the end, and none is checked for that."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_compiled_indices_mean_what_they_do_in_python() -> None:
 
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="there is no compiled code")  # type: ignore[attr-defined]
-def test_no_compiled_index_is_looked_at() -> None:
+def test_no_compiled_index_is_checked() -> None:
     assert _choices(pipeline_class=FromTheStart) < _choices()
 
 

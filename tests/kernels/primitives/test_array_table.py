@@ -1,4 +1,4 @@
-"""Arrays that a kernel finds by where they are."""
+"""Tables of arrays, read by kernels through their addresses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cqels_py.kernels.primitives.array_table import (
 
 @jit_flat
 def change_all(where):
-    """The last of each array, all of which are one more then, or the other way round."""
+    """Add one to the last element of each array, or invert it."""
     numbers, small, large = int64s(where, 0), int32s(where, 1), uint32s(where, 2)
     rows, bytes_, truths, rows_of_truths = (
         int64_rows(where, 3),
@@ -57,7 +57,7 @@ def arrays() -> list[np.ndarray]:
     ]  # fmt: skip
 
 
-def test_kernels_read_and_write_them_where_they_are() -> None:
+def test_kernels_read_and_write_the_arrays_themselves() -> None:
     made, expected = arrays(), arrays()
     standing = Standing(*made)
     for array in expected:
@@ -67,18 +67,18 @@ def test_kernels_read_and_write_them_where_they_are() -> None:
     assert [array.tolist() for array in made] == [array.tolist() for array in expected]
 
 
-def test_those_of_what_is_not_given_are_none() -> None:
+def test_absent_arrays_are_none() -> None:
     standing = Standing(np.arange(5), np.arange(3, dtype=np.uint32))
     assert lengths(standing.where, 1) == 53
     assert lengths(standing.where, None) == -1
 
 
-def test_empty_ones_have_their_shapes() -> None:
+def test_empty_arrays_have_their_shapes() -> None:
     standing = Standing(np.empty(0, np.int64), np.empty(0, np.uint32))
     assert lengths(standing.where, 1) == 0
 
 
-def test_elsewhere_they_are_found_again_and_are_those_of_their_owner() -> None:
+def test_a_pickled_table_has_the_addresses_of_the_copied_arrays() -> None:
     made = arrays()
     there, standing = pickle.loads(pickle.dumps((made, Standing(*made))))
     change_all(standing.where)
@@ -86,13 +86,13 @@ def test_elsewhere_they_are_found_again_and_are_those_of_their_owner() -> None:
     assert made[0].tolist() == [0, 1, 2, 3, 4]
 
 
-def test_they_live_as_long_as_the_list() -> None:
+def test_arrays_live_as_long_as_the_table() -> None:
     standing = Standing(*arrays())
     np.full(5, 7)
     change_all(standing.where)
     assert standing.where.shape == (7, 3)
 
 
-def test_parts_that_do_not_follow_one_another_are_none() -> None:
+def test_arrays_that_are_not_contiguous_are_refused() -> None:
     with pytest.raises(AssertionError):
         Standing(np.arange(10)[::2])

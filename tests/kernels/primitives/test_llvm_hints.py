@@ -1,4 +1,4 @@
-"""What kernels tell the compiler about themselves."""
+"""The LLVM attributes that kernels set for themselves."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from cqels_py.kernels.primitives.llvm_hints import in_whole_vectors, kept_apart
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")  # type: ignore[attr-defined]
-def test_the_compiler_is_told() -> None:
-    def told(numbers: Any) -> Any:
+def test_functions_have_the_attributes() -> None:
+    def with_attributes(numbers: Any) -> Any:
         in_whole_vectors()
         kept_apart()
         return numbers[0]
 
-    compiled = numba.njit(told)
+    compiled = numba.njit(with_attributes)
     assert compiled(np.arange(3)) == 0
     (text,) = compiled.inspect_llvm().values()
     assert "noinline" in text
     assert '"prefer-vector-width"="512"' in text
 
 
-def test_nothing_else_happens() -> None:
+def test_results_do_not_change() -> None:
     @numba.njit
     def sum_of(numbers: Any) -> Any:
         kept_apart()

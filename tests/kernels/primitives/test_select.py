@@ -1,4 +1,4 @@
-"""Choosing without a jump."""
+"""Selection without a branch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _mixed(flags, out):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint64, np.float64])
-def test_one_or_the_other_by_the_condition(dtype: type[np.generic]) -> None:
+def test_one_or_the_other_value_is_selected(dtype: type[np.generic]) -> None:
     rng = np.random.default_rng(1)
     a, b = (rng.integers(0, 9, 50).astype(dtype) for _ in range(2))
     out: npt.NDArray[np.generic] = np.empty(50, dtype)
@@ -32,14 +32,14 @@ def test_one_or_the_other_by_the_condition(dtype: type[np.generic]) -> None:
     assert np.array_equal(out, np.maximum(a, b))
 
 
-def test_values_of_different_types_become_one() -> None:
+def test_values_of_different_types_are_unified() -> None:
     out = np.empty(4)
     _mixed(np.array([True, False, True, False]), out)
     assert out.tolist() == [7.0, 0.5, 7.0, 1.5]
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="there is no compiler")  # type: ignore[attr-defined]
-def test_the_compiler_is_told_that_nobody_can_foresee_it() -> None:
+def test_the_condition_is_marked_as_unpredictable() -> None:
     compiled = numba.njit(_places)
     place = np.zeros(5, np.int64)
     compiled(np.array([1, 4, 5]), np.array([2, 3]), place)
@@ -49,7 +49,7 @@ def test_the_compiler_is_told_that_nobody_can_foresee_it() -> None:
 
 
 def _places(a, b, place):  # type: ignore[no-untyped-def]
-    """Of two runs, until one has ended."""
+    """Merge two runs, until one has ended."""
     i, j = 0, 0
     while i < len(a) and j < len(b):
         first = a[i] < b[j]

@@ -1,4 +1,4 @@
-"""Strips of values that are written at once."""
+"""Fixed numbers of values written at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def copy(to, index, ring, first, start, mask):  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8])
 @pytest.mark.parametrize("index", [0, 1, 7])
-def test_a_strip_has_one_value(dtype: type[np.signedinteger], index: int) -> None:
+def test_a_vector_is_filled_with_one_value(dtype: type[np.signedinteger], index: int) -> None:
     array = np.zeros(STRIP + 9, dtype)
     fill(array, index, dtype(-3))
     wanted = np.zeros(STRIP + 9, dtype)
@@ -31,7 +31,7 @@ def test_a_strip_has_one_value(dtype: type[np.signedinteger], index: int) -> Non
 
 @pytest.mark.parametrize("size", [1, 4, 16, 64])
 @pytest.mark.parametrize("start", [0, 1, 15, 63])
-def test_a_strip_follows_a_ring_round_its_end(size: int, start: int) -> None:
+def test_a_copy_wraps_around_the_end_of_a_circular_buffer(size: int, start: int) -> None:
     ring = np.arange(100, 200)
     to = np.zeros(STRIP + 5, np.int64)
     copy(to, 3, ring, 32, start % size, size - 1)

@@ -45,7 +45,7 @@ def test_equal_rows_with_opposite_signs_cancel_within_their_tick(ticks: list[lis
 
 
 @given(st.lists(CHANGES, max_size=4), st.integers(0, 2), st.booleans(), st.booleans())
-def test_changes_are_what_is_left_of_the_signs_asked_for(
+def test_changes_are_the_remaining_rows_of_the_requested_signs(
     ticks: list[list[Signed]], width: int, insertions: bool, deletions: bool
 ) -> None:
     tick, sign, columns = arrays(ticks, width)
@@ -69,7 +69,7 @@ def test_many_rows_of_one_tick() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=60), st.integers(1, 2))
-def test_only_first_and_last_of_a_row_are_told(events: list[tuple[int, bool]], width: int) -> None:
+def test_only_the_first_and_last_copy_of_a_row_are_delivered(events: list[tuple[int, bool]], width: int) -> None:
     live: Counter[int] = Counter()
     signs: list[int] = []
     values: list[int] = []
@@ -105,7 +105,7 @@ def test_a_row_that_was_never_there() -> None:
 
 @pytest.mark.parametrize("width", [0, 1, 2])
 @pytest.mark.parametrize("room", [1, 3, 5, 100])
-def test_bags_are_reported_as_far_as_there_is_room(room: int, width: int) -> None:
+def test_bags_are_reported_until_the_output_is_full(room: int, width: int) -> None:
     ticks: list[list[Signed]] = [
         [(1, 7, 0), (1, 8, 1), (1, 7, 0)],
         [],

@@ -1,4 +1,4 @@
-"""The one-way index's kernels: what is added is found, and only that, also after a rebuild."""
+"""The kernels of the one-way index: keys that were added are found, and only these, also after a rebuild."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Table:
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
-def test_what_is_added_is_found_and_nothing_else(width: int) -> None:
+def test_added_keys_are_found_and_no_others(width: int) -> None:
     rng = random.Random(width)
     keys = list({tuple(rng.randrange(-(1 << 62), 1 << 62) for _ in range(width)) for _ in range(120)})
     table = Table(width, 128)
@@ -82,7 +82,7 @@ def test_a_rebuild_frees_entries_with_a_zero_counter_and_keeps_the_numbers_of_th
 
 
 def test_ids_that_differ_in_few_bits_spread_over_the_table() -> None:
-    """Inline terms: without mixing, thousands of them would stand in one run."""
+    """Inline terms: without mixing, thousands of them would be in one probe sequence."""
     ids = np.array([[5 << 60 | i << 20 for i in range(4096)]], np.int64)
     slots = {int(kernel.hash_row(ids, row, 1)) & 8191 for row in range(4096)}
     assert len(slots) > 2800

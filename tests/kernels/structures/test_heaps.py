@@ -1,4 +1,4 @@
-"""Bags that know their first member, against sorting."""
+"""Bags with access to their first member, against sorting."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarn
 
 @pytest.mark.parametrize("largest", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_the_first_member_is_known_while_members_come_and_go(seed: int, largest: bool) -> None:
+def test_the_first_member_is_known_under_insertions_and_retractions(seed: int, largest: bool) -> None:
     rng = random.Random(seed)
     bags = Bags(3)
     live: list[list[int]] = [[], [], []]
@@ -56,7 +56,7 @@ def test_bags_that_grow_and_shrink_past_a_run_know_their_first(order: str, leave
     bags, mine, in_order, count = Bags(1), list[int](), list[int](), 0
     for size in (3 * heaps.MOST_IN_RUN, 20, heaps.MOST_IN_RUN + 3, 0, heaps.MOST_IN_RUN + 40, 60, 160, 0):
         while len(mine) != size:
-            # Some go on the way up, and some come on the way down.
+            # Some are retracted on the way up, and some are inserted on the way down.
             if mine and rng.random() < (0.2 if len(mine) < size else 0.8):
                 value = mine.pop(_LEAVES[leaves](mine, rng))
                 in_order.remove(value)
@@ -74,7 +74,7 @@ def test_bags_that_grow_and_shrink_past_a_run_know_their_first(order: str, leave
 @pytest.mark.parametrize("order", ["up", "down", "same", "any", "far"])
 @pytest.mark.parametrize("most", [1, 3, 17, heaps.MOST_IN_RUN + 20])
 def test_one_member_is_replaced_by_another(most: int, order: str, largest: bool) -> None:
-    """Or just comes or goes: as if each were put by itself, whatever there is room for."""
+    """Or only inserted or retracted: with the same effect as separate calls, whatever room there is."""
     rng = random.Random(order + str(most))
     bags, live, count = Bags(2), [list[int](), list[int]()], 0
     for _ in range(6 * most + 200):
@@ -93,18 +93,18 @@ def test_one_member_is_replaced_by_another(most: int, order: str, largest: bool)
 
 
 @pytest.mark.parametrize("members", [[], [3], [3, 1, 2], [*range(40)], [*range(3 * heaps.MOST_IN_RUN)]])
-def test_what_is_not_there_is_not_replaced(members: list[int]) -> None:
+def test_a_missing_member_is_not_replaced(members: list[int]) -> None:
     bags = Bags(1)
     for value in members:
         bags.put(0, 1, value)
-    # Heaps do not look for what goes.
+    # Heaps do not search for a retracted member.
     if len(members) <= heaps.MOST_IN_RUN:
         assert not bags.replace(0, -7, 5)
         assert not bags.replace(0, -7, None)
 
 
 def test_members_of_other_kinds_replace_each_other() -> None:
-    """Integers and decimals, which ids alone do not compare; the extreme numbers that ids hold."""
+    """Integers and decimals, which cannot be compared by id; the extreme numbers of inline ids."""
     rng = random.Random(2)
     most = (1 << 55) - 1
     values = [
@@ -125,8 +125,8 @@ def test_members_of_other_kinds_replace_each_other() -> None:
             assert bags.first(0) == (_id(*first) if first else 0)
 
 
-def test_terms_of_all_kinds_are_brought_in_order_again_when_a_large_bag_has_become_small() -> None:
-    """Integers and decimals, which ids alone do not compare."""
+def test_terms_of_all_kinds_are_reordered_when_a_large_bag_becomes_small() -> None:
+    """Integers and decimals, which cannot be compared by id."""
     rng = random.Random(1)
     texts = [(str(n), "integer") for n in range(150)] + [(f"{n}.5", "decimal") for n in range(150)]
     rng.shuffle(texts)
@@ -149,14 +149,14 @@ def _id(text: str, datatype: str) -> int:
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 10, 257])
-def test_ids_are_sorted_in_place_and_nothing_beside_them(size: int) -> None:
+def test_ids_are_sorted_in_place_and_no_others(size: int) -> None:
     ids = np.random.default_rng(size).integers(-20, 20, size + 4)
     wanted = [*ids[:2], *sorted(ids[2 : size + 2]), *ids[size + 2 :]]
     heaps._sort(ids, np.int64(2), np.int64(size))
     assert ids.tolist() == wanted
 
 
-def test_few_members_take_one_run_however_many_have_come_and_gone() -> None:
+def test_few_members_take_one_run_after_any_number_of_insertions_and_retractions() -> None:
     room = 4 + heaps.LANES
     bags = Bags(1, room)
     for value in range(1_000):
@@ -167,8 +167,8 @@ def test_few_members_take_one_run_however_many_have_come_and_gone() -> None:
     assert len(bags.heap) == room
 
 
-def test_what_has_gone_below_the_first_is_purged() -> None:
-    """The least stays, ten thousand others come and go: the bag's size follows its content."""
+def test_members_retracted_below_the_first_are_purged() -> None:
+    """The smallest stays, ten thousand others are inserted and retracted: the bag's size follows its content."""
     bags = Bags(1)
     bags.put(0, 1, -1)
     for value in range(5_000):
@@ -179,8 +179,8 @@ def test_what_has_gone_below_the_first_is_purged() -> None:
     assert len(bags.heap) <= 512
 
 
-def test_bags_that_grow_leave_their_places_to_others() -> None:
-    """Two bags of a hundred after each other take no more room than both at once."""
+def test_bags_that_grow_free_their_runs() -> None:
+    """Two bags of a hundred, one after the other, take no more room than both at once."""
     bags = Bags(2)
     for value in range(100):
         bags.put(0, 1, value)
@@ -190,7 +190,7 @@ def test_bags_that_grow_leave_their_places_to_others() -> None:
     assert len(bags.heap) == room, "the smaller runs that the first bag has left are used"
 
 
-def test_a_cleared_bag_starts_anew_in_its_place() -> None:
+def test_a_cleared_bag_reuses_its_run() -> None:
     bags = Bags(1)
     for _ in range(10):
         for value in range(30):

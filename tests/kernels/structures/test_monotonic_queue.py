@@ -1,4 +1,4 @@
-"""Queues that know their first member in the order, against looking at all members."""
+"""Monotonic queues, against the minimum of all members."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def queues_in_one_arena(count: int) -> Bags:
 
 @pytest.mark.parametrize("largest", [False, True])
 @pytest.mark.parametrize("values", [2, 10, 1000])
-def test_the_first_member_is_known_while_members_come_and_the_oldest_go(values: int, largest: bool) -> None:
+def test_the_first_member_is_known_while_the_oldest_expire(values: int, largest: bool) -> None:
     rng = random.Random(values)
     queues = queues_in_one_arena(3)
     live: list[deque[int]] = [deque(), deque(), deque()]
@@ -38,8 +38,8 @@ def test_the_first_member_is_known_while_members_come_and_the_oldest_go(values: 
 
 
 @pytest.mark.parametrize("rises", [True, False])
-def test_room_follows_what_may_still_be_the_first(rises: bool) -> None:
-    """A window of 100 values, rising, of which each may be the least one day, or falling, of which only the last may."""
+def test_room_follows_the_members_that_may_still_become_the_first(rises: bool) -> None:
+    """A window of 100 values: if they rise each may become the smallest, if they fall only the last may."""
     queues = queues_in_one_arena(1)
     for i in range(10_000):
         queues.put(0, 1, i if rises else 10_000 - i)
@@ -49,7 +49,7 @@ def test_room_follows_what_may_still_be_the_first(rises: bool) -> None:
     assert queues.meta[TOP] <= (512 if rises else 8)
 
 
-def test_a_cleared_queue_starts_anew_in_its_place() -> None:
+def test_a_cleared_queue_reuses_its_run() -> None:
     queues = queues_in_one_arena(1)
     for value in (1, 2, 3, 4, 5):
         queues.put(0, 1, value)

@@ -1,4 +1,4 @@
-"""A sorted sequence in blocks, beside a list."""
+"""A sorted sequence in blocks, against a list."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def test_numbers_stay_in_order(order: str, seed: int) -> None:
     assert sequence.used <= 2
 
 
-def test_there_are_as_many_blocks_as_are_needed() -> None:
-    """Numbers that come and go everywhere, ten times over: neighbours that are nearly empty become one."""
+def test_there_are_only_as_many_blocks_as_needed() -> None:
+    """Ten rounds of insertions and removals everywhere: nearly empty neighbours are merged."""
     rng = random.Random(7)
     numbers = [rng.randrange(10**6) for _ in range(2_000)]
     sequence = Sequence(60)
@@ -90,8 +90,8 @@ def test_there_are_as_many_blocks_as_are_needed() -> None:
 
 @pytest.mark.parametrize("more", [1, 10, 700, 3_000])
 @pytest.mark.parametrize("below", [200, 51_200])
-def test_room_is_never_short(below: int, more: int) -> None:
-    """All blocks are full, so that each is split by one number more; or all numbers go to the first ones."""
+def test_there_are_always_enough_blocks(below: int, more: int) -> None:
+    """All blocks are full, so that each is split by one more number; or all numbers go to the first ones."""
     sequence = Sequence(blocks_for(10, more))
     for block in range(10):
         sequence.blocks[block] = np.arange(kernel.SIZE) * 10 + block * 10 * kernel.SIZE

@@ -1,4 +1,4 @@
-"""The table of pairs (source, node) against a dict."""
+"""The hash table of pairs (source, node), against a dict."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def leave(trees, table, t):  # type: ignore[no-untyped-def]
 
 
 @given(st.lists(PAIRS, max_size=120))
-def test_pairs_come_and_go(toggled: list[tuple[int, int]]) -> None:
-    """A table half full: those that were moved aside by others move back when these go."""
+def test_pairs_are_inserted_and_removed(toggled: list[tuple[int, int]]) -> None:
+    """A table that is half full: entries displaced by others move back when these are removed."""
     trees = np.zeros(16 * kernel.TREE_FIELDS, np.int32)
     table = np.zeros(32, np.int64)
     live: dict[tuple[int, int], int] = {}

@@ -17,7 +17,7 @@ KEY, VALUE, OTHER = 0, 1, 2
 
 
 class Indexed:
-    """Two inputs, both indexed by the variable they share: one table, two rings an entry."""
+    """Two inputs, both indexed by the variable they share: one hash table with two rings per entry."""
 
     def __init__(self, in_order: bool) -> None:
         ports = [JoinPort((KEY, VALUE), in_order), JoinPort((KEY, OTHER), in_order)]
@@ -25,7 +25,7 @@ class Indexed:
         self.index = self.state.layout.first[:2]
 
     def write(self, port: int, slot: int, key: int, value: int) -> int:
-        """Ids into a leaf; returns where it starts in the cells."""
+        """Write ids into a leaf; returns its position in the cells."""
         leaf = int(self.state.ports[port, kernel.BASE]) + slot * 2
         self.state.cells[leaf : leaf + 2] = key, value
         return leaf
@@ -73,7 +73,7 @@ class Indexed:
 
 
 @pytest.mark.parametrize("keys", [1, 5, 40])
-def test_rings_hold_what_came_last_in_order(keys: int) -> None:
+def test_rings_hold_the_last_leaves_in_order(keys: int) -> None:
     chance = random.Random(keys)
     indexed = Indexed(in_order=True)
     live: list[deque[tuple[int, int]]] = [deque(), deque()]
@@ -111,7 +111,7 @@ def test_indexes_over_the_same_variable_share_an_entry() -> None:
     assert indexed.state.groups[0, kernel.USED] == 1
 
 
-def test_a_leaf_in_the_middle_of_a_ring_can_go() -> None:
+def test_a_leaf_in_the_middle_of_a_ring_can_be_removed() -> None:
     indexed = Indexed(in_order=False)
     indexed.state.ensure_leaves([8, 8])
     leaves = [indexed.write(0, slot, 3, 10 + slot) for slot in range(5)]
@@ -122,7 +122,7 @@ def test_a_leaf_in_the_middle_of_a_ring_can_go() -> None:
     assert sorted(indexed.ring(0, leaves[0])) == [0, 2, 4]
 
 
-def test_entries_without_leaves_give_their_rings_back() -> None:
+def test_entries_without_leaves_free_their_rings() -> None:
     indexed = Indexed(in_order=True)
     for key in range(1, 2_000):
         leaf = indexed.write(0, 0, key, 1)
@@ -133,8 +133,8 @@ def test_entries_without_leaves_give_their_rings_back() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_purge_leaves_what_has_leaves(seed: int) -> None:
-    """Keys that stand far from home, and round the table's end, are found again; those without leaves are not."""
+def test_a_purge_keeps_entries_with_leaves(seed: int) -> None:
+    """Keys far from their home slot, or wrapped around the table's end, are still found; those without leaves are not."""
     chance = random.Random(seed)
     indexed = Indexed(in_order=True)
     state = indexed.state
@@ -163,8 +163,9 @@ def test_a_purge_leaves_what_has_leaves(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_loaded_rows_follow_each_other_round_the_end(seed: int) -> None:
-    """Against a deque of the slots in use: what comes gets the next one, and what goes is the oldest, whatever its ids."""
+def test_loaded_rows_get_consecutive_slots_of_a_circular_buffer(seed: int) -> None:
+    """Against a deque of the slots in use: an insertion gets the next slot, and a retraction is of the oldest, whatever
+    its ids."""
     chance = random.Random(seed)
     state = Indexed(in_order=True).state
     capacity, base = state.capacity(1), int(state.ports[1, kernel.BASE])
@@ -197,14 +198,15 @@ def test_loaded_rows_follow_each_other_round_the_end(seed: int) -> None:
 @pytest.mark.parametrize("ports", [(0,), (0, 1)], ids=["one port", "two ports"])
 @pytest.mark.parametrize("full", [0.3, 0.95])
 @pytest.mark.parametrize("seed", range(4))
-def test_located_rows_have_their_keys_entries(seed: int, full: float, ports: tuple[int, ...]) -> None:
-    """In a table of 64 places: at home, behind it, far from it and round the end, until there is no more room for a new key."""
+def test_rows_find_the_entries_of_their_keys(seed: int, full: float, ports: tuple[int, ...]) -> None:
+    """In a table of 64 slots: keys in their home slot, after it, far from it and wrapped around, until there is no room
+    for a new key."""
     chance = random.Random(seed)
     indexed = Indexed(in_order=True)
     state = indexed.state
     stride, limit = int(state.groups[0, kernel.STRIDE]), int(full * 64)
     state.groups[0, kernel.LIMIT] = limit
-    # Above half a word too; and what is unbound has a key as well.
+    # Keys above half a word, and that of an unbound term.
     keys = [0, *(chance.choice([1, 1 << 40]) * chance.randrange(2, 1 << 20) for _ in range(limit + 5))]
     known: dict[int, int] = {}
     first, rows = 0, 600
@@ -215,15 +217,14 @@ def test_located_rows_have_their_keys_entries(seed: int, full: float, ports: tup
         for p in ports:
             for leaf in range(64):
                 indexed.write(p, leaf, chance.choice(keys[: 3 + first // 4]), 0)
-        # Sooner than all that may be located together.
+        # Fewer rows than can be looked up together.
         last = min(int(kernel.end_of_run(first, rows)), first + chance.choice([1, 7, 256]))
         before = int(state.cursor[kernel.PROBES])
         done = kernel.locate(
             first, last, port, slot, sign, state.flat_ports, state.flat_indexes, state.flat_groups, state.key_columns, state.cells,
             state.tables, state.located, state.cursor,
         )  # fmt: skip
-        # Where most rows have the key of another one it is looked up once.
-        assert done - first >= state.cursor[kernel.PROBES] - before >= (done > first)
+        assert state.cursor[kernel.PROBES] - before == done - first
         for row in range(first, last):
             value = int(state.cells[state.ports[port[row], kernel.BASE] + 2 * slot[row]])
             key, place = value if value else 1, int(state.located[row % kernel.LOCATED_ROWS])
@@ -251,7 +252,7 @@ def test_a_ring_that_its_word_cannot_count_is_refused() -> None:
         state.grow(kernel.RING_FULL)
 
 
-def test_what_is_left_out_before_a_run_is_used_for_shorter_ones() -> None:
+def test_gaps_left_for_alignment_are_used_for_shorter_runs() -> None:
     places, meta = np.zeros(64, np.int32), np.full(arena.ARENA_FIELDS, -1, np.int64)
     meta[arena.TOP] = 0
     got = [arena.allocate_aligned(places, meta, size) for size in (1, 4, 1, 2, 3, 5, 5)]

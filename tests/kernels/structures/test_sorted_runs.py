@@ -48,7 +48,7 @@ class Runs:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_members_stay_in_order_while_they_come_and_go(seed: int) -> None:
+def test_members_stay_in_order_under_insertions_and_retractions(seed: int) -> None:
     terms = Terms()
     ids = terms.ids(TEXTS)
     rng = random.Random(seed)
@@ -64,7 +64,7 @@ def test_members_stay_in_order_while_they_come_and_go(seed: int) -> None:
         assert runs.members(run) == sorted(live[run], key=lambda i: order_key(terms.term(i)))
 
 
-def test_what_is_not_there_cannot_go() -> None:
+def test_a_missing_member_cannot_be_retracted() -> None:
     terms = Terms()
     one, two, three = terms.ids([typed(text, "integer") for text in "123"])
     runs = Runs(1, terms.dictionary)

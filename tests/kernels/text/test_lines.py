@@ -1,4 +1,4 @@
-"""Counting newlines word by word finds what counting them byte by byte does."""
+"""Counting newlines word by word, against counting them byte by byte."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def test_any_text(text: bytes) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 7, 8, 255 * 8 - 1, 255 * 8, 255 * 8 + 1, 3 * 255 * 8 + 5])
-def test_many_newlines_are_not_too_many_for_a_byte(length: int) -> None:
+def test_counts_per_byte_do_not_overflow(length: int) -> None:
     assert surveyed(b"\n" * length) == (length, True)
     assert surveyed(b"\n" * length + b"\xff") == (length, False)
 
 
 @pytest.mark.parametrize("byte", range(256))
-def test_each_byte_is_what_it_is(byte: int) -> None:
+def test_each_byte_is_classified(byte: int) -> None:
     text = bytes([byte]) * 17
     assert surveyed(text) == (text.count(b"\n"), text.isascii())

@@ -1,4 +1,4 @@
-"""Terms and times as bytes: equal to what the standard library makes of them."""
+"""Terms and times as bytes, against the standard library."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_times(times: list[int]) -> None:
     assert texts(times) == [plain.time_text(time) for time in times]
 
 
-def test_the_years_of_few_digits_and_many() -> None:
+def test_years_of_few_and_many_digits() -> None:
     years = [-100_000, -10_000, -9_999, -1_000, -999, -1, 0, 1, 999, 1_000, 9_999, 10_000, 123_456]
     times = [int(np.datetime64(year - 1970, "Y").astype("datetime64[us]").astype(np.int64)) for year in years]
     assert texts(times) == [plain.time_text(time) for time in times]

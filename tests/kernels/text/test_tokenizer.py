@@ -1,4 +1,4 @@
-"""The tokenizer kernel, driven by formats.ntriples, against another parser."""
+"""The tokenizer kernel, driven by the reader of N-Triples and N-Quads, against another parser."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_colliding_hashes_change_no_statement(text: str) -> None:
     assert without_labels(found) == without_labels(reference(text))
 
 
-def test_everything_that_must_grow_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_arrays_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ntriples, "_ROWS", 64)
     lines = [f'<http://ex.org/{i}> <http://ex.org/p{i % 40}> "{"long" * (i % 50)} {i}" .' for i in range(1500)]
     found, errors = scanned("\n".join(lines), Dictionary())
@@ -187,7 +187,7 @@ GOOD = "<http://ex.org/a> <http://ex.org/b> <http://ex.org/c> .\n"
     ],
 )
 @pytest.mark.parametrize("size", [None, 1])
-def test_a_malformed_line_is_named_and_the_rest_unharmed(
+def test_a_malformed_line_is_reported_and_the_rest_is_read(
     line: str, column: int, message: str, size: int | None
 ) -> None:
     found, errors = scanned(GOOD + "\n" + line + "\n" + GOOD, Dictionary(), size)
@@ -207,7 +207,7 @@ def test_declared_times_are_a_map(steps: list[tuple[int, int]]) -> None:
     declared = np.zeros(kernel.DECLARED_CELLS * 128, np.int64)
     expected: dict[int, int] = {}
     for key, time in steps:
-        # Few places, so that entries are pushed along.
+        # Few slots, so that entries are displaced.
         key = key * 64
         if time < 0:
             assert kernel.take_declared(declared, key) == expected.pop(key, 0)

@@ -46,7 +46,7 @@ def test_128_bits_are_negated(value: int) -> None:
 
 @given(st.integers(-(1 << 100), 1 << 100), st.integers(0, 18))
 @example((1 << 127) // 10**18, 18)
-def test_scaling_is_exact_or_says_that_it_does_not_fit(value: int, digits: int) -> None:
+def test_scaling_is_exact_or_reports_overflow(value: int, digits: int) -> None:
     hi, lo, ok = decimals.scale128(*split(value), np.int64(digits))
     assert ok == (abs(value) * 10**digits < 1 << 127)
     if ok:
@@ -54,13 +54,13 @@ def test_scaling_is_exact_or_says_that_it_does_not_fit(value: int, digits: int) 
 
 
 @pytest.mark.parametrize("value", [(1 << 55) - 1, 1 << 55, -(1 << 55), -(1 << 55) - 1, 1 << 70, -(1 << 70), 0])
-def test_what_fits_an_id(value: int) -> None:
+def test_decimals_that_fit_an_id(value: int) -> None:
     assert decimals.fits_id(*split(value), 15) == (-(1 << 55) <= value < 1 << 55)
     assert not decimals.fits_id(*split(0), 16)
 
 
 @given(st.one_of(NARROW, st.integers(-(1 << 70), 1 << 70)))
-def test_narrow_values_come_back(value: int) -> None:
+def test_narrow_values_survive_a_round_trip(value: int) -> None:
     hi, lo = split(value)
     if decimals.is_narrow(hi, lo):
         assert decimals.narrow128(lo) == value
@@ -127,7 +127,7 @@ def quotient_of(value: int, scale: int, count: int) -> Decimal:
 @example(999_999_999_999_999_999, 0, 7)
 @example(1_714_564_800_123_456_789, 0, 10**9)
 @example(0, 5, 7)
-def test_a_quotient_that_ends_keeps_its_digits_and_any_other_has_nineteen(value: int, scale: int, count: int) -> None:
+def test_a_terminating_quotient_keeps_its_digits_and_any_other_has_nineteen(value: int, scale: int, count: int) -> None:
     hi, lo, digits, ok = decimals.decimal_quotient(*split(value), np.int64(scale), np.int64(count))
     if not ok:
         assert abs(value) // count >= decimals.LIMIT or abs(value) >= 10**37 or count >= 1 << 59
@@ -157,7 +157,7 @@ def inline(value: Decimal) -> int:
 @example(500_000, 3, 1)
 @example(0, 5, 7)
 @example(2, 0, 3)
-def test_the_short_way_to_an_average_has_the_same_end(value: int, scale: int, count: int) -> None:
+def test_the_fast_path_of_averages_gives_the_same_result(value: int, scale: int, count: int) -> None:
     found = int(decimals.average_id(np.int64(value), np.int64(scale), np.int64(count)))
     assert found in (0, inline(quotient_of(value, scale, count)))
 
@@ -170,7 +170,7 @@ def test_the_short_way_to_an_average_has_the_same_end(value: int, scale: int, co
 )
 @example(1, 1, 0, 4000)
 @example(999_999, 999, 0, 1000)
-def test_averages_of_readings_that_end_go_the_short_way(mean: int, more: int, scale: int, count: int) -> None:
+def test_terminating_averages_of_readings_take_the_fast_path(mean: int, more: int, scale: int, count: int) -> None:
     value = mean * count + more % count
     for each in (value, -value):
         found = int(decimals.average_id(np.int64(each), np.int64(scale), np.int64(count)))
@@ -178,7 +178,7 @@ def test_averages_of_readings_that_end_go_the_short_way(mean: int, more: int, sc
         assert found != 0
 
 
-def test_a_quotient_too_large_is_left_to_others() -> None:
+def test_too_large_a_quotient_has_no_result() -> None:
     for value in (1 << 126, -(1 << 126), 1 << 64):
         assert not decimals.short_quotient(*split(value), np.int64(0), np.int64(1))[2]
         assert not decimals.decimal_quotient(*split(value + 1), np.int64(0), np.int64(3))[3] or (value + 1) % 3 == 0
@@ -213,7 +213,7 @@ def test_floats_become_the_id_of_their_shortest_text(value: float) -> None:
 
 @given(st.integers(-(1 << 56), 1 << 56), st.integers(0, 18))
 @example(0, 3)
-def test_decimals_have_one_form(unscaled: int, scale: int) -> None:
+def test_decimals_have_one_canonical_form(unscaled: int, scale: int) -> None:
     text = f"{Decimal(unscaled).scaleb(-scale):f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     expected = inline_id("0" if unscaled == 0 else text, "decimal") or 0

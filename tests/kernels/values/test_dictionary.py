@@ -1,4 +1,4 @@
-"""The table of texts: entering, finding again, growing, keeping some, writing out."""
+"""The dictionary's hash table: inserting, finding, growing, keeping a part, and decoding."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def names(numbers: list[int]) -> list[str]:
 
 
 @given(st.lists(st.integers(0, 99), min_size=1, max_size=30))
-def test_a_text_is_entered_once(numbers: list[int]) -> None:
+def test_a_text_is_inserted_once(numbers: list[int]) -> None:
     table = Table()
     ids, at, status = table.encode(names(numbers))
     assert (at, status) == (len(numbers), kernel.DONE)
@@ -57,12 +57,12 @@ def test_a_text_is_entered_once(numbers: list[int]) -> None:
     assert table.decode(ids) == names(numbers)
 
 
-def test_it_stops_before_what_does_not_fit_and_goes_on() -> None:
+def test_encoding_stops_where_there_is_no_room_and_continues() -> None:
     texts = names(list(range(40)))
     table = Table(entries=16)
     _, at, status = table.encode(texts)
     assert status == kernel.TABLE_FULL
-    # An open-addressing table must keep free places, or the search for what is not there never ends.
+    # A hash table with open addressing must keep free slots, or an unsuccessful search never ends.
     assert at < 16
     larger = np.zeros(128 * kernel.WORDS, np.int64)
     kernel.rehash(table.table, larger)
@@ -74,23 +74,23 @@ def test_it_stops_before_what_does_not_fit_and_goes_on() -> None:
     assert table.decode(again) == texts
 
 
-def test_a_full_arena_is_left_as_it_was() -> None:
+def test_a_full_arena_is_not_changed() -> None:
     table = Table(room=40)
     _, at, status = table.encode(names([1, 2, 3]))
     assert (at, status) == (2, kernel.ARENA_FULL)
     assert table.meta.tolist() == [2, 34]
 
 
-def test_another_text_with_the_same_id_is_noticed() -> None:
+def test_another_text_with_the_same_id_is_detected() -> None:
     table = Table()
-    # One bit of the hash is left: of three texts two share it.
+    # One bit of the hash is left: two of three texts share it.
     out, at, status = table.encode(names([1, 2, 3]), shift=63)
     assert status == kernel.COLLISION
     assert out[at] in out[:at]
 
 
 @pytest.mark.parametrize("text", ["<a b>", '"\\t"', '"a"@EN', "_:", "a", '"a"x'])
-def test_what_is_not_written_canonically_is_left_to_others(text: str) -> None:
+def test_texts_that_are_not_canonical_are_reported(text: str) -> None:
     table = Table()
     _, at, status = table.encode(["<http://ex.org/1>", text])
     assert (at, status) == (1, kernel.NOT_WRITTEN_SO)
@@ -98,7 +98,7 @@ def test_what_is_not_written_canonically_is_left_to_others(text: str) -> None:
 
 
 @given(st.sets(st.integers(0, 29)))
-def test_only_what_is_kept_is_there(kept: set[int]) -> None:
+def test_only_the_kept_terms_are_there(kept: set[int]) -> None:
     table, smaller = Table(), Table()
     texts = names(list(range(30)))
     ids, _, _ = table.encode(texts)
@@ -109,7 +109,7 @@ def test_only_what_is_kept_is_there(kept: set[int]) -> None:
         assert smaller.decode(ids[i : i + 1]) == ([texts[i]] if i in kept else None)
 
 
-def test_a_text_can_be_entered_under_any_id() -> None:
+def test_a_text_can_be_inserted_under_any_id() -> None:
     table = Table()
     overflow = (4 << 60) | 1
     data = np.frombuffer(b'"any"', np.uint8)

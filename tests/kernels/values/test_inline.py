@@ -52,7 +52,7 @@ def written(identifier: int) -> str:
 
 
 @given(INLINE)
-def test_inline_literals_come_back_from_their_ids(pair: tuple[str, str]) -> None:
+def test_inline_literals_survive_a_round_trip(pair: tuple[str, str]) -> None:
     text = typed(*pair)
     found = encoded(text)
     assert found == plain_dictionary.inline_id(*pair)
@@ -94,7 +94,7 @@ def test_inline_literals_come_back_from_their_ids(pair: tuple[str, str]) -> None
         ),
     ],
 )
-def test_what_would_not_come_back_exactly_has_no_inline_id(text: str) -> None:
+def test_texts_that_would_not_survive_a_round_trip_have_no_inline_id(text: str) -> None:
     assert encoded(text) == 0
 
 

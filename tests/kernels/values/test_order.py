@@ -1,4 +1,4 @@
-"""The order of values behind ORDER BY and the total order of terms behind MIN and MAX, against the oracle's."""
+"""The order of values for ORDER BY and the total order of terms for MIN and MAX, against the oracle's."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def sign(a: Any, b: Any) -> int:
     return int(a > b) - int(a < b)
 
 
-def test_every_two_terms_stand_as_the_oracle_has_them() -> None:
+def test_every_two_terms_are_ordered_as_by_the_oracle() -> None:
     assert len({order_key(term) for term in Order(POOL).terms}) == len(Order(POOL).ids)
     assert_ordered(POOL)
 
@@ -142,7 +142,7 @@ NUMBERS = st.builds(
 @example([[typed("-1E-400", "double"), typed("0", "integer"), typed("1E-50", "float"), typed("-0.0E0", "double")]])
 @example([[typed("9007199254740993.000000000000000000001", "double"), typed("9007199254740994", "double")]])
 @example([[typed("NaN", "double"), typed("NaN", "float"), typed("-INF", "float"), typed("-INF", "double")]])
-def test_numbers_stand_by_value_whatever_their_length(found: list[list[str]]) -> None:
+def test_numbers_of_any_length_are_ordered_by_value(found: list[list[str]]) -> None:
     assert_ordered([text for texts in found for text in texts])
 
 
@@ -151,7 +151,7 @@ def test_numbers_stand_by_value_whatever_their_length(found: list[list[str]]) ->
 @example(5e-324, 15, "double")
 @example(2.0**-44, 17, "double")
 @example(1.7976931348623157e308, 17, "double")
-def test_digits_that_make_no_other_double_make_no_other_value(value: float, places: int, datatype: str) -> None:
+def test_digits_that_do_not_change_the_double_do_not_change_the_order(value: float, places: int, datatype: str) -> None:
     texts = [repr(value).replace("inf", "INF"), f"{Decimal(value):.{places}E}".replace("Infinity", "INF")]
     assert_ordered([typed(text, each) for text in texts for each in (datatype, "double")])
 
@@ -177,7 +177,7 @@ DATES = st.builds(
 )
 @example([typed("2020-01-01T00:00:00.123456789Z", "dateTime"), typed("2021-01-01T00:00:00Z", "dateTime")], [])
 @example([typed("2020-01-01T00:00:00+14:00", "dateTime"), typed("2019-12-31T10:00:00.0", "dateTime")], [])
-def test_moments_stand_by_instant_to_the_last_digit(times: list[str], dates: list[str]) -> None:
+def test_datetimes_are_ordered_by_instant_to_the_last_digit(times: list[str], dates: list[str]) -> None:
     assert_ordered([*times, *dates])
 
 
@@ -219,7 +219,7 @@ def test_years_beyond_four_digits_and_the_end_of_a_day() -> None:
         *("2020-01-01T00:00:00ZZ", "2020-01-01T00:00:00+1:00", "2020/01/01T00:00:00Z", "2020-01-01T00:00:00.1234567+"),
     ],
 )
-def test_what_is_no_moment_stands_behind_all_strings(text: str) -> None:
+def test_invalid_datetimes_come_after_all_strings(text: str) -> None:
     assert parse_datetime(text, is_date=False) is None
     order = Order([typed(text, "dateTime"), '"~"@zz', typed("2020-01-01T00:00:00Z", "dateTime")])
     assert order.compare(order.ids[1], order.ids[2]) == order.compare(order.ids[1], order.ids[3]) == 1
@@ -230,7 +230,7 @@ def test_what_is_no_moment_stands_behind_all_strings(text: str) -> None:
 @example('a"', "a#")
 @example("\\", "Z")
 @example("a\r", "a ")
-def test_strings_stand_by_code_points(a: str, b: str) -> None:
+def test_strings_are_ordered_by_code_points(a: str, b: str) -> None:
     a, b = (text.encode("utf-8", "ignore").decode() for text in (a, b))
     texts = ['"' + "".join(f"\\U{ord(c):08x}" for c in text) + '"' for text in (a, b)]
     order = Order(texts)

@@ -1,4 +1,4 @@
-"""Rounded fractions as inline ids: the same from a sum and a count as from the text of the decimal, and back."""
+"""Rounded fractions as inline ids: from a sum and a count, from the text of the decimal, and back."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_many_means_have_the_ids_of_each(rows: list[tuple[int, int, int]]) -> No
 
 
 def test_means_of_readings_are_inline() -> None:
-    """Few of another kind: with a zero in the place of the last digit but one, or as long."""
+    """Few are not: those with a zero in the last digit but one, or those that are too long."""
     rng = np.random.default_rng(5)
     for scale, most in ((0, 10**6), (1, 500), (2, 10_000)):
         totals, counts = rng.integers(10 * most, 100 * most, 500), rng.choice([3, 7, 30, 59, 96, 97, 1234], 500)

@@ -114,7 +114,7 @@ def test_exact_arithmetic_is_exact_or_slow(a: int, a_scale: int, b: int, b_scale
 
 @pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="this is the run without compilation")
 def test_kernels_agree_without_compilation() -> None:
-    """The same tests over plain Python, where integers do not wrap around and types are not fixed."""
+    """The tests of this module in plain Python, where integers do not wrap around and types are not fixed."""
     folder = Path(__file__).parent
     files = [folder / f"test_{name}.py" for name in ("decimals", "values", "compare")]
     files.append(folder.parents[1] / "operators" / "test_expressions.py")

@@ -1,4 +1,4 @@
-"""Bytes eight at a time are what they are one by one."""
+"""Bytes eight at a time, against bytes one by one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_same_sees_every_byte(data: bytes, place: int, difference: int) -> None:
 
 
 @given(st.binary(max_size=40), st.integers(0, 9), st.integers(0, 9))
-def test_a_copy_is_the_slice_and_nothing_beside_it(data: bytes, before: int, at: int) -> None:
+def test_a_copy_writes_the_slice_and_nothing_else(data: bytes, before: int, at: int) -> None:
     buffer = np.frombuffer(b"?" * before + data + b"!", np.uint8)
     out = np.full(at + len(data) + 9, 7, np.uint8)
     assert copied(buffer, before, before + len(data), out, at) == at + len(data)
@@ -45,7 +45,7 @@ def test_a_copy_is_the_slice_and_nothing_beside_it(data: bytes, before: int, at:
 
 
 @pytest.mark.parametrize("place", range(8))
-def test_the_first_byte_that_is_not_0(place: int) -> None:
+def test_the_lowest_nonzero_byte(place: int) -> None:
     data = np.zeros(8, np.uint8)
     data[place:] = 128
     assert first_of(data) == place
@@ -54,5 +54,5 @@ def test_the_first_byte_that_is_not_0(place: int) -> None:
     assert first_of(data) == place
 
 
-def test_no_byte_comes_first_where_all_are_0() -> None:
+def test_a_zero_word_has_no_nonzero_byte() -> None:
     assert first_of(np.zeros(8, np.uint8)) == 8

@@ -1,4 +1,4 @@
-"""One pass over arrivals, beside what it says."""
+"""The passes over arrivals, against their specification in plain Python."""
 
 from __future__ import annotations
 

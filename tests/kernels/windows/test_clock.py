@@ -1,4 +1,4 @@
-"""One step of the clock, beside what it says."""
+"""One step of the clock, against its specification in plain Python."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def test_every_third_element_or_triple_is_a_tick(counted: int, ticks: list[int] 
     ("room", "due", "ticks", "full"),
     [(13, 9, 9, kernel.GAPS_FULL), (99, 2, 9, kernel.TICKS_FULL), (99, 9, 2, kernel.TICKS_FULL), (99, 9, 9, 3)],
 )
-def test_what_is_full_changes_nothing(room: int, due: int, ticks: int, full: int) -> None:
-    """At 5 an element comes; before that instants 2 and 3 were promised, and 20."""
+def test_a_full_array_leaves_everything_unchanged(room: int, due: int, ticks: int, full: int) -> None:
+    """At 5 an element arrives; before that the instants 2 and 3 were promised, and 20."""
     promises = Promises([2, 3, 20], room=room, due=due)
     counts = np.array([[7], [9]])
     count, _ = step(
@@ -106,8 +106,8 @@ def test_what_is_full_changes_nothing(room: int, due: int, ticks: int, full: int
 @pytest.mark.parametrize("streams", [1, 3])
 @pytest.mark.parametrize("arrivals", [0, 1, 20, 300])
 @pytest.mark.parametrize("promised", [0, 1, 20, 300])
-def test_arrivals_and_the_promises_of_one_queue(arrivals: int, promised: int, streams: int) -> None:
-    """All arrivals are ticks, and all streams but the first promise something."""
+def test_arrivals_and_the_promised_instants_of_one_queue(arrivals: int, promised: int, streams: int) -> None:
+    """All arrivals are ticks, and all streams but the first promise instants."""
     rng = np.random.default_rng([arrivals, promised, streams])
     for furthest in (100, 2_000):
         time, stream = np.sort(rng.integers(0, furthest, arrivals)), rng.integers(0, streams, arrivals, np.int32)

@@ -1,4 +1,4 @@
-"""What scans read from the triples that match, and what may stand where in a triple."""
+"""The mappings of matching triples, and the terms allowed at each position of a triple."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_columns_elements_and_points(by_triple: bool, points: list[int]) -> None
     assert of_rows.tolist() == points
 
 
-def test_literals_stand_as_objects_only_and_blank_nodes_never_as_predicates() -> None:
+def test_literals_are_objects_only_and_blank_nodes_no_predicates() -> None:
     iri, blank, literal, number = Dictionary().encode(["<http://ex.org/a>", "_:b", '"text"', '"1"^^<http://ex.org/t>'])
     terms = np.array([iri, blank, literal, number, 0])
     assert [

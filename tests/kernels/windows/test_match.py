@@ -53,7 +53,7 @@ def match(triples: list[Triple], element: list[int], stream: list[int], patterns
         np.array(stream, np.int32),
         standing.where,
     )
-    # Without room it says how much is needed.
+    # Without room it returns how much is needed.
     found = np.empty(kernel.match(*arrays, found), np.int64)
     assert kernel.match(*arrays, found) == len(found)
     return [found[first[j] : first[j + 1]].tolist() for j in range(len(patterns))]

@@ -1,4 +1,4 @@
-"""Merging runs of rows that are in the order of ticks."""
+"""Merging runs of rows that are ordered by tick."""
 
 from __future__ import annotations
 

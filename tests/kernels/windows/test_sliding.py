@@ -1,4 +1,4 @@
-"""One step of a window that moves with every arrival, beside what lists say."""
+"""One step of a sliding window, against lists."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_changes_of_a_counting_window(pairs: bool, with_ids: bool, seed: int) ->
 @pytest.mark.parametrize("with_ids", [True, False])
 @pytest.mark.parametrize("leaving", [0, 1, 9, 60, 300])
 @pytest.mark.parametrize("entering", [0, 1, 9, 60, 300])
-def test_changes_by_tick_are_what_sorting_makes_them(leaving: int, entering: int, with_ids: bool) -> None:
+def test_changes_by_tick_equal_those_of_sorting(leaving: int, entering: int, with_ids: bool) -> None:
     rng = np.random.default_rng([leaving, entering])
     for ticks in (2, 40, 1_000):
         for entering_from in (0, ticks):

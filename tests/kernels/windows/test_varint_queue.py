@@ -1,4 +1,4 @@
-"""Queues of points as gaps, beside lists."""
+"""Queues of delta-encoded points, against lists."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_points_of_all_kinds(points: list[int]) -> None:
 @pytest.mark.parametrize(
     ("gap", "size"), [(0, 1), (127, 1), (128, 2), (16_383, 2), (16_384, 3), (2**56 - 1, 8), (2**56, 9)]
 )
-def test_a_gap_takes_a_byte_for_seven_bits(gap: int, size: int) -> None:
+def test_a_varint_takes_a_byte_for_seven_bits(gap: int, size: int) -> None:
     queue = Queue(21)
     queue.append([0])
     queue.append([gap])
@@ -53,7 +53,7 @@ def test_a_gap_takes_a_byte_for_seven_bits(gap: int, size: int) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("apart", [(0, 1, 1, 200, 10**6), (0, 1, 1, 127), (*[3] * 30, 128)])
-def test_two_readers_go_round_the_end(apart: tuple[int, ...], seed: int) -> None:
+def test_two_readers_wrap_around_the_end(apart: tuple[int, ...], seed: int) -> None:
     chance = random.Random(seed)
     queue, point = Queue(64), 0
     waiting: dict[int, list[int]] = {kernel.LEAVING: [], kernel.ENTERING: []}
@@ -76,7 +76,7 @@ def test_two_readers_go_round_the_end(apart: tuple[int, ...], seed: int) -> None
             assert not mine or queue.ends[reader + kernel.NEXT] == mine[0]
 
 
-def test_nothing_is_read_where_there_is_no_room() -> None:
+def test_nothing_is_read_without_room() -> None:
     queue = Queue(64)
     queue.append([1, 2, 3])
     assert queue.read(2, kernel.LEAVING, room=1) is None

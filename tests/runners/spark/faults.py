@@ -34,7 +34,7 @@ class Faulty:
 
         context = TaskContext.get()
         if context is None:
-            # Asked by the driver, where nothing happens.
+            # Called by the driver, where nothing happens.
             return self.job.in_order
         evaluated = sys._getframe(1).f_locals.get("stage")
         if context.getLocalProperty("streaming.sql.batchId") == str(self.batch) and evaluated == self.stage:
@@ -42,7 +42,7 @@ class Faulty:
                 try:
                     fault.unlink()
                 except FileNotFoundError:
-                    # Another part has had it.
+                    # It has happened in another partition.
                     continue
                 happen(fault.name)
         return self.job.in_order

@@ -158,7 +158,7 @@ class Driver:
             return
         self.live.remove(each)
         if execution is not self.current:
-            # Nobody waits for it any more.
+            # Spark no longer waits for it.
             self.late += 1
             assert thread.error is None or isinstance(thread.error, RunError | FileNotFoundError), thread.error
             return
@@ -171,7 +171,8 @@ class Driver:
         assert data in self.current.offered
         happens = self.chance.random()
         if happens < 0.2:
-            # The driver crashes before it has noted the end: the micro-batch is planned again, by the same application or another.
+            # The driver crashes before it has recorded the end: the micro-batch is planned again, by the same
+            # application or another.
             self.replays += 1
             if self.chance.random() < 0.7:
                 self.run, self.number = self.run + 1, 0
@@ -202,7 +203,7 @@ def pausing(write: Callable[..., None]) -> Callable[..., None]:
 
 
 @pytest.mark.parametrize("stable", [True, False], ids=["same rows", "other rows each time"])
-def test_attempts_in_any_order_continue_what_was_accepted(monkeypatch: pytest.MonkeyPatch, stable: bool) -> None:
+def test_attempts_in_any_order_continue_the_accepted_history(monkeypatch: pytest.MonkeyPatch, stable: bool) -> None:
     replays = late = 0
     for seed in range(30):
         with monkeypatch.context() as patch, driver(seed, patch, stable=stable) as spark:

@@ -92,15 +92,15 @@ def both(options: list[str], capfd: pytest.CaptureFixture[str], *more: str) -> t
 
 
 @pytest.mark.parametrize("lateness", ["0s", "5s"])
-def test_statistics_count_what_was_left_out(
+def test_statistics_count_dropped_and_skipped_input(
     options: list[str], lateness: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     local, spark = both(options, capfd, "--lateness", lateness, "--batch", "3", "--changelog")
     told, stages = spark.partition("\nstage 1: ")[::2]
     assert local == told
-    # The line behind it says how often the worker was another one.
+    # The end of the line says how often the worker was another one.
     assert re.match(
-        r"8 rows to 2 parts, the busiest got [4-8] \(.* times the mean\); states were read back \d+ times$", stages
+        r"8 rows to 2 partitions, the largest got [4-8] \(.* times the mean\); states were restored \d+ times$", stages
     )
     assert ("dropped                         1" in spark) == (lateness == "0s")
     assert "malformed skipped                             1" in spark
@@ -118,7 +118,7 @@ def test_values_that_are_no_numbers_are_counted_as_locally(
 
 
 def test_ticks_of_one_instant_stay_in_order(tmp_path: Path) -> None:
-    """Elements one after another at the same time, whose results come from different parts."""
+    """Elements one after another at the same time, whose results come from different partitions."""
     text = "SELECT ?s ?v WHERE { STREAM <http://ex.org/s> [RANGE 10s] { ?s <http://ex.org/v> ?v } }"
     rows = [f'{n // 8}000000\t<urn:g{n}>\t<http://ex.org/s{n * 5 % 7}>\t<http://ex.org/v>\t"{n}"' for n in range(24)]
     lines = ["time\tgraph\tsubject\tpredicate\tobject", *rows]
@@ -151,7 +151,7 @@ def test_a_limit_ends_the_run(options: list[str], capfd: pytest.CaptureFixture[s
     assert len(capfd.readouterr().out.splitlines()) == 2
 
 
-def test_nothing_is_left_behind(
+def test_no_files_are_left_behind(
     options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     ours = tmp_path / "temporary"
@@ -170,7 +170,7 @@ def test_an_empty_stream(tmp_path: Path, options: list[str], capfd: pytest.Captu
 
 
 def test_a_session_of_its_own_is_quiet(options: list[str]) -> None:
-    """In a process where there is none yet."""
+    """In a process without a session."""
     command = [sys.executable, "-m", "cqels_py", "run", *options[:4], "--on-error", "skip", "--runner", "spark"]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
@@ -195,7 +195,7 @@ def test_a_signal_ends_a_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("blank_nodes", ["source", "element"])
 def test_blank_nodes_are_those_of_the_file(blank_nodes: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """In whatever micro-batches its elements come, and whatever parts have their triples."""
+    """In any micro-batches, and with their triples in any partitions."""
     path = tmp_path / "stream.ttl"
     lines = [f":o{n} :at {n} ; :v [ :w {n} ; :of _:n{n % 3} ] .\n" for n in range(12)]
     path.write_text("@prefix : <http://ex.org/> .\n" + "".join(lines))

@@ -1,4 +1,4 @@
-"""Blank nodes of data frames: those of an element, or of the document that is named, whoever reads the rows."""
+"""Blank nodes of data frames: scoped to their element, or to the given document, whichever task reads the rows."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_other_documents_have_other_nodes() -> None:
     assert answers(None, 1) == answers({A: "sensors"}, 1) == answers({A: "sensors", B: "others"}, 1) == []
 
 
-def test_what_names_no_document_is_refused() -> None:
+def test_an_invalid_document_is_refused() -> None:
     for wrong, message in (
         ({"http://ex.org/c": "d"}, "does not read"),
         ("", "is the name"),

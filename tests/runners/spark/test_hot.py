@@ -21,7 +21,7 @@ def copy(folder: Path, part: int = 0) -> HotCopy[dict[str, Any]]:
     return HotCopy(folder, "mark", 0, part)
 
 
-def test_a_state_is_taken_as_it_was_left(tmp_path: Path) -> None:
+def test_a_copy_equals_the_state(tmp_path: Path) -> None:
     table = np.arange(12).reshape(3, 4)
     state = {
         "table": table,
@@ -51,7 +51,7 @@ def test_another_micro_batch_or_part_has_no_copy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 3, 8, 30, -1])
-def test_what_is_not_whole_is_no_copy(tmp_path: Path, cut: int) -> None:
+def test_an_incomplete_copy_is_ignored(tmp_path: Path, cut: int) -> None:
     copy(tmp_path).leave("1-a", {"numbers": np.arange(100)})
     (file,) = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:cut])
@@ -59,7 +59,7 @@ def test_what_is_not_whole_is_no_copy(tmp_path: Path, cut: int) -> None:
 
 
 @pytest.mark.parametrize("place", [1, 4, 11, 30, -5])
-def test_what_is_damaged_is_no_copy(tmp_path: Path, place: int) -> None:
+def test_a_damaged_copy_is_ignored(tmp_path: Path, place: int) -> None:
     copy(tmp_path).leave("1-a", {"numbers": np.arange(100)})
     (file,) = tmp_path.iterdir()
     data = bytearray(file.read_bytes())
@@ -68,7 +68,7 @@ def test_what_is_damaged_is_no_copy(tmp_path: Path, place: int) -> None:
     assert copy(tmp_path).take("1-a") is None
 
 
-def test_nothing_is_left_where_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_copy_is_left_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy(tmp_path / "missing").leave("1-a", {})
     copy(tmp_path).leave("1-a", {})
     monkeypatch.setattr(hot, "LARGEST", 100)
@@ -76,8 +76,9 @@ def test_nothing_is_left_where_there_is_no_room(tmp_path: Path, monkeypatch: pyt
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_worker_without_the_state_takes_what_another_left() -> None:
-    """Each micro-batch goes to a worker that lacks the state: from the second time on it is not read back any more."""
+def test_a_worker_without_the_state_takes_the_copy_of_another() -> None:
+    """Each micro-batch goes to a worker without the state: from the second time on it is no longer restored from the
+    store."""
     with simulation.scratch() as folder:
         job, _ = prepare(QUERY, state=folder, partitions=1, changelog=True)
         cluster = simulation.Cluster(job, chance=0, near=folder.parent)
@@ -90,8 +91,8 @@ def test_a_worker_without_the_state_takes_what_another_left() -> None:
     assert simulation.counted(rows) == simulation.expected(QUERY, ELEMENTS, Static(), Output.CHANGELOG)
 
 
-def test_a_copy_of_a_micro_batch_that_comes_again_is_not_taken() -> None:
-    """It starts from the state before it, while what was left is the state after it."""
+def test_the_copy_of_a_repeated_micro_batch_is_not_taken() -> None:
+    """It starts from the state before it, while the copy is the state after it."""
     with simulation.scratch() as folder:
         job, _ = prepare(QUERY, state=folder, partitions=1, changelog=True)
         cluster = simulation.Cluster(job, chance=0, near=folder.parent)

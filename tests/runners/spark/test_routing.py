@@ -1,4 +1,4 @@
-"""Triples go to the parts that need them, and to no others; plans say by what they are divided."""
+"""Triples go to the partitions that need them, and to no others; plans tell by which variables they are partitioned."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ STAR = f"{{ {S} {{ ?a :p ?b . ?a :q ?c }} }}"
     ],
 )
 def test_stages(text: str, stages: list[str]) -> None:
-    """By what each of them is divided, or why it is not."""
+    """By which variables each of them is partitioned, or why it is not."""
     found = []
     for stage in stages_of(plan(text), 4):
         axes = stage.shares.axes if stage.shares else ()
@@ -102,22 +102,22 @@ def test_one_partition_is_one_stage() -> None:
 
 def test_the_reason_is_shown() -> None:
     shown = describe(plan(f"SELECT ?a ?b WHERE {{ {S} {{ ?a :p+ ?b }} }}"), 8)
-    assert "the state is in one part: a path that repeats leads over triples of all values" in shown
+    assert "the state is in one partition: a path that repeats leads over triples of all values" in shown
     assert "evaluate (1 task)" in shown
 
 
 def test_stages_are_shown() -> None:
     shown = describe(plan(f"SELECT ?d (SUM(?a) AS ?n) WHERE {CHAIN} GROUP BY ?d ORDER BY ?n LIMIT 5"), 13)
     for line in (
-        "divided by ?b (4) x ?c (3): 12 parts of 13",
-        f"<{EX}s>: triples ?a <{EX}p> ?b go to the 3 parts of their object",
-        f"<{EX}s>: triples ?b <{EX}q> ?c go to the part of their subject and object",
-        f"<{EX}s>: triples ?c <{EX}r> ?d go to the 4 parts of their subject",
-        "where as many triples match each pattern there are 2.67 copies of a triple, and each part has 22% of the triples",
-        "stage 2, divided by ?d: 13 parts",
+        "partitioned by ?b (4) x ?c (3): 12 partitions of 13",
+        f"<{EX}s>: triples ?a <{EX}p> ?b go to the 3 partitions of their object",
+        f"<{EX}s>: triples ?b <{EX}q> ?c go to the partition of their subject and object",
+        f"<{EX}s>: triples ?c <{EX}r> ?d go to the 4 partitions of their subject",
+        "if equally many triples match each pattern there are 2.67 copies of a triple, and each partition has 22% of the triples",
+        "stage 2, partitioned by ?d: 13 partitions",
         "gets the changes of ?d ?a, after join",
-        "does aggregates and the first rows",
-        "stage 3, in one part: LIMIT and OFFSET compare results of all values",
+        "evaluates aggregates and the first rows",
+        "stage 3, in one partition: LIMIT and OFFSET compare results of all values",
         "evaluate (12 tasks) ─ shuffle ─ stage 2 (13 tasks) ─ shuffle ─ stage 3 (1 task)",
     ):
         assert line in shown, shown
@@ -125,16 +125,18 @@ def test_stages_are_shown() -> None:
 
 def test_routes_are_shown() -> None:
     shown = describe(plan(f"SELECT ?b WHERE {{ {S} {{ ?a :p ?b . ?b :q ?c }} }}"), 8)
-    assert "divided by ?b: 8 parts" in shown
-    assert f"<{EX}s>: triples ?a <{EX}p> ?b go to the part of their object" in shown
-    assert f"<{EX}s>: triples ?b <{EX}q> ?c go to the part of their subject" in shown
+    assert "partitioned by ?b: 8 partitions" in shown
+    assert f"<{EX}s>: triples ?a <{EX}p> ?b go to the partition of their object" in shown
+    assert f"<{EX}s>: triples ?b <{EX}q> ?c go to the partition of their subject" in shown
 
 
 triples = st.lists(st.tuples(*[st.integers(0, len(TERMS) - 1)] * 3), max_size=6)
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), triples), max_size=6), st.integers(1, 5))
-def test_each_part_gets_what_it_needs(elements: list[tuple[int, list[tuple[int, int, int]]]], parts: int) -> None:
+def test_each_partition_gets_the_triples_it_needs(
+    elements: list[tuple[int, list[tuple[int, int, int]]]], parts: int
+) -> None:
     dictionary = Dictionary(strict=True)
     ids = dictionary.encode(TERMS, scope=7)
     batch = batch_of(elements, ids)
@@ -156,7 +158,7 @@ def test_each_part_gets_what_it_needs(elements: list[tuple[int, list[tuple[int, 
             or (batch.stream[e] == 1 and owner(o, parts) == part)
         ]
         received = combine([Share.unpack(share.pack())], Dictionary(strict=True))
-        assert received.time.tolist() == batch.time.tolist(), "every part learns all times"
+        assert received.time.tolist() == batch.time.tolist(), "every partition gets all times"
         assert received.stream.tolist() == batch.stream.tolist()
         mine = np.repeat(np.arange(len(received)), np.diff(received.first)).tolist()
         found = zip(mine, received.subject.tolist(), received.predicate.tolist(), received.object.tolist(), strict=True)
@@ -174,7 +176,7 @@ def owner(identifier: int, parts: int) -> int:
     return int(owner_of(np.array([identifier]), parts)[0])
 
 
-def test_texts_come_along_with_hashed_ids() -> None:
+def test_hashed_ids_are_sent_with_their_texts() -> None:
     dictionary = Dictionary(strict=True)
     ids = dictionary.encode(TERMS, scope=7)
     batch = batch_of([(0, [(0, 4, 5), (1, 4, 6), (7, 4, 0)])], ids)
@@ -205,7 +207,7 @@ def test_the_same_pattern_of_two_windows_is_one_route() -> None:
 def test_triples_that_agree_meet_in_one_cell(
     elements: list[tuple[int, list[tuple[int, int, int]]]], b: int, c: int
 ) -> None:
-    """Each combination that a chain joins is in exactly one part, and no part gets what it does not need."""
+    """Each combination that a chain joins is in exactly one partition, and no partition gets a triple it does not need."""
     dictionary = Dictionary(strict=True)
     batch = batch_of(elements, dictionary.encode(TERMS, scope=7))
     found = plan(f"SELECT * WHERE {{ {S} {{ ?a ?x ?b . ?b :p ?c . ?c ?y ?d }} }}")

@@ -30,7 +30,7 @@ def test_solutions() -> None:
     assert rows["sign"] == [1, -1, 1, 1, 1]
 
 
-def test_triples_that_cannot_be_are_left_out() -> None:
+def test_invalid_triples_are_left_out() -> None:
     dictionary = Dictionary()
     template = (TemplateTriple("?s", "?p", "?o"), TemplateTriple("_:n", "?p", "?o"))
     numbers = pa.array(["10", "11", "12", "13", "14"], pa.large_string())

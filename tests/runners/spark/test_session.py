@@ -1,4 +1,4 @@
-"""Spark's Java is found, and what is missing is named; nothing else needs Spark."""
+"""Spark's Java is found, and missing parts are named; nothing else needs Spark."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ sys.exit(main(["run", "--runner", "spark", "-q", "SELECT ?s WHERE { STREAM <http
 def test_everything_else_works_without_pyspark() -> None:
     finished = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=False)
     assert finished.returncode == 2, finished.stderr
-    assert "the state is divided by ?s" in finished.stdout
+    assert "the state is partitioned by ?s" in finished.stdout
     assert "needs PySpark: pip install 'cqels_py[spark]'" in finished.stderr
     assert "Traceback" not in finished.stderr
 
@@ -74,7 +74,7 @@ def test_then_the_one_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.usefixtures("no_java")
-def test_a_java_home_that_is_none_or_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_or_too_old_java_home_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(UsageError, match="there is no Java"):
         session.use_java()
@@ -90,7 +90,7 @@ def test_without_any_java() -> None:
         session.use_java()
 
 
-def test_the_packages_java_is_spared_what_it_lacks(tmp_path: Path) -> None:
+def test_the_packages_java_gets_no_option_for_the_module_it_lacks(tmp_path: Path) -> None:
     real, home = java(tmp_path / "real", "17"), tmp_path / "home"
     home.mkdir()
     session.home_without_vectors(real, home)

@@ -1,4 +1,5 @@
-"""On Spark a query gives what it gives locally: any number of parts, of tasks, of micro-batches, whoever has the state."""
+"""On Spark a query gives the local results: with any number of partitions, tasks and micro-batches, whichever worker
+has the state."""
 
 from __future__ import annotations
 
@@ -35,11 +36,11 @@ def agree(scenario: Scenario, dialect: Dialect, data: st.DataObject, changelog: 
         plan = compile_query(text, changelog=changelog).plan
         streams = plan.streams
         elements = [each for each in scenario.elements if str(each.stream) in streams]
-        # One task: rows of one stream come after those of another.
+        # With one task the rows of one stream come after those of another.
         elements = simulation.in_spark_order(elements, streams)
         if any(plan.graphs):
             if any(plan.time_predicates):
-                # Only their graphs would tell these elements apart.
+                # Only their graphs distinguish these elements.
                 reject()
             elements = simulation.merged(elements)
         found = simulation.run(
@@ -188,8 +189,8 @@ def test_divided_queries(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DIVIDED)
-def test_states_that_grow_after_they_were_read_back(name: str) -> None:
-    """What hangs together in memory still does: enough elements for every table to be laid out anew, windows as long."""
+def test_states_that_grow_after_they_were_restored(name: str) -> None:
+    """Views stay views after unpickling: enough elements for every table to grow, and windows as long."""
     text = f"PREFIX : <{EX}> {DIVIDED[name]}"
     text = text.replace("us]", "00us]").replace("us STEP", "00us STEP").replace("us TUMBLING", "00us TUMBLING")
     elements = drawn(9, 1200, subjects=200)
@@ -201,10 +202,10 @@ def test_states_that_grow_after_they_were_read_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("lateness", [0, 10, 40])
-def test_late_elements_are_waited_for_as_long_as_asked(lateness: int) -> None:
+def test_lateness_is_the_time_late_elements_are_waited_for(lateness: int) -> None:
     text = f"PREFIX : <{EX}> {DIVIDED['join of windows']}"
     elements, cuts = drawn(7, disorder=30), [10, 20, 30, 40, 50]
-    # Each micro-batch is taken in the order of its times.
+    # Each micro-batch is processed in the order of its times.
     arriving = [e for start in range(0, 60, 10) for e in sorted(elements[start : start + 10], key=lambda e: e.time)]
     engine = cqels_py.Engine(lateness=lateness, on_error="skip", report=lambda error: None)
     query = engine.register(text, changelog=True)
@@ -263,7 +264,7 @@ def test_graphs_of_windows(name: str) -> None:
         assert found == wanted
 
 
-def test_a_query_that_cannot_be_divided_runs_in_one_part() -> None:
+def test_a_query_that_cannot_be_partitioned_runs_in_one_partition() -> None:
     text = f"PREFIX : <{EX}> SELECT ?a ?b WHERE {{ STREAM :s [RANGE 40us] {{ ?a :link+ ?b }} }}"
     assert axes_of(text, 4, changelog=True) == [()]
     elements = drawn(4)

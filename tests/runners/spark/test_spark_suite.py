@@ -23,14 +23,14 @@ SMALL = suite.Scale(Course(200, 0, {50: 2}), 9, (2,), 30)
 
 @pytest.mark.parametrize("parts", [2, 4, 8, 9])
 @pytest.mark.parametrize("shape", sorted(replication.SHAPES))
-def test_parts_get_as_many_copies_as_the_formula_says(shape: str, parts: int) -> None:
+def test_partitions_get_as_many_copies_as_the_formula_says(shape: str, parts: int) -> None:
     def run(job: Job, rows: pa.Table) -> None:
         Cluster(job).run(0, rows.combine_chunks().to_batches(), final=True)
 
     found = replication.counted(shape, parts, 90, run)
     assert found.counted == pytest.approx(found.replication)
     assert found.load <= (found.busiest or 0) < 1
-    # A star's triples are in one part each, others in several.
+    # A star's triples are in one partition each, others in several.
     assert (found.replication > 1) == (shape != "star")
 
 

@@ -1,4 +1,4 @@
-"""Queries whose patterns share no variable, and queries that bring together what parts deliver: as on one machine."""
+"""Queries whose patterns share no variable, and queries that combine the output of partitions: as on one machine."""
 
 from __future__ import annotations
 
@@ -108,13 +108,13 @@ def test_patterns_without_a_common_variable(name: str, parts: int) -> None:
 
 @pytest.mark.parametrize("parts", [1, 2, 5])
 @pytest.mark.parametrize("name", MERGED)
-def test_what_parts_deliver_is_brought_together(name: str, parts: int) -> None:
+def test_the_output_of_partitions_is_combined(name: str, parts: int) -> None:
     assert (len(stages_of(plan_of(MERGED[name]), parts)) > 1) == (parts > 1)
     check(MERGED[name], parts, random.Random(f"{name} {parts}"))
 
 
 @pytest.mark.parametrize("name", ["triangle", "top groups", "texts of groups", "rstream of one group"])
-def test_later_stages_grow_after_they_were_read_back(name: str) -> None:
+def test_later_stages_grow_after_they_were_restored(name: str) -> None:
     text = f"PREFIX : <{EX}> {(BY_SHARES | MERGED)[name]}".replace("50us]", "2000us]")
     changelog = "REGISTER" not in text
     elements = drawn(9, 600, subjects=100)
@@ -124,8 +124,8 @@ def test_later_stages_grow_after_they_were_read_back(name: str) -> None:
     assert found == simulation.expected(text, elements, STATIC, Output.CHANGELOG if changelog else None)
 
 
-def test_what_is_counted() -> None:
-    """Each triple that is needed once, however many parts have it; results once, though two stages have rows."""
+def test_statistics_of_stages() -> None:
+    """Each triple that is needed once, however many partitions have it; results once, though two stages have rows."""
     text = f"PREFIX : <{EX}> {BY_SHARES['ends of a chain']}"
     elements = drawn(3, 40, subjects=4)
     needed = [
@@ -142,7 +142,7 @@ def test_what_is_counted() -> None:
 
 
 def test_terms_of_later_stages_are_released(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a row was computed from may be gone everywhere when a result says it."""
+    """The terms that a row was computed from may be released everywhere by the time a result refers to it."""
     from cqels_py.dictionary import Dictionary
     from cqels_py.runners import local
     from cqels_py.runners.spark import parts
@@ -161,8 +161,8 @@ def test_terms_of_later_stages_are_released(monkeypatch: pytest.MonkeyPatch) -> 
     assert sum(released) > 0
 
 
-def test_what_follows_by_static_data_is_seen_too() -> None:
-    """Under entailment: patterns become unions, whose parts are divided by what they share."""
+def test_entailed_triples_are_partitioned_too() -> None:
+    """Under entailment patterns become unions, whose branches are partitioned by their common variables."""
     schema = f"""<{EX}link> <http://www.w3.org/2000/01/rdf-schema#subPropertyOf> <{EX}near> .
     <{EX}link> <http://www.w3.org/2000/01/rdf-schema#domain> <{EX}Node> ."""
     text = f"PREFIX : <{EX}> SELECT ?a ?b WHERE {{ {S} {{ ?a a :Node . ?a :near ?b }} }}"
@@ -208,7 +208,7 @@ def test_malformed_rows_are_skipped_and_counted_if_asked() -> None:
 
 
 @pytest.mark.parametrize("partitions", [1, 4])
-def test_that_the_state_cannot_be_divided_is_told(partitions: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_state_that_cannot_be_partitioned_is_reported(partitions: int, caplog: pytest.LogCaptureFixture) -> None:
     whole = f"PREFIX : <{EX}> SELECT ?a ?b WHERE {{ STREAM :s [TRIPLES 5] {{ ?a :link ?b }} }}"
     for text in (whole, whole.replace("TRIPLES 5", "COUNT 5")):
         with simulation.scratch() as folder:
@@ -217,8 +217,8 @@ def test_that_the_state_cannot_be_divided_is_told(partitions: int, caplog: pytes
     assert all("in one part, whatever the partitions" in record.getMessage() for record in caplog.records)
 
 
-def test_loads_of_the_parts_say_who_gets_how_much() -> None:
-    """All copies of triples, what a micro-batch brings, and how often a state was read back."""
+def test_loads_of_the_partitions() -> None:
+    """All copies of triples, those of the last micro-batch, and how often a state was restored."""
     text = f"PREFIX : <{EX}> SELECT ?v (COUNT(*) AS ?n) WHERE {{ {S} {{ ?c :v ?v }} }} GROUP BY ?v"
     elements = [each for each in drawn(3, 40, subjects=4) if str(each.stream) == EX + "s"]
     needed = sum(str(predicate) == EX + "v" for each in elements for _, predicate, _ in each.triples)

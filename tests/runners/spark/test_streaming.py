@@ -1,4 +1,4 @@
-"""Structured Streaming for real: files come in, micro-batches run, workers die, queries are stopped and started again."""
+"""Structured Streaming for real: files arrive, micro-batches run, workers die, queries are stopped and started again."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def local(text: str, elements: Sequence[Element]) -> Answers:
     )
 
 
-def test_streams_of_files_give_what_the_local_runner_gives(setting: Setting) -> None:
+def test_streams_of_files_give_the_local_results(setting: Setting) -> None:
     setting.arrive(ELEMENTS)
     setting.run(continuous(setting.frames(), QUERY, state=setting.state, changelog=True))
     assert setting.batches() == len(ELEMENTS) // PIECE
@@ -119,7 +119,7 @@ def test_streams_of_files_give_what_the_local_runner_gives(setting: Setting) -> 
     assert (found.elements, found.late, found.results) == (60, 0, setting.results().total())
 
 
-def test_a_query_goes_on_where_it_was_stopped(setting: Setting) -> None:
+def test_a_query_continues_where_it_was_stopped(setting: Setting) -> None:
     for start in range(0, len(ELEMENTS), 30):
         setting.arrive(ELEMENTS[start : start + 40], start)
         setting.run(continuous(setting.frames(), QUERY, state=setting.state, changelog=True, partitions=3))
@@ -150,7 +150,7 @@ def test_a_micro_batch_that_fails_half_way_is_run_again(setting: Setting, names:
 
 @pytest.mark.parametrize("names", [["exception"], ["kill"]], ids=lambda names: "-".join(names))
 def test_a_later_stage_that_fails_half_way_is_run_again(setting: Setting, names: list[str]) -> None:
-    """A chain by shares of two variables, and groups and first rows of what its parts deliver."""
+    """A chain by shares of two variables, then groups and first rows of its output."""
     text = f"""PREFIX : <{EX}> SELECT ?d (AVG(?e) AS ?n) WHERE {{ STREAM :s [RANGE 90us] {{ ?a :link ?b . ?b :v ?d }}
     STREAM :t [COUNT 20] {{ ?a :w ?e }} }} GROUP BY ?d ORDER BY ?n LIMIT 4"""
     setting.arrive(ELEMENTS)
@@ -163,7 +163,7 @@ def test_a_later_stage_that_fails_half_way_is_run_again(setting: Setting, names:
     assert setting.results() == local(text, ELEMENTS)
 
 
-def test_a_query_that_failed_for_good_goes_on_when_it_is_started_again(setting: Setting) -> None:
+def test_a_failed_query_continues_when_it_is_started_again(setting: Setting) -> None:
     from pyspark.errors import StreamingQueryException
 
     setting.arrive(ELEMENTS)
@@ -197,7 +197,7 @@ def test_construct_writes_triples(setting: Setting) -> None:
     assert nodes == {row["subject"] for row in rows if row["predicate"] == f"<{EX}value>"}
 
 
-def test_frames_without_what_is_needed_are_refused(
+def test_frames_without_required_columns_are_refused(
     setting: Setting, refuse: Callable[[dict[str, DataFrame], str], None]
 ) -> None:
     frames = setting.frames()
