@@ -335,9 +335,9 @@ def test_a_state_is_restored_once_and_first() -> None:
 
 def test_what_is_missing_of_another_type_or_left_over_is_named() -> None:
     state = dataflow_of(running()[1]).state()
-    path = next(path for path, values in state.items() if "window.gaps" in values)
+    path = next(path for path, values in state.items() if "window.varints" in values)
     for name, value, message in (
-        ("window.gaps", np.zeros(3), f"{path}: .* no array of 1 dimensions of uint8 as window.gaps"),
+        ("window.varints", np.zeros(3), f"{path}: .* no array of 1 dimensions of uint8 as window.varints"),
         ("window.start", np.zeros(3), "an array as window.start"),
         ("window.other", 3, r"are not used here: window\.other"),
     ):

@@ -18,13 +18,13 @@ from bench.arrivals import Batch, Int64, Setting
 from bench.contest import AGAIN, ENGINE, PYTHON, Competitor, Contest, Entry, Meeting, Timing
 from bench.engine import Engine, WindowedInputs
 from bench.reevaluation import Reevaluation, joined
-from cqels_py.operators.r2r.closure import Closure
+from cqels_py.operators.r2r.transitive_closure import TransitiveClosure
 
 Neighbours = Mapping[int, Counter[int]]
 
 
 def engine(setting: Setting) -> Engine:
-    return Engine(WindowedInputs([setting.window], [2], keep_ids=True), Closure((0, 1)))
+    return Engine(WindowedInputs([setting.window], [2], keep_ids=True), TransitiveClosure((0, 1)))
 
 
 def search(neighbours: Neighbours, start: int) -> set[int]:

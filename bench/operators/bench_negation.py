@@ -20,11 +20,11 @@ from bench.engine import Engine, WindowedInputs
 from bench.kernels.by_hand.negation import NegationByHand
 from bench.kernels.cpp.yardsticks import in_cpp
 from bench.reevaluation import Reevaluation
-from cqels_py.operators.r2r.negation import Negation
+from cqels_py.operators.r2r.semi_anti_join import SemiAntiJoin
 
 
 def engine(setting: Setting) -> Engine:
-    return Engine(WindowedInputs([setting.window] * 2, [2, 1]), Negation(("k", "a"), ("k",), [True, True]))
+    return Engine(WindowedInputs([setting.window] * 2, [2, 1]), SemiAntiJoin(("k", "a"), ("k",), [True, True]))
 
 
 class Python(Competitor):

@@ -30,7 +30,7 @@ from bench.arrivals import MANY, Setting
 from bench.queries import RunningQuery
 from bench.suites.outcome import folder_of, parser_of, taken_now
 from cqels_py.dictionary import Dictionary
-from cqels_py.kernels.primitives.array_table import Standing
+from cqels_py.kernels.primitives.array_table import ArrayTable
 from cqels_py.suites import memory
 
 WINDOW = 1_000_000
@@ -161,7 +161,7 @@ def arrays_of(root: object) -> Counter[str]:
         kept.append(item)
         if isinstance(item, np.ndarray):
             found[name] += item.nbytes
-        elif isinstance(item, Standing):
+        elif isinstance(item, ArrayTable):
             # Its content mostly belongs to another holder.
             last += _parts(name, item)
         else:

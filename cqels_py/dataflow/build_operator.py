@@ -11,17 +11,17 @@ from cqels_py.dataflow.term_values import DictionaryValues
 from cqels_py.dictionary import Dictionary
 from cqels_py.operators.operator import Operator
 from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy
-from cqels_py.operators.r2r.closure import Closure
 from cqels_py.operators.r2r.distinct import DistinctRows
 from cqels_py.operators.r2r.factorised import FactorisedGroupBy
 from cqels_py.operators.r2r.group_by_key import GroupByKey
 from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.operators.r2r.joined_rows import JoinedAggregate, JoinedInput
-from cqels_py.operators.r2r.negation import Negation
 from cqels_py.operators.r2r.numbering import NumberRows
 from cqels_py.operators.r2r.rows import Extend, Filter, Project, UnionAll
+from cqels_py.operators.r2r.semi_anti_join import SemiAntiJoin
 from cqels_py.operators.r2r.timed import TimedExtend, TimedFilter
 from cqels_py.operators.r2r.top import TopRows
+from cqels_py.operators.r2r.transitive_closure import TransitiveClosure
 from cqels_py.operators.r2s.added import AddedColumns, AddedStep
 from cqels_py.operators.r2s.ask import Ask
 from cqels_py.operators.r2s.ordered import OrderedAnswers
@@ -55,9 +55,9 @@ def build_operator(
             return DistinctRows(len(inner.variables))
         case plan.ClosureRows(inner, edge, _, source, loops):
             number = None if source is None else dictionary.encode_one(source)
-            return Closure(_places(inner, edge), source=number, loops=loops)
+            return TransitiveClosure(_places(inner, edge), source=number, loops=loops)
         case plan.Negate(left, _, key, in_order, exists):
-            return Negation(left.variables, key, in_order, exists=exists)
+            return SemiAntiJoin(left.variables, key, in_order, exists=exists)
         case plan.NumberRows(inner, of):
             return NumberRows(_places(inner, of))
         case plan.GroupRows():

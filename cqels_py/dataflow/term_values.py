@@ -21,16 +21,16 @@ from cqels_py.functions.terms import ExpressionError, TermKind, literal, parse_t
 from cqels_py.kernels.aggregates import accumulators as kernel
 from cqels_py.kernels.values import decimal_texts
 from cqels_py.kernels.values.decimals import ID_SCALE, SUM_SCALE
-from cqels_py.operators.r2r.aggregate import OddNumbers
+from cqels_py.operators.r2r.aggregate import HashedNumbers
 from cqels_py.terms.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_FLOAT, TAG_INTEGER, TAG_SHIFT, VALUE_BITS, XSD
 
 _ODD_KIND = {
-    numbers.INTEGER: kernel.ODD_INTEGER,
-    numbers.DECIMAL: kernel.ODD_DECIMAL,
-    numbers.FLOAT: kernel.ODD_FLOAT,
-    numbers.DOUBLE: kernel.ODD_DOUBLE,
+    numbers.INTEGER: kernel.HASHED_INTEGER,
+    numbers.DECIMAL: kernel.HASHED_DECIMAL,
+    numbers.FLOAT: kernel.HASHED_FLOAT,
+    numbers.DOUBLE: kernel.HASHED_DOUBLE,
 }
-_ODD_DURATION = {XSD_DAY_TIME: kernel.ODD_DAY_TIME, XSD_YEAR_MONTH: kernel.ODD_YEAR_MONTH}
+_ODD_DURATION = {XSD_DAY_TIME: kernel.HASHED_DAY_TIME, XSD_YEAR_MONTH: kernel.HASHED_YEAR_MONTH}
 """Those that are added; an xsd:duration of both months and seconds is not."""
 _LITERAL = re.compile(r'^"((?:[^"\\]|\\.)*)"\^\^<(' + re.escape(XSD) + r"[A-Za-z]+)>$", re.DOTALL)
 _LARGEST = 1 << 126
@@ -56,9 +56,9 @@ class DictionaryValues:
         self._warned = False
         self._reported = False
 
-    def numbers(self, ids: Ids) -> OddNumbers:
+    def numbers(self, ids: Ids) -> HashedNumbers:
         n = len(ids)
-        result = OddNumbers(np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros((n, 3), np.int64), np.zeros(n))
+        result = HashedNumbers(np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros((n, 3), np.int64), np.zeros(n))
         for i, text in enumerate(self._dictionary.decode(ids)):
             match = _LITERAL.match(text or "")
             if match and match.group(2) in NUMERIC_DATATYPES:
@@ -74,7 +74,7 @@ class DictionaryValues:
                 _put_duration(i, match.group(1), match.group(2), result)
         return result
 
-    def _exact_number(self, i: int, number: Number, result: OddNumbers) -> None:
+    def _exact_number(self, i: int, number: Number, result: HashedNumbers) -> None:
         value = Decimal(number.value)
         exponent = value.as_tuple().exponent
         assert isinstance(exponent, int)
@@ -116,13 +116,13 @@ class DictionaryValues:
                 "(said once; the statistics count all)"
             )
 
-    def computed(self, late: npt.NDArray[np.int64], real: npt.NDArray[np.float64]) -> Ids:
-        ids = np.empty(len(late), np.int64)
-        decimals = (late[:, 0] == TAG_DECIMAL) & (real == 0.0)
+    def computed(self, deferred: npt.NDArray[np.int64], real: npt.NDArray[np.float64]) -> Ids:
+        ids = np.empty(len(deferred), np.int64)
+        decimals = (deferred[:, 0] == TAG_DECIMAL) & (real == 0.0)
         if decimals.any():
-            ids[decimals] = decimal_ids(late[decimals, 1:], self._dictionary)
+            ids[decimals] = decimal_ids(deferred[decimals, 1:], self._dictionary)
         if not decimals.all():
-            others = zip(late[~decimals].tolist(), real[~decimals].tolist(), strict=True)
+            others = zip(deferred[~decimals].tolist(), real[~decimals].tolist(), strict=True)
             texts = [_text(tag, hi, lo, scale, value) for (tag, hi, lo, scale), value in others]
             ids[~decimals] = self._dictionary.encode(texts)
         return ids
@@ -152,7 +152,7 @@ class DictionaryValues:
         return self._dictionary.arena, self._dictionary.table
 
 
-def _put_duration(i: int, written: str, datatype: str, result: OddNumbers) -> None:
+def _put_duration(i: int, written: str, datatype: str, result: HashedNumbers) -> None:
     """Its months, or its seconds with as many digits as they have."""
     value = parse_duration(written, datatype)
     if value is None:
@@ -225,7 +225,7 @@ def _text(tag: int, hi: int, lo: int, scale: int, real: float) -> str | None:
     unscaled = (hi << 64) | (lo & ((1 << 64) - 1))
     if tag == TAG_INTEGER:
         return print_term(number_term(Number(numbers.INTEGER, unscaled // 10**scale)))
-    if tag in (kernel.LATE_DAY_TIME, kernel.LATE_YEAR_MONTH):
+    if tag in (kernel.DEFERRED_DAY_TIME, kernel.DEFERRED_YEAR_MONTH):
         return _duration_text(tag, Fraction(unscaled, 10**scale * int(real)))
     value = Decimal(unscaled).scaleb(-scale, _EXACT)
     return print_term(number_term(Number(numbers.DECIMAL, quotient(value, int(real)) if real else value)))
@@ -235,7 +235,7 @@ def _duration_text(tag: int, value: Fraction) -> str | None:
     """The literal of so many months or seconds; None where it has more digits than a duration can have."""
     nothing = Fraction(0)
     try:
-        if tag == kernel.LATE_YEAR_MONTH:
+        if tag == kernel.DEFERRED_YEAR_MONTH:
             return print_term(rounded_duration(value, nothing, XSD_YEAR_MONTH))
         return print_term(rounded_duration(nothing, value, XSD_DAY_TIME))
     except ExpressionError:

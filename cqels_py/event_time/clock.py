@@ -24,7 +24,7 @@ import numpy.typing as npt
 from cqels_py.errors import RunError
 from cqels_py.event_time.timers import EventTimers
 from cqels_py.event_time.windows import NEVER, Bounds, Measure, Points
-from cqels_py.kernels.primitives.array_table import Standing
+from cqels_py.kernels.primitives.array_table import ArrayTable
 from cqels_py.kernels.primitives.dtypes import INT32, INT64
 from cqels_py.kernels.windows import clock as kernel
 from cqels_py.kernels.windows import varint_queue as queue
@@ -268,7 +268,7 @@ class TickClock:
         # For each delay a queue of the instants that are to come: their differences, and its two ends.
         self._queues = np.zeros((len(self._delays), _FIRST_ROOM), np.uint8)
         self._ends = np.zeros((len(self._delays), kernel.ENDS), np.int64)
-        self._ends[:, [queue.NEWEST, queue.LEAVING + queue.PASSED]] = _BEFORE_ALL
+        self._ends[:, [queue.NEWEST, queue.EXPIRING + queue.PASSED]] = _BEFORE_ALL
         self._make_tick_room(_FIRST_ROOM, _FIRST_ROOM)
 
     @property
@@ -282,8 +282,8 @@ class TickClock:
 
     def next_instant(self) -> int:
         """Before this instant nothing but an arrival is a tick; NEVER where no tick is to come."""
-        waiting = self._ends[:, queue.END] != self._ends[:, queue.LEAVING + queue.AT]
-        found = self._ends[waiting, queue.LEAVING + queue.NEXT].tolist()
+        waiting = self._ends[:, queue.END] != self._ends[:, queue.EXPIRING + queue.AT]
+        found = self._ends[waiting, queue.EXPIRING + queue.NEXT].tolist()
         found += [each.next_instant for each in (*self._entries, *self._exits, *self._sessions.values())]
         found += [boundary for boundary in self._next_boundary if boundary is not None and self._every_boundary]
         return min(found, default=NEVER) if self.timers is None else min([*found, self.timers.next_instant])
@@ -398,11 +398,11 @@ class TickClock:
         number, element_tick = np.empty(elements, INT64), np.empty(elements, INT32)
         while True:
             count, through = kernel.step(
-                time, stream, first, boundary, expired_through, self._standing.where, number, element_tick
+                time, stream, first, boundary, expired_through, self._array_table.addresses, number, element_tick
             )
             if count >= 0:
                 break
-            if count == kernel.GAPS_FULL:
+            if count == kernel.VARINTS_FULL:
                 self._grow_queues(elements)
             else:
                 # Mostly as many instants are due as elements arrive.
@@ -443,14 +443,14 @@ class TickClock:
     def _grow_queues(self, elements: int) -> None:
         """Room for the instants of so many elements."""
         room = self._queues.shape[1]
-        first = self._ends[:, queue.LEAVING + queue.AT].copy()
+        first = self._ends[:, queue.EXPIRING + queue.AT].copy()
         used = (self._ends[:, queue.END] - first) % room
         larger = (int(used.max()) + queue.MOST_BYTES * elements + 1) * 9 // 8
         queues = np.zeros((len(used), larger), np.uint8)
         for q, (start, size) in enumerate(zip(first.tolist(), used.tolist(), strict=True)):
             queues[q, :size] = np.roll(self._queues[q], -start)[:size]
         self._queues = queues
-        self._ends[:, queue.END], self._ends[:, queue.LEAVING + queue.AT] = used, 0
+        self._ends[:, queue.END], self._ends[:, queue.EXPIRING + queue.AT] = used, 0
         self._gather()
 
     def _make_tick_room(self, due: int, others: int) -> None:
@@ -464,7 +464,7 @@ class TickClock:
 
     def _gather(self) -> None:
         """The arrays as the kernel takes them."""
-        self._standing = Standing(
+        self._array_table = ArrayTable(
             self._eager, self._steps, self._counts, self._delays, self._delayed, self._queues, self._ends, self._due,
             self._instants,
         )  # fmt: skip

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from cqels_py.errors import RunError
 from cqels_py.kernels.joins import multiway as join_kernel
 from cqels_py.kernels.joins import star as star_kernel
-from cqels_py.kernels.primitives.array_table import Standing
+from cqels_py.kernels.primitives.array_table import ArrayTable
 from cqels_py.kernels.structures import arena
 from cqels_py.kernels.structures import ring_index as kernel
 from cqels_py.state.arrays import aligned, longer_aligned
@@ -231,7 +231,7 @@ class Blocks:
         self.by_port = np.zeros(n * join_kernel.LANE, np.int32)
         self.changes = np.zeros(1 + kernel.LOCATED_ROWS * groups, np.int64)
         self.change_chains = np.zeros(join_kernel.CHANGE_CHAINS + len(self.changes), np.int32)
-        self.standing = Standing(
+        self.array_table = ArrayTable(
             self.by_port, self.changes, self.change_chains, self.records, self.pending, self.matched
         )
 
@@ -447,7 +447,7 @@ class JoinState:
 
     def _gather(self) -> None:
         """The arrays in the order of kernels/joins/state.py."""
-        self.standing = Standing(
+        self.array_table = ArrayTable(
             self.cursor, self.flat_ports, self.flat_indexes, self.flat_groups, self.key_columns, self.cells, self.tables,
             self.located, self.rings, self.ring_ids, self.ring_meta, self.levels, self.leaf_places, self.positions, self.since,
             self.products, self.partners, self.partner_ids,

@@ -14,7 +14,7 @@ from cqels_py.kernels.aggregates.exact_float_sums import REAL_WORDS
 from cqels_py.kernels.aggregates.factorised_records import BOUND, COUNTERS, NUMBER, ROW_WORDS, TERM
 from cqels_py.kernels.aggregates.weighted_sums import DIFFERENCE_WORDS
 from cqels_py.kernels.structures.heaps import BAG_WORDS
-from cqels_py.kernels.structures.monotonic_queue import STAIR_WORDS
+from cqels_py.kernels.structures.monotonic_queue import QUEUE_WORDS
 from cqels_py.state.arrays import longer_aligned
 from cqels_py.state.key_table import KeyTable
 from cqels_py.state.term_runs import Form, RunsOf, TermRuns
@@ -50,7 +50,7 @@ class KeySums:
         self.change_apart = np.zeros(len(kinds) * REAL_WORDS, np.uint32)
         self._terms = TermRuns()
         self._kept_terms = [
-            (Form.STAIRCASE if in_order[a] else Form.BAG, bool(carried[a]), int(self.local[a]))
+            (Form.MONOTONIC_QUEUE if in_order[a] else Form.BAG, bool(carried[a]), int(self.local[a]))
             for a in np.flatnonzero(kinds == TERM)
         ]
         nothing, no_real = np.zeros(0, np.int64), np.zeros(0, np.uint32)
@@ -67,7 +67,7 @@ class KeySums:
         self._gather()
 
     def _gather(self) -> None:
-        """The arrays as `kernels.aggregates.factorised.put_shares` takes them, from `k_table` to `heap_meta`."""
+        """The arrays as `kernels.aggregates.factorised.put_contributions` takes them, from `k_table` to `heap_meta`."""
         keys, rows = self.keys, self.rows
         row_keys = keys.keys if self._row_is_key else rows.keys
         # Without terms to keep the kernels are given None, and less of them is compiled.
@@ -87,7 +87,7 @@ class KeySums:
         of_aggregates = zip(kinds.tolist(), carried.tolist(), in_order.tolist(), strict=True)
         for a, (kind, of_row, ordered) in enumerate(of_aggregates):
             self.local[a], self.local_apart[a] = words[of_row], apart[of_row]
-            of_terms = STAIR_WORDS if ordered else BAG_WORDS
+            of_terms = QUEUE_WORDS if ordered else BAG_WORDS
             words[of_row] += of_terms if kind == TERM else _WORDS.get(kind, 0)
             apart[of_row] += REAL_WORDS if kind == NUMBER else 0
         self.key_size, self.row_size = words

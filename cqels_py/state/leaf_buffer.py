@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.kernels.primitives.array_table import Standing
+from cqels_py.kernels.primitives.array_table import ArrayTable
 from cqels_py.kernels.windows import varint_queue as kernel
 
 Int64 = npt.NDArray[np.int64]
@@ -36,14 +36,14 @@ class LeafBuffer:
     Mappings have numbers in their order of arrival: `start` is that of the oldest, `entered` that of the oldest which still
     waits to enter the window, `end` that of the next to arrive. Points are read in order only, once for entry and once for expiry.
 
-    For kernels: `gaps` and `ends`, a queue of the points' differences (kernels/windows/varint_queue.py); `columns`, the ids of
-    number n at n modulo their length; `standing`, these three as a kernel takes them.
+    For kernels: `varints` and `ends`, a queue of the points' differences (kernels/windows/varint_queue.py); `columns`, the ids of
+    number n at n modulo their length; `array_table`, these three as a kernel takes them.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = ("gaps", "ends", "columns", "start", "entered", "end")
+    STATE: ClassVar[tuple[str, ...]] = ("varints", "ends", "columns", "start", "entered", "end")
 
     def __init__(self, width: int, capacity: int = 256) -> None:
-        self.gaps = np.zeros(capacity, np.uint8)
+        self.varints = np.zeros(capacity, np.uint8)
         self.ends: Int64 = np.zeros(kernel.FIELDS, np.int64)
         self.columns: Int64 = np.zeros((width, capacity if width else 0), np.int64)
         self._smallest = capacity
@@ -57,7 +57,7 @@ class LeafBuffer:
         self._gather()
 
     def _gather(self) -> None:
-        self.standing = Standing(self.gaps, self.ends, self.columns)
+        self.array_table = ArrayTable(self.varints, self.ends, self.columns)
 
     def __len__(self) -> int:
         return self.end - self.start
@@ -65,14 +65,14 @@ class LeafBuffer:
     def append(self, points: Int64, columns: Int64) -> None:
         """Add mappings, one at least; points never fall."""
         self.reserve(points)
-        kernel.append(points, self.gaps, self.ends)
+        kernel.append(points, self.varints, self.ends)
         if len(self.columns):
             self._put(self.end, columns)
         self.end += len(points)
 
     def expire(self, limit: int) -> Int64:
         """Remove all mappings that arrived at or before a point; returns their points."""
-        points = self._read(limit, kernel.LEAVING)
+        points = self._read(limit, kernel.EXPIRING)
         self.start += len(points)
         return points
 
@@ -84,14 +84,14 @@ class LeafBuffer:
 
     def _read(self, limit: int, reader: int) -> Int64:
         points = _NOTHING
-        while (read := kernel.read_through(limit, reader, self.gaps, self.ends, points)) != len(points):
+        while (read := kernel.read_through(limit, reader, self.varints, self.ends, points)) != len(points):
             points = np.empty(read, np.int64)
         return points
 
     @property
     def oldest(self) -> int:
         """The point of the oldest mapping, once `expire` has been called."""
-        return self.ends.item(kernel.LEAVING + kernel.NEXT)
+        return self.ends.item(kernel.EXPIRING + kernel.NEXT)
 
     @property
     def first_to_enter(self) -> int:
@@ -106,7 +106,7 @@ class LeafBuffer:
             self._reserve_columns(count)
         self._spare -= kernel.MOST_BYTES * count
         if self._spare < 0:
-            self._reserve_gaps(points)
+            self._reserve_varints(points)
 
     def _reserve_columns(self, count: int) -> None:
         needed = len(self) + count
@@ -115,22 +115,22 @@ class LeafBuffer:
         # Before so many more have arrived it cannot be short, and is not counted; nor is it far too large for long.
         self._room_through = min(self.start + self.columns.shape[1], self.end + max(needed, self._smallest))
 
-    def _reserve_gaps(self, points: Int64) -> None:
-        used = (self.ends.item(kernel.END) - self.ends.item(kernel.LEAVING + kernel.AT)) % len(self.gaps)
+    def _reserve_varints(self, points: Int64) -> None:
+        used = (self.ends.item(kernel.END) - self.ends.item(kernel.EXPIRING + kernel.AT)) % len(self.varints)
         needed = used + _most_bytes(points) + 1
-        if _is_to_be_resized(needed, len(self.gaps), self._smallest):
-            self._lay_out_gaps(used, _capacity_for(needed, self._smallest))
-        self._spare = len(self.gaps) - needed
+        if _is_to_be_resized(needed, len(self.varints), self._smallest):
+            self._lay_out_varints(used, _capacity_for(needed, self._smallest))
+        self._spare = len(self.varints) - needed
 
-    def _lay_out_gaps(self, used: int, room: int) -> None:
-        first = self.ends.item(kernel.LEAVING + kernel.AT)
-        straight = min(used, len(self.gaps) - first)
-        gaps = np.empty(room, np.uint8)
-        gaps[:straight] = self.gaps[first : first + straight]
-        gaps[straight:used] = self.gaps[: used - straight]
-        for end in (kernel.END, kernel.ENTERING + kernel.AT, kernel.LEAVING + kernel.AT):
-            self.ends[end] = (self.ends[end] - first) % len(self.gaps)
-        self.gaps = gaps
+    def _lay_out_varints(self, used: int, room: int) -> None:
+        first = self.ends.item(kernel.EXPIRING + kernel.AT)
+        straight = min(used, len(self.varints) - first)
+        varints = np.empty(room, np.uint8)
+        varints[:straight] = self.varints[first : first + straight]
+        varints[straight:used] = self.varints[: used - straight]
+        for end in (kernel.END, kernel.ENTERING + kernel.AT, kernel.EXPIRING + kernel.AT):
+            self.ends[end] = (self.ends[end] - first) % len(self.varints)
+        self.varints = varints
         self._gather()
 
     def _lay_out(self, capacity: int) -> None:
@@ -162,7 +162,7 @@ class LeafBuffer:
 
     @property
     def nbytes(self) -> int:
-        return self.gaps.nbytes + self.columns.nbytes
+        return self.varints.nbytes + self.columns.nbytes
 
 
 class SparseLeafBuffer:

@@ -24,7 +24,7 @@ class ReachTrees:
     them.
     """
 
-    STATE = ("edge_index", "node_index", "edges", "heads", "trees", "tree_table", "queue", "cuts", "cursor")
+    STATE = ("edge_index", "node_index", "edges", "heads", "trees", "tree_table", "queue", "detached", "cursor")
 
     def __init__(self, context: int, only_source: tuple[int, ...] | None) -> None:
         self.edge_index = KeyTable(2 + context)
@@ -34,7 +34,7 @@ class ReachTrees:
         self.trees = np.zeros(_SMALLEST * layout.TREE_FIELDS, np.int32)
         self.tree_table = np.zeros(2 * _SMALLEST, np.int64)
         self.queue = np.zeros(_SMALLEST, np.int32)
-        self.cuts = np.zeros(_SMALLEST, np.int32)
+        self.detached = np.zeros(_SMALLEST, np.int32)
         self.cursor = np.zeros(kernel.CURSOR_FIELDS, np.int64)
         self.cursor[kernel.FREE] = layout.NONE
         self.only_source = -1 if only_source is None else self._keep_node(only_source)
@@ -67,7 +67,7 @@ class ReachTrees:
         """Make room for twice as many pairs."""
         self.trees = _grown(self.trees, 2 * len(self.trees))
         self.queue = _grown(self.queue, 2 * len(self.queue))
-        self.cuts = _grown(self.cuts, 2 * len(self.cuts))
+        self.detached = _grown(self.detached, 2 * len(self.detached))
         table = np.zeros(2 * len(self.tree_table), np.int64)
         layout.enter_all(self.trees, self.tree_table, table)
         self.tree_table = table
@@ -82,7 +82,7 @@ class ReachTrees:
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.edges, self.heads, self.trees, self.tree_table, self.queue, self.cuts, self.cursor)
+        arrays = (self.edges, self.heads, self.trees, self.tree_table, self.queue, self.detached, self.cursor)
         return self.edge_index.nbytes + self.node_index.nbytes + sum(array.nbytes for array in arrays)
 
 

@@ -23,7 +23,7 @@ _NO_RUNS[arena.TOP] = 0
 class Form(Enum):
     """Which kernels keep an aggregate's terms, of kernels/structures: heaps.py, monotonic_queue.py or sorted_runs.py."""
 
-    BAG, STAIRCASE, SORTED_RUN = range(3)
+    BAG, MONOTONIC_QUEUE, SORTED_RUN = range(3)
 
 
 class RunsOf(NamedTuple):
@@ -37,7 +37,7 @@ class RunsOf(NamedTuple):
     @property
     def places(self) -> tuple[int, ...]:
         """A bag has a second run, of retracted members."""
-        return (self.place, self.place + heaps.GONE) if self.form is Form.BAG else (self.place,)
+        return (self.place, self.place + heaps.RETRACTED) if self.form is Form.BAG else (self.place,)
 
 
 class TermRuns:
@@ -66,7 +66,7 @@ class TermRuns:
         for of in runs:
             for place in of.places:
                 heaps.move_runs(of.words, of.width, place, old, self.heap, self.meta)
-            if of.form is Form.STAIRCASE:
+            if of.form is Form.MONOTONIC_QUEUE:
                 words = of.words.reshape(-1, of.width)
                 words[:, of.place + staircase.START] = words[:, of.place + staircase.FIRST]
         return True

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from bench.suites import memory
-from cqels_py.kernels.windows import varint_queue as gaps
+from cqels_py.kernels.windows import varint_queue as varints
 from cqels_py.state.leaf_buffer import LeafBuffer
 
 
 def test_an_array_counts_once_and_whole() -> None:
     buffer = LeafBuffer(2, capacity=16)
     view = buffer.live_ids()
-    held = buffer.nbytes + 8 * gaps.FIELDS + buffer.standing.where.nbytes
+    held = buffer.nbytes + 8 * varints.FIELDS + buffer.array_table.addresses.nbytes
     found = memory.arrays_of([buffer, view, {"again": buffer}])
     assert sum(found.values()) == held
-    assert found["Standing.where"] == buffer.standing.where.nbytes
+    assert found["ArrayTable.addresses"] == buffer.array_table.addresses.nbytes
     assert found["LeafBuffer.columns"] == buffer.columns.nbytes
     assert sum(memory.arrays_of((buffer, np.zeros(3))).values()) == held + 24
 

@@ -423,7 +423,7 @@ def test_numbers_that_cannot_be_summed_are_reported_once(caplog: pytest.LogCaptu
     values = DictionaryValues(dictionary)
     long = [typed("9" * digits, "integer") for digits in (37, 38, 60)] + [typed("0." + 39 * "1", "decimal")]
     kinds = values.numbers(dictionary.encode(long)).kind
-    assert kinds.tolist() == [aggregate_kernel.ODD_INTEGER, *[aggregate_kernel.ODD_ERROR] * 3]
+    assert kinds.tolist() == [aggregate_kernel.HASHED_INTEGER, *[aggregate_kernel.HASHED_ERROR] * 3]
     values.numbers(dictionary.encode(long))
     assert [record.getMessage() for record in caplog.records] == [
         f"SUM and AVG add numbers of up to 37 digits; {38 * '9'} has more, so that sums and averages over it are unbound"

@@ -7,7 +7,7 @@ import pytest
 from cqels_py.event_time.clock import Ticks
 from cqels_py.operators.r2r.distinct import DistinctRows
 from tests.operators.deltas import Port, assert_follows, changes, delta, random_steps
-from tests.operators.test_negation import ANY_TICK
+from tests.operators.test_semi_anti_join import ANY_TICK
 
 
 @pytest.mark.parametrize("seed", range(4))

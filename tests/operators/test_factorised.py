@@ -158,7 +158,7 @@ def numbers(terms: Terms, *values: int) -> list[int]:
 
 @pytest.mark.parametrize("name", ["by a variable of one input", "by two variables of one input", "without a key"])
 def test_room_for_one_tick_suffices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name_of_room, room in {"_FEW_SHARES": 1, "_SHARES": 2, "_FEW_WIDE": 1}.items():
+    for name_of_room, room in {"_FEW_CONTRIBUTIONS": 1, "_CONTRIBUTIONS": 2, "_FEW_WIDE": 1}.items():
         monkeypatch.setattr(operators, name_of_room, room)
     for pool in ("integers", "anything"):
         test_every_tick_has_the_groups_difference(name, pool, False)
@@ -184,7 +184,7 @@ def test_single_aggregates(
     name: str, asked: str, in_order: bool, room: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if room:
-        for name_of_room in ("_FEW_SHARES", "_SHARES", "_FEW_WIDE"):
+        for name_of_room in ("_FEW_CONTRIBUTIONS", "_CONTRIBUTIONS", "_FEW_WIDE"):
             monkeypatch.setattr(operators, name_of_room, room)
     case = replace(CASES[name], in_order=in_order)
     aggregates = [

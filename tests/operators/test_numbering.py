@@ -10,7 +10,7 @@ import pytest
 from cqels_py.operators.r2r.numbering import NumberRows
 from tests.operators.deltas import Event, delta
 from tests.operators.test_aggregate import Terms
-from tests.operators.test_negation import ANY_TICK
+from tests.operators.test_semi_anti_join import ANY_TICK
 
 
 @pytest.mark.parametrize("columns", [(0,), (1, 0), ()])

@@ -12,7 +12,7 @@ from cqels_py.operators.r2r.top import TopRows
 from tests.operators.deltas import Live, Port, Row, Seen, assert_follows, changes, delta, random_steps
 from tests.operators.plain_dictionary import typed
 from tests.operators.test_aggregate import Terms
-from tests.operators.test_negation import ANY_TICK
+from tests.operators.test_semi_anti_join import ANY_TICK
 from tests.oracle import naive_values
 
 Order = Sequence[tuple[int, bool]]

@@ -21,10 +21,10 @@ The counter in the index of groups is the number of mappings in the group.
 `apart` holds for each group and each of its SUMs and AVGs a sum of exact_float_sums.py, REAL_WORDS uint32. It is empty
 until a number is summed there.
 
-A computed number without an inline id is delivered as a provisional id, tag 15, with its row number in `late`: (tag,
-hi, lo, scale) and `late_real`; the caller makes its text and id. The same holds for a joined text: (LATE_TEXT, start,
-length, number of the aggregate), whose values are in `joined` from start on; and for a duration: (LATE_DAY_TIME or
-LATE_YEAR_MONTH, hi, lo, scale), to be divided by `late_real`. The last field is its position in `words`, where another
+A computed number without an inline id is delivered as a provisional id, tag 15, with its row number in `deferred`: (tag,
+hi, lo, scale) and `deferred_real`; the caller makes its text and id. The same holds for a joined text: (DEFERRED_TEXT, start,
+length, number of the aggregate), whose values are in `joined` from start on; and for a duration: (DEFERRED_DAY_TIME or
+DEFERRED_YEAR_MONTH, hi, lo, scale), to be divided by `deferred_real`. The last field is its position in `words`, where another
 value may have replaced it since.
 """
 
@@ -75,22 +75,22 @@ COUNT_WORDS = 1
 CONCAT_WORDS = RUN_WORDS + 1
 CLEAN = RUN_WORDS
 
-# The kinds of an argument without an inline id: `odd_kind`.
-ODD_ERROR, ODD_INTEGER, ODD_DECIMAL, ODD_DAY_TIME, ODD_YEAR_MONTH, ODD_FLOAT, ODD_DOUBLE = range(7)
+# The kinds of an argument without an inline id: `hashed_kind`.
+HASHED_ERROR, HASHED_INTEGER, HASHED_DECIMAL, HASHED_DAY_TIME, HASHED_YEAR_MONTH, HASHED_FLOAT, HASHED_DOUBLE = range(7)
 
 # Why a kernel stopped.
 DONE, HEAP_FULL, OVERFLOW, NOT_THERE, JOINED_FULL, TOO_MANY = range(6)
 # cursor
-OUT, LATE, JOINED = range(3)
+OUT, DEFERRED, JOINED = range(3)
 CURSOR_FIELDS = 3
 
 PROVISIONAL = -(1 << 60)
 AS_BEFORE = -1
 """Instead of an id: the one that was delivered last."""
-LATE_TEXT, LATE_DAY_TIME, LATE_YEAR_MONTH = -1, -2, -3
+DEFERRED_TEXT, DEFERRED_DAY_TIME, DEFERRED_YEAR_MONTH = -1, -2, -3
 """Instead of the tag of a late value."""
-LATE_PLACE = 4
-LATE_FIELDS = 5
+DEFERRED_PLACE = 4
+DEFERRED_FIELDS = 5
 
 
 @jit_flat
@@ -142,22 +142,24 @@ def _real_total(value, left, apart, at):
 
 
 @jit_flat
-def _take_odd(words, at, apart, apart_at, index, sign, odd_kind, odd_words, odd_real):
+def _take_hashed(words, at, apart, apart_at, index, sign, hashed_kind, hashed_words, hashed_real):
     """Add or subtract an argument without an inline id: an error, a large number, a duration, or a float written with
     an exponent."""
-    kind = odd_kind[index]
-    if kind == ODD_ERROR:
+    kind = hashed_kind[index]
+    if kind == HASHED_ERROR:
         words[at + INEXACT] += sign
         return True
-    if kind <= ODD_YEAR_MONTH:
+    if kind <= HASHED_YEAR_MONTH:
         words[at + N] += sign
-        if kind == ODD_DECIMAL:
+        if kind == HASHED_DECIMAL:
             words[at + DECIMALS] += sign
-        elif kind >= ODD_DAY_TIME:
+        elif kind >= HASHED_DAY_TIME:
             words[at + INEXACT] += sign
-            words[at + DURATIONS] += sign if kind == ODD_DAY_TIME else -sign
-        return _add_scaled(words, at, odd_words[index, 0], np.uint64(odd_words[index, 1]), odd_words[index, 2], sign)
-    _take_real(words, at, apart, apart_at, odd_real[index], FLOATS if kind == ODD_FLOAT else DOUBLES, sign)
+            words[at + DURATIONS] += sign if kind == HASHED_DAY_TIME else -sign
+        return _add_scaled(
+            words, at, hashed_words[index, 0], np.uint64(hashed_words[index, 1]), hashed_words[index, 2], sign
+        )
+    _take_real(words, at, apart, apart_at, hashed_real[index], FLOATS if kind == HASHED_FLOAT else DOUBLES, sign)
     return True
 
 
@@ -244,25 +246,27 @@ def _real_decimal(hi, lo, scale):
 
 
 @jit_flat
-def _defer(tag, hi, lo, scale, real, cursor, late, late_real):
-    index = cursor[LATE]
-    late[index, 0] = tag
-    late[index, 1] = hi
-    late[index, 2] = np.int64(lo)
-    late[index, 3] = scale
-    late[index, LATE_PLACE] = 0
-    late_real[index] = real
-    cursor[LATE] = index + 1
+def _defer(tag, hi, lo, scale, real, cursor, deferred, deferred_real):
+    index = cursor[DEFERRED]
+    deferred[index, 0] = tag
+    deferred[index, 1] = hi
+    deferred[index, 2] = np.int64(lo)
+    deferred[index, 3] = scale
+    deferred[index, DEFERRED_PLACE] = 0
+    deferred_real[index] = real
+    cursor[DEFERRED] = index + 1
     return np.int64(PROVISIONAL) | index
 
 
 @jit_inline
-def count_id(count, cursor, late, late_real):
+def count_id(count, cursor, deferred, deferred_real):
     """The id of a counter of any size."""
     tag = np.int64(TAG_INTEGER)
     found = scaled_id(tag, count, np.int64(0))
     return (
-        found if found != 0 else _defer(tag, count >> 63, np.uint64(count), np.int64(0), 0.0, cursor, late, late_real)
+        found
+        if found != 0
+        else _defer(tag, count >> 63, np.uint64(count), np.int64(0), 0.0, cursor, deferred, deferred_real)
     )
 
 
@@ -276,7 +280,7 @@ def is_short(words, at):
 
 
 @jit_inline
-def total_of(words, at, apart, apart_at, average, cursor, late, late_real):
+def total_of(words, at, apart, apart_at, average, cursor, deferred, deferred_real):
     """The id of a SUM or AVG; 0 if its members are neither all numbers nor all durations of one type."""
     if is_short(words, at):
         place = np.uint64(at)
@@ -289,11 +293,11 @@ def total_of(words, at, apart, apart_at, average, cursor, late, late_real):
             found = scaled_id(tag, total, np.int64(0))
         if found != 0:
             return found
-    return any_total(words, at, apart, apart_at, average, cursor, late, late_real)
+    return any_total(words, at, apart, apart_at, average, cursor, deferred, deferred_real)
 
 
 @jit_flat
-def long_average(hi, lo, scale, count, cursor, late, late_real):
+def long_average(hi, lo, scale, count, cursor, deferred, deferred_real):
     """The id of the decimal (hi, lo) / 10**scale divided by a count."""
     tag, total = np.int64(TAG_DECIMAL), np.int64(lo)
     if hi == total >> 63 and total > -LIMIT:
@@ -302,31 +306,33 @@ def long_average(hi, lo, scale, count, cursor, late, late_real):
             return found
     mean_hi, mean_lo, digits, ok = decimal_quotient(hi, lo, scale, count)
     if not ok:
-        return _defer(tag, hi, lo, scale, np.float64(count), cursor, late, late_real)
+        return _defer(tag, hi, lo, scale, np.float64(count), cursor, deferred, deferred_real)
     if fits_id(mean_hi, mean_lo, digits):
         return decimal_to_id(narrow128(mean_lo), digits)
-    return _defer(tag, mean_hi, mean_lo, digits, 0.0, cursor, late, late_real)
+    return _defer(tag, mean_hi, mean_lo, digits, 0.0, cursor, deferred, deferred_real)
 
 
 @jit_flat
-def _total_duration(words, at, average, cursor, late, late_real):
+def _total_duration(words, at, average, cursor, deferred, deferred_real):
     """The id of a SUM or AVG of durations of one type; 0 if there are other members."""
     n, durations = words[at + N], words[at + DURATIONS]
     # The numbers of the two types differ by the number of members: so all members are of one type.
     if abs(durations) < n or words[at + INEXACT] > n:
         return np.int64(0)
-    tag = np.int64(LATE_DAY_TIME if durations > 0 else LATE_YEAR_MONTH)
+    tag = np.int64(DEFERRED_DAY_TIME if durations > 0 else DEFERRED_YEAR_MONTH)
     divisor = np.float64(n if average else np.int64(1))
-    return _defer(tag, words[at + HI], np.uint64(words[at + LO]), words[at + SCALE], divisor, cursor, late, late_real)
+    return _defer(
+        tag, words[at + HI], np.uint64(words[at + LO]), words[at + SCALE], divisor, cursor, deferred, deferred_real
+    )
 
 
 @jit_flat
-def any_total(words, at, apart, apart_at, average, cursor, late, late_real):
+def any_total(words, at, apart, apart_at, average, cursor, deferred, deferred_real):
     """`total_of` for members of any kind."""
     doubles, floats = words[at + DOUBLES], words[at + FLOATS]
     n = words[at + N]
     if words[at + INEXACT] > doubles + floats:
-        return _total_duration(words, at, average, cursor, late, late_real)
+        return _total_duration(words, at, average, cursor, deferred, deferred_real)
     if n == 0:
         return scaled_id(np.int64(TAG_INTEGER), np.int64(0), np.int64(0))
     hi, lo, scale = words[at + HI], np.uint64(words[at + LO]), words[at + SCALE]
@@ -334,7 +340,7 @@ def any_total(words, at, apart, apart_at, average, cursor, late, late_real):
         decimal = average or words[at + DECIMALS] > 0
         tag = np.int64(TAG_DECIMAL if decimal else TAG_INTEGER)
         if average:
-            return long_average(hi, lo, scale, n, cursor, late, late_real)
+            return long_average(hi, lo, scale, n, cursor, deferred, deferred_real)
         if not decimal and scale > 0:
             # Decimals were inserted and retracted: the rest is whole.
             unscaled, digits, ok = short_quotient(hi, lo, scale, np.int64(1))
@@ -346,7 +352,7 @@ def any_total(words, at, apart, apart_at, average, cursor, late, late_real):
                 unscaled = unscaled // 10
                 scale -= 1
             return scaled_id(tag, unscaled, scale if unscaled != 0 else np.int64(0))
-        return _defer(tag, hi, lo, scale, 0.0, cursor, late, late_real)
+        return _defer(tag, hi, lo, scale, 0.0, cursor, deferred, deferred_real)
     tag = np.int64(TAG_DOUBLE if doubles > 0 else TAG_FLOAT)
     divisor = n if average else np.int64(1)
     special = words[at + NANS] + words[at + PLUS_INF] + words[at + MINUS_INF]
@@ -375,36 +381,36 @@ def any_total(words, at, apart, apart_at, average, cursor, late, late_real):
         found = float_to_id(value) if tag == TAG_FLOAT else double_to_id(value)
         if found != 0:
             return found
-    return _defer(tag, np.int64(0), np.uint64(0), np.int64(0), value, cursor, late, late_real)
+    return _defer(tag, np.int64(0), np.uint64(0), np.int64(0), value, cursor, deferred, deferred_real)
 
 
 @jit_flat
-def _joined_text(words, at, heap, aggregate, cursor, joined, late, late_real):
+def _joined_text(words, at, heap, aggregate, cursor, joined, deferred, deferred_real):
     start = cursor[JOINED]
     length = run_copy(words, at, heap, joined, start)
     cursor[JOINED] = start + length
     words[at + CLEAN] = 1
     return _defer(
-        np.int64(LATE_TEXT), start, np.uint64(length), np.int64(aggregate), 0.0, cursor, late, late_real
+        np.int64(DEFERRED_TEXT), start, np.uint64(length), np.int64(aggregate), 0.0, cursor, deferred, deferred_real
     )  # fmt: skip
 
 
 @jit_inline
-def value_of(a, function, there, words, at, apart, apart_at, heap, cursor, joined, late, late_real):
+def value_of(a, function, there, words, at, apart, apart_at, heap, cursor, joined, deferred, deferred_real):
     """The value of an aggregate (any but AVG) of a group of `there` mappings: an id, 0 on error, or AS_BEFORE."""
     if function == COUNT_ALL:
         return scaled_id(np.int64(TAG_INTEGER), there, np.int64(0))
     if function == COUNT:
         return scaled_id(np.int64(TAG_INTEGER), words[at], np.int64(0))
     if function == SUM:
-        return total_of(words, at, apart, apart_at, False, cursor, late, late_real)
+        return total_of(words, at, apart, apart_at, False, cursor, deferred, deferred_real)
     if heap is None:
         return np.int64(0)
     if function < CONCAT:
         return bag_first(words, at, heap)
     if words[at + CLEAN]:
         return np.int64(AS_BEFORE)
-    return _joined_text(words, at, heap, a, cursor, joined, late, late_real)
+    return _joined_text(words, at, heap, a, cursor, joined, deferred, deferred_real)
 
 
 @jit_flat

@@ -30,7 +30,7 @@ _BEYOND = np.float64(2.0**64)
 
 
 @jit_inline
-def expect_real(sums, at):
+def prefetch_real(sums, at):
     """Prefetch a sum that will be needed later: its header and the digits of numbers around one."""
     prefetch(sums, at)
     prefetch(sums, at + _FIRST - _SMALLEST // _DIGIT_BITS)
@@ -90,10 +90,10 @@ def add_real(sums, at, value, sign):
     digits = (low & _MASK, high & _MASK, high >> _DIGIT_BITS)
     _reach(sums, at, first, first + _OF_DOUBLE + 1)
     # A carry is -1, 0 or 1: the arithmetic shift rounds down.
-    way = sign if bits >= 0 else -sign
+    delta = sign if bits >= 0 else -sign
     carry, top = np.int64(0), np.int64(sums[at + TOP])
     for i in range(_OF_DOUBLE):
-        digit = _digit(sums, at, first + i) + digits[i] * way + carry
+        digit = _digit(sums, at, first + i) + digits[i] * delta + carry
         _put_digit(sums, at, first + i, digit)
         carry = digit >> _DIGIT_BITS
     i = first + _OF_DOUBLE

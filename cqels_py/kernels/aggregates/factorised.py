@@ -21,7 +21,7 @@ for none; for others a difference (weighted_sums.py). `change`: by aggregate, su
 and after a change.
 
 Where there are only MIN and MAX `wide` is None, and where there is neither `heap` is: for such a caller the code for
-them is not compiled. `beside` (the inputs other than the carrier), `key_places` and `row_places` (of the ids of a key
+them is not compiled. `other_inputs` (the inputs other than the carrier), `key_places` and `row_places` (of the ids of a key
 and of a row), `group_columns` and `of_aggregates` are arrays, or tuples: the kernel is compiled for the length of
 these, and then has no loops over one or two.
 """
@@ -55,8 +55,8 @@ from cqels_py.kernels.aggregates.factorised_records import (
     ROWS,
     SNAP,
     TERM,
-    expect_rows,
-    locate,
+    find_entries,
+    prefetch_rows,
 )
 from cqels_py.kernels.aggregates.weighted_sums import (
     DIFFERENCE_WORDS,
@@ -69,20 +69,20 @@ from cqels_py.kernels.aggregates.weighted_sums import (
     times,
 )
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
-from cqels_py.kernels.primitives.select import choose
+from cqels_py.kernels.primitives.select import select_branchless
 from cqels_py.kernels.structures.hash_table import ZERO
 from cqels_py.kernels.structures.heaps import bag_first
 from cqels_py.kernels.structures.monotonic_queue import extreme_put, extreme_room
 
 # Why a kernel stopped, in addition to the reasons of accumulators.py; ENOUGH: at the end of a tick.
-TERMS_FULL, SNAPS_FULL, SHARES_FULL, ENOUGH = range(6, 10)
+TERMS_FULL, SNAPS_FULL, CONTRIBUTIONS_FULL, ENOUGH = range(6, 10)
 
 # Cursor. MADE and WIDE: the number of contributions written, and of accumulators of `wide` used; VISITED is kept from
 # step to step and counts the contributions.
 TICK, ROW, LOCATED, SNAPS, FLUSHED, NEXT_ROW, MADE, WIDE, VISITED = range(9)
 FIELDS = VISITED + 1
 
-_ENOUGH_SHARES = 7_900
+_ENOUGH_CONTRIBUTIONS = 7_900
 """The number of contributions that are aggregated together."""
 
 
@@ -101,14 +101,14 @@ def _count(counts, entry, step, meta):
 
 
 @jit_inline
-def _others(words, at, beside, wide):
+def _others(words, at, other_inputs, wide):
     """The product of the counters of all inputs but the carrier, in the key's record at `at`; -1: too large.
 
     Where nothing is counted, 1 stands for any number but 0.
     """
     product = np.int64(1)
-    for i in range(len(beside)):
-        count = words[at + COUNTERS + beside[i]]
+    for i in range(len(other_inputs)):
+        count = words[at + COUNTERS + other_inputs[i]]
         if wide is None:
             product &= np.int64(count != 0)
         elif count == 0:
@@ -122,20 +122,20 @@ def _others(words, at, beside, wide):
 def _put_extreme(before, after, lived, lives, column, k, out):
     """Write the change of an extreme in a contribution. Returns whether there is one."""
     differs = (before != after) | (not lived) | (not lives)
-    out[column, k] = choose(lived & differs, before, np.int64(0))
-    out[column + 1, k] = choose(lives & differs, after, np.int64(0))
+    out[column, k] = select_branchless(lived & differs, before, np.int64(0))
+    out[column + 1, k] = select_branchless(lives & differs, after, np.int64(0))
     return differs
 
 
 @jit_inline
-def _put_count(difference, came, column, k, out):
+def _put_count(difference, appears, column, k, out):
     out[column, k] = difference
-    out[column + 1, k] = came
+    out[column + 1, k] = appears
     out[column + 2, k] = 0
 
 
 @jit_inline
-def _shares_full(cursor, aggregates, out_tick, wide_apart):
+def _contributions_full(cursor, aggregates, out_tick, wide_apart):
     """Is there no room for one more row's contribution?"""
     if wide_apart is None:
         return cursor[MADE] == len(out_tick)
@@ -143,11 +143,11 @@ def _shares_full(cursor, aggregates, out_tick, wide_apart):
 
 
 @jit_inline
-def _end_share(came, row, row_keys, row_width, group_columns, cursor, out_tick, out_sign, out):
+def _end_contribution(appears, row, row_keys, row_width, group_columns, cursor, out_tick, out_sign, out):
     """Complete a row's contribution."""
     k = cursor[MADE]
     out_tick[k] = cursor[TICK]
-    out_sign[k] = came
+    out_sign[k] = appears
     for c in range(len(group_columns)):
         out[c, k] = row_keys[row * row_width + group_columns[c]]
     cursor[MADE] = k + 1
@@ -156,7 +156,7 @@ def _end_share(came, row, row_keys, row_width, group_columns, cursor, out_tick, 
 
 @jit_inline
 def _take_snapshot(
-    key, beside, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words, snap_apart,
+    key, other_inputs, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words, snap_apart,
     heap, wide
 ):  # fmt: skip
     """Copy a key's record before the tick's first change by an input other than the carrier."""
@@ -164,8 +164,8 @@ def _take_snapshot(
     snap, key_at = cursor[SNAPS], key * key_size
     snap_at = snap * key_size
     snap_key[snap] = key
-    for i in range(len(beside)):
-        counter = COUNTERS + beside[i]
+    for i in range(len(other_inputs)):
+        counter = COUNTERS + other_inputs[i]
         snap_words[snap_at + counter] = key_words[key_at + counter]
     for a in range(len(kinds)):
         if ports[a] == carrier or kinds[a] == ROWS:
@@ -184,9 +184,9 @@ def _take_snapshot(
 
 
 @jit_inline
-def _take_in(
-    row, key, port, way, of_aggregates, arguments, k_counts, k_meta, key_size, key_words, key_apart_n, key_apart, heap, heap_meta,
-    texts, spans, odd_kind, odd_words, odd_real, wide,
+def _apply_row(
+    row, key, port, delta, of_aggregates, arguments, k_counts, k_meta, key_size, key_words, key_apart_n, key_apart, heap, heap_meta,
+    texts, spans, hashed_kind, hashed_words, hashed_real, wide,
 ):  # fmt: skip
     """Apply a row of an input other than the carrier to its key's record."""
     kinds, ports, local, local_apart, functions = (
@@ -195,10 +195,10 @@ def _take_in(
     key_at, in_order = key * key_size, of_aggregates[IN_ORDER]
     for a in range(len(kinds)):
         if ports[a] == port and _is_extreme(kinds[a], wide) and arguments[a, row] != 0:
-            if not extreme_room(in_order[a], key_words, key_at + local[a], way, heap, heap_meta):
+            if not extreme_room(in_order[a], key_words, key_at + local[a], delta, heap, heap_meta):
                 return TERMS_FULL
-    _count(k_counts, key, way, k_meta)
-    left = key_words[key_at + COUNTERS + port] + way
+    _count(k_counts, key, delta, k_meta)
+    left = key_words[key_at + COUNTERS + port] + delta
     key_words[key_at + COUNTERS + port] = left
     for a in range(len(kinds)):
         if ports[a] != port or kinds[a] == ROWS:
@@ -206,15 +206,15 @@ def _take_in(
         at, term = key_at + local[a], arguments[a, row]
         if _is_extreme(kinds[a], wide):
             if term != 0 and not extreme_put(
-                in_order[a], key_words, at, way, term, heap, functions[a] == MAX, texts, spans
+                in_order[a], key_words, at, delta, term, heap, functions[a] == MAX, texts, spans
             ):
                 return NOT_THERE
         elif wide is not None:
             if kinds[a] == BOUND:
-                key_words[at] += way * np.int64(term != 0)
+                key_words[at] += delta * np.int64(term != 0)
                 continue
             of_key = key * key_apart_n + local_apart[a]
-            if not take_argument(key_words, at, key_apart, of_key, term, way, odd_kind, odd_words, odd_real):
+            if not take_argument(key_words, at, key_apart, of_key, term, delta, hashed_kind, hashed_words, hashed_real):
                 return OVERFLOW
             if left == 0:
                 key_words[at + SCALE] = 0
@@ -223,8 +223,9 @@ def _take_in(
 
 @jit_inline
 def _count_row(
-    row, entry, key, way, others, born, dies, carrier, of_aggregates, arguments, slots, k, row_at, row_words, row_apart_n, row_apart,
-    key_at, key_words, key_apart_n, key_apart, change, change_apart, odd_kind, odd_words, odd_real, out, wide, wide_apart,
+    row, entry, key, delta, others, born, dies, carrier, of_aggregates, arguments, slots, k, row_at, row_words, row_apart_n,
+    row_apart, key_at, key_words, key_apart_n, key_apart, change, change_apart, hashed_kind, hashed_words, hashed_real, out,
+    wide, wide_apart,
 ):  # fmt: skip
     """Apply a row of the carrier to the counts and sums of its record, and of its contribution, which is written at
     `k`."""
@@ -233,34 +234,36 @@ def _count_row(
     kinds, ports, local, local_apart, columns = (
         of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[LOCAL_APART], of_aggregates[COLUMNS],
     )  # fmt: skip
-    came, ok = np.int64(born) - np.int64(dies), True
+    appears, ok = np.int64(born) - np.int64(dies), True
     for a in range(len(kinds)):
         kind, at, column = kinds[a], local[a], columns[a]
         if kind == ROWS:
             if others > 0:
-                _put_count(way * others, came, column, k, out)
+                _put_count(delta * others, appears, column, k, out)
         elif kind == BOUND:
-            weight = way * others
+            weight = delta * others
             if ports[a] == carrier:
                 bound = np.int64(arguments[a, row] != 0)
-                row_words[row_at + at] += way * bound
+                row_words[row_at + at] += delta * bound
             else:
                 bound = key_words[key_at + at]
                 weight = weight // key_words[key_at + COUNTERS + ports[a]] if others > 0 else np.int64(0)
             if others > 0:
-                _put_count(bound * weight, came, column, k, out)
+                _put_count(bound * weight, appears, column, k, out)
         elif kind == NUMBER and ports[a] == carrier:
             mine, of_row, term = row_at + at, entry * row_apart_n + local_apart[a], arguments[a, row]
-            ok = ok and take_argument(row_words, mine, row_apart, of_row, term, way, odd_kind, odd_words, odd_real)
+            ok = ok and take_argument(
+                row_words, mine, row_apart, of_row, term, delta, hashed_kind, hashed_words, hashed_real
+            )
             if dies:
                 row_words[mine + SCALE] = 0
             if others > 0:
                 ok = ok and put_argument(
-                    term, way, others, column, k, out, slots, wide, wide_apart, change, a * DIFFERENCE_WORDS, change_apart,
-                    REAL_WORDS * a, odd_kind, odd_words, odd_real,
+                    term, delta, others, column, k, out, slots, wide, wide_apart, change, a * DIFFERENCE_WORDS, change_apart,
+                    REAL_WORDS * a, hashed_kind, hashed_words, hashed_real,
                 )  # fmt: skip
         elif kind == NUMBER and others > 0:
-            weight = others // key_words[key_at + COUNTERS + ports[a]] * way
+            weight = others // key_words[key_at + COUNTERS + ports[a]] * delta
             ok = ok and put_times(
                 key_words, key_at + at, key_apart, key * key_apart_n + local_apart[a], weight, column, k, out, slots, wide,
                 wide_apart,
@@ -270,10 +273,10 @@ def _count_row(
 
 @jit_inline
 def _take_row(
-    row, entry, key, way, others, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta, key_size, key_words,
+    row, entry, key, delta, others, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta, key_size, key_words,
     key_apart_n, key_apart, is_row_counted, r_counts, r_meta, row_size, row_words, row_apart_n, row_apart, row_keys, row_width,
-    group_columns, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real, out_tick, out_sign, out, wide,
-    wide_apart,
+    group_columns, change, change_apart, heap, heap_meta, texts, spans, hashed_kind, hashed_words, hashed_real, out_tick,
+    out_sign, out, wide, wide_apart,
 ):  # fmt: skip
     """Apply a row of the carrier to its record, and write the change of its contribution."""
     kinds, ports, local, functions, columns = (
@@ -282,20 +285,20 @@ def _take_row(
     aggregates, in_order = len(kinds), of_aggregates[IN_ORDER]
     row_at, key_at = entry * row_size, key * key_size
     counter = row_words[row_at + COUNTER]
-    born, dies = counter == 0, counter + way == 0
-    if born and way < 0:
+    born, dies = counter == 0, counter + delta == 0
+    if born and delta < 0:
         return NOT_THERE
     if wide is not None and (others < 0 or times(others, counter + 1) < 0):
         return TOO_MANY
     for a in range(aggregates):
         if _is_extreme(kinds[a], wide) and ports[a] == carrier and arguments[a, row] != 0:
-            if not extreme_room(in_order[a], row_words, row_at + local[a], way, heap, heap_meta):
+            if not extreme_room(in_order[a], row_words, row_at + local[a], delta, heap, heap_meta):
                 return TERMS_FULL
     # From here on only errors stop the row.
-    _count(k_counts, key, way, k_meta)
-    row_words[row_at + COUNTER] = counter + way
+    _count(k_counts, key, delta, k_meta)
+    row_words[row_at + COUNTER] = counter + delta
     if is_row_counted and (born or dies):
-        _count(r_counts, entry, way, r_meta)
+        _count(r_counts, entry, delta, r_meta)
     if born:
         _link(entry, row_at, key_at, row_size, row_words, key_words)
     elif dies:
@@ -309,7 +312,7 @@ def _take_row(
             mine, term = row_at + local[a], arguments[a, row]
             before = bag_first(row_words, mine, heap)
             if term != 0 and not extreme_put(
-                in_order[a], row_words, mine, way, term, heap, functions[a] == MAX, texts, spans
+                in_order[a], row_words, mine, delta, term, heap, functions[a] == MAX, texts, spans
             ):
                 return NOT_THERE
             after = bag_first(row_words, mine, heap)
@@ -318,13 +321,13 @@ def _take_row(
         if others > 0:
             moves |= _put_extreme(before, after, not born, not dies, columns[a], k, out)
     ok = _count_row(
-        row, entry, key, way, others, born, dies, carrier, of_aggregates, arguments, slots, k, row_at, row_words,
-        row_apart_n, row_apart, key_at, key_words, key_apart_n, key_apart, change, change_apart, odd_kind, odd_words, odd_real, out,
+        row, entry, key, delta, others, born, dies, carrier, of_aggregates, arguments, slots, k, row_at, row_words, row_apart_n,
+        row_apart, key_at, key_words, key_apart_n, key_apart, change, change_apart, hashed_kind, hashed_words, hashed_real, out,
         wide, wide_apart,
     )  # fmt: skip
     if others > 0 and (moves or counted):
-        came = np.int64(born) - np.int64(dies)
-        _end_share(came, entry, row_keys, row_width, group_columns, cursor, out_tick, out_sign, out)
+        appears = np.int64(born) - np.int64(dies)
+        _end_contribution(appears, entry, row_keys, row_width, group_columns, cursor, out_tick, out_sign, out)
     return DONE if ok else OVERFLOW
 
 
@@ -334,7 +337,7 @@ def _link(row, row_at, key_at, row_size, row_words, key_words):
     first = key_words[key_at + HEAD]
     # Without a branch, here and below: where there is no other row, a field of this row that does not matter is
     # written.
-    row_words[choose(first > 0, first - 1, row) * row_size + PREVIOUS] = row + 1
+    row_words[select_branchless(first > 0, first - 1, row) * row_size + PREVIOUS] = row + 1
     row_words[row_at + PREVIOUS] = 0
     row_words[row_at + NEXT] = first
     key_words[key_at + HEAD] = row + 1
@@ -343,9 +346,9 @@ def _link(row, row_at, key_at, row_size, row_words, key_words):
 @jit_inline
 def _unlink(row, row_at, key_at, row_size, row_words, key_words):
     previous, following, head = row_words[row_at + PREVIOUS], row_words[row_at + NEXT], key_words[key_at + HEAD]
-    row_words[choose(previous > 0, previous - 1, row) * row_size + NEXT] = following
-    row_words[choose(following > 0, following - 1, row) * row_size + PREVIOUS] = previous
-    key_words[key_at + HEAD] = choose(previous > 0, head, following)
+    row_words[select_branchless(previous > 0, previous - 1, row) * row_size + NEXT] = following
+    row_words[select_branchless(following > 0, following - 1, row) * row_size + PREVIOUS] = previous
+    key_words[key_at + HEAD] = select_branchless(previous > 0, head, following)
 
 
 @jit_inline
@@ -392,8 +395,8 @@ def _find_changes(
 
 @jit_inline
 def _count_change(
-    row, row_at, n, before, after, came, carrier, of_aggregates, slots, k, row_words, row_apart_n, row_apart, change, change_apart,
-    out, wide, wide_apart,
+    row, row_at, n, before, after, appears, carrier, of_aggregates, slots, k, row_words, row_apart_n, row_apart, change,
+    change_apart, out, wide, wide_apart,
 ):  # fmt: skip
     """The effect of `change` on the counts and sums of a row's contribution, which is written at `k`; the row counts
     `n` times."""
@@ -406,11 +409,11 @@ def _count_change(
     for a in range(len(kinds)):
         kind, column = kinds[a], columns[a]
         if kind == ROWS:
-            _put_count(n * (after - before), came, column, k, out)
+            _put_count(n * (after - before), appears, column, k, out)
         elif kind == BOUND and ports[a] == carrier:
-            _put_count(row_words[row_at + local[a]] * (after - before), came, column, k, out)
+            _put_count(row_words[row_at + local[a]] * (after - before), appears, column, k, out)
         elif kind == BOUND:
-            _put_count(change[a * DIFFERENCE_WORDS] * n, came, column, k, out)
+            _put_count(change[a * DIFFERENCE_WORDS] * n, appears, column, k, out)
         elif kind == NUMBER and ports[a] == carrier:
             ok = ok and put_times(
                 row_words, row_at + local[a], row_apart, row * row_apart_n + local_apart[a], after - before, column, k, out, slots,
@@ -424,7 +427,7 @@ def _count_change(
 
 
 @jit_inline
-def _put_rows_shares(
+def _put_row_contributions(
     following, before, after, carrier, of_aggregates, cursor, slots, row_size, row_words, row_apart_n, row_apart, row_keys,
     row_width, group_columns, change, change_apart, heap, out_tick, out_sign, out, wide, wide_apart,
 ):  # fmt: skip
@@ -435,9 +438,9 @@ def _put_rows_shares(
     )  # fmt: skip
     aggregates = len(kinds)
     lived, lives = before > 0, after > 0
-    came = np.int64(lives) - np.int64(lived)
+    appears = np.int64(lives) - np.int64(lived)
     if following > 0 and row_words[(following - 1) * row_size + NEXT] > 0:
-        expect_rows(following, row_words, row_size, row_keys, row_width)
+        prefetch_rows(following, row_words, row_size, row_keys, row_width)
     while following > 0:
         row = following - 1
         row_at = row * row_size
@@ -445,9 +448,9 @@ def _put_rows_shares(
         if wide is not None and times(max(after, before), n) < 0:
             return TOO_MANY
         k = cursor[MADE]
-        if _shares_full(cursor, aggregates, out_tick, wide_apart):
+        if _contributions_full(cursor, aggregates, out_tick, wide_apart):
             cursor[NEXT_ROW] = following
-            return SHARES_FULL
+            return CONTRIBUTIONS_FULL
         for a in range(aggregates):
             if _is_extreme(kinds[a], wide):
                 old, new = change[a * DIFFERENCE_WORDS], change[a * DIFFERENCE_WORDS + 1]
@@ -455,11 +458,11 @@ def _put_rows_shares(
                     old = new = bag_first(row_words, row_at + local[a], heap)
                 _put_extreme(old, new, lived, lives, columns[a], k, out)
         if not _count_change(
-            row, row_at, n, before, after, came, carrier, of_aggregates, slots, k, row_words, row_apart_n, row_apart, change,
+            row, row_at, n, before, after, appears, carrier, of_aggregates, slots, k, row_words, row_apart_n, row_apart, change,
             change_apart, out, wide, wide_apart,
         ):  # fmt: skip
             return OVERFLOW
-        _end_share(came, row, row_keys, row_width, group_columns, cursor, out_tick, out_sign, out)
+        _end_contribution(appears, row, row_keys, row_width, group_columns, cursor, out_tick, out_sign, out)
         following = row_words[row_at + NEXT]
     cursor[NEXT_ROW] = 0
     return DONE
@@ -467,10 +470,10 @@ def _put_rows_shares(
 
 @jit_inline
 def _change_key(
-    row, key, port, way, alone, beside, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta, key_size, key_words,
-    key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart, row_keys, row_width, group_columns, snap_key, snap_words,
-    snap_apart, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real, out_tick, out_sign, out, wide,
-    wide_apart,
+    row, key, port, delta, alone, other_inputs, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta, key_size,
+    key_words, key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart, row_keys, row_width, group_columns,
+    snap_key, snap_words, snap_apart, change, change_apart, heap, heap_meta, texts, spans, hashed_kind, hashed_words,
+    hashed_real, out_tick, out_sign, out, wide, wide_apart,
 ):  # fmt: skip
     """Apply a row of an input other than the carrier to its key's record; the effect is determined at the tick's end.
 
@@ -481,7 +484,7 @@ def _change_key(
     key_at = key * key_size
     following, before = key_words[key_at + HEAD], np.int64(0)
     if wide is None and alone:
-        before = _others(key_words, key_at, beside, wide)
+        before = _others(key_words, key_at, other_inputs, wide)
         for a in range(len(kinds)):
             if ports[a] != carrier:
                 change[a * DIFFERENCE_WORDS] = bag_first(key_words, key_at + local[a], heap)
@@ -490,16 +493,16 @@ def _change_key(
         if cursor[SNAPS] == len(snap_key):
             return SNAPS_FULL
         _take_snapshot(
-            key, beside, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words,
+            key, other_inputs, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words,
             snap_apart, heap, wide,
         )  # fmt: skip
-    status = _take_in(
-        row, key, port, way, of_aggregates, arguments, k_counts, k_meta, key_size, key_words, key_apart_n, key_apart, heap,
-        heap_meta, texts, spans, odd_kind, odd_words, odd_real, wide,
+    status = _apply_row(
+        row, key, port, delta, of_aggregates, arguments, k_counts, k_meta, key_size, key_words, key_apart_n, key_apart, heap,
+        heap_meta, texts, spans, hashed_kind, hashed_words, hashed_real, wide,
     )  # fmt: skip
     if wide is not None or not alone or status != DONE:
         return status
-    after = _others(key_words, key_at, beside, wide)
+    after = _others(key_words, key_at, other_inputs, wide)
     differs = after != before
     for a in range(len(kinds)):
         if ports[a] != carrier:
@@ -508,18 +511,18 @@ def _change_key(
             differs |= (change[at] != change[at + 1]) & (after > 0)
     if not differs or following == 0:
         return DONE
-    status = _put_rows_shares(
+    status = _put_row_contributions(
         following, before, after, carrier, of_aggregates, cursor, slots, row_size, row_words, row_apart_n, row_apart, row_keys,
         row_width, group_columns, change, change_apart, heap, out_tick, out_sign, out, wide, wide_apart,
     )  # fmt: skip
-    if status == SHARES_FULL:
+    if status == CONTRIBUTIONS_FULL:
         # The row has been applied: the remaining contributions are found from a snapshot of the record before it.
         cursor[ROW] += 1
         _take_snapshot(
-            key, beside, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words,
+            key, other_inputs, carrier, of_aggregates, cursor, key_size, key_words, key_apart_n, key_apart, snap_key, snap_words,
             snap_apart, heap, wide,
         )  # fmt: skip
-        snap_words[COUNTERS + port] -= way
+        snap_words[COUNTERS + port] -= delta
         for a in range(len(kinds)):
             if ports[a] != carrier:
                 snap_words[local[a]] = change[a * DIFFERENCE_WORDS]
@@ -528,15 +531,15 @@ def _change_key(
 
 @jit_inline
 def _flush(
-    snap, beside, carrier, of_aggregates, cursor, slots, snap_key, key_size, key_words, key_apart_n, key_apart, row_size,
+    snap, other_inputs, carrier, of_aggregates, cursor, slots, snap_key, key_size, key_words, key_apart_n, key_apart, row_size,
     row_words, row_apart_n, row_apart, row_keys, row_width, group_columns, snap_words, snap_apart, change, change_apart, heap,
     out_tick, out_sign, out, wide, wide_apart,
 ):  # fmt: skip
     """The contributions of a key's rows after the changes of the inputs other than the carrier at this tick. Resumable
     at a row."""
     key = snap_key[snap]
-    after = _others(key_words, key * key_size, beside, wide)
-    before = _others(snap_words, snap * key_size, beside, wide)
+    after = _others(key_words, key * key_size, other_inputs, wide)
+    before = _others(snap_words, snap * key_size, other_inputs, wide)
     if after < 0 or before < 0:
         return TOO_MANY
     found = _find_changes(
@@ -548,18 +551,18 @@ def _flush(
     if found == 0:
         return DONE
     following = cursor[NEXT_ROW] if cursor[NEXT_ROW] > 0 else key_words[key * key_size + HEAD]
-    return _put_rows_shares(
+    return _put_row_contributions(
         following, before, after, carrier, of_aggregates, cursor, slots, row_size, row_words, row_apart_n, row_apart, row_keys,
         row_width, group_columns, change, change_apart, heap, out_tick, out_sign, out, wide, wide_apart,
     )  # fmt: skip
 
 
 @jit_flat
-def put_shares(
-    rows, cursor, located, beside, carrier, key_places, row_places, group_columns, of_aggregates,
+def put_contributions(
+    rows, cursor, located, other_inputs, carrier, key_places, row_places, group_columns, of_aggregates,
     k_table, k_keys, k_counts, k_free, k_meta, key_size, key_words, key_apart_n, key_apart,
     r_table, r_keys, r_counts, r_free, r_meta, row_size, row_words, row_apart_n, row_apart,
-    snap_key, snap_words, snap_apart, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words, odd_real,
+    snap_key, snap_words, snap_apart, change, change_apart, heap, heap_meta, texts, spans, hashed_kind, hashed_words, hashed_real,
     out_tick, out_sign, out, wide, wide_apart,
 ):  # fmt: skip
     """Process rows of all inputs, from cursor[ROW] on, and write the contributions that change, those of a tick
@@ -577,7 +580,7 @@ def put_shares(
             while cursor[FLUSHED] < cursor[SNAPS]:
                 snap = cursor[FLUSHED]
                 status = _flush(
-                    snap, beside, carrier, of_aggregates, cursor, slots, snap_key, key_size, key_words, key_apart_n, key_apart,
+                    snap, other_inputs, carrier, of_aggregates, cursor, slots, snap_key, key_size, key_words, key_apart_n, key_apart,
                     row_size, row_words, row_apart_n, row_apart, r_keys, row_width, group_columns, snap_words, snap_apart, change,
                     change_apart, heap, out_tick, out_sign, out, wide, wide_apart,
                 )  # fmt: skip
@@ -590,37 +593,37 @@ def put_shares(
             if ended:
                 return DONE
             cursor[TICK] = tick[row]
-            if cursor[MADE] >= _ENOUGH_SHARES:
+            if cursor[MADE] >= _ENOUGH_CONTRIBUTIONS:
                 return ENOUGH
         if row == cursor[LOCATED]:
             cursor[LOCATED] = min(row + LOCATED_ROWS, len(tick))
-            locate(
+            find_entries(
                 rows, row, cursor[LOCATED], carrier, key_places, row_places, of_aggregates, located,
                 k_table, k_keys, k_counts, k_free, k_meta, key_size, key_words, r_table, r_keys, r_counts, r_free, r_meta, row_size,
                 row_words, heap,
             )  # fmt: skip
-        key, port, way = located[row % LOCATED_ROWS], row_port[row], sign[row]
+        key, port, delta = located[row % LOCATED_ROWS], row_port[row], sign[row]
         if key < 0:
             return NOT_THERE
         if port != carrier:
             alone = cursor[SNAPS] == 0 and (row + 1 == len(tick) or tick[row + 1] != tick[row])
             status = _change_key(
-                row, key, port, way, alone, beside, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta, key_size,
-                key_words, key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart, r_keys, row_width, group_columns,
-                snap_key, snap_words, snap_apart, change, change_apart, heap, heap_meta, texts, spans, odd_kind, odd_words,
-                odd_real, out_tick, out_sign, out, wide, wide_apart,
+                row, key, port, delta, alone, other_inputs, carrier, of_aggregates, arguments, cursor, slots, k_counts, k_meta,
+                key_size, key_words, key_apart_n, key_apart, row_size, row_words, row_apart_n, row_apart, r_keys, row_width,
+                group_columns, snap_key, snap_words, snap_apart, change, change_apart, heap, heap_meta, texts, spans,
+                hashed_kind, hashed_words, hashed_real, out_tick, out_sign, out, wide, wide_apart,
             )  # fmt: skip
         else:
             entry = located[LOCATED_ROWS + row % LOCATED_ROWS]
             if entry < 0:
                 return NOT_THERE
-            if _shares_full(cursor, aggregates, out_tick, wide_apart):
-                return SHARES_FULL
+            if _contributions_full(cursor, aggregates, out_tick, wide_apart):
+                return CONTRIBUTIONS_FULL
             status = _take_row(
-                row, entry, key, way, _others(key_words, key * key_size, beside, wide), carrier, of_aggregates, arguments,
+                row, entry, key, delta, _others(key_words, key * key_size, other_inputs, wide), carrier, of_aggregates, arguments,
                 cursor, slots, k_counts, k_meta, key_size, key_words, key_apart_n, key_apart, row_width > key_width, r_counts,
                 r_meta, row_size, row_words, row_apart_n, row_apart, r_keys, row_width, group_columns, change, change_apart, heap,
-                heap_meta, texts, spans, odd_kind, odd_words, odd_real, out_tick, out_sign, out, wide, wide_apart,
+                heap_meta, texts, spans, hashed_kind, hashed_words, hashed_real, out_tick, out_sign, out, wide, wide_apart,
             )  # fmt: skip
         if status != DONE:
             return status

@@ -27,14 +27,14 @@ def lay_rows(port, tick, sign, columns, place, start, rows, sources, key_width, 
     are needed, 2 if those of rows too, else 0. Returns the number of insertions, and the tags of the arguments of sums,
     a bit for each.
     """
-    come, tags, n, in_order = np.int64(0), np.int64(0), np.uint64(len(tick)), len(place) == 0
+    inserts, tags, n, in_order = np.int64(0), np.int64(0), np.uint64(len(tick)), len(place) == 0
     first, place = np.uint64(start if in_order else 0), place[start:]
     for i in range(n):
         to = first + i if in_order else np.uint64(place[i])
         rows[ROW_TICK, to] = tick[i]
         rows[ROW_SIGN, to] = sign[i]
         rows[ROW_PORT, to] = port
-        come += sign[i] > 0
+        inserts += sign[i] > 0
     for c in range(sources.shape[1]):
         source, number = sources[0, c], np.int64(sources[1, c] == NUMBER)
         for i in range(n):
@@ -42,7 +42,7 @@ def lay_rows(port, tick, sign, columns, place, start, rows, sources, key_width, 
             rows[FIRST + c, first + i if in_order else np.uint64(place[i])] = term
             tags |= number << ((term >> 60) & 15)
     if hashes == 0:
-        return come, tags
+        return inserts, tags
     keys = rows[FIRST : FIRST + width]
     for i in range(n):
         to = first + i if in_order else np.uint64(place[i])
@@ -51,4 +51,4 @@ def lay_rows(port, tick, sign, columns, place, start, rows, sources, key_width, 
         for i in range(n):
             to = first + i if in_order else np.uint64(place[i])
             rows[ROW_HASH, to] = hash_row(keys, to, width)
-    return come, tags
+    return inserts, tags

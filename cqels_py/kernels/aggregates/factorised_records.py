@@ -15,8 +15,8 @@ import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 from cqels_py.kernels.primitives.prefetch import prefetch
-from cqels_py.kernels.structures.hash_table import FREE, add, find, find_nearby
-from cqels_py.kernels.structures.heaps import expect_bag, expect_first
+from cqels_py.kernels.structures.hash_table import FREE, add, find, find_in_first_slots
+from cqels_py.kernels.structures.heaps import prefetch_bag, prefetch_first
 
 # The part of its argument that an aggregate needs: none, whether it is bound, its number, or the term.
 ROWS, BOUND, NUMBER, TERM = range(4)
@@ -37,7 +37,7 @@ _LOWER = np.int64((1 << 32) - 1)
 
 
 @jit_inline
-def _expect_record(entry, words, size, counts):
+def _prefetch_record(entry, words, size, counts):
     """Prefetch an entry's record and counter."""
     prefetch(counts, entry)
     prefetch(words, entry * size)
@@ -46,7 +46,7 @@ def _expect_record(entry, words, size, counts):
 
 
 @jit_inline
-def _expect_new(row_words, row_size, row_keys, row_width, free, meta):
+def _prefetch_new(row_words, row_size, row_keys, row_width, free, meta):
     """Prefetch the records of rows to be inserted: those freed last are reused first."""
     following = meta[FREE] - _ENTRY_AHEAD // 2
     if following >= 0:
@@ -55,7 +55,7 @@ def _expect_new(row_words, row_size, row_keys, row_width, free, meta):
 
 
 @jit_inline
-def _expect_key(hashed, table, mask, keys, width):
+def _prefetch_key(hashed, table, mask, keys, width):
     """Prefetch the key of the entry that a hash refers to; the table's slot should be in the cache already."""
     word = table[hashed & mask]
     prefetch(keys, ((word & _LOWER) - 1) * width)
@@ -65,53 +65,53 @@ def _expect_key(hashed, table, mask, keys, width):
 def _list_rows_of(carrier, row_port, sign, first, last, carried):
     """List the carrier's rows: insertions from the start on, retractions from the end on. Returns the ends of both
     lists. Without a branch, as their order is unpredictable."""
-    come, go = np.int64(0), np.int64(LOCATED_ROWS)
+    inserts, retractions = np.int64(0), np.int64(LOCATED_ROWS)
     for row in range(first, last):
         # Written unconditionally, and overwritten if the row is of another input.
-        carried[come] = carried[go - 1] = row
-        mine, comes = row_port[row] == carrier, sign[row] > 0
-        come += np.int64(mine & comes)
-        go -= np.int64(mine & (not comes))
-    return come, go
+        carried[inserts] = carried[retractions - 1] = row
+        mine, is_insert = row_port[row] == carrier, sign[row] > 0
+        inserts += np.int64(mine & is_insert)
+        retractions -= np.int64(mine & (not is_insert))
+    return inserts, retractions
 
 
 @jit_inline
-def _find_or_add(columns, row, hashed, way, width, table, mask, keys, counts, free, meta):
+def _find_or_add(columns, row, hashed, delta, width, table, mask, keys, counts, free, meta):
     """The entry of a row's key, which is added for an insertion; -1 for a retraction if there is none."""
     entry = np.int64(-1)
     if width == 1:
-        entry = find_nearby(hashed, columns[0, row], table, np.uint64(mask), keys)
+        entry = find_in_first_slots(hashed, columns[0, row], table, np.uint64(mask), keys)
     if entry < 0:
         entry = find(table, mask, keys, width, columns, row, hashed)
-    if entry < 0 and way > 0:
+    if entry < 0 and delta > 0:
         entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
     return entry
 
 
 @jit_flat
-def _locate_rows(
+def _find_row_entries(
     first, end, carried, sign, columns, row_hashes, row_width, located, r_table, r_keys, r_counts, r_free, r_meta, row_size,
     row_words,
 ):  # fmt: skip
-    """Find the own records of the rows carried[first:end], as `locate` does."""
+    """Find the own records of the rows carried[first:end], as `find_entries` does."""
     r_mask = np.int64(len(r_table) - 1)
     for i in range(first, end):
         prefetch(r_table, row_hashes[carried[i]] & r_mask)
     for i in range(first, end):
         row = carried[i]
         if i + _KEY_AHEAD < end:
-            _expect_key(row_hashes[carried[i + _KEY_AHEAD]], r_table, r_mask, r_keys, row_width)
+            _prefetch_key(row_hashes[carried[i + _KEY_AHEAD]], r_table, r_mask, r_keys, row_width)
         if sign[row] > 0:
-            _expect_new(row_words, row_size, r_keys, row_width, r_free, r_meta)
+            _prefetch_new(row_words, row_size, r_keys, row_width, r_free, r_meta)
         entry = _find_or_add(
             columns, row, row_hashes[row], sign[row], row_width, r_table, r_mask, r_keys, r_counts, r_free, r_meta
         )
-        _expect_record(entry, row_words, row_size, r_counts)
+        _prefetch_record(entry, row_words, row_size, r_counts)
         located[LOCATED_ROWS + row % LOCATED_ROWS] = entry
 
 
 @jit_flat
-def locate(
+def find_entries(
     rows, first, last, carrier, key_places, row_places, of_aggregates, located,
     k_table, k_keys, k_counts, k_free, k_meta, key_size, key_words, r_table, r_keys, r_counts, r_free, r_meta, row_size, row_words,
     heap,
@@ -127,40 +127,42 @@ def locate(
     key_hashes, row_hashes, columns = rows[KEY_HASH], rows[ROW_HASH], rows[FIRST : FIRST + row_width]
     k_mask = np.int64(len(k_table) - 1)
     apart, carried = row_width > key_width, located[2 * LOCATED_ROWS :]
-    come, go = _list_rows_of(carrier, row_port, sign, first, last, carried)
+    inserts, retractions = _list_rows_of(carrier, row_port, sign, first, last, carried)
     for row in range(first, last):
         prefetch(k_table, key_hashes[row] & k_mask)
     for row in range(first, last):
         if row + _KEY_AHEAD < last:
-            _expect_key(key_hashes[row + _KEY_AHEAD], k_table, k_mask, k_keys, key_width)
+            _prefetch_key(key_hashes[row + _KEY_AHEAD], k_table, k_mask, k_keys, key_width)
         key = _find_or_add(
             columns, row, key_hashes[row], sign[row], key_width, k_table, k_mask, k_keys, k_counts, k_free, k_meta
         )
         located[row % LOCATED_ROWS] = key
-        _expect_record(key, key_words, key_size, k_counts)
+        _prefetch_record(key, key_words, key_size, k_counts)
     if apart:
         # Inserted rows are mostly new, and retracted ones never: in separate passes the branch is predictable.
-        _locate_rows(
-            np.int64(0), come, carried, sign, columns, row_hashes, row_width, located, r_table, r_keys, r_counts, r_free, r_meta,
+        _find_row_entries(
+            np.int64(0), inserts, carried, sign, columns, row_hashes, row_width, located, r_table, r_keys, r_counts, r_free, r_meta,
             row_size, row_words,
         )  # fmt: skip
-        _locate_rows(
-            go, np.int64(LOCATED_ROWS), carried, sign, columns, row_hashes, row_width, located, r_table, r_keys, r_counts, r_free,
-            r_meta, row_size, row_words,
+        _find_row_entries(
+            retractions, np.int64(LOCATED_ROWS), carried, sign, columns, row_hashes, row_width, located, r_table, r_keys,
+            r_counts, r_free, r_meta, row_size, row_words,
         )  # fmt: skip
     else:
         for row in range(first, last):
             located[LOCATED_ROWS + row % LOCATED_ROWS] = located[row % LOCATED_ROWS]
-    _expect_what_follows(
-        first, last, carrier, come, go, of_aggregates, located, key_size, key_words, row_size, row_words, r_keys, row_width, heap
+    _prefetch_linked(
+        first, last, carrier, inserts, retractions, of_aggregates, located, key_size, key_words, row_size, row_words, r_keys,
+        row_width, heap
     )  # fmt: skip
 
 
 @jit_inline
-def _expect_what_follows(
-    first, last, carrier, come, go, of_aggregates, located, key_size, key_words, row_size, row_words, row_keys, row_width, heap
+def _prefetch_linked(
+    first, last, carrier, inserts, retractions, of_aggregates, located, key_size, key_words, row_size, row_words, row_keys,
+    row_width, heap
 ):  # fmt: skip
-    """Prefetch the bags of the records found, and the first row of a key. `come`, `go`: the ends of the lists of
+    """Prefetch the bags of the records found, and the first row of a key. `inserts`, `retractions`: the ends of the lists of
     `_list_rows_of`."""
     kinds, ports, local = of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL]
     for row in range(first, last):
@@ -169,22 +171,22 @@ def _expect_what_follows(
             continue
         for a in range(len(kinds)):
             if kinds[a] == TERM and ports[a] != carrier:
-                expect_bag(key_words, key * key_size + local[a], heap)
+                prefetch_bag(key_words, key * key_size + local[a], heap)
         # Without a row this is an arbitrary address, which does no harm.
         head = key_words[key * key_size + HEAD] - 1
         prefetch(row_words, head * row_size)
         prefetch(row_keys, head * row_width)
     for a in range(len(kinds)):
         if kinds[a] == TERM and ports[a] == carrier:
-            for i in range(come + LOCATED_ROWS - go):
-                row = located[2 * LOCATED_ROWS + (i if i < come else i - come + go)]
+            for i in range(inserts + LOCATED_ROWS - retractions):
+                row = located[2 * LOCATED_ROWS + (i if i < inserts else i - inserts + retractions)]
                 entry = located[LOCATED_ROWS + row % LOCATED_ROWS]
                 if entry >= 0:
-                    expect_first(row_words, entry * row_size + local[a], heap)
+                    prefetch_first(row_words, entry * row_size + local[a], heap)
 
 
 @jit_inline
-def expect_rows(head, row_words, row_size, row_keys, row_width):
+def prefetch_rows(head, row_words, row_size, row_keys, row_width):
     """Prefetch the first rows of a key, where there are several."""
     following, rows = head, 0
     while following > 0 and rows < _FEW_ROWS:

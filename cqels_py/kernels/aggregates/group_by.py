@@ -32,9 +32,9 @@ from cqels_py.kernels.aggregates.accumulators import (
     CONCAT,
     COUNT,
     COUNT_ALL,
+    DEFERRED,
+    DEFERRED_PLACE,
     DONE,
-    LATE,
-    LATE_PLACE,
     MAX,
     NOT_THERE,
     OUT,
@@ -80,8 +80,8 @@ from cqels_py.kernels.aggregates.weighted_sums import times, times_id
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 from cqels_py.kernels.primitives.array_table import int32s, int64_rows, int64s, int64s_with, uint32s, uint32s_with
 from cqels_py.kernels.primitives.prefetch import prefetch
-from cqels_py.kernels.primitives.select import choose
-from cqels_py.kernels.structures.hash_table import FREE, USED, ZERO, add, find, find_nearby, hash_row
+from cqels_py.kernels.primitives.select import select_branchless
+from cqels_py.kernels.structures.hash_table import FREE, USED, ZERO, add, find, find_in_first_slots, hash_row
 from cqels_py.kernels.values.decimals import average_ids, scaled_id
 from cqels_py.kernels.values.quotients import fraction_ids
 from cqels_py.terms.layout import TAG_DECIMAL, TAG_INTEGER, TAG_SHIFT
@@ -131,7 +131,7 @@ def _end_of_chunk(tick, first, end, size):
 
 
 @jit_flat
-def _locate(
+def _find_groups(
     tick, sign, columns, first, end, width, in_order, cursor, queue, table, keys, counts, free, meta, rows
 ):  # fmt: skip
     """Find the groups of the rows from `first` to `end`; missing groups are added, with a counter of zero.
@@ -164,7 +164,7 @@ def _locate(
         hashed = rows[HASH, i]
         entry = np.int64(-1)
         if width == 1:
-            entry = find_nearby(hashed, columns[0, row], table, places, keys)
+            entry = find_in_first_slots(hashed, columns[0, row], table, places, keys)
         if entry < 0:
             entry = find(table, mask, keys, width, columns, row, hashed)
         if entry < 0:
@@ -282,7 +282,7 @@ def _is_one_missing(divisors, quotients, start, end):
 
 
 @jit_flat
-def _find_averages(functions, noted, size, fresh, scales, divisors, quotients, cursor, late, late_real):
+def _find_averages(functions, noted, size, fresh, scales, divisors, quotients, cursor, deferred, deferred_real):
     for a in range(len(functions)):
         if functions[a] == AVG:
             start, end = np.uint64(a * size), np.uint64(a * size + noted)
@@ -294,13 +294,13 @@ def _find_averages(functions, noted, size, fresh, scales, divisors, quotients, c
             for i in range(start, end):
                 is_average, quotient = divisors[i] > 0, quotients[i]
                 missing |= np.int64(is_average & (quotient == 0))
-                fresh[i] = choose(is_average & (quotient != 0), quotient, fresh[i])
+                fresh[i] = select_branchless(is_average & (quotient != 0), quotient, fresh[i])
             if missing:
                 for i in range(start, end):
                     if divisors[i] > 0 and quotients[i] == 0:
                         total = fresh[i]
                         fresh[i] = long_average(
-                            total >> 63, np.uint64(total), scales[i], divisors[i], cursor, late, late_real
+                            total >> 63, np.uint64(total), scales[i], divisors[i], cursor, deferred, deferred_real
                         )
 
 
@@ -396,7 +396,9 @@ def _deliver(
 
 
 @jit_flat
-def _find_short_sums(functions, ports, noted, notes, size, weighted, fresh, scales, divisors, cursor, late, late_real):
+def _find_short_sums(
+    functions, ports, noted, notes, size, weighted, fresh, scales, divisors, cursor, deferred, deferred_real
+):
     """The ids of sums of 64 bits; in a join each member counts once for each combination of the other inputs' rows."""
     for a in range(len(functions)):
         if functions[a] == SUM:
@@ -407,7 +409,7 @@ def _find_short_sums(functions, ports, noted, notes, size, weighted, fresh, scal
                     if weighted is not None:
                         weight = partners(notes, i, ports[a])
                     tag = np.int64(TAG_INTEGER if scales[here] == 0 else TAG_DECIMAL)
-                    fresh[here] = times_id(tag, fresh[here], weight, cursor, late, late_real)
+                    fresh[here] = times_id(tag, fresh[here], weight, cursor, deferred, deferred_real)
 
 
 @jit_flat
@@ -420,19 +422,19 @@ def _forget_terms(functions, places, words, group_words, counts, noted, notes):
 
 
 @jit_flat
-def _tell_places(noted, notes, places, words, group_words, late):
+def _tell_places(noted, notes, places, words, group_words, deferred):
     """Record the positions of the values that have no ids yet."""
     for i in range(np.uint64(noted)):
         for a in range(len(places)):
             at = np.uint64(notes[NOTE_GROUP, i] * group_words + places[a] - 1)
             if words[at] >> TAG_SHIFT == PROVISIONAL >> TAG_SHIFT:
-                late[words[at] - PROVISIONAL, LATE_PLACE] = np.int64(at)
+                deferred[words[at] - PROVISIONAL, DEFERRED_PLACE] = np.int64(at)
 
 
 @jit_flat
 def _end_chunk(
     of_aggregates, words, group_words, n_keys, keys, counts, heap, weighted, cursor, notes, size, fresh, scales, divisors, quotients,
-    out_tick, out_sign, out, late, late_real,
+    out_tick, out_sign, out, deferred, deferred_real,
 ):  # fmt: skip
     functions, places, ports = of_aggregates[FUNCTIONS], of_aggregates[PLACES], of_aggregates[PORTS]
     noted, aggregates = cursor[NOTED], len(functions)
@@ -443,9 +445,11 @@ def _end_chunk(
                 if weighted is None:
                     fresh[a * size + i] = scaled_id(np.int64(TAG_INTEGER), there, np.int64(0))
                 else:
-                    fresh[a * size + i] = count_id(there, cursor, late, late_real)
-    _find_averages(functions, noted, size, fresh, scales, divisors, quotients, cursor, late, late_real)
-    _find_short_sums(functions, ports, noted, notes, size, weighted, fresh, scales, divisors, cursor, late, late_real)
+                    fresh[a * size + i] = count_id(there, cursor, deferred, deferred_real)
+    _find_averages(functions, noted, size, fresh, scales, divisors, quotients, cursor, deferred, deferred_real)
+    _find_short_sums(
+        functions, ports, noted, notes, size, weighted, fresh, scales, divisors, cursor, deferred, deferred_real
+    )
     if heap is not None:
         _forget_terms(functions, places, words, group_words, counts, noted, notes)
     if n_keys == 0:
@@ -455,14 +459,14 @@ def _end_chunk(
     _deliver(
         noted, notes, size, places, fresh, quotients, n_keys, keys, words, group_words, cursor, out_tick, out_sign, out
     )  # fmt: skip
-    if cursor[LATE] != 0:
-        _tell_places(noted, notes, places, words, group_words, late)
+    if cursor[DEFERRED] != 0:
+        _tell_places(noted, notes, places, words, group_words, deferred)
 
 
 @jit_flat
 def open_group(
-    of_aggregates, words, group_words, apart, keys, counts, heap, cursor, notes, results, out_tick, out_sign, out, late, late_real,
-    joined,
+    of_aggregates, words, group_words, apart, keys, counts, heap, cursor, notes, results, out_tick, out_sign, out, deferred,
+    deferred_real, joined,
 ):  # fmt: skip
     """The row of the single group of an aggregation without keys, entry 0 of its index, before there is any mapping."""
     functions, places = of_aggregates[FUNCTIONS], of_aggregates[PLACES]
@@ -474,24 +478,24 @@ def open_group(
         here = a * size
         divisors[here] = 0
         if functions[a] == AVG:
-            fresh[here] = any_total(words, places[a], apart, 0, True, cursor, late, late_real)
+            fresh[here] = any_total(words, places[a], apart, 0, True, cursor, deferred, deferred_real)
         else:
             fresh[here] = value_of(
-                a, functions[a], np.int64(0), words, places[a], apart, 0, heap, cursor, joined, late, late_real
+                a, functions[a], np.int64(0), words, places[a], apart, 0, heap, cursor, joined, deferred, deferred_real
             )  # fmt: skip
     cursor[NOTED] = 1
     _end_chunk(
         of_aggregates, words, group_words, 0, keys, counts, heap, None, cursor, notes, size, fresh, scales, divisors, quotients,
-        out_tick, out_sign, out, late, late_real,
+        out_tick, out_sign, out, deferred, deferred_real,
     )  # fmt: skip
 
 
 @jit_inline
-def _index(standing, first):
+def _index(array_table, first):
     """The arrays of a one-way index."""
     return (
-        int64s(standing, first), int64s(standing, first + 1), int64s(standing, first + 2), int32s(standing, first + 3),
-        int64s(standing, first + 4),
+        int64s(array_table, first), int64s(array_table, first + 1), int64s(array_table, first + 2), int32s(array_table, first + 3),
+        int64s(array_table, first + 4),
     )  # fmt: skip
 
 
@@ -506,8 +510,8 @@ def _count_sums(functions, end):
 
 @jit_flat
 def group(
-    row_count, tick, sign, port, keyed, columns, values, n_keys, in_order, texts, spans, odd_kind, odd_words, odd_real, wide,
-    wide_apart, standing, group_words, out_tick, out_sign, out, late, late_real, joined,
+    row_count, tick, sign, port, keyed, columns, values, n_keys, in_order, texts, spans, hashed_kind, hashed_words, hashed_real,
+    wide, wide_apart, array_table, group_words, out_tick, out_sign, out, deferred, deferred_real, joined,
 ):  # fmt: skip
     """Aggregate a delta's rows, from cursor[FIRST] and the pass cursor[PASS] on; writes the changes at each tick.
 
@@ -516,23 +520,24 @@ def group(
     are kept. `in_order`, 1 or 0: is the input FIFO? If `wide` and `wide_apart`, and not `hashed_*`, are given, SUM and AVG
     take differences (weighted_sums.py) instead of terms; a sign is 0 where a row changes only these. For a join (see
     above) `port` is each row's input, and each aggregate has a column of its own, 0 in rows of other inputs.
-    `standing`: see STANDING.
+    `array_table`: see STANDING.
 
     Returns DONE, or why it stopped: it continues there when it is called again.
     """
     of_aggregates, rows, notes, results, scratch = (
-        int64_rows(standing, OF_AGGREGATES), int64_rows(standing, ROWS), int64_rows(standing, NOTES), int64_rows(standing, RESULTS),
-        int64_rows(standing, SCRATCH),
+        int64_rows(array_table, OF_AGGREGATES), int64_rows(array_table, ROWS), int64_rows(array_table, NOTES),
+        int64_rows(array_table, RESULTS), int64_rows(array_table, SCRATCH),
     )  # fmt: skip
     cursor, queue, words, apart = (
-        int64s(standing, CURSOR), int32s(standing, QUEUE), int64s(standing, WORDS), uint32s(standing, APART)
+        int64s(array_table, CURSOR), int32s(array_table, QUEUE), int64s(array_table, WORDS), uint32s(array_table, APART)
     )  # fmt: skip
-    table, keys, counts, free, meta = _index(standing, INDEX)
-    d_table, d_keys, d_counts, d_free, d_meta = _index(standing, D_INDEX)
+    table, keys, counts, free, meta = _index(array_table, INDEX)
+    d_table, d_keys, d_counts, d_free, d_meta = _index(array_table, D_INDEX)
     # Code for arrays that are None is not compiled.
-    heap, heap_meta = int64s_with(texts, standing, HEAP), int64s_with(texts, standing, HEAP_META)
+    heap, heap_meta = int64s_with(texts, array_table, HEAP), int64s_with(texts, array_table, HEAP_META)
     port_counts, weighted, weighted_apart = (
-        int64s_with(port, standing, PORT_COUNTS), int64s_with(port, standing, WEIGHTED), uint32s_with(port, standing, WEIGHTED_APART)
+        int64s_with(port, array_table, PORT_COUNTS), int64s_with(port, array_table, WEIGHTED),
+        uint32s_with(port, array_table, WEIGHTED_APART)
     )  # fmt: skip
     functions, arguments, places, distinct, ports = (
         of_aggregates[FUNCTIONS], of_aggregates[ARGUMENTS], of_aggregates[PLACES], of_aggregates[DISTINCT], of_aggregates[PORTS],
@@ -550,7 +555,7 @@ def group(
                 return CHUNK_SMALL
             if in_order and cursor[TAIL] - cursor[HEAD] + stop - first > len(queue):
                 return QUEUE_FULL
-            end = _locate(
+            end = _find_groups(
                 tick, sign, keyed, first, stop, n_keys, in_order, cursor, queue, table, keys, counts, free, meta, rows
             )  # fmt: skip
             if end < 0:
@@ -578,29 +583,30 @@ def group(
             status = np.int64(DONE)
             if function == COUNT:
                 status = take_counts(
-                    column, values, cursor, rows, notes, ports[a], weighted, place, words, group_words, fresh, shift, late, late_real
+                    column, values, cursor, rows, notes, ports[a], weighted, place, words, group_words, fresh, shift, deferred,
+                    deferred_real
                 )  # fmt: skip
             elif function == SUM or function == AVG:
                 # Code for arrays that are None is not compiled.
-                if odd_kind is not None:
+                if hashed_kind is not None:
                     status = take_sums(
-                        function == AVG, _count_sums(functions, a), sums, column, values, cursor, rows, notes, always, place, words,
-                        group_words, apart, ports[a], weighted, weighted_apart, odd_kind, odd_words, odd_real, fresh, scales,
-                        divisors, shift, late, late_real,
+                        function == AVG, _count_sums(functions, a), sums, column, values, cursor, rows, notes, always, place,
+                        words, group_words, apart, ports[a], weighted, weighted_apart, hashed_kind, hashed_words, hashed_real,
+                        fresh, scales, divisors, shift, deferred, deferred_real,
                     )  # fmt: skip
                 if wide is not None:
                     status = take_differences(
                         function == AVG, _count_sums(functions, a), sums, column, values, cursor, rows, notes, always, place, words,
-                        group_words, apart, wide, wide_apart, fresh, scales, divisors, shift, late, late_real,
+                        group_words, apart, wide, wide_apart, fresh, scales, divisors, shift, deferred, deferred_real,
                     )  # fmt: skip
             elif function == CONCAT:
                 status = take_texts(
                     a, column, columns, cursor, rows, notes, always, place, words, group_words, heap, heap_meta, texts, spans,
-                    fresh, shift, joined, late, late_real,
+                    fresh, shift, joined, deferred, deferred_real,
                 )  # fmt: skip
             elif function != COUNT_ALL:
                 status = take_extremes(
-                    function == MAX, of_aggregates[IN_ORDER, a] != 0, odd_kind, column, columns, cursor, rows, place, words,
+                    function == MAX, of_aggregates[IN_ORDER, a] != 0, hashed_kind, column, columns, cursor, rows, place, words,
                     group_words, heap, heap_meta, texts, spans, fresh, shift,
                 )  # fmt: skip
             if status != DONE:
@@ -609,7 +615,7 @@ def group(
             cursor[AT] = -1
         _end_chunk(
             of_aggregates, words, group_words, n_keys, keys, counts, heap, weighted, cursor, notes, size, fresh, scales, divisors,
-            quotients, out_tick, out_sign, out, late, late_real,
+            quotients, out_tick, out_sign, out, deferred, deferred_real,
         )  # fmt: skip
         cursor[FIRST] = cursor[STOP]
         cursor[PASS] = LOCATE

@@ -34,20 +34,20 @@ from cqels_py.kernels.aggregates.accumulators import (
     TOO_MANY,
     N,
     _joined_text,
+    _take_hashed,
     _take_number,
-    _take_odd,
     count_id,
     is_short,
     settle,
     take_float,
     total_of,
 )
-from cqels_py.kernels.aggregates.exact_float_sums import REAL_WORDS, expect_real
+from cqels_py.kernels.aggregates.exact_float_sums import REAL_WORDS, prefetch_real
 from cqels_py.kernels.aggregates.weighted_sums import add_difference, add_times, are_too_many, total_of_times
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 from cqels_py.kernels.primitives.prefetch import prefetch
 from cqels_py.kernels.structures.hash_table import ZERO, add, find, hash_row
-from cqels_py.kernels.structures.heaps import bag_first, bag_replace, expect_bag, make_room, replace_room
+from cqels_py.kernels.structures.heaps import bag_first, bag_replace, make_room, prefetch_bag, replace_room
 from cqels_py.kernels.structures.monotonic_queue import extreme_put, extreme_room
 from cqels_py.kernels.structures.sorted_runs import run_put
 from cqels_py.kernels.values.decimals import LIMIT, scaled_id
@@ -63,7 +63,7 @@ NOTE_GROUP, NOTE_TICK, THERE, LAST_ROW, TAKEN, GIVEN, OF_INPUT = np.arange(7, dt
 
 _AHEAD, _NEAR = np.uint64(8), np.uint64(4)
 _ONE, _TWO = np.uint64(1), np.uint64(2)
-_ODD_INDEX = np.int64((1 << 60) - 1)
+_HASHED_INDEX = np.int64((1 << 60) - 1)
 _N, _INEXACT, _HI, _LO, _SCALE, _DECIMALS = np.array([N, INEXACT, HI, LO, SCALE, DECIMALS], np.uint64)
 _RUN_SIZE = 2
 SHORT_SUM = -1
@@ -71,7 +71,7 @@ SHORT_SUM = -1
 
 
 @jit_inline
-def expect(i, end, rows, words, group_words, place):
+def prefetch_accumulator(i, end, rows, words, group_words, place):
     """Prefetch an accumulator that a later row needs."""
     if i + _AHEAD < end:
         prefetch(words, rows[GROUP, i + _AHEAD] * group_words + place)
@@ -94,18 +94,18 @@ def partners(notes, note, port):
 
 
 @jit_inline
-def _add_short(words, at, total, scale, decimal, identifier, way):
+def _add_short(words, at, total, scale, decimal, identifier, delta):
     """Add or subtract an integer or decimal with the scale of a 64-bit sum. Returns the number of members and the new
     sum."""
-    total += ((identifier << 8) >> 8) * way
-    count = words[at + _N] + way
+    total += ((identifier << 8) >> 8) * delta
+    count = words[at + _N] + delta
     words[at + _LO] = total
     words[at + _HI] = total >> 63
     words[at + _N] = count
     # A sum without members has no scale.
     words[at + _SCALE] = 0 if count == 0 else scale
     if decimal:
-        words[at + _DECIMALS] += way
+        words[at + _DECIMALS] += delta
     return count, total
 
 
@@ -137,13 +137,13 @@ def only_new(aggregate, column, columns, values, cursor, rows, scratch, table, k
 
 @jit_flat
 def take_counts(
-    column, values, cursor, rows, notes, port, weighted, place, words, group_words, fresh, shift, late, late_real
+    column, values, cursor, rows, notes, port, weighted, place, words, group_words, fresh, shift, deferred, deferred_real
 ):  # fmt: skip
     """COUNT of bound arguments."""
     first = np.uint64(cursor[FIRST])
     end = np.uint64(cursor[STOP]) - first
     for i in range(end):
-        expect(i, end, rows, words, group_words, place)
+        prefetch_accumulator(i, end, rows, words, group_words, place)
         at = np.uint64(rows[GROUP, i] * group_words + place)
         count = words[at] + (rows[SIGN, i] if values[column, first + i] != 0 else np.int64(0))
         words[at] = count
@@ -151,21 +151,21 @@ def take_counts(
         if weighted is None:
             fresh[shift + note] = scaled_id(np.int64(TAG_INTEGER), count, np.int64(0))
         elif is_last(notes, note, i, False):
-            fresh[shift + note] = count_id(count * partners(notes, note, port), cursor, late, late_real)
+            fresh[shift + note] = count_id(count * partners(notes, note, port), cursor, deferred, deferred_real)
     return DONE
 
 
 @jit_flat
 def take_sums(
     average, number, sums, column, values, cursor, rows, notes, always, place, words, group_words, apart, port, weighted,
-    weighted_apart, odd_kind, odd_words, odd_real, fresh, scales, divisors, shift, late, late_real,
+    weighted_apart, hashed_kind, hashed_words, hashed_real, fresh, scales, divisors, shift, deferred, deferred_real,
 ):  # fmt: skip
     """SUM or AVG, the `number`-th of `sums`. For an average of exact numbers the note gets sum, scale and count; other
     values are computed here."""
     first = np.uint64(cursor[FIRST])
     end = np.uint64(cursor[STOP]) - first
     for i in range(end):
-        expect(i, end, rows, words, group_words, place)
+        prefetch_accumulator(i, end, rows, words, group_words, place)
         identifier, sign, group = values[column, first + i], rows[SIGN, i], rows[GROUP, i]
         at = np.uint64(group * group_words + place)
         note = np.uint64(rows[NOTE, i])
@@ -196,11 +196,13 @@ def take_sums(
         elif sign != 0:
             if len(apart) > 0 and i + _AHEAD < end:
                 # Where one number is summed separately, others mostly are too.
-                expect_real(apart, (rows[GROUP, i + _AHEAD] * sums + number) * REAL_WORDS)
+                prefetch_real(apart, (rows[GROUP, i + _AHEAD] * sums + number) * REAL_WORDS)
             of_group, fits = (group * sums + number) * REAL_WORDS, True
             if tag == 15:
-                odd = identifier & _ODD_INDEX
-                fits = _take_odd(words, np.int64(at), apart, of_group, odd, sign, odd_kind, odd_words, odd_real)
+                odd = identifier & _HASHED_INDEX
+                fits = _take_hashed(
+                    words, np.int64(at), apart, of_group, odd, sign, hashed_kind, hashed_words, hashed_real
+                )
             elif tag == TAG_FLOAT:
                 take_float(words, np.int64(at), apart, of_group, identifier, sign)
             else:
@@ -213,11 +215,11 @@ def take_sums(
         if is_last(notes, note, i, always):
             of_group = (group * sums + number) * REAL_WORDS
             if weighted is None:
-                fresh[here] = total_of(words, np.int64(at), apart, of_group, average, cursor, late, late_real)
+                fresh[here] = total_of(words, np.int64(at), apart, of_group, average, cursor, deferred, deferred_real)
                 continue
             status = total_of_times(
-                words, np.int64(at), apart, of_group, average, partners(notes, note, port), weighted, weighted_apart, cursor, late,
-                late_real, fresh, here,
+                words, np.int64(at), apart, of_group, average, partners(notes, note, port), weighted, weighted_apart, cursor,
+                deferred, deferred_real, fresh, here,
             )  # fmt: skip
             if status != DONE:
                 return status
@@ -227,13 +229,13 @@ def take_sums(
 @jit_flat
 def take_differences(
     average, number, sums, column, values, cursor, rows, notes, always, place, words, group_words, apart, wide, wide_apart,
-    fresh, scales, divisors, shift, late, late_real,
+    fresh, scales, divisors, shift, deferred, deferred_real,
 ):  # fmt: skip
     """SUM or AVG where each row is a difference (weighted_sums.py)."""
     first = np.uint64(cursor[FIRST])
     end = np.uint64(cursor[STOP]) - first
     for i in range(end):
-        expect(i, end, rows, words, group_words, place)
+        prefetch_accumulator(i, end, rows, words, group_words, place)
         group, note = rows[GROUP, i], np.uint64(rows[NOTE, i])
         at, here, of_group = group * group_words + place, shift + note, (group * sums + number) * REAL_WORDS
         form = values[column + _TWO, first + i]
@@ -256,18 +258,18 @@ def take_differences(
             words[at + SCALE] = 0
         divisors[here] = 0
         if is_last(notes, note, i, always):
-            fresh[here] = total_of(words, at, apart, of_group, average, cursor, late, late_real)
+            fresh[here] = total_of(words, at, apart, of_group, average, cursor, deferred, deferred_real)
     return DONE
 
 
 @jit_flat
 def take_extremes(
-    largest, in_order, odd_kind, column, columns, cursor, rows, place, words, group_words, heap, heap_meta, texts, spans, fresh,
+    largest, in_order, hashed_kind, column, columns, cursor, rows, place, words, group_words, heap, heap_meta, texts, spans, fresh,
     shift,
 ):  # fmt: skip
     """MIN or MAX, with bags or, over FIFO input, monotonic queues.
 
-    If `odd_kind` is None, a row has the retracted member and, in the next column, the inserted one, 0 for none, and
+    If `hashed_kind` is None, a row has the retracted member and, in the next column, the inserted one, 0 for none, and
     there are bags only; else it has one member, and its sign.
     """
     if heap is None:
@@ -276,19 +278,19 @@ def take_extremes(
     end = np.uint64(cursor[STOP]) - first
     for i in range(np.uint64(cursor[AT]), end):
         # The words may be in two cache lines; of a sum most rows need only the first.
-        expect(i, end, rows, words, group_words, place)
-        expect(i, end, rows, words, group_words, place + EXTREME_WORDS - 1)
+        prefetch_accumulator(i, end, rows, words, group_words, place)
+        prefetch_accumulator(i, end, rows, words, group_words, place + EXTREME_WORDS - 1)
         if i + _NEAR < end:
-            expect_bag(words, rows[GROUP, i + _NEAR] * group_words + place, heap)
+            prefetch_bag(words, rows[GROUP, i + _NEAR] * group_words + place, heap)
         term, sign, at = columns[column, first + i], rows[SIGN, i], rows[GROUP, i] * group_words + place
-        if odd_kind is not None:
+        if hashed_kind is not None:
             has_room = term == 0 or extreme_room(in_order, words, at, sign, heap, heap_meta)
         else:
             has_room = replace_room(words, at, term, columns[column + _ONE, first + i], heap, heap_meta)
         if not has_room:
             cursor[AT] = np.int64(i)
             return HEAP_FULL
-        if odd_kind is not None:
+        if hashed_kind is not None:
             was_there = term == 0 or extreme_put(in_order, words, at, sign, term, heap, largest, texts, spans)
         else:
             inserted = columns[column + _ONE, first + i]
@@ -302,7 +304,7 @@ def take_extremes(
 @jit_flat
 def take_texts(
     aggregate, column, columns, cursor, rows, notes, always, place, words, group_words, heap, heap_meta, texts, spans, fresh, shift,
-    joined, late, late_real,
+    joined, deferred, deferred_real,
 ):  # fmt: skip
     """GROUP_CONCAT: the values of a note are written to `joined` once."""
     if heap is None:
@@ -325,6 +327,6 @@ def take_texts(
         if last:
             value = np.int64(AS_BEFORE)
             if not words[at + CLEAN]:
-                value = _joined_text(words, at, heap, aggregate, cursor, joined, late, late_real)
+                value = _joined_text(words, at, heap, aggregate, cursor, joined, deferred, deferred_real)
             fresh[shift + note] = value
     return DONE

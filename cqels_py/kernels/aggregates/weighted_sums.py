@@ -33,8 +33,8 @@ from cqels_py.kernels.aggregates.accumulators import (
     N,
     _add_scaled,
     _defer,
+    _take_hashed,
     _take_number,
-    _take_odd,
     any_total,
     take_float,
     total_of,
@@ -115,11 +115,11 @@ def add_times(words, at, apart, apart_at, other, place, other_apart, apart_place
 
 
 @jit_inline
-def take_argument(words, at, apart, apart_at, identifier, sign, odd_kind, odd_words, odd_real):
+def take_argument(words, at, apart, apart_at, identifier, sign, hashed_kind, hashed_words, hashed_real):
     """Add or subtract an argument of SUM or AVG. False on overflow of 128 bits."""
     if (identifier >> 60) == -1:
-        return _take_odd(
-            words, at, apart, apart_at, identifier & _PROVISIONAL_INDEX, sign, odd_kind, odd_words, odd_real
+        return _take_hashed(
+            words, at, apart, apart_at, identifier & _PROVISIONAL_INDEX, sign, hashed_kind, hashed_words, hashed_real
         )  # fmt: skip
     if (identifier >> 60) & 15 == TAG_FLOAT:
         take_float(words, at, apart, apart_at, identifier, sign)
@@ -224,17 +224,17 @@ def put_times(other, place, other_apart, apart_place, weight, column, k, out, sl
 
 @jit_flat
 def put_argument(
-    identifier, way, weight, column, k, out, slots, wide, wide_apart, change, at, change_apart, apart_at, odd_kind, odd_words,
-    odd_real
+    identifier, delta, weight, column, k, out, slots, wide, wide_apart, change, at, change_apart, apart_at, hashed_kind,
+    hashed_words, hashed_real
 ):  # fmt: skip
     """Write an inserted or retracted argument, times the weight. The accumulator at `at` of `change` is scratch."""
     form = _form_of_number(identifier)
     if form >= 0:
         return _put_product(
-            ((identifier << 8) >> 8) * way, way, form, weight, column, k, out, slots, wide, wide_apart
+            ((identifier << 8) >> 8) * delta, delta, form, weight, column, k, out, slots, wide, wide_apart
         )  # fmt: skip
     _clear_sum(change, at, change_apart, apart_at)
-    ok = take_argument(change, at, change_apart, apart_at, identifier, way, odd_kind, odd_words, odd_real)
+    ok = take_argument(change, at, change_apart, apart_at, identifier, delta, hashed_kind, hashed_words, hashed_real)
     return ok and _put_wide(change, at, change_apart, apart_at, weight, column, k, out, slots, wide, wide_apart)
 
 
@@ -299,7 +299,7 @@ def add_difference(value, count, form, words, at):
 
 @jit_inline
 def total_of_times(
-    words, at, apart, apart_at, average, weight, weighted, weighted_apart, cursor, late, late_real, totals, here
+    words, at, apart, apart_at, average, weight, weighted, weighted_apart, cursor, deferred, deferred_real, totals, here
 ):  # fmt: skip
     """The id of a SUM or AVG, as by `total_of`, where each member counts `weight` times: into totals[here].
 
@@ -307,23 +307,23 @@ def total_of_times(
     """
     if average and words[at + APART] == 0:
         # Counting all members equally often does not change their mean, except for separate sums, which are rounded.
-        totals[here] = total_of(words, at, apart, apart_at, True, cursor, late, late_real)
+        totals[here] = total_of(words, at, apart, apart_at, True, cursor, deferred, deferred_real)
         return DONE
     return _any_total_of_times(
-        words, at, apart, apart_at, average, weight, weighted, weighted_apart, cursor, late, late_real, totals, here
+        words, at, apart, apart_at, average, weight, weighted, weighted_apart, cursor, deferred, deferred_real, totals, here
     )  # fmt: skip
 
 
 @jit_flat
 def _any_total_of_times(
-    words, at, apart, apart_at, average, weight, weighted, weighted_apart, cursor, late, late_real, totals, here
+    words, at, apart, apart_at, average, weight, weighted, weighted_apart, cursor, deferred, deferred_real, totals, here
 ):  # fmt: skip
     _clear_sum(weighted, 0, weighted_apart, 0)
     if not add_times(weighted, 0, weighted_apart, 0, words, at, apart, apart_at, weight):
         return OVERFLOW
     if are_too_many(weighted[N], average):
         return TOO_MANY
-    totals[here] = any_total(weighted, 0, weighted_apart, 0, average, cursor, late, late_real)
+    totals[here] = any_total(weighted, 0, weighted_apart, 0, average, cursor, deferred, deferred_real)
     return DONE
 
 
@@ -334,16 +334,16 @@ def are_too_many(members, average):
 
 
 @jit_inline
-def times_id(tag, total, weight, cursor, late, late_real):
+def times_id(tag, total, weight, cursor, deferred, deferred_real):
     """The id of an integer, or a decimal without fraction digits, times a weight."""
     if abs(np.float64(total) * np.float64(weight)) < _SAFE_PRODUCT:
         found = scaled_id(tag, total * weight, np.int64(0))
         if found != 0:
             return found
-    return _large_id(tag, total, weight, cursor, late, late_real)
+    return _large_id(tag, total, weight, cursor, deferred, deferred_real)
 
 
 @jit_flat
-def _large_id(tag, total, weight, cursor, late, late_real):
+def _large_id(tag, total, weight, cursor, deferred, deferred_real):
     hi, lo, _ = times128(total >> 63, np.uint64(total), weight)
-    return _defer(tag, hi, lo, np.int64(0), 0.0, cursor, late, late_real)
+    return _defer(tag, hi, lo, np.int64(0), 0.0, cursor, deferred, deferred_real)

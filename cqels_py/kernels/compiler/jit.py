@@ -20,7 +20,7 @@ import numba
 from cqels_py.kernels.compiler.cache import KernelCache
 from cqels_py.kernels.compiler.parallel_build import REHEARSAL
 from cqels_py.kernels.compiler.recording import recorded
-from cqels_py.kernels.compiler.unsigned_indices import FromTheStart
+from cqels_py.kernels.compiler.unsigned_indices import UnsignedIndices
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -75,7 +75,7 @@ def _compile(function: Function, *, forceinline: bool = False, **options: bool) 
 def _njit(function: Function, **options: bool) -> Any:
     """Without a C wrapper: nothing calls kernels from C."""
     compiled = cast(Any, numba.njit)(
-        nogil=True, error_model="numpy", no_cfunc_wrapper=True, pipeline_class=FromTheStart, **options
+        nogil=True, error_model="numpy", no_cfunc_wrapper=True, pipeline_class=UnsignedIndices, **options
     )
     return compiled(function)
 
@@ -99,6 +99,6 @@ def _fingerprint(module: str) -> str:
     text = path.read_text()
     if module == __name__:
         # Its other imports only manage cached files and do not affect the generated code.
-        return text + _fingerprint(FromTheStart.__module__)
+        return text + _fingerprint(UnsignedIndices.__module__)
     imported = [_fingerprint(name) for name in dict.fromkeys(_IMPORT.findall(text)) if name != module]
     return hashlib.blake2b("\n".join([text, *imported]).encode(), digest_size=16).hexdigest()

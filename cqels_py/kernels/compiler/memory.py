@@ -16,16 +16,16 @@ which is reclaimable page cache."""
 
 def available(root: Path = Path("/")) -> int | None:
     """Available bytes: the least of all figures found; None where there is none."""
-    said: list[int] = []
+    figures: list[int] = []
     with suppress(OSError, KeyError, ValueError):
-        said.append(_numbers(root / "proc" / "meminfo")["MemAvailable"] * _KIBIBYTE)
+        figures.append(_numbers(root / "proc" / "meminfo")["MemAvailable"] * _KIBIBYTE)
     for folder, limit, taken, files in _CONTAINERS:
         # A limit of "max" raises ValueError: there is none.
         with suppress(OSError, KeyError, ValueError):
             place = root / folder
             used = int((place / taken).read_text()) - _numbers(place / "memory.stat")[files]
-            said.append(int((place / limit).read_text()) - used)
-    return min(said, default=None)
+            figures.append(int((place / limit).read_text()) - used)
+    return min(figures, default=None)
 
 
 def _numbers(file: Path) -> dict[str, int]:

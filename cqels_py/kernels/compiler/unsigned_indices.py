@@ -17,7 +17,7 @@ from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering
 
 
-class FromTheStart(CompilerBase):
+class UnsignedIndices(CompilerBase):
     """numba's compiler with unsigned array indices."""
 
     def define_pipelines(self) -> list[PassManager]:
@@ -30,22 +30,22 @@ class FromTheStart(CompilerBase):
 
 class _Lower(Lower):
     def lower_getitem(self, resty: Any, expr: Any, value: Any, index: Any, signature: Any) -> Any:
-        return super().lower_getitem(resty, expr, value, index, _from_the_start(signature))
+        return super().lower_getitem(resty, expr, value, index, _with_unsigned_index(signature))
 
     def lower_setitem(self, target_var: Any, index_var: Any, value_var: Any, signature: Any) -> Any:
-        return super().lower_setitem(target_var, index_var, value_var, _from_the_start(signature))
+        return super().lower_setitem(target_var, index_var, value_var, _with_unsigned_index(signature))
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _Lowering(NativeLowering):
-    _name = "lowering_from_the_start"
+    _name = "lowering_with_unsigned_indices"
 
     @property
     def lowering_class(self) -> type[Lower]:
         return _Lower
 
 
-def _from_the_start(signature: Any) -> Any:
+def _with_unsigned_index(signature: Any) -> Any:
     array, index, *rest = signature.args
     if not isinstance(array, types.Array):
         return signature

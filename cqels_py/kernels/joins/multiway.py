@@ -10,7 +10,7 @@ A row's results are of the other inputs' mappings as they were at that row. In a
 row are contiguous. `changes` lists the changes of rings in a chunk (changes[0]: how many; then ring << 16 | row << 1 |
 whether a leaf is inserted), in chains by ring, whose heads are in `change_chains`, followed by the next change for
 each. For a leaf of another port `since` holds, during a chunk, the number in it (from 1 on) of the row that inserted
-it, plus that of the row that retracted it times GONE; 0: the leaf is of another chunk.
+it, plus that of the row that retracted it times RETRACTED; 0: the leaf is of another chunk.
 
 Results are found depth first, a block of partial results at a time. A partial result is a record: its row, the bound
 ports, and the entries that are known, as a key that is looked up once serves all ports that it probes. For a bound port
@@ -44,18 +44,18 @@ import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 from cqels_py.kernels.joins.state import of_block, of_output, of_results, of_state, of_ways
-from cqels_py.kernels.primitives.llvm_hints import kept_apart
+from cqels_py.kernels.primitives.llvm_hints import noinline
 from cqels_py.kernels.primitives.prefetch import prefetch
-from cqels_py.kernels.primitives.simd_copy import STRIP, copy_strip, fill_strip
+from cqels_py.kernels.primitives.simd_copy import VECTOR_LENGTH, copy_vector, fill_vector
 from cqels_py.kernels.structures.hashing import combine
 from cqels_py.kernels.structures.ring_index import (
     AT,
     BASE,
+    BRANCHLESS_PROBES,
     DEPTH,
     DONE,
     FIRST_INDEX,
     FULL,
-    GONE,
     GROUP,
     GROUP_FIELDS,
     ID_COLUMN,
@@ -66,7 +66,6 @@ from cqels_py.kernels.structures.ring_index import (
     LEAVES_AHEAD,
     LOCATED,
     LOCATED_ROWS,
-    NEAR_HOME,
     NOT_STORED,
     NOTED,
     OUT,
@@ -75,6 +74,7 @@ from cqels_py.kernels.structures.ring_index import (
     PORT_FIELDS,
     POSITIONS,
     PROBES,
+    RETRACTED,
     ROW,
     SINCE,
     SIZE,
@@ -84,17 +84,17 @@ from cqels_py.kernels.structures.ring_index import (
     TABLE_FULL,
     WIDTH,
     equal_leaf,
-    expect_entry,
     find_from,
     holds_ids,
-    home_in,
-    home_of,
+    home_slot_in,
+    home_slot_of,
     key_of_id,
     key_of_leaf,
     leaves_in,
-    list_not_behind,
     oldest_in,
     open_ring,
+    prefetch_entry,
+    probe_listed,
     push_leaf,
     remove,
     ring_of,
@@ -148,7 +148,7 @@ def _list_by_port(first, rows, n, row_port, by_port):
 
 
 @jit_flat
-def _note_homes(first, n, row_slot, by_port, ports, indexes, groups, key_columns, cells, tables, located, most):
+def _find_home_slots(first, n, row_slot, by_port, ports, indexes, groups, key_columns, cells, tables, located, most):
     """Compute the keys of the rows and their home slots.
 
     Those of row `first` + i are in located[i * most] and after it, in the order of its port's indexes; the keys follow
@@ -176,28 +176,28 @@ def _note_homes(first, n, row_slot, by_port, ports, indexes, groups, key_columns
                 # In a FIFO port the next leaves to be inserted or expired follow this one.
                 prefetch(cells, leaf + LEAVES_AHEAD * width)
                 place = row * most + index - first_index
-                located[place] = table + home_in(key, size) * stride
+                located[place] = table + home_slot_in(key, size) * stride
                 located[keys + place] = key
 
 
 @jit_flat
-def _list_not_at_home(lane, most, number, stride, by_port, tables, located):
+def _list_not_in_home_slot(lane, most, number, stride, by_port, tables, located):
     """List the positions in `located` of a port's rows, for its index of that number, whose key is not in its home
     slot. Returns how many."""
     keys = LOCATED_ROWS * most
     found = 2 * keys
     for j in range(lane, lane + by_port[lane - 1]):
         place = np.int64(by_port[j]) * most + number
-        home = located[place]
+        home_slot = located[place]
         # The end of an entry may be in another cache line than its start.
-        prefetch(tables, home + stride - 1)
+        prefetch(tables, home_slot + stride - 1)
         located[found] = place
-        found += np.int64(tables[home] != located[keys + place])
+        found += np.int64(tables[home_slot] != located[keys + place])
     return found - 2 * keys
 
 
 @jit_flat
-def _locate(first, rows, n, row_sign, by_port, ports, indexes, groups, tables, located, most, cursor):
+def _find_entries(first, rows, n, row_sign, by_port, ports, indexes, groups, tables, located, most, cursor):
     """Find the entries of the rows' keys, probing from their home slots. A row to insert gets a new entry if its key
     has none. Returns how many rows there was room for."""
     keys, probes = LOCATED_ROWS * most, np.int64(0)
@@ -208,9 +208,9 @@ def _locate(first, rows, n, row_sign, by_port, ports, indexes, groups, tables, l
             group, number = indexes[index * INDEX_FIELDS + GROUP], index - first_index
             base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
             size = groups[group * GROUP_FIELDS + SIZE]
-            many = _list_not_at_home(lane, most, number, stride, by_port, tables, located)
-            for steps in range(1, NEAR_HOME + 1):
-                many = list_not_behind(steps, many, keys, base, size, stride, tables, located)
+            many = _list_not_in_home_slot(lane, most, number, stride, by_port, tables, located)
+            for steps in range(1, BRANCHLESS_PROBES + 1):
+                many = probe_listed(steps, many, keys, base, size, stride, tables, located)
             short = search_listed(many, keys, number, most, first, row_sign, groups, group, tables, located)
             rows = rows if short < 0 else min(rows, short - first)
             probes += by_port[lane - 1]
@@ -236,12 +236,12 @@ def _chain_of(ring):
 
 
 @jit_inline
-def _note_change(ring, row, comes, changes, change_chains):
+def _note_change(ring, row, is_insert, changes, change_chains):
     """Record that a row of the chunk inserts a leaf into a ring, or retracts one."""
     number = changes[0] + 1
     chain = np.uint64(_chain_of(ring))
     changes[0] = number
-    changes[number] = ring << _RING_SHIFT | row << 1 | np.int64(comes)
+    changes[number] = ring << _RING_SHIFT | row << 1 | np.int64(is_insert)
     change_chains[CHANGE_CHAINS + number] = change_chains[chain]
     change_chains[chain] = number
 
@@ -264,16 +264,16 @@ def _word_at(ring, row, tables, changes, change_chains):
 def _word_before_changes(word, ring, row, number, changes, change_chains):
     """`_word_at` for a ring whose chain of changes is not empty: all insertions of the chunk have been applied, and no
     removals."""
-    to_come, gone = np.int64(0), np.int64(0)
+    inserted_later, retracted = np.int64(0), np.int64(0)
     while number != 0:
         change = changes[number]
         if change >> _RING_SHIFT == ring:
             later = (change & _ROW_MASK) >> 1 > row
-            to_come += np.int64(change & 1 != 0 and later)
-            gone += np.int64(change & 1 == 0 and not later)
+            inserted_later += np.int64(change & 1 != 0 and later)
+            retracted += np.int64(change & 1 == 0 and not later)
         number = np.int64(change_chains[CHANGE_CHAINS + number])
     first, mask, oldest, count = open_ring(word)
-    return word_as(word, first | ((oldest + gone) & mask), size_of(word), count - to_come - gone)
+    return word_as(word, first | ((oldest + retracted) & mask), size_of(word), count - inserted_later - retracted)
 
 
 @jit_flat
@@ -292,12 +292,12 @@ def _enter(
         for j in range(max(cursor[AT], lane), lane + by_port[lane - 1]):
             row = np.int64(by_port[j])
             here, place = np.uint64(first + row), row * most
-            slot, comes = np.int64(row_slot[here]), row_sign[here] > 0
+            slot, is_insert = np.int64(row_slot[here]), row_sign[here] > 0
             leaf = base + slot * width
             for k in range(cursor[NOTED], many):
                 index = first_index + k
                 ring = ring_of(located[place + k], index, indexes)
-                if comes:
+                if is_insert:
                     status = push_leaf(
                         ring, slot, index, port, ports, indexes, cells, tables, rings, ring_ids, ring_meta
                     )
@@ -309,10 +309,10 @@ def _enter(
                         _, mask, oldest, count = open_ring(tables[ring])
                         positions[positions_first + slot] = (oldest + count - 1) & mask
                 if since_first < 0:
-                    _note_change(ring, row, comes, changes, change_chains)
+                    _note_change(ring, row, is_insert, changes, change_chains)
             cursor[NOTED] = 0
             if since_first >= 0:
-                if not comes:
+                if not is_insert:
                     slot = equal_leaf(
                         ports[port + FULL], indexes, groups, key_columns, cells, base, leaf, width, tables, rings, since,
                         since_first,
@@ -321,7 +321,7 @@ def _enter(
                         return NOT_STORED
                     # The temporary slot of the retraction is replaced with that of the leaf that it retracts.
                     row_slot[here] = np.int32(slot)
-                since[since_first + slot] += (row + 1) * (1 if comes else GONE)
+                since[since_first + slot] += (row + 1) * (1 if is_insert else RETRACTED)
     return DONE
 
 
@@ -352,7 +352,7 @@ def _begin(
                     at = located[row * most + max(k, 0)]
                     blocks[entries + group] = at if k >= 0 else _UNKNOWN
                 if all_known:
-                    _choose(record, n, indexes, options, tables, rings, changes, change_chains, blocks)
+                    _choose_port(record, n, indexes, options, tables, rings, changes, change_chains, blocks)
     levels[L_RECORDS] = cursor[LOCATED] - first
     if all_known:
         _keep_matched(np.int64(0), cursor[LOCATED] - first, fields, blocks, matched, levels)
@@ -399,7 +399,7 @@ def _key_of_record(record, width, source, sources, cells, blocks):
 
 
 @jit_inline
-def _choose(record, n, indexes, options, tables, rings, changes, change_chains, blocks):
+def _choose_port(record, n, indexes, options, tables, rings, changes, change_chains, blocks):
     """Algorithm 5: of the ports that can be probed from a record, the one with the fewest matches is bound next."""
     entries, option = record + R_LEAVES + n, blocks[record + R_BOUND] * n * 2
     row = blocks[record + R_ROW]
@@ -460,9 +460,9 @@ def _probe(
             if blocks[entries + group] == _UNKNOWN:
                 width = indexes[index * INDEX_FIELDS + KEY_WIDTH]
                 key = _key_of_record(record, width, source_first[bound * n + q], sources, cells, blocks)
-                home = home_of(key, groups, group)
-                expect_entry(home, groups[group * GROUP_FIELDS + STRIDE], tables)
-                blocks[entries + group] = home
+                home_slot = home_slot_of(key, groups, group)
+                prefetch_entry(home_slot, groups[group * GROUP_FIELDS + STRIDE], tables)
+                blocks[entries + group] = home_slot
                 pending[keys + 3 * asked] = entries + group
                 pending[keys + 3 * asked + 1] = group
                 pending[keys + 3 * asked + 2] = key
@@ -470,7 +470,7 @@ def _probe(
             option += 2
             q = options[option]
         if asked == before:
-            _choose(record, n, indexes, options, tables, rings, changes, change_chains, blocks)
+            _choose_port(record, n, indexes, options, tables, rings, changes, change_chains, blocks)
         else:
             pending[waiting] = record
             waiting += 1
@@ -479,7 +479,7 @@ def _probe(
         entry, group, key = pending[place], pending[place + 1], pending[place + 2]
         blocks[entry] = find_from(blocks[entry], tables, groups, group, key)
     for i in range(waiting):
-        _choose(pending[i], n, indexes, options, tables, rings, changes, change_chains, blocks)
+        _choose_port(pending[i], n, indexes, options, tables, rings, changes, change_chains, blocks)
     cursor[PROBES] += asked
     _keep_matched(level, records, fields, blocks, matched, levels)
 
@@ -506,8 +506,8 @@ def _probe_last(
         at, key = blocks[record + R_LEAVES + n + group], np.int64(0)
         if at == _UNKNOWN:
             key = _key_of_record(record, width, source, sources, cells, blocks)
-            at = home_of(key, groups, group)
-            expect_entry(at, stride, tables)
+            at = home_slot_of(key, groups, group)
+            prefetch_entry(at, stride, tables)
         pending[2 * i], pending[2 * i + 1] = at, key
     bound_before, q, base, end = np.int64(-1), np.int64(0), np.int64(0), np.int64(0)
     for i in range(records):
@@ -537,7 +537,7 @@ def _probe_last(
 def _there(slot, row, since, first):
     """Was the leaf in this slot, of a port that is not FIFO, present at a row of the chunk?"""
     word = np.int64(since[first + slot])
-    return word % GONE <= row and (word < GONE or word // GONE > row + 1)
+    return word % RETRACTED <= row and (word < RETRACTED or word // RETRACTED > row + 1)
 
 
 @jit_inline
@@ -599,7 +599,7 @@ def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, ring_i
 def write_columns(done, made, room, cells, leaves, out_ports, own, out_columns):
     """The ids of results that are laid out as leaves, those of port q from `leaves[q * LAID_OUT]` on, to result number
     `made` and on."""
-    kept_apart()
+    noinline()
     columns = len(out_ports)
     for c in range(columns):
         q, of_ports = np.int64(0), out_ports[c]
@@ -648,7 +648,7 @@ def _known(c, before, record, columns, having, own, cells, blocks):
 
 
 @jit_inline
-def _list_strips(first, i, records, made, room, blocks, matched, places):
+def _list_vectors(first, i, records, made, room, blocks, matched, places):
     """How many of a block's records, from number i on, bind the same ports and make at most a SIMD vector of results
     each. Writes the start of the results of each to `places`, and the end of the last."""
     record = matched[first + i]
@@ -657,11 +657,11 @@ def _list_strips(first, i, records, made, room, blocks, matched, places):
     if _id_column(ids, q) == 0:
         return found
     places[0] = made
-    while i + found < records and made + STRIP <= room:
+    while i + found < records and made + VECTOR_LENGTH <= room:
         record = matched[first + i + found]
         count = leaves_in(blocks[record + R_WORD])
         same = blocks[record + R_BOUND] == bound and blocks[record + R_PORT] == q
-        if count > STRIP or not same or blocks[record + R_IDS] != ids:
+        if count > VECTOR_LENGTH or not same or blocks[record + R_IDS] != ids:
             break
         found, made = found + 1, made + count
         places[found] = made
@@ -682,17 +682,17 @@ def _source(c, bound, ids, n, columns, own):
 
 
 @jit_inline
-def _write_strips(
-    first, strips, row, n, bound, ids, row_tick, row_sign, cells, ring_ids, blocks, matched, places, own, out_columns, out_tick,
+def _write_vectors(
+    first, vectors, row, n, bound, ids, row_tick, row_sign, cells, ring_ids, blocks, matched, places, own, out_columns, out_tick,
     out_sign,
 ):  # fmt: skip
-    """Write the results of `strips` records from matched[first] on, which bind the same ports, column by column."""
-    columns, room, many = len(own) // n, np.int64(len(out_tick)), np.uint64(strips)
+    """Write the results of `vectors` records from matched[first] on, which bind the same ports, column by column."""
+    columns, room, many = len(own) // n, np.int64(len(out_tick)), np.uint64(vectors)
     here = np.uint64(first)
     for i in range(many):
         at = np.uint64(row + blocks[matched[here + i] + R_ROW])
-        fill_strip(out_tick, np.uint64(places[i]), row_tick[at])
-        fill_strip(out_sign, np.uint64(places[i]), row_sign[at])
+        fill_vector(out_tick, np.uint64(places[i]), row_tick[at])
+        fill_vector(out_sign, np.uint64(places[i]), row_sign[at])
     for c in range(columns):
         to = c * room
         port, column = _source(c, bound, ids, n, columns, own)
@@ -701,14 +701,14 @@ def _write_strips(
             for i in range(many):
                 first_place, mask, oldest, _ = open_ring(blocks[matched[here + i] + R_WORD])
                 at = np.uint64(to + places[i])
-                copy_strip(out_columns, at, ring_ids, np.uint64(first_place), np.uint64(oldest), np.uint64(mask))
+                copy_vector(out_columns, at, ring_ids, np.uint64(first_place), np.uint64(oldest), np.uint64(mask))
         elif of_id != 0:
             for i in range(many):
-                fill_strip(out_columns, np.uint64(to + places[i]), blocks[matched[here + i] + of_port])
+                fill_vector(out_columns, np.uint64(to + places[i]), blocks[matched[here + i] + of_port])
         else:
             for i in range(many):
                 leaf = blocks[matched[here + i] + of_port]
-                fill_strip(out_columns, np.uint64(to + places[i]), cells[leaf + column])
+                fill_vector(out_columns, np.uint64(to + places[i]), cells[leaf + column])
 
 
 @jit_inline
@@ -767,16 +767,16 @@ def _write(
                 write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
                 made += done
                 done = np.int64(0)
-            strips = np.int64(0)
+            vectors = np.int64(0)
             if match == 0:
-                strips = _list_strips(first_matched, i, records, made, room, blocks, matched, leaves)
-            if strips > 0:
-                _write_strips(
-                    first_matched + i, strips, cursor[ROW], n, bound, blocks[record + R_IDS], row_tick, row_sign,
+                vectors = _list_vectors(first_matched, i, records, made, room, blocks, matched, leaves)
+            if vectors > 0:
+                _write_vectors(
+                    first_matched + i, vectors, cursor[ROW], n, bound, blocks[record + R_IDS], row_tick, row_sign,
                     cells, ring_ids, blocks, matched, leaves, own, out_columns, out_tick, out_sign,
                 )  # fmt: skip
-                made = leaves[strips]
-                i += strips
+                made = leaves[vectors]
+                i += vectors
                 continue
             many = min(count - match, room - made)
             _write_run(
@@ -868,8 +868,12 @@ def step(
             last = min(row + (LOCATED_ROWS >> cursor[SHORT]), rows)
             _forget_changes(changes, change_chains)
             _list_by_port(row, last - row, n, row_port, by_port)
-            _note_homes(row, n, row_slot, by_port, ports, indexes, groups, key_columns, cells, tables, located, most)
-            room = _locate(row, last - row, n, row_sign, by_port, ports, indexes, groups, tables, located, most, cursor)
+            _find_home_slots(
+                row, n, row_slot, by_port, ports, indexes, groups, key_columns, cells, tables, located, most
+            )
+            room = _find_entries(
+                row, last - row, n, row_sign, by_port, ports, indexes, groups, tables, located, most, cursor
+            )
             if room == 0:
                 # Other rows of the chunk may have taken the room that the first one needs.
                 cursor[SHORT] = min(cursor[SHORT] + 2, _MOST_SHORT)

@@ -39,10 +39,10 @@ from cqels_py.kernels.structures.ring_index import (
     WIDTH,
     end_of_run,
     equal_leaf,
+    find_entries,
     find_leaf,
     insert,
     leaves_in,
-    locate,
     oldest_in,
     open_ring,
     pop,
@@ -143,7 +143,7 @@ def _add_to_indexes(
 
 
 @jit_flat
-def _expect_rings(first, last, left, right, located, tables, rings, positions):
+def _prefetch_rings(first, last, left, right, located, tables, rings, positions):
     """Prefetch the rings of rows whose entries are known."""
     for row in range(first, last):
         at = located[row % LOCATED_ROWS]
@@ -154,7 +154,7 @@ def _expect_rings(first, last, left, right, located, tables, rings, positions):
 
 
 @jit_flat
-def _take_in(
+def _apply_rows(
     row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, left_index, right_index, key_columns, cells, tables,
     located, rings, ring_meta, positions, wanted, leaves, out_tick, out_sign,
 ):  # fmt: skip
@@ -264,15 +264,15 @@ def step(
     while status == DONE and cursor[ROW] < rows:
         row, made = cursor[ROW], cursor[OUT]
         if row >= cursor[LOCATED]:
-            cursor[LOCATED] = locate(
+            cursor[LOCATED] = find_entries(
                 row, end_of_run(row, rows), row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables,
                 located, cursor,
             )  # fmt: skip
             if cursor[LOCATED] == row:
                 return np.int64(TABLE_FULL)
             if len(cells) > NEAR_CELLS:
-                _expect_rings(row, cursor[LOCATED], left, right, located, tables, rings, positions)
-        status = _take_in(
+                _prefetch_rings(row, cursor[LOCATED], left, right, located, tables, rings, positions)
+        status = _apply_rows(
             row_port, row_slot, row_tick, row_sign, cursor, ports, indexes, groups, left_index, right_index, key_columns, cells,
             tables, located, rings, ring_meta, positions, wanted, leaves, out_tick, out_sign,
         )  # fmt: skip

@@ -27,7 +27,7 @@ from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 from cqels_py.kernels.joins.multiway import LAID_OUT, write_columns, write_signs
 from cqels_py.kernels.joins.state import of_output, of_results, of_star, of_state
 from cqels_py.kernels.primitives.prefetch import prefetch
-from cqels_py.kernels.primitives.simd_copy import STRIP, copy_strip, fill_strip
+from cqels_py.kernels.primitives.simd_copy import VECTOR_LENGTH, copy_vector, fill_vector
 from cqels_py.kernels.structures.ring_index import (
     AT,
     BASE,
@@ -46,12 +46,12 @@ from cqels_py.kernels.structures.ring_index import (
     TABLE_FULL,
     WIDTH,
     end_of_run,
-    expect_rings_of,
+    find_entries,
     holds_ids,
     leaves_in,
-    locate,
     open_ring,
     pop,
+    prefetch_rings_of,
     push_leaf,
     slot_in,
     word_of,
@@ -62,7 +62,7 @@ IDS_FROM = 6
 """log2 of the capacity from which rings hold ids. With a lower one, keys that had more leaves only once would take
 twice the memory, and their small products would be written one by one."""
 PRODUCT_ROW, PRODUCT_END, PRODUCT_RESULTS, PRODUCT_OF_IDS, PRODUCT_COUNTS = range(5)
-FEW = STRIP
+FEW = VECTOR_LENGTH
 """A product of more results than these is written by itself."""
 _AT_LEAST = np.int64(2)
 """The least partners copied, and results laid out, even if there are fewer: their number is unpredictable, and a loop
@@ -128,8 +128,8 @@ def _note_slots(word, to, rings, partners):
         for i in range(_AT_LEAST):
             partners[to + i] = slot_in(first, mask, (oldest + i) & mask, rings)
         return
-    for i in range(0, count, STRIP):
-        copy_strip(partners, np.uint64(to + i), rings, np.uint64(first), np.uint64(oldest + i), np.uint64(mask))
+    for i in range(0, count, VECTOR_LENGTH):
+        copy_vector(partners, np.uint64(to + i), rings, np.uint64(first), np.uint64(oldest + i), np.uint64(mask))
 
 
 @jit_inline
@@ -151,7 +151,7 @@ def _note_product(
     noted = cursor[NOTED]
     record = noted * (n + PRODUCT_COUNTS)
     to = products[record - (n + PRODUCT_COUNTS) + PRODUCT_END] if noted > 0 else np.int64(0)
-    if to + many + STRIP > len(partners):
+    if to + many + VECTOR_LENGTH > len(partners):
         return False
     products[record + PRODUCT_ROW] = row
     products[record + PRODUCT_END] = to + many
@@ -175,7 +175,7 @@ def _note_product(
 
 
 @jit_flat
-def _take_in(
+def _apply_rows(
     row_port, row_slot, row_sign, cursor, n, ports, indexes, cells, tables, located, rings, ring_ids, ring_meta, products, partners,
     partner_ids, retract,
 ):  # fmt: skip
@@ -235,10 +235,10 @@ def _lay_out_of_two(p, record, done, ports, products, partners, leaves):
     first = products[record + PRODUCT_END] - count - 1
     slot = np.int64(partners[first + p * count])
     leaf = ports[p * PORT_FIELDS + BASE] + slot * ports[p * PORT_FIELDS + WIDTH]
-    fill_strip(leaves, np.uint64(p * LAID_OUT + done), leaf)
+    fill_vector(leaves, np.uint64(p * LAID_OUT + done), leaf)
     base, width = ports[other * PORT_FIELDS + BASE], ports[other * PORT_FIELDS + WIDTH]
     to, place = np.uint64(other * LAID_OUT + done), np.uint64(first + other)
-    for i in range(np.uint64(STRIP)):
+    for i in range(np.uint64(VECTOR_LENGTH)):
         leaves[to + i] = base + np.int64(partners[place + i]) * width
 
 
@@ -322,7 +322,7 @@ def _write_product(
 
 
 @jit_inline
-def _expect_partners(record, n, ports, cells, products, partners):
+def _prefetch_partners(record, n, ports, cells, products, partners):
     """Prefetch the leaves of a large product."""
     place = products[record + PRODUCT_END]
     for q in range(n - 1, -1, -1):
@@ -349,14 +349,14 @@ def _deliver(
         record = product * (n + PRODUCT_COUNTS)
         row, results = products[record + PRODUCT_ROW], products[record + PRODUCT_RESULTS]
         of_ids = products[record + PRODUCT_OF_IDS]
-        small = results <= FEW and of_ids == 0 and first == 0 and made + done + STRIP <= room
-        if not small or done + STRIP > LAID_OUT:
+        small = results <= FEW and of_ids == 0 and first == 0 and made + done + VECTOR_LENGTH <= room
+        if not small or done + VECTOR_LENGTH > LAID_OUT:
             write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
             made += done
             done = np.int64(0)
         if small:
-            fill_strip(out_tick, np.uint64(made + done), row_tick[row])
-            fill_strip(out_sign, np.uint64(made + done), row_sign[row])
+            fill_vector(out_tick, np.uint64(made + done), row_tick[row])
+            fill_vector(out_sign, np.uint64(made + done), row_sign[row])
             if n == 2:
                 _lay_out_of_two(np.int64(row_port[row]), record, done, ports, products, partners, leaves)
             else:
@@ -366,7 +366,7 @@ def _deliver(
             continue
         many = min(results - first, room - made)
         if far and first == 0 and product + 1 < noted:
-            _expect_partners(record + n + PRODUCT_COUNTS, n, ports, cells, products, partners)
+            _prefetch_partners(record + n + PRODUCT_COUNTS, n, ports, cells, products, partners)
         if many > 0:
             _lay_levels(record, n, products, levels)
             _write_product(
@@ -403,15 +403,15 @@ def step(row_port, row_slot, row_tick, row_sign, state, asked, out_columns, out_
         if cursor[NEXT] == 0:
             row = cursor[ROW]
             if row >= cursor[LOCATED] and row < rows:
-                cursor[LOCATED] = locate(
+                cursor[LOCATED] = find_entries(
                     row, end_of_run(row, rows), row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables,
                     located, cursor,
                 )  # fmt: skip
                 if cursor[LOCATED] == row:
                     return TABLE_FULL
                 if len(cells) > NEAR_CELLS:
-                    expect_rings_of(row, cursor[LOCATED], row_port, row_sign, n + 1, tables, located, rings, retract)
-            status = _take_in(
+                    prefetch_rings_of(row, cursor[LOCATED], row_port, row_sign, n + 1, tables, located, rings, retract)
+            status = _apply_rows(
                 row_port, row_slot, row_sign, cursor, n, ports, indexes, cells, tables, located, rings, ring_ids, ring_meta,
                 products, partners, partner_ids, retract,
             )  # fmt: skip

@@ -22,23 +22,23 @@ from numba.np.numpy_support import from_dtype
 ADDRESS, LENGTH, WIDTH, FIELDS = range(4)
 
 
-class Standing:
+class ArrayTable:
     """Contiguous arrays of one or two dimensions, which the table keeps alive. Make a new table when one of the arrays
     is replaced.
 
-    `where` (arrays, FIELDS): the argument for kernels, which read the arrays by their number in it.
+    `addresses` (arrays, FIELDS): the argument for kernels, which read the arrays by their number in it.
     """
 
-    __slots__ = ("_arrays", "where")
+    __slots__ = ("_arrays", "addresses")
 
     def __init__(self, *arrays: npt.NDArray[Any]) -> None:
         assert all(array.flags.c_contiguous for array in arrays)
         self._arrays = arrays
-        self.where = np.array([(a.ctypes.data, *a.shape, 0)[:FIELDS] for a in arrays], np.int64)
+        self.addresses = np.array([(a.ctypes.data, *a.shape, 0)[:FIELDS] for a in arrays], np.int64)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as the arrays, since another process has them at other addresses."""
-        return Standing, self._arrays
+        return ArrayTable, self._arrays
 
 
 def _reader(dtype: Any, dimensions: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -51,8 +51,8 @@ def _reader(dtype: Any, dimensions: int) -> tuple[Callable[..., Any], Callable[.
     made = types.Array(from_dtype(item), dimensions, "C")
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        *_, where, number = arguments
-        listed = make_array(signature.args[-2])(context, builder, where)
+        *_, addresses, number = arguments
+        listed = make_array(signature.args[-2])(context, builder, addresses)
         first = builder.mul(number, context.get_constant(types.intp, FIELDS))
 
         def read(field: int) -> Any:
@@ -68,23 +68,23 @@ def _reader(dtype: Any, dimensions: int) -> tuple[Callable[..., Any], Callable[.
         populate_array(array, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None)
         return array._getvalue()
 
-    def typed(typing_context: Any, where: Any, number: Any) -> Any:
-        return made(where, types.intp), generate
+    def typed(typing_context: Any, addresses: Any, number: Any) -> Any:
+        return made(addresses, types.intp), generate
 
-    def typed_with(typing_context: Any, other: Any, where: Any, number: Any) -> Any:
+    def typed_with(typing_context: Any, other: Any, addresses: Any, number: Any) -> Any:
         if isinstance(other, types.NoneType):
-            return types.none(other, where, number), lambda context, *_: context.get_dummy_value()
-        return made(other, where, types.intp), generate
+            return types.none(other, addresses, number), lambda context, *_: context.get_dummy_value()
+        return made(other, addresses, types.intp), generate
 
-    def plain(where: npt.NDArray[np.int64], number: int) -> npt.NDArray[Any]:
-        address, *shape = where[number, : LENGTH + dimensions].tolist()
+    def plain(addresses: npt.NDArray[np.int64], number: int) -> npt.NDArray[Any]:
+        address, *shape = addresses[number, : LENGTH + dimensions].tolist()
         if 0 in shape:
             return np.empty(shape, item)
         held = (ctypes.c_char * int(np.prod(shape) * item.itemsize)).from_address(address)
         return np.ndarray(shape, item, memoryview(held))
 
-    def plain_with(other: Any, where: npt.NDArray[np.int64], number: int) -> npt.NDArray[Any] | None:
-        return None if other is None else plain(where, number)
+    def plain_with(other: Any, addresses: npt.NDArray[np.int64], number: int) -> npt.NDArray[Any] | None:
+        return None if other is None else plain(addresses, number)
 
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return plain, plain_with

@@ -10,7 +10,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 
-def _said(attribute: str) -> Callable[[], None]:
+def _attribute(attribute: str) -> Callable[[], None]:
     """A function whose call sets an LLVM attribute on the function that contains the call."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -24,9 +24,9 @@ def _said(attribute: str) -> Callable[[], None]:
     return (lambda: None) if numba.config.DISABLE_JIT else intrinsic(typed)  # type: ignore[attr-defined,return-value]
 
 
-in_whole_vectors = _said('"prefer-vector-width"="512"')
+prefer_512_bit_vectors = _attribute('"prefer-vector-width"="512"')
 """Loops of this function use 512-bit vectors, eight numbers at once, where the processor has them. On some processors
 LLVM prefers 256 bits. For loops of many operations, mostly divisions and multiplications."""
 
-kept_apart = _said("noinline")
+noinline = _attribute("noinline")
 """This function is not inlined: in its caller there would be too few registers for the variables of both."""

@@ -2,7 +2,7 @@
 
 Whether a row is an insertion or a retraction, or which slot holds a key, is unpredictable. A branch on it is
 mispredicted half of the time, which costs more than computing both values. LLVM may compile a conditional expression to
-a branch, and often does; `choose` marks the condition as unpredictable, so that it becomes a conditional move.
+a branch, and often does; `select_branchless` marks the condition as unpredictable, so that it becomes a conditional move.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def _typed(typing_context: Any, condition: Any, one: Any, other: Any) -> Any:
     return value(types.boolean, value, value), _generate
 
 
-def _choose(condition: Any, one: Any, other: Any) -> Any:
+def _select(condition: Any, one: Any, other: Any) -> Any:
     return one if condition else other
 
 
-choose = _choose if numba.config.DISABLE_JIT else intrinsic(_typed)  # type: ignore[attr-defined]
-"""choose(condition, one, other): `one` if the condition holds, else `other`. Both are evaluated."""
+select_branchless = _select if numba.config.DISABLE_JIT else intrinsic(_typed)  # type: ignore[attr-defined]
+"""select_branchless(condition, one, other): `one` if the condition holds, else `other`. Both are evaluated."""

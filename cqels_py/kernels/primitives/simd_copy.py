@@ -14,14 +14,14 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
 from numba.extending import intrinsic
 
-STRIP = 16
+VECTOR_LENGTH = 16
 
 
 def _place(context: Any, builder: Any, array: Any, value: Any, index: Any) -> tuple[Any, int]:
     """(the pointer to the vector that begins at `index` of an array, the bytes of a value)."""
     view = context.make_array(array)(context, builder, value)
-    strip = ir.VectorType(context.get_data_type(array.dtype), STRIP)
-    return builder.bitcast(builder.gep(view.data, [index]), strip.as_pointer()), array.dtype.bitwidth // 8
+    vector = ir.VectorType(context.get_data_type(array.dtype), VECTOR_LENGTH)
+    return builder.bitcast(builder.gep(view.data, [index]), vector.as_pointer()), array.dtype.bitwidth // 8
 
 
 def _typed_fill(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
@@ -29,7 +29,9 @@ def _typed_fill(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
         place, size = _place(context, builder, array, arguments[0], arguments[1])
         one = ir.Constant(place.type.pointee, ir.Undefined)
         first = builder.insert_element(one, arguments[2], ir.Constant(ir.IntType(32), 0))
-        every = builder.shuffle_vector(first, one, ir.Constant(ir.VectorType(ir.IntType(32), STRIP), [0] * STRIP))
+        every = builder.shuffle_vector(
+            first, one, ir.Constant(ir.VectorType(ir.IntType(32), VECTOR_LENGTH), [0] * VECTOR_LENGTH)
+        )
         builder.store(every, place, align=size)
         return context.get_dummy_value()
 
@@ -41,7 +43,7 @@ def _typed_copy(typing_context: Any, to: Any, index: Any, ring: Any, first: Any,
         to_data = context.make_array(to)(context, builder, arguments[0]).data
         ring_data = context.make_array(ring)(context, builder, arguments[2]).data
         _, at, _, begin, position, most = arguments
-        for lane in range(STRIP):
+        for lane in range(VECTOR_LENGTH):
             place = builder.and_(builder.add(position, ir.Constant(position.type, lane)), most)
             value = builder.load(builder.gep(ring_data, [builder.add(begin, place)]))
             builder.store(value, builder.gep(to_data, [builder.add(at, ir.Constant(at.type, lane))]))
@@ -51,16 +53,16 @@ def _typed_copy(typing_context: Any, to: Any, index: Any, ring: Any, first: Any,
 
 
 def _fill(array: Any, index: Any, value: Any) -> None:
-    array[int(index) : int(index) + STRIP] = value
+    array[int(index) : int(index) + VECTOR_LENGTH] = value
 
 
 def _copy(to: Any, index: Any, ring: Any, first: Any, start: Any, mask: Any) -> None:
-    for lane in range(STRIP):
+    for lane in range(VECTOR_LENGTH):
         to[int(index) + lane] = ring[int(first) + (int(start) + lane & int(mask))]
 
 
-fill_strip = _fill if numba.config.DISABLE_JIT else intrinsic(_typed_fill)  # type: ignore[attr-defined]
-"""fill_strip(array, index, value): set STRIP elements of `array` from `index` on to that value."""
-copy_strip = _copy if numba.config.DISABLE_JIT else intrinsic(_typed_copy)  # type: ignore[attr-defined]
-"""copy_strip(to, index, ring, first, start, mask): copy STRIP elements of a circular buffer to `to` from `index` on.
+fill_vector = _fill if numba.config.DISABLE_JIT else intrinsic(_typed_fill)  # type: ignore[attr-defined]
+"""fill_vector(array, index, value): set VECTOR_LENGTH elements of `array` from `index` on to that value."""
+copy_vector = _copy if numba.config.DISABLE_JIT else intrinsic(_typed_copy)  # type: ignore[attr-defined]
+"""copy_vector(to, index, ring, first, start, mask): copy VECTOR_LENGTH elements of a circular buffer to `to` from `index` on.
 The buffer begins at ring[first] and has mask + 1 elements; the copy begins at its element `start` and wraps around."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit, jit_flat, jit_inline
-from cqels_py.kernels.structures.hash_table import USED, ZERO, add, expect, find, hash_row
+from cqels_py.kernels.structures.hash_table import USED, ZERO, add, find, hash_row, prefetch_lookup
 from cqels_py.kernels.structures.hashing import combine
 
 ROOM_A_ROW, ROOM = 5, 16
@@ -25,13 +25,13 @@ def distinct(tick, sign, columns, width, table, mask, keys, counts, free, meta, 
     for row in range(rows):
         hashes[row] = hash_row(columns, row, width)
     for row in range(rows):
-        expect(row, hashes, table, mask, keys, width, counts)
-        hashed, way = hashes[row], np.int64(sign[row])
+        prefetch_lookup(row, hashes, table, mask, keys, width, counts)
+        hashed, delta = hashes[row], np.int64(sign[row])
         entry = find(table, mask, keys, width, columns, row, hashed)
-        if entry < 0 and way > 0:
+        if entry < 0 and delta > 0:
             entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
         before = counts[entry] if entry >= 0 else np.int64(0)
-        after = before + way
+        after = before + delta
         if after < 0:
             return np.int64(-1)
         counts[entry] = after

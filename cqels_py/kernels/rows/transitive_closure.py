@@ -12,7 +12,7 @@ import numpy as np
 from cqels_py.kernels.compiler.jit import jit, jit_flat, jit_inline
 from cqels_py.kernels.structures.hash_table import ZERO, add, find, hash_row
 from cqels_py.kernels.structures.reach_trees import (
-    CUT,
+    DETACHED,
     EDGE,
     EDGE_FIELDS,
     END,
@@ -28,20 +28,20 @@ from cqels_py.kernels.structures.reach_trees import (
     SOURCE,
     START,
     TREE_FIELDS,
-    cut,
-    enter_pair,
+    attach,
+    detach,
     find_pair,
-    hang,
-    leave_pair,
+    insert_pair,
     link_edge,
+    remove_pair,
     unlink_edge,
 )
 
 DONE, TREES_FULL, OUT_FULL, NOT_THERE = 0, 1, 2, 3
-ROW, PHASE, AT, QUEUED, TAKEN, CUTS, WITHDRAWN, OUT = 0, 1, 2, 3, 4, 5, 6, 7
+ROW, PHASE, AT, QUEUED, TAKEN, DETACHED_COUNT, RETRACTED, OUT = 0, 1, 2, 3, 4, 5, 6, 7
 USED, FREE, LIVE = 8, 9, 10
 CURSOR_FIELDS = 11
-NEW, ATTACHING, EXTENDING, CUTTING, WITHDRAWING = 0, 1, 2, 3, 4
+NEW, ATTACHING, EXTENDING, DETACHING, RETRACTING = 0, 1, 2, 3, 4
 
 
 @jit_inline
@@ -82,9 +82,9 @@ def _emit(source, node, tick, sign, cursor, out_source, out_node, out_tick, out_
 
 
 @jit_inline
-def _attach(edges, trees, t, edge, queue, cursor):
+def _attach_and_queue(edges, trees, t, edge, queue, cursor):
     """Attach a tree node to an edge, and queue it: the edges out of it are followed later."""
-    hang(edges, trees, t, edge)
+    attach(edges, trees, t, edge)
     queue[cursor[QUEUED]] = t
     cursor[QUEUED] += 1
 
@@ -100,8 +100,8 @@ def _reach(
         return DONE
     t = find_pair(trees, tree_table, source, node)
     if t >= 0:
-        if trees[t * TREE_FIELDS + EDGE] == CUT:
-            _attach(edges, trees, t, edge, queue, cursor)
+        if trees[t * TREE_FIELDS + EDGE] == DETACHED:
+            _attach_and_queue(edges, trees, t, edge, queue, cursor)
         return DONE
     t = cursor[FREE]
     if t < 0 and cursor[USED] * TREE_FIELDS == len(trees):
@@ -116,30 +116,30 @@ def _reach(
     cursor[LIVE] += 1
     trees[t * TREE_FIELDS + SOURCE] = source
     trees[t * TREE_FIELDS + NODE] = node
-    enter_pair(trees, tree_table, t)
-    _attach(edges, trees, t, edge, queue, cursor)
+    insert_pair(trees, tree_table, t)
+    _attach_and_queue(edges, trees, t, edge, queue, cursor)
     _emit(source, node, tick, 1, cursor, out_source, out_node, out_tick, out_sign)
     return DONE
 
 
 @jit_inline
-def _withdraw(trees, tree_table, t, cursor):
-    leave_pair(trees, tree_table, t)
+def _remove_node(trees, tree_table, t, cursor):
+    remove_pair(trees, tree_table, t)
     trees[t * TREE_FIELDS + NEXT_USER] = cursor[FREE]
     cursor[FREE] = t
     cursor[LIVE] -= 1
 
 
 @jit_inline
-def _cut_subtree(edges, heads, trees, tree_table, t, cuts):
+def _detach_subtree(edges, heads, trees, tree_table, t, detached):
     """Detach a tree node and all nodes below it; returns how many."""
     source = np.int64(trees[t * TREE_FIELDS + SOURCE])
-    cut(edges, trees, t)
-    cuts[0] = t
+    detach(edges, trees, t)
+    detached[0] = t
     count = 1
     i = 0
     while i < count:
-        node = np.int64(trees[np.int64(cuts[i]) * TREE_FIELDS + NODE])
+        node = np.int64(trees[np.int64(detached[i]) * TREE_FIELDS + NODE])
         i += 1
         if node == source:
             continue
@@ -147,28 +147,28 @@ def _cut_subtree(edges, heads, trees, tree_table, t, cuts):
         while edge >= 0:
             child = find_pair(trees, tree_table, source, np.int64(edges[edge * EDGE_FIELDS + END]))
             if child >= 0 and trees[child * TREE_FIELDS + EDGE] == edge:
-                cut(edges, trees, child)
-                cuts[count] = child
+                detach(edges, trees, child)
+                detached[count] = child
                 count += 1
             edge = np.int64(edges[edge * EDGE_FIELDS + NEXT_OUT])
     return count
 
 
 @jit_inline
-def _reconnect(edges, heads, trees, tree_table, cuts, queue, cursor):
+def _reconnect(edges, heads, trees, tree_table, detached, queue, cursor):
     """Attach detached nodes to edges whose start the source still reaches: the newest, which stays longest in a window."""
-    source = np.int64(trees[np.int64(cuts[0]) * TREE_FIELDS + SOURCE])
-    for i in range(cursor[CUTS]):
-        t = np.int64(cuts[i])
+    source = np.int64(trees[np.int64(detached[0]) * TREE_FIELDS + SOURCE])
+    for i in range(cursor[DETACHED_COUNT]):
+        t = np.int64(detached[i])
         edge = np.int64(heads[np.int64(trees[t * TREE_FIELDS + NODE]) * HEAD_FIELDS + FIRST_IN])
         while edge >= 0:
             start = np.int64(edges[edge * EDGE_FIELDS + START])
             reached = start == source
             if not reached:
                 parent = find_pair(trees, tree_table, source, start)
-                reached = parent >= 0 and trees[parent * TREE_FIELDS + EDGE] != CUT
+                reached = parent >= 0 and trees[parent * TREE_FIELDS + EDGE] != DETACHED
             if reached:
-                _attach(edges, trees, t, edge, queue, cursor)
+                _attach_and_queue(edges, trees, t, edge, queue, cursor)
                 break
             edge = np.int64(edges[edge * EDGE_FIELDS + NEXT_IN])
 
@@ -197,7 +197,7 @@ def step(
     trees,
     tree_table,
     queue,
-    cuts,
+    detached,
     cursor,
     out_source,
     out_node,
@@ -232,7 +232,7 @@ def step(
                     end = _node(node_table, node_keys, node_counts, node_free, node_meta, width, ends, rows + row)
                     link_edge(edges, heads, edge, start, end)
                     cursor[PHASE] = ATTACHING
-                    cursor[QUEUED] = cursor[TAKEN] = cursor[CUTS] = 0
+                    cursor[QUEUED] = cursor[TAKEN] = cursor[DETACHED_COUNT] = 0
             else:
                 if edge < 0 or edge_counts[edge] == 0:
                     return NOT_THERE
@@ -240,7 +240,7 @@ def step(
                 if edge_counts[edge] == 0:
                     edge_meta[ZERO] += 1
                     unlink_edge(edges, heads, edge)
-                    cursor[PHASE] = CUTTING
+                    cursor[PHASE] = DETACHING
             cursor[AT] = edge
         edge = cursor[AT]
         if cursor[PHASE] == ATTACHING:
@@ -272,16 +272,16 @@ def step(
                 return status
             cursor[PHASE] = EXTENDING
         while cursor[PHASE] != NEW:
-            if cursor[PHASE] == CUTTING:
+            if cursor[PHASE] == DETACHING:
                 t = np.int64(edges[edge * EDGE_FIELDS + FIRST_USER])
                 if t < 0:
                     _release(node_counts, node_meta, np.int64(edges[edge * EDGE_FIELDS + START]))
                     _release(node_counts, node_meta, np.int64(edges[edge * EDGE_FIELDS + END]))
                     cursor[PHASE] = NEW
                     break
-                cursor[CUTS] = _cut_subtree(edges, heads, trees, tree_table, t, cuts)
-                cursor[QUEUED] = cursor[TAKEN] = cursor[WITHDRAWN] = 0
-                _reconnect(edges, heads, trees, tree_table, cuts, queue, cursor)
+                cursor[DETACHED_COUNT] = _detach_subtree(edges, heads, trees, tree_table, t, detached)
+                cursor[QUEUED] = cursor[TAKEN] = cursor[RETRACTED] = 0
+                _reconnect(edges, heads, trees, tree_table, detached, queue, cursor)
                 cursor[PHASE] = EXTENDING
             if cursor[PHASE] == EXTENDING:
                 # Below an attached node all nodes were reached before: only detached ones are attached there.
@@ -299,19 +299,19 @@ def step(
                             return status
                         out = np.int64(edges[out * EDGE_FIELDS + NEXT_OUT])
                     cursor[TAKEN] += 1
-                cursor[PHASE] = WITHDRAWING if cursor[CUTS] > 0 else NEW
-            while cursor[PHASE] == WITHDRAWING and cursor[WITHDRAWN] < cursor[CUTS]:
-                t = np.int64(cuts[cursor[WITHDRAWN]])
-                if trees[t * TREE_FIELDS + EDGE] == CUT:
+                cursor[PHASE] = RETRACTING if cursor[DETACHED_COUNT] > 0 else NEW
+            while cursor[PHASE] == RETRACTING and cursor[RETRACTED] < cursor[DETACHED_COUNT]:
+                t = np.int64(detached[cursor[RETRACTED]])
+                if trees[t * TREE_FIELDS + EDGE] == DETACHED:
                     if cursor[OUT] == len(out_tick):
                         return OUT_FULL
                     _emit(
                         trees[t * TREE_FIELDS + SOURCE], trees[t * TREE_FIELDS + NODE], tick, -1, cursor, out_source, out_node,
                         out_tick, out_sign,
                     )  # fmt: skip
-                    _withdraw(trees, tree_table, t, cursor)
-                cursor[WITHDRAWN] += 1
-            if cursor[PHASE] == WITHDRAWING:
-                cursor[PHASE] = CUTTING
+                    _remove_node(trees, tree_table, t, cursor)
+                cursor[RETRACTED] += 1
+            if cursor[PHASE] == RETRACTING:
+                cursor[PHASE] = DETACHING
         cursor[ROW] = row + 1
     return DONE

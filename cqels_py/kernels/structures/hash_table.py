@@ -57,7 +57,7 @@ def find(table, mask, keys, width, columns, row, hashed):
 
 
 @jit_inline
-def find_nearby(hashed, key, table, places, keys):
+def find_in_first_slots(hashed, key, table, places, keys):
     """The entry of a key of one id if it is in the first or second slot of its probe sequence, as most are; else -1.
 
     `places`: the table's mask. There is no branch between the two slots, as it would be unpredictable.
@@ -74,7 +74,7 @@ def find_nearby(hashed, key, table, places, keys):
 
 
 @jit_inline
-def expect(row, hashes, table, mask, keys, width, counts):
+def prefetch_lookup(row, hashes, table, mask, keys, width, counts):
     """Prefetch the entries of later rows: first the slot in the table, then the entry that it refers to."""
     if row + _TABLE_AHEAD < len(hashes):
         prefetch(table, hashes[row + _TABLE_AHEAD] & mask)

@@ -22,13 +22,13 @@ import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 from cqels_py.kernels.primitives.prefetch import prefetch
-from cqels_py.kernels.primitives.select import choose
+from cqels_py.kernels.primitives.select import select_branchless
 from cqels_py.kernels.structures.arena import allocate, release
 from cqels_py.kernels.values.order import order_terms, same_kind
 
 BAG_WORDS = 6
 _OFFSET, _LOG, _SIZE = range(3)
-GONE = 3
+RETRACTED = 3
 _FIRST_LOG = 2
 MOST_IN_RUN = 128
 """Up to this size searching a run costs less than maintaining heaps."""
@@ -53,7 +53,7 @@ def before(a, b, largest, texts, spans):
 def is_before(a, b, largest, texts, spans):
     """`before`, inlined for terms whose ids give the order, as most do: no call and no unpredictable branch."""
     if same_kind(a, b):
-        return choose(largest, (b << _KIND_BITS) < (a << _KIND_BITS), (a << _KIND_BITS) < (b << _KIND_BITS))
+        return select_branchless(largest, (b << _KIND_BITS) < (a << _KIND_BITS), (a << _KIND_BITS) < (b << _KIND_BITS))
     return before(a, b, largest, texts, spans)
 
 
@@ -161,10 +161,10 @@ def move_runs(words, width, place, heap, new_heap, new_meta):
 @jit_inline
 def _insert(heap, offset, size, value, largest, texts, spans):
     """Insert into a run."""
-    first = choose(size > 0, heap[offset], value)
+    first = select_branchless(size > 0, heap[offset], value)
     comes_first = is_before(value, first, largest, texts, spans)
-    heap[offset + size] = choose(comes_first, first, value)
-    heap[offset] = choose(comes_first, value, first)
+    heap[offset + size] = select_branchless(comes_first, first, value)
+    heap[offset] = select_branchless(comes_first, value, first)
 
 
 @jit_inline
@@ -198,39 +198,39 @@ def _first_of_others(heap, start, size, largest):
 
 
 @jit_flat
-def _replace(heap, offset, size, gone, come, largest, texts, spans):
-    """Retract a member of a run and insert another in its place, unless `come` is 0. False: the member was not in the
+def _replace(heap, offset, size, retracted, inserted, largest, texts, spans):
+    """Retract a member of a run and insert another in its place, unless `inserted` is 0. False: the member was not in the
     run."""
     start, place, kinds = np.uint64(offset), np.int64(-1), np.int64(0)
     for i in range(_lanes(size)):
         there = np.int64(i) < size
-        place = max(place, np.int64(i) if (heap[start + i] == gone) & there else np.int64(-1))
-        kinds |= heap[start + i] ^ gone if there else np.int64(0)
+        place = max(place, np.int64(i) if (heap[start + i] == retracted) & there else np.int64(-1))
+        kinds |= heap[start + i] ^ retracted if there else np.int64(0)
     if place < 0:
         return False
-    kinds |= come ^ gone if come != 0 else np.int64(0)
-    if kinds >> _KIND_PLACE != 0 or not same_kind(gone, gone):
-        _replace_slowly(heap, offset, size, place, come, largest, texts, spans)
+    kinds |= inserted ^ retracted if inserted != 0 else np.int64(0)
+    if kinds >> _KIND_PLACE != 0 or not same_kind(retracted, retracted):
+        _replace_slowly(heap, offset, size, place, inserted, largest, texts, spans)
         return True
     first = _in_order(heap[start], _NOTHING, largest)
     if place == 0:
         first = _first_of_others(heap, start, size, largest)
-    comes_first = (come != 0) & (_in_order(come, _NOTHING, largest) > first)
+    comes_first = (inserted != 0) & (_in_order(inserted, _NOTHING, largest) > first)
     head, behind, other = heap[start], heap[start + np.uint64(size - 1)], heap[start + _place_in(first)]
-    to = choose(comes_first | (place > 0), np.uint64(place), _place_in(first))
-    heap[start + to] = choose(comes_first, head, choose(come != 0, come, behind))
-    heap[start] = choose(comes_first, come, other)
+    to = select_branchless(comes_first | (place > 0), np.uint64(place), _place_in(first))
+    heap[start + to] = select_branchless(comes_first, head, select_branchless(inserted != 0, inserted, behind))
+    heap[start] = select_branchless(comes_first, inserted, other)
     return True
 
 
 @jit_flat
-def _replace_slowly(heap, offset, size, place, come, largest, texts, spans):
+def _replace_slowly(heap, offset, size, place, inserted, largest, texts, spans):
     """Replace the member at a position where the ids alone do not give the order."""
     heap[offset + place] = heap[offset + size - 1]
     if place == 0 and size > 2:
         _bring_first(heap, offset, size - 1, largest, texts, spans)
-    if come != 0:
-        _insert(heap, offset, size - 1, come, largest, texts, spans)
+    if inserted != 0:
+        _insert(heap, offset, size - 1, inserted, largest, texts, spans)
 
 
 @jit_flat
@@ -263,7 +263,7 @@ def _sort(heap, offset, size):
 def _rebuild(words, at, heap, largest, texts, spans):
     """Remove all retracted members from the first heap. Both are sorted by id: any order serves to find equal members."""
     offset, size = words[at + _OFFSET], words[at + _SIZE]
-    gone_offset, gone_size = words[at + GONE + _OFFSET], words[at + GONE + _SIZE] - 1
+    gone_offset, gone_size = words[at + RETRACTED + _OFFSET], words[at + RETRACTED + _SIZE] - 1
     kept = size
     if gone_size > 0:
         _sort(heap, offset, size)
@@ -277,7 +277,7 @@ def _rebuild(words, at, heap, largest, texts, spans):
                 heap[offset + kept] = heap[offset + i]
                 kept += 1
     words[at + _SIZE] = kept
-    words[at + GONE + _SIZE] = kept > MOST_IN_RUN // 2
+    words[at + RETRACTED + _SIZE] = kept > MOST_IN_RUN // 2
     if kept <= MOST_IN_RUN // 2:
         if kept > 1:
             _bring_first(heap, offset, kept, largest, texts, spans)
@@ -298,18 +298,18 @@ def bag_room(words, at, sign, heap, heap_meta):
         return True
     if sign > 0:
         return make_room(words, at, heap, heap_meta)
-    return words[at + GONE + _SIZE] == 0 or make_room(words, at + GONE, heap, heap_meta)
+    return words[at + RETRACTED + _SIZE] == 0 or make_room(words, at + RETRACTED, heap, heap_meta)
 
 
 @jit_inline
-def expect_first(words, at, heap):
+def prefetch_first(words, at, heap):
     """Prefetch the first member."""
     if heap is not None:
         prefetch(heap, words[at + _OFFSET])
 
 
 @jit_inline
-def expect_bag(words, at, heap):
+def prefetch_bag(words, at, heap):
     """Prefetch the first member and the position of the next insertion."""
     if heap is not None:
         prefetch(heap, words[at + _OFFSET])
@@ -322,7 +322,7 @@ def bag_put(words, at, sign, value, heap, largest, texts, spans):
     if heap is None:
         return False
     size, offset = words[at + _SIZE], words[at + _OFFSET]
-    if words[at + GONE + _SIZE] > 0 or (sign > 0 and size >= MOST_IN_RUN):
+    if words[at + RETRACTED + _SIZE] > 0 or (sign > 0 and size >= MOST_IN_RUN):
         _put_in_heaps(words, at, sign, value, heap, largest, texts, spans)
         return True
     if sign > 0:
@@ -334,44 +334,44 @@ def bag_put(words, at, sign, value, heap, largest, texts, spans):
 
 
 @jit_inline
-def replace_room(words, at, gone, come, heap, heap_meta):
+def replace_room(words, at, retracted, inserted, heap, heap_meta):
     """Room for `bag_replace`."""
-    return (come == 0 or bag_room(words, at, np.int64(1), heap, heap_meta)) and (
-        gone == 0 or bag_room(words, at, np.int64(-1), heap, heap_meta)
+    return (inserted == 0 or bag_room(words, at, np.int64(1), heap, heap_meta)) and (
+        retracted == 0 or bag_room(words, at, np.int64(-1), heap, heap_meta)
     )
 
 
 @jit_inline
-def bag_replace(words, at, gone, come, heap, largest, texts, spans):
-    """Retract the member `gone` and insert `come`; either may be 0 for none. `replace_room` has made room. False: the
+def bag_replace(words, at, retracted, inserted, heap, largest, texts, spans):
+    """Retract the member `retracted` and insert `inserted`; either may be 0 for none. `replace_room` has made room. False: the
     retracted member was not in the bag."""
-    if gone == 0 or words[at + GONE + _SIZE] > 0:
-        there = gone == 0 or bag_put(words, at, np.int64(-1), gone, heap, largest, texts, spans)
-        return there and (come == 0 or bag_put(words, at, np.int64(1), come, heap, largest, texts, spans))
+    if retracted == 0 or words[at + RETRACTED + _SIZE] > 0:
+        there = retracted == 0 or bag_put(words, at, np.int64(-1), retracted, heap, largest, texts, spans)
+        return there and (inserted == 0 or bag_put(words, at, np.int64(1), inserted, heap, largest, texts, spans))
     size = words[at + _SIZE]
-    words[at + _SIZE] = size - np.int64(come == 0)
-    return _replace(heap, words[at + _OFFSET], size, gone, come, largest, texts, spans)
+    words[at + _SIZE] = size - np.int64(inserted == 0)
+    return _replace(heap, words[at + _OFFSET], size, retracted, inserted, largest, texts, spans)
 
 
 @jit_flat
 def _put_in_heaps(words, at, sign, value, heap, largest, texts, spans):
-    coming = sign > 0
-    place = at if coming else at + GONE
-    size, gone_size = words[at + _SIZE], max(words[at + GONE + _SIZE] - 1, np.int64(0))
-    if words[at + GONE + _SIZE] == 0:
+    is_insert = sign > 0
+    place = at if is_insert else at + RETRACTED
+    size, gone_size = words[at + _SIZE], max(words[at + RETRACTED + _SIZE] - 1, np.int64(0))
+    if words[at + RETRACTED + _SIZE] == 0:
         _make_heap(heap, words[at + _OFFSET], size, largest, texts, spans)
-    _sift_up(heap, words[place + _OFFSET], size if coming else gone_size, value, largest, texts, spans)
-    size += coming
-    gone_size += not coming
-    offset, gone_offset = words[at + _OFFSET], words[at + GONE + _OFFSET]
+    _sift_up(heap, words[place + _OFFSET], size if is_insert else gone_size, value, largest, texts, spans)
+    size += is_insert
+    gone_size += not is_insert
+    offset, gone_offset = words[at + _OFFSET], words[at + RETRACTED + _OFFSET]
     while gone_size > 0 and heap[offset] == heap[gone_offset]:
         _drop_first(heap, offset, size, largest, texts, spans)
         _drop_first(heap, gone_offset, gone_size, largest, texts, spans)
         size -= 1
         gone_size -= 1
     words[at + _SIZE] = size
-    words[at + GONE + _SIZE] = gone_size + 1
-    if not coming and (size <= _FEW or (gone_size > _REBUILD_FROM and 2 * gone_size > size)):
+    words[at + RETRACTED + _SIZE] = gone_size + 1
+    if not is_insert and (size <= _FEW or (gone_size > _REBUILD_FROM and 2 * gone_size > size)):
         _rebuild(words, at, heap, largest, texts, spans)
 
 
@@ -381,11 +381,11 @@ def bag_first(words, at, heap):
     if heap is None:
         return np.int64(0)
     # For a bag that never had a member this reads an arbitrary element, which is not used.
-    return choose(words[at + _SIZE] > 0, heap[words[at + _OFFSET]], np.int64(0))
+    return select_branchless(words[at + _SIZE] > 0, heap[words[at + _OFFSET]], np.int64(0))
 
 
 @jit_inline
 def bag_clear(words, at):
     """Remove all members; the runs are kept for later ones."""
     words[at + _SIZE] = 0
-    words[at + GONE + _SIZE] = 0
+    words[at + RETRACTED + _SIZE] = 0

@@ -7,7 +7,7 @@ the queue, or was dropped before.
 
 Members are contiguous in a run of 2**k elements in the arena of heaps.py. A queue is four words: the position of its
 first member, log2 of the run's capacity, its size, and the start of the run. The first three are as those of a bag, so
-`bag_first` and `expect_bag` work for both.
+`bag_first` and `prefetch_bag` work for both.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
-from cqels_py.kernels.primitives.select import choose
+from cqels_py.kernels.primitives.select import select_branchless
 from cqels_py.kernels.structures.arena import release
 from cqels_py.kernels.structures.heaps import allocate_run, bag_put, bag_room, before, is_before
 
-FIRST, _LOG, _SIZE, START, STAIR_WORDS = range(5)
+FIRST, _LOG, _SIZE, START, QUEUE_WORDS = range(5)
 _FIRST_LOG = 2
 
 
 @jit_inline
-def stairs_room(words, at, sign, heap, heap_meta):
+def queue_room(words, at, sign, heap, heap_meta):
     """Room for an inserted member. False if the arena is full; nothing has changed then."""
     end = words[at + START] + (np.int64(1) << words[at + _LOG])
     there = words[at + _LOG] > 0 and words[at + FIRST] + words[at + _SIZE] < end
@@ -53,28 +53,28 @@ def _move(words, at, heap, heap_meta):
 
 
 @jit_inline
-def stairs_put(words, at, sign, value, heap, largest, texts, spans):
-    """Insert a member, or remove the oldest; `stairs_room` has made room."""
+def queue_put(words, at, sign, value, heap, largest, texts, spans):
+    """Insert a member, or remove the oldest; `queue_room` has made room."""
     first, size = words[at + FIRST], words[at + _SIZE]
     if sign < 0:
         # Written unconditionally: whether the member was dropped before is unpredictable.
-        leaves = np.int64((size > 0) & (heap[first] == value))
-        words[at + FIRST] = first + leaves
-        words[at + _SIZE] = size - leaves
+        is_first = np.int64((size > 0) & (heap[first] == value))
+        words[at + FIRST] = first + is_first
+        words[at + _SIZE] = size - is_first
         return
     # Mostly there are few members. Whether one is dropped is unpredictable, so it is done without a branch; more than
     # one is rare.
-    top = choose(size > 0, heap[choose(size > 0, first + size - 1, first)], value)
-    goes = is_before(value, top, largest, texts, spans)
-    size -= np.int64(goes)
-    if goes and size > 0:
-        size = _steps_left(heap, first, size, value, largest, texts, spans)
+    top = select_branchless(size > 0, heap[select_branchless(size > 0, first + size - 1, first)], value)
+    is_dropped = is_before(value, top, largest, texts, spans)
+    size -= np.int64(is_dropped)
+    if is_dropped and size > 0:
+        size = _members_left(heap, first, size, value, largest, texts, spans)
     heap[first + size] = value
     words[at + _SIZE] = size + 1
 
 
 @jit_flat
-def _steps_left(heap, first, size, value, largest, texts, spans):
+def _members_left(heap, first, size, value, largest, texts, spans):
     """The number of members that an inserted one does not drop."""
     while size > 0 and before(value, heap[first + size - 1], largest, texts, spans):
         size -= 1
@@ -87,7 +87,7 @@ def extreme_room(in_order, words, at, sign, heap, heap_meta):
     if heap is None:
         return True
     if in_order:
-        return stairs_room(words, at, sign, heap, heap_meta)
+        return queue_room(words, at, sign, heap, heap_meta)
     return bag_room(words, at, sign, heap, heap_meta)
 
 
@@ -97,6 +97,6 @@ def extreme_put(in_order, words, at, sign, value, heap, largest, texts, spans):
     if heap is None:
         return False
     if in_order:
-        stairs_put(words, at, sign, value, heap, largest, texts, spans)
+        queue_put(words, at, sign, value, heap, largest, texts, spans)
         return True
     return bag_put(words, at, sign, value, heap, largest, texts, spans)

@@ -21,7 +21,7 @@ SOURCE, NODE, EDGE, NEXT_USER, BEFORE_USER, TREE_FIELDS = 0, 1, 2, 3, 4, 5
 FIRST_OUT, FIRST_IN, HEAD_FIELDS = 0, 1, 2
 
 NONE = np.int64(-1)
-CUT = np.int64(-1)
+DETACHED = np.int64(-1)
 """The edge of a tree node that is detached from its tree."""
 
 _SHIFT = np.int64(32)
@@ -51,7 +51,7 @@ def find_pair(trees, tree_table, source, node):
 
 
 @jit_inline
-def enter_pair(trees, tree_table, t):
+def insert_pair(trees, tree_table, t):
     """Insert a pair into the hash table. The caller has made sure that there is room and that the pair is not there."""
     mask = np.int64(len(tree_table) - 1)
     hashed = hash_pair(trees[t * TREE_FIELDS + SOURCE], trees[t * TREE_FIELDS + NODE])
@@ -62,7 +62,7 @@ def enter_pair(trees, tree_table, t):
 
 
 @jit_inline
-def leave_pair(trees, tree_table, t):
+def remove_pair(trees, tree_table, t):
     """Remove a pair from the hash table. Entries after it are shifted back, so that no tombstone is left."""
     mask = np.int64(len(tree_table) - 1)
     hole = hash_pair(trees[t * TREE_FIELDS + SOURCE], trees[t * TREE_FIELDS + NODE]) & mask
@@ -71,8 +71,8 @@ def leave_pair(trees, tree_table, t):
     position = (hole + 1) & mask
     while tree_table[position] != 0:
         other = (tree_table[position] & _LOWER) - 1
-        home = hash_pair(trees[other * TREE_FIELDS + SOURCE], trees[other * TREE_FIELDS + NODE]) & mask
-        if ((position - home) & mask) >= ((position - hole) & mask):
+        home_slot = hash_pair(trees[other * TREE_FIELDS + SOURCE], trees[other * TREE_FIELDS + NODE]) & mask
+        if ((position - home_slot) & mask) >= ((position - hole) & mask):
             tree_table[hole] = tree_table[position]
             hole = position
         position = (position + 1) & mask
@@ -80,7 +80,7 @@ def leave_pair(trees, tree_table, t):
 
 
 @jit_inline
-def hang(edges, trees, t, edge):
+def attach(edges, trees, t, edge):
     """Attach a detached tree node to an edge."""
     first = edges[edge * EDGE_FIELDS + FIRST_USER]
     trees[t * TREE_FIELDS + EDGE] = edge
@@ -92,7 +92,7 @@ def hang(edges, trees, t, edge):
 
 
 @jit_inline
-def cut(edges, trees, t):
+def detach(edges, trees, t):
     """Detach a tree node from its edge."""
     at = t * TREE_FIELDS
     following = trees[at + NEXT_USER]
@@ -103,7 +103,7 @@ def cut(edges, trees, t):
         edges[trees[at + EDGE] * EDGE_FIELDS + FIRST_USER] = following
     if following >= 0:
         trees[following * TREE_FIELDS + BEFORE_USER] = before
-    trees[at + EDGE] = CUT
+    trees[at + EDGE] = DETACHED
 
 
 @jit_inline
@@ -154,4 +154,4 @@ def enter_all(trees, old_table, tree_table):
     """Insert the pairs of `old_table` into a larger table (all zero)."""
     for position in range(len(old_table)):
         if old_table[position] != 0:
-            enter_pair(trees, tree_table, (old_table[position] & _LOWER) - 1)
+            insert_pair(trees, tree_table, (old_table[position] & _LOWER) - 1)

@@ -33,7 +33,7 @@ from cqels_py.kernels.structures.hashing import combine, mix
 # column that alone is the key of the port's first index; -1 if the key has several.
 BASE, WIDTH, CAPACITY, FIFO, HEAD, LEAVES, FULL, FIRST_INDEX, LAST_INDEX, SINCE, KEY_COLUMN = range(11)
 PORT_FIELDS = 11
-GONE = 1 << 16
+RETRACTED = 1 << 16
 # Fields of an index. MEMBER: the word of an entry that is its ring. IDS_FROM: log2 of the capacity from which rings
 # hold ids, those of ID_COLUMN.
 PORT, GROUP, MEMBER, KEY_FIRST, KEY_WIDTH, POSITIONS, IDS_FROM, ID_COLUMN = range(8)
@@ -65,7 +65,7 @@ ROW, PHASE, DEPTH, OUT, AT, LOCATED, NOTED, PROBES = range(8)
 CURSOR_FIELDS = 10
 LOCATED_ROWS = 256
 """The entries of this many rows are looked up together."""
-NEAR_HOME = 2
+BRANCHLESS_PROBES = 2
 """The number of slots after the home slot that are probed without a branch; few keys are further away."""
 LEAVES_AHEAD = 20
 """Distance, in leaves, between prefetching one and reading it."""
@@ -133,22 +133,22 @@ def word_as(word, place, size, count):
 
 
 @jit_inline
-def home_in(key, size):
+def home_slot_in(key, size):
     """The home slot of a key in a table of any size: the hash, read as a fraction, of the size."""
     return (mix(key) >> _TO_PART) * size >> _PART_BITS
 
 
 @jit_inline
-def home_of(key, groups, group):
+def home_slot_of(key, groups, group):
     """The position in `tables` of the home slot of `key`."""
-    place = home_in(key, groups[group * GROUP_FIELDS + SIZE])
+    place = home_slot_in(key, groups[group * GROUP_FIELDS + SIZE])
     return groups[group * GROUP_FIELDS + TABLE] + place * groups[group * GROUP_FIELDS + STRIDE]
 
 
 @jit_inline
 def find(tables, groups, group, key):
     """The position of the entry of `key` in `tables`, or -1."""
-    return find_from(home_of(key, groups, group), tables, groups, group, key)
+    return find_from(home_slot_of(key, groups, group), tables, groups, group, key)
 
 
 @jit_inline
@@ -220,14 +220,14 @@ def find_leaf(index, indexes, groups, key_columns, cells, leaf, tables):
 
 
 @jit_inline
-def expect_entry(at, stride, tables):
+def prefetch_entry(at, stride, tables):
     """Prefetch an entry, whose end may be in another cache line than its start."""
     prefetch(tables, at)
     prefetch(tables, at + stride - 1)
 
 
 @jit_inline
-def expect_rings(p, at, words, tables, rings):
+def prefetch_rings(p, at, words, tables, rings):
     """Prefetch the leaves that a row of port p is joined with, and the position at which it is inserted. The words of
     the entry are those of port 0, port 1 and so on."""
     for q in range(words):
@@ -251,7 +251,7 @@ def _are_of_one_port(first, rows, row_port):
 
 
 @jit_flat
-def _note_keys_of_one_port(key_of_first, width, first, rows, row_slot, cells, located):
+def _compute_keys_of_one_port(key_of_first, width, first, rows, row_slot, cells, located):
     """Compute the keys of rows of one port whose key is one column: that of slot 0 is at `key_of_first`."""
     start, to = np.uint64(first), np.uint64(LOCATED_ROWS + first % LOCATED_ROWS)
     for i in range(np.uint64(rows)):
@@ -262,7 +262,7 @@ def _note_keys_of_one_port(key_of_first, width, first, rows, row_slot, cells, lo
 
 
 @jit_flat
-def _note_keys(first, rows, row_port, row_slot, ports, indexes, key_columns, cells, located):
+def _compute_keys(first, rows, row_port, row_slot, ports, indexes, key_columns, cells, located):
     """Compute the keys of `rows` rows from `first` on, in their ports' first indexes."""
     start, to = np.uint64(first), np.uint64(LOCATED_ROWS + first % LOCATED_ROWS)
     for i in range(np.uint64(rows)):
@@ -279,31 +279,31 @@ def _note_keys(first, rows, row_port, row_slot, ports, indexes, key_columns, cel
 
 
 @jit_flat
-def _note_homes(place, rows, base, size, stride, located):
+def _find_home_slots(place, rows, base, size, stride, located):
     """Compute the home slots of `rows` keys, from a position of `located` on."""
     at, keys = np.uint64(place), np.uint64(LOCATED_ROWS + place)
     for i in range(np.uint64(rows)):
-        located[at + i] = base + home_in(located[keys + i], size) * stride
+        located[at + i] = base + home_slot_in(located[keys + i], size) * stride
 
 
 @jit_flat
-def _list_not_at_home(first, many, stride, tables, located):
+def _list_not_in_home_slot(first, many, stride, tables, located):
     """List the positions in `located` whose key is not in its home slot. Returns how many.
 
     Without a branch, as they are unpredictable: so many entries are loaded from memory at once.
     """
     keys, found = np.uint64(LOCATED_ROWS), np.uint64(2 * LOCATED_ROWS)
     for place in range(np.uint64(first), np.uint64(first + many)):
-        home = located[place]
+        home_slot = located[place]
         # The end of an entry may be in another cache line than its start.
-        prefetch(tables, home + stride - 1)
+        prefetch(tables, home_slot + stride - 1)
         located[found] = np.int64(place)
-        found += np.uint64(tables[home] != located[keys + place])
+        found += np.uint64(tables[home_slot] != located[keys + place])
     return np.int64(found) - 2 * LOCATED_ROWS
 
 
 @jit_flat
-def list_not_behind(steps, many, keys, base, size, stride, tables, located):
+def probe_listed(steps, many, keys, base, size, stride, tables, located):
     """Probe the slot `steps` after the home slot for each of the `many` listed keys. Keys not found there stay listed.
 
     `located`: the home slots; from `keys` on the keys, in the same order; and from 2 * keys on the list of positions.
@@ -313,11 +313,11 @@ def list_not_behind(steps, many, keys, base, size, stride, tables, located):
     found, end = list_first, base + size * stride
     for j in range(list_first, list_first + many):
         place = located[j]
-        home = located[place]
-        behind = home + steps * stride
+        home_slot = located[place]
+        behind = home_slot + steps * stride
         behind = behind if behind < end else behind - size * stride
         there = tables[behind] == located[keys + place]
-        located[place] = behind if there else home
+        located[place] = behind if there else home_slot
         located[found] = place
         found += np.int64(not there)
     return found - list_first
@@ -339,16 +339,16 @@ def search_listed(many, keys, first_place, each, first, row_sign, groups, group,
         at = seek_between(base, end, stride, located[place], tables, key)
         if tables[at] == 0:
             row = first + (place - first_place) // each
-            comes = row_sign[row] > 0
-            at = occupy(at, tables, groups, group, key) if comes else np.int64(-1)
-            if at < 0 and comes:
+            is_insert = row_sign[row] > 0
+            at = occupy(at, tables, groups, group, key) if is_insert else np.int64(-1)
+            if at < 0 and is_insert:
                 return row
         located[place] = at
     return np.int64(-1)
 
 
 @jit_flat
-def locate(
+def find_entries(
     first, last, row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables, located, cursor
 ):  # fmt: skip
     """Find the entries of the keys of rows `first` to `last` - 1 in the group of the ports' first indexes, which is one
@@ -364,13 +364,13 @@ def locate(
     rows, place, port = last - first, first % LOCATED_ROWS, np.int64(row_port[first]) * PORT_FIELDS
     if ports[port + KEY_COLUMN] >= 0 and _are_of_one_port(first, rows, row_port):
         key_of_first = ports[port + BASE] + ports[port + KEY_COLUMN]
-        _note_keys_of_one_port(key_of_first, ports[port + WIDTH], first, rows, row_slot, cells, located)
+        _compute_keys_of_one_port(key_of_first, ports[port + WIDTH], first, rows, row_slot, cells, located)
     else:
-        _note_keys(first, rows, row_port, row_slot, ports, indexes, key_columns, cells, located)
-    _note_homes(place, rows, base, size, stride, located)
-    many = _list_not_at_home(place, rows, stride, tables, located)
-    for steps in range(1, NEAR_HOME + 1):
-        many = list_not_behind(steps, many, LOCATED_ROWS, base, size, stride, tables, located)
+        _compute_keys(first, rows, row_port, row_slot, ports, indexes, key_columns, cells, located)
+    _find_home_slots(place, rows, base, size, stride, located)
+    many = _list_not_in_home_slot(place, rows, stride, tables, located)
+    for steps in range(1, BRANCHLESS_PROBES + 1):
+        many = probe_listed(steps, many, LOCATED_ROWS, base, size, stride, tables, located)
     short = search_listed(many, LOCATED_ROWS, place, 1, first, row_sign, groups, group, tables, located)
     last = short if short >= 0 else last
     cursor[PROBES] += last - first
@@ -384,11 +384,11 @@ def end_of_run(row, rows):
 
 
 @jit_flat
-def expect_rings_of(first, last, row_port, row_sign, stride, tables, located, rings, retract):
+def prefetch_rings_of(first, last, row_port, row_sign, stride, tables, located, rings, retract):
     """Prefetch the rings of rows whose entries are known: those of insertions, and with `retract` those of retractions."""
     for row in range(first, last):
         if row_sign[row] > 0 or retract:
-            expect_rings(np.int64(row_port[row]), located[row % LOCATED_ROWS], stride - 1, tables, rings)
+            prefetch_rings(np.int64(row_port[row]), located[row % LOCATED_ROWS], stride - 1, tables, rings)
 
 
 @jit_inline
@@ -407,7 +407,7 @@ def insert(index, at, indexes, groups, key_columns, cells, leaf, slot, tables, r
     if at < 0:
         group = indexes[index * INDEX_FIELDS + GROUP]
         key = key_in(index, leaf, indexes, key_columns, cells)
-        at = seek(home_of(key, groups, group), tables, groups, group, key)
+        at = seek(home_slot_of(key, groups, group), tables, groups, group, key)
         if tables[at] == 0:
             at = occupy(at, tables, groups, group, key)
             if at < 0:
@@ -541,7 +541,7 @@ def remove(index, at, indexes, slot, tables, rings, positions):
 def equal_leaf(index, indexes, groups, key_columns, cells, base, leaf, width, tables, rings, since, since_first):
     """The slot of a stored leaf with the same ids as the cells at `leaf`, through the index over all columns, or -1.
 
-    `since` from `since_first` on: for each slot a word that is at least GONE if its leaf is retracted already; -1: no
+    `since` from `since_first` on: for each slot a word that is at least RETRACTED if its leaf is retracted already; -1: no
     leaf is.
     """
     at = find_leaf(index, indexes, groups, key_columns, cells, leaf, tables)
@@ -551,7 +551,7 @@ def equal_leaf(index, indexes, groups, key_columns, cells, base, leaf, width, ta
     i = count - 1
     while i >= 0:
         slot = slot_in(first, mask, i, rings)
-        same = since_first < 0 or since[since_first + slot] < GONE
+        same = since_first < 0 or since[since_first + slot] < RETRACTED
         for c in range(width):
             same = same and cells[base + slot * width + c] == cells[leaf + c]
         if same:
@@ -622,7 +622,7 @@ def purge(groups, tables, rings, ring_meta, live):
             found = _clear_gone(here, many, base, stride, tables, rings, ring_meta, live)
             for i in range(found):
                 at = np.uint64(live[i])
-                to = np.uint64(base + home_in(tables[at], size) * stride)
+                to = np.uint64(base + home_slot_in(tables[at], size) * stride)
                 while to != at and tables[to] != 0:
                     to += np.uint64(stride)
                     to = np.uint64(base) if to == np.uint64(base + size * stride) else to
@@ -649,7 +649,7 @@ def enter_tables(old_tables, groups, new_tables, new_base, new_size, rings, ring
             if is_empty(at, np.int64(group), groups, old_tables):
                 _free_rings(at, stride, old_tables, rings, ring_meta)
                 continue
-            place = home_in(old_tables[at], new_size[group])
+            place = home_slot_in(old_tables[at], new_size[group])
             while new_tables[new_base[group] + place * stride] != 0:
                 place = place + 1 if place + 1 < new_size[group] else np.int64(0)
             for word in range(stride):
@@ -704,24 +704,24 @@ def count_least_places(groups, tables, runs):
 
 
 @jit_flat
-def move_rings(groups, tables, runs, anyhow, rings, ring_ids, new_rings, new_ids, new_meta):
+def move_rings(groups, tables, runs, any_order, rings, ring_ids, new_rings, new_ids, new_meta):
     """Move all rings to a new arena, with the least capacity they need.
 
     Runs begin at multiples of their length. If the arena has twice the elements they need, they may be moved in any
-    order (`anyhow`); else the largest are moved first, so that there are no gaps between them. `runs`: as written by
+    order (`any_order`); else the largest are moved first, so that there are no gaps between them. `runs`: as written by
     `count_least_places`.
     """
     for run in range(RUN_SIZES - 1, -1, -1):
-        if runs[run] == 0 and not anyhow:
+        if runs[run] == 0 and not any_order:
             continue
         for group in range(len(groups) // GROUP_FIELDS):
             base, stride = groups[group * GROUP_FIELDS + TABLE], groups[group * GROUP_FIELDS + STRIDE]
             for position in range(groups[group * GROUP_FIELDS + SIZE]):
                 for member in range(1, stride):
                     at = base + position * stride + member
-                    if size_of(tables[at]) > 0 and (anyhow or _least_run(tables[at]) == run):
+                    if size_of(tables[at]) > 0 and (any_order or _least_run(tables[at]) == run):
                         _move_ring(at, tables, rings, ring_ids, new_rings, new_ids, new_meta)
-        if anyhow:
+        if any_order:
             return
 
 
@@ -798,38 +798,38 @@ def load(port, ports, cells, columns, sign, free, free_meta, row_slot):
     tail = head + leaves
     tail -= capacity if tail >= capacity else np.int64(0)
     # Scratch until the slots are written: the rows that are insertions.
-    came = _list_what_comes(sign, row_slot)
+    inserts = _list_inserts(sign, row_slot)
     for c in range(width):
-        _load_column(c, base + c, width, capacity, tail, came, columns, row_slot, cells)
+        _load_column(c, base + c, width, capacity, tail, inserts, columns, row_slot, cells)
     _note_slots(head, tail, capacity, sign, row_slot)
-    gone = len(sign) - came
-    head += gone
+    expired = len(sign) - inserts
+    head += expired
     ports[port * PORT_FIELDS + HEAD] = head - capacity if head >= capacity else head
-    ports[port * PORT_FIELDS + LEAVES] = leaves + came - gone
+    ports[port * PORT_FIELDS + LEAVES] = leaves + inserts - expired
 
 
 @jit_flat
-def _list_what_comes(sign, coming):
-    """Write the numbers of the insertions to the start of `coming` (n). Returns how many there are.
+def _list_inserts(sign, insert_rows):
+    """Write the numbers of the insertions to the start of `insert_rows` (n). Returns how many there are.
 
     Without a branch: where a time window's retractions and insertions alternate is unpredictable.
     """
-    came = np.int64(0)
+    inserts = np.int64(0)
     for row in range(len(sign)):
-        coming[came] = np.int32(row)
-        came += np.int64(sign[row] > 0)
-    return came
+        insert_rows[inserts] = np.int32(row)
+        inserts += np.int64(sign[row] > 0)
+    return inserts
 
 
 @jit_inline
-def _load_column(c, first, width, capacity, tail, came, columns, coming, cells):
+def _load_column(c, first, width, capacity, tail, inserts, columns, insert_rows, cells):
     """Write column c of the insertions to consecutive slots of a circular buffer, from the tail on."""
-    straight = min(came, capacity - tail)
+    straight = min(inserts, capacity - tail)
     at = first + tail * width
     for i in range(straight):
-        cells[at + i * width] = columns[c, coming[i]]
-    for i in range(came - straight):
-        cells[first + i * width] = columns[c, coming[straight + i]]
+        cells[at + i * width] = columns[c, insert_rows[i]]
+    for i in range(inserts - straight):
+        cells[first + i * width] = columns[c, insert_rows[straight + i]]
 
 
 @jit_flat
@@ -839,9 +839,9 @@ def _note_slots(head, tail, capacity, sign, row_slot):
     A row's slot depends only on the number of insertions before it, so that no row waits for an earlier one to wrap
     around.
     """
-    came = np.int64(0)
+    inserts = np.int64(0)
     for row in range(len(sign)):
-        comes = sign[row] > 0
-        slot = tail + came if comes else head + row - came
+        is_insert = sign[row] > 0
+        slot = tail + inserts if is_insert else head + row - inserts
         row_slot[row] = np.int32(slot - capacity if slot >= capacity else slot)
-        came += np.int64(comes)
+        inserts += np.int64(is_insert)

@@ -69,7 +69,7 @@ def _read_zone(text, at, end):
 
 
 @jit_flat
-def read_moment(text, start, end, is_date):
+def read_datetime(text, start, end, is_date):
     """(rank, offset, seconds since the epoch, fraction digits, the first 18 of them as a number, rest, stop).
 
     `rank` is that of the zone, or -1 for a text that is no date or dateTime. `rest` and `stop`: the positions of

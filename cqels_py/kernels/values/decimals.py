@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit, jit_flat, jit_inline
-from cqels_py.kernels.primitives.llvm_hints import in_whole_vectors
+from cqels_py.kernels.primitives.llvm_hints import prefer_512_bit_vectors
 from cqels_py.terms.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_FLOAT, TAG_INTEGER, TAG_SHIFT
 
 POWERS = np.array([10**digits for digits in range(19)], np.int64)
@@ -452,7 +452,7 @@ def average_ids(totals, scales, counts, start, end, ids):
 
     There are no branches, so LLVM vectorises it. Two short loops have more instructions in flight than one long loop.
     """
-    in_whole_vectors()
+    prefer_512_bit_vectors()
     for i in range(np.uint64(start), np.uint64(end)):
         ids[i] = _quotient(totals[i], scales[i], max(counts[i], 1))
     for i in range(np.uint64(start), np.uint64(end)):

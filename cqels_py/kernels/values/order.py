@@ -21,7 +21,7 @@ import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 from cqels_py.kernels.values.compare import order_class, sign_of
-from cqels_py.kernels.values.datetimes import read_moment
+from cqels_py.kernels.values.datetimes import read_datetime
 from cqels_py.kernels.values.dictionary import is_hashed, place_of
 from cqels_py.kernels.values.durations import duration_type, read_duration
 from cqels_py.kernels.values.inline import (
@@ -100,7 +100,7 @@ def _order_slowly(a, b, of_terms, texts, spans):
     if a_class == _NUMBER:
         order = _order_numbers(a, a_kind, b, b_kind, of_terms, texts, spans)
     elif a_class == _DATETIME or a_class == _DATE:
-        order = _order_moments(a, b, a_class == _DATE, of_terms, texts, spans)
+        order = _order_datetimes(a, b, a_class == _DATE, of_terms, texts, spans)
     elif a_class == _DURATION:
         order = _order_durations(a, b, texts, spans)
     elif a_class == _BOOLEAN:
@@ -160,7 +160,7 @@ def _class_of(identifier, texts, spans):
     if kind >= INTEGER and kind <= DOUBLE:
         if read_numeral(texts, start + 1, quote, kind)[0]:
             found = np.int64(_NUMBER)
-    elif kind > 0 and read_moment(texts, start + 1, quote, kind == DATE)[0] >= 0:
+    elif kind > 0 and read_datetime(texts, start + 1, quote, kind == DATE)[0] >= 0:
         found = np.int64(_DATE if kind == DATE else _DATETIME)
     return found, kind
 
@@ -310,11 +310,11 @@ def _order_numbers(a, a_kind, b, b_kind, of_terms, texts, spans):
 
 
 @jit_flat
-def _moment(identifier, is_date, texts, spans):
-    """The result of `read_moment` for a term."""
+def _datetime(identifier, is_date, texts, spans):
+    """The result of `read_datetime` for a term."""
     if is_hashed(identifier):
         start, end = _span(identifier, spans)
-        return read_moment(texts, start + 1, _closing_quote(texts, end), is_date)
+        return read_datetime(texts, start + 1, _closing_quote(texts, end), is_date)
     none = np.int64(0)
     zone = zone_of(identifier)
     offset = (zone - 58) * 15 if zone > 1 else none
@@ -328,9 +328,9 @@ def _moment(identifier, is_date, texts, spans):
 
 
 @jit_flat
-def _order_moments(a, b, is_date, of_terms, texts, spans):
-    a_rank, a_offset, a_seconds, a_digits, a_leading, a_rest, a_stop = _moment(a, is_date, texts, spans)
-    b_rank, b_offset, b_seconds, b_digits, b_leading, b_rest, b_stop = _moment(b, is_date, texts, spans)
+def _order_datetimes(a, b, is_date, of_terms, texts, spans):
+    a_rank, a_offset, a_seconds, a_digits, a_leading, a_rest, a_stop = _datetime(a, is_date, texts, spans)
+    b_rank, b_offset, b_seconds, b_digits, b_leading, b_rest, b_stop = _datetime(b, is_date, texts, spans)
     order = sign_of(a_seconds, b_seconds)
     if order == 0:
         order = sign_of(a_leading, b_leading)

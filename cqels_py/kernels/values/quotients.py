@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
-from cqels_py.kernels.primitives.llvm_hints import in_whole_vectors
+from cqels_py.kernels.primitives.llvm_hints import prefer_512_bit_vectors
 from cqels_py.kernels.values.decimals import POWERS, REAL_POWERS, _integer, decimal_quotient
 from cqels_py.terms.layout import TAG_QUOTIENT, TAG_SHIFT
 
@@ -167,7 +167,7 @@ def _short_fraction_id(total, scale, count):
 @jit_flat
 def fraction_ids(totals, scales, counts, start, end, ids):
     """`_short_fraction_id` for positions start to end where there is no id yet."""
-    in_whole_vectors()
+    prefer_512_bit_vectors()
     for i in range(np.uint64(start), np.uint64(end)):
         found = _short_fraction_id(totals[i], scales[i], max(counts[i], 1))
         ids[i] = found if ids[i] == 0 else ids[i]

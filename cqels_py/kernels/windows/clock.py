@@ -6,12 +6,12 @@ import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 from cqels_py.kernels.primitives.array_table import flag_rows, flags, int64_rows, int64s, uint8_rows
-from cqels_py.kernels.windows.varint_queue import AT, END, FIELDS, LEAVING, MOST_BYTES, NEWEST, put, read_through
+from cqels_py.kernels.windows.varint_queue import AT, END, EXPIRING, FIELDS, MOST_BYTES, NEWEST, put, read_through
 
-GAPS_FULL, TICKS_FULL = -1, -2
-"""`gaps` is full, or there are more ticks than fit: nothing has been changed."""
+VARINTS_FULL, TICKS_FULL = -1, -2
+"""`varints` is full, or there are more ticks than fit: nothing has been changed."""
 ELEMENTS, TRIPLES = 0, 1
-EAGER, STEPS, COUNTS, OFFSETS, PROMISING, GAPS, PLACES, DUE, INSTANTS = range(9)
+EAGER, STEPS, COUNTS, OFFSETS, PROMISING, VARINTS, PLACES, DUE, INSTANTS = range(9)
 """The arrays of a clock in the table given to `step`, in this order (primitives/array_table.py)."""
 KEPT, ENDS = 2 * FIELDS, 2 * FIELDS + 1
 """Fields of `ends` after those of the queue and their values before the step: how many promised instants are due now."""
@@ -22,32 +22,32 @@ _NEVER = np.int64(np.iinfo(np.int64).max)
 
 
 @jit_flat
-def step(time, stream, first, boundary, through, standing, number, element_tick):
+def step(time, stream, first, boundary, through, array_table, number, element_tick):
     """Number elements (n), and collect the ticks of a step.
 
     `time` (n) not falling, `stream` (n), `first` (n + 1): where each element's triples start. `boundary`: STEP
-    boundaries in order, each once. Arrays in `standing`: `eager` (streams): every arrival is a tick. `steps` (k, 3): an
+    boundaries in order, each once. Arrays in `array_table`: `eager` (streams): every arrival is a tick. `steps` (k, 3): an
     element of that stream is a tick if it brings the count of elements (or TRIPLES) to a multiple of that size, or past
     it. `counts` (2, streams): how many came before; updated. `offsets` (q), `promising` (q, streams): for each queue
-    the promise that a tick follows this long after each element of these streams; `gaps` (q, room), `ends` (q, ENDS):
+    the promise that a tick follows this long after each element of these streams; `varints` (q, room), `ends` (q, ENDS):
     the instants in each queue (varint_queue.py). `due` (q, m): room for those that are due now.
 
     Promised instants up to `through`, or up to the last arrival that is a tick, are due. At one instant a promised tick
     comes before all others (there is none if an arrival is a tick then), then the arrivals, then a boundary. Writes
     `number` (n), from 1 per stream, `element_tick` (n), -1 for an arrival that is no tick, and `instants` (room for
-    all). Returns the number of ticks (or GAPS_FULL, TICKS_FULL), and the instant up to which promised instants were due.
+    all). Returns the number of ticks (or VARINTS_FULL, TICKS_FULL), and the instant up to which promised instants were due.
     """
-    eager, steps, counts, offsets, promising, gaps, ends, due, instants = (
-        flags(standing, EAGER), int64_rows(standing, STEPS), int64_rows(standing, COUNTS), int64s(standing, OFFSETS),
-        flag_rows(standing, PROMISING), uint8_rows(standing, GAPS), int64_rows(standing, PLACES), int64_rows(standing, DUE),
-        int64s(standing, INSTANTS),
+    eager, steps, counts, offsets, promising, varints, ends, due, instants = (
+        flags(array_table, EAGER), int64_rows(array_table, STEPS), int64_rows(array_table, COUNTS),
+        int64s(array_table, OFFSETS), flag_rows(array_table, PROMISING), uint8_rows(array_table, VARINTS),
+        int64_rows(array_table, PLACES), int64_rows(array_table, DUE), int64s(array_table, INSTANTS),
     )  # fmt: skip
     n, promises, limit = len(time), np.uint64(len(offsets)), through
     if len(instants) < n + len(boundary):
         return TICKS_FULL, limit
     for q in range(promises):
-        if (ends[q, END] - ends[q, LEAVING + AT]) % gaps.shape[1] + MOST_BYTES * n >= gaps.shape[1]:
-            return GAPS_FULL, limit
+        if (ends[q, END] - ends[q, EXPIRING + AT]) % varints.shape[1] + MOST_BYTES * n >= varints.shape[1]:
+            return VARINTS_FULL, limit
         for field in range(FIELDS):
             ends[q, FIELDS + field] = ends[q, field]
     all_ticks = _all(eager)
@@ -59,8 +59,8 @@ def step(time, stream, first, boundary, through, standing, number, element_tick)
         return _arrivals_alone(time, element_tick, instants), through
     ticks, has_room = n + len(boundary), True
     for q in range(promises):
-        _promise(time, stream, promising[q], offsets[q], gaps[q], ends[q])
-        kept = read_through(through, LEAVING, gaps[q], ends[q], due[q])
+        _promise(time, stream, promising[q], offsets[q], varints[q], ends[q])
+        kept = read_through(through, EXPIRING, varints[q], ends[q], due[q])
         ticks += kept
         has_room = has_room and kept < due.shape[1] and ticks <= len(instants)
         if has_room:
@@ -153,7 +153,7 @@ def _forget_numbers(stream, first, counts):
 
 
 @jit_inline
-def _promise(time, stream, promising, offset, gaps, ends):
+def _promise(time, stream, promising, offset, varints, ends):
     """Append the promised instants of elements of the `promising` streams to a queue, each instant once."""
     place, newest = np.uint64(ends[END]), ends[NEWEST]
     for i in range(np.uint64(len(time))):
@@ -161,7 +161,7 @@ def _promise(time, stream, promising, offset, gaps, ends):
         # promised.
         instant = time[i] + offset
         new = promising[stream[i]] & (instant != newest)
-        behind = put(np.uint64(instant - newest), place, gaps)
+        behind = put(np.uint64(instant - newest), place, varints)
         place = behind if new else place
         newest = instant if new else newest
     ends[END], ends[NEWEST] = np.int64(place), newest

@@ -40,11 +40,11 @@ def _fits(same, s, p, o, g, graph):
 
 
 @jit_flat
-def match(subject, predicate, object_, graph, element, stream, standing, triples):
+def match(subject, predicate, object_, graph, element, stream, array_table, triples):
     """Find the triples that match each pattern.
 
     `graph` (m), or None where no triple is in one; `element` (m): each triple's element; `stream` (elements): its
-    stream. Arrays in `standing`: `constants` (k, 4), 0 for a variable; `same` (k): the bits above; `pattern_stream`
+    stream. Arrays in `array_table`: `constants` (k, 4), 0 for a variable; `same` (k): the bits above; `pattern_stream`
     (k). `routes`: a hash table of predicate ids with open addressing (0: empty); slot r lists its patterns in
     route_patterns[route_first[r] : route_first[r + 1]]; the slot after the table is for patterns with a variable
     predicate. `first` (k + 1).
@@ -53,8 +53,8 @@ def match(subject, predicate, object_, graph, element, stream, standing, triples
     number of matches; where they do not fit, nothing is written to `triples`.
     """
     constants, same, pattern_stream, routes, route_first, route_patterns, first = (
-        int64_rows(standing, CONSTANTS), int64s(standing, SAME), int64s(standing, STREAMS), int64s(standing, ROUTES),
-        int64s(standing, ROUTE_FIRST), int64s(standing, ROUTE_PATTERNS), int64s(standing, FIRST),
+        int64_rows(array_table, CONSTANTS), int64s(array_table, SAME), int64s(array_table, STREAMS), int64s(array_table, ROUTES),
+        int64s(array_table, ROUTE_FIRST), int64s(array_table, ROUTE_PATTERNS), int64s(array_table, FIRST),
     )  # fmt: skip
     patterns = constants.shape[0]
     mask = np.int64(len(routes) - 1)

@@ -7,13 +7,13 @@ import numpy as np
 from cqels_py.kernels.compiler.jit import jit, jit_flat, jit_inline
 from cqels_py.kernels.primitives.array_table import int64_rows, int64s, uint8s
 from cqels_py.kernels.windows.arrivals import places_of
-from cqels_py.kernels.windows.varint_queue import AT, END, LEAVING, NEWEST, NEXT, PASSED, append, read_through
+from cqels_py.kernels.windows.varint_queue import AT, END, EXPIRING, NEWEST, NEXT, PASSED, append, read_through
 
 FULL = -1
 """There is no room for the changes."""
 NEVER = np.iinfo(np.int64).max
 """A point that is never reached."""
-GAPS, PLACES, IDS = range(3)
+VARINTS, PLACES, IDS = range(3)
 """The arrays of a window's buffer in the table given to `slide`, in this order."""
 _ONE, _TWO = np.uint64(1), np.uint64(2)
 _DROPPED = np.int32(-1)
@@ -23,14 +23,14 @@ _FEW = 8
 
 
 @jit_inline
-def _in_pairs(leave_tick, enter_tick):
+def _in_pairs(expiry_tick, enter_tick):
     """Does exactly one mapping expire at each tick at which one enters, as in a full count window?"""
-    rows = len(leave_tick)
+    rows = len(expiry_tick)
     if rows != len(enter_tick) or rows == 0:
         return False
-    pairs = np.int64(leave_tick[0] == enter_tick[0])
+    pairs = np.int64(expiry_tick[0] == enter_tick[0])
     for i in range(1, rows):
-        pairs += np.int64((leave_tick[i] == enter_tick[i]) & (enter_tick[i] != enter_tick[i - 1]))
+        pairs += np.int64((expiry_tick[i] == enter_tick[i]) & (enter_tick[i] != enter_tick[i - 1]))
     return pairs == rows
 
 
@@ -62,25 +62,25 @@ def _write_pairs(ticks, ids, first, columns, tick, sign, changed):
 
 
 @jit_inline
-def _drop(leave_tick, enter_tick, ahead):
+def _drop(expiry_tick, enter_tick, ahead):
     """Mark mappings that expire at the tick at which they entered. Returns the number of changes without them."""
-    leaving = len(leave_tick)
-    rows = leaving + len(enter_tick)
-    for i in range(ahead, leaving):
-        if leave_tick[i] <= enter_tick[i - ahead]:
-            leave_tick[i] = _DROPPED
+    expiring = len(expiry_tick)
+    rows = expiring + len(enter_tick)
+    for i in range(ahead, expiring):
+        if expiry_tick[i] <= enter_tick[i - ahead]:
+            expiry_tick[i] = _DROPPED
             rows -= 2
     return rows
 
 
 @jit_inline
-def _in_front(ticks, leaving, rows):
+def _in_front(ticks, expiring, rows):
     """How many of the first `rows` changes in the order of ticks are expiries; at one tick they come first."""
-    entering = np.uint64(len(ticks)) - leaving
-    least, most = rows - min(rows, entering), min(rows, leaving)
+    entering = np.uint64(len(ticks)) - expiring
+    least, most = rows - min(rows, entering), min(rows, expiring)
     while least < most:
         middle = (least + most) >> _ONE
-        if ticks[middle] <= ticks[leaving + rows - _ONE - middle]:
+        if ticks[middle] <= ticks[expiring + rows - _ONE - middle]:
             least = middle + _ONE
         else:
             most = middle
@@ -91,10 +91,10 @@ def _in_front(ticks, leaving, rows):
 def _find_next(ticks, i, j, k, place, tick):
     """The next expiry, i, or the next entering mapping, j, has place k. Returns the indices of the next ones."""
     # Without a branch: which of the two is next is unpredictable.
-    leaves, enters = ticks[i], ticks[j]
-    first = leaves <= enters
+    expires, enters_at = ticks[i], ticks[j]
+    first = expires <= enters_at
     place[i if first else j] = np.int32(k)
-    tick[k] = min(leaves, enters)
+    tick[k] = min(expires, enters_at)
     return i + np.uint64(first), j + np.uint64(not first)
 
 
@@ -114,19 +114,19 @@ def _find_rest(ticks, i, last_i, j, last_j, k, place, tick):
 
 
 @jit_flat
-def _find_places(ticks, leaving, place, tick):
+def _find_places(ticks, expiring, place, tick):
     """Write the place of each change in the order of ticks; `ticks` has those of the expiries first.
 
     In a merge each comparison waits for the one before it. So both halves of the order are merged at once, as two
     independent chains: a two-ended merge saves 10 ns per arrival.
     """
     changes, half, k = np.uint64(len(ticks)), np.uint64(len(ticks)) >> _ONE, np.uint64(0)
-    last_i = _in_front(ticks, leaving, half)
-    last_j = leaving + half - last_i
-    i, j, u, v = np.uint64(0), leaving, last_i, last_j
+    last_i = _in_front(ticks, expiring, half)
+    last_j = expiring + half - last_i
+    i, j, u, v = np.uint64(0), expiring, last_i, last_j
     while True:
         # This many of each are certainly left.
-        together = min(min(last_i - i, last_j - j), min(leaving - u, changes - v))
+        together = min(min(last_i - i, last_j - j), min(expiring - u, changes - v))
         if together < _FEW:
             break
         for at in range(k, k + together):
@@ -134,33 +134,33 @@ def _find_places(ticks, leaving, place, tick):
             u, v = _find_next(ticks, u, v, half + at, place, tick)
         k += together
     _find_rest(ticks, i, last_i, j, last_j, k, place, tick)
-    _find_rest(ticks, u, leaving, v, changes, half + k, place, tick)
+    _find_rest(ticks, u, expiring, v, changes, half + k, place, tick)
 
 
 @jit_flat
-def _write_in_places(ticks, leaving, ids, first, columns, place, tick, sign, changed):
+def _write_in_places(ticks, expiring, ids, first, columns, place, tick, sign, changed):
     """The general case, expiries and entering mappings at any ticks: the place of each change is found first, then it
     is written."""
-    rows, leaving = np.uint64(len(ticks)), np.uint64(leaving)
-    entering = rows - leaving
-    _find_places(ticks, leaving, place, tick)
+    rows, expiring = np.uint64(len(ticks)), np.uint64(expiring)
+    entering = rows - expiring
+    _find_places(ticks, expiring, place, tick)
     for k in range(rows):
         sign[k] = 1
-    for i in range(leaving):
+    for i in range(expiring):
         sign[place[i]] = -1
     start = np.uint64(first)
-    straight = min(leaving, np.uint64(ids.shape[1]) - start)
+    straight = min(expiring, np.uint64(ids.shape[1]) - start)
     for c in range(len(columns)):
         if len(ids):
             for i in range(straight):
                 changed[c, place[i]] = ids[c, start + i]
-            for i in range(leaving - straight):
+            for i in range(expiring - straight):
                 changed[c, place[straight + i]] = ids[c, i]
         else:
             for k in range(rows):
                 changed[c, k] = 0
         for i in range(entering):
-            changed[c, place[leaving + i]] = columns[c, i]
+            changed[c, place[expiring + i]] = columns[c, i]
 
 
 @jit_inline
@@ -174,19 +174,19 @@ def _write_entering(ticks, columns, tick, sign, changed):
 
 
 @jit_flat
-def _write_what_stays(leave_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed):
+def _write_remaining(expiry_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed):
     """The changes by tick where some are dropped."""
-    leaving, entering, width, rows = len(leave_tick), len(enter_tick), len(columns), len(tick)
+    expiring, entering, width, rows = len(expiry_tick), len(enter_tick), len(columns), len(tick)
     room = ids.shape[1]
     i, j, k, place = 0, 0, 0, first
     while k < rows:
-        if i < leaving and leave_tick[i] == _DROPPED:
+        if i < expiring and expiry_tick[i] == _DROPPED:
             i += 1
             place = place + 1 if place + 1 < room else 0
-        elif j < entering and ahead + j < leaving and leave_tick[ahead + j] == _DROPPED:
+        elif j < entering and ahead + j < expiring and expiry_tick[ahead + j] == _DROPPED:
             j += 1
-        elif j == entering or (i < leaving and leave_tick[i] <= enter_tick[j]):
-            tick[k] = leave_tick[i]
+        elif j == entering or (i < expiring and expiry_tick[i] <= enter_tick[j]):
+            tick[k] = expiry_tick[i]
             sign[k] = -1
             for c in range(width):
                 changed[c, k] = ids[c, place] if len(ids) else 0
@@ -203,36 +203,36 @@ def _write_what_stays(leave_tick, enter_tick, ahead, ids, first, columns, tick, 
 
 
 @jit_flat
-def _write(ticks, leaving, ahead, ids, first, columns, place, tick, sign, changed):
-    """The changes by tick, as many as there is room for. `ticks`: of the `leaving` mappings, then of those that enter.
+def _write(ticks, expiring, ahead, ids, first, columns, place, tick, sign, changed):
+    """The changes by tick, as many as there is room for. `ticks`: of the `expiring` mappings, then of those that enter.
 
     `place`: scratch for a number per change.
     """
-    leave_tick, enter_tick = ticks[:leaving], ticks[leaving:]
+    expiry_tick, enter_tick = ticks[:expiring], ticks[expiring:]
     if len(tick) < len(ticks):
-        _write_what_stays(leave_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed)
-    elif leaving == 0:
+        _write_remaining(expiry_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed)
+    elif expiring == 0:
         _write_entering(enter_tick, columns, tick, sign, changed)
-    elif _in_pairs(leave_tick, enter_tick):
+    elif _in_pairs(expiry_tick, enter_tick):
         _write_pairs(enter_tick, ids, first, columns, tick, sign, changed)
     else:
-        _write_in_places(ticks, leaving, ids, first, columns, place, tick, sign, changed)
+        _write_in_places(ticks, expiring, ids, first, columns, place, tick, sign, changed)
 
 
 @jit
-def merge(leave_tick, enter_tick, ahead, ids, first, columns):
+def merge(expiry_tick, enter_tick, ahead, ids, first, columns):
     """The changes of a window, by tick; at one tick expiries come first. A mapping that expires at the tick at which it
     enters is left out.
 
-    `leave_tick`, `enter_tick`: the ticks of expiring and entering mappings, in order of arrival; the first that enters
+    `expiry_tick`, `enter_tick`: the ticks of expiring and entering mappings, in order of arrival; the first that enters
     arrived `ahead` mappings after the first that expires. `ids` (width, room): a circular buffer with the ids of
     expiring mappings from `first` on; without rows these ids are 0. `columns` (width, n): the entering mappings.
     Returns tick, sign and columns of the changes.
     """
-    ticks, leaving = np.concatenate((leave_tick, enter_tick)), len(leave_tick)
-    rows = _drop(ticks[:leaving], enter_tick, ahead)
+    ticks, expiring = np.concatenate((expiry_tick, enter_tick)), len(expiry_tick)
+    rows = _drop(ticks[:expiring], enter_tick, ahead)
     tick, sign, changed = np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty((len(columns), rows), np.int64)
-    _write(ticks, leaving, ahead, ids, first, columns, np.empty(rows, np.int32), tick, sign, changed)
+    _write(ticks, expiring, ahead, ids, first, columns, np.empty(rows, np.int32), tick, sign, changed)
     return tick, sign, changed
 
 
@@ -252,14 +252,14 @@ def _store(ids, arrived, columns):
 
 @jit_flat
 def slide(
-    buffer, start, arrived, come, reached, size, timed, instants, units, before, element, element_tick, columns, points, ticks, tick,
-    sign, changed,
+    buffer, start, arrived, new_points, reached, size, timed, instants, units, before, element, element_tick, columns, points,
+    ticks, tick, sign, changed,
 ):  # fmt: skip
     """The changes of a window into which each mapping enters at its own arrival; see `merge`.
 
-    `buffer` lists (primitives/array_table.py) GAPS, PLACES (varint_queue.py) and IDS (width, room; or no rows): a
+    `buffer` lists (primitives/array_table.py) VARINTS, PLACES (varint_queue.py) and IDS (width, room; or no rows): a
     circular buffer of the mappings with numbers from `start` on. Those from `arrived` on are new and are stored there:
-    their points are `come` (n), their elements `element` (n), their ids `columns` (width, n). A mapping expires at its
+    their points are `new_points` (n), their elements `element` (n), their ids `columns` (width, n). A mapping expires at its
     point + `size`, if that is at most `reached`: if `timed`, at the first of `instants` (of the ticks) that is not
     before it; else at the arrival with that number, whose element is units[number - before - 1].
 
@@ -269,28 +269,28 @@ def slide(
     for the changes, and then nothing has changed. Scratch: `points` for the expired mappings, `ticks` for twice these
     and the entering ones.
     """
-    gaps, ends, ids = uint8s(buffer, GAPS), int64s(buffer, PLACES), int64_rows(buffer, IDS)
-    end, newest, at, passed = ends[END], ends[NEWEST], ends[LEAVING + AT], ends[LEAVING + PASSED]
-    append(come, gaps, ends)
-    leaving, width = read_through(reached - size, LEAVING, gaps, ends, points), len(columns)
-    if leaving > len(points):
-        ends[END], ends[NEWEST], ends[LEAVING + AT], ends[LEAVING + PASSED] = end, newest, at, passed
-        return leaving, FULL, NEVER
-    changes = leaving + len(come)
-    leave_tick, enter_tick, place = ticks[:leaving], ticks[leaving:changes], ticks[changes : 2 * changes]
+    varints, ends, ids = uint8s(buffer, VARINTS), int64s(buffer, PLACES), int64_rows(buffer, IDS)
+    end, newest, at, passed = ends[END], ends[NEWEST], ends[EXPIRING + AT], ends[EXPIRING + PASSED]
+    append(new_points, varints, ends)
+    expiring, width = read_through(reached - size, EXPIRING, varints, ends, points), len(columns)
+    if expiring > len(points):
+        ends[END], ends[NEWEST], ends[EXPIRING + AT], ends[EXPIRING + PASSED] = end, newest, at, passed
+        return expiring, FULL, NEVER
+    changes = expiring + len(new_points)
+    expiry_tick, enter_tick, place = ticks[:expiring], ticks[expiring:changes], ticks[changes : 2 * changes]
     if timed:
-        places_of(instants, points, size, leave_tick)
+        places_of(instants, points, size, expiry_tick)
     else:
-        for i in range(np.uint64(leaving)):
-            leave_tick[i] = element_tick[units[points[i] + size - before - 1]]
+        for i in range(np.uint64(expiring)):
+            expiry_tick[i] = element_tick[units[points[i] + size - before - 1]]
     for j in range(np.uint64(len(element))):
         enter_tick[j] = element_tick[element[j]]
-    rows = _drop(leave_tick, enter_tick, arrived - start)
+    rows = _drop(expiry_tick, enter_tick, arrived - start)
     if rows > len(tick):
-        ends[END], ends[NEWEST], ends[LEAVING + AT], ends[LEAVING + PASSED] = end, newest, at, passed
-        return leaving, FULL, NEVER
+        ends[END], ends[NEWEST], ends[EXPIRING + AT], ends[EXPIRING + PASSED] = end, newest, at, passed
+        return expiring, FULL, NEVER
     _store(ids, arrived, columns)
     first = start % max(ids.shape[1], 1)
     tick, sign, changed = tick[:rows], sign[:rows], changed.reshape(changed.size)[: width * rows].reshape((width, rows))
-    _write(ticks[:changes], leaving, arrived - start, ids, first, columns, place, tick, sign, changed)
-    return leaving, rows, ends[LEAVING + NEXT] + size if start + leaving < arrived + len(come) else NEVER
+    _write(ticks[:changes], expiring, arrived - start, ids, first, columns, place, tick, sign, changed)
+    return expiring, rows, ends[EXPIRING + NEXT] + size if start + expiring < arrived + len(new_points) else NEVER

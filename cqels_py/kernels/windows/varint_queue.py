@@ -1,9 +1,9 @@
 """A queue of points that never fall, delta-encoded as varints: points of a window are mostly close to each other.
 
-`gaps`  the differences of successive points, a circular buffer of bytes: seven bits per byte, the lowest first; the
+`varints`  the differences of successive points, a circular buffer of bytes: seven bits per byte, the lowest first; the
         eighth bit says that more follow. One byte is always free.
 `ends`  END: the position of the next byte to be written; NEWEST: the last point. Then for each of the queue's readers,
-        LEAVING and ENTERING: AT, the position of the next varint to be read; PASSED, the last point read; NEXT, the
+        EXPIRING and ENTERING: AT, the position of the next varint to be read; PASSED, the last point read; NEXT, the
         point after that, if there was one at the last read.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 
-END, NEWEST, LEAVING, ENTERING = 0, 1, 2, 5
+END, NEWEST, EXPIRING, ENTERING = 0, 1, 2, 5
 AT, PASSED, NEXT = range(3)
 FIELDS = 8
 MOST_BYTES = 10
@@ -28,48 +28,48 @@ _FEW = np.uint64(16)
 
 
 @jit_inline
-def _after(place, gaps):
-    return place + _ONE if place + _ONE < np.uint64(len(gaps)) else np.uint64(0)
+def _after(place, varints):
+    return place + _ONE if place + _ONE < np.uint64(len(varints)) else np.uint64(0)
 
 
 @jit_inline
-def put(gap, place, gaps):
+def put(delta, place, varints):
     """Write an unsigned varint at a position. Returns the position after it."""
-    while gap > _LOW:
-        gaps[place] = np.uint8(gap & _LOW | _MORE)
-        gap >>= _BITS
-        place = _after(place, gaps)
-    gaps[place] = np.uint8(gap)
-    return _after(place, gaps)
+    while delta > _LOW:
+        varints[place] = np.uint8(delta & _LOW | _MORE)
+        delta >>= _BITS
+        place = _after(place, varints)
+    varints[place] = np.uint8(delta)
+    return _after(place, varints)
 
 
 @jit_flat
-def append(points, gaps, ends):
+def append(points, varints, ends):
     """Append points; there is room for them."""
     place, newest = np.uint64(ends[END]), ends[NEWEST]
     for i in range(np.uint64(len(points))):
         # The difference to the first point of all may exceed the signed range.
-        place = put(np.uint64(points[i] - newest), place, gaps)
+        place = put(np.uint64(points[i] - newest), place, varints)
         newest = points[i]
     ends[END], ends[NEWEST] = np.int64(place), newest
 
 
 @jit_inline
-def _take(place, gaps):
+def _take(place, varints):
     """The varint at a position, and the position after it."""
-    byte = np.uint64(gaps[place])
-    gap, shift = byte & _LOW, _BITS
-    place = _after(place, gaps)
+    byte = np.uint64(varints[place])
+    delta, shift = byte & _LOW, _BITS
+    place = _after(place, varints)
     while byte > _LOW:
-        byte = np.uint64(gaps[place])
-        gap |= (byte & _LOW) << shift
+        byte = np.uint64(varints[place])
+        delta |= (byte & _LOW) << shift
         shift += _BITS
-        place = _after(place, gaps)
-    return np.int64(gap), place
+        place = _after(place, varints)
+    return np.int64(delta), place
 
 
 @jit_inline
-def _read_short(limit, place, last, passed, gaps, points, read):
+def _read_short(limit, place, last, passed, varints, points, read):
     """Fast path: varints of one byte each, several at once, as long as none of them reaches `last` or a point past the
     limit.
 
@@ -78,12 +78,12 @@ def _read_short(limit, place, last, passed, gaps, points, read):
     while place + _TOGETHER < last and read + _TOGETHER <= np.uint64(len(points)):
         together, following = np.uint8(0), passed
         for k in range(_TOGETHER):
-            together |= gaps[place + k]
-            following += np.int64(gaps[place + k])
+            together |= varints[place + k]
+            following += np.int64(varints[place + k])
         if together > _LOW or following > limit:
             break
         for k in range(_TOGETHER):
-            passed += np.int64(gaps[place + k])
+            passed += np.int64(varints[place + k])
             points[read + k] = passed
         place += _TOGETHER
         read += _TOGETHER
@@ -91,7 +91,7 @@ def _read_short(limit, place, last, passed, gaps, points, read):
 
 
 @jit_flat
-def read_through(limit, reader, gaps, ends, points):
+def read_through(limit, reader, varints, ends, points):
     """Read the next points at or before the limit into `points`. Returns how many they are.
 
     If there are more than fit into `points`, none of them is consumed.
@@ -100,13 +100,13 @@ def read_through(limit, reader, gaps, ends, points):
     end, room = np.uint64(ends[END]), np.uint64(len(points))
     more = place != end
     while more:
-        straight = end if place < end else np.uint64(len(gaps))
-        place, passed, read = _read_short(limit, place, straight, passed, gaps, points, read)
+        straight = end if place < end else np.uint64(len(varints))
+        place, passed, read = _read_short(limit, place, straight, passed, varints, points, read)
         few = read + _FEW
         more = place != end
         while more and read < few:
-            gap, behind = _take(place, gaps)
-            following = passed + gap
+            delta, behind = _take(place, varints)
+            following = passed + delta
             more = following <= limit
             if more:
                 if read < room:

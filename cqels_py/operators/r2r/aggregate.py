@@ -18,7 +18,7 @@ from cqels_py.kernels.aggregates import group_by as grouping
 from cqels_py.kernels.aggregates.exact_float_sums import REAL_WORDS
 from cqels_py.kernels.aggregates.factorised_records import ROW_PORT, ROW_SIGN, ROW_TICK
 from cqels_py.kernels.aggregates.updates import FIRST, OF_INPUT, SEEN
-from cqels_py.kernels.primitives.array_table import Standing
+from cqels_py.kernels.primitives.array_table import ArrayTable
 from cqels_py.kernels.primitives.dtypes import INT8, INT32, INT64
 from cqels_py.state.arrays import longer_aligned
 from cqels_py.state.key_table import KeyTable
@@ -73,7 +73,7 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
-class OddNumbers:
+class HashedNumbers:
     """Hashed literals (n of them) as numbers, according to the dictionary.
 
     `ids` (n): an inline id of the same value and type, or 0. Where that is 0: `kind` (n), one of the ODD_* of
@@ -104,7 +104,7 @@ class OfInputs:
 class TermValues(Protocol):
     """The interface of the dictionary for aggregates."""
 
-    def numbers(self, ids: Ids) -> OddNumbers:
+    def numbers(self, ids: Ids) -> HashedNumbers:
         """The values of hashed literals; each is looked up once per chunk."""
         ...
 
@@ -112,7 +112,7 @@ class TermValues(Protocol):
         """Report terms that were given to SUM or AVG and cannot be added; one that was given several times is repeated."""
         ...
 
-    def computed(self, late: npt.NDArray[np.int64], real: npt.NDArray[np.float64]) -> Ids:
+    def computed(self, deferred: npt.NDArray[np.int64], real: npt.NDArray[np.float64]) -> Ids:
         """Ids of computed numbers without an inline form: (tag, hi, lo, scale), and `real` for floats or as a divisor.
 
         For durations the tag is one of LATE_*; 0 where no literal holds the duration.
@@ -147,8 +147,10 @@ cache."""
 _SMALLEST_CHUNK, _FEW = 16, 65
 _MOST_NOTES = 8 * _CHUNK
 _SMALLEST_QUEUE = 64
-NO_ODD = OddNumbers(np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1, np.float64))
-JUST_FLOATS = replace(NO_ODD, reals=True)
+NO_HASHED_NUMBERS = HashedNumbers(
+    np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1, np.float64)
+)
+JUST_FLOATS = replace(NO_HASHED_NUMBERS, reals=True)
 
 
 class GroupBy:
@@ -210,7 +212,7 @@ class GroupBy:
         self._cursor[SEEN] = 1
         self._of_run = self._cursor[:SEEN]
         # For few rows, as on a live stream; larger deltas get arrays of their own.
-        self._for_few = _room_for_late(_FEW, len(aggregates))
+        self._for_few = _room_for_deferred(_FEW, len(aggregates))
         self._make_notes(_SMALLEST_CHUNK)
         self._grow_groups()
         self._gather()
@@ -229,7 +231,7 @@ class GroupBy:
 
     def _gather(self) -> None:
         """Collect the arrays for the kernel in a table."""
-        self.standing = Standing(
+        self.array_table = ArrayTable(
             self._of_aggregates, self._cursor, self._queue, self._rows, self._notes, self._results, self._scratch, self._words,
             self._apart, self._terms.heap, self._terms.meta, self._port_counts, *self._weighted, *self.index.arrays,
             *self._distinct_values.arrays,
@@ -273,7 +275,7 @@ class GroupBy:
             self._grow_groups()
             self._gather()
 
-    def expect_rows(self, rows: int) -> None:
+    def reserve_notes(self, rows: int) -> None:
         """Make room for the notes of a chunk of so many rows. Notes of an exceptionally large tick are not kept for
         ever."""
         room = self._noted
@@ -309,7 +311,7 @@ class GroupBy:
 
     def _chunk(self, delta: Delta) -> Delta:
         columns = delta.columns
-        self.expect_rows(len(delta))
+        self.reserve_notes(len(delta))
         if self._any_distinct and self._distinct_values.ensure(len(delta) * len(self._aggregates)):
             self._gather()
         values, odd = self._values_of(delta)
@@ -317,7 +319,7 @@ class GroupBy:
         run.take(delta, columns if self._keys_first else np.ascontiguousarray(columns[self._keys]), values, odd)
         return run.output()
 
-    def _values_of(self, delta: Delta) -> tuple[Ids, OddNumbers]:
+    def _values_of(self, delta: Delta) -> tuple[Ids, HashedNumbers]:
         """The columns with hashed literals replaced by their numbers for SUM and AVG."""
         columns = delta.columns
         tags = grouping.tags_of_arguments(columns, self._arguments, self._functions)
@@ -366,18 +368,18 @@ def needs_numbers(tags: int) -> bool:
     return bool(tags & _TO_ASK_OF)
 
 
-def without_terms(tags: int) -> OddNumbers:
+def without_terms(tags: int) -> HashedNumbers:
     """The numbers of arguments of which all have inline ids."""
-    return JUST_FLOATS if tags & _OF_FLOATS else NO_ODD
+    return JUST_FLOATS if tags & _OF_FLOATS else NO_HASHED_NUMBERS
 
 
 def with_numbers(
-    terms: Ids, values: TermValues, comes: npt.NDArray[np.bool_], told: Sequence[int] | slice = slice(None)
-) -> tuple[Ids, OddNumbers]:
+    terms: Ids, values: TermValues, is_insert: npt.NDArray[np.bool_], reported: Sequence[int] | slice = slice(None)
+) -> tuple[Ids, HashedNumbers]:
     """Arguments of SUM and AVG with hashed literals replaced by their numbers; tag 15 for those without an inline id.
 
-    `terms` (a, n): arguments of n rows, of which those are insertions that `comes` (n). For the arguments chosen by
-    `told`, inserted terms that are no numbers are reported to `values`.
+    `terms` (a, n): arguments of n rows, of which those are insertions that `is_insert` (n). For the arguments chosen by
+    `reported`, inserted terms that are no numbers are reported to `values`.
     """
     hashed = np.isin((terms >> TAG_SHIFT) & 15, _WITHOUT_NUMBER)
     different, place = np.unique(terms[hashed], return_inverse=True)
@@ -385,18 +387,18 @@ def with_numbers(
     found = terms.copy()
     found[hashed] = np.where(numbers.ids != 0, numbers.ids, kernel.PROVISIONAL | np.arange(len(different)))[place]
     wrong = np.isin((terms >> TAG_SHIFT) & 15, _NO_NUMBERS)
-    wrong[hashed] = ((numbers.ids == 0) & (numbers.kind == kernel.ODD_ERROR))[place]
-    wrong &= comes
+    wrong[hashed] = ((numbers.ids == 0) & (numbers.kind == kernel.HASHED_ERROR))[place]
+    wrong &= is_insert
     if wrong.any():
         # Row by row, so that the first one reported came first.
-        values.no_numbers(terms[told].T[wrong[told].T])
-    odd_reals = (numbers.ids == 0) & (numbers.kind >= kernel.ODD_FLOAT)
-    return found, replace(numbers, reals=bool(odd_reals.any() or (found >> TAG_SHIFT == TAG_FLOAT - 16).any()))
+        values.no_numbers(terms[reported].T[wrong[reported].T])
+    hashed_reals = (numbers.ids == 0) & (numbers.kind >= kernel.HASHED_FLOAT)
+    return found, replace(numbers, reals=bool(hashed_reals.any() or (found >> TAG_SHIFT == TAG_FLOAT - 16).any()))
 
 
 def _form_of(function: int, *, in_order: bool) -> Form:
     """The data structure in which an aggregate keeps its terms."""
-    return Form.SORTED_RUN if function == kernel.CONCAT else Form.STAIRCASE if in_order else Form.BAG
+    return Form.SORTED_RUN if function == kernel.CONCAT else Form.MONOTONIC_QUEUE if in_order else Form.BAG
 
 
 def stopped(status: int) -> Exception:
@@ -408,10 +410,14 @@ def stopped(status: int) -> Exception:
     return AssertionError("a mapping was withdrawn that was never there")
 
 
-def _room_for_late(rows: int, aggregates: int) -> tuple[Ids, npt.NDArray[np.float64], Ids]:
+def _room_for_deferred(rows: int, aggregates: int) -> tuple[Ids, npt.NDArray[np.float64], Ids]:
     """Arrays for values computed later, for so many rows, and for the values of joined texts."""
-    late = (rows + 1) * aggregates
-    return np.empty((late, kernel.LATE_FIELDS), np.int64), np.empty(late, np.float64), np.empty(max(64, rows), np.int64)
+    deferred = (rows + 1) * aggregates
+    return (
+        np.empty((deferred, kernel.DEFERRED_FIELDS), np.int64),
+        np.empty(deferred, np.float64),
+        np.empty(max(64, rows), np.int64),
+    )
 
 
 class GroupRun:
@@ -428,8 +434,8 @@ class GroupRun:
         group_by._of_run.fill(0)
         # Tick, sign and columns; and the values to be computed later, with the values of joined texts.
         made = np.empty(room, INT32), np.empty(room, INT8), np.empty((group_by.width, room), INT64)
-        late = group_by._for_few if rows < _FEW else _room_for_late(rows, len(group_by._aggregates))
-        self._output: tuple[Any, ...] = made + late
+        deferred = group_by._for_few if rows < _FEW else _room_for_deferred(rows, len(group_by._aggregates))
+        self._output: tuple[Any, ...] = made + deferred
 
     def open(self) -> None:
         """The single group, before any mapping."""
@@ -439,14 +445,14 @@ class GroupRun:
             of._notes, of._results, *self._output,
         )  # fmt: skip
 
-    def take(self, delta: Delta, keyed: Ids, values: Ids, odd: OddNumbers) -> None:
+    def take(self, delta: Delta, keyed: Ids, values: Ids, odd: HashedNumbers) -> None:
         """Process all rows; `keyed` and `values` as for `group_by.group`."""
         if odd.reals:
             self._of.keep_reals()
         rows = (len(delta), delta.tick, delta.sign, None, keyed, delta.columns, values)
         self._take(rows, (odd.kind, odd.words, odd.real, None, None))
 
-    def take_joined(self, rows: Ids, keyed: Ids, arguments: Ids, odd: OddNumbers) -> None:
+    def take_joined(self, rows: Ids, keyed: Ids, arguments: Ids, odd: HashedNumbers) -> None:
         """Process all rows of a join's inputs, as laid out by kernels/aggregates/factorised_records.py."""
         if odd.reals:
             self._of.keep_reals()
@@ -471,7 +477,7 @@ class GroupRun:
         texts = of.texts()
         while True:
             # Tuples are concatenated, which is faster than unpacking all of them.
-            kept = of.standing.where, of._group_words
+            kept = of.array_table.addresses, of._group_words
             status = grouping.group(*(rows + of._ways_of_keys + texts + numbers + kept + self._output))
             if status == kernel.DONE:
                 return
@@ -500,27 +506,27 @@ class GroupRun:
         return int(np.searchsorted(tick, tick[first], side="right") - first)
 
     def output(self) -> Delta:
-        tick, sign, out, late_rows, late_real, joined = self._output
+        tick, sign, out, deferred_rows, deferred_real, joined = self._output
         delta = first_rows(tick, sign, out, self._cursor.item(kernel.OUT))
-        late = self._cursor.item(kernel.LATE)
-        if late:
+        deferred = self._cursor.item(kernel.DEFERRED)
+        if deferred:
             columns = delta.columns
-            ids = self._resolve(late_rows[:late], late_real[:late], joined)
+            ids = self._resolve(deferred_rows[:deferred], deferred_real[:deferred], joined)
             provisional = (columns >> TAG_SHIFT) == kernel.PROVISIONAL >> TAG_SHIFT
             columns[provisional] = ids[columns[provisional] - kernel.PROVISIONAL]
-            place, words = late_rows[:late, kernel.LATE_PLACE], self._of._words
-            still = words[place] == kernel.PROVISIONAL + np.arange(late)
+            place, words = deferred_rows[:deferred, kernel.DEFERRED_PLACE], self._of._words
+            still = words[place] == kernel.PROVISIONAL + np.arange(deferred)
             words[place[still]] = ids[still]
         return delta
 
-    def _resolve(self, late: Ids, real: npt.NDArray[np.float64], joined: Ids) -> Ids:
+    def _resolve(self, deferred: Ids, real: npt.NDArray[np.float64], joined: Ids) -> Ids:
         """The ids of computed numbers and joined texts."""
-        ids = np.empty(len(late), np.int64)
-        texts = late[:, 0] == kernel.LATE_TEXT
+        ids = np.empty(len(deferred), np.int64)
+        texts = deferred[:, 0] == kernel.DEFERRED_TEXT
         if not texts.all():
-            ids[~texts] = self._of._values.computed(late[~texts, : kernel.LATE_PLACE], real[~texts])
+            ids[~texts] = self._of._values.computed(deferred[~texts, : kernel.DEFERRED_PLACE], real[~texts])
         if texts.any():
-            _, start, length, aggregate = late[texts, : kernel.LATE_PLACE].T
+            _, start, length, aggregate = deferred[texts, : kernel.DEFERRED_PLACE].T
             separators = [self._of._aggregates[a].separator for a in aggregate.tolist()]
             ids[texts] = self._of._values.joined(joined, start, length, separators)
         return ids

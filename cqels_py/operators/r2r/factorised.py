@@ -27,9 +27,9 @@ from cqels_py.operators.r2r.joined_rows import (
 )
 from cqels_py.state.key_sums import KeySums
 
-_SHARES = 8_192
+_CONTRIBUTIONS = 8_192
 """Initial room for contributions."""
-_FEW_SHARES = 32
+_FEW_CONTRIBUTIONS = 32
 """Room for contributions that is kept for steps of few rows."""
 _FEW_WIDE = 32
 
@@ -65,11 +65,11 @@ class FactorisedGroupBy:
         # A contribution has two columns for an extreme, three for a sum.
         widths = [2 if kind == records.TERM else 3 for _, kind in functions]
         columns = [len(groups) + sum(widths[:a]) for a in range(len(widths))]
-        self._share_width = len(groups) + sum(widths)
+        self._contribution_width = len(groups) + sum(widths)
         made = [Aggregate(function, column) for (function, _), column in zip(functions, columns, strict=True)]
         self._group_by = GroupBy(range(len(groups)), made, values)
         self._summed = any(kind != records.TERM for _, kind in functions)
-        self._few_shares = self._room_for_shares(_FEW_SHARES)
+        self._few_contributions = self._room_for_contributions(_FEW_CONTRIBUTIONS)
         numbers = np.array([GROUP_FUNCTIONS[function] for function, _ in functions], np.int64)
         of_aggregates = np.array(
             [kinds, ports, self.state.local, self.state.local_apart, numbers, columns, in_order], np.int64
@@ -82,13 +82,13 @@ class FactorisedGroupBy:
         widths_of_keys = self.state.keys.width, self.state.rows.width
         sized = in_order_of_taking[1:], *map(range, widths_of_keys), self._groups, of_aggregates
         most_common = len(inputs) == 2 and widths_of_keys == (1, 2) and len(aggregates) == 1
-        beside, *others = map(_as_tuple if most_common else np.array, sized)
-        self._first_arguments = (self._cursor, located, beside, carrier, *others)
+        other_inputs, *others = map(_as_tuple if most_common else np.array, sized)
+        self._first_arguments = (self._cursor, located, other_inputs, carrier, *others)
         taken = [(port, (*inputs[port].key, *(own if port == carrier else ()))) for port in in_order_of_taking]
         self._layout = JoinedRows(inputs, taken, *widths_of_keys, aggregates, values, hashes=True)
 
-    def _room_for_shares(self, rows: int) -> _Shares:
-        return _Shares(self._share_width, rows, _Accumulators(_FEW_WIDE) if self._summed else None)
+    def _room_for_contributions(self, rows: int) -> _Contributions:
+        return _Contributions(self._contribution_width, rows, _Accumulators(_FEW_WIDE) if self._summed else None)
 
     @property
     def visited(self) -> int:
@@ -128,12 +128,12 @@ class _Run:
         if self._odd.reals:
             of.state.keep_reals()
             of._group_by.keep_reals()
-        self._shares = of._few_shares if rows <= FEW_ROWS else of._room_for_shares(_SHARES)
+        self._contributions = of._few_contributions if rows <= FEW_ROWS else of._room_for_contributions(_CONTRIBUTIONS)
 
     def chunks(self) -> Iterator[Delta]:
         state = self._of.state
         while True:
-            status = self._put_shares()
+            status = self._put_contributions()
             if status in (aggregate.DONE, kernel.ENOUGH):
                 made = self.cursor.item(kernel.MADE)
                 if made:
@@ -145,31 +145,33 @@ class _Run:
                 state.more_terms()
             elif status == kernel.SNAPS_FULL:
                 state.more_snaps()
-            elif status == kernel.SHARES_FULL:
-                self._shares = self._shares.more(
+            elif status == kernel.CONTRIBUTIONS_FULL:
+                self._contributions = self._contributions.more(
                     self.cursor.item(kernel.MADE), self.cursor.item(kernel.WIDE), len(self._of._aggregates)
                 )
             else:
                 raise stopped(status)
 
-    def _put_shares(self) -> int:
+    def _put_contributions(self) -> int:
         of, odd = self._of, self._odd
         rows, numbers = (self._rows,), (odd.kind, odd.words, odd.real)
         # Tuples are concatenated, which is faster than unpacking all of them.
-        given = rows + of._first_arguments + of.state.arrays + of._group_by.texts() + numbers + self._shares.arrays
-        status: int = kernel.put_shares(*given)
+        given = (
+            rows + of._first_arguments + of.state.arrays + of._group_by.texts() + numbers + self._contributions.arrays
+        )
+        status: int = kernel.put_contributions(*given)
         return status
 
     def _into_groups(self, made: int) -> Delta:
         """The changes of the answer caused by the contributions."""
         of = self._of._group_by
-        of.expect_rows(made)
+        of.reserve_notes(made)
         run = GroupRun(of, made)
-        run.take_differences(made, *self._shares.arrays)
+        run.take_differences(made, *self._contributions.arrays)
         return run.output()
 
 
-class _Shares:
+class _Contributions:
     """Room for changes of contributions (see kernels/aggregates/factorised.py), at least those of a tick, which are
     aggregated together.
 
@@ -182,12 +184,12 @@ class _Shares:
         self._wide = wide
         self.arrays = self._tick, self._sign, self._columns, *(wide.arrays if wide else (None, None))
 
-    def more(self, made: int, wide: int, aggregates: int) -> _Shares:
+    def more(self, made: int, wide: int, aggregates: int) -> _Contributions:
         """Enlarge the arrays that have no room for the contribution of one more row; there are `made` contributions and
         `wide` accumulators."""
         rows = len(self._tick)
-        room = max(_SHARES, 2 * rows) if made == rows else rows
-        larger = _Shares(len(self._columns), room, self._wide.more(wide, aggregates) if self._wide else None)
+        room = max(_CONTRIBUTIONS, 2 * rows) if made == rows else rows
+        larger = _Contributions(len(self._columns), room, self._wide.more(wide, aggregates) if self._wide else None)
         larger._tick[:made], larger._sign[:made] = self._tick[:made], self._sign[:made]
         larger._columns[:, :made] = self._columns[:, :made]
         return larger
@@ -206,7 +208,7 @@ class _Accumulators:
         room = len(self._apart) // REAL_WORDS
         if taken + wanted <= room:
             return self
-        larger = _Accumulators(max(_SHARES, 2 * room))
+        larger = _Accumulators(max(_CONTRIBUTIONS, 2 * room))
         words, apart = taken * aggregate.SUM_WORDS, taken * REAL_WORDS
         larger._words[:words], larger._apart[:apart] = self._words[:words], self._apart[:apart]
         return larger

@@ -53,7 +53,7 @@ class GroupByKey:
         if not count:
             return ()
         rows, _, _, odd = self._layout.lay(filled, count, one_tick=len(ticks.time) == 1)
-        self._group_by.expect_rows(count)
+        self._group_by.reserve_notes(count)
         run = GroupRun(self._group_by, count)
         run.take_joined(rows, rows[records.FIRST : self._first_argument], rows[self._first_argument :], odd)
         return (run.output(),)

@@ -14,7 +14,7 @@ from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels.joins import multiway as kernel
 from cqels_py.kernels.joins import star as star_kernel
-from cqels_py.kernels.primitives.array_table import Standing
+from cqels_py.kernels.primitives.array_table import ArrayTable
 from cqels_py.kernels.primitives.dtypes import INT8, INT32, INT64
 from cqels_py.kernels.structures import ring_index
 from cqels_py.kernels.windows.merge import merge_rows
@@ -40,9 +40,9 @@ class LeafRows:
         """Free the slots of retracted leaves (now in `slot`) and the temporary slots, in ports that are not FIFO."""
         for p, port in enumerate(state.layout.ports):
             if not port.in_order:
-                gone = (self.port == p) & (self.sign < 0)
-                if gone.any():
-                    state.release(p, np.concatenate([self.slot[gone], self.placed[gone]]))
+                retracted = (self.port == p) & (self.sign < 0)
+                if retracted.any():
+                    state.release(p, np.concatenate([self.slot[retracted], self.placed[retracted]]))
 
 
 def merged_rows(state: JoinState, deltas: Sequence[Delta]) -> LeafRows:
@@ -112,9 +112,9 @@ class MultiwayJoin:
         # A number is passed to a kernel faster than a bool.
         self._retract, self._all_known = int(retract), int(self.state.all_known)
         self._widths = [len(variables) for variables in inputs]
-        self._locate(inputs, output, loose)
+        self._find_sources(inputs, output, loose)
 
-    def _locate(self, inputs: Sequence[Sequence[str]], output: Sequence[str], loose: frozenset[str]) -> None:
+    def _find_sources(self, inputs: Sequence[Sequence[str]], output: Sequence[str], loose: frozenset[str]) -> None:
         """Find the sources of the columns of a result: any input that has them, except that one may be unbound there."""
         having = [[p for p, variables in enumerate(inputs) if name in variables] for name in output]
         out_ports = np.array(
@@ -127,7 +127,7 @@ class MultiwayJoin:
         of_output = np.array([sum(1 << p for p in ports) for ports in having], np.int64)
         own = [list(v).index(name) if name in v else -1 for v in inputs for name in output]
         layout = self.layout
-        self._asked = Standing(
+        self._asked = ArrayTable(
             out_ports, of_output, np.array(own, np.int64), layout.options, self.state.known, layout.source_first, layout.sources,
             layout.check_first, layout.checks,
         )  # fmt: skip
@@ -176,12 +176,12 @@ class MultiwayJoin:
         """Take in rows until the chunk is full, or an array of the state is: returns the status. A star needs no `blocks`."""
         if blocks is None:
             return star_kernel.step(  # type: ignore[no-any-return]
-                rows.port, rows.slot, rows.tick, rows.sign, self.state.standing.where, self._asked.where, columns, tick, sign,
-                self._retract,
+                rows.port, rows.slot, rows.tick, rows.sign, self.state.array_table.addresses, self._asked.addresses, columns,
+                tick, sign, self._retract,
             )  # fmt: skip
         return kernel.step(  # type: ignore[no-any-return]
-            rows.port, rows.slot, rows.tick, rows.sign, self.state.standing.where, self._asked.where, self._all_known,
-            blocks.standing.where, columns, tick, sign, self._retract,
+            rows.port, rows.slot, rows.tick, rows.sign, self.state.array_table.addresses, self._asked.addresses, self._all_known,
+            blocks.array_table.addresses, columns, tick, sign, self._retract,
         )  # fmt: skip
 
     @property

@@ -15,7 +15,7 @@ from cqels_py.kernels.aggregates import factorised_records as records
 from cqels_py.kernels.aggregates.factorised_input import lay_rows
 from cqels_py.kernels.primitives.dtypes import INT64
 from cqels_py.kernels.windows.merge import places_by_tick
-from cqels_py.operators.r2r.aggregate import OddNumbers, TermValues, needs_numbers, with_numbers, without_terms
+from cqels_py.operators.r2r.aggregate import HashedNumbers, TermValues, needs_numbers, with_numbers, without_terms
 
 FEW_ROWS = 8
 """Steps of so few rows, as on a live stream, use arrays that are kept."""
@@ -105,31 +105,31 @@ class JoinedRows:
         for port, width, given in self._ways:
             if chunks := inputs[port]:
                 delta = concatenate(chunks, width)
-                if came := len(delta.tick):
+                if count := len(delta.tick):
                     filled.append((port, given, delta))
-                    rows += came
+                    rows += count
         return filled, rows
 
     def lay(
         self, filled: Sequence[Filled], count: int, *, one_tick: bool, carrier: int = -1
-    ) -> tuple[Ids, int, int, OddNumbers]:
+    ) -> tuple[Ids, int, int, HashedNumbers]:
         """All rows in the order of ticks; the number of insertions, of all inputs and of the carrier; the numbers of
         hashed literals."""
         rows = np.empty((self._size, count), INT64)
         place = _IN_ORDER if one_tick or len(filled) == 1 else _places([delta.tick for _, _, delta in filled])
-        coming = of_carrier = tags = start = 0
+        all_inserts = of_carrier = tags = start = 0
         for port, given, delta in filled:
             tick = delta.tick
-            come, of_input = lay_rows(port, tick, delta.sign, delta.columns, place, start, rows, *given)
+            inserts, of_input = lay_rows(port, tick, delta.sign, delta.columns, place, start, rows, *given)
             tags |= of_input
-            coming += come
+            all_inserts += inserts
             if port == carrier:
-                of_carrier = come
+                of_carrier = inserts
             start += len(tick)
         known = self._known_numbers(rows) if needs_numbers(tags) else without_terms(tags)
-        return rows, coming, of_carrier, known
+        return rows, all_inserts, of_carrier, known
 
-    def _known_numbers(self, rows: Ids) -> OddNumbers:
+    def _known_numbers(self, rows: Ids) -> HashedNumbers:
         """Replace hashed literals among the arguments of SUM and AVG by their numbers."""
         arguments, summed = rows[self._first_argument :], self._kinds == records.NUMBER
         arguments[summed], known = with_numbers(

@@ -74,17 +74,20 @@ class _Timed:
         value, count = self._at(columns, rows.counts[live], np.full(len(live), time, np.int64))
         same = value == self._value[live]
         shown = self._shown[live]
-        gone = np.where(same, np.maximum(shown - count, 0), shown)
-        come = np.where(same, np.maximum(count - shown, 0), count)
-        leaving, entering = np.repeat(np.arange(len(live)), gone), np.repeat(np.arange(len(live)), come)
+        retracted = np.where(same, np.maximum(shown - count, 0), shown)
+        inserted = np.where(same, np.maximum(count - shown, 0), count)
+        retracted_rows, inserted_rows = (
+            np.repeat(np.arange(len(live)), retracted),
+            np.repeat(np.arange(len(live)), inserted),
+        )
         delivered = np.concatenate(
             [
-                self._row(columns[:, leaving], self._value[live][leaving]),
-                self._row(columns[:, entering], value[entering]),
+                self._row(columns[:, retracted_rows], self._value[live][retracted_rows]),
+                self._row(columns[:, inserted_rows], value[inserted_rows]),
             ],
             axis=1,
         )
-        sign = np.repeat(np.array([-1, 1], np.int8), [len(leaving), len(entering)])
+        sign = np.repeat(np.array([-1, 1], np.int8), [len(retracted_rows), len(inserted_rows)])
         self._shown[live], self._value[live] = count, value
         return Delta(np.full(len(sign), tick, np.int32), sign, delivered)
 

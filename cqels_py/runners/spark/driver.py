@@ -184,8 +184,8 @@ class SparkRun:
             yield from batch.live_ids()
 
     def _step(self, number: int, batch: ElementBatch, *, final: bool) -> ResultBatch:
-        shares = stage.routed(self._job, batch, self.dictionary, 0)
-        frame = self._session.createDataFrame(pa.Table.from_batches([shares]))
+        slices = stage.routed(self._job, batch, self.dictionary, 0)
+        frame = self._session.createDataFrame(pa.Table.from_batches([slices]))
         try:
             rows = answers(self._job, frame, number, final=final).toArrow()
         except PySparkException as error:

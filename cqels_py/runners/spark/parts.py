@@ -16,12 +16,12 @@ from cqels_py.operators.r2s.changelog_output import ChangelogOutput
 from cqels_py.plan.nodes import TemplateTriple
 from cqels_py.runners.local import LocalRunner
 from cqels_py.runners.spark.exchange import Changes, Exchange, received, sent
-from cqels_py.runners.spark.routing import Share, combine
+from cqels_py.runners.spark.routing import PartitionSlice, combine
 from cqels_py.runners.spark.rows import solution_rows, triple_rows
 from cqels_py.runners.statistics import Counters, Statistics
 
 _COLLECT_FROM = 100_000
-ROUTED = pa.schema([("part", pa.int32()), ("task", pa.int32()), ("share", pa.binary())])
+ROUTED = pa.schema([("part", pa.int32()), ("task", pa.int32()), ("data", pa.binary())])
 """Rows for the partitions of a stage, from a task of the one before."""
 
 
@@ -124,7 +124,7 @@ class PartState(Protocol):
         """The number of triples or changes received so far: the partition's load."""
         ...
 
-    def take(self, share_data: list[bytes], *, final: bool, in_order: bool) -> None:
+    def take(self, slice_data: list[bytes], *, final: bool, in_order: bool) -> None:
         """Process a micro-batch; the output is fetched from `results`."""
         ...
 
@@ -148,10 +148,10 @@ class ReadingState:
     def rows(self) -> int:
         return self.runner.counters.triples
 
-    def take(self, share_data: list[bytes], *, final: bool, in_order: bool) -> None:
-        parts = [Share.unpack(data) for data in share_data]
-        self.needed += sum(share.needed for share in parts)
-        self.skipped += sum(share.skipped for share in parts)
+    def take(self, slice_data: list[bytes], *, final: bool, in_order: bool) -> None:
+        parts = [PartitionSlice.unpack(data) for data in slice_data]
+        self.needed += sum(slice_.needed for slice_ in parts)
+        self.skipped += sum(slice_.skipped for slice_ in parts)
         self.runner.push(combine(parts, self.dictionary, in_order=in_order))
         if final:
             self.results.next_step()
@@ -176,8 +176,8 @@ class LaterState:
     delivered: int = 0
     collect_at: int = _COLLECT_FROM
 
-    def take(self, share_data: list[bytes], *, final: bool, in_order: bool) -> None:
-        changes = received([Changes.unpack(data) for data in share_data], self.width, self.dictionary)
+    def take(self, slice_data: list[bytes], *, final: bool, in_order: bool) -> None:
+        changes = received([Changes.unpack(data) for data in slice_data], self.width, self.dictionary)
         self.rows += len(changes.delta)
         for batch in self.dataflow.receive(changes.ticks, changes.delta):
             self.delivered += len(batch)

@@ -21,7 +21,7 @@ from cqels_py.runners.spark.stage import Job
 Frame: TypeAlias = DataFrame
 
 _BATCH_ID = "streaming.sql.batchId"
-ROUTED = "part int, task int, share binary"
+ROUTED = "part int, task int, data binary"
 _TERMS = ("subject", "predicate", "object")
 
 

@@ -102,7 +102,7 @@ def routing_of(plan: Plan, root: Node, axes: Sequence[tuple[str, int]], parts: i
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class PartitionSlice:
     """The input of one partition from one task: all elements, its own triples, and the texts of hashed terms.
 
     `needed`: triples that any partition gets, each once; `skipped`: malformed rows. Both are counted in one of the
@@ -120,18 +120,18 @@ class Share:
         return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
 
     @staticmethod
-    def unpack(data: bytes) -> Share:
-        share = pickle.loads(data)
-        assert isinstance(share, Share)
-        return share
+    def unpack(data: bytes) -> PartitionSlice:
+        found = pickle.loads(data)
+        assert isinstance(found, PartitionSlice)
+        return found
 
 
-def shares(batch: ElementBatch, routing: Routing, dictionary: Dictionary, skipped: int = 0) -> list[Share]:
+def slices(batch: ElementBatch, routing: Routing, dictionary: Dictionary, skipped: int = 0) -> list[PartitionSlice]:
     """The input of each partition. `skipped`: malformed rows that were left out."""
     rows, owners = routing.owners(batch)
     element = np.repeat(np.arange(len(batch)), np.diff(batch.first))
     cuts = np.searchsorted(owners, np.arange(routing.parts + 1))
-    found = [_share(batch, rows[cuts[part] : cuts[part + 1]], element, dictionary) for part in range(routing.parts)]
+    found = [_slice(batch, rows[cuts[part] : cuts[part + 1]], element, dictionary) for part in range(routing.parts)]
     needed = np.zeros(batch.triples, np.bool_)
     needed[rows] = True
     found[0] = replace(found[0], needed=int(np.count_nonzero(needed)), skipped=skipped)
@@ -151,7 +151,7 @@ def learn(ids: Ids, texts: npt.NDArray[np.uint8], offsets: Ids, dictionary: Dict
         raise RunError("terms have other ids here than where they were encoded: are all workers of one version?")
 
 
-def _share(batch: ElementBatch, rows: Ids, element: Ids, dictionary: Dictionary) -> Share:
+def _slice(batch: ElementBatch, rows: Ids, element: Ids, dictionary: Dictionary) -> PartitionSlice:
     first = np.zeros(len(batch) + 1, np.int64)
     np.cumsum(np.bincount(element[rows], minlength=len(batch)), out=first[1:])
     subject, predicate, object_ = batch.subject[rows], batch.predicate[rows], batch.object[rows]
@@ -160,17 +160,17 @@ def _share(batch: ElementBatch, rows: Ids, element: Ids, dictionary: Dictionary)
     counted = batch.counted if len(rows) == batch.triples else None
     mine = ElementBatch(batch.time, batch.stream, first, subject, predicate, object_, graph, counted)
     ids, texts, offsets = texts_of(np.concatenate(list(mine.live_ids())), dictionary)
-    return Share(mine, ids, texts, offsets)
+    return PartitionSlice(mine, ids, texts, offsets)
 
 
-def combine(parts: Sequence[Share], dictionary: Dictionary, *, in_order: bool = False) -> ElementBatch:
+def combine(parts: Sequence[PartitionSlice], dictionary: Dictionary, *, in_order: bool = False) -> ElementBatch:
     """The elements of all tasks in order of time (then of tasks), with their terms in the partition's dictionary.
 
     `in_order`: they stay in order of arrival.
     """
-    for share in parts:
-        learn(share.ids, share.texts, share.offsets, dictionary)
-    batches = [share.elements for share in parts if len(share.elements)]
+    for each in parts:
+        learn(each.ids, each.texts, each.offsets, dictionary)
+    batches = [each.elements for each in parts if len(each.elements)]
     if not batches:
         return empty_elements()
     together = concatenate_elements(batches)

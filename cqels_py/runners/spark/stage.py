@@ -23,7 +23,7 @@ from cqels_py.plan.nodes import TemplateTriple
 from cqels_py.runners.spark.exchange import Exchange
 from cqels_py.runners.spark.hot import HotCopy
 from cqels_py.runners.spark.parts import PartState, routed_rows
-from cqels_py.runners.spark.routing import Routing, shares
+from cqels_py.runners.spark.routing import Routing, slices
 from cqels_py.runners.spark.rows import row_schema
 
 _ROW_BITS, _TASK_BITS, _BATCH_BITS = 26, 11, 26
@@ -87,7 +87,7 @@ def route(
 
 def routed(job: Job, elements: ElementBatch, dictionary: Dictionary, task: int, skipped: int = 0) -> pa.RecordBatch:
     """A row for each partition, with its input from the elements. `skipped`: malformed rows that were left out."""
-    return routed_rows(task, [share.pack() for share in shares(elements, job.routing, dictionary, skipped)])
+    return routed_rows(task, [each.pack() for each in slices(elements, job.routing, dictionary, skipped)])
 
 
 def _elements(
@@ -161,9 +161,9 @@ def evaluate(
     `execution`: Spark's number of the stage: attempts that share it have the same output for the micro-batch, whatever
     rows they got (checkpoints/store.py).
     """
-    found = sorted((row["task"], row["share"]) for each in rows for row in each.to_pylist() if row["part"] == part)
-    share_data = [share for _, share in found]
-    data = pickle.dumps((share_data, final), pickle.HIGHEST_PROTOCOL)
+    found = sorted((row["task"], row["data"]) for each in rows for row in each.to_pylist() if row["part"] == part)
+    slice_data = [packed for _, packed in found]
+    data = pickle.dumps((slice_data, final), pickle.HIGHEST_PROTOCOL)
     attempt = Attempt(batch, job.run, execution)
     store = store_of(Path(job.folder), stage, part)
     copy: HotCopy[PartState] | None = None if near is None else HotCopy(near, job.mark, stage, part)
@@ -172,10 +172,10 @@ def evaluate(
         start = store.start(attempt)
         if start.settled is not None and start.settled != data:
             data = start.settled
-            share_data, final = pickle.loads(data)
+            slice_data, final = pickle.loads(data)
         state, read_back = _state_before(store, copy, start, (job.mark, stage, part), in_order=job.in_order)
         late, had = state.statistics.late, state.rows
-        state.take(share_data, final=final, in_order=job.in_order)
+        state.take(slice_data, final=final, in_order=job.in_order)
         results = state.results.fetch()
         rebuilt = start.counts.get("rebuilt", 0) + read_back
         load = {"rows": state.rows, "rows_of_batch": state.rows - had, "rebuilt": rebuilt}
@@ -218,14 +218,14 @@ def _state_before(
         return taken, False
     state, inputs = store.load(start)
     for data in inputs:
-        share_data, final = pickle.loads(data)
-        _replay(state, share_data, final=final, in_order=in_order)
+        slice_data, final = pickle.loads(data)
+        _replay(state, slice_data, final=final, in_order=in_order)
     return state, True
 
 
-def _replay(state: PartState, share_data: list[bytes], *, final: bool, in_order: bool) -> None:
+def _replay(state: PartState, slice_data: list[bytes], *, final: bool, in_order: bool) -> None:
     """Process a micro-batch whose results are known."""
     state.results.wanted = False
-    state.take(share_data, final=final, in_order=in_order)
+    state.take(slice_data, final=final, in_order=in_order)
     state.results.fetch()
     state.results.wanted = True

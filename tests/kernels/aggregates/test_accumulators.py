@@ -32,8 +32,8 @@ class Sum:
         self.words = np.zeros(kernel.SUM_WORDS, np.int64)
         self.apart = np.zeros(REAL_WORDS, np.uint32)
         self.cursor = np.zeros(kernel.CURSOR_FIELDS, np.int64)
-        self.late = np.zeros((1, kernel.LATE_FIELDS), np.int64)
-        self.late_real = np.zeros(1)
+        self.deferred = np.zeros((1, kernel.DEFERRED_FIELDS), np.int64)
+        self.deferred_real = np.zeros(1)
 
     def add(self, unscaled: int, scale: int, sign: int) -> bool:
         return bool(kernel._add_scaled(self.words, 0, *words128(unscaled), np.int64(scale), np.int64(sign)))
@@ -47,12 +47,14 @@ class Sum:
         assert kernel._take_number(self.words, 0, np.int64(identifier), np.int64(sign))
 
     def total(self, *, average: bool = False) -> int:
-        """An id; 0 on error, or a provisional one whose number stands in `late`."""
-        self.cursor[kernel.LATE] = 0
-        return int(kernel.total_of(self.words, 0, self.apart, 0, average, self.cursor, self.late, self.late_real))
+        """An id; 0 on error, or a provisional one whose number stands in `deferred`."""
+        self.cursor[kernel.DEFERRED] = 0
+        return int(
+            kernel.total_of(self.words, 0, self.apart, 0, average, self.cursor, self.deferred, self.deferred_real)
+        )
 
-    def late_value(self) -> tuple[int, Decimal]:
-        tag, hi, lo, scale = (int(x) for x in self.late[0, : kernel.LATE_PLACE])
+    def deferred_value(self) -> tuple[int, Decimal]:
+        tag, hi, lo, scale = (int(x) for x in self.deferred[0, : kernel.DEFERRED_PLACE])
         return tag, Decimal((hi << 64) | (lo & ((1 << 64) - 1))).scaleb(-scale)
 
 
@@ -153,7 +155,7 @@ def test_a_total_without_an_inline_id_is_left_to_the_dictionary(
     found = total.total(average=average)
     assert found >> 60 == -1
     assert found & ((1 << 60) - 1) == 0
-    assert total.late_value() == (tag, sum(Decimal(text) for text, _ in numbers))
+    assert total.deferred_value() == (tag, sum(Decimal(text) for text, _ in numbers))
 
 
 def test_a_sum_of_doubles_beyond_an_id_is_a_double() -> None:
@@ -161,8 +163,8 @@ def test_a_sum_of_doubles_beyond_an_id_is_a_double() -> None:
     for _ in range(3):
         total.take(str((1 << 55) - 1), "double")
     assert total.total() >> 60 == -1
-    assert total.late[0, 0] == TAG_DOUBLE
-    assert total.late_real[0] == float(3 * ((1 << 55) - 1))
+    assert total.deferred[0, 0] == TAG_DOUBLE
+    assert total.deferred_real[0] == float(3 * ((1 << 55) - 1))
 
 
 def test_huge_members_leave_no_error_behind() -> None:

@@ -31,7 +31,7 @@ MEMBERS = st.one_of(
     ALIKE, st.lists(st.tuples(SMALL, st.just(0), st.just("integer")), max_size=6), st.lists(NUMBERS, max_size=6)
 )
 WEIGHTS = st.one_of(st.integers(-5, 5), st.integers(-(1 << 40), 1 << 40))
-NO_ODD = (np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1))
+NO_HASHED_NUMBERS = (np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1))
 KINDS = {"decimal": DECIMALS, "float": FLOATS, "double": DOUBLES}
 
 Number = tuple[int, int, str]
@@ -58,7 +58,9 @@ class Sum:
         self.words, self.apart = np.zeros(SUM_WORDS, np.int64), np.zeros(REAL_WORDS, np.uint32)
         self.members = [each for each in members if is_inline(each)]
         for each in self.members:
-            assert kernel.take_argument(self.words, 0, self.apart, 0, np.int64(identifier(each)), np.int64(1), *NO_ODD)
+            assert kernel.take_argument(
+                self.words, 0, self.apart, 0, np.int64(identifier(each)), np.int64(1), *NO_HASHED_NUMBERS
+            )
 
     def times(self, weight: int) -> dict[str, Fraction | int]:
         return sums((weight, each) for each in self.members)
@@ -129,7 +131,8 @@ def test_arguments_times_weights(given: list[tuple[Number, int, int]]) -> None:
     given = [each for each in given if is_inline(each[0])]
     for number, weight, way in given:
         assert kernel.put_argument(
-            np.int64(identifier(number)), np.int64(way), np.int64(weight), *differences.places, change, 0, apart, 0, *NO_ODD
+            np.int64(identifier(number)), np.int64(way), np.int64(weight), *differences.places, change, 0, apart, 0,
+            *NO_HASHED_NUMBERS
         )  # fmt: skip
     wanted = sums((weight * way, number) for number, weight, way in given)
     assert differences.added() == wanted

@@ -13,7 +13,7 @@ import pytest
 
 import cqels_py.kernels
 from cqels_py.kernels.compiler.jit import jit_flat
-from cqels_py.kernels.compiler.unsigned_indices import FromTheStart
+from cqels_py.kernels.compiler.unsigned_indices import UnsignedIndices
 
 _KERNELS = sorted(Path(cqels_py.kernels.__path__[0]).glob("*.py"))
 
@@ -37,7 +37,7 @@ def test_compiled_indices_mean_what_they_do_in_python() -> None:
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="there is no compiled code")  # type: ignore[attr-defined]
 def test_no_compiled_index_is_checked() -> None:
-    assert _choices(pipeline_class=FromTheStart) < _choices()
+    assert _choices(pipeline_class=UnsignedIndices) < _choices()
 
 
 def _choices(**options: Any) -> int:

@@ -8,14 +8,14 @@ import numba
 import numpy as np
 import pytest
 
-from cqels_py.kernels.primitives.llvm_hints import in_whole_vectors, kept_apart
+from cqels_py.kernels.primitives.llvm_hints import noinline, prefer_512_bit_vectors
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")  # type: ignore[attr-defined]
 def test_functions_have_the_attributes() -> None:
     def with_attributes(numbers: Any) -> Any:
-        in_whole_vectors()
-        kept_apart()
+        prefer_512_bit_vectors()
+        noinline()
         return numbers[0]
 
     compiled = numba.njit(with_attributes)
@@ -28,8 +28,8 @@ def test_functions_have_the_attributes() -> None:
 def test_results_do_not_change() -> None:
     @numba.njit
     def sum_of(numbers: Any) -> Any:
-        kept_apart()
-        in_whole_vectors()
+        noinline()
+        prefer_512_bit_vectors()
         total = 0
         for each in numbers:
             total += each

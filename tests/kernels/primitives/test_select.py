@@ -8,19 +8,19 @@ import numpy.typing as npt
 import pytest
 
 from cqels_py.kernels.compiler.jit import jit_flat
-from cqels_py.kernels.primitives.select import choose
+from cqels_py.kernels.primitives.select import select_branchless
 
 
 @jit_flat
 def _larger(a, b, out):  # type: ignore[no-untyped-def]
     for i in range(len(out)):
-        out[i] = choose(a[i] > b[i], a[i], b[i])
+        out[i] = select_branchless(a[i] > b[i], a[i], b[i])
 
 
 @jit_flat
 def _mixed(flags, out):  # type: ignore[no-untyped-def]
     for i in range(len(out)):
-        out[i] = choose(flags[i], 7, np.float64(i) / 2)
+        out[i] = select_branchless(flags[i], 7, np.float64(i) / 2)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint64, np.float64])
@@ -53,6 +53,6 @@ def _places(a, b, place):  # type: ignore[no-untyped-def]
     i, j = 0, 0
     while i < len(a) and j < len(b):
         first = a[i] < b[j]
-        place[choose(first, i, len(a) + j)] = i + j
+        place[select_branchless(first, i, len(a) + j)] = i + j
         i += np.int64(first)
         j += np.int64(not first)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarn
 
 
 def queues_in_one_arena(count: int) -> Bags:
-    return Bags(count, room=staircase.stairs_room, put=staircase.stairs_put)
+    return Bags(count, room=staircase.queue_room, put=staircase.queue_put)
 
 
 @pytest.mark.parametrize("largest", [False, True])

@@ -22,12 +22,12 @@ def find(trees, table, source, node):  # type: ignore[no-untyped-def]
 
 @jit
 def enter(trees, table, t):  # type: ignore[no-untyped-def]
-    kernel.enter_pair(trees, table, t)
+    kernel.insert_pair(trees, table, t)
 
 
 @jit
 def leave(trees, table, t):  # type: ignore[no-untyped-def]
-    kernel.leave_pair(trees, table, t)
+    kernel.remove_pair(trees, table, t)
 
 
 @given(st.lists(PAIRS, max_size=120))

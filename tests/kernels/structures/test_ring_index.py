@@ -220,7 +220,7 @@ def test_rows_find_the_entries_of_their_keys(seed: int, full: float, ports: tupl
         # Fewer rows than can be looked up together.
         last = min(int(kernel.end_of_run(first, rows)), first + chance.choice([1, 7, 256]))
         before = int(state.cursor[kernel.PROBES])
-        done = kernel.locate(
+        done = kernel.find_entries(
             first, last, port, slot, sign, state.flat_ports, state.flat_indexes, state.flat_groups, state.key_columns, state.cells,
             state.tables, state.located, state.cursor,
         )  # fmt: skip

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cqels_py.kernels.primitives.array_table import Standing
+from cqels_py.kernels.primitives.array_table import ArrayTable
 from cqels_py.kernels.windows import clock as kernel
-from cqels_py.kernels.windows import varint_queue as gaps
+from cqels_py.kernels.windows import varint_queue as varints
 
 NO_STEPS = np.empty((0, 3), np.int64)
 NO_PROMISES = np.empty(0, np.int64), np.empty((0, 2), np.bool_)
@@ -18,30 +18,30 @@ BEFORE_ALL = -(1 << 62)
 
 def step(*arguments: Any) -> tuple[int, int]:
     """The kernel, all that stays given as arrays of their own."""
-    *moving, eager, steps, counts, offsets, promising, gaps, ends, due, number, element_tick, instants = arguments
-    standing = Standing(eager, steps, counts, offsets, promising, gaps, ends, due, instants)
-    return kernel.step(*moving, standing.where, number, element_tick)
+    *moving, eager, steps, counts, offsets, promising, varints, ends, due, number, element_tick, instants = arguments
+    array_table = ArrayTable(eager, steps, counts, offsets, promising, varints, ends, due, instants)
+    return kernel.step(*moving, array_table.addresses, number, element_tick)
 
 
 class Promises:
     """What the kernel works on: one queue of instants for each list."""
 
     def __init__(self, *queues: list[int], room: int = 400, due: int = 40) -> None:
-        self.gaps, self.ends = (
+        self.varints, self.ends = (
             np.zeros((len(queues), room), np.uint8),
             np.zeros((len(queues), kernel.ENDS), np.int64),
         )
         for q, instants in enumerate(queues):
-            gaps.append(np.array(instants, np.int64), self.gaps[q], self.ends[q])
+            varints.append(np.array(instants, np.int64), self.varints[q], self.ends[q])
         self.due = np.empty((len(queues), due), np.int64)
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
-        return self.gaps, self.ends, self.due
+        return self.varints, self.ends, self.due
 
     def left(self, q: int) -> list[int]:
         points = np.empty(99, np.int64)
-        read = gaps.read_through(1 << 62, gaps.LEAVING, self.gaps[q], self.ends[q], points)
+        read = varints.read_through(1 << 62, varints.EXPIRING, self.varints[q], self.ends[q], points)
         return points[:read].tolist()
 
 
@@ -87,7 +87,7 @@ def test_every_third_element_or_triple_is_a_tick(counted: int, ticks: list[int] 
 
 @pytest.mark.parametrize(
     ("room", "due", "ticks", "full"),
-    [(13, 9, 9, kernel.GAPS_FULL), (99, 2, 9, kernel.TICKS_FULL), (99, 9, 2, kernel.TICKS_FULL), (99, 9, 9, 3)],
+    [(13, 9, 9, kernel.VARINTS_FULL), (99, 2, 9, kernel.TICKS_FULL), (99, 9, 2, kernel.TICKS_FULL), (99, 9, 9, 3)],
 )
 def test_a_full_array_leaves_everything_unchanged(room: int, due: int, ticks: int, full: int) -> None:
     """At 5 an element arrives; before that the instants 2 and 3 were promised, and 20."""
@@ -127,5 +127,5 @@ def test_arrivals_and_the_promised_instants_of_one_queue(arrivals: int, promised
         assert counts[kernel.ELEMENTS].tolist() == [int((stream == s).sum()) for s in range(streams)]
         assert counts[kernel.TRIPLES].tolist() == [int(sizes[stream == s].sum()) for s in range(streams)]
         left = np.empty(arrivals, np.int64)
-        read = gaps.read_through(1 << 62, gaps.LEAVING, promises.gaps[0], promises.ends[0], left)
+        read = varints.read_through(1 << 62, varints.EXPIRING, promises.varints[0], promises.ends[0], left)
         assert left[:read].tolist() == (7_000 + np.unique(time[promising[stream]])).tolist()

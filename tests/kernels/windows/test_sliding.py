@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from cqels_py.kernels.primitives.array_table import Standing
-from cqels_py.kernels.windows import varint_queue as gaps
+from cqels_py.kernels.primitives.array_table import ArrayTable
+from cqels_py.kernels.windows import varint_queue as varints
 from cqels_py.kernels.windows.sliding import FULL, NEVER, merge, slide
 
 ROOM = 16
@@ -16,8 +16,8 @@ ROOM = 16
 
 def window(numbers: range, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A window in which the mapping of each number has its number as point, and as ids multiples of it."""
-    coded, ends, ids = np.zeros(2 * ROOM, np.uint8), np.zeros(gaps.FIELDS, np.int64), np.full((width, ROOM), -1)
-    gaps.append(np.arange(numbers.start, numbers.stop), coded, ends)
+    coded, ends, ids = np.zeros(2 * ROOM, np.uint8), np.zeros(varints.FIELDS, np.int64), np.full((width, ROOM), -1)
+    varints.append(np.arange(numbers.start, numbers.stop), coded, ends)
     for number in numbers:
         ids[:, number % ROOM] = [10 * number + c for c in range(width)]
     return coded, ends, ids
@@ -41,8 +41,8 @@ def test_changes_of_a_counting_window(pairs: bool, with_ids: bool, seed: int) ->
     while made == FULL:
         tick, sign, changed = np.empty(room, np.int32), np.empty(room, np.int8), np.empty((width, room), np.int64)
         left, made, leaves = slide(
-            Standing(coded, ends, ids if with_ids else ids[:0]).where, start, arrived, np.arange(arrived, end), end - 1, size, 0,
-            np.empty(0, np.int64), np.arange(came), arrived - 1, np.arange(came), np.array(ticks, np.int32), columns,
+            ArrayTable(coded, ends, ids if with_ids else ids[:0]).addresses, start, arrived, np.arange(arrived, end), end - 1,
+            size, 0, np.empty(0, np.int64), np.arange(came), arrived - 1, np.arange(came), np.array(ticks, np.int32), columns,
             np.empty(room, np.int64), np.empty(2 * (room + came), np.int32), tick, sign, changed,
         )  # fmt: skip
         room += 1

@@ -89,10 +89,10 @@ class Remembered:
     def statistics(self) -> Statistics:
         return Statistics(elements=len(self.history))
 
-    def take(self, share_data: list[bytes], *, final: bool, in_order: bool) -> None:
+    def take(self, slice_data: list[bytes], *, final: bool, in_order: bool) -> None:
         if self.results.wanted:
             Thread.pause()
-        (data,) = share_data
+        (data,) = slice_data
         self.results.found.append((self.history, data))
         self.history += (data,)
 

@@ -13,7 +13,7 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.distribution.stages import stages_of
 from cqels_py.engine.compile import compile_query
 from cqels_py.runners.spark.describe import describe
-from cqels_py.runners.spark.routing import Route, Routing, Share, combine, routing_of, shares
+from cqels_py.runners.spark.routing import PartitionSlice, Route, Routing, combine, routing_of, slices
 from tests.runners.spark.test_simulated import EX
 
 S = "STREAM :s [RANGE 10s]"
@@ -147,7 +147,7 @@ def test_each_partition_gets_the_triples_it_needs(
         (*(Route(0, constants, ((at, parts, 1),)) for constants, at in routes), Route(1, (0, 0, 0), ((2, parts, 1),))),
     )
     element = np.repeat(np.arange(len(batch)), np.diff(batch.first))
-    for part, share in enumerate(shares(batch, routing, dictionary)):
+    for part, slice_ in enumerate(slices(batch, routing, dictionary)):
         wanted = [
             (e, s, q, o)
             for e, s, q, o in zip(
@@ -157,7 +157,7 @@ def test_each_partition_gets_the_triples_it_needs(
             or (batch.stream[e] == 0 and o == ids[0] and owner(q, parts) == part)
             or (batch.stream[e] == 1 and owner(o, parts) == part)
         ]
-        received = combine([Share.unpack(share.pack())], Dictionary(strict=True))
+        received = combine([PartitionSlice.unpack(slice_.pack())], Dictionary(strict=True))
         assert received.time.tolist() == batch.time.tolist(), "every partition gets all times"
         assert received.stream.tolist() == batch.stream.tolist()
         mine = np.repeat(np.arange(len(received)), np.diff(received.first)).tolist()
@@ -180,9 +180,9 @@ def test_hashed_ids_are_sent_with_their_texts() -> None:
     dictionary = Dictionary(strict=True)
     ids = dictionary.encode(TERMS, scope=7)
     batch = batch_of([(0, [(0, 4, 5), (1, 4, 6), (7, 4, 0)])], ids)
-    share = shares(batch, Routing(1, ()), dictionary)[0]
+    slice_ = slices(batch, Routing(1, ()), dictionary)[0]
     other = Dictionary(strict=True)
-    received = combine([share], other)
+    received = combine([slice_], other)
     for mine, theirs in ((received.subject, batch.subject), (received.object, batch.object)):
         assert other.decode(mine) == dictionary.decode(theirs)
 

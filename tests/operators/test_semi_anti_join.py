@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cqels_py.event_time.clock import Ticks
-from cqels_py.operators.r2r.negation import Negation
+from cqels_py.operators.r2r.semi_anti_join import SemiAntiJoin
 from cqels_py.state import join_state
 from cqels_py.state.join_state import OUT_ROWS
 from tests.operators.deltas import Live, Port, Row, assert_follows, changes, delta, random_steps
@@ -23,7 +23,7 @@ def filtered(live: Live, key: Sequence[str], exists: bool) -> list[Row]:
     return [row for row in live[0] if (tuple(row[place] for place in places) in right) == exists]
 
 
-def assert_empty(negation: Negation) -> None:
+def assert_empty(negation: SemiAntiJoin) -> None:
     assert [negation.state.leaves(p) for p in range(2)] == [0, 0]
 
 
@@ -35,7 +35,7 @@ def test_every_tick_has_the_difference(
     key: tuple[str, ...], in_order: tuple[bool, bool], exists: bool, seed: int
 ) -> None:
     ports = [Port(2, in_order[0], (1, 2, 3, 4)), Port(len(key), in_order[1], (1, 2, 3, 4))]
-    negation = Negation(LEFT, key, in_order, exists=exists)
+    negation = SemiAntiJoin(LEFT, key, in_order, exists=exists)
     steps = random_steps(seed, ports, 20, 8, 8)
     assert_follows(negation, [2, len(key)], steps, lambda live: filtered(live, key, exists), chunk=seed)
     assert_empty(negation)
@@ -46,14 +46,14 @@ def test_every_tick_has_the_difference(
 def test_where_state_grows_and_rings_move(monkeypatch: pytest.MonkeyPatch, in_order: bool, seed: int) -> None:
     for name, size in {"_FIRST_RINGS": 16, "_FIRST_CAPACITY": 2, "_FEW_PLACES": 0, "_SLOTS_ROOM": 0}.items():
         monkeypatch.setattr(join_state, name, size)
-    negation = Negation(LEFT, ("a",), (True, in_order))
+    negation = SemiAntiJoin(LEFT, ("a",), (True, in_order))
     steps = random_steps(seed, [Port(2, True, (1, 2, 3)), Port(1, in_order, (1, 2, 3))], 60, 40, 12)
     assert_follows(negation, [2, 1], steps, lambda live: filtered(live, ("a",), False), chunk=seed)
     assert_empty(negation)
 
 
 def test_right_mappings_of_fifo_inputs_are_only_counted() -> None:
-    negation, other = Negation(LEFT, ("a",), (True, True)), Negation(LEFT, ("a",), (True, False))
+    negation, other = SemiAntiJoin(LEFT, ("a",), (True, True)), SemiAntiJoin(LEFT, ("a",), (True, False))
     right = delta([(0, 1, (7,)) for _ in range(10_000)], 1)
     for each in (negation, other):
         assert changes(each.process(ANY_TICK, [[delta([(0, 1, (7, 1))], 2)], []])) == {0: {(7, 1): 1}}
@@ -66,7 +66,7 @@ def test_right_mappings_of_fifo_inputs_are_only_counted() -> None:
 
 @pytest.mark.parametrize("exists", [False, True])
 def test_a_key_that_comes_and_goes_within_a_tick_changes_nothing(exists: bool) -> None:
-    negation = Negation(LEFT, ("a",), (True, True), exists=exists)
+    negation = SemiAntiJoin(LEFT, ("a",), (True, True), exists=exists)
     changes(negation.process(ANY_TICK, [[delta([(0, 1, (1, 1)), (0, 1, (1, 2))], 2)], []]))
     assert changes(negation.process(ANY_TICK, [[], [delta([(0, 1, (1,)), (0, -1, (1,))], 1)]])) == {}
 
@@ -74,7 +74,7 @@ def test_a_key_that_comes_and_goes_within_a_tick_changes_nothing(exists: bool) -
 @pytest.mark.parametrize("in_order", [True, False])
 def test_one_key_retracts_more_results_than_a_chunk_holds(in_order: bool) -> None:
     rows = OUT_ROWS + 1000
-    negation = Negation(LEFT, ("a",), (in_order, in_order))
+    negation = SemiAntiJoin(LEFT, ("a",), (in_order, in_order))
     left = delta([(0, 1, (7, i + 1)) for i in range(rows)], 2)
     assert changes(negation.process(ANY_TICK, [[left], []])) == {0: {(7, i + 1): 1 for i in range(rows)}}
     chunks = list(negation.process(ANY_TICK, [[], [delta([(0, 1, (7,))], 1)]]))
@@ -89,7 +89,7 @@ def test_one_key_retracts_more_results_than_a_chunk_holds(in_order: bool) -> Non
 
 
 def test_state_does_not_grow_with_the_number_of_keys_seen() -> None:
-    negation = Negation(LEFT, ("a",), (True, True))
+    negation = SemiAntiJoin(LEFT, ("a",), (True, True))
     sizes = []
     for turn in range(60):
         events = [(0, -1, (0, 0))] * (40 if turn else 0) + [(0, 1, (turn * 40 + i + 1, 1)) for i in range(40)]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cqels_py.event_time.clock import Ticks
-from cqels_py.operators.r2r.closure import Closure
+from cqels_py.operators.r2r.transitive_closure import TransitiveClosure
 from cqels_py.state.join_state import OUT_ROWS
 from tests.operators.deltas import Live, Port, Row, Step, assert_follows, changes, delta, random_steps
 
@@ -42,7 +42,7 @@ def closed(edges: Sequence[Row], *, loops: bool = True, source: int | None = Non
     return found
 
 
-def assert_empty(closure: Closure) -> None:
+def assert_empty(closure: TransitiveClosure) -> None:
     state = closure.state
     assert state.pairs == 0
     assert not state.tree_table.any()
@@ -56,7 +56,7 @@ def assert_empty(closure: Closure) -> None:
 @pytest.mark.parametrize(("nodes", "most"), [(1, 3), (2, 6), (4, 4), (5, 9), (12, 14), (12, 30)])
 def test_every_tick_has_the_transitive_closure(nodes: int, most: int, in_order: bool, loops: bool) -> None:
     for seed in range(3):
-        closure = Closure((0, 1), loops=loops)
+        closure = TransitiveClosure((0, 1), loops=loops)
         steps = random_steps(seed, [Port(2, in_order, range(1, nodes + 1))], 12, 6, most)
         assert_follows(closure, [2], steps, lambda live: closed(live[0], loops=loops), chunk=seed)
         assert_empty(closure)
@@ -66,7 +66,7 @@ def test_every_tick_has_the_transitive_closure(nodes: int, most: int, in_order: 
 @pytest.mark.parametrize("seed", range(6))
 def test_from_one_source(seed: int, loops: bool) -> None:
     """The source need not be in the graph."""
-    closure = Closure((1, 0), source=2 if seed else 99, loops=loops)
+    closure = TransitiveClosure((1, 0), source=2 if seed else 99, loops=loops)
 
     def model(live: Live) -> list[Row]:
         return closed([(b, a) for a, b in live[0]], source=2 if seed else 99, loops=loops)
@@ -79,7 +79,7 @@ def test_from_one_source(seed: int, loops: bool) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_paths_are_within_one_graph(seed: int) -> None:
-    closure = Closure((2, 0, 1))
+    closure = TransitiveClosure((2, 0, 1))
 
     def model(live: Live) -> list[Row]:
         return closed([(c, a, b) for a, b, c in live[0]])
@@ -106,14 +106,14 @@ def sliding(length: int, window: int) -> Iterator[Step]:
 
 def test_a_window_over_long_paths() -> None:
     """Whole subtrees are attached to other edges, or retracted."""
-    assert_follows(Closure((0, 1)), [2], sliding(150, 40), lambda live: closed(live[0]))
+    assert_follows(TransitiveClosure((0, 1)), [2], sliding(150, 40), lambda live: closed(live[0]))
 
 
 def test_more_pairs_at_once_than_a_chunk_or_the_first_arrays_hold() -> None:
     size = 70
     left = [(0, 1, (i + 1, 1000)) for i in range(size)]
     right = [(0, 1, (2000, 3000 + i)) for i in range(size + OUT_ROWS // size)]
-    closure = Closure((0, 1))
+    closure = TransitiveClosure((0, 1))
     changes(closure.process(ANY_TICK, [[delta(left + right, 2)]]))
     before = closure.state.pairs
     chunks = list(closure.process(ANY_TICK, [[delta([(0, 1, (1000, 2000))], 2)]]))
@@ -129,13 +129,13 @@ def test_more_pairs_at_once_than_a_chunk_or_the_first_arrays_hold() -> None:
 
 
 def test_an_edge_counts_as_long_as_one_copy_is_there() -> None:
-    closure = Closure((0, 1))
+    closure = TransitiveClosure((0, 1))
     events = [(0, 1, (1, 2)), (1, 1, (1, 2)), (2, -1, (1, 2)), (3, -1, (1, 2))]
     assert changes(closure.process(ANY_TICK, [[delta(events, 2)]])) == {0: {(1, 2): 1}, 3: {(1, 2): -1}}
 
 
 def test_state_does_not_grow_with_the_number_of_nodes_seen() -> None:
-    closure = Closure((0, 1))
+    closure = TransitiveClosure((0, 1))
     sizes = []
     for turn in range(40):
         new = [(0, 1, (turn * 30 + i + 1, turn * 30 + i + 2)) for i in range(30)]

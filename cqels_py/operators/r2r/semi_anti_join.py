@@ -17,7 +17,7 @@ from cqels_py.state.join_state import OUT_ROWS, JoinLayout, JoinPort, JoinState
 LEFT, RIGHT = 0, 1
 
 
-class Negation:
+class SemiAntiJoin:
     """Left mappings for which there is no right mapping with the same key (anti-join) or, with `exists`, for which
     there is one (semi-join).
 
@@ -62,7 +62,7 @@ class Negation:
             cursor[ring_index.OUT] = 0
             while True:
                 status = kernel.step(
-                    rows.port, rows.slot, rows.tick, rows.sign, state.standing.where, self.layout.first[LEFT],
+                    rows.port, rows.slot, rows.tick, rows.sign, state.array_table.addresses, self.layout.first[LEFT],
                     self.layout.first[RIGHT], positions, self._exists, leaves, columns, out_tick, out_sign,
                 )  # fmt: skip
                 if status in (ring_index.DONE, ring_index.OUT_FULL):

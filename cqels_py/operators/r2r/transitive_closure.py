@@ -15,7 +15,7 @@ from cqels_py.state.join_state import OUT_ROWS
 from cqels_py.state.reach_trees import ReachTrees
 
 
-class Closure:
+class TransitiveClosure:
     """The different pairs (source, node) such that one edge or more lead from the source to the node.
 
     The input's `columns` hold the start and the end of an edge, and perhaps its graph: paths are within one graph, and
@@ -53,7 +53,7 @@ class Closure:
                 status = kernel.step(
                     delta.tick, delta.sign, columns, ends, nodes.width, state.only_source, self._loops, edges.table, edges.keys,
                     edges.counts, edges.free, edges.meta, nodes.table, nodes.keys, nodes.counts, nodes.free, nodes.meta,
-                    state.edges, state.heads, state.trees, state.tree_table, state.queue, state.cuts, cursor, source, node,
+                    state.edges, state.heads, state.trees, state.tree_table, state.queue, state.detached, cursor, source, node,
                     out_tick, out_sign,
                 )  # fmt: skip
                 assert status != kernel.NOT_THERE, "a withdrawn edge was never there"
