@@ -11,8 +11,8 @@ import pytest
 from rdflib import BNode, Literal, URIRef
 
 from cqels_py import Engine, UsageError
-from cqels_py.engine import engine as engine_module
 from cqels_py.runners import local
+from cqels_py.sources import opened
 from cqels_py.sources.files import open_source
 from cqels_py.terms.layout import TAG_BLANK, TAG_SHIFT
 from tests.formats.reading import ahead, instant, iri
@@ -217,7 +217,7 @@ def test_nested_nodes_are_kept_while_they_wait(tmp_path: Path, monkeypatch: pyte
     path = write(tmp_path, "d.nt", "\n".join(lines))
     found = []
     for chunk, threads in ((700, 1), (700, 2), (1 << 20, 1)):
-        monkeypatch.setattr(engine_module, "open_source", partial(open_source, chunk_bytes=chunk))
+        monkeypatch.setattr(opened, "open_source", partial(open_source, chunk_bytes=chunk))
         engine = Engine(lateness=60_000_000)
         query = engine.register(
             f"SELECT ?o ?v {{ STREAM <{A}> [RANGE 2s] {{ ?o <http://ex.org/result> ?r . ?r <http://ex.org/v> ?v }} }}"

@@ -303,7 +303,7 @@ def test_names_that_are_none(graph: object) -> None:
     engine.register(text_of("[ALL] { GRAPH ?g { ?s :p ?o } }"))
     with pytest.raises(DataError, match="graph"):
         engine.push(str(STREAM), list(TRIPLES[:1]), time=1, graph=graph)
-    with pytest.raises(cqels_py.UsageError, match="graph is the name"):
+    with pytest.raises(cqels_py.UsageError, match="graph must name the element's graph"):
         engine.push(str(STREAM), list(TRIPLES[:1]), time=1, graph=7)
 
 

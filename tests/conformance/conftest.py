@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import pytest
 
-import cqels_py.engine.engine
+import cqels_py.engine.compile
 import cqels_py.parser
 from cqels_py.algebra import nodes
 
@@ -23,5 +23,5 @@ def _read_once(text: str) -> nodes.ContinuousQuery:
 def reading_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cqels_py.parser, "parse", lambda text: _read_once(text))
-        patch.setattr(cqels_py.engine.engine, "parse", lambda text, source: _read_once(text))
+        patch.setattr(cqels_py.engine.compile, "parse", lambda text, source: _read_once(text))
         yield

@@ -67,7 +67,7 @@ def test_other_documents_have_other_nodes() -> None:
 def test_an_invalid_document_is_refused() -> None:
     for wrong, message in (
         ({"http://ex.org/c": "d"}, "does not read"),
-        ("", "is the name"),
+        ("", "document must be a text"),
         (5, "document is a mapping"),
     ):
         with pytest.raises(UsageError, match=message):
