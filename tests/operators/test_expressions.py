@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyoxigraph
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, reject
 from hypothesis import strategies as st
 
 from cqels_py.dataflow.expressions import TextEvaluation, build_evaluator
@@ -594,6 +594,9 @@ def number_result(kind: str, content: float) -> Value:
 
 
 def calculate(name: str, a: Value, b: Value) -> Value:
+    if name == "-" and a[0] == b[0] and a[0] in ("dateTime", "date"):
+        # A duration: tests/test_durations_against_oracle.py is about those.
+        reject()
     kind, one, other = pair(a, b)
     if isinstance(one, Fraction) and isinstance(other, Fraction):
         if name == "/":
