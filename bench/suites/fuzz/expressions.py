@@ -103,8 +103,8 @@ class Expressions:
         return self._pick([*self._kinds, *self._maybe, self._pick(POOLS["mix"])])
 
     def ordered(self) -> str:
-        """A literal of a type whose values have an order; two of them may be of different types."""
-        kinds = ("int", "dec", "dbl", "num", "str", "label", "when", "bool")
+        """A literal of a type whose values have an order, also for pyoxigraph; two of them may be of different types."""
+        kinds = ("int", "dec", "dbl", "num", "str", "label", "when")
         return self._pick([*self.known(*kinds), self._pick(POOLS[self._pick(kinds)])])
 
     # --- truth ---
