@@ -101,3 +101,27 @@ def test_orders(values: Sequence[Term], name: str) -> None:
         harness.assert_engine_right(PREFIX + QUERIES[name], elements, batches=(1, 3, None))
 
     check()
+
+
+@pytest.mark.parametrize("keys", ["", "GROUP BY ?s", "GROUP BY ?nothing"])
+@pytest.mark.parametrize("window", ["TRIPLES 5", "TRIPLES 5 STEP 3", "COUNT 2", "RANGE 3us"])
+def test_an_average_alone_of_numbers_of_several_types(window: str, keys: str) -> None:
+    """Some have their value in their id and some do not, and several rows of one step belong to one group."""
+    numbers = (typed("1.5", XSD.decimal), typed("7", XSD.int), typed("1", XSD.decimal), typed("8", XSD.integer))
+
+    @FEW
+    @given(st.lists(st.lists(st.sampled_from(numbers), min_size=1, max_size=4), min_size=2, max_size=6))
+    def check(drawn: list[list[Term]]) -> None:
+        subjects = (URIRef(EX + "a"), URIRef(EX + "b"))
+        elements = [
+            Element(
+                time,
+                URIRef(STREAMS + "one"),
+                tuple((subjects[n % 2], URIRef(EX + "v"), v) for n, v in enumerate(values)),
+            )
+            for time, values in enumerate(drawn)
+        ]
+        query = f"{PREFIX} SELECT (AVG(?v) AS ?mean) {{ STREAM <{STREAMS}one> [{window}] {{ ?s :v ?v }} }} {keys}"
+        harness.assert_engine_right(query, elements, batches=(1, 3, None))
+
+    check()
