@@ -9,6 +9,7 @@ from cqels_py.algebra.nodes import (
     BGP,
     AggregateCall,
     Call,
+    Constant,
     Distinct,
     Exists,
     Expression,
@@ -77,7 +78,8 @@ def map_exists(expression: Expression, rewrite: Rewrite) -> Expression:
         case Exists(pattern, negated):
             return Exists(rewrite(pattern), negated)
         case Call(function, arguments):
-            return Call(function, tuple(map_exists(argument, rewrite) for argument in arguments))
+            mapped = (a if isinstance(a, Constant) else map_exists(a, rewrite) for a in arguments)
+            return Call(function, tuple(mapped))
         case _:
             return expression
 

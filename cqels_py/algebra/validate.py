@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from itertools import repeat
 
-from cqels_py.algebra.nodes import Window, WindowVariable
+from cqels_py.algebra.nodes import Constant, TriplePattern, Values, VariableRef, Window, WindowVariable
+
+_LEAVES = frozenset({Constant, TriplePattern, Values, VariableRef})
+"""Nodes that hold terms and variables alone. There may be 100,000 of these in one list."""
 
 MOST_NESTED = 200
 """The greatest depth of an algebra: functions over it are recursive, and Python's stack is finite."""
@@ -32,7 +36,9 @@ def walk(node: object) -> Iterator[tuple[object, int]]:
     while waiting:
         current, depth = waiting.pop()
         if isinstance(current, tuple):
-            waiting.extend((each, depth) for each in current)
+            waiting.extend(zip(current, repeat(depth)))
+        elif type(current) in _LEAVES:
+            yield current, depth
         elif is_dataclass(current):
             yield current, depth
             waiting.extend((getattr(current, field.name), depth + 1) for field in fields(current))

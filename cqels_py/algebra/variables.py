@@ -64,7 +64,8 @@ def expression_variables(expression: Expression) -> Variables:
         case VariableRef(variable):
             return frozenset([variable])
         case Call(_, arguments):
-            return frozenset().union(*(expression_variables(argument) for argument in arguments))
+            others = (each for each in arguments if not isinstance(each, Constant))
+            return frozenset().union(*map(expression_variables, others))
         case Constant() | Exists():
             return frozenset()
 

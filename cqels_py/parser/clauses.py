@@ -98,6 +98,9 @@ class _Lifter:
     def run(self) -> Lifted:
         while not self._cursor.at_end:
             token = self._cursor.here
+            if token.kind is not Kind.WORD:
+                self._cursor.take()
+                continue
             if token.is_word(*_OPERATORS) and self._cursor.before.is_word(*_FORMS, "DISTINCT", "REDUCED"):
                 self._operator()
                 continue

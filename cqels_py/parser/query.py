@@ -231,7 +231,7 @@ def _check_counts(source: Source, tokens: Sequence[Token]) -> None:
 
 
 def _within(offset: int, spans: list[tuple[int, int]]) -> bool:
-    return any(start <= offset < end for start, end in spans)
+    return bool(spans) and any(start <= offset < end for start, end in spans)
 
 
 def _template_term(value: Any) -> nodes.TermOrVariable:
