@@ -142,7 +142,7 @@ class Engine:
         self._blank_nodes = blank_nodes
         self._options = options
         self._batch = batch
-        self._runner = LocalRunner(self.dictionary, lateness)
+        self._runner = LocalRunner(self.dictionary, lateness, waiting=True)
         self._counters = self._runner.counters
         self._reports = EngineReports(options, self._counters)
         self._registry = Registry(self.dictionary)
@@ -185,7 +185,7 @@ class Engine:
         classes and properties of the static default graph. Raises QuerySyntaxError, UnsupportedQuery, DataError.
         """
         self._steps.check_open()
-        self._flush()
+        self.flush()
         check_entailment(entailment)
         static_graphs = graphs_by_name(static_graphs)
         compiled = compile_query(
@@ -380,8 +380,17 @@ class Engine:
                 self._process_part(batch, deliver=not small)
 
     def flush(self) -> None:
-        """Process all elements that were pushed so far."""
+        """Process all elements that were pushed so far, also those that wait for the next boundary of STEP windows."""
         self._flush()
+        self._process_waiting()
+
+    @undisturbed
+    def _process_waiting(self) -> None:
+        # In the middle of a step none waits.
+        with self._lock:
+            if self._runner.is_waiting:
+                with self._steps:
+                    self._runner.process_waiting()
 
     @undisturbed
     def _flush(self) -> None:

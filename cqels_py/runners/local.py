@@ -18,10 +18,12 @@ from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import RunError
 from cqels_py.event_time.watermark import Watermark
-from cqels_py.runners.chaining import last_time
+from cqels_py.event_time.windows import Bounds
+from cqels_py.runners.chaining import ConstructedStream, last_time
 from cqels_py.runners.protocol import Runner
 from cqels_py.runners.spans import Spans
 from cqels_py.runners.statistics import Counters
+from cqels_py.runners.step_waiting import WaitingElements
 from cqels_py.runners.stream_views import NO_ARRIVALS, NOTHING, ElementTicks, StepElements, StreamView
 from cqels_py.state.arrays import keep_freed_memory
 from cqels_py.state.named_values import NamedValues, restore, values_of
@@ -155,15 +157,20 @@ class QueriesOnScans:
 
 
 class LocalRunner(Runner):
-    """Drives all queries of an engine. `lateness` in microseconds; one thread pushes at a time."""
+    """Drives all queries of an engine. `lateness` in microseconds; one thread pushes at a time.
 
-    def __init__(self, dictionary: Dictionary, lateness: int) -> None:
+    `waiting`: where all windows have a STEP, elements wait for the next boundary, or for `process_waiting`.
+    """
+
+    def __init__(self, dictionary: Dictionary, lateness: int, *, waiting: bool = False) -> None:
         self._queries: list[RunningQuery] = []
         self._groups: list[QueriesOnScans] = []
         self.pool = SharedScansPool()
         self._dictionary = dictionary
         self._watermark = Watermark(lateness)
         self._early: ElementBatch | None = None
+        self._may_wait = waiting
+        self._waiting = WaitingElements({})
         self._spans: Spans | None = None
         self._collect_at = _COLLECT_FROM
         self.counters = Counters()
@@ -176,6 +183,8 @@ class LocalRunner(Runner):
 
     @queries.setter
     def queries(self, queries: list[RunningQuery]) -> None:
+        # New queries see nothing of what waits.
+        self.process_waiting()
         # New lists: the runner may be in the middle of the old ones.
         self._queries = queries
         by_scans: dict[int, list[RunningQuery]] = {}
@@ -184,6 +193,7 @@ class LocalRunner(Runner):
         self._groups = [QueriesOnScans(group) for group in by_scans.values()]
         scans = [query.dataflow.shared_scans for query in queries]
         self._spans = Spans(scans) if any(each.least_delay is not None for each in scans) else None
+        self._waiting = WaitingElements(_bounds_of(queries) if self._may_wait and self._spans is None else {})
 
     def push(self, batch: ElementBatch) -> None:
         """Take in elements in order of arrival."""
@@ -194,10 +204,24 @@ class LocalRunner(Runner):
         if admitted is not None:
             counters.late += int(np.count_nonzero(~admitted))
             batch = take_elements(batch, np.flatnonzero(admitted))
-        self._process(self._complete(batch))
+        complete = self._complete(batch)
+        if complete is not None and len(complete.time):
+            counters.event_time = complete.time.item(-1)
+            self._process(self._waiting.add(complete))
+
+    @property
+    def is_waiting(self) -> bool:
+        """Are there elements that wait for the boundary of a window?"""
+        return len(self._waiting) > 0
+
+    def process_waiting(self) -> None:
+        """Process the elements that wait for the boundary of a window, which gives no results."""
+        if self.is_waiting:
+            self._process(self._waiting.take())
 
     def advance(self, time: int) -> None:
         """No element before `time` will come: mappings that expire before it do so now."""
+        self.process_waiting()
         self._watermark.advance(time)
         self._process(self._complete(None))
         for instant in () if self._spans is None else self._spans.advances(self._watermark.time):
@@ -212,6 +236,7 @@ class LocalRunner(Runner):
 
     def finish(self) -> None:
         """The streams have ended."""
+        self.process_waiting()
         if self._early is not None:
             rest, self._early = self._early, None
             self._process(rest)
@@ -222,6 +247,7 @@ class LocalRunner(Runner):
 
     def update_static(self, query: RunningQuery, static: StaticData) -> None:
         """Other static data for one of the queries, from now on."""
+        self.process_waiting()
         elements = self._start_step(NOTHING)
         for group in self._groups:
             self.counters.results += group.push(elements)
@@ -281,11 +307,11 @@ class LocalRunner(Runner):
         return slice_elements(together, 0, cut)
 
     def state(self) -> dict[str, NamedValues]:
-        """The watermark and the elements that wait for it, for `restore`; the queries' dataflows and the dictionary tell their own.
+        """The watermark and the elements that wait, for it or a boundary, for `restore`; dataflows and dictionary have their own.
 
         Arrays are no copies: write them before the next element.
         """
-        waiting = NOTHING if self._early is None else self._early
+        waiting = concatenate_elements([*self._waiting.batches, *([] if self._early is None else [self._early])])
         columns = ((each.name, getattr(waiting, each.name)) for each in fields(waiting))
         return {
             "watermark": values_of(self._watermark),
@@ -306,10 +332,26 @@ class LocalRunner(Runner):
         live = [ids for query in self.queries for ids in query.dataflow.live_ids(visited)]
         if self._early is not None:
             live += self._early.live_ids()
+        live += self._waiting.live_ids()
         self._dictionary.collect(live)
         for query in self.queries:
             query.dataflow.forget_evaluations()
         self._collect_at = max(_COLLECT_FROM, 2 * len(self._dictionary))
+
+
+def _bounds_of(queries: Iterable[RunningQuery]) -> dict[tuple[int, ...], list[Bounds]]:
+    """Those of all windows, by the streams of their queries; none if a query has no window, or is an input of another one."""
+    bounds: dict[tuple[int, ...], list[Bounds]] = {}
+    for query in queries:
+        windows = query.dataflow.plan.windows
+        if not windows or _feeds(query):
+            return {}
+        bounds.setdefault(query.streams, []).extend(window.bounds for window in windows)
+    return bounds
+
+
+def _feeds(query: RunningQuery) -> bool:
+    return query.feed is not None and not (isinstance(query.feed, ConstructedStream) and not query.feed.streams)
 
 
 _NO_ELEMENTS = StreamView(NOTHING, NOTHING)
