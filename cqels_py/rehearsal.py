@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory, gettempdir
-from threading import Thread
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from cqels_py.kernels.compiler.parallel_build import FOLDER, INPUT
@@ -96,16 +97,20 @@ def _lines(text: bytes, most: int) -> bytes:
 
 def hide() -> None:
     """From now on this process reads nothing, prints nothing, and ends with the one that started it."""
-    Thread(target=_end_with_the_starter, args=(os.dup(0),), daemon=True).start()
+    ending = Lock()
+    Thread(target=_end_with_the_starter, args=(os.dup(0), ending), daemon=True).start()
+    # The removal of the folder can make what runs here fail: the process must not end before the folder is gone.
+    atexit.register(ending.acquire)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(nowhere, stream)
 
 
-def _end_with_the_starter(standard_input: int) -> None:
+def _end_with_the_starter(standard_input: int, ending: Lock) -> None:
     """However the process has ended that started this one, its end of the pipe is closed: leave nothing behind, and end."""
     while os.read(standard_input, 1):
         pass
+    ending.acquire()
     folder = Path(gettempdir())
     if folder.name.startswith(FOLDER):
         rmtree(folder, ignore_errors=True)
