@@ -84,12 +84,11 @@ def _measure(task: Task, say: _Messages, *, again: bool) -> int:
 
 def rehearsal(task: Task) -> list[str] | None:
     """The command that calls the task's kernels if they are compiled in this process: it only runs the query."""
-    from cqels_py.parser import parse
+    from cqels_py.suites.running import compiled
 
     if task.runner != "local" or "service" in task.text.lower():
         return None
-    read = dict.fromkeys(str(window.stream) for window in parse(task.text, source=task.source).windows)
-    streams = [f"--stream=<{iri}>={task.streams[iri]}" for iri in read]
+    streams = [f"--stream=<{iri}>={task.streams[iri]}" for iri in compiled(task.text, task.source).plan.streams]
     return ["cqels_py.cli.rehearsal", "-", "run", "-q", task.text, *streams, "--static", task.static]
 
 

@@ -20,7 +20,6 @@ from cqels_py.batches.rearrange import concatenate_elements, slice_elements
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow
 from cqels_py.dictionary import Dictionary
-from cqels_py.engine.compile import compile_query
 from cqels_py.errors import RunError
 from cqels_py.formats.ntriples import ELEMENT_BITS
 from cqels_py.plan.nodes import Plan
@@ -28,7 +27,7 @@ from cqels_py.runners.local import LocalRunner, RunningQuery
 from cqels_py.sources.batches import BatchSource
 from cqels_py.sources.static import load_static_data
 from cqels_py.sources.time_merge import TimeMerge
-from cqels_py.suites.running import null_sink, sources
+from cqels_py.suites.running import compiled, null_sink, sources
 from cqels_py.suites.task import Measured, Task
 
 SHARE_OF_MOST = 0.8
@@ -50,7 +49,7 @@ def measure(task: Task, measured: Measured, *, seconds: float = SECONDS) -> None
     if paced < _FEWEST:
         return
     with ExitStack() as cleanup:
-        plan = compile_query(task.text, source=task.source).plan
+        plan = compiled(task.text, task.source).plan
         texts = _Texts(_tail(task, plan, measured.elements - paced))
         target = _Target(task, plan, cleanup)
         target.fill(measured.elements - paced)

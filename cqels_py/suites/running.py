@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,6 +15,7 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import take_elements
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary import Dictionary
+from cqels_py.engine.compile import CompiledQuery, compile_query
 from cqels_py.engine.engine import Engine
 from cqels_py.plan.nodes import Plan
 from cqels_py.runners.statistics import Statistics
@@ -46,13 +48,19 @@ class Run(Protocol):
     def run(self, take: Take, look: Look, *, thin: int = 1) -> Statistics: ...
 
 
+@cache
+def compiled(text: str, source: str) -> CompiledQuery:
+    """The query of a task, compiled once in a process."""
+    return compile_query(text, source=source)
+
+
 class LocalRun:
     """A run in this process."""
 
-    def __init__(self, task: Task, changelog: bool = False) -> None:
+    def __init__(self, task: Task, changelog: bool = False, query: CompiledQuery | None = None) -> None:
         self._engine = Engine()
         self._query = self._engine.register(
-            task.text, source=task.source, static=[Path(task.static)], changelog=changelog
+            query or compiled(task.text, task.source), static=[Path(task.static)], changelog=changelog
         )
         self._task = task
         self.plan = self._query.plan
@@ -73,13 +81,14 @@ class LocalRun:
 class SparkRun:
     """A run in Spark, micro-batch by micro-batch."""
 
-    def __init__(self, task: Task, state: str, session: Session, changelog: bool = False) -> None:
+    def __init__(
+        self, task: Task, state: str, session: Session, changelog: bool = False, query: CompiledQuery | None = None
+    ) -> None:
         from cqels_py.runners.spark.driver import SparkRun as Driver
         from cqels_py.spark import prepare
 
         job, self.plan = prepare(
-            task.text,
-            source=task.source,
+            query or compiled(task.text, task.source),
             state=state,
             partitions=task.partitions or session.sparkContext.defaultParallelism,
             static=[Path(task.static)],
@@ -129,13 +138,15 @@ def _thinned(batches: Iterator[ElementBatch], thin: int) -> Iterator[ElementBatc
 
 
 @contextmanager
-def ready(task: Task, session: Session | None, *, changelog: bool = False) -> Iterator[Run]:
-    """The task's query, registered."""
+def ready(
+    task: Task, session: Session | None, *, changelog: bool = False, query: CompiledQuery | None = None
+) -> Iterator[Run]:
+    """The task's query, registered. `query`: None for the one that is compiled once in a process."""
     if session is None:
-        yield LocalRun(task, changelog)
+        yield LocalRun(task, changelog, query)
         return
     with tempfile.TemporaryDirectory(prefix="cqels-state-") as state:
-        yield SparkRun(task, f"{state}/query", session, changelog)
+        yield SparkRun(task, f"{state}/query", session, changelog, query)
 
 
 @contextmanager

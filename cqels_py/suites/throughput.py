@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cqels_py.batches.results import ResultBatch
+from cqels_py.engine.compile import compile_query
 from cqels_py.runners.statistics import Statistics
 from cqels_py.suites import memory
 from cqels_py.suites.running import Enough, null_sink, ready
@@ -51,7 +52,9 @@ def measure(task: Task, session: Session | None, tell: Tell) -> Measured:
         sink.write(batch)
 
     began = time.perf_counter()
-    with ready(task, session) as run, null_sink(run.plan, run.dictionary) as sink:
+    # Compiled anew: the time to register a query begins with its text.
+    query = compile_query(task.text, source=task.source)
+    with ready(task, session, query=query) as run, null_sink(run.plan, run.dictionary) as sink:
         started = time.perf_counter()
         samples.start()
         statistics = run.run(take, samples.look)
