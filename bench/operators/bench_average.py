@@ -32,7 +32,7 @@ VALUE = (1 << VALUE_BITS) - 1
 class AveragingEngine(Engine):
     def __init__(self, setting: Setting) -> None:
         self._dictionary = Dictionary()
-        group_by = GroupBy([0], [Aggregate("AVG", 1)], DictionaryValues(self._dictionary), in_order=True)
+        group_by = GroupBy([0], [Aggregate("AVG", 1)], DictionaryValues(self._dictionary), expires_fifo=True)
         super().__init__(WindowedInputs([setting.window], [2], keep_ids=True), group_by)
 
     def plain(self, row: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -34,7 +34,7 @@ def engine(setting: Setting) -> Engine:
 
 
 def below(setting: Setting) -> Engine:
-    inputs, least = [JoinedInput(2, (0,), in_order=True)] * 2, JoinedAggregate("MIN", 1, 1)
+    inputs, least = [JoinedInput(2, (0,), expires_fifo=True)] * 2, JoinedAggregate("MIN", 1, 1)
     operator = FactorisedGroupBy(inputs, 0, [1], [1], [least], DictionaryValues(Dictionary()))
     return Engine(join_of_two.inputs(setting, keep_ids=True), operator)
 

@@ -49,7 +49,7 @@ def engine(setting: Setting) -> Engine:
 
 def below(setting: Setting) -> Engine:
     aggregates = [JoinedAggregate("COUNT(*)"), JoinedAggregate("SUM", 1, 1)]
-    inputs = [JoinedInput(2, (0,), in_order=True)] * 2
+    inputs = [JoinedInput(2, (0,), expires_fifo=True)] * 2
     return Summing(setting, GroupByKey(inputs, [0], aggregates, DictionaryValues(Dictionary())), keep_ids=True)
 
 

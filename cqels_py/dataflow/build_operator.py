@@ -36,9 +36,9 @@ def build_operator(
 ) -> Operator:
     """The operator of a node that reads others. `evaluators` builds those of its expressions."""
     match node:
-        case plan.JoinAll(inputs, variables, in_order, loose, retract):
+        case plan.JoinAll(inputs, variables, fifo, loose, retract):
             names = [child.variables for child in inputs]
-            return MultiwayJoin(names, in_order, variables, loose=loose, retract=retract)
+            return MultiwayJoin(names, fifo, variables, loose=loose, retract=retract)
         case plan.FilterRows(inner, condition) if is_timed(node):
             return TimedFilter(evaluators.build(condition), _places(inner, condition.inputs), len(inner.variables))
         case plan.ExtendRows(inner, _, expression) if is_timed(node):
@@ -56,8 +56,8 @@ def build_operator(
         case plan.ClosureRows(inner, edge, _, source, loops):
             number = None if source is None else dictionary.encode_one(source)
             return TransitiveClosure(_places(inner, edge), source=number, loops=loops)
-        case plan.Negate(left, _, key, in_order, exists):
-            return SemiAntiJoin(left.variables, key, in_order, exists=exists)
+        case plan.Negate(left, _, key, fifo, exists):
+            return SemiAntiJoin(left.variables, key, fifo, exists=exists)
         case plan.NumberRows(inner, of):
             return NumberRows(_places(inner, of))
         case plan.GroupRows():
@@ -77,7 +77,7 @@ def _group_by(node: plan.GroupRows, values: DictionaryValues) -> Operator:
         Aggregate(a.function, None if a.argument is None else columns.index(a.argument), a.distinct, a.separator)
         for a in node.aggregates
     ]
-    return GroupBy(_places(node.input, node.keys), aggregates, values, in_order=expires_fifo(node.input))
+    return GroupBy(_places(node.input, node.keys), aggregates, values, expires_fifo=expires_fifo(node.input))
 
 
 def _factorised_groups(node: plan.FactorisedGroups, values: DictionaryValues) -> Operator:

@@ -57,7 +57,7 @@ class JoinPort:
     """An input of a join: the numbers of its variables by column, and whether its leaves expire in their order of arrival."""
 
     variables: tuple[int, ...]
-    in_order: bool
+    expires_fifo: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class JoinLayout:
             if columns not in self._columns[q]:
                 self._columns[q].append(columns)
         for q, port in enumerate(self.ports):
-            if not port.in_order:
+            if not port.expires_fifo:
                 self._columns[q].append(tuple(range(len(port.variables))))
         self.indexes = tuple(RingIndex(q, columns) for q in range(n) for columns in self._columns[q])
         self.first = [sum(len(self._columns[x]) for x in range(q)) for q in range(n + 1)]
@@ -154,7 +154,7 @@ class JoinLayout:
 
     def _is_plain(self, keys: dict[tuple[int, int], tuple[int, ...]]) -> bool:
         """Is every port in order, and probed by a single variable whatever is bound, with nothing to be compared?"""
-        return all(port.in_order for port in self.ports) and all(
+        return all(port.expires_fifo for port in self.ports) and all(
             len(columns) == 1 and not self._checks(bound, q, columns) for (bound, q), columns in keys.items()
         )
 
@@ -183,7 +183,7 @@ class JoinLayout:
 
     def _full(self, port: int) -> int:
         """1 if the port's last index is the one over all columns, by which negative mappings find their leaves."""
-        return 0 if self.ports[port].in_order else 1
+        return 0 if self.ports[port].expires_fifo else 1
 
     def _bound_variables(self, bound: int) -> set[int]:
         return {v for p, port in enumerate(self.ports) if bound >> p & 1 for v in port.variables}
@@ -255,10 +255,10 @@ class JoinState:
         self.ports = np.zeros((n, kernel.PORT_FIELDS), np.int64)
         for p, port in enumerate(layout.ports):
             self.ports[p, kernel.WIDTH] = len(port.variables)
-            self.ports[p, kernel.FIFO] = port.in_order
+            self.ports[p, kernel.FIFO] = port.expires_fifo
             self.ports[p, kernel.FIRST_INDEX] = layout.first[p]
             self.ports[p, kernel.LAST_INDEX] = layout.first[p + 1]
-            self.ports[p, kernel.FULL] = -1 if port.in_order else layout.first[p + 1] - 1
+            self.ports[p, kernel.FULL] = -1 if port.expires_fifo else layout.first[p + 1] - 1
             self.ports[p, kernel.KEY_COLUMN] = layout.key_column(p)
         self._init_indexes(layout, rings_of_ids=rings_of_ids)
         self.cells: Int64 = np.zeros(0, np.int64)
@@ -343,7 +343,7 @@ class JoinState:
 
     def leaves(self, port: int) -> int:
         """Live leaf mappings of a port."""
-        if self.layout.ports[port].in_order:
+        if self.layout.ports[port].expires_fifo:
             return self.ports.item(port, kernel.LEAVES)
         return self.capacity(port) - int(self.free_meta[port])
 
@@ -365,24 +365,24 @@ class JoinState:
         cells = np.zeros(int(sum(w * c for w, c in zip(widths, capacities, strict=True))), np.int64)
         # Ports that expire in order never look for a free slot.
         most_free = max(
-            (c for c, port in zip(capacities, self.layout.ports, strict=True) if not port.in_order), default=0
+            (c for c, port in zip(capacities, self.layout.ports, strict=True) if not port.expires_fifo), default=0
         )
         free = np.zeros((self.n, most_free), np.int32)
         base = 0
         for p, capacity in enumerate(capacities):
             old_capacity, width, head = self.capacity(p), int(widths[p]), int(old_ports[p, kernel.HEAD])
-            in_order = self.layout.ports[p].in_order
+            expires_fifo = self.layout.ports[p].expires_fifo
             old_base = int(old_ports[p, kernel.BASE])
             old = self.cells[old_base : old_base + old_capacity * width].reshape(old_capacity, width)
             new = cells[base : base + capacity * width].reshape(capacity, width)
-            if in_order and capacity != old_capacity and head + self.leaves(p) > old_capacity:
+            if expires_fifo and capacity != old_capacity and head + self.leaves(p) > old_capacity:
                 new[(head + (np.arange(old_capacity) - head) % old_capacity) % capacity] = old
                 kernel.renumber_slots(
                     p, old_ports.reshape(-1), self.flat_indexes, self.flat_groups, self.tables, self.rings, capacity
                 )
             else:
                 new[:old_capacity] = old
-            if not in_order:
+            if not expires_fifo:
                 kept = int(self.free_meta[p])
                 added = np.arange(old_capacity, capacity, dtype=np.int32)
                 free[p, :kept] = self.free[p, :kept]
@@ -399,7 +399,7 @@ class JoinState:
         old, top = self.positions, 0
         blocks: list[Int32] = []
         for i, index in enumerate(self.layout.indexes):
-            if self.layout.ports[index.port].in_order:
+            if self.layout.ports[index.port].expires_fifo:
                 continue
             block = np.zeros(self.capacity(index.port), np.int32)
             before = int(self.indexes[i, kernel.POSITIONS])
@@ -416,8 +416,8 @@ class JoinState:
         """Nothing is kept there from step to step."""
         top = 0
         for p, port in enumerate(self.layout.ports):
-            self.ports[p, kernel.SINCE] = -1 if port.in_order else top
-            top += 0 if port.in_order else self.capacity(p)
+            self.ports[p, kernel.SINCE] = -1 if port.expires_fifo else top
+            top += 0 if port.expires_fifo else self.capacity(p)
         self.since: Int32 = np.zeros(top, np.int32)
 
     def release(self, port: int, slots: Int32) -> None:

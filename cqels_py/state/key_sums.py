@@ -29,7 +29,7 @@ class KeySums:
     """The arrays that the kernel works on, and their growth; they are public.
 
     `kinds`: what each aggregate needs of its argument, a number of kernels/aggregates/factorised_records.py; `carried`: the argument
-    is the carrier's; `in_order`: the mappings that have it expire in the order of their arrival.
+    is the carrier's; `expires_fifo`: the mappings that have it expire in the order of their arrival.
     """
 
     STATE = (
@@ -37,7 +37,9 @@ class KeySums:
         *("rows", "row_words", "row_apart", "row_apart_size", "_terms"),
     )
 
-    def __init__(self, ports: int, key_width: int, own_width: int, kinds: Ids, carried: Flags, in_order: Flags) -> None:
+    def __init__(
+        self, ports: int, key_width: int, own_width: int, kinds: Ids, carried: Flags, expires_fifo: Flags
+    ) -> None:
         self._ports = ports
         # Without variables of its own the carrier has one row by key, under the key's number.
         self._row_is_key = own_width == 0
@@ -45,12 +47,12 @@ class KeySums:
         self.rows = KeyTable(key_width + own_width)
         # Lower bounds of the free room: not all keys and rows since they were computed were new.
         self._spare_keys = self._spare_rows = 0
-        self._lay_out(kinds, carried, in_order)
+        self._lay_out(kinds, carried, expires_fifo)
         self.change = np.zeros(len(kinds) * DIFFERENCE_WORDS, np.int64)
         self.change_apart = np.zeros(len(kinds) * REAL_WORDS, np.uint32)
         self._terms = TermRuns()
         self._kept_terms = [
-            (Form.MONOTONIC_QUEUE if in_order[a] else Form.BAG, bool(carried[a]), int(self.local[a]))
+            (Form.MONOTONIC_QUEUE if expires_fifo[a] else Form.BAG, bool(carried[a]), int(self.local[a]))
             for a in np.flatnonzero(kinds == TERM)
         ]
         nothing, no_real = np.zeros(0, np.int64), np.zeros(0, np.uint32)
@@ -79,12 +81,12 @@ class KeySums:
             heap, heap_meta,
         )  # fmt: skip
 
-    def _lay_out(self, kinds: Ids, carried: Flags, in_order: Flags) -> None:
+    def _lay_out(self, kinds: Ids, carried: Flags, expires_fifo: Flags) -> None:
         """The place of each aggregate's accumulator in a row or a key."""
         self.local = np.zeros(len(kinds), np.int64)
         self.local_apart = np.zeros(len(kinds), np.int64)
         words, apart = [COUNTERS + self._ports, ROW_WORDS], [0, 0]
-        of_aggregates = zip(kinds.tolist(), carried.tolist(), in_order.tolist(), strict=True)
+        of_aggregates = zip(kinds.tolist(), carried.tolist(), expires_fifo.tolist(), strict=True)
         for a, (kind, of_row, ordered) in enumerate(of_aggregates):
             self.local[a], self.local_apart[a] = words[of_row], apart[of_row]
             of_terms = QUEUE_WORDS if ordered else BAG_WORDS

@@ -69,7 +69,7 @@ class Port:
     """An input: its width, whether mappings leave in the order in which they came, the values of each column."""
 
     width: int
-    in_order: bool = True
+    expires_fifo: bool = True
     values: Sequence[int] = (1, 2, 3)
 
 
@@ -86,7 +86,7 @@ def random_steps(seed: int, ports: Sequence[Port], steps: int, ticks: int, most:
                 p = rng.randrange(len(ports))
                 port, mine = ports[p], live[p]
                 if mine and (len(mine) == most or rng.random() < 0.4):
-                    place = 0 if port.in_order else rng.randrange(len(mine))
+                    place = 0 if port.expires_fifo else rng.randrange(len(mine))
                     inputs[p].append((tick, -1, mine.pop(place)))
                 else:
                     row = tuple(rng.choice(port.values) for _ in range(port.width))

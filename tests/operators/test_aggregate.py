@@ -130,52 +130,52 @@ def all_aggregates(column: int) -> list[Aggregate]:
     return [*found, Aggregate("SAMPLE", column)]
 
 
-@pytest.mark.parametrize(("seed", "in_order"), [(0, False), (1, False), (0, True), (1, True)])
+@pytest.mark.parametrize(("seed", "expires_fifo"), [(0, False), (1, False), (0, True), (1, True)])
 @pytest.mark.parametrize("keys", [0, 1, 2])
 @pytest.mark.parametrize("pool", [*POOLS, "dates"])
-def test_every_tick_has_the_groups_difference(pool: str, keys: int, seed: int, in_order: bool) -> None:
-    assert_has_groups(pool, keys, seed, in_order)
+def test_every_tick_has_the_groups_difference(pool: str, keys: int, seed: int, expires_fifo: bool) -> None:
+    assert_has_groups(pool, keys, seed, expires_fifo)
 
 
-@pytest.mark.parametrize("in_order", BOTH)
+@pytest.mark.parametrize("expires_fifo", BOTH)
 @pytest.mark.parametrize("rows", [1, 2, 7])
-def test_chunks_end_with_any_row(rows: int, in_order: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_end_with_any_row(rows: int, expires_fifo: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     # A tick has up to four rows: more than there is room for, or several ticks fill it up.
     monkeypatch.setattr(aggregate_operator, "_CHUNK", rows)
     monkeypatch.setattr(aggregate_operator, "_SMALLEST_CHUNK", 1)
     monkeypatch.setattr(aggregate_operator, "_SMALLEST_QUEUE", 1)
     for seed in range(3):
-        assert_has_groups("anything", 1, seed, in_order)
+        assert_has_groups("anything", 1, seed, expires_fifo)
 
 
-@pytest.mark.parametrize("in_order", BOTH)
+@pytest.mark.parametrize("expires_fifo", BOTH)
 @pytest.mark.parametrize("keys", [0, 1, 2])
 @pytest.mark.parametrize("pool", [*POOLS, "dates"])
 def test_an_average_alone_is_the_same_as_with_other_aggregates(
-    pool: str, keys: int, in_order: bool, monkeypatch: pytest.MonkeyPatch
+    pool: str, keys: int, expires_fifo: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone = [Aggregate("AVG", keys)]
     for seed in range(3):
-        assert_has_groups(pool, keys, seed, in_order, alone)
+        assert_has_groups(pool, keys, seed, expires_fifo, alone)
     monkeypatch.setattr(aggregate_operator, "_CHUNK", 7)
-    assert_has_groups(pool, keys, 3, in_order, alone)
+    assert_has_groups(pool, keys, 3, expires_fifo, alone)
 
 
 def assert_has_groups(
-    pool: str, keys: int, seed: int, in_order: bool, aggregates: Sequence[Aggregate] | None = None
+    pool: str, keys: int, seed: int, expires_fifo: bool, aggregates: Sequence[Aggregate] | None = None
 ) -> None:
     """The changes at each tick of random steps are those of the oracle's groups. `aggregates`: not all that there are."""
     terms = Terms()
     arguments = terms.ids(DATES if pool == "dates" else POOLS[pool])
     group_keys = terms.ids(["<urn:g>", "<urn:h>", typed("1", "integer")])
     aggregates = aggregates or all_aggregates(keys)
-    operator = GroupBy(range(keys), aggregates, terms.values, in_order=in_order)
+    operator = GroupBy(range(keys), aggregates, terms.values, expires_fifo=expires_fifo)
 
     def view(row: Row) -> tuple[Hashable, ...]:
         return (*row[:keys], *(seen(terms.term(i)) for i in row[keys:]))
 
     # Keys and arguments are drawn as numbers, and replaced.
-    steps = list(random_steps(seed, [Port(keys + 1, in_order, range(60))], 12, 6, 10))
+    steps = list(random_steps(seed, [Port(keys + 1, expires_fifo, range(60))], 12, 6, 10))
 
     def placed(row: Row) -> Row:
         return (*(group_keys[x % 3] for x in row[:keys]), arguments[row[keys] % len(arguments)])
@@ -290,11 +290,11 @@ def test_a_missing_mapping_cannot_be_retracted() -> None:
         list(operator.process(ANY_TICK, [[delta([(0, -1, (1,))], 1)]]))
 
 
-@pytest.mark.parametrize("in_order", BOTH)
-def test_state_follows_the_groups_that_are_alive(in_order: bool) -> None:
+@pytest.mark.parametrize("expires_fifo", BOTH)
+def test_state_follows_the_groups_that_are_alive(expires_fifo: bool) -> None:
     """Ever-new groups, each of thirty mappings with ever-new values: index, heaps and values of DISTINCT do not grow."""
     terms = Terms()
-    operator = GroupBy([0], [Aggregate("MIN", 1), Aggregate("COUNT", 1, True)], terms.values, in_order=in_order)
+    operator = GroupBy([0], [Aggregate("MIN", 1), Aggregate("COUNT", 1, True)], terms.values, expires_fifo=expires_fifo)
     numbers = terms.ids([typed(str(i), "integer") for i in range(12_000)])
     sizes = []
     for turn in range(400):

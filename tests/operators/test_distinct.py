@@ -12,9 +12,9 @@ from tests.operators.test_semi_anti_join import ANY_TICK
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("width", [0, 1, 2, 5])
-@pytest.mark.parametrize("in_order", [True, False])
-def test_every_tick_has_the_sets_difference(in_order: bool, width: int, seed: int) -> None:
-    steps = random_steps(seed, [Port(width, in_order, (0, 1, -(1 << 60)))], 25, 8, 12)
+@pytest.mark.parametrize("expires_fifo", [True, False])
+def test_every_tick_has_the_sets_difference(expires_fifo: bool, width: int, seed: int) -> None:
+    steps = random_steps(seed, [Port(width, expires_fifo, (0, 1, -(1 << 60)))], 25, 8, 12)
     assert_follows(DistinctRows(width), [width], steps, lambda live: set(live[0]), chunk=seed)
 
 

@@ -37,14 +37,14 @@ class Case:
     own: int
     groups: tuple[int, ...]
     carrier: int = 0
-    in_order: bool = False
+    expires_fifo: bool = False
 
     def width(self, port: int) -> int:
         return self.key + (self.own if port == self.carrier else 0) + 1
 
     def operator(self, aggregates: Sequence[JoinedAggregate], terms: Terms) -> FactorisedGroupBy | GroupByKey:
         key = tuple(range(self.key))
-        inputs = [JoinedInput(self.width(port), key, self.in_order) for port in range(self.inputs)]
+        inputs = [JoinedInput(self.width(port), key, self.expires_fifo) for port in range(self.inputs)]
         if self.groups and sorted(self.groups) == [*key]:
             return GroupByKey(inputs, self.groups, aggregates, terms.values)
         own = range(self.key, self.key + self.own)
@@ -88,11 +88,11 @@ CASES = {
 GROUPS = [pytest.param((), id="as one group"), pytest.param((0,), id="by the key")]
 
 
-@pytest.mark.parametrize("in_order", [False, True])
+@pytest.mark.parametrize("expires_fifo", [False, True])
 @pytest.mark.parametrize("pool", POOLS)
 @pytest.mark.parametrize("name", CASES)
-def test_every_tick_has_the_groups_difference(name: str, pool: str, in_order: bool) -> None:
-    case = replace(CASES[name], in_order=in_order)
+def test_every_tick_has_the_groups_difference(name: str, pool: str, expires_fifo: bool) -> None:
+    case = replace(CASES[name], expires_fifo=expires_fifo)
     assert_groups_follow(case, case.aggregates(), pool, sum(map(ord, name + pool)))
 
 
@@ -109,7 +109,7 @@ def assert_groups_follow(case: Case, aggregates: Sequence[JoinedAggregate], pool
     def placed(row: Row) -> Row:
         return (*(nodes[x % 2] for x in row[:-1]), arguments[row[-1] % len(arguments)])
 
-    ports = [Port(case.width(p), case.in_order, range(60)) for p in range(case.inputs)]
+    ports = [Port(case.width(p), case.expires_fifo, range(60)) for p in range(case.inputs)]
     steps = list(random_steps(seed, ports, 10, 6, 5))
     for step in steps:
         for events in step.inputs:
@@ -177,16 +177,16 @@ ASKED = {
 
 
 @pytest.mark.parametrize("room", [None, 2])
-@pytest.mark.parametrize("in_order", [False, True])
+@pytest.mark.parametrize("expires_fifo", [False, True])
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("name", ["by a variable of one input", "by key and variable", "as one group", "without a key"])
 def test_single_aggregates(
-    name: str, asked: str, in_order: bool, room: int | None, monkeypatch: pytest.MonkeyPatch
+    name: str, asked: str, expires_fifo: bool, room: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if room:
         for name_of_room in ("_FEW_CONTRIBUTIONS", "_CONTRIBUTIONS", "_FEW_WIDE"):
             monkeypatch.setattr(operators, name_of_room, room)
-    case = replace(CASES[name], in_order=in_order)
+    case = replace(CASES[name], expires_fifo=expires_fifo)
     aggregates = [
         JoinedAggregate(f, port, None if f == "COUNT(*)" else case.width(port) - 1) for f, port in ASKED[asked]
     ]
@@ -194,14 +194,14 @@ def test_single_aggregates(
         assert_groups_follow(case, aggregates, "integers" if seed % 2 else "anything", seed)
 
 
-@pytest.mark.parametrize("in_order", [False, True])
-def test_many_ticks_in_a_step_give_the_same_results_as_many_steps(in_order: bool) -> None:
+@pytest.mark.parametrize("expires_fifo", [False, True])
+def test_many_ticks_in_a_step_give_the_same_results_as_many_steps(expires_fifo: bool) -> None:
     """More changes of contributions than are aggregated together; keys and groups are purged in between, or are not."""
-    case, terms = replace(BY_VARIABLE, in_order=in_order), Terms()
+    case, terms = replace(BY_VARIABLE, expires_fifo=expires_fifo), Terms()
     aggregates = [JoinedAggregate("COUNT(*)"), JoinedAggregate("AVG", 1, 1), JoinedAggregate("MIN", 1, 1)]
     aggregates += [JoinedAggregate("MAX", 0, 2), JoinedAggregate("SUM", 0, 2)]
     known = numbers(terms, *range(100))
-    ports = [Port(3, in_order, range(12)), Port(2, in_order, range(12))]
+    ports = [Port(3, expires_fifo, range(12)), Port(2, expires_fifo, range(12))]
     events: list[list[Event]] = [[], []]
     for n, step in enumerate(random_steps(7, ports, 600, 6, 60)):
         for mine, found in zip(events, step.inputs, strict=True):

@@ -84,13 +84,13 @@ def test_every_tick_has_the_joins_difference(shape: str, order: str, seed: int) 
         Port(len(names), order == "in order" or (order == "mixed" and p % 2 == 0)) for p, names in enumerate(inputs)
     ]
     most = 4 if len(inputs) > 3 else 7
-    join = MultiwayJoin(inputs, [port.in_order for port in ports], variables(inputs))
+    join = MultiwayJoin(inputs, [port.expires_fifo for port in ports], variables(inputs))
     check(join, inputs, ports, seed, most=most)
     assert_empty(join)
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("expires_fifo", [True, False])
 @pytest.mark.parametrize(
     ("inputs", "unbound"),
     [
@@ -104,13 +104,13 @@ def test_every_tick_has_the_joins_difference(shape: str, order: str, seed: int) 
     ],
 )
 def test_an_unbound_variable_is_compatible_with_anything(
-    inputs: Inputs, unbound: set[str], in_order: bool, seed: int
+    inputs: Inputs, unbound: set[str], expires_fifo: bool, seed: int
 ) -> None:
     names = variables(inputs)
     loose = frozenset(name for name in unbound if sum(name in each for each in inputs) > 1)
-    join = MultiwayJoin(inputs, [in_order] * len(inputs), names, loose=loose)
+    join = MultiwayJoin(inputs, [expires_fifo] * len(inputs), names, loose=loose)
     # The values of an unbound column may be 0; those of the others never are.
-    steps = list(random_steps(seed, [Port(len(each), in_order, (1, 2, 3)) for each in inputs], 12, 6, 6))
+    steps = list(random_steps(seed, [Port(len(each), expires_fifo, (1, 2, 3)) for each in inputs], 12, 6, 6))
 
     def unbind(place: int, row: Row) -> Row:
         return tuple(0 if n in unbound and v == 3 else v for n, v in zip(inputs[place], row, strict=True))
@@ -131,11 +131,11 @@ def test_output_columns_are_chosen() -> None:
     assert found == {0: {(3, 1): 1}}
 
 
-@pytest.mark.parametrize("in_order", [True, False])
-def test_without_retraction_only_new_results_are_delivered(in_order: bool) -> None:
+@pytest.mark.parametrize("expires_fifo", [True, False])
+def test_without_retraction_only_new_results_are_delivered(expires_fifo: bool) -> None:
     inputs = SHAPES["chain"]
-    ports = [Port(2, in_order)] * 3
-    join = MultiwayJoin(inputs, [in_order] * 3, variables(inputs), retract=False)
+    ports = [Port(2, expires_fifo)] * 3
+    join = MultiwayJoin(inputs, [expires_fifo] * 3, variables(inputs), retract=False)
     live: Live = [[], [], []]
     for step in random_steps(5, ports, 30, 1, 7):
         for p, events in enumerate(step.inputs):
@@ -159,11 +159,11 @@ def _apply(rows: list[Row], event: Event) -> None:
 
 
 @pytest.mark.parametrize("retract", [True, False])
-@pytest.mark.parametrize("in_order", [True, False])
-def test_more_results_than_a_chunk_holds(in_order: bool, retract: bool) -> None:
+@pytest.mark.parametrize("expires_fifo", [True, False])
+def test_more_results_than_a_chunk_holds(expires_fifo: bool, retract: bool) -> None:
     side = 150
     assert side * side > OUT_ROWS
-    join = MultiwayJoin((("a",), ("b",)), [in_order] * 2, ["a", "b"], retract=retract)
+    join = MultiwayJoin((("a",), ("b",)), [expires_fifo] * 2, ["a", "b"], retract=retract)
     left = [(0, 1, (i + 1,)) for i in range(side)]
     right = [(1, 1, (i + 1,)) for i in range(side)]
     chunks = list(join.process(ANY_TICK, [[delta(left, 1)], [delta(right, 1)]]))
@@ -188,7 +188,7 @@ def test_many_rows_in_a_step_give_the_same_results_as_one_by_one(
     inputs = SHAPES[shape]
     orders = [order == "in order" or (order == "mixed" and p != 1) for p in range(len(inputs))]
     joins = [MultiwayJoin(inputs, orders, variables(inputs), retract=retract) for _ in range(2)]
-    ports = [Port(len(each), in_order, (1, 2, 3, 4)) for each, in_order in zip(inputs, orders, strict=True)]
+    ports = [Port(len(each), expires_fifo, (1, 2, 3, 4)) for each, expires_fifo in zip(inputs, orders, strict=True)]
     for step in random_steps(room, ports, 3, 150, 14):
         deltas = [delta(events, len(each)) for events, each in zip(step.inputs, inputs, strict=True)]
         ticks = Ticks(np.arange(len(step.live)), first=True)
@@ -250,11 +250,11 @@ def test_a_product_of_more_partners_than_there_is_room_for() -> None:
     assert found[0] == Counter((1, 1 + i, 1 + j + side, d) for i in range(side) for j in range(3) for d in (7, 8))
 
 
-@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("expires_fifo", [True, False])
 @pytest.mark.parametrize("keys", [1, 40, 5000])
-def test_leaves_tables_rings_and_results_grow(keys: int, in_order: bool) -> None:
+def test_leaves_tables_rings_and_results_grow(keys: int, expires_fifo: bool) -> None:
     """Few keys with long rings, or many keys; the buffer of leaves has wrapped around before it grows."""
-    join = MultiwayJoin((("a", "b"), ("a", "c")), [in_order] * 2, ["a", "b", "c"])
+    join = MultiwayJoin((("a", "b"), ("a", "c")), [expires_fifo] * 2, ["a", "b", "c"])
     probe: list[Event] = [(0, 1, (1, 9_999))]
     changes(join.process(ANY_TICK, [[], [delta(probe, 2)]]))
     live: list[Row] = []
@@ -275,10 +275,10 @@ def test_leaves_tables_rings_and_results_grow(keys: int, in_order: bool) -> None
     assert_empty(join)
 
 
-@pytest.mark.parametrize("in_order", [True, False])
-def test_the_first_of_many_rows_gets_room_whatever_keys_the_others_bring(in_order: bool) -> None:
+@pytest.mark.parametrize("expires_fifo", [True, False])
+def test_the_first_of_many_rows_gets_room_whatever_keys_the_others_bring(expires_fifo: bool) -> None:
     """A new table has room for few keys; those of port 0 are looked up before that of the row that comes first."""
-    join = MultiwayJoin(SHAPES["chain"], [in_order] * 3, ["a", "b", "c", "d"])
+    join = MultiwayJoin(SHAPES["chain"], [expires_fifo] * 3, ["a", "b", "c", "d"])
     deltas = [
         delta([(1 + i, 1, (i + 1, i + 1)) for i in range(1_000)], 2),
         delta([(0, 1, (1_000, 5))], 2),
@@ -480,7 +480,7 @@ def test_rings_move_while_rows_are_processed(shape: str, order: str, monkeypatch
     ports = [
         Port(len(names), order == "in order" or (order == "mixed" and p % 2 == 0)) for p, names in enumerate(inputs)
     ]
-    join = MultiwayJoin(inputs, [port.in_order for port in ports], variables(inputs))
+    join = MultiwayJoin(inputs, [port.expires_fifo for port in ports], variables(inputs))
     for seed in range(4):
         check(join, inputs, ports, seed, steps=8, most=5 if len(inputs) > 3 else 12)
     assert moved

@@ -29,25 +29,25 @@ def assert_empty(negation: SemiAntiJoin) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("exists", [False, True])
-@pytest.mark.parametrize("in_order", [(True, True), (True, False), (False, True), (False, False)])
+@pytest.mark.parametrize("expires_fifo", [(True, True), (True, False), (False, True), (False, False)])
 @pytest.mark.parametrize("key", [(), ("a",), ("b",), ("a", "b")])
 def test_every_tick_has_the_difference(
-    key: tuple[str, ...], in_order: tuple[bool, bool], exists: bool, seed: int
+    key: tuple[str, ...], expires_fifo: tuple[bool, bool], exists: bool, seed: int
 ) -> None:
-    ports = [Port(2, in_order[0], (1, 2, 3, 4)), Port(len(key), in_order[1], (1, 2, 3, 4))]
-    negation = SemiAntiJoin(LEFT, key, in_order, exists=exists)
+    ports = [Port(2, expires_fifo[0], (1, 2, 3, 4)), Port(len(key), expires_fifo[1], (1, 2, 3, 4))]
+    negation = SemiAntiJoin(LEFT, key, expires_fifo, exists=exists)
     steps = random_steps(seed, ports, 20, 8, 8)
     assert_follows(negation, [2, len(key)], steps, lambda live: filtered(live, key, exists), chunk=seed)
     assert_empty(negation)
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("in_order", [True, False])
-def test_where_state_grows_and_rings_move(monkeypatch: pytest.MonkeyPatch, in_order: bool, seed: int) -> None:
+@pytest.mark.parametrize("expires_fifo", [True, False])
+def test_where_state_grows_and_rings_move(monkeypatch: pytest.MonkeyPatch, expires_fifo: bool, seed: int) -> None:
     for name, size in {"_FIRST_RINGS": 16, "_FIRST_CAPACITY": 2, "_FEW_PLACES": 0, "_SLOTS_ROOM": 0}.items():
         monkeypatch.setattr(join_state, name, size)
-    negation = SemiAntiJoin(LEFT, ("a",), (True, in_order))
-    steps = random_steps(seed, [Port(2, True, (1, 2, 3)), Port(1, in_order, (1, 2, 3))], 60, 40, 12)
+    negation = SemiAntiJoin(LEFT, ("a",), (True, expires_fifo))
+    steps = random_steps(seed, [Port(2, True, (1, 2, 3)), Port(1, expires_fifo, (1, 2, 3))], 60, 40, 12)
     assert_follows(negation, [2, 1], steps, lambda live: filtered(live, ("a",), False), chunk=seed)
     assert_empty(negation)
 
@@ -71,10 +71,10 @@ def test_a_key_that_comes_and_goes_within_a_tick_changes_nothing(exists: bool) -
     assert changes(negation.process(ANY_TICK, [[], [delta([(0, 1, (1,)), (0, -1, (1,))], 1)]])) == {}
 
 
-@pytest.mark.parametrize("in_order", [True, False])
-def test_one_key_retracts_more_results_than_a_chunk_holds(in_order: bool) -> None:
+@pytest.mark.parametrize("expires_fifo", [True, False])
+def test_one_key_retracts_more_results_than_a_chunk_holds(expires_fifo: bool) -> None:
     rows = OUT_ROWS + 1000
-    negation = SemiAntiJoin(LEFT, ("a",), (in_order, in_order))
+    negation = SemiAntiJoin(LEFT, ("a",), (expires_fifo, expires_fifo))
     left = delta([(0, 1, (7, i + 1)) for i in range(rows)], 2)
     assert changes(negation.process(ANY_TICK, [[left], []])) == {0: {(7, i + 1): 1 for i in range(rows)}}
     chunks = list(negation.process(ANY_TICK, [[], [delta([(0, 1, (7,))], 1)]]))

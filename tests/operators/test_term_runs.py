@@ -42,15 +42,15 @@ def moves(monkeypatch: pytest.MonkeyPatch) -> list[TermRuns]:
     return moved
 
 
-@pytest.mark.parametrize("in_order", BOTH)
+@pytest.mark.parametrize("expires_fifo", BOTH)
 @pytest.mark.parametrize("aggregates", KEEPERS, ids=names)
-def test_runs_of_large_groups_move(aggregates: list[Aggregate], in_order: bool, moves: list[TermRuns]) -> None:
+def test_runs_of_large_groups_move(aggregates: list[Aggregate], expires_fifo: bool, moves: list[TermRuns]) -> None:
     """Groups grow to hundreds of members and shrink, one after the other: bags become heaps and runs again. Values rise
     and fall, so that monotonic queues have many members."""
     chance, terms = random.Random(names(aggregates)), Terms()
     ids = terms.ids([typed(str(n), "integer") for n in range(500)])
     number = dict(zip(ids, range(500), strict=True))
-    operator = GroupBy([0], aggregates, terms.values, in_order=in_order)
+    operator = GroupBy([0], aggregates, terms.values, expires_fifo=expires_fifo)
     live: deque[tuple[int, int]] = deque()
     for turn in range(240):
         events: list[Event] = []
@@ -60,7 +60,7 @@ def test_runs_of_large_groups_move(aggregates: list[Aggregate], in_order: bool, 
             events.append((0, 1, row))
             live.append(row)
         while len(live) > 600:
-            if not in_order:
+            if not expires_fifo:
                 live.rotate(chance.randrange(len(live)))
             events.append((0, -1, live.popleft()))
         for row, sign in changes(operator.process(ANY_TICK, [[delta(events, 2)]])).get(0, {}).items():
@@ -73,16 +73,16 @@ def test_runs_of_large_groups_move(aggregates: list[Aggregate], in_order: bool, 
     assert moves
 
 
-@pytest.mark.parametrize("in_order", BOTH)
+@pytest.mark.parametrize("expires_fifo", BOTH)
 @pytest.mark.parametrize("functions", [("MIN", "MAX"), ("MAX", "MIN")])
 def test_runs_of_large_groups_below_a_join_move(
-    functions: tuple[str, str], in_order: bool, moves: list[TermRuns]
+    functions: tuple[str, str], expires_fifo: bool, moves: list[TermRuns]
 ) -> None:
     """Of (key, group, value) and (key, value), joined on the key: for each group the extremes of both values."""
     chance, terms = random.Random(" ".join(functions)), Terms()
     ids = terms.ids([typed(str(n), "integer") for n in range(500)])
     number = dict(zip(ids, range(500), strict=True))
-    case = replace(test_factorised.CASES["by a variable of one input"], in_order=in_order)
+    case = replace(test_factorised.CASES["by a variable of one input"], expires_fifo=expires_fifo)
     operator = case.operator([JoinedAggregate(functions[0], 0, 2), JoinedAggregate(functions[1], 1, 1)], terms)
     extremes = [{"MIN": min, "MAX": max}[function] for function in functions]
     live: tuple[deque[Row], deque[Row]] = deque(), deque()
@@ -97,7 +97,7 @@ def test_runs_of_large_groups_below_a_join_move(
                 events[port].append((0, 1, row))
                 live[port].append(row)
             while len(live[port]) > 600:
-                if not in_order:
+                if not expires_fifo:
                     live[port].rotate(chance.randrange(len(live[port])))
                 events[port].append((0, -1, live[port].popleft()))
         found = changes(operator.process(ANY_TICK, [[delta(events[0], 3)], [delta(events[1], 2)]])).get(0, {})
@@ -113,10 +113,10 @@ def test_runs_of_large_groups_below_a_join_move(
     assert moves
 
 
-@pytest.mark.parametrize("in_order", BOTH)
+@pytest.mark.parametrize("expires_fifo", BOTH)
 @pytest.mark.parametrize("aggregates", KEEPERS, ids=names)
 def test_a_group_keeps_no_room_for_former_members(
-    aggregates: list[Aggregate], in_order: bool, monkeypatch: pytest.MonkeyPatch
+    aggregates: list[Aggregate], expires_fifo: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of 40 groups has 400 members once, and two at any other time."""
     monkeypatch.setattr(term_runs, "_FEW_PLACES", 1 << 11)
@@ -125,7 +125,7 @@ def test_a_group_keeps_no_room_for_former_members(
     rising = terms.ids([typed(str(n), "integer") for n in range(400)])
     if aggregates[0].function == "MAX":
         rising.reverse()
-    operator = GroupBy([0], aggregates, terms.values, in_order=in_order)
+    operator = GroupBy([0], aggregates, terms.values, expires_fifo=expires_fifo)
     for turn in range(80):
         rows = [(turn % 40, value) for value in rising] + [(group, rising[0]) for group in range(40)] * 2
         # Other groups' members are inserted before the last ones of a group are retracted.

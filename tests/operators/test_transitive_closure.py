@@ -52,12 +52,12 @@ def assert_empty(closure: TransitiveClosure) -> None:
 
 
 @pytest.mark.parametrize("loops", [True, False])
-@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("expires_fifo", [True, False])
 @pytest.mark.parametrize(("nodes", "most"), [(1, 3), (2, 6), (4, 4), (5, 9), (12, 14), (12, 30)])
-def test_every_tick_has_the_transitive_closure(nodes: int, most: int, in_order: bool, loops: bool) -> None:
+def test_every_tick_has_the_transitive_closure(nodes: int, most: int, expires_fifo: bool, loops: bool) -> None:
     for seed in range(3):
         closure = TransitiveClosure((0, 1), loops=loops)
-        steps = random_steps(seed, [Port(2, in_order, range(1, nodes + 1))], 12, 6, most)
+        steps = random_steps(seed, [Port(2, expires_fifo, range(1, nodes + 1))], 12, 6, most)
         assert_follows(closure, [2], steps, lambda live: closed(live[0], loops=loops), chunk=seed)
         assert_empty(closure)
 

@@ -37,10 +37,10 @@ from cqels_py.kernels.aggregates.factorised_records import (
     COLUMNS,
     COUNTER,
     COUNTERS,
+    EXPIRES_FIFO,
     FIRST,
     FUNCTIONS,
     HEAD,
-    IN_ORDER,
     KINDS,
     LOCAL,
     LOCAL_APART,
@@ -192,10 +192,10 @@ def _apply_row(
     kinds, ports, local, local_apart, functions = (
         of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[LOCAL_APART], of_aggregates[FUNCTIONS],
     )  # fmt: skip
-    key_at, in_order = key * key_size, of_aggregates[IN_ORDER]
+    key_at, expires_fifo = key * key_size, of_aggregates[EXPIRES_FIFO]
     for a in range(len(kinds)):
         if ports[a] == port and _is_extreme(kinds[a], wide) and arguments[a, row] != 0:
-            if not extreme_room(in_order[a], key_words, key_at + local[a], delta, heap, heap_meta):
+            if not extreme_room(expires_fifo[a], key_words, key_at + local[a], delta, heap, heap_meta):
                 return TERMS_FULL
     _count(k_counts, key, delta, k_meta)
     left = key_words[key_at + COUNTERS + port] + delta
@@ -206,7 +206,7 @@ def _apply_row(
         at, term = key_at + local[a], arguments[a, row]
         if _is_extreme(kinds[a], wide):
             if term != 0 and not extreme_put(
-                in_order[a], key_words, at, delta, term, heap, functions[a] == MAX, texts, spans
+                expires_fifo[a], key_words, at, delta, term, heap, functions[a] == MAX, texts, spans
             ):
                 return NOT_THERE
         elif wide is not None:
@@ -282,7 +282,7 @@ def _take_row(
     kinds, ports, local, functions, columns = (
         of_aggregates[KINDS], of_aggregates[PORTS], of_aggregates[LOCAL], of_aggregates[FUNCTIONS], of_aggregates[COLUMNS],
     )  # fmt: skip
-    aggregates, in_order = len(kinds), of_aggregates[IN_ORDER]
+    aggregates, expires_fifo = len(kinds), of_aggregates[EXPIRES_FIFO]
     row_at, key_at = entry * row_size, key * key_size
     counter = row_words[row_at + COUNTER]
     born, dies = counter == 0, counter + delta == 0
@@ -292,7 +292,7 @@ def _take_row(
         return TOO_MANY
     for a in range(aggregates):
         if _is_extreme(kinds[a], wide) and ports[a] == carrier and arguments[a, row] != 0:
-            if not extreme_room(in_order[a], row_words, row_at + local[a], delta, heap, heap_meta):
+            if not extreme_room(expires_fifo[a], row_words, row_at + local[a], delta, heap, heap_meta):
                 return TERMS_FULL
     # From here on only errors stop the row.
     _count(k_counts, key, delta, k_meta)
@@ -312,7 +312,7 @@ def _take_row(
             mine, term = row_at + local[a], arguments[a, row]
             before = bag_first(row_words, mine, heap)
             if term != 0 and not extreme_put(
-                in_order[a], row_words, mine, delta, term, heap, functions[a] == MAX, texts, spans
+                expires_fifo[a], row_words, mine, delta, term, heap, functions[a] == MAX, texts, spans
             ):
                 return NOT_THERE
             after = bag_first(row_words, mine, heap)

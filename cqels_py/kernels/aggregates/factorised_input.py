@@ -27,10 +27,10 @@ def lay_rows(port, tick, sign, columns, place, start, rows, sources, key_width, 
     are needed, 2 if those of rows too, else 0. Returns the number of insertions, and the tags of the arguments of sums,
     a bit for each.
     """
-    inserts, tags, n, in_order = np.int64(0), np.int64(0), np.uint64(len(tick)), len(place) == 0
-    first, place = np.uint64(start if in_order else 0), place[start:]
+    inserts, tags, n, expires_fifo = np.int64(0), np.int64(0), np.uint64(len(tick)), len(place) == 0
+    first, place = np.uint64(start if expires_fifo else 0), place[start:]
     for i in range(n):
-        to = first + i if in_order else np.uint64(place[i])
+        to = first + i if expires_fifo else np.uint64(place[i])
         rows[ROW_TICK, to] = tick[i]
         rows[ROW_SIGN, to] = sign[i]
         rows[ROW_PORT, to] = port
@@ -39,16 +39,16 @@ def lay_rows(port, tick, sign, columns, place, start, rows, sources, key_width, 
         source, number = sources[0, c], np.int64(sources[1, c] == NUMBER)
         for i in range(n):
             term = columns[source, i] if source >= 0 else np.int64(0)
-            rows[FIRST + c, first + i if in_order else np.uint64(place[i])] = term
+            rows[FIRST + c, first + i if expires_fifo else np.uint64(place[i])] = term
             tags |= number << ((term >> 60) & 15)
     if hashes == 0:
         return inserts, tags
     keys = rows[FIRST : FIRST + width]
     for i in range(n):
-        to = first + i if in_order else np.uint64(place[i])
+        to = first + i if expires_fifo else np.uint64(place[i])
         rows[KEY_HASH, to] = hash_row(keys, to, key_width)
     if hashes == 2:
         for i in range(n):
-            to = first + i if in_order else np.uint64(place[i])
+            to = first + i if expires_fifo else np.uint64(place[i])
             rows[ROW_HASH, to] = hash_row(keys, to, width)
     return inserts, tags

@@ -28,7 +28,7 @@ ROW_TICK, ROW_SIGN, ROW_PORT, KEY_HASH, ROW_HASH, FIRST = range(6)
 
 # Properties by aggregate, as rows of one array: the kind of its argument, the input of its argument, the position of
 # its accumulator there, its function, its column in a contribution, and whether its input is FIFO.
-KINDS, PORTS, LOCAL, LOCAL_APART, FUNCTIONS, COLUMNS, IN_ORDER = range(7)
+KINDS, PORTS, LOCAL, LOCAL_APART, FUNCTIONS, COLUMNS, EXPIRES_FIFO = range(7)
 
 LOCATED_ROWS = 128
 """Rows whose entries are looked up together."""

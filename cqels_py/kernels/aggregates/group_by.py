@@ -93,7 +93,7 @@ FIELDS = TAIL + 1
 LOCATE = 0
 
 # of_aggregates, results
-FUNCTIONS, ARGUMENTS, PLACES, DISTINCT, PORTS, IN_ORDER = range(6)
+FUNCTIONS, ARGUMENTS, PLACES, DISTINCT, PORTS, EXPIRES_FIFO = range(6)
 FRESH, SCALES, DIVISORS, QUOTIENTS = range(4)
 
 # STANDING: the arrays of a GROUP BY, as primitives/array_table.py lists them. From INDEX on: the index of the groups'
@@ -132,7 +132,7 @@ def _end_of_chunk(tick, first, end, size):
 
 @jit_flat
 def _find_groups(
-    tick, sign, columns, first, end, width, in_order, cursor, queue, table, keys, counts, free, meta, rows
+    tick, sign, columns, first, end, width, expires_fifo, cursor, queue, table, keys, counts, free, meta, rows
 ):  # fmt: skip
     """Find the groups of the rows from `first` to `end`; missing groups are added, with a counter of zero.
 
@@ -148,7 +148,7 @@ def _find_groups(
         rows[HASH, i] = hash_row(columns, start + i, width)
     for i in range(found):
         row = start + i
-        if in_order and sign[row] < 0:
+        if expires_fifo and sign[row] < 0:
             group = np.uint64(queue[head & circle])
             # Checked now and then: a retraction that is out of order would put all later ones out of order.
             seen = width > 0 and head & _NOW_AND_THEN == _NOTHING
@@ -175,14 +175,14 @@ def _find_groups(
                 break
             room -= 1
             entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
-        if in_order:
+        if expires_fifo:
             queue[tail & circle] = np.int32(entry)
             tail += _ONE
         rows[GROUP, i] = entry
     end_found = np.int64(start + found)
     if end_found < end:
         end_found = _start_of_tick(tick, first, end_found)
-        if in_order:
+        if expires_fifo:
             for row in range(end_found, np.int64(start + found)):
                 head -= np.uint64(sign[row] < 0)
                 tail -= np.uint64(sign[row] > 0)
@@ -510,14 +510,14 @@ def _count_sums(functions, end):
 
 @jit_flat
 def group(
-    row_count, tick, sign, port, keyed, columns, values, n_keys, in_order, texts, spans, hashed_kind, hashed_words, hashed_real,
+    row_count, tick, sign, port, keyed, columns, values, n_keys, expires_fifo, texts, spans, hashed_kind, hashed_words, hashed_real,
     wide, wide_apart, array_table, group_words, out_tick, out_sign, out, deferred, deferred_real, joined,
 ):  # fmt: skip
     """Aggregate a delta's rows, from cursor[FIRST] and the pass cursor[PASS] on; writes the changes at each tick.
 
     `keyed`: the columns with the keys first. Aggregates take their arguments as terms from `columns`, and as numbers
     from `values`, which has tag 15 for those whose numbers are in `hashed_*`. `texts` and `spans` are given where terms
-    are kept. `in_order`, 1 or 0: is the input FIFO? If `wide` and `wide_apart`, and not `hashed_*`, are given, SUM and AVG
+    are kept. `expires_fifo`, 1 or 0: is the input FIFO? If `wide` and `wide_apart`, and not `hashed_*`, are given, SUM and AVG
     take differences (weighted_sums.py) instead of terms; a sign is 0 where a row changes only these. For a join (see
     above) `port` is each row's input, and each aggregate has a column of its own, 0 in rows of other inputs.
     `array_table`: see STANDING.
@@ -553,10 +553,10 @@ def group(
             stop = _end_of_chunk(tick, first, row_count, size)
             if stop == first:
                 return CHUNK_SMALL
-            if in_order and cursor[TAIL] - cursor[HEAD] + stop - first > len(queue):
+            if expires_fifo and cursor[TAIL] - cursor[HEAD] + stop - first > len(queue):
                 return QUEUE_FULL
             end = _find_groups(
-                tick, sign, keyed, first, stop, n_keys, in_order, cursor, queue, table, keys, counts, free, meta, rows
+                tick, sign, keyed, first, stop, n_keys, expires_fifo, cursor, queue, table, keys, counts, free, meta, rows
             )  # fmt: skip
             if end < 0:
                 return NOT_THERE
@@ -606,7 +606,7 @@ def group(
                 )  # fmt: skip
             elif function != COUNT_ALL:
                 status = take_extremes(
-                    function == MAX, of_aggregates[IN_ORDER, a] != 0, hashed_kind, column, columns, cursor, rows, place, words,
+                    function == MAX, of_aggregates[EXPIRES_FIFO, a] != 0, hashed_kind, column, columns, cursor, rows, place, words,
                     group_words, heap, heap_meta, texts, spans, fresh, shift,
                 )  # fmt: skip
             if status != DONE:

@@ -264,8 +264,8 @@ def take_differences(
 
 @jit_flat
 def take_extremes(
-    largest, in_order, hashed_kind, column, columns, cursor, rows, place, words, group_words, heap, heap_meta, texts, spans, fresh,
-    shift,
+    largest, expires_fifo, hashed_kind, column, columns, cursor, rows, place, words, group_words, heap, heap_meta, texts, spans,
+    fresh, shift,
 ):  # fmt: skip
     """MIN or MAX, with bags or, over FIFO input, monotonic queues.
 
@@ -284,14 +284,14 @@ def take_extremes(
             prefetch_bag(words, rows[GROUP, i + _NEAR] * group_words + place, heap)
         term, sign, at = columns[column, first + i], rows[SIGN, i], rows[GROUP, i] * group_words + place
         if hashed_kind is not None:
-            has_room = term == 0 or extreme_room(in_order, words, at, sign, heap, heap_meta)
+            has_room = term == 0 or extreme_room(expires_fifo, words, at, sign, heap, heap_meta)
         else:
             has_room = replace_room(words, at, term, columns[column + _ONE, first + i], heap, heap_meta)
         if not has_room:
             cursor[AT] = np.int64(i)
             return HEAP_FULL
         if hashed_kind is not None:
-            was_there = term == 0 or extreme_put(in_order, words, at, sign, term, heap, largest, texts, spans)
+            was_there = term == 0 or extreme_put(expires_fifo, words, at, sign, term, heap, largest, texts, spans)
         else:
             inserted = columns[column + _ONE, first + i]
             was_there = bag_replace(words, at, term, inserted, heap, largest, texts, spans)

@@ -82,21 +82,21 @@ def _members_left(heap, first, size, value, largest, texts, spans):
 
 
 @jit_inline
-def extreme_room(in_order, words, at, sign, heap, heap_meta):
-    """Room for an inserted or retracted member in a monotonic queue (`in_order`) or a bag."""
+def extreme_room(expires_fifo, words, at, sign, heap, heap_meta):
+    """Room for an inserted or retracted member in a monotonic queue (`expires_fifo`) or a bag."""
     if heap is None:
         return True
-    if in_order:
+    if expires_fifo:
         return queue_room(words, at, sign, heap, heap_meta)
     return bag_room(words, at, sign, heap, heap_meta)
 
 
 @jit_inline
-def extreme_put(in_order, words, at, sign, value, heap, largest, texts, spans):
+def extreme_put(expires_fifo, words, at, sign, value, heap, largest, texts, spans):
     """Insert or retract a member; `extreme_room` has made room. False: the retracted member was found to be missing."""
     if heap is None:
         return False
-    if in_order:
+    if expires_fifo:
         queue_put(words, at, sign, value, heap, largest, texts, spans)
         return True
     return bag_put(words, at, sign, value, heap, largest, texts, spans)

@@ -98,7 +98,7 @@ class OfInputs:
 
     inputs: int
     ports: Sequence[int]
-    in_order: Sequence[bool]
+    expires_fifo: Sequence[bool]
 
 
 class TermValues(Protocol):
@@ -157,7 +157,7 @@ class GroupBy:
     """Groups mappings by `keys` (columns) and keeps the aggregates of each group; the result's columns are keys,
     aggregates.
 
-    Without keys there is one group, and it is there from the first tick on, whatever the input. `in_order`: mappings
+    Without keys there is one group, and it is there from the first tick on, whatever the input. `expires_fifo`: mappings
     are retracted in FIFO order, as from a window, so that MIN and MAX need no bags. `of_inputs`: rows are those of a
     join's inputs (see kernels/aggregates/group_by.py), whose aggregates are without DISTINCT.
     """
@@ -173,11 +173,11 @@ class GroupBy:
         aggregates: Sequence[Aggregate],
         values: TermValues,
         *,
-        in_order: bool = False,
+        expires_fifo: bool = False,
         of_inputs: OfInputs | None = None,
     ) -> None:
         self._keys = np.array(keys, np.int64)
-        self._ways_of_keys = len(keys), int(in_order)
+        self._ways_of_keys = len(keys), int(expires_fifo)
         self._keys_first = list(keys) == list(range(len(keys)))
         self._aggregates = tuple(aggregates)
         self.width = len(keys) + len(aggregates)
@@ -190,10 +190,10 @@ class GroupBy:
         self._any_distinct = any(distinct)
         places, self._group_words = _lay_out(self._functions.tolist())
         n = len(aggregates)
-        of_one = OfInputs(1, [0] * n, [in_order] * n)
-        self._inputs, ports, each_in_order = astuple(of_inputs or of_one)
+        of_one = OfInputs(1, [0] * n, [expires_fifo] * n)
+        self._inputs, ports, each_expires_fifo = astuple(of_inputs or of_one)
         self._of_aggregates = np.array(
-            [self._functions, self._arguments, places, distinct, ports, each_in_order], np.int64
+            [self._functions, self._arguments, places, distinct, ports, each_expires_fifo], np.int64
         )
         self._joins = of_inputs is not None
         self._port_counts = np.zeros(0, np.int64)
@@ -202,11 +202,13 @@ class GroupBy:
         self._scratch = np.zeros((3, 1), np.int64)
         keep_terms = np.flatnonzero(~np.isin(self._functions, _WITHOUT_TERMS)).tolist()
         self._terms = TermRuns()
-        self._kept_terms = [(_form_of(self._functions[a], in_order=each_in_order[a]), places[a]) for a in keep_terms]
+        self._kept_terms = [
+            (_form_of(self._functions[a], expires_fifo=each_expires_fifo[a]), places[a]) for a in keep_terms
+        ]
         self._words = np.zeros(0, np.int64)
         self._apart = np.zeros(0, np.uint32)
         self._reals_by_group = 0
-        self._queue = np.zeros(_SMALLEST_QUEUE if in_order else 1, np.int32)
+        self._queue = np.zeros(_SMALLEST_QUEUE if expires_fifo else 1, np.int32)
         self._cursor = np.zeros(grouping.FIELDS, np.int64)
         # The stamp of a group without a note is 0.
         self._cursor[SEEN] = 1
@@ -396,9 +398,9 @@ def with_numbers(
     return found, replace(numbers, reals=bool(hashed_reals.any() or (found >> TAG_SHIFT == TAG_FLOAT - 16).any()))
 
 
-def _form_of(function: int, *, in_order: bool) -> Form:
+def _form_of(function: int, *, expires_fifo: bool) -> Form:
     """The data structure in which an aggregate keeps its terms."""
-    return Form.SORTED_RUN if function == kernel.CONCAT else Form.MONOTONIC_QUEUE if in_order else Form.BAG
+    return Form.SORTED_RUN if function == kernel.CONCAT else Form.MONOTONIC_QUEUE if expires_fifo else Form.BAG
 
 
 def stopped(status: int) -> Exception:

@@ -60,8 +60,8 @@ class FactorisedGroupBy:
         functions = [FUNCTIONS[a.function] for a in aggregates]
         kinds = np.array([kind for _, kind in functions], np.int64)
         ports = np.array([carrier if a.argument is None else a.input for a in aggregates], np.int64)
-        in_order = np.array([inputs[port].in_order for port in ports])
-        self.state = KeySums(len(inputs), len(inputs[carrier].key), len(own), kinds, ports == carrier, in_order)
+        expires_fifo = np.array([inputs[port].expires_fifo for port in ports])
+        self.state = KeySums(len(inputs), len(inputs[carrier].key), len(own), kinds, ports == carrier, expires_fifo)
         # A contribution has two columns for an extreme, three for a sum.
         widths = [2 if kind == records.TERM else 3 for _, kind in functions]
         columns = [len(groups) + sum(widths[:a]) for a in range(len(widths))]
@@ -72,7 +72,7 @@ class FactorisedGroupBy:
         self._few_contributions = self._room_for_contributions(_FEW_CONTRIBUTIONS)
         numbers = np.array([GROUP_FUNCTIONS[function] for function, _ in functions], np.int64)
         of_aggregates = np.array(
-            [kinds, ports, self.state.local, self.state.local_apart, numbers, columns, in_order], np.int64
+            [kinds, ports, self.state.local, self.state.local_apart, numbers, columns, expires_fifo], np.int64
         )
         self._cursor = np.zeros(kernel.FIELDS, np.int64)
         self._of_step = self._cursor[: kernel.VISITED]

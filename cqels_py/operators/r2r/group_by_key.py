@@ -36,9 +36,9 @@ class GroupByKey:
         taken = [(port, [each.key[place] for place in groups]) for port, each in enumerate(inputs)]
         self._layout = JoinedRows(inputs, taken, width, width, aggregates, values, hashes=False)
         ports = [each.input for each in aggregates]
-        in_order = [inputs[port].in_order for port in ports]
+        expires_fifo = [inputs[port].expires_fifo for port in ports]
         made = [Aggregate(each.function, column) for column, each in enumerate(aggregates)]
-        self._group_by = GroupBy(range(width), made, values, of_inputs=OfInputs(len(inputs), ports, in_order))
+        self._group_by = GroupBy(range(width), made, values, of_inputs=OfInputs(len(inputs), ports, expires_fifo))
         self._first_argument = records.FIRST + width
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterable[Delta]:

@@ -39,7 +39,7 @@ class LeafRows:
     def release(self, state: JoinState) -> None:
         """Free the slots of retracted leaves (now in `slot`) and the temporary slots, in ports that are not FIFO."""
         for p, port in enumerate(state.layout.ports):
-            if not port.in_order:
+            if not port.expires_fifo:
                 retracted = (self.port == p) & (self.sign < 0)
                 if retracted.any():
                     state.release(p, np.concatenate([self.slot[retracted], self.placed[retracted]]))
@@ -51,7 +51,7 @@ def merged_rows(state: JoinState, deltas: Sequence[Delta]) -> LeafRows:
     if not state.has_room(lengths):
         state.ensure_leaves(
             [
-                int(np.count_nonzero(delta.sign > 0)) if length and port.in_order else length
+                int(np.count_nonzero(delta.sign > 0)) if length and port.expires_fifo else length
                 for port, delta, length in zip(state.layout.ports, deltas, lengths, strict=True)
             ]
         )
@@ -72,7 +72,7 @@ def merged_rows(state: JoinState, deltas: Sequence[Delta]) -> LeafRows:
         signs = np.concatenate([delta.sign for delta in deltas])
         merged = (np.empty(rows, INT32), np.empty(rows, INT32), np.empty(rows, INT32), np.empty(rows, INT8))
         merge_rows(ticks, signs, slots, np.array(starts, np.int64), *merged)
-    placed = merged[1] if all(port.in_order for port in state.layout.ports) else merged[1].copy()
+    placed = merged[1] if all(port.expires_fifo for port in state.layout.ports) else merged[1].copy()
     return LeafRows(*merged, placed=placed)
 
 
@@ -84,7 +84,7 @@ def room_for(rows: int) -> int:
 class MultiwayJoin:
     """Joins n inputs on their common variables.
 
-    `inputs`: the variables of each input; `in_order`: is the input FIFO, so that its retractions come in the order of
+    `inputs`: the variables of each input; `expires_fifo`: is the input FIFO, so that its retractions come in the order of
     its insertions? `loose`: variables that may be unbound in some input. `output`: the variables of the result, in
     order. `retract`: results are retracted when one of their leaves is; otherwise the consumer knows how long they
     live.
@@ -95,7 +95,7 @@ class MultiwayJoin:
     def __init__(
         self,
         inputs: Sequence[Sequence[str]],
-        in_order: Sequence[bool],
+        expires_fifo: Sequence[bool],
         output: Sequence[str],
         *,
         loose: frozenset[str] = frozenset(),
@@ -105,7 +105,7 @@ class MultiwayJoin:
         number = {name: i for i, name in enumerate(names)}
         ports = [
             JoinPort(tuple(number[name] for name in variables), ordered)
-            for variables, ordered in zip(inputs, in_order, strict=True)
+            for variables, ordered in zip(inputs, expires_fifo, strict=True)
         ]
         self.layout = JoinLayout(ports, frozenset(number[name] for name in loose))
         self.state = JoinState(self.layout, rings_of_ids=True)

@@ -37,12 +37,12 @@ FUNCTIONS = {
 class JoinedInput:
     """An input of the join: its number of columns, and which of them are the key, in the same order in all inputs.
 
-    `in_order`: is the input FIFO, as a window is, so that MIN and MAX need no bags?
+    `expires_fifo`: is the input FIFO, as a window is, so that MIN and MAX need no bags?
     """
 
     width: int
     key: tuple[int, ...]
-    in_order: bool = False
+    expires_fifo: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,19 +28,19 @@ class SemiAntiJoin:
     STATE = ("state",)
 
     def __init__(
-        self, variables: Sequence[str], key: Sequence[str], in_order: Sequence[bool], *, exists: bool = False
+        self, variables: Sequence[str], key: Sequence[str], expires_fifo: Sequence[bool], *, exists: bool = False
     ) -> None:
         number = {name: i for i, name in enumerate(variables)}
         ports = [
-            JoinPort(tuple(range(len(variables))), in_order[LEFT]),
-            JoinPort(tuple(number[name] for name in key), in_order[RIGHT]),
+            JoinPort(tuple(range(len(variables))), expires_fifo[LEFT]),
+            JoinPort(tuple(number[name] for name in key), expires_fifo[RIGHT]),
         ]
         self.layout = JoinLayout(ports, frozenset())
         self.state = JoinState(self.layout)
         self._widths = [len(variables), len(key)]
         # A number is passed to a kernel faster than a bool.
         self._exists = int(exists)
-        self._counts_right = all(in_order) and len(key) == 1
+        self._counts_right = all(expires_fifo) and len(key) == 1
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         for deltas in in_blocks(inputs, self._widths):

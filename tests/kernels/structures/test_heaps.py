@@ -53,20 +53,20 @@ _LEAVES: dict[str, Callable[[list[int], random.Random], int]] = {
 @pytest.mark.parametrize("order", ["up", "down", "same", "any", "far"])
 def test_bags_that_grow_and_shrink_past_a_run_know_their_first(order: str, leaves: str, largest: bool) -> None:
     rng = random.Random(order + leaves)
-    bags, mine, in_order, count = Bags(1), list[int](), list[int](), 0
+    bags, mine, expires_fifo, count = Bags(1), list[int](), list[int](), 0
     for size in (3 * heaps.MOST_IN_RUN, 20, heaps.MOST_IN_RUN + 3, 0, heaps.MOST_IN_RUN + 40, 60, 160, 0):
         while len(mine) != size:
             # Some are retracted on the way up, and some are inserted on the way down.
             if mine and rng.random() < (0.2 if len(mine) < size else 0.8):
                 value = mine.pop(_LEAVES[leaves](mine, rng))
-                in_order.remove(value)
+                expires_fifo.remove(value)
                 bags.put(0, -1, value, largest=largest)
             else:
                 count += 1
                 mine.append(_come(order, count, rng))
-                insort(in_order, mine[-1])
+                insort(expires_fifo, mine[-1])
                 bags.put(0, 1, mine[-1], largest=largest)
-            wanted = number(in_order[-1 if largest else 0]) if mine else 0
+            wanted = number(expires_fifo[-1 if largest else 0]) if mine else 0
             assert bags.first(0) == wanted
 
 

@@ -19,8 +19,8 @@ KEY, VALUE, OTHER = 0, 1, 2
 class Indexed:
     """Two inputs, both indexed by the variable they share: one hash table with two rings per entry."""
 
-    def __init__(self, in_order: bool) -> None:
-        ports = [JoinPort((KEY, VALUE), in_order), JoinPort((KEY, OTHER), in_order)]
+    def __init__(self, expires_fifo: bool) -> None:
+        ports = [JoinPort((KEY, VALUE), expires_fifo), JoinPort((KEY, OTHER), expires_fifo)]
         self.state = JoinState(JoinLayout(ports, frozenset()))
         self.index = self.state.layout.first[:2]
 
@@ -75,7 +75,7 @@ class Indexed:
 @pytest.mark.parametrize("keys", [1, 5, 40])
 def test_rings_hold_the_last_leaves_in_order(keys: int) -> None:
     chance = random.Random(keys)
-    indexed = Indexed(in_order=True)
+    indexed = Indexed(expires_fifo=True)
     live: list[deque[tuple[int, int]]] = [deque(), deque()]
     rings: dict[tuple[int, int], deque[int]] = defaultdict(deque)
     next_slot = [0, 0]
@@ -102,7 +102,7 @@ def test_rings_hold_the_last_leaves_in_order(keys: int) -> None:
 
 
 def test_indexes_over_the_same_variable_share_an_entry() -> None:
-    indexed = Indexed(in_order=True)
+    indexed = Indexed(expires_fifo=True)
     leaves = [indexed.write(port, 0, 7, port) for port in range(2)]
     for port in range(2):
         indexed.insert(port, 0, leaves[port])
@@ -112,7 +112,7 @@ def test_indexes_over_the_same_variable_share_an_entry() -> None:
 
 
 def test_a_leaf_in_the_middle_of_a_ring_can_be_removed() -> None:
-    indexed = Indexed(in_order=False)
+    indexed = Indexed(expires_fifo=False)
     indexed.state.ensure_leaves([8, 8])
     leaves = [indexed.write(0, slot, 3, 10 + slot) for slot in range(5)]
     for slot, leaf in enumerate(leaves):
@@ -123,7 +123,7 @@ def test_a_leaf_in_the_middle_of_a_ring_can_be_removed() -> None:
 
 
 def test_entries_without_leaves_free_their_rings() -> None:
-    indexed = Indexed(in_order=True)
+    indexed = Indexed(expires_fifo=True)
     for key in range(1, 2_000):
         leaf = indexed.write(0, 0, key, 1)
         indexed.insert(0, 0, leaf)
@@ -136,7 +136,7 @@ def test_entries_without_leaves_free_their_rings() -> None:
 def test_a_purge_keeps_entries_with_leaves(seed: int) -> None:
     """Keys far from their home slot, or wrapped around the table's end, are still found; those without leaves are not."""
     chance = random.Random(seed)
-    indexed = Indexed(in_order=True)
+    indexed = Indexed(expires_fifo=True)
     state = indexed.state
     rings: dict[tuple[int, int], deque[tuple[int, int]]] = defaultdict(deque)
     for slot in range(60):
@@ -167,7 +167,7 @@ def test_loaded_rows_get_consecutive_slots_of_a_circular_buffer(seed: int) -> No
     """Against a deque of the slots in use: an insertion gets the next slot, and a retraction is of the oldest, whatever
     its ids."""
     chance = random.Random(seed)
-    state = Indexed(in_order=True).state
+    state = Indexed(expires_fifo=True).state
     capacity, base = state.capacity(1), int(state.ports[1, kernel.BASE])
     there: deque[tuple[int, list[int]]] = deque()
     following = 0
@@ -202,7 +202,7 @@ def test_rows_find_the_entries_of_their_keys(seed: int, full: float, ports: tupl
     """In a table of 64 slots: keys in their home slot, after it, far from it and wrapped around, until there is no room
     for a new key."""
     chance = random.Random(seed)
-    indexed = Indexed(in_order=True)
+    indexed = Indexed(expires_fifo=True)
     state = indexed.state
     stride, limit = int(state.groups[0, kernel.STRIDE]), int(full * 64)
     state.groups[0, kernel.LIMIT] = limit
@@ -244,7 +244,7 @@ def test_rows_find_the_entries_of_their_keys(seed: int, full: float, ports: tupl
 
 
 def test_a_ring_that_its_word_cannot_count_is_refused() -> None:
-    state = Indexed(in_order=True).state
+    state = Indexed(expires_fifo=True).state
     size = kernel.MOST_IN_RING.bit_length() - 1
     state.tables[1] = kernel.word_of(0, size, kernel.MOST_IN_RING)
     assert kernel.enlarge(1, state.tables, state.rings, state.ring_meta) == kernel.RING_FULL

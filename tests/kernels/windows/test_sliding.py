@@ -75,7 +75,7 @@ def test_changes_by_tick_equal_those_of_sorting(leaving: int, entering: int, wit
             tick, sign, changed = merge(
                 leave_tick, enter_tick, leaving, ids if with_ids else ids[:0], first if with_ids else 0, columns
             )
-            in_order = np.argsort(np.concatenate([leave_tick, enter_tick]), kind="stable")
-            assert tick.tolist() == np.concatenate([leave_tick, enter_tick])[in_order].tolist()
-            assert sign.tolist() == np.repeat([-1, 1], [leaving, entering])[in_order].tolist()
-            assert changed.tolist() == np.concatenate([left, columns], axis=1)[:, in_order].tolist()
+            expires_fifo = np.argsort(np.concatenate([leave_tick, enter_tick]), kind="stable")
+            assert tick.tolist() == np.concatenate([leave_tick, enter_tick])[expires_fifo].tolist()
+            assert sign.tolist() == np.repeat([-1, 1], [leaving, entering])[expires_fifo].tolist()
+            assert changed.tolist() == np.concatenate([left, columns], axis=1)[:, expires_fifo].tolist()
