@@ -41,7 +41,7 @@ _SIGINT, _DEFAULT = int(signal.SIGINT), signal.default_int_handler
 _STEPS: set[CodeType] = set()
 _users: weakref.WeakSet[object] = weakref.WeakSet()
 _kept: list[Callable[[], object]] = []
-"""What the main thread is to raise at the end of its step: at most one call that does so."""
+"""The call that raises an exception at the end of the main thread's step: at most one."""
 _announcements: list[int] = []
 """Where signals are told, at most one file: a byte each."""
 _SIGNALS_AT_ONCE = 64
@@ -56,7 +56,7 @@ class Signalled(KeyboardInterrupt):
 
 
 def undisturbed(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
-    """The method as a step, or a part of one: what signals raise in it comes at the end of the outermost."""
+    """The method as a step, or a part of one: exceptions of signals are raised at the end of the outermost one."""
 
     @wraps(method)
     def step(*arguments: Given.args, **named: Given.kwargs) -> Answer:
@@ -102,7 +102,7 @@ def raised(*signals: signal.Signals) -> Iterator[None]:
 
 
 def wait_to_read(file: int) -> None:
-    """Until something can be read from a pipe or a terminal, or it has ended; what a signal raises `raised` is raised here."""
+    """Wait until a pipe or a terminal can be read, or has ended. The exception of a signal in `raised` is raised here."""
     if not _announcements or not _is_main():
         return
     poll = select.poll()

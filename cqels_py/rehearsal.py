@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cqels_py.script import Input, Pushed, Told
 
 _LOOKED_THROUGH = 1 << 22
-"""So many bytes of static data are searched for what is known of a stream's terms."""
+"""So many bytes of static data are searched for the terms of a stream."""
 
 _IRI = re.compile(rb"<[^>]*>")
 _LINES = ("nt", "nq", "csv", "tsv", "ndjson")
@@ -39,7 +39,7 @@ _XSD = "http://www.w3.org/2001/XMLSchema#"
 _VALUES = tuple(f'"{value}"^^<{_XSD}integer>' for value in (1_000_000, 0, -1_000_000))
 """Mostly one of them passes a filter."""
 _LATER = (1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000)
-"""Microseconds after the last element: what leaves a window by then calls kernels too."""
+"""Microseconds after the last element: expiring until then calls kernels too."""
 
 
 # --- pieces of data -------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def _end_with_the_starter(standard_input: int, ending: Lock) -> None:
 
 
 def rehearse(told: Told) -> None:
-    """Do what the program does, as far as it has told."""
+    """Repeat the program's calls, as far as the script has them."""
     from cqels_py.engine.engine import Engine
     from cqels_py.errors import CqelsError
     from cqels_py.script import Pushed, Sources
@@ -189,7 +189,7 @@ def _terms_of(given: Input) -> set[bytes]:
 
 
 def _push(engine: Engine, given: Pushed, plans: Sequence[Plan]) -> None:
-    """What came first is often one element alone, or nothing yet: then come some that match."""
+    """The first input is often one element alone, or nothing yet: then some that match are pushed."""
     for stream, texts, time, graph in given.elements:
         terms_of = iter(map(bytes.decode, texts))
         named = None if graph is None else graph.decode()
@@ -222,7 +222,7 @@ def _table(plans: Sequence[Plan], iri: str) -> pa.Table:
 def _matching(plan: Plan, value: str, now: int) -> Iterator[tuple[str, str | None, str, list[Triple]]]:
     """Triples that the patterns of each stream match, and each other: stream, predicate of its times, graph, triples.
 
-    What is only an object is the value; what is more is one and the same thing. Times are `now`.
+    A variable that is only an object is the value; any other is one and the same node. Times are `now`.
     """
     from cqels_py.plan.nodes import GRAPH, Scan, is_variable
     from cqels_py.plan.traverse import nodes_of
@@ -244,7 +244,7 @@ def _matching(plan: Plan, value: str, now: int) -> Iterator[tuple[str, str | Non
 
 
 def _wait(engine: Engine) -> None:
-    """Until what was pushed has left the windows."""
+    """Until all that was pushed has left the windows."""
     now = engine.statistics.event_time
     if now is not None:
         for later in _LATER:
@@ -252,7 +252,7 @@ def _wait(engine: Engine) -> None:
 
 
 def main() -> None:
-    """Rehearse what lies in the folder."""
+    """Rehearse the script in the folder."""
     from cqels_py.script import told
 
     text = Path(gettempdir(), INPUT).read_bytes()

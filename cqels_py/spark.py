@@ -110,7 +110,7 @@ def continuous(
 
 
 def statistics(state: str | Path) -> Statistics:
-    """What the query with this state has counted up to its last micro-batch: elements, late ones, results.
+    """The counts of the query with this state up to its last micro-batch: elements, late ones, results.
 
     `triples` counts those that the query may need, `malformed` the rows that were skipped.
     """
@@ -126,7 +126,7 @@ def loads(state: str | Path) -> list[list[PartLoad]]:
 
 
 def stages(query: str, partitions: int, *, changelog: bool = False) -> tuple[PlannedStage, ...]:
-    """The stages in which a query runs on so many partitions: by what each is divided, and how often triples are copied.
+    """The stages in which a query runs on so many partitions: the variables that divide each, and how often triples are copied.
 
     The first one's `shares` say how many ways each variable divides it; `planner.shares.shares_for` is the formula.
     """
@@ -153,7 +153,7 @@ def numbered(frames: Mapping[str, Frame], plan: Plan) -> dict[int, Frame]:
 
 
 def documents_of(document: str | Mapping[str, str] | None, streams: tuple[str, ...]) -> tuple[int | None, ...]:
-    """For each stream the scope of its blank nodes, None: its elements have their own. UsageError for what names none."""
+    """For each stream the scope of its blank nodes, None: its elements have their own. UsageError for an invalid name."""
     if document is None or isinstance(document, str):
         return (None if document is None else scope_of_document(document),) * len(streams)
     names = by_iri(document, "document", "name")
@@ -255,7 +255,7 @@ def prepare(
 
 
 def _folder(state: str | Path) -> Path:
-    """UsageError for what is no path of a folder, or could not be one."""
+    """UsageError unless it is, or could be, the path of a folder."""
     if not isinstance(state, str | Path):
         raise UsageError(f"the state is the path of a folder, not {state!r}")
     if _SCHEME.match(str(state)):
@@ -296,7 +296,7 @@ def _first_state(
     data: StaticData,
     lateness: int,
 ) -> PartState:
-    """What a part starts with: part of the dataflow, and what makes rows of what it delivers."""
+    """The beginning of a part: its part of the dataflow, and the writer of its rows."""
     changelog: ChangelogOutput | None = None
     results: Rendered | Handover = Rendered(dictionary, job.columns, job.template, part, ticks=job.in_order)
     if number < len(job.exchanges):

@@ -24,7 +24,7 @@ def duration(option: str, text: str) -> int:
     try:
         return duration_of(text)
     except QueryError:
-        # What it says is about queries.
+        # Its message is about queries.
         message = f"{option} {text!r} is no duration of whole microseconds; write one like 5s, 1h30m or PT5M"
         raise UsageError(message) from None
 

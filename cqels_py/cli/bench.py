@@ -46,7 +46,7 @@ class Asked:
 
 
 def show_list() -> None:
-    """The suites and what their queries ask, on standard output."""
+    """The suites and descriptions of their queries, on standard output."""
     for suite in SUITES:
         print(f"{suite.name}: {suite.what}")
         for id_, text in suite.queries().items():
@@ -80,7 +80,7 @@ def sizes(text: str | None) -> tuple[int, ...]:
 
 
 def check_outputs(asked: Asked) -> None:
-    """What cannot be written at the end is found before anything runs."""
+    """UsageError for an output that could not be written at the end, before anything runs."""
     if asked.plots is not None and find_spec("matplotlib") is None:
         raise MissingExtra("--plots needs matplotlib: pip install 'cqels_py[bench]'")
     for option, path in (("--json", asked.json), ("--csv", asked.csv)):

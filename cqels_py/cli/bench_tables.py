@@ -1,4 +1,4 @@
-"""What a benchmark found out, as tables."""
+"""The results of a benchmark as tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ENDLESS = 10_000
 
 
 def outcome(report: Report, console: Console) -> Table:
-    """A row for each query: what was measured, and what that is beside others; as many columns as the console has room for."""
+    """A row for each query: its figures, and how they compare; as many columns as the console has room for."""
     columns = _columns(report)
     table = _table(report, columns)
     for name in _LEFT_OUT_FIRST:
@@ -103,7 +103,7 @@ def comparison(earlier: Report, later: Report) -> Table:
 
 
 def _explained(report: Report) -> str:
-    """What stands in the columns that need a word, and what was not compared."""
+    """Notes on columns that need one, and on queries that were not compared."""
     lines = []
     if report.settings.runner == BOTH:
         lines.append("/ local: times the local runner's rate, over the same files")

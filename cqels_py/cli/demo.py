@@ -54,7 +54,7 @@ SCENARIOS = (
 
 
 def job(name: str, query: str | None, days: int, speed: float | None, options: Job) -> Job:
-    """`options` (what the user asked for) with the scenario's query and data filled in."""
+    """`options`, which the user gave, with the scenario's query and data filled in."""
     scenario = find(name)
     queries = scenario.queries()
     chosen = query or scenario.query
@@ -85,13 +85,13 @@ def find(name: str) -> Scenario:
 
 
 def question(text: str) -> str:
-    """What a query asks: the first line of its header."""
+    """The description of a query: the first line of its header."""
     first = text.partition("\n")[0]
     return first.removeprefix("#").strip()
 
 
 def show_list() -> None:
-    """The scenarios and what their queries ask, on standard output."""
+    """The scenarios and descriptions of their queries, on standard output."""
     for scenario in SCENARIOS:
         print(f"{scenario.name}: {scenario.what}")
         for name, text in scenario.queries().items():

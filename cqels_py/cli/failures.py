@@ -50,7 +50,7 @@ def reported(text: str | None = None) -> Iterator[None]:
     except OSError as error:
         if os.environ.get("CQELS_DEBUG"):
             raise
-        # A full disk, a folder that may not be written: what is read is checked where it is opened.
+        # A full disk, or a folder that may not be written: inputs are checked where they are opened.
         where = "" if error.filename is None else f": {error.filename}"
         say(f"error: {error.strerror or error}{where}")
         raise Exit(FAILED) from None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cqels_py.cli.job import Job
 
 Named = tuple[str, Path]
-"""What names a file (an option, or "the query"), and the file."""
+"""The origin of a file's name (an option, or "the query"), and the file."""
 
 
 def query_text(file: Path | None, text: str | None) -> str:
@@ -43,7 +43,7 @@ def query_text(file: Path | None, text: str | None) -> str:
 
 
 def check(job: Job) -> None:
-    """Bad usage: what cannot be read, and an output that is also an input."""
+    """UsageError for an input that cannot be read, and for an output that is also an input."""
     read = [*_static(job), *_streams(job.streams)]
     for option, path in read:
         _check_readable(option, path)
@@ -86,7 +86,7 @@ def _check_standard_input(streams: Mapping[str, Any]) -> None:
 
 
 def _check_output(output: Path, read: Iterable[Named], reads_standard_input: bool) -> None:
-    """What is opened for writing is emptied first."""
+    """UsageError for an output that is an input too: opening it for writing would empty it."""
     # Devices hold nothing that could be lost.
     if not output.exists() or output.is_char_device():
         return
@@ -98,7 +98,7 @@ def _check_output(output: Path, read: Iterable[Named], reads_standard_input: boo
 
 
 def _is_standard_input(path: Path) -> bool:
-    # What has no number is no file.
+    # A file without a number is none.
     with suppress(OSError, ValueError):
         given = os.fstat(sys.stdin.fileno())
         return stat.S_ISREG(given.st_mode) and os.path.samestat(given, path.stat())

@@ -12,7 +12,7 @@ from cqels_py.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the user asked for. `lateness`, `service_timeout`: microseconds; `speed`: seconds of event time
+    """A run that the user asked for. `lateness`, `service_timeout`: microseconds; `speed`: seconds of event time
     a second, None: unbounded.
 
     `streams`: by IRI files, "-" or iterables of record batches. `static` are files, or N-Triples text. `announce`: say how long

@@ -409,7 +409,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run() -> None:
     """The console script `cqels`."""
-    # What is imported stays; looking through it for garbage, again and again, takes a fifth of the time of a small job.
+    # Imported modules stay; searching them for garbage, again and again, takes a fifth of the time of a small job.
     gc.set_threshold(_NEW_OBJECTS)
     _leave(main())
 
@@ -418,7 +418,7 @@ def _leave(status: int) -> NoReturn:
     """End the process at once: taking all modules apart first would take a third of the time of a small job."""
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        # What nobody reads any more has been reported already.
+        # A closed output has been reported already.
         with suppress(BrokenPipeError):
             stream.flush()
     os._exit(status)

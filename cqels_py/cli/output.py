@@ -37,7 +37,7 @@ _BY_ENDING = {
     ".turtle": "turtle",
     ".trig": "trig",
 }
-"""The format of a file of results; one without an ending gets what standard output gets."""
+"""The format of a file of results; a file without an ending gets that of standard output."""
 
 
 class Writer(Sink, Protocol):
@@ -55,7 +55,7 @@ def by_ending(path: Path | None) -> str | None:
 
 
 def choose(asked: str | None, path: Path | None, form: str, variables: Sequence[str]) -> str:
-    """The format, if it fits the query's form and variables: what was asked for, or what the file's ending says; or the default."""
+    """The format, if it fits the query's form and variables: the given one, that of the file's ending, or the default."""
     fitting = GRAPHS if form in _OF_TRIPLES else SOLUTIONS
     format_ = asked or by_ending(path)
     if format_ is None and path is not None and path.suffix:

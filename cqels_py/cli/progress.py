@@ -47,7 +47,7 @@ class Progress:
             self._show(self.line(statistics))
 
     def line(self, statistics: Statistics) -> str:
-        """Event time, counts, elements a second, and what was left out."""
+        """Event time, counts, elements a second, and the data that were left out."""
         parts = [
             instant(statistics.event_time),
             f"{statistics.elements:,} elements",
@@ -78,7 +78,7 @@ class Progress:
 
 
 def omissions(statistics: Statistics) -> list[str]:
-    """What is missing from the answer's input, in words; empty when nothing is."""
+    """The data that are missing from the input, in words; empty if none are."""
     words = []
     if statistics.late:
         words.append(f"{statistics.late:,} late element{'s' if statistics.late > 1 else ''} dropped")
@@ -88,7 +88,7 @@ def omissions(statistics: Statistics) -> list[str]:
 
 
 def reports() -> Reports:
-    """What the engine has to say while it runs (a skipped line, a late element), as warnings."""
+    """The engine's reports while it runs (a skipped line, a late element), as warnings."""
     return Reports(lambda message: say(f"warning: {message}"))
 
 

@@ -47,7 +47,7 @@ def command(job: Job) -> list[str] | None:
 
 
 def first_input(job: Job) -> bytes | None:
-    """The first of what comes on standard input, for a rehearsal to see it too; None while nothing has come."""
+    """The first bytes of standard input, for a rehearsal to read them too; None while there are none."""
     from cqels_py.sources.stdin import STANDARD_INPUT, standard_input
 
     read = any(isinstance(source, str) and source == STANDARD_INPUT for source in job.streams.values())
@@ -56,7 +56,7 @@ def first_input(job: Job) -> bytes | None:
 
 @contextmanager
 def shortened(job: Job) -> Iterator[Job]:
-    """The job; in a rehearsal, over pieces of its data, and without what it would leave behind."""
+    """The job; in a rehearsal, over pieces of its data, and without outputs."""
     format_ = _FORMAT.get()
     if format_ is None:
         yield job

@@ -17,7 +17,7 @@ from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch
 
 LINES_AROUND = 8
-"""Lines of the screen that are no rows: title, heading, borders, what is left out, progress, the cursor's."""
+"""Lines of the screen that are no rows: title, heading, borders, the count of omitted rows, progress, the cursor's."""
 
 ROWS_WITHOUT_SCREEN = 100
 SORTED_AT_MOST = 300
@@ -51,7 +51,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """What stands above the table, and how its rows are ordered: (variable, descending)."""
+    """The title above the table, and the order of its rows: (variable, descending)."""
 
     title: str
     variables: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""A registered query in words: windows, operators, by what each join probes, and what each operator keeps."""
+"""A registered query in words: windows, operators, the keys that joins probe, and the state of each operator."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _tree(dataflow: Dataflow, source: DeltaSource, visited: set[int] | None = No
 
 
 def _shared(dataflow: Dataflow, source: SharedOutput, visited: set[int]) -> Iterator[str]:
-    """What several operators read, in full where it is read first."""
+    """A sub-plan that several operators read: in full at its first reader."""
     number = source.node.number
     if number in visited:
         yield f"the same as ({number})"
@@ -256,8 +256,8 @@ def _bags(aggregates: tuple[plan.PlannedAggregate, ...], in_order: bool) -> str:
     extra = []
     extremes = [name for name in ("MIN", "MAX", "SAMPLE") if any(a.function == name for a in aggregates)]
     if extremes:
-        what = "those of the group's values that may still be the first" if in_order else "the group's values as a bag"
-        extra.append(f"{what} for {' and '.join(extremes)}")
+        kept = "those of the group's values that may still be the first" if in_order else "the group's values as a bag"
+        extra.append(f"{kept} for {' and '.join(extremes)}")
     if any(a.function == "GROUP_CONCAT" for a in aggregates):
         extra.append(
             "the group's values in order for GROUP_CONCAT, whose text is built once a tick for groups that change"

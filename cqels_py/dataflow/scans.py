@@ -58,7 +58,7 @@ class Scan(SharedSource):
         self._routed: RoutedBatch | None = None
         self._changes = 0
         self._chunks: tuple[Delta, ...] = ()
-        # Last: what fails before leaves no pattern behind.
+        # Last: a failure before this leaves no pattern behind.
         self.pattern = shared_scans.router.add((node.pattern, window.stream))
 
     def take(self, routed: RoutedBatch) -> int:

@@ -77,7 +77,7 @@ class Delivery:
             yield from batch.columns
 
     def take_failures(self) -> list[BaseException]:
-        """What subscribers have raised since the last time; all of them are called again."""
+        """The exceptions of subscribers since the last call; from now on all of them are called again."""
         failures = list(self.failures.values())
         self.failures.clear()
         return failures
@@ -158,7 +158,7 @@ class PendingDeliveries:
             self.threads.discard(thread)
 
     def deliver(self, deliveries: Sequence[Delivery]) -> list[BaseException]:
-        """Deliver the results; returns what subscribers have raised."""
+        """Deliver the results; returns the exceptions of subscribers."""
         thread, failures = threading.get_ident(), list[BaseException]()
         # Without the context manager above, which a single element would notice.
         self.threads.add(thread)

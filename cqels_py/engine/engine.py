@@ -403,7 +403,7 @@ class Engine:
         self._deliver(deliveries, wrong)
 
     def advance(self, time: int) -> None:
-        """Promise that no element before `time` (microseconds) will come: what expires before it does so now."""
+        """Promise that no element before `time` (microseconds) will come: mappings that expire before it do so now."""
         if self._pending.is_here():
             raise _called_by_subscriber("advance")
         self._advance(instant(time))
@@ -567,7 +567,7 @@ class Engine:
         if self._reports.due:
             self._reports.report_due(failures)
         if failures:
-            # What ends a program, as KeyboardInterrupt and SystemExit do, goes before other exceptions.
+            # Exceptions that end a program, such as KeyboardInterrupt and SystemExit, go before others.
             raised, *others = sorted(failures, key=lambda failure: isinstance(failure, Exception))
             for other in others:
                 raised.add_note(f"another subscriber raised {other!r}")

@@ -82,7 +82,7 @@ class Query:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Probable mistakes in the query, and what is expensive in its plan."""
+        """Probable mistakes in the query, and expensive parts of its plan."""
         return self.compiled.warnings
 
     @property

@@ -1,4 +1,4 @@
-"""What is left out of a stream, told to those who did not ask for it."""
+"""Reports of data that are left out, for callers that gave no `report`: a logger gets them."""
 
 from __future__ import annotations
 

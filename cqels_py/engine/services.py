@@ -1,4 +1,4 @@
-"""SERVICE: what other endpoints are asked, once, when a query is registered. Their answers become inline data."""
+"""SERVICE: other endpoints are asked once, when a query is registered. Their answers become inline data."""
 
 from __future__ import annotations
 

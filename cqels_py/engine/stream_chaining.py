@@ -19,7 +19,7 @@ class StreamChaining:
         self._asked: list[tuple[Query, str]] = []
 
     def connect(self, query: Query, stream: str, queries: Sequence[Query]) -> None:
-        """Feed the stream with what the query, one of these, constructs. UsageError as of `ordered`."""
+        """Feed the stream with the elements that the query, one of these, constructs. UsageError as of `ordered`."""
         _check_feeds(query, stream)
         before = list(self._asked)
         self._asked.append((query, stream))
@@ -61,7 +61,7 @@ class StreamChaining:
         return [queries[at] for at in order]
 
     def watched(self, query: Query, queries: Sequence[Query]) -> set[str]:
-        """What the readers of a query's results read, and their readers: the streams whose time it has to keep up with."""
+        """The streams of the readers of a query's results, and of their readers: the query has to keep up with their time."""
         found: set[str] = set()
         waiting = set(self.fed_by(query, {stream for each in queries for stream in each.streams}))
         fed = set(waiting)

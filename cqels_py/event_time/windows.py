@@ -27,7 +27,7 @@ _BEFORE_ALL = -(1 << 62)
 
 
 class Measure(Enum):
-    """What a window's size is counted in."""
+    """The unit of a window's size."""
 
     TIME = "time"
     ELEMENTS = "elements"

@@ -1,4 +1,4 @@
-"""What an operator is: deltas in, deltas out, a state that depends only on its own inputs in their order."""
+"""The protocol of operators: deltas in, deltas out, a state that depends only on its own inputs in their order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cqels_py.event_time.clock import Ticks
 
 
 class Operator(Protocol):
-    """One operator of a dataflow. Its class names in `STATE` what it remembers (see state/named_values.py).
+    """One operator of a dataflow. Its class names in `STATE` the attributes that are its state (see state/named_values.py).
 
     `process` takes all of one step's deltas and yields the output in chunks, ordered by tick. A chunk may end within a tick.
     Between the ends of two ticks an operator may deliver changes that cancel each other; the sum over a tick is exact.

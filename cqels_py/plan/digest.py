@@ -1,4 +1,4 @@
-"""A short name of a plan, the same in every process: what state of it can be put back into."""
+"""A short name of a plan, the same in every process: saved state can be restored into a plan of the same name."""
 
 from __future__ import annotations
 

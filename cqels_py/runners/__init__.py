@@ -1,1 +1,1 @@
-"""What drives a query's dataflow: in this process, or on Spark."""
+"""Runners drive a query's dataflow: in this process, or on Spark."""

@@ -34,7 +34,7 @@ class ChangelogFeed:
     links: list[ChangelogLink] = field(default_factory=list)
 
     def take(self, results: ResultBatch, view: StreamView, element_tick: ElementTicks) -> None:
-        """Results are not what readers read."""
+        """Readers read changelogs, not results."""
 
     def merged_into(self, elements: ElementBatch) -> ElementBatch:
         """The elements as they are: the step's changes go to the readers."""

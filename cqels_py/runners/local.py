@@ -44,7 +44,7 @@ class ResultReceiver(Protocol):
 
 
 class Feed(Protocol):
-    """What a query hands to others, which read it later in the same step. `watched`: the streams with whose time it moves on."""
+    """The output of a query that others read later in the same step. `watched`: the streams with whose time it moves on."""
 
     watched: frozenset[int]
 
@@ -183,7 +183,7 @@ class LocalRunner(Runner):
 
     @queries.setter
     def queries(self, queries: list[RunningQuery]) -> None:
-        # New queries see nothing of what waits.
+        # New queries do not see the elements that wait.
         self.process_waiting()
         # New lists: the runner may be in the middle of the old ones.
         self._queries = queries

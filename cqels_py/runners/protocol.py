@@ -1,4 +1,4 @@
-"""What drives queries: over elements as they come, and over sources to their ends."""
+"""The protocol of runners: they drive queries over elements as they come, and over sources to their ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Runner(Protocol):
         ...
 
     def advance(self, time: int) -> None:
-        """No element before `time` (microseconds) will come: what expires before it does so now."""
+        """No element before `time` (microseconds) will come: mappings that expire before it do so now."""
         ...
 
     def finish(self) -> None:

@@ -1,4 +1,4 @@
-"""What a source of elements can do; a new kind of source is a class with these methods, and nothing else."""
+"""The protocol of sources of elements: a new kind of source is a class with these methods, and nothing else."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Opening:
 
 @runtime_checkable
 class Connector(Protocol):
-    """What can be opened as the source of a stream."""
+    """An object that can be opened as the source of a stream."""
 
     def open(self, opening: Opening) -> Source:
         """The source, from its first element on."""

@@ -26,10 +26,10 @@ class StandardInput:
         self._first: bytes | None = None
         self._given_back = b""
         self._is_empty = False
-        """Nothing waits in the buffer: what can be read comes from the file."""
+        """The buffer is empty: the next bytes come from the file."""
 
     def first(self) -> bytes | None:
-        """What came first, at most `FIRST_BYTES`, and is still to be read or has been; None while nothing is there.
+        """The first bytes, at most `FIRST_BYTES`, whether they have been read or not; None while there are none.
 
         Never waits, and asks for nothing more than what is there at first.
         """
@@ -39,7 +39,7 @@ class StandardInput:
         return self._first
 
     def read(self, size: int) -> bytes:
-        """What is there, at most `size` bytes; waits only if nothing is. None at the end."""
+        """The bytes that are there, at most `size`; waits only if there are none. Empty at the end."""
         if self._first == b"":
             return b""
         chunk: bytes = self._given_back[:size]
@@ -59,7 +59,7 @@ class StandardInput:
             wait_to_read(self.buffer.fileno())
 
     def _is_ready(self) -> bool:
-        # What cannot be asked (no file, a pipe on Windows) may have to be waited for.
+        # An input that cannot be asked (no file, a pipe on Windows) may make its reader wait.
         with suppress(OSError, ValueError):
             return bool(select.select([self.buffer], [], [], 0)[0])
         return False

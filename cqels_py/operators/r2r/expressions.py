@@ -22,7 +22,7 @@ class SlowPath(Protocol):
         ...
 
     def clear(self) -> None:
-        """Clear what was cached by id."""
+        """Clear the cache of values by id."""
         ...
 
 
