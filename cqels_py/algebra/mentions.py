@@ -15,6 +15,7 @@ from cqels_py.algebra.nodes import (
     Group,
     Join,
     LeftJoin,
+    Match,
     Minus,
     NaryJoin,
     OrderBy,
@@ -36,7 +37,7 @@ from cqels_py.algebra.variables import Variables, exists_patterns, expression_va
 def mentioned_variables(pattern: Pattern) -> Variables:
     """Variables of a pattern and of the expressions in it, except those that a subquery keeps to itself."""
     match pattern:
-        case BGP() | PathPattern() | Values() | Planned():
+        case BGP() | PathPattern() | Values() | Planned() | Match():
             return possible_variables(pattern)
         case Join(left, right) | Minus(left, right):
             return mentioned_variables(left) | mentioned_variables(right)

@@ -186,6 +186,69 @@ class WindowVariable:
 
 
 @dataclass(frozen=True, slots=True)
+class Event:
+    """`EVENT ON stream AT ?time {…}`: a row for each solution over the triples of one element.
+
+    `window` names a window over the stream. The values of `bindings` are computed in their order, then `conditions` are tested.
+    `time`: the variable of the element's time, an xsd:dateTime. `offset`: the place in the query's text.
+    """
+
+    window: URIRef
+    triples: tuple[TriplePattern, ...]
+    bindings: tuple[tuple[Variable, Expression], ...] = ()
+    conditions: tuple[Expression, ...] = ()
+    time: Variable | None = None
+    offset: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EventSequence:
+    """`A SEQ B SEQ C`; `absent[i]`: no such event between parts i and i + 1 (`A SEQ NOT N SEQ B`), or None."""
+
+    parts: tuple[EventPattern, ...]
+    absent: tuple[Event | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EventConjunction:
+    """`A AND B`: in any order; one element may serve several parts."""
+
+    parts: tuple[EventPattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EventAlternatives:
+    """`A OR B`."""
+
+    parts: tuple[EventPattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EventRepetition:
+    """`A+`: A SEQ … SEQ A, once at least."""
+
+    part: EventPattern
+
+
+EventPattern: TypeAlias = Event | EventSequence | EventConjunction | EventAlternatives | EventRepetition
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """`MATCH WITHIN d n EVENTS STRICT TIME {…}`: the matches of an event pattern that stand.
+
+    `within`: microseconds between the first and the last element, `within_events`: elements between them; None: any number.
+    `strict_time`: the parts of a sequence have different times. `windows`: one for each stream, as wide as a match stands.
+    """
+
+    pattern: EventPattern
+    windows: tuple[URIRef, ...]
+    within: int | None
+    within_events: int | None
+    strict_time: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Service:
     """A pattern for another endpoint, which is queried once; `text` is the query, with the group as the user wrote it."""
 
@@ -269,6 +332,7 @@ Pattern: TypeAlias = (
     | Graph
     | Window
     | WindowVariable
+    | Match
     | Service
     | Planned
     | Group

@@ -15,6 +15,11 @@ from cqels_py.algebra.nodes import (
     ContinuousQuery,
     Distinct,
     ElementCount,
+    Event,
+    EventAlternatives,
+    EventConjunction,
+    EventPattern,
+    EventRepetition,
     Everything,
     Exists,
     Expression,
@@ -25,6 +30,7 @@ from cqels_py.algebra.nodes import (
     Group,
     Join,
     LeftJoin,
+    Match,
     Minus,
     NaryJoin,
     OrderBy,
@@ -206,6 +212,8 @@ def _inline(pattern: Pattern) -> str:
             return f"GRAPH {term_text(name)} {{ {_inline(inner)} }}"
         case Window(windows, inner, with_static, graph):
             return f"WINDOW {_window_names(windows, with_static, graph)} {{ {_inline(inner)} }}"
+        case Match():
+            return f"MATCH {_match_head(pattern)} {{ {_events(pattern.pattern)} }}"
         case WindowVariable(variable, inner):
             return f"WINDOW {term_text(variable)} {{ {_inline(inner)} }}"
         case Service(endpoint, inner, silent):
@@ -214,10 +222,51 @@ def _inline(pattern: Pattern) -> str:
             return f"{{ {' '.join(line.strip() for line in _lines(pattern))} }}"
 
 
+def _match_head(match: Match) -> str:
+    """WITHIN and STRICT TIME as MATCH has them."""
+    within = [] if match.within is None else [_duration(match.within) if match.within else "0s"]
+    within += [] if match.within_events is None else [f"{match.within_events} EVENTS"]
+    return f"WITHIN {' '.join(within)}{' STRICT TIME' if match.strict_time else ''}"
+
+
+def _events(pattern: EventPattern) -> str:
+    """An event pattern as MATCH has it; an event with the name of its window."""
+    match pattern:
+        case Event():
+            return _event(pattern)
+        case EventRepetition(part):
+            return f"{_unit(part)}+"
+        case EventAlternatives(parts):
+            return " OR ".join(map(_unit, parts))
+        case EventConjunction(parts):
+            return " AND ".join(map(_unit, parts))
+        case _:
+            text = _unit(pattern.parts[0])
+            for part, absent in zip(pattern.parts[1:], pattern.absent, strict=True):
+                text += "" if absent is None else f" SEQ NOT {_event(absent)}"
+                text += f" SEQ {_unit(part)}"
+            return text
+
+
+def _unit(pattern: EventPattern) -> str:
+    text = _events(pattern)
+    return text if isinstance(pattern, Event | EventRepetition) else f"{{ {text} }}"
+
+
+def _event(event: Event) -> str:
+    time = "" if event.time is None else f" AT {term_text(event.time)}"
+    inside = [" . ".join(map(triple_text, event.triples))] if event.triples else []
+    inside += [f"BIND({expression_text(each)} AS {term_text(variable)})" for variable, each in event.bindings]
+    inside += [f"FILTER({expression_text(condition)})" for condition in event.conditions]
+    return f"EVENT ON {term_text(event.window)}{time} {{ {' '.join(inside)} }}"
+
+
 def _grouped(pattern: Pattern) -> str:
     text = _inline(pattern)
     return (
-        text if isinstance(pattern, BGP | PathPattern | Graph | Window | WindowVariable | Values) else f"{{ {text} }}"
+        text
+        if isinstance(pattern, BGP | PathPattern | Graph | Window | WindowVariable | Match | Values)
+        else f"{{ {text} }}"
     )
 
 
@@ -319,6 +368,8 @@ def _described(pattern: Pattern) -> tuple[str, Iterable[Pattern | str]]:
             return f"graph {term_text(name)}{' of the window' if in_window else ''}", (inner,)
         case Window(windows, inner, with_static, graph):
             return f"window {_window_names(windows, with_static, graph)}", (inner,)
+        case Match(events):
+            return f"match {_match_head(pattern)}: {_events(events)}", ()
         case Planned(number):
             return f"planned {number}", ()
         case WindowVariable(variable, inner):

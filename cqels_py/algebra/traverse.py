@@ -19,6 +19,7 @@ from cqels_py.algebra.nodes import (
     Group,
     Join,
     LeftJoin,
+    Match,
     Minus,
     NaryJoin,
     OrderBy,
@@ -41,7 +42,7 @@ Rewrite = Callable[[Pattern], Pattern]
 def map_children(pattern: Pattern, rewrite: Rewrite) -> Pattern:
     """The node with rewritten child patterns; patterns inside EXISTS are children too."""
     match pattern:
-        case BGP() | PathPattern() | Values() | Planned():
+        case BGP() | PathPattern() | Values() | Planned() | Match():
             return pattern
         case Join(left, right):
             return Join(rewrite(left), rewrite(right))

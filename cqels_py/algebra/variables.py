@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rdflib import Variable
 
 from cqels_py.algebra.nodes import (
@@ -9,6 +11,12 @@ from cqels_py.algebra.nodes import (
     Call,
     Constant,
     Distinct,
+    Event,
+    EventAlternatives,
+    EventConjunction,
+    EventPattern,
+    EventRepetition,
+    EventSequence,
     Exists,
     Expression,
     Extend,
@@ -17,6 +25,7 @@ from cqels_py.algebra.nodes import (
     Group,
     Join,
     LeftJoin,
+    Match,
     Minus,
     NaryJoin,
     OrderBy,
@@ -145,6 +154,8 @@ def _variables(pattern: Pattern, *, certain: bool) -> Variables:
             if not certain:
                 return frozenset(variables)
             return frozenset(v for c, v in enumerate(variables) if all(row[c] is not None for row in rows))
+        case Match(events):
+            return event_variables(events, certain=certain)
         case Graph(name, inner):
             return _variables(inner, certain=certain) | _named(name)
         case WindowVariable(variable, inner):
@@ -164,6 +175,59 @@ def _variables(pattern: Pattern, *, certain: bool) -> Variables:
             return _variables(inner, certain=certain) | _named(graph)
         case Filter(inner) | Distinct(inner) | Reduced(inner) | OrderBy(inner) | Slice(inner):
             return _variables(inner, certain=certain)
+
+
+def event_variables(pattern: EventPattern, *, certain: bool = False) -> Variables:
+    """Variables that a match binds: all but those that only events of a repetition, or of NOT, have."""
+    return _of_events(pattern, certain=certain) - repeated_variables(pattern)
+
+
+def repeated_variables(pattern: EventPattern) -> Variables:
+    """Variables that only events inside of one `+` have: each repetition has values of its own."""
+    return frozenset().union(*local_variables(pattern).values())
+
+
+def local_variables(pattern: EventPattern) -> dict[int, Variables]:
+    """For each `+`, by its place among them from the left, the variables that no event outside of it has."""
+    groups = list(_variable_groups(pattern))
+    repetitions = [place for place, (repeated, _) in enumerate(groups) if repeated]
+    found: dict[int, Variables] = {}
+    for number, place in enumerate(repetitions):
+        others = frozenset().union(*(names for other, (_, names) in enumerate(groups) if other != place))
+        found[number] = groups[place][1] - others
+    return found
+
+
+def _variable_groups(pattern: EventPattern) -> Iterator[tuple[bool, Variables]]:
+    """The variables of each `+`, and of each event outside of them."""
+    match pattern:
+        case Event():
+            yield False, variables_of_event(pattern)
+        case EventRepetition(part):
+            yield True, _of_events(part, certain=False)
+        case _:
+            for part in pattern.parts:
+                yield from _variable_groups(part)
+
+
+def variables_of_event(event: Event) -> Variables:
+    """Variables that a single event binds, with those for blank nodes."""
+    found = _named(*(p for t in event.triples for p in (t.subject, t.predicate, t.object)), event.time)
+    return found | frozenset(variable for variable, _ in event.bindings)
+
+
+def _of_events(pattern: EventPattern, *, certain: bool) -> Variables:
+    match pattern:
+        case Event():
+            fixed = variables_of_event(pattern) - frozenset(v for v, _ in pattern.bindings)
+            return fixed if certain else variables_of_event(pattern)
+        case EventRepetition(part):
+            return _of_events(part, certain=certain)
+        case EventSequence(parts) | EventConjunction(parts):
+            return frozenset().union(*(_of_events(part, certain=certain) for part in parts))
+        case EventAlternatives(parts):
+            each = [_of_events(part, certain=certain) for part in parts]
+            return frozenset.intersection(*each) if certain else frozenset().union(*each)
 
 
 def _has_value(expression: Expression, inner: Pattern) -> bool:

@@ -18,6 +18,7 @@ from cqels_py.algebra.nodes import (
     Group,
     Join,
     LeftJoin,
+    Match,
     Minus,
     NaryJoin,
     OrderBy,
@@ -60,7 +61,7 @@ class _Names:
 
     def take(self, pattern: Pattern) -> None:
         match pattern:
-            case BGP() | PathPattern() | Values() | Planned():
+            case BGP() | PathPattern() | Values() | Planned() | Match():
                 self.bound |= possible_variables(pattern)
             case Join(left, right) | Minus(left, right):
                 self._take_all(left, right)

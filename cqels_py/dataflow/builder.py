@@ -20,6 +20,7 @@ from cqels_py.dataflow.delta_sources import (
     unwrap,
 )
 from cqels_py.dataflow.expressions import EvaluatorBuilder
+from cqels_py.dataflow.match_scan import EventEvaluators, MatchScan
 from cqels_py.dataflow.scans import Partition, PartitionedScan, Scan, WindowScan
 from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
 from cqels_py.dataflow.static_data import StaticData
@@ -29,9 +30,12 @@ from cqels_py.event_time.clock import Ticks
 from cqels_py.functions.limits import Limits
 from cqels_py.kernels.rows.distinct import cancel
 from cqels_py.plan import nodes as plan
+from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import Node, Plan, inputs_of
 from cqels_py.plan.order import is_timed
 
+_TIME = ExpressionProgram((("now", 0),), (), "NOW()", False)
+"""The time of an element, as AT gives it."""
 Built = TypeVar("Built", bound=SharedSource)
 
 
@@ -99,6 +103,8 @@ class DataflowBuilder:
         match node:
             case plan.Scan():
                 return self._scan(node)
+            case plan.MatchRows():
+                return self._match(node)
             case plan.ChangelogRead():
                 return ChangelogInput(node, self._shared_scans)
             case plan.Once():
@@ -163,6 +169,28 @@ class DataflowBuilder:
             return self._share(WindowScan(node, window, conditions, self._shared_scans), key)
         partition = self._partition(node.window)
         return self._share(PartitionedScan(node, window, conditions, partition, self._shared_scans), key)
+
+    def _match(self, node: plan.MatchRows) -> MatchScan:
+        key = plan_fingerprint(node)
+        known = self._known(MatchScan, key)
+        if known is not None:
+            return known
+        evaluators = EvaluatorBuilder(self._dictionary, self._limits)
+        events = [
+            EventEvaluators(
+                evaluators.build(_TIME) if event.time else None,
+                [evaluators.build(program) for _, program in event.bindings],
+                [evaluators.build(program) for program in event.conditions],
+            )
+            for event in node.events
+        ]
+        windows = self._query.windows
+        streams = np.zeros(len(self._query.streams), np.bool_)
+        streams[[windows[number].stream for number in node.windows]] = True
+        scan = MatchScan(
+            node, [windows[event.window].stream for event in node.events], streams, events, self._shared_scans
+        )
+        return self._share(scan, key)
 
     def _partition(self, number: int) -> Partition:
         """The partition of one of the plan's windows, for all scans of it."""

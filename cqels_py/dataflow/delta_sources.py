@@ -11,6 +11,7 @@ import numpy as np
 
 from cqels_py.batches.delta import Delta, empty, enough, insertions
 from cqels_py.batches.elements import Ids
+from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.scans import Scan
 from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
 from cqels_py.dataflow.static_data import difference
@@ -184,7 +185,7 @@ class SharedOutput:
         self.source.release()
 
 
-DataflowNode = OperatorNode | Scan | ChangelogInput | Constant
+DataflowNode = OperatorNode | Scan | MatchScan | ChangelogInput | Constant
 DeltaSource = DataflowNode | SharedOutput
 
 _INPUTS = frozenset({"input", "inputs", "left", "right"})

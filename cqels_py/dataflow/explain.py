@@ -13,6 +13,8 @@ from cqels_py.dataflow.delta_sources import (
     OperatorNode,
     SharedOutput,
 )
+from cqels_py.dataflow.explain_match import match_text
+from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.scans import Scan
 from cqels_py.event_time.windows import Measure
 from cqels_py.operators.r2r.join import MultiwayJoin
@@ -115,6 +117,8 @@ def _shared(dataflow: Dataflow, source: SharedOutput, visited: set[int]) -> Iter
 def _describe(dataflow: Dataflow, source: DataflowNode) -> str:
     if isinstance(source, Scan):
         return _scan(dataflow.plan, source.node)
+    if isinstance(source, MatchScan):
+        return match_text(dataflow.plan, source.node)
     if isinstance(source, ChangelogInput):
         return f"changes of ({_names(source.node.variables)}) from another stage; keeps nothing"
     if isinstance(source, Constant):

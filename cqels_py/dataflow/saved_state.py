@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from cqels_py.dataflow.delta_sources import ChangelogInput, Constant, DeltaSource, OperatorNode, unwrap
+from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.scans import PartitionedScan, Scan
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import UsageError
@@ -42,7 +43,7 @@ def stateful_parts(root: DeltaSource) -> Iterator[tuple[str, object]]:
             case PartitionedScan():
                 yield path, source
                 yield f"{path}/partition", source.partition
-            case Scan() | Constant() | ChangelogInput():
+            case Scan() | MatchScan() | Constant() | ChangelogInput():
                 yield path, source
         if isinstance(source, OperatorNode) and id(source) not in visited:
             visited.add(id(source))

@@ -18,6 +18,7 @@ from cqels_py.plan.nodes import (
     GraphNames,
     GroupRows,
     JoinAll,
+    MatchRows,
     Negate,
     Node,
     NumberRows,
@@ -77,6 +78,8 @@ class _Division:
                 if variable in variables and any(row[variables.index(variable)] is None for row in rows):
                     raise _Undivided(f"?{variable} may be unbound")
                 return variable in variables
+            case MatchRows():
+                raise _Undivided("MATCH finds its matches in one part")
             case ChangelogRead() | Once() | StaticScan() | GraphNames():
                 return variable in node.variables
             case JoinAll(inputs=inputs) | FactorisedGroups(inputs=inputs):

@@ -4,6 +4,7 @@
     WINDOW <w> {…}                                →  GRAPH <marker> {…}
     FROM NAMED WINDOW <w> ON <s> [RANGE PT5S]     →  FROM NAMED <marker>
     FROM STREAM <s> [RANGE 5s STEP 1s]            →  FROM NAMED <marker>
+    MATCH WITHIN 5m { EVENT ON <s> {…} SEQ … }    →  GRAPH <marker> { GRAPH <marker> {…} … }
     REGISTER RSTREAM <name> AS                    →  nothing
 
 The rest is SPARQL 1.1, whose grammar also checks the positions of the clauses. A marker is an IRI that the
@@ -20,6 +21,7 @@ from rdflib import URIRef, Variable
 from cqels_py.algebra.nodes import Dialect, Extent, Output, Session, TimeRange, WindowDefinition
 from cqels_py.parser.dialects import DEFAULTS, Clause, Defaults, clause_at
 from cqels_py.parser.extents import read_extent
+from cqels_py.parser.matches import MatchBlock, MatchReader
 from cqels_py.parser.partitions import partition_variables, read_partition
 from cqels_py.parser.prologue import Prologue
 from cqels_py.parser.services import Remote, read_services
@@ -34,8 +36,8 @@ _REFUSED = {
     "FUTURE": "FUTURE windows are",
     "EMIT": "EMIT is",
     "LATENESS": "LATENESS in the query is",
-    "SEQ": "SEQ is",
 }
+_ONLY_IN_MATCH = ("EVENT", "SEQ")
 _INSTEAD = {
     "PAST": "PAST windows are not supported: a window that ended an hour ago is [FROM NOW-2h TO NOW-1h]",
     "LATENESS": "LATENESS in a query is not supported: how long to wait for late elements is a setting (--lateness 5s)",
@@ -57,7 +59,7 @@ class Lifted:
     `merged`: the windows that make up the default graph (FROM STREAM). `named`: the windows that GRAPH names
     (FROM NAMED STREAM). `sources`: the markers of FROM clauses. `edits`: they turn the source into SPARQL 1.1.
     `partitions`: the variables of each PARTITION BY, in the order of the windows. `services`: the endpoints
-    by their markers.
+    by their markers. `matches`: the MATCH clauses by their markers.
     """
 
     windows: list[WindowDefinition] = field(default_factory=list)
@@ -70,6 +72,12 @@ class Lifted:
     output: Output | None = None
     partitions: list[tuple[Token, ...]] = field(default_factory=list)
     services: dict[URIRef, Remote] = field(default_factory=dict)
+    matches: dict[URIRef, MatchBlock] = field(default_factory=dict)
+
+    @property
+    def all_windows(self) -> tuple[WindowDefinition, ...]:
+        """The windows of the clauses, and those of MATCH."""
+        return (*self.windows, *(window for match in self.matches.values() for window in match.windows.values()))
 
 
 def lift(source: Source, tokens: Tokens, prologue: Prologue, dialect: Dialect) -> Lifted:
@@ -108,6 +116,8 @@ class _Lifter:
             clause = self._clause_starting(self._cursor.position)
             if token.is_word("REGISTER"):
                 self._register()
+            elif token.is_word("MATCH"):
+                self._match()
             elif clause is Clause.INLINE:
                 self._inline()
             elif clause is Clause.FROM:
@@ -140,6 +150,11 @@ class _Lifter:
         word = token.text.upper()
         if token.is_word(*_REFUSED):
             raise self._source.refusal(_INSTEAD.get(word, f"{_REFUSED[word]} not supported"), token.start)
+        if token.is_word(*_ONLY_IN_MATCH):
+            raise self._source.error(
+                f"{word} stands inside of MATCH: write MATCH WITHIN 5m {{ EVENT ON <s> {{ … }} SEQ EVENT ON <s> {{ … }} }}",
+                token.start,
+            )
         if token.is_word(*_OPERATORS):
             raise self._source.error(
                 f"{word} is said in front of the query: REGISTER {word} <name> AS SELECT …", token.start
@@ -183,6 +198,12 @@ class _Lifter:
         if token.kind is Kind.WORD and not token.is_word("AS", "COMPUTED"):
             return token.text
         raise self._source.error(f"expected a name after REGISTER {kind.text.upper()}, found {token}", token.start)
+
+    def _match(self) -> None:
+        reader = MatchReader(self._source, self._cursor, self._prologue.resolve, self._markers, self._names)
+        marker, block = reader.read()
+        self._result.matches[marker] = block
+        self._result.edits += reader.edits
 
     # --- window clauses --------------------------------------------------------------------------------------------
 
@@ -319,6 +340,11 @@ class _Lifter:
         if self._period is None:
             return
         period, offset = self._period
+        if self._result.matches:
+            raise self._source.refusal(
+                "COMPUTED EVERY beside MATCH is not supported: a match is told at its last event; leave COMPUTED EVERY out",
+                offset,
+            )
         self._result.windows = [self._with_period(window, period, offset) for window in self._result.windows]
 
     def _with_period(self, window: WindowDefinition, period: int, offset: int) -> WindowDefinition:

@@ -20,9 +20,11 @@ from cqels_py.algebra.nodes import Expression, Pattern, TermOrVariable, Variable
 from cqels_py.algebra.variables import expression_variables, possible_variables
 from cqels_py.parser import paths
 from cqels_py.parser.clauses import Lifted
+from cqels_py.parser.events import EventBlock, event_of
 from cqels_py.parser.expressions import ExpressionReader, as_list, term_of
 from cqels_py.parser.groups import Groups
 from cqels_py.parser.long_lists import Rows
+from cqels_py.parser.matches import MatchBlock, match_of
 from cqels_py.parser.prepare import NOTHING, STAR, FreshVariables, RawTriple
 from cqels_py.parser.source import Source, unsupported
 
@@ -53,6 +55,7 @@ def _each_graph(name: Variable, windows: list[URIRef], inner: Pattern) -> Patter
 
 
 _WINDOW = "a window"
+_MATCH = "MATCH"
 
 
 class PatternReader:
@@ -61,6 +64,7 @@ class PatternReader:
     def __init__(self, around: Surroundings) -> None:
         self._around = around
         self._inside: str | None = None
+        self._in_exists = False
         self._groups = Groups(around.fresh)
         self._scope: list[Pattern] = []
         self._expressions = ExpressionReader(self._exists_pattern, self._variable, around.long_lists)
@@ -91,8 +95,12 @@ class PatternReader:
         return reader(node)
 
     def _exists_pattern(self, node: CompValue) -> Pattern:
-        with self._groups.set_aside():
-            return self.read(node)
+        before, self._in_exists = self._in_exists, True
+        try:
+            with self._groups.set_aside():
+                return self.read(node)
+        finally:
+            self._in_exists = before
 
     # --- leaves ----------------------------------------------------------------------------------------------------
 
@@ -144,6 +152,8 @@ class PatternReader:
             if isinstance(block.target, Variable):
                 return nodes.WindowVariable(block.target, inner, tuple(window.name for window in lifted.windows))
             return nodes.Window((block.target,), inner)
+        if node.term in lifted.matches:
+            return self._match(lifted.matches[node.term], node.p)
         if node.term in lifted.named:
             return nodes.Window((URIRef(node.term),), self._read_inside("a named stream", node.p))
         in_window = self._inside == _WINDOW
@@ -153,6 +163,21 @@ class PatternReader:
             return _each_graph(Variable(node.term), lifted.named, inner)
         name = Variable(node.term) if isinstance(node.term, Variable) else URIRef(node.term)
         return nodes.Graph(name, inner, in_window)
+
+    def _match(self, block: MatchBlock, node: CompValue) -> Pattern:
+        self._check_not_inside(_MATCH, block.start)
+        if self._in_exists:
+            raise self._around.source.refusal(
+                "MATCH inside of EXISTS is not supported: write MATCH beside the other patterns, and MINUS instead of NOT "
+                "EXISTS",
+                block.start,
+            )
+        source = self._around.source
+        events = {
+            marker: event_of(block.events[marker], self._read_inside(_MATCH, inner), source)
+            for marker, inner in _event_groups(node, block.events)
+        }
+        return match_of(block, events, source)
 
     def _check_not_inside(self, what: str, offset: int) -> None:
         if self._inside is not None:
@@ -267,6 +292,16 @@ class PatternReader:
             for key, _ in conditions:
                 self._groups.check_visible(expression_variables(key), possible_variables(inner))
         return nodes.OrderBy(inner, conditions)
+
+
+def _event_groups(node: CompValue, events: Mapping[URIRef, EventBlock]) -> Iterator[tuple[URIRef, CompValue]]:
+    """The groups of a clause's EVENT blocks, by their markers."""
+    if node.name == "Graph" and node.term in events:
+        yield node.term, node.p
+        return
+    for part in ("p", "p1", "p2"):
+        if isinstance(inner := node.get(part), CompValue):
+            yield from _event_groups(inner, events)
 
 
 def _keys(node: CompValue) -> tuple[Variable, ...]:

@@ -19,6 +19,7 @@ from cqels_py.parser import dialects, grammar, syntax_errors
 from cqels_py.parser.clauses import Lifted, lift
 from cqels_py.parser.expressions import term_of
 from cqels_py.parser.long_lists import LongLists, lift_long_lists
+from cqels_py.parser.matches import check_repeated
 from cqels_py.parser.partitions import check_partitions
 from cqels_py.parser.patterns import PatternReader, Surroundings
 from cqels_py.parser.prepare import STAR, FreshVariables, Prepared, prepare
@@ -77,7 +78,7 @@ class _Parse:
 
     def run(self) -> ContinuousQuery:
         tree = self._tree()
-        if not self._lifted.windows:
+        if not self._lifted.all_windows:
             raise self._source.error(_NO_WINDOW, self._form().start)
         try:
             query = self._query(tree)
@@ -89,6 +90,8 @@ class _Parse:
         if query.form != "DESCRIBE" and not asks_windows(query.pattern):
             raise self._source.error(_NOT_ASKED, self._form().start)
         check_partitions(self._source, query, self._lifted.partitions)
+        for block in self._lifted.matches.values():
+            check_repeated(block, self._tokens.tokens, self._source)
         return query
 
     # --- to rdflib and back ------------------------------------------------------------------------------------------
@@ -145,6 +148,11 @@ class _Parse:
 
     def _assemble(self, algebra: CompValue, pattern: Pattern, prepared: Prepared) -> ContinuousQuery:
         form = algebra.name.removesuffix("Query").upper()
+        if form == "DESCRIBE" and self._lifted.matches:
+            raise self._source.refusal(
+                "DESCRIBE with MATCH is not supported: a match keeps no triples; use SELECT or CONSTRUCT",
+                self._form().start,
+            )
         template = tuple(TriplePattern(*map(_template_term, triple)) for triple in prepared.template)
         if form in ("ASK", "CONSTRUCT"):
             pattern = _without_projection(pattern)
@@ -159,7 +167,7 @@ class _Parse:
             form=form,
             pattern=pattern,
             variables=_columns(pattern) if form in ("SELECT", "DESCRIBE") else _template_variables(template),
-            windows=tuple(self._lifted.windows),
+            windows=self._lifted.all_windows,
             output=self._lifted.output or defaults.output,
             dialect=self._dialect,
             bag_windows=defaults.bag_windows,

@@ -301,8 +301,82 @@ class ChangelogRead:
     name: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedEvent:
+    """An event of MATCH: rows of `patterns` over the triples of one element of the stream of `window`.
+
+    `columns`: the patterns' variables. `time`: the variable of the element's time, or "". `bindings` are computed in order, then
+    `conditions` tested. `variables`: those that the automaton keeps; a row without a value of one of the `required` is none.
+    """
+
+    window: int
+    patterns: tuple[PatternText, ...]
+    columns: tuple[str, ...]
+    time: str
+    bindings: tuple[tuple[str, ExpressionProgram], ...]
+    conditions: tuple[ExpressionProgram, ...]
+    variables: tuple[str, ...]
+    required: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MatchState:
+    """A state of the automaton: `event` was the last one. `initial`: it may be the first. `final`: a match may end with it."""
+
+    event: int
+    initial: bool
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MatchTransition:
+    """From state to state by the event of `target`, where the values of `key` agree with those of the event of `source`.
+
+    `same_element`: the element of `source` may serve again. `later`: the time is later than that of `source`. `absent`: the
+    number of the NOT in between, or -1. `fresh`: variables of which a repetition has values of its own.
+    """
+
+    source: int
+    target: int
+    key: tuple[str, ...]
+    same_element: bool = False
+    later: bool = False
+    absent: int = -1
+    fresh: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentEvent:
+    """NOT: no row of `event` that agrees with the match on `key`, between the nearest of the events `after` and the next one."""
+
+    event: int
+    after: tuple[int, ...]
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchRows:
+    """The matches of an event pattern that stand, by an automaton over its events.
+
+    `within`: microseconds, `within_events`: elements, between the first and the last of a match; None: any number. `windows`:
+    over the streams whose elements are counted. `retract`: matches are retracted when they no longer stand.
+    """
+
+    events: tuple[PlannedEvent, ...]
+    states: tuple[MatchState, ...]
+    transitions: tuple[MatchTransition, ...]
+    absent: tuple[AbsentEvent, ...]
+    windows: tuple[int, ...]
+    within: int | None
+    within_events: int | None
+    strict_time: bool
+    variables: tuple[str, ...]
+    retract: bool = True
+
+
 Node: TypeAlias = (
-    Scan | ChangelogRead | StaticScan | GraphNames | Rows | Once | JoinAll | FilterRows | ExtendRows | ProjectRows | UnionRows
+    Scan | MatchRows | ChangelogRead | StaticScan | GraphNames | Rows | Once | JoinAll | FilterRows | ExtendRows | ProjectRows
+    | UnionRows
     | DistinctRowsOf | Negate | Shared | ClosureRows | NumberRows | GroupRows | FactorisedGroups | TopRows
 )  # fmt: skip
 
@@ -310,7 +384,7 @@ Node: TypeAlias = (
 def inputs_of(node: Node) -> tuple[Node, ...]:
     """The nodes a node reads."""
     match node:
-        case Scan() | ChangelogRead() | StaticScan() | GraphNames() | Rows():
+        case Scan() | MatchRows() | ChangelogRead() | StaticScan() | GraphNames() | Rows():
             return ()
         case JoinAll(inputs=inputs) | UnionRows(inputs=inputs) | FactorisedGroups(inputs=inputs):
             return inputs

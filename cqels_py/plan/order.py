@@ -8,6 +8,7 @@ from cqels_py.plan.nodes import (
     FilterRows,
     GraphNames,
     JoinAll,
+    MatchRows,
     Negate,
     Node,
     Once,
@@ -50,7 +51,7 @@ def expires_fifo(node: Node) -> bool:
 def is_monotone(node: Node) -> bool:
     """If the inputs of a tick are insertions only, or retractions only, are the node's changes so too?"""
     match node:
-        case Scan() | Rows() | Once() | StaticScan() | GraphNames():
+        case Scan() | MatchRows() | Rows() | Once() | StaticScan() | GraphNames():
             return True
         case FilterRows() | ExtendRows() if is_timed(node):
             return False

@@ -10,6 +10,7 @@ from cqels_py.plan.nodes import (
     FactorisedGroups,
     GraphNames,
     JoinAll,
+    MatchRows,
     Negate,
     Node,
     Rows,
@@ -62,7 +63,7 @@ def _bottom_up(node: Node, rule: Rule, shared: dict[int, Node]) -> Node:
             return rule(replace(node, inputs=tuple(_bottom_up(each, rule, shared) for each in inputs)))
         case Negate(left=left, right=right):
             return rule(replace(node, left=_bottom_up(left, rule, shared), right=_bottom_up(right, rule, shared)))
-        case Scan() | ChangelogRead() | StaticScan() | GraphNames() | Rows():
+        case Scan() | MatchRows() | ChangelogRead() | StaticScan() | GraphNames() | Rows():
             return rule(node)
         case _:
             return rule(replace(node, input=_bottom_up(node.input, rule, shared)))

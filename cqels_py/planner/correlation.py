@@ -25,6 +25,7 @@ from cqels_py.algebra.nodes import (
     Group,
     Join,
     LeftJoin,
+    Match,
     Minus,
     NaryJoin,
     OrderBy,
@@ -78,7 +79,7 @@ class Given:
 def stands_alone(pattern: Pattern, outer: Needed) -> bool:
     """Are the solutions under an outer one just the pattern's own solutions that are compatible with it?"""
     match pattern:
-        case BGP() | Values() | Service() | Planned():
+        case BGP() | Values() | Service() | Planned() | Match():
             return True
         case PathPattern(subject, path, object_):
             # A path of no length leads from any substituted value to itself, even if the graph does not have it.

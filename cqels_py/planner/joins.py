@@ -18,6 +18,7 @@ from cqels_py.algebra.nodes import (
     Group,
     Join,
     LeftJoin,
+    Match,
     Minus,
     NaryJoin,
     OrderBy,
@@ -152,7 +153,7 @@ def shared_with(mine: list[Pattern], others: list[Pattern]) -> Needed:
 def reads_no_stream(pattern: Pattern) -> bool:
     """Is a pattern asked of static data alone?"""
     match pattern:
-        case Window() | WindowVariable():
+        case Window() | WindowVariable() | Match():
             return False
         case BGP() | PathPattern() | Values() | Service():
             return True

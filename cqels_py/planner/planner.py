@@ -21,6 +21,7 @@ from cqels_py.algebra.nodes import (
     Group,
     Join,
     LeftJoin,
+    Match,
     Minus,
     NaryJoin,
     OrderBy,
@@ -43,6 +44,7 @@ from cqels_py.planner.filters import extended, filter_rows
 from cqels_py.planner.grouping import grouped
 from cqels_py.planner.joins import join, union
 from cqels_py.planner.leaves import inline_rows, static_bgp, template_triple, window_bgp
+from cqels_py.planner.matches import match_rows, without_retractions
 from cqels_py.planner.negation import without
 from cqels_py.planner.optional import left_join
 from cqels_py.planner.paths import path_pattern
@@ -78,6 +80,8 @@ def plan_query(query: ContinuousQuery, without: Collection[str] = ()) -> Plan:
     else:
         root = planner.plan(pattern, needed)
     root = once(root if order else project(root, tuple(map(str, kept))))
+    if query.output is Output.ISTREAM and query.form != "ASK":
+        root, streams.windows = without_retractions(root, streams.windows)
     return Plan(
         root=root,
         form=query.form,
@@ -140,6 +144,8 @@ class _Planner(Planning):
                 return extended(self, pattern, needed)
             case Values():
                 return inline_rows(pattern)
+            case Match():
+                return match_rows(self, pattern, needed)
             case Group():
                 return grouped(self, pattern)
             case Project():

@@ -26,6 +26,7 @@ from cqels_py.algebra.nodes import (
     Graph,
     Join,
     LeftJoin,
+    Match,
     Minus,
     NaryJoin,
     Path,
@@ -173,6 +174,11 @@ class _Rewriting:
                 if not static:
                     self._check_nodes(pattern, stated)
                 return PathPattern(subject, self._path(path, self._hierarchies(path, static, merged)), object_)
+            case Match():
+                raise UnsupportedQuery(
+                    "MATCH with entailment is not supported: an event's patterns are asked of the triples of one element, as they "
+                    "are; leave the entailment out, or ask for each class and property that is meant, with OR"
+                )
             case Join() | NaryJoin() | Union():
                 return map_children(
                     pattern, under(stated if isinstance(pattern, Union) else self._stated(pattern, stated))

@@ -55,6 +55,10 @@ Graphs
       they enter and leave the window with the last triple of the element's graph. An element that has no others has no name.
     * In C-SPARQL, GRAPH matches static graphs, and windows that are named graphs.
 
+Matches
+    * MATCH holds the matches that stand: naive_matches. Its windows, one for each stream, are as wide as a match stands, so
+      that their expiries are ticks.
+
 Answers
     * R before the first tick is empty. The implicit group exists from the first tick: COUNT without GROUP
       BY has the row 0.
@@ -107,7 +111,7 @@ from typing import TypeAlias
 from rdflib import URIRef, Variable
 
 from cqels_py.algebra import nodes
-from tests.oracle import naive_partitions
+from tests.oracle import naive_matches, naive_partitions
 from tests.oracle.naive_algebra import Content, Dataset, Quad, Scope, Triple, evaluate
 from tests.oracle.naive_values import Term, boolean, canonical, instant
 
@@ -334,6 +338,7 @@ def answer(query: nodes.ContinuousQuery, arrived: Sequence[Element], static: Sta
         named={name: _graph(triples) for name, triples in static.named.items()},
         bags=query.bag_windows,
         now=moment.time,
+        matches=partial(naive_matches.standing, query, arrived[: moment.seen]),
     )
     solutions = evaluate(query.pattern, Scope(dataset, dataset.default))
     if query.form == "ASK":

@@ -42,13 +42,17 @@ class Content:
 
 @dataclass(frozen=True)
 class Dataset:
-    """The data of a query at one tick: windows' contents (bags or sets), static graphs, and the time."""
+    """The data of a query at one tick: windows' contents (bags or sets), static graphs, and the time.
+
+    `matches`: gives the standing matches of an event pattern.
+    """
 
     windows: Mapping[URIRef, Content]
     default: list[Triple]
     named: Mapping[URIRef, list[Triple]]
     bags: bool
     now: int
+    matches: Callable[[nodes.Match, Dataset], list[Solution]] | None = None
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,9 @@ def evaluate(pattern: nodes.Pattern, scope: Scope) -> list[Solution]:
             return _extend(evaluate(inner, scope), variable, expression, scope)
         case nodes.Values(variables, rows):
             return _values(variables, rows, scope)
+        case nodes.Match():
+            assert scope.dataset.matches is not None
+            return scope.dataset.matches(pattern, scope.dataset)
         case _:
             return _evaluate_scoped(pattern, scope)
 

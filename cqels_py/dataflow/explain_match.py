@@ -1,0 +1,97 @@
+"""MATCH in words: its automaton, what its keys compare, and what is compared only when matches are formed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cqels_py.plan.nodes import MatchRows, Plan, PlannedEvent
+from cqels_py.planner.windows import duration_text
+
+
+def match_text(query: Plan, node: MatchRows) -> str:
+    """The line of a MATCH in the tree of the plan."""
+    return "; ".join(_parts(query, node))
+
+
+def _parts(query: Plan, node: MatchRows) -> Iterator[str]:
+    events = [_event(query, number, event) for number, event in enumerate(node.events, 1)]
+    yield f"match {_within(node)} of {', '.join(events)}"
+    yield f"automaton of {len(node.states)} states: {' '.join(_edges(node))}"
+    for gap in node.absent:
+        keys = f" by {_names(gap.key)}" if gap.key else ""
+        yield f"no event {gap.event + 1} after {_numbers(gap.after)}{keys}, tested for each run"
+    late = sorted(late_variables(node))
+    if late:
+        yield f"{_names(tuple(late))} compared when matches are formed, as no key has it: a search may end without a match"
+    else:
+        yield "keys decide all comparisons: each match takes time by its own length, not counting runs that expired"
+    shared = partition_variables(node)
+    if shared:
+        yield f"all events have {_names(shared)}"
+    kept = ", and standing matches" if node.retract else ""
+    yield f"lists of runs by key; keeps the events within reach{kept}"
+
+
+def _within(node: MatchRows) -> str:
+    parts = []
+    if node.within is not None:
+        parts.append(duration_text(node.within) if node.within else "0s")
+    if node.within_events is not None:
+        parts.append(f"{node.within_events} EVENTS")
+    return f"within {' '.join(parts)}{' in strict time' if node.strict_time else ''}"
+
+
+def _event(query: Plan, number: int, event: PlannedEvent) -> str:
+    stream = query.streams[query.windows[event.window].stream]
+    patterns = " . ".join(" ".join(pattern) for pattern in event.patterns)
+    bound = "".join(f" BIND({program} AS ?{name})" for name, program in event.bindings)
+    tests = "".join(f" FILTER({condition})" for condition in event.conditions)
+    time = f" AT ?{event.time}" if event.time else ""
+    return f"{number} = <{stream}>{time} {{ {patterns}{bound}{tests} }}"
+
+
+def _edges(node: MatchRows) -> Iterator[str]:
+    yield "begins with " + _numbers([state.event for state in node.states if state.initial]) + ","
+    for t in node.transitions:
+        source, target = node.states[t.source].event + 1, node.states[t.target].event + 1
+        key = f"({' '.join(f'?{name}' for name in t.key)})" if t.key else "()"
+        same = "=" if t.same_element else ""
+        yield f"{source} →{same}{key} {target},"
+    yield "ends with " + _numbers([state.event for state in node.states if state.final])
+
+
+def _numbers(events: list[int] | tuple[int, ...]) -> str:
+    return " or ".join(str(event + 1) for event in dict.fromkeys(events))
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return ", ".join(f"?{name}" for name in names)
+
+
+def late_variables(node: MatchRows) -> set[str]:
+    """Variables that an event shares with an earlier one which is not the last of its run, where that one lacks them."""
+    found: set[str] = set()
+    for t in node.transitions:
+        source = set(node.events[node.states[t.source].event].variables)
+        target = set(node.events[node.states[t.target].event].variables)
+        found |= (target & _before(node, t.source)) - source
+    return found
+
+
+def _before(node: MatchRows, state: int) -> set[str]:
+    """The variables of all events that may be in a run to a state."""
+    reached, waiting = {state}, [state]
+    while waiting:
+        here = waiting.pop()
+        for t in node.transitions:
+            if t.target == here and t.source not in reached:
+                reached.add(t.source)
+                waiting.append(t.source)
+    return {name for each in reached for name in node.events[node.states[each].event].variables}
+
+
+def partition_variables(node: MatchRows) -> tuple[str, ...]:
+    """The variables that all events have, but for those of NOT."""
+    gaps = {gap.event for gap in node.absent}
+    each = [set(event.variables) for number, event in enumerate(node.events) if number not in gaps]
+    return tuple(sorted(set.intersection(*each)))

@@ -1,0 +1,114 @@
+"""An automaton of a plan as the arrays that the kernel interprets (kernels/patterns/runs.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.kernels.patterns import runs as kernel
+from cqels_py.plan.nodes import MatchRows
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchProgram:
+    """`arrays` in the order of the kernel. `width`: of a node's row. `variables`: that a run binds. `most_nodes`: of a row."""
+
+    arrays: tuple[Int64, ...]
+    width: int
+    variables: int
+    most_nodes: int
+    longest_key: int
+
+
+class _Lists:
+    """The lists of runs: one for each state and key. Those of NOT have a state of their own each, behind the automaton's."""
+
+    def __init__(self, node: MatchRows) -> None:
+        self.numbers: dict[tuple[int, tuple[str, ...]], int] = {}
+        for transition in node.transitions:
+            self._add(transition.source, transition.key)
+        self.gaps = [self._add(len(node.states) + place, absent.key) for place, absent in enumerate(node.absent)]
+
+    def _add(self, state: int, key: tuple[str, ...]) -> int:
+        return self.numbers.setdefault((state, key), len(self.numbers))
+
+    def of_state(self, state: int) -> list[int]:
+        return [number for (source, _), number in self.numbers.items() if source == state]
+
+
+def match_program(node: MatchRows) -> MatchProgram:
+    """The program of a plan's node."""
+    names = sorted({name for event in node.events for name in event.variables})
+    lists = _Lists(node)
+    event_of = [state.event for state in node.states] + [absent.event for absent in node.absent]
+    columns = [event.variables for event in node.events]
+    keys = [[columns[event_of[state]].index(name) for name in key] for state, key in lists.numbers]
+    entries, key_columns, cleared = _entries(node, lists, event_of)
+    events = [event_of[entry[kernel.TARGET]] for entry in entries]
+    made = [len(lists.of_state(entry[kernel.TARGET])) + 1 for entry in entries]
+    of_states = [lists.of_state(state) for state in range(len(event_of))]
+    arrays = (
+        _matrix(entries, kernel.ENTRY_FIELDS),
+        np.searchsorted(np.array(events, np.int64), np.arange(len(node.events) + 1)).astype(np.int64),
+        _padded(key_columns),
+        np.cumsum([0, *map(len, of_states)], dtype=np.int64),
+        np.array([number for numbers in of_states for number in numbers], np.int64),
+        _counted(keys),
+        _padded([[names.index(name) for name in mine] for mine in columns]),
+        _matrix([[int(name in fresh) for name in names] for fresh in cleared], len(names)),
+        np.array(lists.gaps, np.int64),
+        _counted([[names.index(name) for name in absent.key] for absent in node.absent]),
+        _matrix([[int(e in absent.after) for e in range(len(columns))] for absent in node.absent], len(columns)),
+        np.array(event_of, np.int64),
+        np.array([names.index(name) for name in node.variables], np.int64),
+        np.array([_limit(node.within), _limit(node.within_events), node.strict_time, node.retract], np.int64),
+    )
+    most = max(sum(n for n, e in zip(made, events, strict=True) if e == event) for event in range(len(columns)))
+    return MatchProgram(arrays, max(map(len, columns)), len(names), most, max(map(len, keys), default=0))
+
+
+def _entries(
+    node: MatchRows, lists: _Lists, event_of: Sequence[int]
+) -> tuple[list[list[int]], list[list[int]], list[tuple[str, ...]]]:
+    """The entries by event, their key columns, and the sets of variables that some of them clear."""
+    cleared = list(dict.fromkeys(t.fresh for t in node.transitions if t.fresh))
+    found: list[tuple[int, list[int], list[int]]] = []
+    for state, event in enumerate(event_of):
+        gap = state >= len(node.states)
+        if gap or node.states[state].initial:
+            final = not gap and node.states[state].final
+            found.append((event, [state, -1, 0, 0, -1, -1, int(final), 0], []))
+    for t in node.transitions:
+        event = event_of[t.target]
+        key = [node.events[event].variables.index(name) for name in t.key]
+        fields = [
+            t.target, lists.numbers[t.source, t.key], int(t.same_element), int(t.later), t.absent,
+            cleared.index(t.fresh) if t.fresh else -1, int(node.states[t.target].final), len(key),
+        ]  # fmt: skip
+        found.append((event, fields, key))
+    found.sort(key=lambda each: each[0])
+    return [fields for _, fields, _ in found], [key for _, _, key in found], cleared
+
+
+def _limit(limit: int | None) -> int:
+    return -1 if limit is None else limit
+
+
+def _matrix(rows: Sequence[Sequence[int]], width: int) -> Int64:
+    return np.array(rows, np.int64).reshape(len(rows), width)
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> Int64:
+    """Rows filled up with -1."""
+    width = max(map(len, rows), default=0)
+    return _matrix([[*row, *[-1] * (width - len(row))] for row in rows], width)
+
+
+def _counted(rows: Sequence[Sequence[int]]) -> Int64:
+    """Rows behind their lengths."""
+    return _padded([[len(row), *row] for row in rows]) if rows else np.zeros((0, 1), np.int64)

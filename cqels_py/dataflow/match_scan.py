@@ -1,0 +1,226 @@
+"""MATCH: the elements of a step become rows of events, and these the matches that an automaton finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.delta import Delta, empty
+from cqels_py.batches.elements import Ids
+from cqels_py.dataflow.match_program import match_program
+from cqels_py.dataflow.ownership import Coordinate
+from cqels_py.dataflow.router import RoutedBatch
+from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
+from cqels_py.event_time.clock import Ticks
+from cqels_py.kernels.patterns import event_rows as rows_kernel
+from cqels_py.kernels.patterns import runs as kernel
+from cqels_py.operators.r2r.expressions import Evaluator
+from cqels_py.operators.s2r.window import Timer
+from cqels_py.plan.nodes import MatchRows, PlannedEvent, is_variable
+from cqels_py.state.match_state import MatchState
+
+Int64 = npt.NDArray[np.int64]
+
+
+class EventEvaluators:
+    """The evaluators of an event's expressions: `time` of AT, `bindings` and `conditions` in their order."""
+
+    def __init__(self, time: Evaluator | None, bindings: Sequence[Evaluator], conditions: Sequence[Evaluator]) -> None:
+        self.time = time
+        self.bindings = tuple(bindings)
+        self.conditions = tuple(conditions)
+
+    @property
+    def all(self) -> tuple[Evaluator, ...]:
+        return (*(() if self.time is None else (self.time,)), *self.bindings, *self.conditions)
+
+
+class EventScan:
+    """The rows of one event. `patterns`: the numbers that the router has given its patterns."""
+
+    def __init__(self, event: PlannedEvent, stream: int, patterns: Sequence[int], evaluators: EventEvaluators) -> None:
+        self._event = event
+        self._stream = stream
+        self._patterns = tuple(patterns)
+        self._evaluators = evaluators
+        self._spec = _spec(event)
+        self._scratch = np.zeros(1 + 3 * max(1, len(patterns)) + len(event.columns), np.int64)
+
+    def rows(self, routed: RoutedBatch) -> tuple[Int64, Int64]:
+        """The elements of the rows (n), and the values that the automaton keeps (variables, n)."""
+        event, batch = self._event, routed.batch
+        element, values = self._joined(routed)
+        columns = dict(zip(event.columns, values, strict=True))
+        kept = np.arange(len(element))
+        if len(element):
+            times = batch.time[element]
+            if self._evaluators.time is not None:
+                columns[event.time] = self._evaluators.time.evaluate([], times)
+            for (name, program), evaluator in zip(event.bindings, self._evaluators.bindings, strict=True):
+                columns[name] = evaluator.evaluate([columns[each] for each in program.inputs], times)
+            for name in event.required:
+                kept = kept[columns[name][kept] != 0]
+            for program, evaluator in zip(event.conditions, self._evaluators.conditions, strict=True):
+                if len(kept):
+                    kept = kept[evaluator.test([columns[each][kept] for each in program.inputs], times[kept])]
+        if not len(kept):
+            return kept, np.empty((len(event.variables), 0), np.int64)
+        chosen = [columns[name][kept] for name in event.variables]
+        return element[kept], np.array(chosen, np.int64).reshape(len(chosen), len(kept))
+
+    def _joined(self, routed: RoutedBatch) -> tuple[Int64, Int64]:
+        batch = routed.batch
+        if not self._patterns:
+            element = np.flatnonzero(batch.stream == self._stream)
+            return element, np.empty((0, len(element)), np.int64)
+        bounds = np.array([routed.first[[p, p + 1]] for p in self._patterns], np.int64)
+        fewest = int((bounds[:, 1] - bounds[:, 0]).min())
+        room = 2 * fewest if fewest else 0
+        while True:
+            element, values = np.empty(room, np.int64), np.empty((len(self._event.columns), room), np.int64)
+            if not fewest:
+                return element, values
+            made = rows_kernel.event_rows(
+                batch.subject, batch.predicate, batch.object, routed.arrivals.element, routed.triples, bounds, self._spec,
+                self._scratch, element, values,
+            )  # fmt: skip
+            if made != rows_kernel.FULL:
+                break
+            room *= 2
+        element, values = element[:made], values[:, :made]
+        if self._scratch[0] == rows_kernel.REPEATED:
+            distinct = np.unique(np.vstack([element, values]), axis=1)
+            return np.ascontiguousarray(distinct[0]), np.ascontiguousarray(distinct[1:])
+        return element, values
+
+
+def _spec(event: PlannedEvent) -> Int64:
+    """For each pattern what its positions bind and compare, as the kernel reads it."""
+    spec = np.full((len(event.patterns), 3), rows_kernel.ANY, np.int64)
+    bound: set[str] = set()
+    for place, pattern in enumerate(event.patterns):
+        for position, text in enumerate(pattern):
+            if is_variable(text):
+                column = event.columns.index(text[1:])
+                spec[place, position] = -2 - column if text in bound else column
+                bound.add(text)
+    return spec
+
+
+class MatchScan(SharedSource):
+    """The matches of one MATCH. Its deltas are made once a step. `streams`: which of the plan's streams are the pattern's."""
+
+    STATE = ("_state",)
+
+    def __init__(
+        self,
+        node: MatchRows,
+        stream_of: Sequence[int],
+        streams: npt.NDArray[np.bool_],
+        evaluators: Sequence[EventEvaluators],
+        shared_scans: SharedScans,
+    ) -> None:
+        super().__init__(shared_scans)
+        self.node = node
+        self.stream = stream_of[0]
+        self.conditions = tuple(each for event in evaluators for each in event.all)
+        self._streams = streams
+        program = match_program(node)
+        self._width = program.width
+        self._state = MatchState(
+            program.arrays,
+            width=program.width,
+            variables=program.variables,
+            outputs=len(node.variables),
+            most_nodes=program.most_nodes,
+            longest_key=program.longest_key,
+        )
+        self._nothing = empty(len(node.variables))
+        self._routed: RoutedBatch | None = None
+        self._chunks: tuple[Delta, ...] = ()
+        # Last: a failure before this leaves no pattern behind.
+        self._patterns = [
+            [shared_scans.router.add((pattern, stream)) for pattern in event.patterns]
+            for event, stream in zip(node.events, stream_of, strict=True)
+        ]
+        self._events = [
+            EventScan(event, stream, patterns, each)
+            for event, stream, patterns, each in zip(node.events, stream_of, self._patterns, evaluators, strict=True)
+        ]
+        self.pattern = next((number for patterns in self._patterns for number in patterns), -1)
+
+    @property
+    def next_timer(self) -> Timer:
+        """It takes part in every step, as it counts elements."""
+        return None
+
+    def take(self, routed: RoutedBatch) -> int:
+        """Take in a step, unless another reader has caused that already. Returns the number of changes."""
+        if self._routed is not routed:
+            delta = self._advance(routed)
+            self._routed, self._chunks = routed, (delta,) if len(delta.tick) else ()
+            self._shared_scans.caches.append(self)
+        return sum(len(delta.tick) for delta in self._chunks)
+
+    def _advance(self, routed: RoutedBatch) -> Delta:
+        batch, step, state = routed.batch, routed.step, self._state
+        mine = self._streams[batch.stream]
+        before = state.positions
+        positions = before - 1 + np.cumsum(mine)
+        state.positions = before + int(mine.sum())
+        rows = self._rows(routed, positions)
+        if not len(rows) and not self.node.retract:
+            return self._nothing
+        numbers = np.array([before, state.positions - 1, step.expired_through], np.int64)
+        found = state.step(rows, step.ticks.time, step.element_tick[mine].astype(np.int64), numbers)
+        if not len(found):
+            return self._nothing
+        tick, sign = found[:, kernel.OUT_TICK].astype(np.int32), found[:, kernel.OUT_SIGN].astype(np.int8)
+        return Delta(tick, sign, found[:, kernel.OUT_VALUES :].T)
+
+    def _rows(self, routed: RoutedBatch, positions: Int64) -> Int64:
+        """The rows of all events, by element and then by event."""
+        batch, found = routed.batch, []
+        for number, event in enumerate(self._events):
+            element, values = event.rows(routed)
+            if len(element):
+                rows = np.zeros((len(element), kernel.VALUES + self._width), np.int64)
+                rows[:, kernel.EVENT], rows[:, kernel.AT] = number, positions[element]
+                rows[:, kernel.WHEN], rows[:, kernel.TICK] = batch.time[element], routed.step.element_tick[element]
+                rows[:, kernel.VALUES : kernel.VALUES + len(values)] = values.T
+                found.append(rows)
+        if not found:
+            return np.empty((0, kernel.VALUES + self._width), np.int64)
+        if len(found) == 1:
+            return found[0]
+        rows = np.concatenate(found)
+        return np.ascontiguousarray(rows[np.argsort(rows[:, kernel.AT], kind="stable")])
+
+    def deltas(self, ticks: Ticks) -> Iterable[Delta]:
+        routed = self._routed
+        return self._chunks if routed is not None and routed.step.ticks is ticks else ()
+
+    def clear(self) -> None:
+        """The step has ended."""
+        self._routed, self._chunks = None, ()
+
+    def keep_to(self, cell: Sequence[Coordinate]) -> None:
+        """Matches are found in one part of a divided state, or not at all: the plan is not divided."""
+        raise AssertionError("MATCH is not divided")
+
+    def live_ids(self) -> Iterator[Ids]:
+        """Ids of runs, of standing matches, and in expressions."""
+        yield from self._state.live_ids()
+        for condition in self.conditions:
+            yield from condition.live_ids()
+
+    @property
+    def nbytes(self) -> int:
+        return self._state.nbytes
+
+    def _release_inputs(self) -> None:
+        for patterns in self._patterns:
+            for number in patterns:
+                self._shared_scans.router.remove(number)

@@ -1,0 +1,463 @@
+"""Runs of an event automaton: one element after the other, with constant work for each event and transition.
+
+A *run* is a chain of events, the last of them in some state. It is kept as a node: the last event, and the newest run that it
+prolongs. Runs in the same state and with the same key, the values that the next event must have, are linked from newest to
+oldest; an event that prolongs one of them prolongs all older ones too, so a node stands for as many runs as there are ways back
+through the links. Nodes are numbered from 1 and lie in a ring in the order of their numbers; TAIL is the first one that is still
+near enough to be part of a match, and all nodes before it are free. MOST_RECENT of a node is the greatest number of a first event
+that a run through it or through an older node of its list can have: if that is before TAIL, the list is empty from there on.
+
+(The list takes the place of the union of Proposition 5.3 of Pinto & Riveros: an insertion changes one link. Runs are walked as in
+their Enumerate, with a stack for the chain.)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
+from cqels_py.kernels.primitives.array_table import int64_rows, int64s
+from cqels_py.kernels.structures.hashing import combine, mix
+
+# A node's fields, and behind them its row.
+POSITION, TIME, BEFORE, OLDER, FIRST, MOST_RECENT, ENTRY, LIST, STANDING, FIELDS = range(10)
+# An entry: a transition into a state by an event. SOURCE -1: it begins a run.
+TARGET, SOURCE, SAME, TIMED, GAP, FRESH, FINAL, KEYS, ENTRY_FIELDS = range(9)
+# The program's arrays.
+(
+    ENTRIES, ENTRIES_OF, KEY_COLUMNS, LISTS_OF, LISTS, LIST_KEYS, COLUMNS, CLEARED, GAPS, GAP_KEYS, AFTER, EVENT_OF, OUTPUT, LIMITS,
+) = range(14)  # fmt: skip
+# The state's arrays.
+NODES, TABLE, META, STACK, BOUND, KEY, STAND, STAND_NEXT = range(8)
+NEXT, TAIL, USED, POSITIONS, FREE, STANDING_USED, MADE, META_FIELDS = range(8)
+# A row of an event: its number, the element's position, time and tick, and the values.
+EVENT, AT, WHEN, TICK, VALUES = range(5)
+# A row of output: tick, sign, the number of the match's first event, and the values.
+OUT_TICK, OUT_SIGN, OUT_FIRST, OUT_VALUES = range(4)
+# Numbers of a step.
+FIRST_POSITION, LAST_POSITION, EXPIRED_THROUGH = range(3)
+# LIMITS: greatest distances, -1 for any; which times count; are matches kept, to be withdrawn?
+WITHIN, WITHIN_EVENTS, STRICT, KEPT = range(4)
+# A step of the stack.
+NODE, VIA, UNKNOWN, STACK_FIELDS = range(4)
+DONE, FULL = -1, -2
+
+
+@jit_inline
+def _same_key(nodes, mask, number, list_keys, list_, key, count):
+    row = number & mask
+    if nodes[row, LIST] != list_:
+        return False
+    for k in range(count):
+        if nodes[row, FIELDS + list_keys[list_, 1 + k]] != key[k]:
+            return False
+    return True
+
+
+@jit_inline
+def _hash(list_, key, count):
+    hashed = mix(list_ + 1)
+    for k in range(count):
+        hashed = combine(hashed, key[k])
+    return hashed
+
+
+@jit_flat
+def _find(nodes, table, tail, list_keys, list_, key):
+    """The slot with the newest node of a list and key; -1 - slot where there is none: a slot to put it into."""
+    count = list_keys[list_, 0]
+    mask, slots = np.int64(len(nodes) - 1), np.int64(len(table) - 1)
+    slot = _hash(list_, key, count) & slots
+    free = np.int64(-1)
+    while table[slot] != 0:
+        number = table[slot]
+        if number < tail:
+            if free < 0:
+                free = slot
+        elif _same_key(nodes, mask, number, list_keys, list_, key, count):
+            return slot
+        slot = (slot + 1) & slots
+    return -1 - (slot if free < 0 else free)
+
+
+@jit_flat
+def _insert(nodes, table, meta, list_keys, number, key):
+    """Link a new node in front of the list with its key."""
+    mask = np.int64(len(nodes) - 1)
+    row = number & mask
+    list_ = nodes[row, LIST]
+    for k in range(list_keys[list_, 0]):
+        key[k] = nodes[row, FIELDS + list_keys[list_, 1 + k]]
+    slot = _find(nodes, table, meta[TAIL], list_keys, list_, key)
+    nodes[row, MOST_RECENT] = nodes[row, FIRST]
+    if slot >= 0:
+        older = table[slot]
+        nodes[row, OLDER] = older
+        nodes[row, MOST_RECENT] = max(nodes[row, FIRST], nodes[older & mask, MOST_RECENT])
+    else:
+        slot = -1 - slot
+        nodes[row, OLDER] = 0
+        if table[slot] == 0:
+            meta[USED] += 1
+    table[slot] = number
+
+
+@jit_flat
+def rebuild(old, nodes, table, meta, list_keys, key):
+    """Fill a new, empty table with the heads of lists that are not dead. Returns their number."""
+    mask, slots = np.int64(len(nodes) - 1), np.int64(len(table) - 1)
+    used = np.int64(0)
+    for number in old:
+        if number < meta[TAIL] or number == 0:
+            continue
+        list_ = nodes[number & mask, LIST]
+        count = list_keys[list_, 0]
+        for k in range(count):
+            key[k] = nodes[number & mask, FIELDS + list_keys[list_, 1 + k]]
+        slot = _hash(list_, key, count) & slots
+        while table[slot] != 0:
+            slot = (slot + 1) & slots
+        table[slot] = number
+        used += 1
+    meta[USED] = used
+    return used
+
+
+@jit_flat
+def _gap_is_empty(program, state, gap, before, after, bound, key):
+    """Is there no event of a NOT between two nodes' places? 1: none, 0: there is one, -1: a value of its key is not known."""
+    nodes, table, meta = int64_rows(state, NODES), int64s(state, TABLE), int64s(state, META)
+    list_keys, gap_keys = int64_rows(program, LIST_KEYS), int64_rows(program, GAP_KEYS)
+    strict = int64s(program, LIMITS)[STRICT] != 0
+    mask, tail = np.int64(len(nodes) - 1), meta[TAIL]
+    list_ = int64s(program, GAPS)[gap]
+    for k in range(gap_keys[gap, 0]):
+        key[k] = bound[gap_keys[gap, 1 + k]]
+        if key[k] == 0:
+            return np.int64(-1)
+    slot = _find(nodes, table, tail, list_keys, list_, key)
+    if slot < 0:
+        return np.int64(1)
+    measure = TIME if strict else POSITION
+    number = table[slot]
+    while number >= tail and nodes[number & mask, measure] >= after:
+        number = nodes[number & mask, OLDER]
+    return np.int64(number < tail or nodes[number & mask, measure] <= before)
+
+
+@jit_flat
+def _check_gaps(program, state, depth, bound, key):
+    """Check the NOT that the event at this depth of the stack stands before, as far as values are known: 1, 0 or -1."""
+    nodes, stack = int64_rows(state, NODES), int64_rows(state, STACK)
+    entries, after_of, event_of = int64_rows(program, ENTRIES), int64_rows(program, AFTER), int64s(program, EVENT_OF)
+    measure = TIME if int64s(program, LIMITS)[STRICT] != 0 else POSITION
+    mask = np.int64(len(nodes) - 1)
+    here = stack[depth, NODE] & mask
+    event = event_of[entries[nodes[here, ENTRY], TARGET]]
+    for above in range(depth - 1, -1, -1):
+        gap = entries[stack[above + 1, VIA], GAP]
+        if gap < 0 or after_of[gap, event] == 0:
+            continue
+        nearest = True
+        for between in range(above + 1, depth):
+            other = event_of[entries[nodes[stack[between, NODE] & mask, ENTRY], TARGET]]
+            nearest = nearest and after_of[gap, other] == 0
+        if nearest:
+            following = nodes[stack[above, NODE] & mask, measure]
+            return _gap_is_empty(program, state, gap, nodes[here, measure], following, bound, key)
+    return np.int64(1)
+
+
+@jit_flat
+def _take(program, state, depth, bindings):
+    """Bind the values of the node at this depth on top of those above it; False where they differ."""
+    nodes, stack = int64_rows(state, NODES), int64_rows(state, STACK)
+    entries, columns, event_of = int64_rows(program, ENTRIES), int64_rows(program, COLUMNS), int64s(program, EVENT_OF)
+    row = stack[depth, NODE] & np.int64(len(nodes) - 1)
+    if depth == 0:
+        for v in range(bindings.shape[1]):
+            bindings[0, v] = 0
+    else:
+        fresh = entries[stack[depth, VIA], FRESH]
+        cleared = int64_rows(program, CLEARED)
+        for v in range(bindings.shape[1]):
+            forgotten = fresh >= 0 and cleared[fresh, v] != 0
+            bindings[depth, v] = 0 if forgotten else bindings[depth - 1, v]
+    event = event_of[entries[nodes[row, ENTRY], TARGET]]
+    for c in range(columns.shape[1]):
+        v = columns[event, c]
+        if v < 0:
+            break
+        value = nodes[row, FIELDS + c]
+        if bindings[depth, v] == 0:
+            bindings[depth, v] = value
+        elif value != 0 and bindings[depth, v] != value:
+            return False
+    return True
+
+
+@jit_flat
+def _write(program, bound, first, tick, made, out):
+    """Write a match."""
+    output = int64s(program, OUTPUT)
+    out[made, OUT_TICK], out[made, OUT_SIGN], out[made, OUT_FIRST] = tick, 1, first
+    for c in range(len(output)):
+        out[made, OUT_VALUES + c] = bound[output[c]]
+
+
+@jit_flat
+def _enumerate(program, state, bindings, key, tick, made, out):
+    """Write all matches whose last event is the node at the bottom of the stack. Returns the number of rows, or FULL."""
+    nodes, stack = int64_rows(state, NODES), int64_rows(state, STACK)
+    mask = np.int64(len(nodes) - 1)
+    depth = 0
+    stack[0, UNKNOWN] = 0
+    _take(program, state, 0, bindings)
+    while True:
+        number = stack[depth, NODE]
+        before = nodes[number & mask, BEFORE]
+        if before == 0:
+            if made == len(out):
+                return np.int64(FULL)
+            if _all_gaps_empty(program, state, depth, bindings, key):
+                _write(program, bindings[depth], number, tick, made, out)
+                made += 1
+        else:
+            if depth + 1 == len(stack):
+                return np.int64(FULL)
+            depth += 1
+            stack[depth, NODE] = before
+            stack[depth, VIA] = nodes[number & mask, ENTRY]
+            if _settle(program, state, depth, bindings, key):
+                continue
+            depth -= 1
+        # The next older run at this depth, or above it.
+        while True:
+            if depth == 0:
+                return made
+            stack[depth, NODE] = nodes[stack[depth, NODE] & mask, OLDER]
+            if _settle(program, state, depth, bindings, key):
+                break
+            depth -= 1
+
+
+@jit_flat
+def _settle(program, state, depth, bindings, key):
+    """Move on to the next node at this depth, from the one there, that fits; False where there is none."""
+    nodes, stack, meta = int64_rows(state, NODES), int64_rows(state, STACK), int64s(state, META)
+    mask, tail = np.int64(len(nodes) - 1), meta[TAIL]
+    number = stack[depth, NODE]
+    while number >= tail and nodes[number & mask, MOST_RECENT] >= tail:
+        stack[depth, NODE] = number
+        if nodes[number & mask, FIRST] >= tail and _take(program, state, depth, bindings):
+            empty = np.int64(1)
+            if len(int64s(program, GAPS)):
+                empty = _check_gaps(program, state, depth, bindings[depth], key)
+            stack[depth, UNKNOWN] = stack[depth - 1, UNKNOWN] | np.int64(empty < 0)
+            if empty != 0:
+                return True
+        number = nodes[number & mask, OLDER]
+    return False
+
+
+@jit_flat
+def _all_gaps_empty(program, state, depth, bindings, key):
+    """Check each NOT of the run on the stack again, if values were missing before."""
+    stack = int64_rows(state, STACK)
+    if stack[depth, UNKNOWN] == 0:
+        return True
+    for at in range(1, depth + 1):
+        if _check_gaps(program, state, at, bindings[depth], key) == 0:
+            return False
+    return True
+
+
+@jit_flat
+def _prolonged(nodes, tail, number, position, time, same, timed):
+    """The first node of a list that an event at this position and time may follow; 0 for none."""
+    mask = np.int64(len(nodes) - 1)
+    while number >= tail:
+        row = number & mask
+        earlier = nodes[row, POSITION] < position or same != 0
+        if earlier and (timed == 0 or nodes[row, TIME] < time):
+            return number if nodes[row, MOST_RECENT] >= tail else np.int64(0)
+        number = nodes[row, OLDER]
+    return np.int64(0)
+
+
+@jit_flat
+def _first_at(ticks, instant):
+    """The first tick at an instant or after it."""
+    low, high = np.int64(0), np.int64(len(ticks))
+    while low < high:
+        middle = (low + high) // 2
+        if ticks[middle] < instant:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@jit_flat
+def _expire(program, state, position, time, step, tick, made, out):
+    """Give up the nodes that are too far from this position and time, and withdraw the matches that began with them.
+
+    Changes are at `tick` at the latest. Returns the number of rows, or FULL; then it goes on where it stopped.
+    """
+    ticks, position_ticks, numbers = step
+    nodes, meta, limits = int64_rows(state, NODES), int64s(state, META), int64s(program, LIMITS)
+    stand, following = int64_rows(state, STAND), int64s(state, STAND_NEXT)
+    mask, within, events = np.int64(len(nodes) - 1), limits[WITHIN], limits[WITHIN_EVENTS]
+    while meta[TAIL] < meta[NEXT]:
+        row = meta[TAIL] & mask
+        late = within >= 0 and time - nodes[row, TIME] > within
+        far = events >= 0 and position - nodes[row, POSITION] > events
+        if not late and not far:
+            return made
+        if nodes[row, STANDING] != 0:
+            at = np.int64(tick)
+            if late:
+                at = min(at, _first_at(ticks, nodes[row, TIME] + within + 1))
+            if far:
+                after = nodes[row, POSITION] + events + 1 - numbers[FIRST_POSITION]
+                if after >= 0:
+                    at = min(at, position_ticks[after])
+            while nodes[row, STANDING] != 0:
+                if made == len(out):
+                    meta[MADE] = made
+                    return np.int64(FULL)
+                place = nodes[row, STANDING]
+                out[made, OUT_TICK], out[made, OUT_SIGN], out[made, OUT_FIRST] = at, -1, meta[TAIL]
+                for c in range(stand.shape[1]):
+                    out[made, OUT_VALUES + c] = stand[place, c]
+                    stand[place, c] = 0
+                made += 1
+                nodes[row, STANDING] = following[place]
+                following[place] = meta[FREE]
+                meta[FREE] = place
+        meta[TAIL] += 1
+    return made
+
+
+@jit_flat
+def _before(program, state, entry, row, key):
+    """The newest run that an event prolongs by a transition: its node, or 0; -1 where the event begins a run."""
+    entries, key_columns = int64_rows(program, ENTRIES), int64_rows(program, KEY_COLUMNS)
+    nodes, table, meta = int64_rows(state, NODES), int64s(state, TABLE), int64s(state, META)
+    source = entries[entry, SOURCE]
+    if source < 0:
+        return np.int64(-1)
+    for k in range(entries[entry, KEYS]):
+        key[k] = row[VALUES + key_columns[entry, k]]
+    slot = _find(nodes, table, meta[TAIL], int64_rows(program, LIST_KEYS), source, key)
+    if slot < 0:
+        return np.int64(0)
+    same, timed = entries[entry, SAME], entries[entry, TIMED]
+    return _prolonged(nodes, meta[TAIL], table[slot], row[AT], row[WHEN], same, timed)
+
+
+@jit_flat
+def _make_node(nodes, number, entry, list_, before, row):
+    """Write a node that is in no list yet."""
+    mask = np.int64(len(nodes) - 1)
+    place = number & mask
+    nodes[place, POSITION], nodes[place, TIME], nodes[place, BEFORE] = row[AT], row[WHEN], max(before, np.int64(0))
+    nodes[place, OLDER], nodes[place, ENTRY], nodes[place, STANDING], nodes[place, LIST] = 0, entry, 0, list_
+    nodes[place, FIRST] = number if before < 0 else nodes[before & mask, MOST_RECENT]
+    nodes[place, MOST_RECENT] = nodes[place, FIRST]
+    for c in range(nodes.shape[1] - FIELDS):
+        nodes[place, FIELDS + c] = row[VALUES + c]
+
+
+@jit_flat
+def _keep(state, first, made, out):
+    """Keep the matches in out[first:made] with their first events. False where there is no room for them."""
+    nodes, meta = int64_rows(state, NODES), int64s(state, META)
+    stand, following = int64_rows(state, STAND), int64s(state, STAND_NEXT)
+    if meta[STANDING_USED] + made - first >= len(following):
+        return False
+    mask = np.int64(len(nodes) - 1)
+    for m in range(first, made):
+        place = meta[FREE]
+        if place > 0:
+            meta[FREE] = following[place]
+        else:
+            meta[STANDING_USED] += 1
+            place = meta[STANDING_USED]
+        for c in range(stand.shape[1]):
+            stand[place, c] = out[m, OUT_VALUES + c]
+        row = out[m, OUT_FIRST] & mask
+        following[place] = nodes[row, STANDING]
+        nodes[row, STANDING] = place
+    return True
+
+
+@jit_flat
+def _take_row(program, state, row, made, out):
+    """Take in one row of an event. Returns the number of rows written so far, or FULL: then nothing has changed."""
+    nodes, table, meta = int64_rows(state, NODES), int64s(state, TABLE), int64s(state, META)
+    entries, entries_of = int64_rows(program, ENTRIES), int64s(program, ENTRIES_OF)
+    lists_of, lists, list_keys = int64s(program, LISTS_OF), int64s(program, LISTS), int64_rows(program, LIST_KEYS)
+    stack, bindings, key = int64_rows(state, STACK), int64_rows(state, BOUND), int64s(state, KEY)
+    kept = int64s(program, LIMITS)[KEPT] != 0
+    begun, written = meta[NEXT], made
+    first, last = entries_of[row[EVENT]], entries_of[row[EVENT] + 1]
+    # First all matches, then the runs that go on: where there is no room for the matches, nothing has changed.
+    for entry in range(first, last):
+        if entries[entry, FINAL] == 0:
+            continue
+        before = _before(program, state, entry, row, key)
+        if before == 0:
+            continue
+        _make_node(nodes, meta[NEXT], entry, -1, before, row)
+        stack[0, NODE] = meta[NEXT]
+        if kept and before < 0:
+            # The match is withdrawn when this node leaves.
+            meta[NEXT] += 1
+        made = _enumerate(program, state, bindings, key, row[TICK], made, out)
+        if made < 0:
+            meta[NEXT] = begun
+            return np.int64(FULL)
+    if kept and not _keep(state, written, made, out):
+        meta[NEXT] = begun
+        return np.int64(FULL)
+    for entry in range(first, last):
+        target = entries[entry, TARGET]
+        if lists_of[target] == lists_of[target + 1]:
+            continue
+        before = _before(program, state, entry, row, key)
+        if before == 0:
+            continue
+        for place in range(lists_of[target], lists_of[target + 1]):
+            _make_node(nodes, meta[NEXT], entry, lists[place], before, row)
+            _insert(nodes, table, meta, list_keys, meta[NEXT], key)
+            meta[NEXT] += 1
+    return made
+
+
+@jit_flat
+def step(program, state, rows, start, ticks, position_ticks, numbers, out):
+    """Take in the rows of a step's events from `start` on, in order of their elements, and withdraw matches that no longer stand.
+
+    `rows` (n, VALUES + v), `ticks`: the step's instants, `position_ticks[p - numbers[FIRST_POSITION]]`: the tick of position p.
+    Writes to `out` from META's MADE on. Returns n + 1, or the row at which there was no room: call it again from there.
+    """
+    meta = int64s(state, META)
+    made = meta[MADE]
+    about = (ticks, position_ticks, numbers)
+    for r in range(start, len(rows)):
+        row = rows[r]
+        made = _expire(program, state, row[AT], row[WHEN], about, row[TICK], made, out)
+        if made < 0:
+            return np.int64(r)
+        meta[MADE] = made
+        made = _take_row(program, state, row, made, out)
+        if made < 0:
+            return np.int64(r)
+        meta[MADE] = made
+    last = np.int64(len(ticks) - 1)
+    made = _expire(program, state, numbers[LAST_POSITION], numbers[EXPIRED_THROUGH], about, last, made, out)
+    if made < 0:
+        return np.int64(len(rows))
+    meta[MADE] = made
+    return np.int64(len(rows) + 1)

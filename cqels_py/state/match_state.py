@@ -1,0 +1,141 @@
+"""The state of an event automaton: nodes in a ring, the table of their lists, and the matches that stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.kernels.patterns import runs as kernel
+from cqels_py.kernels.primitives.array_table import ArrayTable
+
+Int64 = npt.NDArray[np.int64]
+_FIRST_ROOM = 64
+_MOST_NODES_AT_ONCE = 1 << 15
+_ENDLESS = 1 << 62
+
+
+class MatchState:
+    """Nodes, lists and standing matches. `program`: the automaton's arrays, in the order of the kernel.
+
+    `width`: of a node's row. `variables`: how many values a run binds. `outputs`: columns of a match. `most_nodes`: that one row of
+    an event can make. `longest_key`: columns of a key.
+    """
+
+    STATE = ("_nodes", "_table", "_meta", "_stand", "_stand_next")
+
+    def __init__(
+        self, program: Sequence[Int64], *, width: int, variables: int, outputs: int, most_nodes: int, longest_key: int
+    ) -> None:
+        self._program = ArrayTable(*program)
+        self._list_keys = program[kernel.LIST_KEYS]
+        self._kept = bool(program[kernel.LIMITS][kernel.KEPT])
+        self._outputs = outputs
+        self._most_nodes = most_nodes
+        self._nodes = np.zeros((_FIRST_ROOM, kernel.FIELDS + width), np.int64)
+        self._table = np.zeros(_FIRST_ROOM, np.int64)
+        self._meta = np.zeros(kernel.META_FIELDS, np.int64)
+        self._meta[[kernel.NEXT, kernel.TAIL]] = 1
+        self._stack = np.zeros((16, kernel.STACK_FIELDS), np.int64)
+        self._bound = np.zeros((16, variables), np.int64)
+        self._key = np.zeros(max(1, longest_key), np.int64)
+        self._stand = np.zeros((_FIRST_ROOM, outputs), np.int64)
+        self._stand_next = np.zeros(_FIRST_ROOM, np.int64)
+        self._out = self._room_for(_FIRST_ROOM)
+        self.after_restore()
+
+    def after_restore(self) -> None:
+        """The arrays as the kernel takes them."""
+        self._arrays = ArrayTable(
+            self._nodes, self._table, self._meta, self._stack, self._bound, self._key, self._stand, self._stand_next
+        )
+
+    @property
+    def positions(self) -> int:
+        """How many elements have had a position."""
+        return self._meta.item(kernel.POSITIONS)
+
+    @positions.setter
+    def positions(self, count: int) -> None:
+        self._meta[kernel.POSITIONS] = count
+
+    def step(self, rows: Int64, ticks: Int64, position_ticks: Int64, numbers: Int64) -> Int64:
+        """Take in a step (see the kernel's `step`); the rows of output, which the next step overwrites."""
+        meta = self._meta
+        meta[kernel.MADE] = 0
+        many = max(1, _MOST_NODES_AT_ONCE // self._most_nodes)
+        for first in range(0, max(1, len(rows)), many):
+            last = min(first + many, len(rows))
+            # Only the last part knows how far the step goes.
+            ends = numbers if last == len(rows) else np.array([numbers[kernel.FIRST_POSITION], -1, -_ENDLESS], np.int64)
+            at = first
+            while at <= last:
+                self._ensure((last - at) * self._most_nodes + 1)
+                at = kernel.step(
+                    self._program.addresses,
+                    self._arrays.addresses,
+                    rows[:last],
+                    at,
+                    ticks,
+                    position_ticks,
+                    ends,
+                    self._out,
+                )
+                if at <= last:
+                    self._grow()
+        return self._out[: meta.item(kernel.MADE)]
+
+    def _ensure(self, nodes: int) -> None:
+        """Room for so many nodes more."""
+        meta = self._meta
+        first, following = meta.item(kernel.TAIL), meta.item(kernel.NEXT)
+        if following - first + nodes > len(self._nodes):
+            size = len(self._nodes)
+            while size < 2 * (following - first + nodes):
+                size *= 2
+            numbers = np.arange(first, following)
+            larger = np.zeros((size, self._nodes.shape[1]), np.int64)
+            larger[numbers & (size - 1)] = self._nodes[numbers & (len(self._nodes) - 1)]
+            self._nodes = larger
+            self.after_restore()
+        if 2 * (meta.item(kernel.USED) + nodes) > len(self._table):
+            self._rebuild(nodes)
+
+    def _rebuild(self, nodes: int) -> None:
+        """A table without the heads of dead lists, and with room for as many as are there."""
+        heads = int(np.count_nonzero(self._table >= self._meta[kernel.TAIL]))
+        size = _FIRST_ROOM
+        while size < 4 * (heads + nodes):
+            size *= 2
+        old, self._table = self._table, np.zeros(size, np.int64)
+        kernel.rebuild(old, self._nodes, self._table, self._meta, self._list_keys, self._key)
+        self.after_restore()
+
+    def _grow(self) -> None:
+        """More room for output, longer runs, and standing matches."""
+        made = self._meta.item(kernel.MADE)
+        larger = self._room_for(2 * len(self._out))
+        larger[:made] = self._out[:made]
+        self._out = larger
+        self._stack = np.concatenate([self._stack, np.zeros_like(self._stack)])
+        self._bound = np.concatenate([self._bound, np.zeros_like(self._bound)])
+        missing = self._meta.item(kernel.STANDING_USED) + len(larger) + 1 - len(self._stand_next)
+        if self._kept and missing > 0:
+            self._stand = np.concatenate([self._stand, np.zeros((missing, self._outputs), np.int64)])
+            self._stand_next = np.concatenate([self._stand_next, np.zeros(missing, np.int64)])
+        self.after_restore()
+
+    def _room_for(self, rows: int) -> Int64:
+        return np.empty((rows, kernel.OUT_VALUES + self._outputs), np.int64)
+
+    def live_ids(self) -> Iterator[Int64]:
+        """The values of live nodes and of standing matches."""
+        numbers = np.arange(self._meta.item(kernel.TAIL), self._meta.item(kernel.NEXT))
+        yield self._nodes[numbers & (len(self._nodes) - 1), kernel.FIELDS :].reshape(-1)
+        yield self._stand.reshape(-1)
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self._nodes, self._table, self._stack, self._bound, self._stand, self._stand_next, self._out)
+        return sum(array.nbytes for array in arrays)

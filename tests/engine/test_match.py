@@ -1,0 +1,172 @@
+"""MATCH against the oracle, which tries all combinations of elements."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import numpy as np
+import pytest
+from rdflib import RDF, Literal, URIRef
+
+import cqels_py as cqels
+from cqels_py.algebra.nodes import Match, Output, Project
+from cqels_py.distribution.stages import stages_of
+from cqels_py.engine.compile import compile_query
+from cqels_py.errors import UnsupportedQuery
+from tests.oracle import naive, naive_matches
+from tests.oracle.naive import Element, Static
+from tests.oracle.naive_algebra import Dataset
+from tests.support.drawn_matches import EX, TYPES, MatchDrawer, drawn_elements
+from tests.support.harness import assert_engine_right, parse, run_engine
+from tests.test_saved_state import assert_goes_on
+
+
+def told(text, elements):
+    """The oracle's ISTREAM of a query that selects from a MATCH: times and rows."""
+    query = parse(text)
+    assert isinstance(query.pattern, Project)
+    match, variables = query.pattern.pattern, query.pattern.variables
+    assert isinstance(match, Match)
+    arrived = naive.relevant(query, elements)
+    dataset = Dataset({}, [], {}, bags=True, now=0)
+    rows = naive_matches.told(query, arrived, match, dataset)
+    return Counter((time, frozenset((v, row[v]) for v in variables if v in row)) for time, row in rows)
+
+
+def drawn(seed, **options):
+    """A drawn query that is not refused, and a stream."""
+    random = Random(seed)
+    while True:
+        text = MatchDrawer(random, random.randint(1, 4)).text(**options)
+        try:
+            parse(text)
+            run_engine(text, [])
+        except UnsupportedQuery:
+            continue
+        if isinstance(parse(text).pattern, Project) and isinstance(parse(text).pattern.pattern, Match):
+            streams = {window.stream for window in parse(text).windows}
+            return text, [each for each in drawn_elements(random, random.randint(3, 12)) if each.stream in streams]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_istream_tells_each_match_at_its_last_element(seed):
+    text, elements = drawn(seed)
+    expected = told(text, elements)
+    for batch in (1, 3, None):
+        found = Counter((result.time, result.mapping) for result in run_engine(text, elements, batch=batch))
+        assert found == expected, (batch, text)
+
+
+@pytest.mark.parametrize("seed", range(1000, 1030))
+def test_the_changelog_is_the_difference_of_standing_matches(seed):
+    text, elements = drawn(seed)
+    assert_engine_right(text, elements, output=Output.CHANGELOG, batches=(1, 3, None))
+
+
+# --- with other patterns, saved, and over a long time --------------------------------------------------------------
+
+PREFIX = "PREFIX : <http://ex.org/>\n"
+A, B, C = (f"EVENT ON :s0 {{ ?{x} a :{x.upper()} ; :k ?k }}" for x in "abc")
+STATIC = Static([(URIRef(f"{EX}k{n}"), URIRef(f"{EX}name"), Literal(f"key {n}")) for n in range(2)])
+ALERTS = f"{PREFIX}REGISTER ISTREAM :alerts AS CONSTRUCT {{ ?a :then ?b ; :k ?k }} WHERE {{ MATCH WITHIN 4s {{ {A} SEQ {B} }} }}"
+COUNTED = f"SELECT ?k (COUNT(*) AS ?n) {{ MATCH WITHIN 4s {{ {A} SEQ {B} }} }} GROUP BY ?k"
+COMPOSED = {
+    "window": f"SELECT ?a ?b ?x {{ MATCH WITHIN 4s {{ {A} SEQ {B} }} STREAM :s1 [RANGE 5s] {{ ?x :k ?k }} }}",
+    "static": f"SELECT ?a ?b ?n {{ MATCH WITHIN 4s {{ {A} SEQ {B} }} ?k :name ?n }}",
+    "optional": f"SELECT ?a ?b ?n {{ MATCH WITHIN 4s {{ {A} SEQ {B} }} OPTIONAL {{ ?k :name ?n }} }}",
+    "minus": f"SELECT ?x ?k {{ STREAM :s1 [RANGE 5s] {{ ?x :k ?k }} MINUS {{ MATCH WITHIN 4s {{ {A} SEQ {B} }} }} }}",
+    "values": f"SELECT ?a ?b {{ MATCH WITHIN 4s {{ {A} SEQ {B} }} VALUES ?k {{ :k0 :k1 }} }}",
+    "filter": f"SELECT ?a ?b {{ MATCH WITHIN 4s 5 EVENTS {{ {A} SEQ {B} SEQ {C} }} FILTER(?k != :k1) }}",
+    "group": f"SELECT ?k (COUNT(*) AS ?n) {{ MATCH WITHIN 4s {{ {A} SEQ {{ {B} OR {C} }}+ }} }} GROUP BY ?k",
+    "distinct": f"SELECT DISTINCT ?k {{ MATCH WITHIN 6 EVENTS {{ {A} AND {B} }} }}",
+    "union": f"SELECT ?a ?b {{ {{ MATCH WITHIN 4s {{ {A} SEQ {B} }} }} UNION {{ MATCH WITHIN 1s {{ {B} SEQ {A} }} }} }}",
+    "two": f"SELECT ?a ?b ?c {{ MATCH WITHIN 4s {{ {A} SEQ {B} }} MATCH WITHIN 2s {{ {C} }} }}",
+    "subquery": f"SELECT ?k ?n {{ ?k :name ?m {{ {COUNTED} }} }}",
+    "step": f"SELECT ?a ?x {{ MATCH WITHIN 4s {{ {A} SEQ {B} }} STREAM :s1 [RANGE 6s STEP 2s] {{ ?x :k ?k }} }}",
+    "ask": f"ASK {{ MATCH WITHIN 2s {{ {A} SEQ {B} }} }}",
+    "nothing": "SELECT ?t { MATCH WITHIN 1s { EVENT ON :s0 AT ?t { } SEQ EVENT ON :s1 { } } }",
+}
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_a_match_is_a_relation_like_any_other(name):
+    elements = drawn_elements(Random(7), 40)
+    used = {window.stream for window in parse(PREFIX + COMPOSED[name]).windows}
+    elements = [each for each in elements if each.stream in used]
+    assert_engine_right(PREFIX + COMPOSED[name], elements, STATIC, batches=(1, 5, None))
+    assert_engine_right(PREFIX + COMPOSED[name], elements, STATIC, output=None, batches=(4,))
+
+
+@pytest.mark.parametrize("output", ["DSTREAM", "RSTREAM"])
+def test_other_outputs(output):
+    text = f"{PREFIX}REGISTER {output} :q AS SELECT ?a ?b {{ MATCH WITHIN 3s 6 EVENTS {{ {A} SEQ {B} }} }}"
+    elements = [each for each in drawn_elements(Random(3), 30) if each.stream == URIRef(f"{EX}s0")]
+    assert_engine_right(text, elements, output=None, batches=(1, None))
+
+
+def test_a_match_reads_the_alerts_of_another():
+    events = "EVENT ON :alerts { ?a :k ?k } SEQ EVENT ON :alerts AT ?t { ?b :k ?k }"
+    second = f"{PREFIX}SELECT ?a ?b ?t {{ MATCH WITHIN 100s {{ {events} }} }}"
+    elements = [each for each in drawn_elements(Random(8), 90) if each.stream == URIRef(f"{EX}s0")]
+    engine = cqels.Engine()
+    engine.register(ALERTS)
+    found = []
+    engine.register(second).subscribe(lambda result: found.append(result.time))
+    for element in elements:
+        engine.push(str(element.stream), list(element.triples), time=element.time)
+    engine.finish()
+    # What is constructed at one tick is one element; matches that end in one element are found at one tick.
+    graphs: dict[tuple[int, object], list[tuple[URIRef, URIRef, URIRef]]] = {}
+    for time, row in rows_of(f"{PREFIX}SELECT ?a ?b ?k {{ MATCH WITHIN 4s {{ {A} SEQ {B} }} }}", elements):
+        graphs.setdefault((time, row["b"]), []).append((row["a"], URIRef(f"{EX}k"), row["k"]))
+    alerts = [Element(time, URIRef(f"{EX}alerts"), tuple(triples)) for (time, _), triples in graphs.items()]
+    assert Counter(found) == Counter(time for time, _ in told(second, alerts).elements())
+    assert found
+
+
+def rows_of(text, elements):
+    """The times and the bindings of a query's results, in order."""
+    return [(result.time, {str(v): term for v, term in result.mapping}) for result in run_engine(text, elements)]
+
+
+@pytest.mark.parametrize("seed", range(2000, 2012))
+def test_the_state_can_be_saved_and_restored(seed):
+    text, elements = drawn(seed)
+    assert_goes_on(text, elements, [len(elements) // 3, 2 * len(elements) // 3], changelog=bool(seed % 2))
+
+
+def test_memory_stays_the_same_over_ever_new_keys():
+    engine = cqels.Engine(batch=100)
+    query = engine.register(f"{PREFIX}SELECT ?a ?b {{ MATCH WITHIN 50s {{ {A} SEQ {B} }} }}", changelog=True)
+    query.subscribe(lambda _: None)
+    sizes = set()
+    for number in range(12_000):
+        subject = URIRef(f"{EX}e{number}")
+        kind = URIRef(EX + TYPES[number % 2])
+        key = URIRef(f"{EX}key{number // 2}")
+        engine.push(f"{EX}s0", [(subject, RDF.type, kind), (subject, URIRef(f"{EX}k"), key)], time=number * 1_000_000)
+        if number % 1_000 == 999:
+            engine.flush()
+            if number > 3_000:
+                sizes.add(query.nbytes)
+    assert len(sizes) == 1
+    # 51 elements are within reach, each with a subject and a key.
+    assert len(np.unique(np.concatenate(list(query._dataflow.live_ids())))) < 150
+
+
+def test_explain_shows_the_automaton():
+    engine = cqels.Engine()
+    text = engine.register(f"{PREFIX}SELECT ?a {{ MATCH WITHIN 5m {{ {A} SEQ NOT {B} SEQ {C} }} }}").explain()
+    assert "match within 5m of 1 = <http://ex.org/s0>" in text
+    assert "begins with 1, 1 →(?k) 2, ends with 2" in text
+    assert "no event 3 after 1 by ?k" in text
+    assert "keys decide all comparisons" in text
+    late = f"SELECT ?a {{ MATCH WITHIN 5m {{ {A} SEQ EVENT ON :s0 {{ ?b a :B }} SEQ {C} }} }}"
+    assert "?k compared when matches are formed" in engine.register(PREFIX + late).explain()
+
+
+def test_a_match_is_refused_on_spark():
+    plan = compile_query(f"{PREFIX}SELECT ?a {{ MATCH WITHIN 5m {{ {A} SEQ {B} }} }}").plan
+    with pytest.raises(UnsupportedQuery, match="MATCH on Spark"):
+        stages_of(plan, 4)
