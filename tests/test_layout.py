@@ -20,7 +20,7 @@ KERNELS = sorted(
     for path in (PACKAGE / "kernels").rglob("*.py")
     if path.stem != "__init__" and path.parent.name not in ("compiler", "primitives")
 )
-HOUSE_DECORATORS = {"jit", "jit_allocating", "jit_flat", "jit_inline"}
+HOUSE_DECORATORS = {"jit", "jit_flat", "jit_inline"}
 FUNCTION_OR_CLASS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 

@@ -30,7 +30,7 @@ from bench.arrivals import MANY, Setting
 from bench.queries import RunningQuery
 from bench.suites.outcome import folder_of, parser_of, taken_now
 from cqels_py.dictionary import Dictionary
-from cqels_py.kernels.primitives.array_table import ArrayTable
+from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.suites import memory
 
 WINDOW = 1_000_000

@@ -14,8 +14,8 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.event_time.clock import Step
 from cqels_py.event_time.windows import Measure
-from cqels_py.kernels.primitives.array_table import ArrayTable
 from cqels_py.kernels.primitives.dtypes import INT64
+from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.structures.hashing import mix
 from cqels_py.kernels.windows import match as kernel
 from cqels_py.operators.s2r.arrivals import Arrivals
@@ -110,7 +110,7 @@ class Router:
                 batch.graph,
                 arrivals.element,
                 batch.stream,
-                self._array_table.addresses,
+                self._patterns_table.address,
                 triples,
             )
             if found <= len(triples):
@@ -134,7 +134,7 @@ class Router:
                 lists[self._slot(self._constants[number][1], size)].append(number)
         route_first = np.cumsum([0, *map(len, lists)], dtype=np.int64)
         route_patterns = np.array([number for numbers in lists for number in numbers], np.int64)
-        self._array_table = ArrayTable(ids, same, streams, self._routes, route_first, route_patterns, self._first)
+        self._patterns_table = ArrayTable(ids, same, streams, self._routes, route_first, route_patterns, self._first)
         self._laid_out = True
 
     def _slot(self, predicate: int, size: int) -> int:

@@ -15,6 +15,7 @@ from cqels_py.dataflow.scan_readers import ReadableScan, ScanReader, ScanReaders
 from cqels_py.dictionary import Dictionary
 from cqels_py.event_time.clock import ClockedWindow, Step, TickClock
 from cqels_py.event_time.timers import EventTimers
+from cqels_py.kernels.primitives import state_record
 from cqels_py.operators.s2r.arrivals import ArrivalCounter
 
 
@@ -103,6 +104,8 @@ class SharedScans:
         for cache in self.caches:
             cache.clear()
         self.caches.clear()
+        if state_record.CHECKED:
+            state_record.check_replaced()
 
 
 class SharedSource:

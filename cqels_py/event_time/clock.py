@@ -24,8 +24,8 @@ import numpy.typing as npt
 from cqels_py.errors import RunError
 from cqels_py.event_time.timers import EventTimers
 from cqels_py.event_time.windows import NEVER, Bounds, Measure, Points
-from cqels_py.kernels.primitives.array_table import ArrayTable
 from cqels_py.kernels.primitives.dtypes import INT32, INT64
+from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.windows import clock as kernel
 from cqels_py.kernels.windows import varint_queue as queue
 
@@ -211,12 +211,22 @@ class _PossibleSessionEnds:
         return _merged(self._schedule.take_through(limit))
 
 
-class TickClock:
+class TickClock(StateRecord):
     """Turns batches of elements into ticks.
 
     `every_boundary`: each boundary is a tick (RSTREAM reports at it); otherwise only those at which a window may change.
     `timers`: those of operators, which become ticks too.
     """
+
+    _eager = StateArray[np.bool_](kernel.EAGER)
+    _steps = StateArray[np.int64](kernel.STEPS)
+    _counts = StateArray[np.int64](kernel.COUNTS)
+    _delays = StateArray[np.int64](kernel.OFFSETS)
+    _delayed = StateArray[np.bool_](kernel.PROMISING)
+    _queues = StateArray[np.uint8](kernel.VARINTS)
+    _ends = StateArray[np.int64](kernel.PLACES)
+    _due = StateArray[np.int64](kernel.DUE)
+    _instants = StateArray[np.int64](kernel.INSTANTS)
 
     STATE = (
         *("_counts", "_entries", "_exits", "_sessions", "_next_boundary"),
@@ -398,7 +408,7 @@ class TickClock:
         number, element_tick = np.empty(elements, INT64), np.empty(elements, INT32)
         while True:
             count, through = kernel.step(
-                time, stream, first, boundary, expired_through, self._array_table.addresses, number, element_tick
+                time, stream, first, boundary, expired_through, self.address, number, element_tick
             )
             if count >= 0:
                 break
@@ -451,23 +461,11 @@ class TickClock:
             queues[q, :size] = np.roll(self._queues[q], -start)[:size]
         self._queues = queues
         self._ends[:, queue.END], self._ends[:, queue.EXPIRING + queue.AT] = used, 0
-        self._gather()
 
     def _make_tick_room(self, due: int, others: int) -> None:
         """Room for the ticks of a step: so many due instants of each delay, and so many other ticks."""
         self._due = np.empty((len(self._delays), due), np.int64)
         self._instants = np.empty(self._due.size + others, np.int64)
-        self._gather()
-
-    def after_restore(self) -> None:
-        self._gather()
-
-    def _gather(self) -> None:
-        """The arrays as the kernel takes them."""
-        self._array_table = ArrayTable(
-            self._eager, self._steps, self._counts, self._delays, self._delayed, self._queues, self._ends, self._due,
-            self._instants,
-        )  # fmt: skip
 
 
 def _too_far(limit: int, following: int, step: int) -> RunError:

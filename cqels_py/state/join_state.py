@@ -15,7 +15,8 @@ import numpy.typing as npt
 from cqels_py.errors import RunError
 from cqels_py.kernels.joins import multiway as join_kernel
 from cqels_py.kernels.joins import star as star_kernel
-from cqels_py.kernels.primitives.array_table import ArrayTable
+from cqels_py.kernels.joins import state as record
+from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.structures import arena
 from cqels_py.kernels.structures import ring_index as kernel
 from cqels_py.state.arrays import aligned, longer_aligned
@@ -219,9 +220,16 @@ class JoinLayout:
                         keys[bound, q] = keys[bound, q][:1]
 
 
-class Blocks:
+class Blocks(StateRecord):
     """The work memory of `kernels.joins` during a step. Joins of the same shape use the same blocks one after the other: with a
     thousand queries their own would be most of the memory."""
+
+    by_port = StateArray[np.int32](record.BY_PORT)
+    changes = StateArray[np.int64](record.CHANGES)
+    change_chains = StateArray[np.int32](record.CHANGE_CHAINS)
+    records = StateArray[np.int64](record.RECORDS)
+    pending = StateArray[np.int64](record.PENDING)
+    matched = StateArray[np.int64](record.MATCHED)
 
     def __init__(self, n: int, groups: int) -> None:
         size = join_kernel.BLOCK
@@ -231,17 +239,33 @@ class Blocks:
         self.by_port = np.zeros(n * join_kernel.LANE, np.int32)
         self.changes = np.zeros(1 + kernel.LOCATED_ROWS * groups, np.int64)
         self.change_chains = np.zeros(join_kernel.CHANGE_CHAINS + len(self.changes), np.int32)
-        self.array_table = ArrayTable(
-            self.by_port, self.changes, self.change_chains, self.records, self.pending, self.matched
-        )
 
 
 _unused_blocks: dict[tuple[int, int], list[Blocks]] = {}
 """By the numbers of inputs and of groups of indexes."""
 
 
-class JoinState:
+class JoinState(StateRecord):
     """Arrays of one join. `rings_of_ids`: large rings may hold ids instead of slots, as the kernels of stars and trees know them."""
+
+    cursor = StateArray[np.int64](record.CURSOR)
+    flat_ports = StateArray[np.int64](record.PORTS)
+    flat_indexes = StateArray[np.int64](record.INDEXES)
+    flat_groups = StateArray[np.int64](record.GROUPS)
+    key_columns = StateArray[np.int64](record.KEY_COLUMNS)
+    cells = StateArray[np.int64](record.CELLS)
+    tables = StateArray[np.int64](record.TABLES)
+    located = StateArray[np.int64](record.LOCATED)
+    rings = StateArray[np.int32](record.RINGS)
+    ring_ids = StateArray[np.int64](record.RING_IDS)
+    ring_meta = StateArray[np.int64](record.RING_META)
+    levels = StateArray[np.int64](record.LEVELS)
+    leaf_places = StateArray[np.int64](record.LEAF_PLACES)
+    positions = StateArray[np.int32](record.POSITIONS)
+    since = StateArray[np.int32](record.SINCE)
+    products = StateArray[np.int64](record.PRODUCTS)
+    partners = StateArray[np.int32](record.PARTNERS)
+    partner_ids = StateArray[np.int64](record.PARTNER_IDS)
 
     STATE = (
         *("ports", "indexes", "groups", "cells", "tables", "positions"),
@@ -261,12 +285,11 @@ class JoinState:
             self.ports[p, kernel.FULL] = -1 if port.expires_fifo else layout.first[p + 1] - 1
             self.ports[p, kernel.KEY_COLUMN] = layout.key_column(p)
         self._init_indexes(layout, rings_of_ids=rings_of_ids)
-        self.cells: Int64 = np.zeros(0, np.int64)
-        self.positions: Int32 = np.zeros(1, np.int32)
+        self.cells = np.zeros(0, np.int64)
+        self.positions = np.zeros(1, np.int32)
         self.free: Int32 = np.zeros((n, 0), np.int32)
         self.free_meta = np.zeros(n, np.int64)
-        self.rings = aligned(_FIRST_RINGS, np.int32)
-        self.ring_ids = self.rings.view(np.int64)
+        self._set_rings(aligned(_FIRST_RINGS, np.int32))
         self.ring_meta = _NO_RINGS.copy()
         self.cursor = np.zeros(kernel.CURSOR_FIELDS, np.int64)
         self._make_scratch()
@@ -277,9 +300,12 @@ class JoinState:
         self._lay_out([_FIRST_CAPACITY] * n)
 
     def after_restore(self) -> None:
-        self.ring_ids = self.rings.view(np.int64)
+        self._set_rings(self.rings)
         self._lay_out_since()
-        self._gather()
+
+    def _set_rings(self, rings: Int32) -> None:
+        """Their memory, which kernels read as slots and as ids."""
+        self.rings, self.ring_ids = rings, rings.view(np.int64)
 
     def _make_scratch(self) -> None:
         """Work memory whose content is void between two steps."""
@@ -334,7 +360,7 @@ class JoinState:
         self.groups[:, kernel.LIMIT] = int(_SMALL_USED_PART * _FIRST_TABLE)
         sizes = _FIRST_TABLE * self.groups[:, kernel.STRIDE]
         self.groups[:, kernel.TABLE] = np.cumsum(sizes) - sizes
-        self.tables: Int64 = np.zeros(int(sizes.sum()), np.int64)
+        self.tables = np.zeros(int(sizes.sum()), np.int64)
 
     # --- leaves ---------------------------------------------------------------------------------------------------
 
@@ -393,7 +419,6 @@ class JoinState:
             base += capacity * width
         self.cells, self.free = cells, free
         self._lay_out_positions(old_ports)
-        self._gather()
 
     def _lay_out_positions(self, old_ports: Int64) -> None:
         old, top = self.positions, 0
@@ -418,7 +443,7 @@ class JoinState:
         for p, port in enumerate(self.layout.ports):
             self.ports[p, kernel.SINCE] = -1 if port.expires_fifo else top
             top += 0 if port.expires_fifo else self.capacity(p)
-        self.since: Int32 = np.zeros(top, np.int32)
+        self.since = np.zeros(top, np.int32)
 
     def release(self, port: int, slots: Int32) -> None:
         """Free slots of a port whose leaves expire in any order."""
@@ -443,15 +468,6 @@ class JoinState:
             )
         else:
             raise AssertionError(f"a retracted mapping was never inserted (status {status})")
-        self._gather()
-
-    def _gather(self) -> None:
-        """The arrays in the order of kernels/joins/state.py."""
-        self.array_table = ArrayTable(
-            self.cursor, self.flat_ports, self.flat_indexes, self.flat_groups, self.key_columns, self.cells, self.tables,
-            self.located, self.rings, self.ring_ids, self.ring_meta, self.levels, self.leaf_places, self.positions, self.since,
-            self.products, self.partners, self.partner_ids,
-        )  # fmt: skip
 
     def _grow_rings(self) -> None:
         """Make room for larger rings: compact the memory if the rings need much less than they have, else enlarge it."""
@@ -463,8 +479,7 @@ class JoinState:
                 f"a join's inputs hold more mappings than the {_MOST_PLACES:,} places of its ring indexes; smaller windows, or"
                 " a key that fewer of them share, would need less"
             )
-        larger = longer_aligned(self.rings, len(self.rings) + more, np.int32)
-        self.rings, self.ring_ids = larger, larger.view(np.int64)
+        self._set_rings(longer_aligned(self.rings, len(self.rings) + more, np.int32))
 
     def _move_rings(self) -> bool:
         """Compact the memory of rings: a key has room for the most leaves that it ever had, until it has none, and then only for
@@ -477,8 +492,7 @@ class JoinState:
             return False
         anyhow = places >= 2 * (least + next_one)
         rings, ids = self.rings, self.ring_ids
-        self.rings = aligned(len(rings), np.int32)
-        self.ring_ids = self.rings.view(np.int64)
+        self._set_rings(aligned(len(rings), np.int32))
         self.ring_meta[:] = _NO_RINGS
         kernel.move_rings(
             self.flat_groups, self.tables, runs, anyhow, rings, ids, self.rings, self.ring_ids, self.ring_meta

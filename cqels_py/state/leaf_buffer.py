@@ -8,8 +8,9 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.kernels.primitives.array_table import ArrayTable
+from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.windows import varint_queue as kernel
+from cqels_py.kernels.windows.sliding import IDS, PLACES, VARINTS
 
 Int64 = npt.NDArray[np.int64]
 _NOTHING = np.empty(0, np.int64)
@@ -30,22 +31,26 @@ def _most_bytes(points: Int64) -> int:
     return kernel.MOST_BYTES + count + math.ceil(count * math.log2(1 + far / count) / 7)
 
 
-class LeafBuffer:
+class LeafBuffer(StateRecord):
     """A queue of leaf mappings in circular columns: the point at which each arrived, and its ids (`width` columns, or none).
 
     Mappings have numbers in their order of arrival: `start` is that of the oldest, `entered` that of the oldest which still
     waits to enter the window, `end` that of the next to arrive. Points are read in order only, once for entry and once for expiry.
 
-    For kernels: `varints` and `ends`, a queue of the points' differences (kernels/windows/varint_queue.py); `columns`, the ids of
-    number n at n modulo their length; `array_table`, these three as a kernel takes them.
+    `varints` and `ends`: a queue of the points' differences (kernels/windows/varint_queue.py); `columns`: the ids of number n at n
+    modulo their length.
     """
+
+    varints = StateArray[np.uint8](VARINTS)
+    ends = StateArray[np.int64](PLACES)
+    columns = StateArray[np.int64](IDS)
 
     STATE: ClassVar[tuple[str, ...]] = ("varints", "ends", "columns", "start", "entered", "end")
 
     def __init__(self, width: int, capacity: int = 256) -> None:
         self.varints = np.zeros(capacity, np.uint8)
-        self.ends: Int64 = np.zeros(kernel.FIELDS, np.int64)
-        self.columns: Int64 = np.zeros((width, capacity if width else 0), np.int64)
+        self.ends = np.zeros(kernel.FIELDS, np.int64)
+        self.columns = np.zeros((width, capacity if width else 0), np.int64)
         self._smallest = capacity
         self.start = self.entered = self.end = 0
         self.after_restore()
@@ -54,10 +59,6 @@ class LeafBuffer:
         """How much is free is to be found out."""
         self._spare = 0
         self._room_through: float = 0 if len(self.columns) else math.inf
-        self._gather()
-
-    def _gather(self) -> None:
-        self.array_table = ArrayTable(self.varints, self.ends, self.columns)
 
     def __len__(self) -> int:
         return self.end - self.start
@@ -131,12 +132,10 @@ class LeafBuffer:
         for end in (kernel.END, kernel.ENTERING + kernel.AT, kernel.EXPIRING + kernel.AT):
             self.ends[end] = (self.ends[end] - first) % len(self.varints)
         self.varints = varints
-        self._gather()
 
     def _lay_out(self, capacity: int) -> None:
         kept = self.live_ids()
         self.columns = np.empty((len(kept), capacity), np.int64)
-        self._gather()
         self._put(self.start, kept)
 
     def _put(self, number: int, columns: Int64) -> None:

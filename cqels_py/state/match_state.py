@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.kernels.patterns import runs as kernel
-from cqels_py.kernels.primitives.array_table import ArrayTable
+from cqels_py.kernels.primitives.state_record import ArrayTable
 
 Int64 = npt.NDArray[np.int64]
 _FIRST_ROOM = 64
@@ -73,8 +73,8 @@ class MatchState:
             while at <= last:
                 self._ensure((last - at) * self._most_nodes + 1)
                 at = kernel.step(
-                    self._program.addresses,
-                    self._arrays.addresses,
+                    self._program.address,
+                    self._arrays.address,
                     rows[:last],
                     at,
                     ticks,

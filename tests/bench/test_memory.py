@@ -13,13 +13,17 @@ from cqels_py.kernels.windows import varint_queue as varints
 from cqels_py.state.leaf_buffer import LeafBuffer
 
 
+def _words(buffer: LeafBuffer) -> int:
+    return buffer._table._words.nbytes
+
+
 def test_an_array_counts_once_and_whole() -> None:
     buffer = LeafBuffer(2, capacity=16)
     view = buffer.live_ids()
-    held = buffer.nbytes + 8 * varints.FIELDS + buffer.array_table.addresses.nbytes
+    held = buffer.nbytes + 8 * varints.FIELDS + _words(buffer)
     found = memory.arrays_of([buffer, view, {"again": buffer}])
     assert sum(found.values()) == held
-    assert found["ArrayTable.addresses"] == buffer.array_table.addresses.nbytes
+    assert found["ArrayTable._words"] == _words(buffer)
     assert found["LeafBuffer.columns"] == buffer.columns.nbytes
     assert sum(memory.arrays_of((buffer, np.zeros(3))).values()) == held + 24
 

@@ -78,9 +78,9 @@ from cqels_py.kernels.aggregates.updates import (
 )
 from cqels_py.kernels.aggregates.weighted_sums import times, times_id
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
-from cqels_py.kernels.primitives.array_table import int32s, int64_rows, int64s, int64s_with, uint32s, uint32s_with
 from cqels_py.kernels.primitives.prefetch import prefetch
 from cqels_py.kernels.primitives.select import select_branchless
+from cqels_py.kernels.primitives.state_record import int32s, int64_rows, int64s, int64s_with, uint32s, uint32s_with
 from cqels_py.kernels.structures.hash_table import FREE, USED, ZERO, add, find, find_in_first_slots, hash_row
 from cqels_py.kernels.values.decimals import average_ids, scaled_id
 from cqels_py.kernels.values.quotients import fraction_ids
@@ -96,7 +96,7 @@ LOCATE = 0
 FUNCTIONS, ARGUMENTS, PLACES, DISTINCT, PORTS, EXPIRES_FIFO = range(6)
 FRESH, SCALES, DIVISORS, QUOTIENTS = range(4)
 
-# STANDING: the arrays of a GROUP BY, as primitives/array_table.py lists them. From INDEX on: the index of the groups'
+# STANDING: the arrays of a GROUP BY, as its record has them. From INDEX on: the index of the groups'
 # keys. From D_INDEX on: a one-way index (aggregate, group, term) -> counter, where a term counts once. WEIGHTED and
 # WEIGHTED_APART: an accumulator as scratch for a join's sums.
 OF_AGGREGATES, CURSOR, QUEUE, ROWS, NOTES, RESULTS, SCRATCH, WORDS, APART, HEAP, HEAP_META, PORT_COUNTS = range(12)
@@ -491,11 +491,11 @@ def open_group(
 
 
 @jit_inline
-def _index(array_table, first):
+def _index(state, first):
     """The arrays of a one-way index."""
     return (
-        int64s(array_table, first), int64s(array_table, first + 1), int64s(array_table, first + 2), int32s(array_table, first + 3),
-        int64s(array_table, first + 4),
+        int64s(state, first), int64s(state, first + 1), int64s(state, first + 2), int32s(state, first + 3),
+        int64s(state, first + 4),
     )  # fmt: skip
 
 
@@ -511,7 +511,7 @@ def _count_sums(functions, end):
 @jit_flat
 def group(
     row_count, tick, sign, port, keyed, columns, values, n_keys, expires_fifo, texts, spans, hashed_kind, hashed_words, hashed_real,
-    wide, wide_apart, array_table, group_words, out_tick, out_sign, out, deferred, deferred_real, joined,
+    wide, wide_apart, state, group_words, out_tick, out_sign, out, deferred, deferred_real, joined,
 ):  # fmt: skip
     """Aggregate a delta's rows, from cursor[FIRST] and the pass cursor[PASS] on; writes the changes at each tick.
 
@@ -520,24 +520,24 @@ def group(
     are kept. `expires_fifo`, 1 or 0: is the input FIFO? If `wide` and `wide_apart`, and not `hashed_*`, are given, SUM and AVG
     take differences (weighted_sums.py) instead of terms; a sign is 0 where a row changes only these. For a join (see
     above) `port` is each row's input, and each aggregate has a column of its own, 0 in rows of other inputs.
-    `array_table`: see STANDING.
+    `state`: see STANDING.
 
     Returns DONE, or why it stopped: it continues there when it is called again.
     """
     of_aggregates, rows, notes, results, scratch = (
-        int64_rows(array_table, OF_AGGREGATES), int64_rows(array_table, ROWS), int64_rows(array_table, NOTES),
-        int64_rows(array_table, RESULTS), int64_rows(array_table, SCRATCH),
+        int64_rows(state, OF_AGGREGATES), int64_rows(state, ROWS), int64_rows(state, NOTES),
+        int64_rows(state, RESULTS), int64_rows(state, SCRATCH),
     )  # fmt: skip
     cursor, queue, words, apart = (
-        int64s(array_table, CURSOR), int32s(array_table, QUEUE), int64s(array_table, WORDS), uint32s(array_table, APART)
+        int64s(state, CURSOR), int32s(state, QUEUE), int64s(state, WORDS), uint32s(state, APART)
     )  # fmt: skip
-    table, keys, counts, free, meta = _index(array_table, INDEX)
-    d_table, d_keys, d_counts, d_free, d_meta = _index(array_table, D_INDEX)
+    table, keys, counts, free, meta = _index(state, INDEX)
+    d_table, d_keys, d_counts, d_free, d_meta = _index(state, D_INDEX)
     # Code for arrays that are None is not compiled.
-    heap, heap_meta = int64s_with(texts, array_table, HEAP), int64s_with(texts, array_table, HEAP_META)
+    heap, heap_meta = int64s_with(texts, state, HEAP), int64s_with(texts, state, HEAP_META)
     port_counts, weighted, weighted_apart = (
-        int64s_with(port, array_table, PORT_COUNTS), int64s_with(port, array_table, WEIGHTED),
-        uint32s_with(port, array_table, WEIGHTED_APART)
+        int64s_with(port, state, PORT_COUNTS), int64s_with(port, state, WEIGHTED),
+        uint32s_with(port, state, WEIGHTED_APART)
     )  # fmt: skip
     functions, arguments, places, distinct, ports = (
         of_aggregates[FUNCTIONS], of_aggregates[ARGUMENTS], of_aggregates[PLACES], of_aggregates[DISTINCT], of_aggregates[PORTS],

@@ -29,8 +29,11 @@ _ROOT = Path(__file__).resolve().parents[3]
 
 
 def jit(function: Function) -> Function:
-    """Compile `function` at its first call for the types of its arguments, or load it from the cache."""
-    return _compile(function)
+    """Compile `function` at its first call for the types of its arguments, or load it from the cache.
+
+    It may allocate, also where a `jit_flat` kernel calls it, whose setting numba would otherwise hand on.
+    """
+    return _compile(function, _nrt=True)
 
 
 def jit_flat(function: Function) -> Function:
@@ -40,11 +43,6 @@ def jit_flat(function: Function) -> Function:
     kernel's own work.
     """
     return _compile(function, _nrt=False)
-
-
-def jit_allocating(function: Function) -> Function:
-    """`jit` for a kernel that allocates and is called by `jit_flat` kernels, whose setting it would inherit."""
-    return _compile(function, _nrt=True)
 
 
 def jit_inline(function: Function) -> Function:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
-from cqels_py.kernels.primitives.array_table import int64_rows, int64s
+from cqels_py.kernels.primitives.state_record import int64_rows, int64s
 from cqels_py.kernels.structures.hashing import combine, mix
 
 # A node's fields, and behind them its row.

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from cqels_py.kernels.compiler.jit import jit_allocating, jit_flat
+from cqels_py.kernels.compiler.jit import jit, jit_flat
 from cqels_py.kernels.values.decimals import POWERS
 from cqels_py.kernels.values.numerals import LEADING, POSITIVE, ZERO
 
@@ -185,7 +185,7 @@ def _shortest(real, single, digits, limbs, written):
         places += 1
 
 
-@jit_allocating
+@jit
 def settled(sign, exponent, leading, text, rest, stop, single):
     """(sign, exponent, leading) of the shortest numeral that is parsed as the same double, or float if `single`, as a
     finite numeral.

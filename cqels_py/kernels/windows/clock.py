@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
-from cqels_py.kernels.primitives.array_table import flag_rows, flags, int64_rows, int64s, uint8_rows
+from cqels_py.kernels.primitives.state_record import flag_rows, flags, int64_rows, int64s, uint8_rows
 from cqels_py.kernels.windows.varint_queue import AT, END, EXPIRING, FIELDS, MOST_BYTES, NEWEST, put, read_through
 
 VARINTS_FULL, TICKS_FULL = -1, -2
 """`varints` is full, or there are more ticks than fit: nothing has been changed."""
 ELEMENTS, TRIPLES = 0, 1
 EAGER, STEPS, COUNTS, OFFSETS, PROMISING, VARINTS, PLACES, DUE, INSTANTS = range(9)
-"""The arrays of a clock in the table given to `step`, in this order (primitives/array_table.py)."""
+"""The arrays of a clock's record (primitives/state_record.py)."""
 KEPT, ENDS = 2 * FIELDS, 2 * FIELDS + 1
 """Fields of `ends` after those of the queue and their values before the step: how many promised instants are due now."""
 _FEW = 8
@@ -22,11 +22,11 @@ _NEVER = np.int64(np.iinfo(np.int64).max)
 
 
 @jit_flat
-def step(time, stream, first, boundary, through, array_table, number, element_tick):
+def step(time, stream, first, boundary, through, state, number, element_tick):
     """Number elements (n), and collect the ticks of a step.
 
     `time` (n) not falling, `stream` (n), `first` (n + 1): where each element's triples start. `boundary`: STEP
-    boundaries in order, each once. Arrays in `array_table`: `eager` (streams): every arrival is a tick. `steps` (k, 3): an
+    boundaries in order, each once. Arrays in `state`: `eager` (streams): every arrival is a tick. `steps` (k, 3): an
     element of that stream is a tick if it brings the count of elements (or TRIPLES) to a multiple of that size, or past
     it. `counts` (2, streams): how many came before; updated. `offsets` (q), `promising` (q, streams): for each queue
     the promise that a tick follows this long after each element of these streams; `varints` (q, room), `ends` (q, ENDS):
@@ -38,9 +38,9 @@ def step(time, stream, first, boundary, through, array_table, number, element_ti
     all). Returns the number of ticks (or VARINTS_FULL, TICKS_FULL), and the instant up to which promised instants were due.
     """
     eager, steps, counts, offsets, promising, varints, ends, due, instants = (
-        flags(array_table, EAGER), int64_rows(array_table, STEPS), int64_rows(array_table, COUNTS),
-        int64s(array_table, OFFSETS), flag_rows(array_table, PROMISING), uint8_rows(array_table, VARINTS),
-        int64_rows(array_table, PLACES), int64_rows(array_table, DUE), int64s(array_table, INSTANTS),
+        flags(state, EAGER), int64_rows(state, STEPS), int64_rows(state, COUNTS),
+        int64s(state, OFFSETS), flag_rows(state, PROMISING), uint8_rows(state, VARINTS),
+        int64_rows(state, PLACES), int64_rows(state, DUE), int64s(state, INSTANTS),
     )  # fmt: skip
     n, promises, limit = len(time), np.uint64(len(offsets)), through
     if len(instants) < n + len(boundary):

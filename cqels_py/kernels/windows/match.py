@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
-from cqels_py.kernels.primitives.array_table import int64_rows, int64s
+from cqels_py.kernels.primitives.state_record import int64_rows, int64s
 from cqels_py.kernels.structures.hashing import mix
 
 # Positions of a pattern that must be the same term, because they are the same variable.
@@ -15,7 +15,7 @@ IN_GRAPH, SUBJECT_GRAPH, PREDICATE_GRAPH, OBJECT_GRAPH = 8, 16, 32, 64
 
 
 CONSTANTS, SAME, STREAMS, ROUTES, ROUTE_FIRST, ROUTE_PATTERNS, FIRST = range(7)
-"""The arrays of a router in the table given to `match`, in this order (primitives/array_table.py)."""
+"""The arrays of a router in the table given to `match`, in this order (primitives/state_record.py)."""
 
 
 @jit_inline
@@ -40,11 +40,11 @@ def _fits(same, s, p, o, g, graph):
 
 
 @jit_flat
-def match(subject, predicate, object_, graph, element, stream, array_table, triples):
+def match(subject, predicate, object_, graph, element, stream, table, triples):
     """Find the triples that match each pattern.
 
     `graph` (m), or None where no triple is in one; `element` (m): each triple's element; `stream` (elements): its
-    stream. Arrays in `array_table`: `constants` (k, 4), 0 for a variable; `same` (k): the bits above; `pattern_stream`
+    stream. Arrays in `table`: `constants` (k, 4), 0 for a variable; `same` (k): the bits above; `pattern_stream`
     (k). `routes`: a hash table of predicate ids with open addressing (0: empty); slot r lists its patterns in
     route_patterns[route_first[r] : route_first[r + 1]]; the slot after the table is for patterns with a variable
     predicate. `first` (k + 1).
@@ -53,8 +53,8 @@ def match(subject, predicate, object_, graph, element, stream, array_table, trip
     number of matches; where they do not fit, nothing is written to `triples`.
     """
     constants, same, pattern_stream, routes, route_first, route_patterns, first = (
-        int64_rows(array_table, CONSTANTS), int64s(array_table, SAME), int64s(array_table, STREAMS), int64s(array_table, ROUTES),
-        int64s(array_table, ROUTE_FIRST), int64s(array_table, ROUTE_PATTERNS), int64s(array_table, FIRST),
+        int64_rows(table, CONSTANTS), int64s(table, SAME), int64s(table, STREAMS), int64s(table, ROUTES),
+        int64s(table, ROUTE_FIRST), int64s(table, ROUTE_PATTERNS), int64s(table, FIRST),
     )  # fmt: skip
     patterns = constants.shape[0]
     mask = np.int64(len(routes) - 1)

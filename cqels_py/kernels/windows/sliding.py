@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit, jit_flat, jit_inline
-from cqels_py.kernels.primitives.array_table import int64_rows, int64s, uint8s
+from cqels_py.kernels.primitives.state_record import int64_rows, int64s, uint8s
 from cqels_py.kernels.windows.arrivals import places_of
 from cqels_py.kernels.windows.varint_queue import AT, END, EXPIRING, NEWEST, NEXT, PASSED, append, read_through
 
@@ -14,7 +14,7 @@ FULL = -1
 NEVER = np.iinfo(np.int64).max
 """A point that is never reached."""
 VARINTS, PLACES, IDS = range(3)
-"""The arrays of a window's buffer in the table given to `slide`, in this order."""
+"""The arrays of a window's buffer (primitives/state_record.py)."""
 _ONE, _TWO = np.uint64(1), np.uint64(2)
 _DROPPED = np.int32(-1)
 """Instead of a tick."""
@@ -257,7 +257,7 @@ def slide(
 ):  # fmt: skip
     """The changes of a window into which each mapping enters at its own arrival; see `merge`.
 
-    `buffer` lists (primitives/array_table.py) VARINTS, PLACES (varint_queue.py) and IDS (width, room; or no rows): a
+    `buffer` has VARINTS, PLACES (varint_queue.py) and IDS (width, room; or no rows): a
     circular buffer of the mappings with numbers from `start` on. Those from `arrived` on are new and are stored there:
     their points are `new_points` (n), their elements `element` (n), their ids `columns` (width, n). A mapping expires at its
     point + `size`, if that is at most `reached`: if `timed`, at the first of `instants` (of the ticks) that is not

@@ -18,8 +18,8 @@ from cqels_py.kernels.aggregates import group_by as grouping
 from cqels_py.kernels.aggregates.exact_float_sums import REAL_WORDS
 from cqels_py.kernels.aggregates.factorised_records import ROW_PORT, ROW_SIGN, ROW_TICK
 from cqels_py.kernels.aggregates.updates import FIRST, OF_INPUT, SEEN
-from cqels_py.kernels.primitives.array_table import ArrayTable
 from cqels_py.kernels.primitives.dtypes import INT8, INT32, INT64
+from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.state.arrays import longer_aligned
 from cqels_py.state.key_table import KeyTable
 from cqels_py.state.term_runs import Form, RunsOf, TermRuns
@@ -233,7 +233,7 @@ class GroupBy:
 
     def _gather(self) -> None:
         """Collect the arrays for the kernel in a table."""
-        self.array_table = ArrayTable(
+        self.record = ArrayTable(
             self._of_aggregates, self._cursor, self._queue, self._rows, self._notes, self._results, self._scratch, self._words,
             self._apart, self._terms.heap, self._terms.meta, self._port_counts, *self._weighted, *self.index.arrays,
             *self._distinct_values.arrays,
@@ -479,7 +479,7 @@ class GroupRun:
         texts = of.texts()
         while True:
             # Tuples are concatenated, which is faster than unpacking all of them.
-            kept = of.array_table.addresses, of._group_words
+            kept = of.record.address, of._group_words
             status = grouping.group(*(rows + of._ways_of_keys + texts + numbers + kept + self._output))
             if status == kernel.DONE:
                 return

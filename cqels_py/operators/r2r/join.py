@@ -14,8 +14,8 @@ from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels.joins import multiway as kernel
 from cqels_py.kernels.joins import star as star_kernel
-from cqels_py.kernels.primitives.array_table import ArrayTable
 from cqels_py.kernels.primitives.dtypes import INT8, INT32, INT64
+from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.structures import ring_index
 from cqels_py.kernels.windows.merge import merge_rows
 from cqels_py.state.join_state import OUT_ROWS, Blocks, JoinLayout, JoinPort, JoinState
@@ -176,12 +176,12 @@ class MultiwayJoin:
         """Take in rows until the chunk is full, or an array of the state is: returns the status. A star needs no `blocks`."""
         if blocks is None:
             return star_kernel.step(  # type: ignore[no-any-return]
-                rows.port, rows.slot, rows.tick, rows.sign, self.state.array_table.addresses, self._asked.addresses, columns,
+                rows.port, rows.slot, rows.tick, rows.sign, self.state.address, self._asked.address, columns,
                 tick, sign, self._retract,
             )  # fmt: skip
         return kernel.step(  # type: ignore[no-any-return]
-            rows.port, rows.slot, rows.tick, rows.sign, self.state.array_table.addresses, self._asked.addresses, self._all_known,
-            blocks.array_table.addresses, columns, tick, sign, self._retract,
+            rows.port, rows.slot, rows.tick, rows.sign, self.state.address, self._asked.address, self._all_known,
+            blocks.address, columns, tick, sign, self._retract,
         )  # fmt: skip
 
     @property

@@ -62,7 +62,7 @@ class SemiAntiJoin:
             cursor[ring_index.OUT] = 0
             while True:
                 status = kernel.step(
-                    rows.port, rows.slot, rows.tick, rows.sign, state.array_table.addresses, self.layout.first[LEFT],
+                    rows.port, rows.slot, rows.tick, rows.sign, state.address, self.layout.first[LEFT],
                     self.layout.first[RIGHT], positions, self._exists, leaves, columns, out_tick, out_sign,
                 )  # fmt: skip
                 if status in (ring_index.DONE, ring_index.OUT_FULL):

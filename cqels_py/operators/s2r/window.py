@@ -117,7 +117,7 @@ class SlidingWindow(LeafBuffer):
             tick, sign, changed = np.empty(room, INT32), np.empty(room, INT8), np.empty((self._width, room), INT64)
             expiring, ticks = self._scratch if room + arrived <= _FEWEST_CHANGES else _scratch_for(room, arrived)
             expired, made, self._expires_at = slide(
-                self.array_table.addresses, self.start, self.end, points, reached, self._size, self._timed, step.ticks.time, units,
+                self.address, self.start, self.end, points, reached, self._size, self._timed, step.ticks.time, units,
                 before, element, step.element_tick, columns, expiring, ticks, tick, sign, changed,
             )  # fmt: skip
             if made >= 0:

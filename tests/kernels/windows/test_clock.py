@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cqels_py.kernels.primitives.array_table import ArrayTable
+from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.windows import clock as kernel
 from cqels_py.kernels.windows import varint_queue as varints
 
@@ -19,8 +19,8 @@ BEFORE_ALL = -(1 << 62)
 def step(*arguments: Any) -> tuple[int, int]:
     """The kernel, all that stays given as arrays of their own."""
     *moving, eager, steps, counts, offsets, promising, varints, ends, due, number, element_tick, instants = arguments
-    array_table = ArrayTable(eager, steps, counts, offsets, promising, varints, ends, due, instants)
-    return kernel.step(*moving, array_table.addresses, number, element_tick)
+    table = ArrayTable(eager, steps, counts, offsets, promising, varints, ends, due, instants)
+    return kernel.step(*moving, table.address, number, element_tick)
 
 
 class Promises:

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from cqels_py.kernels.primitives.array_table import ArrayTable
+from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.structures.hashing import mix
 from cqels_py.kernels.windows import match as kernel
 
@@ -43,7 +43,7 @@ def match(triples: list[Triple], element: list[int], stream: list[int], patterns
     same = np.array([pattern[4] for pattern in patterns], np.int64)
     streams = np.array([pattern[5] for pattern in patterns], np.int64)
     first, found = np.full(len(patterns) + 1, -1), np.empty(0, np.int64)
-    array_table = ArrayTable(constants, same, streams, *routes(patterns), first)
+    table = ArrayTable(constants, same, streams, *routes(patterns), first)
     arrays = (
         subject,
         predicate,
@@ -51,7 +51,7 @@ def match(triples: list[Triple], element: list[int], stream: list[int], patterns
         graph if graph.any() else None,
         np.array(element, np.int64),
         np.array(stream, np.int32),
-        array_table.addresses,
+        table.address,
     )
     # Without room it returns how much is needed.
     found = np.empty(kernel.match(*arrays, found), np.int64)

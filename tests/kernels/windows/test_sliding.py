@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from cqels_py.kernels.primitives.array_table import ArrayTable
+from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.windows import varint_queue as varints
 from cqels_py.kernels.windows.sliding import FULL, NEVER, merge, slide
 
@@ -40,8 +40,9 @@ def test_changes_of_a_counting_window(pairs: bool, with_ids: bool, seed: int) ->
     made, room = FULL, 0
     while made == FULL:
         tick, sign, changed = np.empty(room, np.int32), np.empty(room, np.int8), np.empty((width, room), np.int64)
+        buffer = ArrayTable(coded, ends, ids if with_ids else ids[:0])
         left, made, leaves = slide(
-            ArrayTable(coded, ends, ids if with_ids else ids[:0]).addresses, start, arrived, np.arange(arrived, end), end - 1,
+            buffer.address, start, arrived, np.arange(arrived, end), end - 1,
             size, 0, np.empty(0, np.int64), np.arange(came), arrived - 1, np.arange(came), np.array(ticks, np.int32), columns,
             np.empty(room, np.int64), np.empty(2 * (room + came), np.int32), tick, sign, changed,
         )  # fmt: skip
