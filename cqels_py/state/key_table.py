@@ -7,16 +7,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.structures import hash_table as kernel
+from cqels_py.kernels.structures import key_index as record
 
 _SMALLEST = 64
 
 
-class KeyTable:
+class KeyTable(StateRecord):
     """Key (a row of `width` ids) -> entry number with a counter: the one-way index of the paper's section 3.2.
 
-    The arrays are public, as kernels work on them. `ensure` before a batch makes room for as many new keys as it has rows.
+    The arrays are public, as kernels work on them; kernels open the record by `address` (kernels/structures/key_index.py). `ensure`
+    before a batch makes room for as many new keys as it has rows.
     """
+
+    table = StateArray[np.int64](record.TABLE)
+    keys = StateArray[np.int64](record.KEYS)
+    counts = StateArray[np.int64](record.COUNTS)
+    free = StateArray[np.int32](record.FREE_ENTRIES)
+    meta = StateArray[np.int64](record.META)
 
     STATE = ("table", "keys", "counts", "free", "meta")
 

@@ -17,6 +17,8 @@ from cqels_py.kernels.primitives.state_record import (
     StateRecord,
     flag_rows,
     flags,
+    float64s,
+    int8s,
     int32s,
     int64_rows,
     int64s,
@@ -38,6 +40,9 @@ def change_all(record):
         flag_rows(record, 6),
     )
     last = rows.shape[0] - 1, rows.shape[1] - 1
+    tiny, reals = int8s(record, 7), float64s(record, 8)
+    tiny[len(tiny) - 1] += 1
+    reals[len(reals) - 1] += 1
     numbers[len(numbers) - 1] += 1
     small[len(small) - 1] += 1
     large[len(large) - 1] += 1
@@ -59,6 +64,7 @@ def arrays() -> list[np.ndarray]:
     return [
         np.arange(5), np.arange(3, dtype=np.int32), np.arange(4, dtype=np.uint32), np.arange(6).reshape(2, 3),
         np.zeros((3, 2), np.uint8), np.array([False, True]), np.zeros((2, 1), np.bool_),
+        np.arange(2, dtype=np.int8), np.arange(3) / 2,
     ]  # fmt: skip
 
 
