@@ -10,7 +10,19 @@ import numpy.typing as npt
 
 from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.windows import varint_queue as kernel
-from cqels_py.kernels.windows.sliding import IDS, PLACES, VARINTS
+from cqels_py.kernels.windows.sliding import (
+    COUNTERS,
+    ENTERED,
+    IDS,
+    LAST,
+    MADE,
+    NEVER,
+    PLACES,
+    ROOM_THROUGH,
+    SPARE,
+    START,
+    VARINTS,
+)
 
 Int64 = npt.NDArray[np.int64]
 _NOTHING = np.empty(0, np.int64)
@@ -44,6 +56,7 @@ class LeafBuffer(StateRecord):
     varints = StateArray[np.uint8](VARINTS)
     ends = StateArray[np.int64](PLACES)
     columns = StateArray[np.int64](IDS)
+    counters = StateArray[np.int64](COUNTERS)
 
     STATE: ClassVar[tuple[str, ...]] = ("varints", "ends", "columns", "start", "entered", "end")
 
@@ -51,14 +64,38 @@ class LeafBuffer(StateRecord):
         self.varints = np.zeros(capacity, np.uint8)
         self.ends = np.zeros(kernel.FIELDS, np.int64)
         self.columns = np.zeros((width, capacity if width else 0), np.int64)
+        self.counters = np.zeros(MADE + 1, np.int64)
         self._smallest = capacity
-        self.start = self.entered = self.end = 0
         self.after_restore()
 
     def after_restore(self) -> None:
         """How much is free is to be found out."""
-        self._spare = 0
-        self._room_through: float = 0 if len(self.columns) else math.inf
+        self.counters[SPARE] = 0
+        self.counters[ROOM_THROUGH] = 0 if len(self.columns) else NEVER
+
+    @property
+    def start(self) -> int:
+        return self.counters.item(START)
+
+    @start.setter
+    def start(self, number: int) -> None:
+        self.counters[START] = number
+
+    @property
+    def entered(self) -> int:
+        return self.counters.item(ENTERED)
+
+    @entered.setter
+    def entered(self, number: int) -> None:
+        self.counters[ENTERED] = number
+
+    @property
+    def end(self) -> int:
+        return self.counters.item(LAST)
+
+    @end.setter
+    def end(self, number: int) -> None:
+        self.counters[LAST] = number
 
     def __len__(self) -> int:
         return self.end - self.start
@@ -67,6 +104,7 @@ class LeafBuffer(StateRecord):
         """Add mappings, one at least; points never fall."""
         self.reserve(points)
         kernel.append(points, self.varints, self.ends)
+        self.counters[SPARE] -= kernel.MOST_BYTES * len(points)
         if len(self.columns):
             self._put(self.end, columns)
         self.end += len(points)
@@ -103,10 +141,9 @@ class LeafBuffer(StateRecord):
         """Make room for these mappings, one at least."""
         count = len(points)
         # The free room is counted only when it may be short: after so many mappings it cannot be before.
-        if self.end + count > self._room_through:
+        if self.end + count > self.counters.item(ROOM_THROUGH):
             self._reserve_columns(count)
-        self._spare -= kernel.MOST_BYTES * count
-        if self._spare < 0:
+        if kernel.MOST_BYTES * count > self.counters.item(SPARE):
             self._reserve_varints(points)
 
     def _reserve_columns(self, count: int) -> None:
@@ -114,14 +151,15 @@ class LeafBuffer(StateRecord):
         if _is_to_be_resized(needed, self.columns.shape[1], self._smallest):
             self._lay_out(_capacity_for(needed, self._smallest))
         # Before so many more have arrived it cannot be short, and is not counted; nor is it far too large for long.
-        self._room_through = min(self.start + self.columns.shape[1], self.end + max(needed, self._smallest))
+        self.counters[ROOM_THROUGH] = min(self.start + self.columns.shape[1], self.end + max(needed, self._smallest))
 
     def _reserve_varints(self, points: Int64) -> None:
         used = (self.ends.item(kernel.END) - self.ends.item(kernel.EXPIRING + kernel.AT)) % len(self.varints)
         needed = used + _most_bytes(points) + 1
         if _is_to_be_resized(needed, len(self.varints), self._smallest):
             self._lay_out_varints(used, _capacity_for(needed, self._smallest))
-        self._spare = len(self.varints) - needed
+        # Each of these points takes MOST_BYTES off.
+        self.counters[SPARE] = len(self.varints) - needed + kernel.MOST_BYTES * len(points)
 
     def _lay_out_varints(self, used: int, room: int) -> None:
         first = self.ends.item(kernel.EXPIRING + kernel.AT)

@@ -5,16 +5,32 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit, jit_flat, jit_inline
-from cqels_py.kernels.primitives.state_record import int64_rows, int64s, uint8s
+from cqels_py.kernels.primitives.state_record import int32s, int64_rows, int64s, uint8s
+from cqels_py.kernels.primitives.status import DONE, OUTPUT_FULL, PYTHON_NEEDED
 from cqels_py.kernels.windows.arrivals import places_of
-from cqels_py.kernels.windows.varint_queue import AT, END, EXPIRING, NEWEST, NEXT, PASSED, append, read_through
+from cqels_py.kernels.windows.varint_queue import (
+    AT,
+    END,
+    EXPIRING,
+    MOST_BYTES,
+    NEWEST,
+    NEXT,
+    PASSED,
+    append,
+    read_through,
+)
 
-FULL = -1
-"""There is no room for the changes."""
 NEVER = np.iinfo(np.int64).max
 """A point that is never reached."""
-VARINTS, PLACES, IDS = range(3)
-"""The arrays of a window's buffer (primitives/state_record.py)."""
+VARINTS, PLACES, IDS, COUNTERS, EXPIRING_POINTS, TICKS = range(6)
+"""The arrays of a window's buffer (primitives/state_record.py). VARINTS and PLACES: the points of its mappings (varint_queue.py).
+IDS (width, room; or no rows): the ids of mapping number n at n modulo the room. The last two are scratch of `slide`: for the points
+of expired mappings, and for twice as many ticks as mappings expire and enter."""
+START, ENTERED, LAST, SPARE, ROOM_THROUGH, SIZE, TIMED, NEXT_EXPIRY, EXPIRED, MADE = range(10)
+"""COUNTERS: the numbers of the oldest mapping, of the oldest that waits to enter, and of the next to arrive; bytes of VARINTS that
+are certainly free; the number up to which mappings certainly have room. Of a sliding window: its size, 1 if in time, the point at
+which its oldest mapping expires (NEVER if there is none); how many mappings expired, and how many changes were made, at the last
+step."""
 _ONE, _TWO = np.uint64(1), np.uint64(2)
 _DROPPED = np.int32(-1)
 """Instead of a tick."""
@@ -251,46 +267,50 @@ def _store(ids, arrived, columns):
 
 
 @jit_flat
-def slide(
-    buffer, start, arrived, new_points, reached, size, timed, instants, units, before, element, element_tick, columns, points,
-    ticks, tick, sign, changed,
-):  # fmt: skip
-    """The changes of a window into which each mapping enters at its own arrival; see `merge`.
+def slide(buffer, new_points, reached, instants, units, before, element, element_tick, columns, tick, sign, changed):
+    """The changes of a window into which each mapping enters at its own arrival; see `merge`. Returns a status.
 
-    `buffer` has VARINTS, PLACES (varint_queue.py) and IDS (width, room; or no rows): a
-    circular buffer of the mappings with numbers from `start` on. Those from `arrived` on are new and are stored there:
-    their points are `new_points` (n), their elements `element` (n), their ids `columns` (width, n). A mapping expires at its
-    point + `size`, if that is at most `reached`: if `timed`, at the first of `instants` (of the ticks) that is not
-    before it; else at the arrival with that number, whose element is units[number - before - 1].
+    New mappings have `new_points` (n), elements `element` (n) and ids `columns` (width, n). A mapping expires at its point
+    + SIZE, if that is at most `reached`: if TIMED, at the first of `instants` (of the ticks) that is not before it; else at
+    the arrival with that number, whose element is units[number - before - 1].
 
     Writes `tick`, `sign` and, column after column from its start on, `changed` (width, room): as many rows as there are
-    changes, which may be fewer than there is room for. Returns the number of expired mappings, the number of changes,
-    and the point at which the oldest remaining mapping expires, NEVER if there is none; or FULL where there is no room
-    for the changes, and then nothing has changed. Scratch: `points` for the expired mappings, `ticks` for twice these
-    and the entering ones.
+    changes, MADE, which may be fewer than there is room for. OUTPUT_FULL: there is no room for them, or too little scratch;
+    room for new and EXPIRED mappings is enough. PYTHON_NEEDED: the buffer may be too small for the new mappings.
     """
-    varints, ends, ids = uint8s(buffer, VARINTS), int64s(buffer, PLACES), int64_rows(buffer, IDS)
+    varints, ends, ids, counters = (
+        uint8s(buffer, VARINTS),
+        int64s(buffer, PLACES),
+        int64_rows(buffer, IDS),
+        int64s(buffer, COUNTERS),
+    )
+    points, ticks = int64s(buffer, EXPIRING_POINTS), int32s(buffer, TICKS)
+    start, arrived, size, new, width = counters[START], counters[LAST], counters[SIZE], len(new_points), len(columns)
+    if arrived + new > counters[ROOM_THROUGH] or MOST_BYTES * new > counters[SPARE]:
+        return PYTHON_NEEDED
     end, newest, at, passed = ends[END], ends[NEWEST], ends[EXPIRING + AT], ends[EXPIRING + PASSED]
     append(new_points, varints, ends)
-    expiring, width = read_through(reached - size, EXPIRING, varints, ends, points), len(columns)
-    if expiring > len(points):
+    expiring = read_through(reached - size, EXPIRING, varints, ends, points)
+    changes, rows = expiring + new, np.int64(-1)
+    if expiring <= len(points) and 2 * changes <= len(ticks):
+        expiry_tick, enter_tick = ticks[:expiring], ticks[expiring:changes]
+        if counters[TIMED]:
+            places_of(instants, points, size, expiry_tick)
+        else:
+            for i in range(np.uint64(expiring)):
+                expiry_tick[i] = element_tick[units[points[i] + size - before - 1]]
+        for j in range(np.uint64(len(element))):
+            enter_tick[j] = element_tick[element[j]]
+        rows = _drop(expiry_tick, enter_tick, arrived - start)
+    counters[EXPIRED] = expiring
+    if rows < 0 or rows > len(tick):
         ends[END], ends[NEWEST], ends[EXPIRING + AT], ends[EXPIRING + PASSED] = end, newest, at, passed
-        return expiring, FULL, NEVER
-    changes = expiring + len(new_points)
-    expiry_tick, enter_tick, place = ticks[:expiring], ticks[expiring:changes], ticks[changes : 2 * changes]
-    if timed:
-        places_of(instants, points, size, expiry_tick)
-    else:
-        for i in range(np.uint64(expiring)):
-            expiry_tick[i] = element_tick[units[points[i] + size - before - 1]]
-    for j in range(np.uint64(len(element))):
-        enter_tick[j] = element_tick[element[j]]
-    rows = _drop(expiry_tick, enter_tick, arrived - start)
-    if rows > len(tick):
-        ends[END], ends[NEWEST], ends[EXPIRING + AT], ends[EXPIRING + PASSED] = end, newest, at, passed
-        return expiring, FULL, NEVER
+        return OUTPUT_FULL
     _store(ids, arrived, columns)
-    first = start % max(ids.shape[1], 1)
+    first, place = start % max(ids.shape[1], 1), ticks[changes : 2 * changes]
     tick, sign, changed = tick[:rows], sign[:rows], changed.reshape(changed.size)[: width * rows].reshape((width, rows))
     _write(ticks[:changes], expiring, arrived - start, ids, first, columns, place, tick, sign, changed)
-    return expiring, rows, ends[EXPIRING + NEXT] + size if start + expiring < arrived + len(new_points) else NEVER
+    counters[START], counters[LAST], counters[MADE] = start + expiring, arrived + new, rows
+    counters[SPARE] -= MOST_BYTES * new
+    counters[NEXT_EXPIRY] = ends[EXPIRING + NEXT] + size if start + expiring < arrived + new else NEVER
+    return DONE

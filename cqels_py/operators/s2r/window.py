@@ -11,8 +11,10 @@ from cqels_py.batches.delta import Delta, empty
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.windows import NEVER, Bounds, Measure, Points
 from cqels_py.kernels.primitives.dtypes import INT8, INT32, INT64
+from cqels_py.kernels.primitives.state_record import StateArray
+from cqels_py.kernels.primitives.status import DONE, OUTPUT_FULL
 from cqels_py.kernels.windows import arrivals as kernel
-from cqels_py.kernels.windows.sliding import merge, slide
+from cqels_py.kernels.windows import sliding
 from cqels_py.operators.s2r.arrivals import Arrivals
 from cqels_py.state.leaf_buffer import LeafBuffer
 
@@ -61,11 +63,6 @@ class UnboundedWindow:
         return _NONE
 
 
-def _scratch_for(changes: int, arrived: int) -> tuple[Points, TickColumn]:
-    """As `slide` needs it."""
-    return np.empty(changes, INT64), np.empty(2 * (changes + arrived), INT32)
-
-
 class SlidingWindow(LeafBuffer):
     """A window that every mapping enters as it arrives, and leaves a fixed size later: RANGE, COUNT and TRIPLES without STEP.
 
@@ -74,21 +71,31 @@ class SlidingWindow(LeafBuffer):
 
     STATE = (*LeafBuffer.STATE, "_expires_at")
     copies = True
+    _expiring_points = StateArray[np.int64](sliding.EXPIRING_POINTS)
+    _ticks = StateArray[np.int32](sliding.TICKS)
 
     def __init__(self, bounds: Bounds, width: int, *, keep_ids: bool, stream: int) -> None:
         assert bounds.size is not None
         super().__init__(width if keep_ids else 0)
         self._measure = bounds.measure
-        self._size = bounds.size
-        # Kernels get a number sooner than a truth value.
-        self._timed = int(bounds.of_time)
+        self._timed = bounds.of_time
+        self.counters[sliding.SIZE] = bounds.size
+        self.counters[sliding.TIMED] = bounds.of_time
+        self._expires_at = NEVER
         self._stream = stream
         self._width = width
         self._nothing = empty(width)
         self._changes = 1
-        self._scratch = _scratch_for(_FEWEST_CHANGES, 0)
-        # The point at which the oldest mapping expires.
-        self._expires_at = NEVER
+        self._make_scratch(_FEWEST_CHANGES, 0)
+
+    @property
+    def _expires_at(self) -> int:
+        """The point at which the oldest mapping expires."""
+        return self.counters.item(sliding.NEXT_EXPIRY)
+
+    @_expires_at.setter
+    def _expires_at(self, point: int) -> None:
+        self.counters[sliding.NEXT_EXPIRY] = point
 
     @property
     def next_timer(self) -> Timer:
@@ -107,29 +114,36 @@ class SlidingWindow(LeafBuffer):
             counts = arrivals.streams[self._stream]
             units, before = counts.counted(self._measure)
             reached = before + len(units)
-        if arrived:
-            self.reserve(points)
-        elif self._expires_at > reached:
+        if not arrived and self._expires_at > reached:
             return self._nothing
         # One mapping mostly expires for each that arrives; where they come one by one, mostly as many change as did before.
         room = self._changes if arrived < _FEW else 2 * arrived + _FEWEST_CHANGES
         while True:
             tick, sign, changed = np.empty(room, INT32), np.empty(room, INT8), np.empty((self._width, room), INT64)
-            expiring, ticks = self._scratch if room + arrived <= _FEWEST_CHANGES else _scratch_for(room, arrived)
-            expired, made, self._expires_at = slide(
-                self.address, self.start, self.end, points, reached, self._size, self._timed, step.ticks.time, units,
-                before, element, step.element_tick, columns, expiring, ticks, tick, sign, changed,
+            if room + arrived > len(self._expiring_points):
+                self._make_scratch(room, arrived)
+            status = sliding.slide(
+                self.address, points, reached, step.ticks.time, units, before, element, step.element_tick, columns, tick, sign,
+                changed,
             )  # fmt: skip
-            if made >= 0:
+            if status == DONE:
                 break
-            room = self._changes = arrived + expired
-        self.end += arrived
-        self.start += expired
+            if status == OUTPUT_FULL:
+                room = self._changes = arrived + self.counters.item(sliding.EXPIRED)
+            else:
+                self.reserve(points)
+        if len(self._expiring_points) > _FEWEST_CHANGES:
+            self._make_scratch(_FEWEST_CHANGES, 0)
+        made = self.counters.item(sliding.MADE)
         if made == room:
             return Delta(tick, sign, changed)
         self._changes = made or 1
         changed = changed.reshape(-1)[: self._width * made].reshape(self._width, made)
         return Delta(tick[:made], sign[:made], changed)
+
+    def _make_scratch(self, changes: int, arrived: int) -> None:
+        """Room for the work of one step with so many changes."""
+        self._expiring_points, self._ticks = np.empty(changes, INT64), np.empty(2 * (changes + arrived), INT32)
 
 
 class WaitingWindow(LeafBuffer):
@@ -170,7 +184,7 @@ class WaitingWindow(LeafBuffer):
             entry_tick, entering = arrivals.step.element_tick[element], columns
         ids = self.columns if self._keep_ids else _NO_IDS
         first = start % max(ids.shape[1], 1)
-        tick, sign, changed = merge(expiry_tick, entry_tick, entered - start, ids, first, entering)
+        tick, sign, changed = sliding.merge(expiry_tick, entry_tick, entered - start, ids, first, entering)
         return Delta(tick, sign, changed)
 
     def _is_unchanged(self, arrivals: Arrivals) -> bool:

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from cqels_py.kernels.primitives.state_record import ArrayTable
+from cqels_py.kernels.primitives.status import DONE, OUTPUT_FULL, PYTHON_NEEDED
+from cqels_py.kernels.windows import sliding
 from cqels_py.kernels.windows import varint_queue as varints
-from cqels_py.kernels.windows.sliding import FULL, NEVER, merge, slide
+from cqels_py.kernels.windows.sliding import NEVER, merge
 
 ROOM = 16
 
@@ -37,16 +39,24 @@ def test_changes_of_a_counting_window(pairs: bool, with_ids: bool, seed: int) ->
     ticks = list(range(came)) if pairs else sorted(rng.choices(range(3), k=came))
     entering = {number: ticks[number - arrived] for number in range(arrived, end)}
     columns = np.array([[10 * number + c for number in entering] for c in range(width)], np.int64).reshape(width, came)
-    made, room = FULL, 0
-    while made == FULL:
+    counters = np.zeros(sliding.MADE + 1, np.int64)
+    counters[[sliding.START, sliding.LAST, sliding.SIZE]] = start, arrived, size
+    counters[[sliding.ROOM_THROUGH, sliding.SPARE]] = start + ROOM, ROOM * varints.MOST_BYTES
+    status, room = OUTPUT_FULL, 0
+    while status == OUTPUT_FULL:
+        before = counters.copy()
         tick, sign, changed = np.empty(room, np.int32), np.empty(room, np.int8), np.empty((width, room), np.int64)
-        buffer = ArrayTable(coded, ends, ids if with_ids else ids[:0])
-        left, made, leaves = slide(
-            buffer.address, start, arrived, np.arange(arrived, end), end - 1,
-            size, 0, np.empty(0, np.int64), np.arange(came), arrived - 1, np.arange(came), np.array(ticks, np.int32), columns,
-            np.empty(room, np.int64), np.empty(2 * (room + came), np.int32), tick, sign, changed,
+        scratch = np.empty(room, np.int64), np.empty(2 * (room + came), np.int32)
+        buffer = ArrayTable(coded, ends, ids if with_ids else ids[:0], counters, *scratch)
+        status = sliding.slide(
+            buffer.address, np.arange(arrived, end), end - 1, np.empty(0, np.int64), np.arange(came), arrived - 1, np.arange(came),
+            np.array(ticks, np.int32), columns, tick, sign, changed,
         )  # fmt: skip
+        before[sliding.EXPIRED] = counters[sliding.EXPIRED]
+        assert status == DONE or counters.tolist() == before.tolist()
         room += 1
+    made, left, leaves = counters[[sliding.MADE, sliding.EXPIRED, sliding.NEXT_EXPIRY]].tolist()
+    assert counters[[sliding.START, sliding.LAST]].tolist() == [start + left, end]
     tick, sign, changed = tick[:made], sign[:made], changed.reshape(-1)[: width * made].reshape(width, made)
     leaving = {number: entering[number + size] for number in range(start, end - size)}
     assert left == len(leaving)
@@ -80,3 +90,21 @@ def test_changes_by_tick_equal_those_of_sorting(leaving: int, entering: int, wit
             assert tick.tolist() == np.concatenate([leave_tick, enter_tick])[expires_fifo].tolist()
             assert sign.tolist() == np.repeat([-1, 1], [leaving, entering])[expires_fifo].tolist()
             assert changed.tolist() == np.concatenate([left, columns], axis=1)[:, expires_fifo].tolist()
+
+
+def test_a_buffer_that_may_be_too_small_is_left_as_it_is() -> None:
+    coded, ends, ids = window(range(2), 1)
+    for short in (sliding.ROOM_THROUGH, sliding.SPARE):
+        counters = np.zeros(sliding.MADE + 1, np.int64)
+        counters[[sliding.LAST, sliding.SIZE]] = 2, 100
+        counters[[sliding.ROOM_THROUGH, sliding.SPARE]] = 3, varints.MOST_BYTES
+        counters[short] -= 1
+        before = [array.copy() for array in (coded, ends, ids, counters)]
+        buffer = ArrayTable(coded, ends, ids, counters, np.empty(9, np.int64), np.empty(9, np.int32))
+        none = np.empty(0, np.int64)
+        status = sliding.slide(
+            buffer.address, np.array([2]), 2, none, np.arange(1), 1, np.arange(1), np.zeros(1, np.int32), np.array([[20]]),
+            np.empty(9, np.int32), np.empty(9, np.int8), np.empty((1, 9), np.int64),
+        )  # fmt: skip
+        assert status == PYTHON_NEEDED
+        assert all((now == then).all() for now, then in zip((coded, ends, ids, counters), before, strict=True))
