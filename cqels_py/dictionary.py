@@ -39,9 +39,10 @@ def _lines_length(texts: Sequence[bytes]) -> int:
 class Dictionary:
     """Encodes terms in N-Triples syntax, keeps the texts of hashed ones, and releases those that nothing refers to.
 
-    One thread writes at a time and holds the `lock`; other threads may meanwhile decode ids that are known to exist. If
-    two terms have the same hash, the later one gets an overflow id; if `strict`, TermCollision is raised instead,
-    because ids must then agree between machines. `hash_bits` below 60 is for tests.
+    One thread writes at a time and holds the `lock`; other threads may meanwhile decode ids that are known to exist: they
+    read `texts`, a table and an arena that are replaced together, and keep both alive while they read. If two terms have
+    the same hash, the later one gets an overflow id; if `strict`, TermCollision is raised instead, because ids must then
+    agree between machines. `hash_bits` below 60 is for tests.
     """
 
     STATE = ("table", "arena", "meta", "_documents", "_next_overflow", "overflow_terms")
@@ -58,13 +59,22 @@ class Dictionary:
         self._pinned: list[Ids] = []
         self._holders: list[Callable[[], Iterable[Ids]]] = []
         self.lock = threading.RLock()
+        self._publish()
+
+    def after_restore(self) -> None:
+        self._publish()
+
+    def _publish(self) -> None:
+        """Hand table and arena, one of which has been replaced, to threads without the lock: always two that belong together."""
+        self.texts = self.table, self.arena
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "lock"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("lock", "texts")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.lock = threading.RLock()
+        self._publish()
 
     def __len__(self) -> int:
         """The number of terms whose texts are kept."""
@@ -231,6 +241,7 @@ class Dictionary:
         else:
             extra = max(len(self.arena), room)
             self.arena = np.concatenate([self.arena, np.zeros(extra, np.uint8)])
+        self._publish()
 
     # --- decoding -----------------------------------------------------------------------------------------------
 
@@ -244,8 +255,7 @@ class Dictionary:
     def decode_bytes(self, ids: Ids) -> tuple[npt.NDArray[np.uint8], Ids]:
         """The texts as consecutive UTF-8, and the start of each (n + 1)."""
         ids = np.ascontiguousarray(ids, np.int64)
-        # In one go: another thread may be about to release terms, which exchanges both.
-        table, arena = self.table, self.arena
+        table, arena = self.texts
         room = kernel.room_for_texts(ids, table)
         if room == kernel.UNKNOWN:
             raise released()
@@ -301,8 +311,8 @@ class Dictionary:
         rehashed = np.zeros(entries * kernel.WORDS, np.int64)
         kernel.rehash(table, rehashed)
         arena = arena[: max(_FIRST_ARENA, 2 * int(meta[kernel.TOP]))].copy()
-        # In one go: another thread may be about to look up terms.
         self.table, self.arena, self.meta = rehashed, arena, meta
+        self._publish()
         return before - len(self)
 
 

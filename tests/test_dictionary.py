@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 
 import mmh3
 import numpy as np
@@ -149,6 +150,32 @@ def test_one_term_has_one_id_however_it_is_written(written: str, kept: str) -> N
 def test_invalid_terms_are_refused_and_shown(text: str) -> None:
     with pytest.raises(DataError, match=r"is not a term in N-Triples syntax|escape|is not a character"):
         Dictionary().encode([text])
+
+
+def test_other_threads_never_see_a_table_with_the_arena_of_another_time() -> None:
+    dictionary = Dictionary()
+    kept = [f"<http://example.org/kept/{number}>" for number in range(300)]
+    dictionary.pin(dictionary.encode(kept))
+    ids = dictionary.encode(kept)
+    ended, wrong = threading.Event(), list[object]()
+
+    def read() -> None:
+        while not ended.is_set() and not wrong:
+            try:
+                if dictionary.decode(ids) != kept:
+                    wrong.append("other texts")
+            except Exception as error:
+                wrong.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for turn in range(300):
+        # Garbage before the pinned terms, so that these have other places after each release.
+        dictionary.encode([f"<http://example.org/{turn}/{number}>" for number in range(50)])
+        dictionary.collect([])
+    ended.set()
+    reader.join()
+    assert not wrong
 
 
 def test_unbound_is_none() -> None:

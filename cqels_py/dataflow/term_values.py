@@ -149,7 +149,8 @@ class DictionaryValues:
         return None
 
     def texts(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-        return self._dictionary.arena, self._dictionary.table
+        table, arena = self._dictionary.texts
+        return arena, table
 
 
 def _put_duration(i: int, written: str, datatype: str, result: HashedNumbers) -> None:

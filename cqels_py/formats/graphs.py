@@ -46,10 +46,10 @@ class GraphSink(TextOutput):
         if not len(graphs):
             return
         triples = np.stack((graphs.subject, graphs.predicate, graphs.object))
-        row, graph = 0, 0
-        while row < triples.shape[1]:
-            row, graph, end, known = write_graphs(
-                self._form, row, graph, self._written, graphs.time, graphs.first, triples, *self._buffer.arrays()
+        cursor = np.zeros(2, np.int64)
+        while cursor[0] < triples.shape[1]:
+            end, known = write_graphs(
+                self._form, cursor, self._written, graphs.time, graphs.first, triples, *self._buffer.arrays()
             )
             self._buffer.take(end, known)
         self._written += len(graphs)

@@ -41,8 +41,7 @@ class LineBuffer:
         """The last arguments of the kernels: fixed texts and their bounds, those of the dictionary, scratch space, and
         the output.
         """
-        known = self._dictionary
-        return self._texts, self._bounds, known.table, known.arena, self._scratch, self._out
+        return self._texts, self._bounds, *self._dictionary.texts, self._scratch, self._out
 
     def take(self, end: int, known: bool) -> None:
         """Take the bytes written so far. If there are none, enlarge the buffer. `known`: the next term is in the dictionary."""

@@ -14,6 +14,7 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import empty_elements
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.engine import Engine
+from cqels_py.engine.query import Result
 from cqels_py.errors import CqelsError, DataError, UsageError
 from cqels_py.runners import local
 from cqels_py.sources import opened
@@ -78,6 +79,35 @@ def test_everything_happens_as_with_one_thread(
     assert len(expected) > 50
     assert story(query, sources, 2, on_error) == expected
     assert not readers()
+
+
+def test_a_third_thread_reads_results_while_terms_come_and_are_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The dictionary's arrays are replaced, by the reader that enters terms and by the engine that releases them."""
+    monkeypatch.setattr(local, "_COLLECT_FROM", 40)
+    text = "PREFIX : <http://ex.org/> SELECT ?s ?v { STREAM :one [COUNT 3] { ?s :v ?v } }"
+    sources = {ONE: write(tmp_path / "a.nq", random.Random(3), 3_000, 0)}
+    expected = Engine(batch=7)
+    alone = expected.register(text)
+    expected.run(sources, threads=1)
+    engine = Engine(batch=7)
+    query = engine.register(text)
+    ended, found = threading.Event(), list[Result]()
+
+    def read() -> None:
+        while not ended.is_set():
+            found.extend(query.results())
+        found.extend(query.results())
+
+    third = threading.Thread(target=read)
+    third.start()
+    try:
+        engine.run(sources, threads=2)
+    finally:
+        ended.set()
+        third.join()
+    assert [str(result) for result in found] == [str(result) for result in alone.results()]
 
 
 def test_a_subscriber_that_raises_ends_the_reader(tmp_path: Path) -> None:

@@ -99,20 +99,19 @@ def _put_opening(number, time, form, texts, bounds, out, at):
 
 
 @jit_flat
-def write_graphs(form, row, graph, number, time, first, triples, texts, bounds, table, arena, scratch, out):
-    """Graphs from triple number `row` on, which is of the graph number `graph` -> (next row, its graph, end of the
-    bytes, known).
+def write_graphs(form, cursor, number, time, first, triples, texts, bounds, table, arena, scratch, out):
+    """Graphs as lines of text -> (end of the bytes, known).
 
-    `time` (graphs); the triples of graph i, at least one, are columns first[i] to first[i + 1] of `triples` (3, n). Its
-    name contains number + i. `form`: N_QUADS, TRIG or TURTLE.
+    `cursor`: the number of the next triple and that of its graph, moved on past all that has been written. `time` (graphs);
+    the triples of graph i, at least one, are columns first[i] to first[i + 1] of `triples` (3, n). Its name contains
+    number + i. `form`: N_QUADS, TRIG or TURTLE.
     """
-    at = np.int64(0)
+    at, known = np.int64(0), True
+    row, graph = cursor[0], cursor[1]
     fixed = 2 * bounds[len(bounds) - 1] + 2 * _LONGEST_NUMBER + LONGEST_TIME + 3
     room = len(out) - fixed
-    while row < triples.shape[1]:
+    while row < triples.shape[1] and at <= room:
         begin = at
-        if at > room:
-            return row, graph, begin, True
         if row == first[graph]:
             at = _put_opening(number + graph, time[graph], form, texts, bounds, out, at)
         at = _put_fixed(texts, bounds, BEFORE_TRIPLE, out, at)
@@ -122,7 +121,10 @@ def write_graphs(form, row, graph, number, time, first, triples, texts, bounds, 
                 at += 1
             at = write_id(NTRIPLES_TERM, triples[c, row], table, arena, scratch, out, at, room)
             if at < 0:
-                return row, graph, begin, at == FULL
+                break
+        if at < 0:
+            known, at = at == FULL, begin
+            break
         if form == N_QUADS:
             at = _put_fixed(texts, bounds, BEFORE_NAME, out, at)
             at = _put_name(number + graph, texts, bounds, out, at)
@@ -132,4 +134,5 @@ def write_graphs(form, row, graph, number, time, first, triples, texts, bounds, 
         if row == first[graph + 1]:
             graph += 1
             at = _put_fixed(texts, bounds, GRAPH_CLOSING, out, at)
-    return row, graph, at, True
+    cursor[0], cursor[1] = row, graph
+    return at, known
