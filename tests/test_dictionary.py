@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
+from collections.abc import Iterator
 
 import mmh3
 import numpy as np
@@ -152,10 +154,17 @@ def test_invalid_terms_are_refused_and_shown(text: str) -> None:
         Dictionary().encode([text])
 
 
-def test_other_threads_never_see_a_table_with_the_arena_of_another_time() -> None:
+@pytest.fixture
+def switching_often() -> Iterator[None]:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def test_other_threads_never_see_a_table_with_the_arena_of_another_time(switching_often: None) -> None:
     dictionary = Dictionary()
     kept = [f"<http://example.org/kept/{number}>" for number in range(300)]
-    dictionary.pin(dictionary.encode(kept))
     ids = dictionary.encode(kept)
     ended, wrong = threading.Event(), list[object]()
 
@@ -169,10 +178,9 @@ def test_other_threads_never_see_a_table_with_the_arena_of_another_time() -> Non
 
     reader = threading.Thread(target=read)
     reader.start()
-    for turn in range(300):
-        # Garbage before the pinned terms, so that these have other places after each release.
-        dictionary.encode([f"<http://example.org/{turn}/{number}>" for number in range(50)])
-        dictionary.collect([])
+    for turn in range(1_000):
+        # Kept in another order, the texts get other places.
+        dictionary.collect([np.roll(ids, turn)])
     ended.set()
     reader.join()
     assert not wrong
