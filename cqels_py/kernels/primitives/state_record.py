@@ -74,7 +74,8 @@ class ArrayTable:
         """From now on this is the array of that number."""
         assert array.flags.c_contiguous
         before = self._arrays[number]
-        if CHECKED and before is not None and before is not array:
+        # Another view of the same memory replaces nothing.
+        if CHECKED and before is not None and before.ctypes.data != array.ctypes.data:
             _replaced.append(before)
         self._arrays[number] = array
         self._words[number] = (array.ctypes.data, *array.shape, 0)[:_FIELDS]

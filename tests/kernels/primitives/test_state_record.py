@@ -185,6 +185,14 @@ def overwrite(record):
     int64s(record, NUMBERS)[0] = 1
 
 
+def test_another_view_of_an_array_replaces_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_record, "CHECKED", True)
+    owner = Counters()
+    owner.numbers = owner.numbers[:]
+    state_record.check_replaced()
+    assert owner.numbers.tolist() == [0, 1, 2]
+
+
 def test_writing_to_an_array_that_was_replaced_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_record, "CHECKED", True)
     monkeypatch.setattr(state_record, "_filled", [])
