@@ -20,7 +20,7 @@ def _words(buffer: LeafBuffer) -> int:
 def test_an_array_counts_once_and_whole() -> None:
     buffer = LeafBuffer(2, capacity=16)
     view = buffer.live_ids()
-    held = buffer.nbytes + 8 * varints.FIELDS + _words(buffer)
+    held = buffer.nbytes + 8 * varints.FIELDS + buffer.counters.nbytes + _words(buffer)
     found = memory.arrays_of([buffer, view, {"again": buffer}])
     assert sum(found.values()) == held
     assert found["ArrayTable._words"] == _words(buffer)
