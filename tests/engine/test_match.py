@@ -108,7 +108,7 @@ def test_other_outputs(output):
 def test_a_match_reads_the_alerts_of_another():
     events = "EVENT ON :alerts { ?a :k ?k } SEQ EVENT ON :alerts AT ?t { ?b :k ?k }"
     second = f"{PREFIX}SELECT ?a ?b ?t {{ MATCH WITHIN 100s {{ {events} }} }}"
-    elements = [each for each in drawn_elements(Random(8), 90) if each.stream == URIRef(f"{EX}s0")]
+    elements = [each for each in drawn_elements(Random(28), 90) if each.stream == URIRef(f"{EX}s0")]
     engine = cqels.Engine()
     engine.register(ALERTS)
     found = []
