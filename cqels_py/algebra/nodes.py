@@ -239,6 +239,7 @@ class Match:
 
     `within`: microseconds between the first and the last element, `within_events`: elements between them; None: any number.
     `strict_time`: the parts of a sequence have different times. `windows`: one for each stream, as wide as a match stands.
+    `policy`: ALL; or LATEST or EARLIEST, one match for each last element. `consume`: after a match, elements so far serve no more.
     """
 
     pattern: EventPattern
@@ -246,6 +247,8 @@ class Match:
     within: int | None
     within_events: int | None
     strict_time: bool = False
+    policy: str = "ALL"
+    consume: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,10 +223,12 @@ def _inline(pattern: Pattern) -> str:
 
 
 def _match_head(match: Match) -> str:
-    """WITHIN and STRICT TIME as MATCH has them."""
+    """What stands between MATCH and its events."""
     within = [] if match.within is None else [_duration(match.within) if match.within else "0s"]
     within += [] if match.within_events is None else [f"{match.within_events} EVENTS"]
-    return f"WITHIN {' '.join(within)}{' STRICT TIME' if match.strict_time else ''}"
+    words = ["" if match.policy == "ALL" else match.policy, "WITHIN", *within]
+    words += ["STRICT TIME" if match.strict_time else "", "CONSUME" if match.consume else ""]
+    return " ".join(word for word in words if word)
 
 
 def _events(pattern: EventPattern) -> str:

@@ -188,7 +188,12 @@ class DataflowBuilder:
         streams = np.zeros(len(self._query.streams), np.bool_)
         streams[[windows[number].stream for number in node.windows]] = True
         scan = MatchScan(
-            node, [windows[event.window].stream for event in node.events], streams, events, self._shared_scans
+            node,
+            [windows[event.window].stream for event in node.events],
+            streams,
+            events,
+            self._values,
+            self._shared_scans,
         )
         return self._share(scan, key)
 

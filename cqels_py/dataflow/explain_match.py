@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cqels_py.plan.nodes import MatchRows, Plan, PlannedEvent
+from cqels_py.plan.nodes import MatchRows, Plan, PlannedEvent, partition_variables
 from cqels_py.planner.windows import duration_text
 
 
@@ -28,6 +28,11 @@ def _parts(query: Plan, node: MatchRows) -> Iterator[str]:
     shared = partition_variables(node)
     if shared:
         yield f"all events have {_names(shared)}"
+    if node.policy != "ALL":
+        yield f"of the matches of a last element the {node.policy.lower()} one"
+    if node.consume:
+        where = f" for their {_names(shared)}" if shared else ""
+        yield f"after a match elements so far serve no more{where}"
     kept = ", and standing matches" if node.retract else ""
     yield f"lists of runs by key; keeps the events within reach{kept}"
 
@@ -88,10 +93,3 @@ def _before(node: MatchRows, state: int) -> set[str]:
                 reached.add(t.source)
                 waiting.append(t.source)
     return {name for each in reached for name in node.events[node.states[each].event].variables}
-
-
-def partition_variables(node: MatchRows) -> tuple[str, ...]:
-    """The variables that all events have, but for those of NOT."""
-    gaps = {gap.event for gap in node.absent}
-    each = [set(event.variables) for number, event in enumerate(node.events) if number not in gaps]
-    return tuple(sorted(set.intersection(*each)))

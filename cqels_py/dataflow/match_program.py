@@ -9,9 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.kernels.patterns import runs as kernel
-from cqels_py.plan.nodes import MatchRows
+from cqels_py.plan.nodes import MatchRows, partition_variables
 
 Int64 = npt.NDArray[np.int64]
+
+
+_POLICIES = {"ALL": kernel.ALL, "LATEST": kernel.LATEST, "EARLIEST": kernel.EARLIEST}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,8 @@ class _Lists:
         self.numbers: dict[tuple[int, tuple[str, ...]], int] = {}
         for transition in node.transitions:
             self._add(transition.source, transition.key)
+        consuming = len(node.states) + len(node.absent)
+        self.consumed = self._add(consuming, partition_variables(node)) if node.consume else -1
         self.gaps = [self._add(len(node.states) + place, absent.key) for place, absent in enumerate(node.absent)]
 
     def _add(self, state: int, key: tuple[str, ...]) -> int:
@@ -47,7 +52,10 @@ def match_program(node: MatchRows) -> MatchProgram:
     lists = _Lists(node)
     event_of = [state.event for state in node.states] + [absent.event for absent in node.absent]
     columns = [event.variables for event in node.events]
-    keys = [[columns[event_of[state]].index(name) for name in key] for state, key in lists.numbers]
+    keys = [
+        list(range(len(key))) if state == len(event_of) else [columns[event_of[state]].index(name) for name in key]
+        for state, key in lists.numbers
+    ]
     entries, key_columns, cleared = _entries(node, lists, event_of)
     events = [event_of[entry[kernel.TARGET]] for entry in entries]
     made = [len(lists.of_state(entry[kernel.TARGET])) + 1 for entry in entries]
@@ -66,10 +74,23 @@ def match_program(node: MatchRows) -> MatchProgram:
         _matrix([[int(e in absent.after) for e in range(len(columns))] for absent in node.absent], len(columns)),
         np.array(event_of, np.int64),
         np.array([names.index(name) for name in node.variables], np.int64),
-        np.array([_limit(node.within), _limit(node.within_events), node.strict_time, node.retract], np.int64),
+        np.array(
+            [
+                _limit(node.within),
+                _limit(node.within_events),
+                node.strict_time,
+                node.retract,
+                _POLICIES[node.policy],
+                lists.consumed,
+            ],
+            np.int64,
+        ),
+        _partition_columns(node),
+        np.array([node.variables.index(name) for name in partition_variables(node)] if node.consume else [], np.int64),
     )
     most = max(sum(n for n, e in zip(made, events, strict=True) if e == event) for event in range(len(columns)))
-    return MatchProgram(arrays, max(map(len, columns)), len(names), most, max(map(len, keys), default=0))
+    width = max(*map(len, columns), len(partition_variables(node)) if node.consume else 0, 0)
+    return MatchProgram(arrays, width, len(names), most + node.consume, max(map(len, keys), default=0))
 
 
 def _entries(
@@ -93,6 +114,19 @@ def _entries(
         found.append((event, fields, key))
     found.sort(key=lambda each: each[0])
     return [fields for _, fields, _ in found], [key for _, _, key in found], cleared
+
+
+def _partition_columns(node: MatchRows) -> Int64:
+    """For each event the columns of the variables that all events have; only where matches consume."""
+    if not node.consume:
+        return np.zeros((len(node.events), 0), np.int64)
+    names = partition_variables(node)
+    gaps = {gap.event for gap in node.absent}
+    rows = [
+        [-1] * len(names) if number in gaps else [event.variables.index(name) for name in names]
+        for number, event in enumerate(node.events)
+    ]
+    return _matrix(rows, len(names))
 
 
 def _limit(limit: int | None) -> int:

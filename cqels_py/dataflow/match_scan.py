@@ -19,7 +19,7 @@ from cqels_py.kernels.patterns import runs as kernel
 from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.s2r.window import Timer
 from cqels_py.plan.nodes import MatchRows, PlannedEvent, is_variable
-from cqels_py.state.match_state import MatchState
+from cqels_py.state.match_state import MatchState, TermTexts
 
 Int64 = npt.NDArray[np.int64]
 
@@ -120,6 +120,7 @@ class MatchScan(SharedSource):
         stream_of: Sequence[int],
         streams: npt.NDArray[np.bool_],
         evaluators: Sequence[EventEvaluators],
+        values: TermTexts,
         shared_scans: SharedScans,
     ) -> None:
         super().__init__(shared_scans)
@@ -131,6 +132,7 @@ class MatchScan(SharedSource):
         self._width = program.width
         self._state = MatchState(
             program.arrays,
+            values,
             width=program.width,
             variables=program.variables,
             outputs=len(node.variables),

@@ -34,6 +34,7 @@ from cqels_py.parser.tokens import Cursor, Kind, Token
 
 _NO_WITHIN = "a match may then wait for ever: write WITHIN 5m or WITHIN 100 EVENTS"
 _WHERE_NOT_STANDS = "NOT stands between two events: A SEQ NOT N SEQ C"
+_POLICIES = ("ALL", "LATEST", "EARLIEST")
 _WORDS = ("SEQ", "AND", "OR")
 
 
@@ -66,6 +67,8 @@ class MatchBlock:
     within: int | None = None
     within_events: int | None = None
     strict_time: bool = False
+    policy: str = "ALL"
+    consume: bool = False
     shape: Shape | None = None
     events: dict[URIRef, EventBlock] = field(default_factory=dict)
     windows: dict[URIRef, WindowDefinition] = field(default_factory=dict)
@@ -98,24 +101,15 @@ class MatchReader:
     def read(self) -> tuple[URIRef, MatchBlock]:
         cursor = self._cursor
         self._block = block = MatchBlock(cursor.take().start)
-        if cursor.here.is_word("ALL"):
-            cursor.take()
-        elif cursor.here.is_word("LATEST", "EARLIEST"):
-            raise self._source.refusal(
-                f"MATCH {cursor.here.text.upper()} is not supported yet: leave it out, which gives all matches",
-                cursor.here.start,
-            )
+        if policy := cursor.take_word(*_POLICIES):
+            block.policy = policy.text.upper()
         if not cursor.take_word("WITHIN"):
             raise self._source.error(_NO_WITHIN, cursor.here.start)
         self._within()
         if cursor.take_word("STRICT"):
             cursor.expect_word("TIME", "STRICT")
             block.strict_time = True
-        if cursor.here.is_word("CONSUME"):
-            raise self._source.refusal(
-                "CONSUME is not supported yet: leave it out, and elements serve in any number of matches",
-                cursor.here.start,
-            )
+        block.consume = cursor.take_word("CONSUME") is not None
         marker = next(self._markers)
         self.edits.append((block.start, cursor.before.end, f"GRAPH <{marker}> "))
         opened = cursor.expect_mark("{", "and events after MATCH WITHIN …")
@@ -239,7 +233,7 @@ def match_of(block: MatchBlock, events: dict[URIRef, Event], source: Source) -> 
         automaton_of(pattern, strict_time=block.strict_time)
     except UnsupportedQuery as error:
         raise source.refusal(error.message, block.start) from None
-    return Match(pattern, windows, block.within, block.within_events, block.strict_time)
+    return Match(pattern, windows, block.within, block.within_events, block.strict_time, block.policy, block.consume)
 
 
 def check_repeated(block: MatchBlock, tokens: Sequence[Token], source: Source) -> None:

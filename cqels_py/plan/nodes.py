@@ -359,7 +359,8 @@ class MatchRows:
     """The matches of an event pattern that stand, by an automaton over its events.
 
     `within`: microseconds, `within_events`: elements, between the first and the last of a match; None: any number. `windows`:
-    over the streams whose elements are counted. `retract`: matches are retracted when they no longer stand.
+    over the streams whose elements are counted. `retract`: matches are retracted when they no longer stand. `policy`: ALL, or the
+    LATEST or EARLIEST match of each last element. `consume`: after a match, elements so far serve no more.
     """
 
     events: tuple[PlannedEvent, ...]
@@ -372,6 +373,16 @@ class MatchRows:
     strict_time: bool
     variables: tuple[str, ...]
     retract: bool = True
+    policy: str = "ALL"
+    consume: bool = False
+
+
+def partition_variables(node: MatchRows) -> tuple[str, ...]:
+    """The variables that all events of a MATCH have, but for those of NOT, and whose value a match has one of."""
+    gaps = {gap.event for gap in node.absent}
+    each = [set(event.variables) for number, event in enumerate(node.events) if number not in gaps]
+    fresh = {name for transition in node.transitions for name in transition.fresh}
+    return tuple(sorted(set.intersection(*each) - fresh))
 
 
 Node: TypeAlias = (

@@ -37,7 +37,10 @@ def match_rows(planner: Planning, match: Match, needed: Needed) -> MatchRows:
     automaton = automaton_of(match.pattern, strict_time=match.strict_time)
     mentions = Counter(v for event in automaton.events for v in variables_of_event(event))
     shared = frozenset(v for v, count in mentions.items() if count > 1)
-    visible = event_variables(match.pattern) & needed
+    visible = event_variables(match.pattern)
+    if match.policy == "ALL" and not match.consume:
+        # All variables decide which of several matches is told, and those of all events what is consumed.
+        visible &= needed
     planned = tuple(_event(planner, event, shared | visible, shared) for event in automaton.events)
     return MatchRows(
         events=planned,
@@ -49,6 +52,8 @@ def match_rows(planner: Planning, match: Match, needed: Needed) -> MatchRows:
         within_events=match.within_events,
         strict_time=match.strict_time,
         variables=tuple(sorted(map(str, visible))),
+        policy=match.policy,
+        consume=match.consume,
     )
 
 

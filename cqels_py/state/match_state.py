@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from cqels_py.batches.delta import insertions
 from cqels_py.kernels.patterns import runs as kernel
 from cqels_py.kernels.primitives.state_record import ArrayTable
+from cqels_py.state.ordered_rows import OrderedRows
 
 Int64 = npt.NDArray[np.int64]
 _FIRST_ROOM = 64
@@ -16,8 +19,14 @@ _MOST_NODES_AT_ONCE = 1 << 15
 _ENDLESS = 1 << 62
 
 
+class TermTexts(Protocol):
+    """Where kernels find the texts of hashed terms."""
+
+    def texts(self) -> tuple[npt.NDArray[np.uint8], Int64]: ...
+
+
 class MatchState:
-    """Nodes, lists and standing matches. `program`: the automaton's arrays, in the order of the kernel.
+    """Nodes, lists and standing matches. `program`: the automaton's arrays, in the order of the kernel. `values`: the terms' texts.
 
     `width`: of a node's row. `variables`: how many values a run binds. `outputs`: columns of a match. `most_nodes`: that one row of
     an event can make. `longest_key`: columns of a key.
@@ -26,8 +35,17 @@ class MatchState:
     STATE = ("_nodes", "_table", "_meta", "_stand", "_stand_next")
 
     def __init__(
-        self, program: Sequence[Int64], *, width: int, variables: int, outputs: int, most_nodes: int, longest_key: int
+        self,
+        program: Sequence[Int64],
+        values: TermTexts,
+        *,
+        width: int,
+        variables: int,
+        outputs: int,
+        most_nodes: int,
+        longest_key: int,
     ) -> None:
+        self._values = values
         self._program = ArrayTable(*program)
         self._list_keys = program[kernel.LIST_KEYS]
         self._kept = bool(program[kernel.LIMITS][kernel.KEPT])
@@ -37,8 +55,10 @@ class MatchState:
         self._table = np.zeros(_FIRST_ROOM, np.int64)
         self._meta = np.zeros(kernel.META_FIELDS, np.int64)
         self._meta[[kernel.NEXT, kernel.TAIL]] = 1
+        self._meta[[kernel.ELEMENT, kernel.FLOOR]] = -1
         self._stack = np.zeros((16, kernel.STACK_FIELDS), np.int64)
         self._bound = np.zeros((16, variables), np.int64)
+        self._best = np.zeros((2, 16), np.int64)
         self._key = np.zeros(max(1, longest_key), np.int64)
         self._stand = np.zeros((_FIRST_ROOM, outputs), np.int64)
         self._stand_next = np.zeros(_FIRST_ROOM, np.int64)
@@ -48,7 +68,15 @@ class MatchState:
     def after_restore(self) -> None:
         """The arrays as the kernel takes them."""
         self._arrays = ArrayTable(
-            self._nodes, self._table, self._meta, self._stack, self._bound, self._key, self._stand, self._stand_next
+            self._nodes,
+            self._table,
+            self._meta,
+            self._stack,
+            self._bound,
+            self._key,
+            self._stand,
+            self._stand_next,
+            self._best,
         )
 
     @property
@@ -82,9 +110,23 @@ class MatchState:
                     ends,
                     self._out,
                 )
-                if at <= last:
+                if meta[kernel.TIED]:
+                    self._choose()
+                elif at <= last:
                     self._grow()
         return self._out[: meta.item(kernel.MADE)]
+
+    def _choose(self) -> None:
+        """Of the best matches of an element, which have the same positions, the first in term order is told."""
+        meta = self._meta
+        first, made = meta.item(kernel.ELEMENT_MADE), meta.item(kernel.MADE)
+        if self._outputs:
+            columns = self._out[first:made, kernel.OUT_VALUES :]
+            ordered = OrderedRows(self._outputs, ())
+            ordered.take(insertions(columns.T), *self._values.texts())
+            same = (columns == ordered.in_order()[:, 0]).all(axis=1)
+            self._out[first] = self._out[first + int(same.argmax())]
+        meta[kernel.MADE], meta[kernel.TIED] = first + 1, 0
 
     def _ensure(self, nodes: int) -> None:
         """Room for so many nodes more."""
@@ -120,6 +162,7 @@ class MatchState:
         self._out = larger
         self._stack = np.concatenate([self._stack, np.zeros_like(self._stack)])
         self._bound = np.concatenate([self._bound, np.zeros_like(self._bound)])
+        self._best = np.concatenate([self._best, np.zeros_like(self._best)], axis=1)
         missing = self._meta.item(kernel.STANDING_USED) + len(larger) + 1 - len(self._stand_next)
         if self._kept and missing > 0:
             self._stand = np.concatenate([self._stand, np.zeros((missing, self._outputs), np.int64)])

@@ -64,6 +64,22 @@ def test_the_changelog_is_the_difference_of_standing_matches(seed):
     assert_engine_right(text, elements, output=Output.CHANGELOG, batches=(1, 3, None))
 
 
+POLICIES = [("LATEST", False), ("EARLIEST", False), ("", True), ("LATEST", True), ("EARLIEST", True)]
+
+
+@pytest.mark.parametrize("seed", range(3000, 3040))
+def test_policies_and_consume(seed):
+    policy, consume = POLICIES[seed % len(POLICIES)]
+    text, elements = drawn(seed, policy=policy, consume=consume)
+    expected = told(text, elements)
+    for batch in (1, 3, None):
+        found = Counter((result.time, result.mapping) for result in run_engine(text, elements, batch=batch))
+        assert found == expected, (batch, text)
+    assert_engine_right(text, elements, output=Output.CHANGELOG, batches=(2, None))
+    if elements:
+        assert_goes_on(text, elements, [len(elements) // 2])
+
+
 # --- with other patterns, saved, and over a long time --------------------------------------------------------------
 
 PREFIX = "PREFIX : <http://ex.org/>\n"

@@ -9,6 +9,11 @@ the set of triples of one element. A match is a choice of rows, one for each eve
   `A OR B`: the matches of both. `A+`: A SEQ … SEQ A, of any length.
 * `A SEQ NOT N SEQ C`: no element with a row of N that agrees with the match lies strictly between the last of A and the first of C;
   STRICT TIME: strictly between their times.
+* LATEST, EARLIEST: of the matches with the same last element only that whose positions, from last to first, are the greatest or the
+  least list (of two that begin alike, the longer is greater); of several with the same positions the first in the order of their
+  terms, variable by variable in the order of the names.
+* CONSUME: after a match has been told, no element up to its last one is in a match with the same values of the variables that all
+  events (but for those of NOT) have. All matches with the same last element are told.
 * WITHIN: the last and the first element are so far apart at most, in time and in positions, ends included.
 
 At a tick a match stands if all its elements have arrived and its first one is no further away than WITHIN says, from the tick's time
@@ -81,7 +86,44 @@ class Matcher:
         return match.within_events is None or last - first <= match.within_events
 
     def matches(self) -> list[Found]:
-        """All matches."""
+        """The matches that are told, after policy and CONSUME."""
+        waiting = self._all_matches()
+        told: list[Found] = []
+        consumed: dict[tuple[Term | None, ...], int] = {}
+        shared = sorted(self._of_all_events(self._match.pattern) - self._hidden())
+
+        def key(found: Found) -> tuple[Term | None, ...]:
+            return tuple(found.solution.get(v) for v in shared)
+
+        for last in sorted({max(found.places) for found in waiting}):
+            ending = [found for found in waiting if max(found.places) == last]
+            if self._match.consume:
+                ending = [found for found in ending if min(found.places) > consumed.get(key(found), -1)]
+            if ending and self._match.policy != "ALL":
+                choose = max if self._match.policy == "LATEST" else min
+                best = choose(sorted(found.places, reverse=True) for found in ending)
+                tied = [found for found in ending if sorted(found.places, reverse=True) == best]
+                names = sorted({v for found in tied for v in found.solution if not v.startswith("_:")})
+                ending = [min(tied, key=lambda found: [naive_values.order_key(found.solution.get(v)) for v in names])]
+            told += ending
+            consumed.update((key(found), last) for found in ending)
+        return told
+
+    def _hidden(self) -> set[Variable]:
+        """The variables that only one `+` has."""
+        pattern = self._match.pattern
+        return set().union(*(_variables(each) - _others(pattern, each) for each in _repetitions(pattern)))
+
+    def _of_all_events(self, pattern: nodes.EventPattern) -> set[Variable]:
+        match pattern:
+            case nodes.Event():
+                return _variables(pattern)
+            case nodes.EventRepetition(part):
+                return self._of_all_events(part)
+            case _:
+                return set.intersection(*map(self._of_all_events, pattern.parts))
+
+    def _all_matches(self) -> list[Found]:
         return [
             found
             for found in self._found(self._match.pattern)
@@ -154,6 +196,16 @@ class Matcher:
         for variable, expression in event.bindings:
             rows = naive_algebra._extend(rows, variable, expression, scope)
         return [row for row in rows if all(naive_algebra._holds(each, row, scope) for each in event.conditions)]
+
+
+def _repetitions(pattern: nodes.EventPattern) -> list[nodes.EventRepetition]:
+    match pattern:
+        case nodes.Event():
+            return []
+        case nodes.EventRepetition():
+            return [pattern]
+        case _:
+            return [found for part in pattern.parts for found in _repetitions(part)]
 
 
 def _agree(one: Solution, other: Solution) -> bool:

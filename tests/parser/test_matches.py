@@ -33,8 +33,7 @@ REFUSED = [
     (f"MATCH WITHIN 5m {{\n{A} SEQ NOT {B} }}", QuerySyntaxError, (4, 39), "NOT stands between two events"),
     (f"MATCH WITHIN 5m {{\n{A} SEQ NOT {B} SEQ NOT {B} SEQ {C} }}", QuerySyntaxError, (4, 39), "NOT stands between two events"),
     (f"MATCH WITHIN 5m {{ {{ {A}+ SEQ {B} }}+ }}", UnsupportedQuery, (3, 19), "a '+' inside of a '+'"),
-    (f"MATCH LATEST WITHIN 5m {{ {A} }}", UnsupportedQuery, (3, 7), "MATCH LATEST is not supported yet"),
-    (f"MATCH WITHIN 5m CONSUME {{ {A} }}", UnsupportedQuery, (3, 17), "CONSUME is not supported yet"),
+    (f"MATCH FIRST WITHIN 5m {{ {A} }}", QuerySyntaxError, (3, 7), "wait for ever"),
     (f"MATCH WITHIN 5m STRICT TIME {{ {{ {A} SEQ {B} }} AND {C} }}", UnsupportedQuery, (3, 1), "STRICT TIME with a sequence"),
     (f"MATCH WITHIN 5m {{ {' AND '.join([A] * 7)} }}", UnsupportedQuery, (3, 1), "transitions, more than 128"),
     (f"MATCH WITHIN 5m {{ {{ {A} OR {OTHER} }} SEQ NOT\n{B} SEQ {OTHER} }}", UnsupportedQuery, (4, 1), "some matches have no"),
@@ -93,9 +92,11 @@ def test_without_an_operator_it_is_istream_in_every_dialect():
 
 def test_the_algebra_is_printed_as_it_was_written():
     other = "EVENT ON :s AT ?t { ?d :k ?k FILTER(?k != :x) }"
-    text = query(f"MATCH WITHIN 90s 5 EVENTS STRICT TIME {{ {A}+ SEQ NOT {B} SEQ {{ {C} OR {other} }} }}")
+    text = query(
+        f"MATCH LATEST WITHIN 90s 5 EVENTS STRICT TIME CONSUME {{ {A}+ SEQ NOT {B} SEQ {{ {C} OR {other} }} }}"
+    )
     printed = algebra_text(parse(text))
-    assert "match WITHIN 90s 5 EVENTS STRICT TIME:" in printed
+    assert "match LATEST WITHIN 90s 5 EVENTS STRICT TIME CONSUME:" in printed
     assert "?k }+ SEQ NOT EVENT ON" in printed
     assert (
         "OR EVENT ON <urn:cqels:window:1> AT ?t { ?d <http://ex.org/k> ?k FILTER(?k != <http://ex.org/x>) } }"

@@ -26,20 +26,28 @@ TARGET, SOURCE, SAME, TIMED, GAP, FRESH, FINAL, KEYS, ENTRY_FIELDS = range(9)
 # The program's arrays.
 (
     ENTRIES, ENTRIES_OF, KEY_COLUMNS, LISTS_OF, LISTS, LIST_KEYS, COLUMNS, CLEARED, GAPS, GAP_KEYS, AFTER, EVENT_OF, OUTPUT, LIMITS,
-) = range(14)  # fmt: skip
+    PARTITION, PARTITION_OUT,
+) = range(16)  # fmt: skip
 # The state's arrays.
-NODES, TABLE, META, STACK, BOUND, KEY, STAND, STAND_NEXT = range(8)
-NEXT, TAIL, USED, POSITIONS, FREE, STANDING_USED, MADE, META_FIELDS = range(8)
+NODES, TABLE, META, STACK, BOUND, KEY, STAND, STAND_NEXT, BEST = range(9)
+(
+    NEXT, TAIL, USED, POSITIONS, FREE, STANDING_USED, MADE, ELEMENT, OPENED, ELEMENT_MADE, ROW_MADE, FLOOR, BEST_LENGTH,
+    TRIAL_LENGTH, TIED, ELEMENT_TIME, META_FIELDS,
+) = range(17)  # fmt: skip
+# Rows of BEST: the positions of the best match of the element, from last to first; and those with the row at hand.
+CHOSEN, TRIAL = range(2)
 # A row of an event: its number, the element's position, time and tick, and the values.
 EVENT, AT, WHEN, TICK, VALUES = range(5)
 # A row of output: tick, sign, the number of the match's first event, and the values.
 OUT_TICK, OUT_SIGN, OUT_FIRST, OUT_VALUES = range(4)
 # Numbers of a step.
 FIRST_POSITION, LAST_POSITION, EXPIRED_THROUGH = range(3)
-# LIMITS: greatest distances, -1 for any; which times count; are matches kept, to be withdrawn?
-WITHIN, WITHIN_EVENTS, STRICT, KEPT = range(4)
-# A step of the stack.
-NODE, VIA, UNKNOWN, STACK_FIELDS = range(4)
+# LIMITS: greatest distances, -1 for any; which times count; are matches kept, to be withdrawn? which matches of an element are told:
+# ALL, the LATEST or the EARLIEST; the list of what has been consumed, or -1.
+WITHIN, WITHIN_EVENTS, STRICT, KEPT, POLICY, CONSUMED = range(6)
+EARLIEST, ALL, LATEST = -1, 0, 1
+# A step of the stack. BETTER: the positions so far are better than those of the best match, not only as good.
+NODE, VIA, UNKNOWN, BETTER, STACK_FIELDS = range(5)
 DONE, FULL = -1, -2
 
 
@@ -208,10 +216,11 @@ def _write(program, bound, first, tick, made, out):
 @jit_flat
 def _enumerate(program, state, bindings, key, tick, made, out):
     """Write all matches whose last event is the node at the bottom of the stack. Returns the number of rows, or FULL."""
-    nodes, stack = int64_rows(state, NODES), int64_rows(state, STACK)
-    mask = np.int64(len(nodes) - 1)
+    nodes, stack, meta = int64_rows(state, NODES), int64_rows(state, STACK), int64s(state, META)
+    mask, policy = np.int64(len(nodes) - 1), int64s(program, LIMITS)[POLICY]
     depth = 0
     stack[0, UNKNOWN] = 0
+    stack[0, BETTER] = meta[TRIAL_LENGTH] == 0
     _take(program, state, 0, bindings)
     while True:
         number = stack[depth, NODE]
@@ -220,8 +229,10 @@ def _enumerate(program, state, bindings, key, tick, made, out):
             if made == len(out):
                 return np.int64(FULL)
             if _all_gaps_empty(program, state, depth, bindings, key):
-                _write(program, bindings[depth], number, tick, made, out)
-                made += 1
+                place = made if policy == ALL else _choose(state, depth, policy, made)
+                if place >= 0:
+                    _write(program, bindings[depth], number, tick, place, out)
+                    made = place + 1
         else:
             if depth + 1 == len(stack):
                 return np.int64(FULL)
@@ -242,14 +253,56 @@ def _enumerate(program, state, bindings, key, tick, made, out):
 
 
 @jit_flat
+def _compare(state, depth, position, policy):
+    """Is a match with this position at this depth worse than the best one? Notes whether it is better already."""
+    stack, meta, best = int64_rows(state, STACK), int64s(state, META), int64_rows(state, BEST)
+    stack[depth, BETTER] = stack[depth - 1, BETTER]
+    if stack[depth, BETTER] != 0:
+        return False
+    if depth >= meta[TRIAL_LENGTH]:
+        # Of two that begin alike, the longer one is later.
+        stack[depth, BETTER] = policy == LATEST
+        return policy == EARLIEST
+    difference = (position - best[TRIAL, depth]) * policy
+    stack[depth, BETTER] = difference > 0
+    return difference < 0
+
+
+@jit_flat
+def _choose(state, depth, policy, made):
+    """Is the match on the stack to be written? Returns the row to write it to, or -1; a better one replaces the others."""
+    nodes, stack, meta = int64_rows(state, NODES), int64_rows(state, STACK), int64s(state, META)
+    best, mask = int64_rows(state, BEST), np.int64(len(nodes) - 1)
+    if stack[depth, BETTER] == 0:
+        if depth + 1 == meta[TRIAL_LENGTH]:
+            return made
+        if policy == LATEST:
+            return np.int64(-1)
+    for at in range(depth + 1):
+        best[TRIAL, at] = nodes[stack[at, NODE] & mask, POSITION]
+        stack[at, BETTER] = 0
+    meta[TRIAL_LENGTH] = depth + 1
+    if meta[ROW_MADE] < 0:
+        meta[ROW_MADE] = made
+    return meta[ROW_MADE]
+
+
+@jit_flat
 def _settle(program, state, depth, bindings, key):
     """Move on to the next node at this depth, from the one there, that fits; False where there is none."""
     nodes, stack, meta = int64_rows(state, NODES), int64_rows(state, STACK), int64s(state, META)
-    mask, tail = np.int64(len(nodes) - 1), meta[TAIL]
+    mask, tail, floor = np.int64(len(nodes) - 1), meta[TAIL], meta[FLOOR]
+    policy = int64s(program, LIMITS)[POLICY]
     number = stack[depth, NODE]
-    while number >= tail and nodes[number & mask, MOST_RECENT] >= tail:
+    while number >= tail and nodes[number & mask, MOST_RECENT] >= tail and nodes[number & mask, POSITION] > floor:
         stack[depth, NODE] = number
-        if nodes[number & mask, FIRST] >= tail and _take(program, state, depth, bindings):
+        chosen = True
+        if policy != ALL:
+            worse = _compare(state, depth, nodes[number & mask, POSITION], policy)
+            if worse and policy == LATEST:
+                return False
+            chosen = not worse
+        if chosen and nodes[number & mask, FIRST] >= tail and _take(program, state, depth, bindings):
             empty = np.int64(1)
             if len(int64s(program, GAPS)):
                 empty = _check_gaps(program, state, depth, bindings[depth], key)
@@ -353,7 +406,9 @@ def _before(program, state, entry, row, key):
     if slot < 0:
         return np.int64(0)
     same, timed = entries[entry, SAME], entries[entry, TIMED]
-    return _prolonged(nodes, meta[TAIL], table[slot], row[AT], row[WHEN], same, timed)
+    before = _prolonged(nodes, meta[TAIL], table[slot], row[AT], row[WHEN], same, timed)
+    consumed = before > 0 and nodes[before & np.int64(len(nodes) - 1), POSITION] <= meta[FLOOR]
+    return np.int64(0) if consumed else before
 
 
 @jit_flat
@@ -393,6 +448,71 @@ def _keep(state, first, made, out):
 
 
 @jit_flat
+def _settle_choice(state, made, out):
+    """The best matches with the row at hand become those of the element. Returns the number of rows then."""
+    meta, best = int64s(state, META), int64_rows(state, BEST)
+    meta[BEST_LENGTH] = meta[TRIAL_LENGTH]
+    for at in range(meta[TRIAL_LENGTH]):
+        best[CHOSEN, at] = best[TRIAL, at]
+    if meta[ROW_MADE] < 0:
+        return made
+    moved = meta[ROW_MADE] - meta[ELEMENT_MADE]
+    for m in range(meta[ROW_MADE], made):
+        for c in range(out.shape[1]):
+            out[m - moved, c] = out[m, c]
+    return made - moved
+
+
+@jit_flat
+def _consumed(program, state, position, key):
+    """The last position, before this one, whose elements serve no more in the partition of this key; -1 for none."""
+    nodes, table, meta = int64_rows(state, NODES), int64s(state, TABLE), int64s(state, META)
+    mask, list_keys = np.int64(len(nodes) - 1), int64_rows(program, LIST_KEYS)
+    slot = _find(nodes, table, meta[TAIL], list_keys, int64s(program, LIMITS)[CONSUMED], key)
+    number = table[slot] if slot >= 0 else np.int64(0)
+    while number >= meta[TAIL]:
+        if nodes[number & mask, POSITION] < position:
+            return nodes[number & mask, POSITION]
+        number = nodes[number & mask, OLDER]
+    return np.int64(-1)
+
+
+@jit_flat
+def _end_element(program, state, made, out):
+    """All rows of an element have been taken in: keep its matches, and consume. False where there is no room, or TIED is set."""
+    nodes, table, meta = int64_rows(state, NODES), int64s(state, TABLE), int64s(state, META)
+    limits, list_keys, key = int64s(program, LIMITS), int64_rows(program, LIST_KEYS), int64s(state, KEY)
+    first = meta[ELEMENT_MADE]
+    if meta[OPENED] == 0 or first == made:
+        meta[OPENED], meta[BEST_LENGTH] = 0, 0
+        return True
+    if limits[POLICY] != ALL and made > first + 1:
+        meta[TIED] = 1
+        return False
+    if limits[KEPT] != 0 and not _keep(state, first, made, out):
+        return False
+    if limits[CONSUMED] >= 0:
+        mask, columns = np.int64(len(nodes) - 1), int64s(program, PARTITION_OUT)
+        for m in range(first, made):
+            for k in range(len(columns)):
+                key[k] = out[m, OUT_VALUES + columns[k]]
+            if _consumed(program, state, meta[ELEMENT] + 1, key) == meta[ELEMENT]:
+                continue
+            number = meta[NEXT]
+            place = number & mask
+            for field in range(FIELDS):
+                nodes[place, field] = 0
+            nodes[place, POSITION], nodes[place, TIME] = meta[ELEMENT], meta[ELEMENT_TIME]
+            nodes[place, FIRST], nodes[place, LIST] = number, limits[CONSUMED]
+            for k in range(len(columns)):
+                nodes[place, FIELDS + k] = key[k]
+            meta[NEXT] += 1
+            _insert(nodes, table, meta, list_keys, number, key)
+    meta[OPENED], meta[BEST_LENGTH] = 0, 0
+    return True
+
+
+@jit_flat
 def _take_row(program, state, row, made, out):
     """Take in one row of an event. Returns the number of rows written so far, or FULL: then nothing has changed."""
     nodes, table, meta = int64_rows(state, NODES), int64s(state, TABLE), int64s(state, META)
@@ -400,8 +520,19 @@ def _take_row(program, state, row, made, out):
     lists_of, lists, list_keys = int64s(program, LISTS_OF), int64s(program, LISTS), int64_rows(program, LIST_KEYS)
     stack, bindings, key = int64_rows(state, STACK), int64_rows(state, BOUND), int64s(state, KEY)
     kept = int64s(program, LIMITS)[KEPT] != 0
-    begun, written = meta[NEXT], made
+    begun = meta[NEXT]
     first, last = entries_of[row[EVENT]], entries_of[row[EVENT] + 1]
+    limits = int64s(program, LIMITS)
+    if limits[CONSUMED] >= 0:
+        partition = int64_rows(program, PARTITION)
+        for k in range(partition.shape[1]):
+            key[k] = row[VALUES + partition[row[EVENT], k]]
+        meta[FLOOR] = _consumed(program, state, row[AT], key)
+    if limits[POLICY] != ALL:
+        best = int64_rows(state, BEST)
+        meta[TRIAL_LENGTH], meta[ROW_MADE] = meta[BEST_LENGTH], -1
+        for at in range(meta[BEST_LENGTH]):
+            best[TRIAL, at] = best[CHOSEN, at]
     # First all matches, then the runs that go on: where there is no room for the matches, nothing has changed.
     for entry in range(first, last):
         if entries[entry, FINAL] == 0:
@@ -418,9 +549,8 @@ def _take_row(program, state, row, made, out):
         if made < 0:
             meta[NEXT] = begun
             return np.int64(FULL)
-    if kept and not _keep(state, written, made, out):
-        meta[NEXT] = begun
-        return np.int64(FULL)
+    if limits[POLICY] != ALL:
+        made = _settle_choice(state, made, out)
     for entry in range(first, last):
         target = entries[entry, TARGET]
         if lists_of[target] == lists_of[target + 1]:
@@ -440,21 +570,33 @@ def step(program, state, rows, start, ticks, position_ticks, numbers, out):
     """Take in the rows of a step's events from `start` on, in order of their elements, and withdraw matches that no longer stand.
 
     `rows` (n, VALUES + v), `ticks`: the step's instants, `position_ticks[p - numbers[FIRST_POSITION]]`: the tick of position p.
-    Writes to `out` from META's MADE on. Returns n + 1, or the row at which there was no room: call it again from there.
+    Writes to `out` from META's MADE on. Returns n + 1, or the row at which it stopped, to be called again from there: with more
+    room; or, where META's TIED is set, with one of the matches from ELEMENT_MADE on. A LAST_POSITION of -1: the step is not over.
     """
     meta = int64s(state, META)
     made = meta[MADE]
     about = (ticks, position_ticks, numbers)
     for r in range(start, len(rows)):
         row = rows[r]
+        if row[AT] != meta[ELEMENT]:
+            if not _end_element(program, state, made, out):
+                return np.int64(r)
+            meta[ELEMENT] = row[AT]
         made = _expire(program, state, row[AT], row[WHEN], about, row[TICK], made, out)
         if made < 0:
             return np.int64(r)
         meta[MADE] = made
+        if meta[OPENED] == 0:
+            meta[OPENED], meta[ELEMENT_MADE], meta[ELEMENT_TIME] = 1, made, row[WHEN]
         made = _take_row(program, state, row, made, out)
         if made < 0:
             return np.int64(r)
         meta[MADE] = made
+    if numbers[LAST_POSITION] < 0:
+        # More rows are to come, perhaps of the same element.
+        return np.int64(len(rows) + 1)
+    if not _end_element(program, state, made, out):
+        return np.int64(len(rows))
     last = np.int64(len(ticks) - 1)
     made = _expire(program, state, numbers[LAST_POSITION], numbers[EXPIRED_THROUGH], about, last, made, out)
     if made < 0:
