@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.windows import partition as kernel
 from cqels_py.state.key_table import KeyTable
 
@@ -13,12 +14,16 @@ Int64 = npt.NDArray[np.int64]
 _SMALLEST = 64
 
 
-class LastByValue:
+class LastByValue(StateRecord):
     """For each value (a row of `width` ids) its last `limit` units. A unit may have several values.
 
     A value once seen keeps its last units for ever: only units of the same value replace them.
     """
 
+    _slots = StateArray[np.int64](kernel.UNITS)
+    _places = StateArray[np.int64](kernel.PLACES)
+    _ends = StateArray[np.int64](kernel.ENDS)
+    _nodes = StateArray[np.int64](kernel.NODES)
     STATE = ("_values", "_ends", "_nodes", "_slots", "_places")
 
     def __init__(self, width: int, limit: int) -> None:
@@ -34,21 +39,17 @@ class LastByValue:
 
         Returns the numbers of the units that expire, and the row at which each of them does.
         """
-        count = len(unit)
-        self._ensure(count)
-        left, left_at = np.empty((2, count), np.int64)
-        values = self._values
-        made = kernel.keep_last(
-            unit, columns, values.width, self._limit, values.table, values.mask, values.keys, values.counts, values.free,
-            values.meta, self._ends, self._nodes, self._slots, self._places, left, left_at,
-        )  # fmt: skip
+        left, left_at = np.empty((2, len(unit)), np.int64)
+        arguments = self.address, self._values.address, unit, columns, self._limit, left, left_at
+        while (made := kernel.keep_last(*arguments)) == kernel.SHORT:
+            self._make_room(len(unit))
         return left[:made], left_at[:made]
 
-    def _ensure(self, count: int) -> None:
+    def _make_room(self, count: int) -> None:
         if self._values.ensure(count):
             self._ends = grown(self._ends, self._values.capacity)
-        self._nodes = grown(self._nodes, int(self._places[kernel.NODES]) + count)
-        self._slots = grown(self._slots, int(self._places[kernel.SLOTS]) + count)
+        self._nodes = grown(self._nodes, int(self._places[kernel.NODE_COUNT]) + count)
+        self._slots = grown(self._slots, int(self._places[kernel.SLOT_COUNT]) + count)
 
     def live_ids(self) -> Int64:
         return self._values.live_ids()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.windows import partition as kernel
 from cqels_py.state.key_table import KeyTable
 from cqels_py.state.last_by_value import grown
@@ -14,11 +15,17 @@ Int64 = npt.NDArray[np.int64]
 _SMALLEST = 64
 
 
-class SessionsByValue:
+class SessionsByValue(StateRecord):
     """For each value (a row of `width` ids) the units since it last was quiet for `gap` microseconds. A unit may have several
     values. A value whose session has ended is forgotten.
     """
 
+    _slots = StateArray[np.int64](kernel.UNITS)
+    _places = StateArray[np.int64](kernel.PLACES)
+    _ends = StateArray[np.int64](kernel.ENDS)
+    _nodes = StateArray[np.int64](kernel.NODES)
+    _last = StateArray[np.int64](kernel.LAST)
+    _awaited = StateArray[np.int64](kernel.AWAITED)
     STATE = ("_values", "_ends", "_last", "_nodes", "_slots", "_awaited", "_places")
 
     def __init__(self, width: int, gap: int) -> None:
@@ -37,22 +44,18 @@ class SessionsByValue:
 
         Returns the numbers of the units that expire, and when each of them does, in that order.
         """
-        self._ensure(len(unit))
-        left, left_at = np.empty((2, int(self._places[kernel.SLOTS]) + len(unit)), np.int64)
-        values = self._values
-        made = kernel.keep_sessions(
-            unit, time, columns, values.width, self._gap, through, values.table, values.mask, values.keys, values.counts,
-            values.free, values.meta, self._ends, self._last[0], self._nodes, self._slots, self._places, self._awaited, left,
-            left_at,
-        )  # fmt: skip
+        left, left_at = np.empty((2, int(self._places[kernel.SLOT_COUNT]) + len(unit)), np.int64)
+        arguments = self.address, self._values.address, unit, time, columns, self._gap, through, left, left_at
+        while (made := kernel.keep_sessions(*arguments)) == kernel.SHORT:
+            self._make_room(len(unit))
         return left[:made], left_at[:made]
 
-    def _ensure(self, count: int) -> None:
+    def _make_room(self, count: int) -> None:
         if self._values.ensure(count):
             self._ends = grown(self._ends, self._values.capacity)
             self._last = grown(self._last, self._values.capacity)
-        self._nodes = grown(self._nodes, int(self._places[kernel.NODES]) + count)
-        self._slots = grown(self._slots, int(self._places[kernel.SLOTS]) + count)
+        self._nodes = grown(self._nodes, int(self._places[kernel.NODE_COUNT]) + count)
+        self._slots = grown(self._slots, int(self._places[kernel.SLOT_COUNT]) + count)
         head, tail = int(self._places[kernel.HEAD]), int(self._places[kernel.TAIL])
         if tail + count > self._awaited.shape[1]:
             # The cost of a move is at most a constant for each row since the last one.
