@@ -45,8 +45,13 @@ class EventScan:
         self._stream = stream
         self._patterns = tuple(patterns)
         self._evaluators = evaluators
+        self._owned: tuple[Coordinate, ...] = ()
         self._spec = _spec(event)
         self._scratch = np.zeros(1 + 3 * max(1, len(patterns)) + len(event.columns), np.int64)
+
+    def keep_to(self, cell: Sequence[Coordinate]) -> None:
+        """Rows of other parts are left out, by the variables of the triple patterns."""
+        self._owned = tuple(coordinate for coordinate in cell if coordinate.variable in self._event.columns)
 
     def rows(self, routed: RoutedBatch) -> tuple[Int64, Int64]:
         """The elements of the rows (n), and the values that the automaton keeps (variables, n)."""
@@ -55,6 +60,8 @@ class EventScan:
         columns = dict(zip(event.columns, values, strict=True))
         kept = np.arange(len(element))
         if len(element):
+            for coordinate in self._owned:
+                kept = kept[coordinate.mine(columns[coordinate.variable][kept])]
             times = batch.time[element]
             if self._evaluators.time is not None:
                 columns[event.time] = self._evaluators.time.evaluate([], times)
@@ -209,8 +216,9 @@ class MatchScan(SharedSource):
         self._routed, self._chunks = None, ()
 
     def keep_to(self, cell: Sequence[Coordinate]) -> None:
-        """Matches are found in one part of a divided state, or not at all: the plan is not divided."""
-        raise AssertionError("MATCH is not divided")
+        """Take in only rows that belong to this part of a divided state."""
+        for event in self._events:
+            event.keep_to(cell)
 
     def live_ids(self) -> Iterator[Ids]:
         """Ids of runs, of standing matches, and in expressions."""

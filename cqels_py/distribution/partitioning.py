@@ -32,6 +32,7 @@ from cqels_py.plan.nodes import (
     TopRows,
     UnionRows,
     is_variable,
+    partition_variables,
 )
 
 
@@ -79,7 +80,9 @@ class _Division:
                     raise _Undivided(f"?{variable} may be unbound")
                 return variable in variables
             case MatchRows():
-                raise _Undivided("MATCH finds its matches in one part")
+                if reason := _match_obstacle(node, variable):
+                    raise _Undivided(reason)
+                return True
             case ChangelogRead() | Once() | StaticScan() | GraphNames():
                 return variable in node.variables
             case JoinAll(inputs=inputs) | FactorisedGroups(inputs=inputs):
@@ -129,6 +132,19 @@ class _Division:
         if hidden and (len(divided) > 1 or any(variable in each.variables for each in inputs)):
             raise _Undivided(f"there is more than one variable ?{variable}")
         return True
+
+
+def _match_obstacle(node: MatchRows, variable: str) -> str | None:
+    """Why the matches of a pattern cannot be found in parts with their own values of a variable each; None: they can."""
+    if node.within_events is not None:
+        return "WITHIN … EVENTS counts the elements of all parts"
+    if node.policy != "ALL":
+        return f"{node.policy} compares matches of all parts"
+    gaps = {gap.event for gap in node.absent}
+    events = [event for number, event in enumerate(node.events) if number not in gaps]
+    if variable not in partition_variables(node) or any(variable not in event.columns for event in events):
+        return f"not all events of the MATCH have ?{variable} in a triple pattern"
+    return None
 
 
 def _mixes(node: Node, variable: str) -> str | None:

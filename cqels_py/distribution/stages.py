@@ -30,7 +30,6 @@ from cqels_py.plan.nodes import (
     FilterRows,
     GroupRows,
     JoinAll,
-    MatchRows,
     Node,
     NumberRows,
     Plan,
@@ -79,8 +78,6 @@ def stages_of(plan: Plan, partitions: int) -> tuple[PlannedStage, ...]:
             f"{names}: another value each time, and Spark, which repeats a micro-batch after a failure, could not deliver the same "
             "results again: run the query without Spark, or give each result a name of its terms, as IRI(CONCAT(…))"
         )
-    if any(isinstance(node, MatchRows) for node in nodes_of(plan.root)):
-        raise UnsupportedQuery("MATCH on Spark is not supported yet: run the query without Spark")
     reason = global_window(plan) or ("" if any(scans_of(plan.root)) else "no triple pattern is asked of a stream")
     if partitions == 1 or reason:
         return (PlannedStage(plan.root, 1, reason=reason),)

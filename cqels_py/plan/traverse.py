@@ -19,6 +19,7 @@ from cqels_py.plan.nodes import (
     StaticScan,
     UnionRows,
     inputs_of,
+    is_variable,
 )
 
 Rule = Callable[[Node], Node]
@@ -37,8 +38,18 @@ def nodes_of(node: Node, visited: set[int] | None = None) -> Iterator[Node]:
 
 
 def scans_of(node: Node) -> Iterator[Scan]:
-    """The triple patterns over streams in a plan's node."""
-    return (each for each in nodes_of(node) if isinstance(each, Scan))
+    """The triple patterns over streams in a plan's node, with those of the events of MATCH."""
+    for each in nodes_of(node):
+        if isinstance(each, Scan):
+            yield each
+        elif isinstance(each, MatchRows):
+            yield from _scans_of_events(each)
+
+
+def _scans_of_events(node: MatchRows) -> Iterator[Scan]:
+    for event in node.events:
+        for pattern in event.patterns:
+            yield Scan(event.window, pattern, tuple(dict.fromkeys(text[1:] for text in pattern if is_variable(text))))
 
 
 def bottom_up(node: Node, rule: Rule) -> Node:

@@ -182,7 +182,15 @@ def test_explain_shows_the_automaton():
     assert "?k compared when matches are formed" in engine.register(PREFIX + late).explain()
 
 
-def test_a_match_is_refused_on_spark():
-    plan = compile_query(f"{PREFIX}SELECT ?a {{ MATCH WITHIN 5m {{ {A} SEQ {B} }} }}").plan
-    with pytest.raises(UnsupportedQuery, match="MATCH on Spark"):
-        stages_of(plan, 4)
+def test_spark_divides_by_a_variable_that_all_events_have():
+    def first_stage(text):
+        return stages_of(compile_query(PREFIX + text).plan, 4)[0]
+
+    within = f"SELECT ?a ?k {{ MATCH WITHIN 5m {{ {A} SEQ NOT EVENT ON :s0 {{ ?n a :N }} SEQ {B} }} }}"
+    assert first_stage(within).shares.axes == (("k", 4),)
+    assert "WITHIN … EVENTS counts" in first_stage(within.replace("5m", "9 EVENTS")).reason
+    assert "LATEST compares matches" in first_stage(within.replace("MATCH", "MATCH LATEST")).reason
+    assert (
+        "not all events"
+        in first_stage(within.replace("{ ?n a :N } SEQ", "{ ?n a :N } SEQ EVENT ON :s0 { ?m a :M } SEQ")).reason
+    )
