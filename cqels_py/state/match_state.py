@@ -15,7 +15,7 @@ from cqels_py.state.ordered_rows import OrderedRows
 
 Int64 = npt.NDArray[np.int64]
 _FIRST_ROOM = 64
-_MOST_NODES_AT_ONCE = 1 << 15
+_MOST_NODES_AT_ONCE = 1 << 11
 _ENDLESS = 1 << 62
 
 
