@@ -127,6 +127,23 @@ def test_destinations_by_hand(tmp_path: Path) -> None:
 
 
 @needs_flights
+def test_delays_in_a_row_by_hand(tmp_path: Path) -> None:
+    data = departures()
+    rows = list(zip(*(data[name].tolist() for name in ("time", "carrier", "origin", "dep_delay")), strict=True))
+    expected: Counter[tuple[str, int, int]] = Counter()
+    for place, (time, carrier, origin, delay) in enumerate(rows):
+        for before, its_carrier, its_origin, its_delay in reversed(rows[:place]):
+            if delay <= 30 or time - before > 2 * HOUR:
+                break
+            if (its_carrier, its_origin) == (carrier, origin) and its_delay > 30:
+                expected[carrier, its_delay, delay] += 1
+            if (its_carrier, its_origin) == (carrier, origin) and not 0 < its_delay <= 30:
+                break
+    found = bindings(answer("flights", "delays-in-a-row", tmp_path))
+    assert Counter((row["airline"], int(row["delay"]), int(row["longer"])) for row in found) == expected
+
+
+@needs_flights
 def test_the_final_delays_by_carrier_by_hand(tmp_path: Path) -> None:
     """Rebuilt from the changelog: the last answer is that of the last hour."""
     data = departures()

@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from rdflib import RDF, Literal, URIRef
+from rdflib import RDF, Literal, URIRef, Variable
 
 import cqels_py as cqels
 from cqels_py.algebra.nodes import Match, Output, Project
@@ -194,3 +194,46 @@ def test_spark_divides_by_a_variable_that_all_events_have():
         "not all events"
         in first_stage(within.replace("{ ?n a :N } SEQ", "{ ?n a :N } SEQ EVENT ON :s0 { ?m a :M } SEQ")).reason
     )
+
+
+def many(kinds):
+    """An element a second, of these types, all with one key."""
+    found = []
+    for number, kind in enumerate(kinds):
+        subject = URIRef(f"{EX}e{number}")
+        triples = ((subject, RDF.type, URIRef(EX + kind)), (subject, URIRef(f"{EX}k"), URIRef(f"{EX}k0")))
+        found.append(Element(number * 1_000_000, URIRef(f"{EX}s0"), triples))
+    return found
+
+
+@pytest.mark.parametrize("output", [None, Output.CHANGELOG])
+def test_many_matches_of_one_element(output):
+    text = f"{PREFIX}SELECT ?a ?b {{ MATCH WITHIN 400s {{ {A} SEQ {B} }} }}"
+    elements = [*many("A" * 300 + "B" * 20 + "C" * 2_000)]
+    results = run_engine(text, elements, batch=500, output=output)
+    told = [result for result in results if result.sign > 0]
+    assert Counter(result.time for result in told) == {number * 1_000_000: 300 for number in range(300, 320)}
+    withdrawn = Counter(result.time for result in results if result.sign < 0)
+    left = {(number + 400) * 1_000_000 + 1: 20 for number in range(300)} if output else {}
+    assert withdrawn == left
+
+
+def test_the_latest_run_may_be_long():
+    text = f"{PREFIX}SELECT ?b ?c {{ MATCH LATEST WITHIN 1h {{ {B} SEQ {A}+ SEQ {C} }} }}"
+    (result,) = run_engine(text, many("BB" + "A" * 500 + "C"))
+    assert dict(result.mapping)[Variable("b")] == URIRef(f"{EX}e1")
+
+
+def test_events_in_many_parts_of_a_batch():
+    text = f"{PREFIX}SELECT ?a ?b {{ MATCH LATEST WITHIN 5s {{ {A} SEQ NOT {C} SEQ {B} }} }}"
+    random = Random(1)
+    elements = many(random.choice("ABC") for _ in range(9_000))
+    assert Counter(run_engine(text, elements)) == Counter(run_engine(text, elements, batch=97))
+
+
+def test_an_event_with_many_triples():
+    text = f"{PREFIX}SELECT ?v {{ MATCH WITHIN 1s {{ EVENT ON :s0 {{ ?a a :A ; :v ?v }} }} }}"
+    subject = URIRef(f"{EX}e")
+    values = [(subject, URIRef(f"{EX}v"), Literal(number % 100)) for number in range(400)]
+    found = run_engine(text, [Element(0, URIRef(f"{EX}s0"), ((subject, RDF.type, URIRef(f"{EX}A")), *values))])
+    assert len(found) == len(set(found)) == 100
