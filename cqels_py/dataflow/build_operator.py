@@ -36,9 +36,9 @@ def build_operator(
 ) -> Operator:
     """The operator of a node that reads others. `evaluators` builds those of its expressions."""
     match node:
-        case plan.JoinAll(inputs, variables, fifo, loose, retract):
+        case plan.JoinAll(inputs, variables, fifo, maybe_unbound, retract):
             names = [child.variables for child in inputs]
-            return MultiwayJoin(names, fifo, variables, loose=loose, retract=retract)
+            return MultiwayJoin(names, fifo, variables, maybe_unbound=maybe_unbound, retract=retract)
         case plan.FilterRows(inner, condition) if is_timed(node):
             return TimedFilter(evaluators.build(condition), _places(inner, condition.inputs), len(inner.variables))
         case plan.ExtendRows(inner, _, expression) if is_timed(node):

@@ -226,10 +226,10 @@ def _join(node: plan.JoinAll, operator: MultiwayJoin) -> str:
         keys = [_names(child.variables[c] for c in columns) for columns in operator.layout.probed(number - 1)]
         indexes.append(f"input {number} by " + (" or ".join(f"({key})" for key in keys) if keys else "(nothing)"))
     results = "; expired results are found by the same indexes" if node.retract else ""
-    loose = f"; {_names(sorted(node.maybe_unbound))} compared, as it may be unbound" if node.maybe_unbound else ""
+    compared = f"; {_names(sorted(node.maybe_unbound))} compared, as it may be unbound" if node.maybe_unbound else ""
     return (
         f"join of {len(node.inputs)}, probing the input with the fewest matches first; ring indexes: "
-        f"{', '.join(indexes)}{loose}; keeps leaf mappings{results}"
+        f"{', '.join(indexes)}{compared}; keeps leaf mappings{results}"
     )
 
 

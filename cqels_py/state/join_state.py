@@ -17,7 +17,7 @@ from cqels_py.kernels.joins import multiway as join_kernel
 from cqels_py.kernels.joins import star as star_kernel
 from cqels_py.kernels.joins import state as record
 from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
-from cqels_py.kernels.structures import arena
+from cqels_py.kernels.structures import arena, ring_record
 from cqels_py.kernels.structures import ring_index as kernel
 from cqels_py.state.arrays import aligned, longer_aligned
 
@@ -72,12 +72,12 @@ class RingIndex:
 class JoinLayout:
     """Which indexes the ports need, and which of them is probed once a set of ports is bound (Algorithm 5's choices).
 
-    `loose` variables may be unbound in some input: they are compared, never indexed.
+    `maybe_unbound` variables may be unbound in some input: they are compared, never indexed.
     """
 
-    def __init__(self, ports: Sequence[JoinPort], loose: frozenset[int]) -> None:
+    def __init__(self, ports: Sequence[JoinPort], maybe_unbound: frozenset[int]) -> None:
         self.ports = tuple(ports)
-        self.loose = loose
+        self.maybe_unbound = maybe_unbound
         n = len(self.ports)
         self._columns: list[list[tuple[int, ...]]] = [[] for _ in range(n)]
         keys = self._keys()
@@ -143,7 +143,7 @@ class JoinLayout:
             # Keys of several ids are distinguished by comparing these.
             if columns != (c,):
                 sources = self._sources(bound, variable)
-                for source in sources if variable in self.loose else sources[:1]:
+                for source in sources if variable in self.maybe_unbound else sources[:1]:
                     pairs += [c, source]
         return pairs
 
@@ -207,7 +207,7 @@ class JoinLayout:
         return keys
 
     def _key(self, bound: int, q: int) -> tuple[int, ...]:
-        known = self._bound_variables(bound) - self.loose
+        known = self._bound_variables(bound) - self.maybe_unbound
         return tuple(c for c, v in enumerate(self.ports[q].variables) if v in known)
 
     def _simplify(self, keys: dict[tuple[int, int], tuple[int, ...]]) -> None:
@@ -248,20 +248,22 @@ _unused_blocks: dict[tuple[int, int], list[Blocks]] = {}
 class JoinState(StateRecord):
     """Arrays of one join. `rings_of_ids`: large rings may hold ids instead of slots, as the kernels of stars and trees know them."""
 
-    cursor = StateArray[np.int64](record.CURSOR)
-    flat_ports = StateArray[np.int64](record.PORTS)
-    flat_indexes = StateArray[np.int64](record.INDEXES)
-    flat_groups = StateArray[np.int64](record.GROUPS)
-    key_columns = StateArray[np.int64](record.KEY_COLUMNS)
-    cells = StateArray[np.int64](record.CELLS)
-    tables = StateArray[np.int64](record.TABLES)
-    located = StateArray[np.int64](record.LOCATED)
-    rings = StateArray[np.int32](record.RINGS)
-    ring_ids = StateArray[np.int64](record.RING_IDS)
-    ring_meta = StateArray[np.int64](record.RING_META)
+    cursor = StateArray[np.int64](ring_record.CURSOR)
+    flat_ports = StateArray[np.int64](ring_record.PORTS)
+    flat_indexes = StateArray[np.int64](ring_record.INDEXES)
+    flat_groups = StateArray[np.int64](ring_record.GROUPS)
+    key_columns = StateArray[np.int64](ring_record.KEY_COLUMNS)
+    cells = StateArray[np.int64](ring_record.CELLS)
+    tables = StateArray[np.int64](ring_record.TABLES)
+    located = StateArray[np.int64](ring_record.LOCATED)
+    flat_free = StateArray[np.int32](ring_record.FREE)
+    free_meta = StateArray[np.int64](ring_record.FREE_META)
+    rings = StateArray[np.int32](ring_record.RINGS)
+    ring_ids = StateArray[np.int64](ring_record.RING_IDS)
+    ring_meta = StateArray[np.int64](ring_record.RING_META)
     levels = StateArray[np.int64](record.LEVELS)
     leaf_places = StateArray[np.int64](record.LEAF_PLACES)
-    positions = StateArray[np.int32](record.POSITIONS)
+    positions = StateArray[np.int32](ring_record.POSITIONS)
     since = StateArray[np.int32](record.SINCE)
     products = StateArray[np.int64](record.PRODUCTS)
     partners = StateArray[np.int32](record.PARTNERS)
@@ -287,7 +289,7 @@ class JoinState(StateRecord):
         self._init_indexes(layout, rings_of_ids=rings_of_ids)
         self.cells = np.zeros(0, np.int64)
         self.positions = np.zeros(1, np.int32)
-        self.free: Int32 = np.zeros((n, 0), np.int32)
+        self._set_free(np.zeros((n, 0), np.int32))
         self.free_meta = np.zeros(n, np.int64)
         self._set_rings(aligned(_FIRST_RINGS, np.int32))
         self.ring_meta = _NO_RINGS.copy()
@@ -301,7 +303,12 @@ class JoinState(StateRecord):
 
     def after_restore(self) -> None:
         self._set_rings(self.rings)
+        self._set_free(self.free)
         self._lay_out_since()
+
+    def _set_free(self, free: Int32) -> None:
+        """The free slots of each port, as ring_index.load describes them."""
+        self.free, self.flat_free = free, free.reshape(-1)
 
     def _set_rings(self, rings: Int32) -> None:
         """Their memory, which kernels read as slots and as ids."""
@@ -417,7 +424,8 @@ class JoinState(StateRecord):
             self.ports[p, kernel.BASE] = base
             self.ports[p, kernel.CAPACITY] = capacity
             base += capacity * width
-        self.cells, self.free = cells, free
+        self.cells = cells
+        self._set_free(free)
         self._lay_out_positions(old_ports)
 
     def _lay_out_positions(self, old_ports: Int64) -> None:

@@ -107,8 +107,8 @@ def test_an_unbound_variable_is_compatible_with_anything(
     inputs: Inputs, unbound: set[str], expires_fifo: bool, seed: int
 ) -> None:
     names = variables(inputs)
-    loose = frozenset(name for name in unbound if sum(name in each for each in inputs) > 1)
-    join = MultiwayJoin(inputs, [expires_fifo] * len(inputs), names, loose=loose)
+    maybe_unbound = frozenset(name for name in unbound if sum(name in each for each in inputs) > 1)
+    join = MultiwayJoin(inputs, [expires_fifo] * len(inputs), names, maybe_unbound=maybe_unbound)
     # The values of an unbound column may be 0; those of the others never are.
     steps = list(random_steps(seed, [Port(len(each), expires_fifo, (1, 2, 3)) for each in inputs], 12, 6, 6))
 

@@ -43,7 +43,7 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
-from cqels_py.kernels.joins.state import of_block, of_output, of_results, of_state, of_ways
+from cqels_py.kernels.joins.state import open_blocks, open_order, open_results
 from cqels_py.kernels.primitives.llvm_hints import noinline
 from cqels_py.kernels.primitives.prefetch import prefetch
 from cqels_py.kernels.primitives.simd_copy import VECTOR_LENGTH, copy_vector, fill_vector
@@ -104,6 +104,7 @@ from cqels_py.kernels.structures.ring_index import (
     slot_in,
     word_as,
 )
+from cqels_py.kernels.structures.ring_record import InputRows, open_rings
 
 COLUMNS = 64
 """The most columns of a port."""
@@ -148,13 +149,15 @@ def _list_by_port(first, rows, n, row_port, by_port):
 
 
 @jit_flat
-def _find_home_slots(first, n, row_slot, by_port, ports, indexes, groups, key_columns, cells, tables, located, most):
+def _find_home_slots(n, rows, by_port, arrays, most):
     """Compute the keys of the rows and their home slots.
 
-    Those of row `first` + i are in located[i * most] and after it, in the order of its port's indexes; the keys follow
-    all of these.
+    Those of row cursor[ROW] + i are in located[i * most] and after it, in the order of its port's indexes; the keys
+    follow all of these.
     """
-    keys = LOCATED_ROWS * most
+    ports, indexes, groups, key_columns = arrays.ports, arrays.indexes, arrays.groups, arrays.key_columns
+    cells, located = arrays.cells, arrays.located
+    first, keys = arrays.cursor[ROW], LOCATED_ROWS * most
     for p in range(n):
         port, lane = p * PORT_FIELDS, p * LANE + 1
         base, width = ports[port + BASE], ports[port + WIDTH]
@@ -168,7 +171,7 @@ def _find_home_slots(first, n, row_slot, by_port, ports, indexes, groups, key_co
             column = key_columns[key_first]
             for j in range(lane, lane + by_port[lane - 1]):
                 row = np.int64(by_port[j])
-                leaf = base + np.int64(row_slot[first + row]) * width
+                leaf = base + np.int64(rows.slot[first + row]) * width
                 if key_width == 1:
                     key = key_of_id(cells[leaf + column])
                 else:
@@ -197,10 +200,12 @@ def _list_not_in_home_slot(lane, most, number, stride, by_port, tables, located)
 
 
 @jit_flat
-def _find_entries(first, rows, n, row_sign, by_port, ports, indexes, groups, tables, located, most, cursor):
-    """Find the entries of the rows' keys, probing from their home slots. A row to insert gets a new entry if its key
-    has none. Returns how many rows there was room for."""
-    keys, probes = LOCATED_ROWS * most, np.int64(0)
+def _find_entries(many_rows, n, rows, by_port, arrays, most):
+    """Find the entries of the keys of `many_rows` rows from cursor[ROW] on, probing from their home slots. A row to
+    insert gets a new entry if its key has none. Returns how many rows there was room for."""
+    ports, indexes, groups = arrays.ports, arrays.indexes, arrays.groups
+    tables, located, first = arrays.tables, arrays.located, arrays.cursor[ROW]
+    keys, probes, room = LOCATED_ROWS * most, np.int64(0), many_rows
     for p in range(n):
         port, lane = p * PORT_FIELDS, p * LANE + 1
         first_index, last_index = ports[port + FIRST_INDEX], ports[port + LAST_INDEX]
@@ -211,11 +216,11 @@ def _find_entries(first, rows, n, row_sign, by_port, ports, indexes, groups, tab
             many = _list_not_in_home_slot(lane, most, number, stride, by_port, tables, located)
             for steps in range(1, BRANCHLESS_PROBES + 1):
                 many = probe_listed(steps, many, keys, base, size, stride, tables, located)
-            short = search_listed(many, keys, number, most, first, row_sign, groups, group, tables, located)
-            rows = rows if short < 0 else min(rows, short - first)
+            short = search_listed(many, keys, number, most, first, rows.sign, groups, group, tables, located)
+            room = room if short < 0 else min(room, short - first)
             probes += by_port[lane - 1]
-    cursor[PROBES] += probes
-    return rows
+    arrays.cursor[PROBES] += probes
+    return room
 
 
 @jit_flat
@@ -277,13 +282,11 @@ def _word_before_changes(word, ring, row, number, changes, change_chains):
 
 
 @jit_flat
-def _enter(
-    row_slot, row_sign, cursor, n, by_port, ports, indexes, groups, key_columns, cells, tables, located, most, rings, ring_ids,
-    ring_meta, positions, since, changes, change_chains,
-):  # fmt: skip
+def _enter(n, most, rows, arrays, blocks):
     """Insert rows, port by port, from cursor[AT] of their lists on, and record which rings change. Returns DONE, or
     what is full."""
-    first = cursor[ROW]
+    cursor, ports, indexes, tables = arrays.cursor, arrays.ports, arrays.indexes, arrays.tables
+    by_port, since, first = blocks.by_port, blocks.since, cursor[ROW]
     for p in range(cursor[AT] // LANE, n):
         port, lane = p * PORT_FIELDS, p * LANE + 1
         base, width, since_first = ports[port + BASE], ports[port + WIDTH], ports[port + SINCE]
@@ -292,47 +295,40 @@ def _enter(
         for j in range(max(cursor[AT], lane), lane + by_port[lane - 1]):
             row = np.int64(by_port[j])
             here, place = np.uint64(first + row), row * most
-            slot, is_insert = np.int64(row_slot[here]), row_sign[here] > 0
+            slot, is_insert = np.int64(rows.slot[here]), rows.sign[here] > 0
             leaf = base + slot * width
             for k in range(cursor[NOTED], many):
                 index = first_index + k
-                ring = ring_of(located[place + k], index, indexes)
+                ring = ring_of(arrays.located[place + k], index, indexes)
                 if is_insert:
-                    status = push_leaf(
-                        ring, slot, index, port, ports, indexes, cells, tables, rings, ring_ids, ring_meta
-                    )
+                    status = push_leaf(ring, slot, index, port, arrays)
                     if status != DONE:
                         cursor[AT], cursor[NOTED] = j, k
                         return status
                     positions_first = indexes[index * INDEX_FIELDS + POSITIONS]
                     if positions_first >= 0:
                         _, mask, oldest, count = open_ring(tables[ring])
-                        positions[positions_first + slot] = (oldest + count - 1) & mask
+                        arrays.positions[positions_first + slot] = (oldest + count - 1) & mask
                 if since_first < 0:
-                    _note_change(ring, row, is_insert, changes, change_chains)
+                    _note_change(ring, row, is_insert, blocks.changes, blocks.change_chains)
             cursor[NOTED] = 0
             if since_first >= 0:
                 if not is_insert:
-                    slot = equal_leaf(
-                        ports[port + FULL], indexes, groups, key_columns, cells, base, leaf, width, tables, rings, since,
-                        since_first,
-                    )  # fmt: skip
+                    slot = equal_leaf(ports[port + FULL], base, leaf, width, arrays, since, since_first)
                     if slot < 0:
                         return NOT_STORED
                     # The temporary slot of the retraction is replaced with that of the leaf that it retracts.
-                    row_slot[here] = np.int32(slot)
+                    rows.slot[here] = np.int32(slot)
                 since[since_first + slot] += (row + 1) * (1 if is_insert else RETRACTED)
     return DONE
 
 
 @jit_flat
-def _begin(
-    row_slot, row_sign, cursor, n, n_groups, by_port, ports, indexes, options, known, all_known, tables, located, most, rings,
-    changes, change_chains, blocks, matched, levels, retract,
-):  # fmt: skip
+def _begin(n, n_groups, most, rows, order, all_known, arrays, blocks, retract):
     """Make a record in the first block for each row. If the entries of all probed groups are known, the records with
     matches are `matched`; else all are still to be probed."""
-    first, fields = cursor[ROW], R_LEAVES + n + n_groups
+    ports, records, by_port = arrays.ports, blocks.records, blocks.by_port
+    first, last, fields = arrays.cursor[ROW], arrays.cursor[LOCATED], R_LEAVES + n + n_groups
     for p in range(n):
         port, lane = p * PORT_FIELDS, p * LANE + 1
         base, width = ports[port + BASE], ports[port + WIDTH]
@@ -340,33 +336,33 @@ def _begin(
             row = np.int64(by_port[j])
             record = row * fields
             # A row without results has no matches and no options.
-            blocks[record + R_WORD], blocks[record + R_BOUND] = 0, 0
-            if row_sign[first + row] > 0 or retract:
-                blocks[record + R_ROW] = row
-                blocks[record + R_BOUND], blocks[record + R_IDS] = np.int64(1) << p, 0
-                leaf = base + np.int64(row_slot[first + row]) * width
-                blocks[record + R_LEAVES + p] = leaf
+            records[record + R_WORD], records[record + R_BOUND] = 0, 0
+            if rows.sign[first + row] > 0 or retract:
+                records[record + R_ROW] = row
+                records[record + R_BOUND], records[record + R_IDS] = np.int64(1) << p, 0
+                leaf = base + np.int64(rows.slot[first + row]) * width
+                records[record + R_LEAVES + p] = leaf
                 entries = record + R_LEAVES + n
                 for group in range(n_groups):
-                    k = known[p * n_groups + group]
-                    at = located[row * most + max(k, 0)]
-                    blocks[entries + group] = at if k >= 0 else _UNKNOWN
+                    k = order.known[p * n_groups + group]
+                    at = arrays.located[row * most + max(k, 0)]
+                    records[entries + group] = at if k >= 0 else _UNKNOWN
                 if all_known:
-                    _choose_port(record, n, indexes, options, tables, rings, changes, change_chains, blocks)
-    levels[L_RECORDS] = cursor[LOCATED] - first
+                    _choose_port(record, n, order.options, arrays, blocks)
+    blocks.levels[L_RECORDS] = last - first
     if all_known:
-        _keep_matched(np.int64(0), cursor[LOCATED] - first, fields, blocks, matched, levels)
+        _keep_matched(np.int64(0), last - first, fields, records, blocks.matched, blocks.levels)
 
 
 @jit_inline
-def _keep_matched(level, records, fields, blocks, matched, levels):
-    """Of a level's records, keep those with matches, as `matched` from level * BLOCK on."""
+def _keep_matched(level, many, fields, records, matched, levels):
+    """Of a level's `many` records, keep those with matches, as `matched` from level * BLOCK on."""
     begin, first, stay = level * BLOCK * fields, np.uint64(level * BLOCK), np.uint64(0)
-    for i in range(records):
+    for i in range(many):
         record = begin + i * fields
         # Written unconditionally, and overwritten if it has no match: that is unpredictable.
         matched[first + stay] = record
-        stay += np.uint64(leaves_in(blocks[record + R_WORD]) > 0)
+        stay += np.uint64(leaves_in(records[record + R_WORD]) > 0)
     levels[level * LEVEL_FIELDS + L_RECORDS] = np.int64(stay)
 
 
@@ -378,39 +374,40 @@ def _id_column(ids, port):
 
 
 @jit_inline
-def _bound_id(source, leaves, ids, cells, blocks):
+def _bound_id(source, leaves, ids, cells, records):
     """The id of a bound column. A port that is bound by an id was probed by a key whose entry is known; only its other
     column is ever asked for."""
     port = source // COLUMNS
-    bound = blocks[leaves + port]
+    bound = records[leaves + port]
     return cells[bound + source % COLUMNS] if _id_column(ids, port) == 0 else bound
 
 
 @jit_inline
-def _key_of_record(record, width, source, sources, cells, blocks):
+def _key_of_record(record, width, source, sources, cells, records):
     """The key of an index with so many columns, from the bound columns."""
-    leaves, ids = record + R_LEAVES, blocks[record + R_IDS]
+    leaves, ids = record + R_LEAVES, records[record + R_IDS]
     if width == 1:
-        return key_of_id(_bound_id(sources[source], leaves, ids, cells, blocks))
+        return key_of_id(_bound_id(sources[source], leaves, ids, cells, records))
     key = np.int64(width + 1)
     for k in range(source, source + width):
-        key = combine(key, _bound_id(sources[k], leaves, ids, cells, blocks))
+        key = combine(key, _bound_id(sources[k], leaves, ids, cells, records))
     return key | np.int64(1)
 
 
 @jit_inline
-def _choose_port(record, n, indexes, options, tables, rings, changes, change_chains, blocks):
+def _choose_port(record, n, options, arrays, blocks):
     """Algorithm 5: of the ports that can be probed from a record, the one with the fewest matches is bound next."""
-    entries, option = record + R_LEAVES + n, blocks[record + R_BOUND] * n * 2
-    row = blocks[record + R_ROW]
+    indexes, records = arrays.indexes, blocks.records
+    entries, option = record + R_LEAVES + n, records[record + R_BOUND] * n * 2
+    row = records[record + R_ROW]
     best, best_index, best_word, fewest = np.int64(0), np.int64(0), np.int64(0), _MOST
     q = options[option]
     while q >= 0:
         index = options[option + 1]
-        at = blocks[entries + indexes[index * INDEX_FIELDS + GROUP]]
+        at = records[entries + indexes[index * INDEX_FIELDS + GROUP]]
         word = np.int64(0)
         if at >= 0:
-            word = _word_at(ring_of(at, index, indexes), row, tables, changes, change_chains)
+            word = _word_at(ring_of(at, index, indexes), row, arrays.tables, blocks.changes, blocks.change_chains)
         count = leaves_in(word)
         best = q if count < fewest else best
         best_index = index if count < fewest else best_index
@@ -418,51 +415,51 @@ def _choose_port(record, n, indexes, options, tables, rings, changes, change_cha
         fewest = min(count, fewest)
         option += 2
         q = options[option]
-    _bind_next(record, best, best_index, best_word, indexes, rings, blocks)
+    _bind_next(record, best, best_index, best_word, indexes, arrays.rings, records)
 
 
 @jit_inline
-def _bind_next(record, q, index, word, indexes, rings, blocks):
+def _bind_next(record, q, index, word, indexes, rings, records):
     """Set that a record is extended by the leaves of port q in a ring, and prefetch these."""
-    blocks[record + R_PORT] = q
-    blocks[record + R_WORD] = word
+    records[record + R_PORT] = q
+    records[record + R_WORD] = word
     if holds_ids(word):
         first, mask, oldest, count = open_ring(word)
         for i in range(0, min(count + _LINE_OF_IDS, _MOST_EXPECTED), _LINE_OF_IDS):
             prefetch(rings, (first + ((oldest + i) & mask)) << 1)
         ids = (1 + indexes[index * INDEX_FIELDS + ID_COLUMN]) << (2 * q)
-        blocks[record + R_IDS] |= ids
+        records[record + R_IDS] |= ids
     else:
         prefetch(rings, oldest_in(word))
 
 
 @jit_flat
-def _probe(
-    level, n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, changes, change_chains, blocks,
-    pending, matched, levels, cursor,
-):  # fmt: skip
+def _probe(level, n, n_groups, order, arrays, blocks):
     """Look up the missing entries for the records of a level's block, and choose the port that extends each record.
 
     Records with matches are kept, as `matched` from level * BLOCK on.
     """
+    options, indexes, groups, tables = order.options, arrays.indexes, arrays.groups, arrays.tables
+    records, pending = blocks.records, blocks.pending
     fields, asked, waiting = R_LEAVES + n + n_groups, np.int64(0), np.int64(0)
-    begin, records = level * BLOCK * fields, levels[level * LEVEL_FIELDS + L_RECORDS]
+    begin, many = level * BLOCK * fields, blocks.levels[level * LEVEL_FIELDS + L_RECORDS]
     keys = BLOCK
-    for i in range(records):
+    for i in range(many):
         record = begin + i * fields
         entries = record + R_LEAVES + n
-        bound, before = blocks[record + R_BOUND], asked
+        bound, before = records[record + R_BOUND], asked
         option = bound * n * 2
         q = options[option]
         while q >= 0:
             index = options[option + 1]
             group = indexes[index * INDEX_FIELDS + GROUP]
-            if blocks[entries + group] == _UNKNOWN:
+            if records[entries + group] == _UNKNOWN:
                 width = indexes[index * INDEX_FIELDS + KEY_WIDTH]
-                key = _key_of_record(record, width, source_first[bound * n + q], sources, cells, blocks)
+                source = order.source_first[bound * n + q]
+                key = _key_of_record(record, width, source, order.sources, arrays.cells, records)
                 home_slot = home_slot_of(key, groups, group)
                 prefetch_entry(home_slot, groups[group * GROUP_FIELDS + STRIDE], tables)
-                blocks[entries + group] = home_slot
+                records[entries + group] = home_slot
                 pending[keys + 3 * asked] = entries + group
                 pending[keys + 3 * asked + 1] = group
                 pending[keys + 3 * asked + 2] = key
@@ -470,49 +467,48 @@ def _probe(
             option += 2
             q = options[option]
         if asked == before:
-            _choose_port(record, n, indexes, options, tables, rings, changes, change_chains, blocks)
+            _choose_port(record, n, options, arrays, blocks)
         else:
             pending[waiting] = record
             waiting += 1
     for i in range(asked):
         place = keys + 3 * i
         entry, group, key = pending[place], pending[place + 1], pending[place + 2]
-        blocks[entry] = find_from(blocks[entry], tables, groups, group, key)
+        records[entry] = find_from(records[entry], tables, groups, group, key)
     for i in range(waiting):
-        _choose_port(pending[i], n, indexes, options, tables, rings, changes, change_chains, blocks)
-    cursor[PROBES] += asked
-    _keep_matched(level, records, fields, blocks, matched, levels)
+        _choose_port(pending[i], n, options, arrays, blocks)
+    arrays.cursor[PROBES] += asked
+    _keep_matched(level, many, fields, records, blocks.matched, blocks.levels)
 
 
 @jit_flat
-def _probe_last(
-    level, n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, changes, change_chains, blocks,
-    pending, matched, levels, cursor,
-):  # fmt: skip
+def _probe_last(level, n, n_groups, order, arrays, blocks):
     """`_probe` where one port is left, as for most records: there is no choice, and the keys to look up depend only on
     the bound ports."""
+    options, indexes, groups, tables = order.options, arrays.indexes, arrays.groups, arrays.tables
+    records, pending = blocks.records, blocks.pending
     fields, asked, bound_before = R_LEAVES + n + n_groups, np.int64(0), np.int64(-1)
-    begin, records = level * BLOCK * fields, levels[level * LEVEL_FIELDS + L_RECORDS]
+    begin, many = level * BLOCK * fields, blocks.levels[level * LEVEL_FIELDS + L_RECORDS]
     index, group, width, source, stride = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
-    for i in range(records):
+    for i in range(many):
         record = begin + i * fields
-        bound = blocks[record + R_BOUND]
+        bound = records[record + R_BOUND]
         if bound != bound_before:
             bound_before, option = bound, bound * n * 2
             index = options[option + 1] * INDEX_FIELDS
             group, width = indexes[index + GROUP], indexes[index + KEY_WIDTH]
-            source = source_first[bound * n + options[option]]
+            source = order.source_first[bound * n + options[option]]
             stride = groups[group * GROUP_FIELDS + STRIDE]
-        at, key = blocks[record + R_LEAVES + n + group], np.int64(0)
+        at, key = records[record + R_LEAVES + n + group], np.int64(0)
         if at == _UNKNOWN:
-            key = _key_of_record(record, width, source, sources, cells, blocks)
+            key = _key_of_record(record, width, source, order.sources, arrays.cells, records)
             at = home_slot_of(key, groups, group)
             prefetch_entry(at, stride, tables)
         pending[2 * i], pending[2 * i + 1] = at, key
     bound_before, q, base, end = np.int64(-1), np.int64(0), np.int64(0), np.int64(0)
-    for i in range(records):
+    for i in range(many):
         record = begin + i * fields
-        bound = blocks[record + R_BOUND]
+        bound = records[record + R_BOUND]
         if bound != bound_before:
             bound_before, option = bound, bound * n * 2
             q, index = options[option], options[option + 1]
@@ -526,11 +522,11 @@ def _probe_last(
             at = at if tables[at] != 0 else np.int64(-1)
         word = np.int64(0)
         if at >= 0:
-            row = blocks[record + R_ROW]
-            word = _word_at(ring_of(at, index, indexes), row, tables, changes, change_chains)
-        _bind_next(record, q, index, word, indexes, rings, blocks)
-    cursor[PROBES] += asked
-    _keep_matched(level, records, fields, blocks, matched, levels)
+            row = records[record + R_ROW]
+            word = _word_at(ring_of(at, index, indexes), row, tables, blocks.changes, blocks.change_chains)
+        _bind_next(record, q, index, word, indexes, arrays.rings, records)
+    arrays.cursor[PROBES] += asked
+    _keep_matched(level, many, fields, records, blocks.matched, blocks.levels)
 
 
 @jit_inline
@@ -541,11 +537,11 @@ def _there(slot, row, since, first):
 
 
 @jit_inline
-def _agrees(check, end, leaf, record, checks, cells, blocks):
+def _agrees(check, end, leaf, record, checks, cells, records):
     """Are the compared columns of a leaf compatible with the bound ones?"""
     while check < end:
         here = cells[leaf + checks[2 * check]]
-        there = _bound_id(checks[2 * check + 1], record + R_LEAVES, blocks[record + R_IDS], cells, blocks)
+        there = _bound_id(checks[2 * check + 1], record + R_LEAVES, records[record + R_IDS], cells, records)
         if here != there and here != 0 and there != 0:
             return False
         check += 1
@@ -553,37 +549,38 @@ def _agrees(check, end, leaf, record, checks, cells, blocks):
 
 
 @jit_flat
-def _extend(level, n, n_groups, ports, check_first, checks, cells, rings, ring_ids, since, blocks, matched, levels):
+def _extend(level, n, n_groups, order, arrays, blocks):
     """Fill the block below a level with the extensions of its records by their matches, as far as there is room."""
+    ports, cells, since, records, levels = arrays.ports, arrays.cells, blocks.since, blocks.records, blocks.levels
     fields = R_LEAVES + n + n_groups
     end, first_matched = (level + 1) * BLOCK * fields, level * BLOCK
     here = level * LEVEL_FIELDS
     i, match, made = levels[here + L_RECORD], levels[here + L_MATCH], np.int64(0)
     while i < levels[here + L_RECORDS] and made < BLOCK:
-        record = matched[first_matched + i]
-        bound, q, row = blocks[record + R_BOUND], blocks[record + R_PORT], blocks[record + R_ROW]
-        first, ring_mask, oldest, count = open_ring(blocks[record + R_WORD])
+        record = blocks.matched[first_matched + i]
+        bound, q, row = records[record + R_BOUND], records[record + R_PORT], records[record + R_ROW]
+        first, ring_mask, oldest, count = open_ring(records[record + R_WORD])
         base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
         since_first = ports[q * PORT_FIELDS + SINCE]
-        check, check_end = check_first[bound * n + q], check_first[bound * n + q + 1]
+        check, check_end = order.check_first[bound * n + q], order.check_first[bound * n + q + 1]
         special = check < check_end or since_first >= 0
-        of_ids = _id_column(blocks[record + R_IDS], q) != 0
+        of_ids = _id_column(records[record + R_IDS], q) != 0
         stop = min(count, match + BLOCK - made)
         while match < stop:
             if of_ids:
-                slot, leaf = np.int64(0), ring_ids[first + ((oldest + match) & ring_mask)]
+                slot, leaf = np.int64(0), arrays.ring_ids[first + ((oldest + match) & ring_mask)]
             else:
-                slot = slot_in(first, ring_mask, (oldest + match) & ring_mask, rings)
+                slot = slot_in(first, ring_mask, (oldest + match) & ring_mask, arrays.rings)
                 leaf = base + slot * width
                 prefetch(cells, leaf)
             to = end + made * fields
             for field in range(R_ROW, fields):
-                blocks[to + field] = blocks[record + field]
-            blocks[to + R_BOUND] = bound | np.int64(1) << q
-            blocks[to + R_LEAVES + q] = leaf
+                records[to + field] = records[record + field]
+            records[to + R_BOUND] = bound | np.int64(1) << q
+            records[to + R_LEAVES + q] = leaf
             if special:
                 there = since_first < 0 or _there(slot, row, since, since_first)
-                made += np.int64(there and _agrees(check, check_end, leaf, record, checks, cells, blocks))
+                made += np.int64(there and _agrees(check, check_end, leaf, record, order.checks, cells, records))
             else:
                 made += 1
             match += 1
@@ -622,21 +619,22 @@ def write_columns(done, made, room, cells, leaves, out_ports, own, out_columns):
 
 
 @jit_inline
-def write_signs(tick, sign, out_tick, out_sign, k, many):
+def write_signs(tick, sign, results, k, many):
+    """The tick and sign of `many` results from number k on."""
     for j in range(many):
-        out_tick[k + j] = tick
+        results.tick[k + j] = tick
     for j in range(many):
-        out_sign[k + j] = sign
+        results.sign[k + j] = sign
 
 
 @jit_inline
-def _known(c, before, record, columns, having, own, cells, blocks):
+def _known(c, before, record, results, cells, records):
     """The value of output column c in the bound ports; 0: they do not have it."""
-    of_ports, q, value = having[c] & before, np.int64(0), np.int64(0)
-    ids = blocks[record + R_IDS]
+    of_ports, q, value = results.having[c] & before, np.int64(0), np.int64(0)
+    ids, columns = records[record + R_IDS], len(results.having)
     while of_ports != 0 and value == 0:
         if of_ports & 1:
-            bound, column = blocks[record + R_LEAVES + q], own[q * columns + c]
+            bound, column = records[record + R_LEAVES + q], results.own[q * columns + c]
             id_column = _id_column(ids, q)
             if id_column == 0:
                 value = cells[bound + column]
@@ -648,20 +646,21 @@ def _known(c, before, record, columns, having, own, cells, blocks):
 
 
 @jit_inline
-def _list_vectors(first, i, records, made, room, blocks, matched, places):
-    """How many of a block's records, from number i on, bind the same ports and make at most a SIMD vector of results
-    each. Writes the start of the results of each to `places`, and the end of the last."""
+def _list_vectors(first, i, many, made, room, blocks):
+    """How many of a block's `many` records, from number i on, bind the same ports and make at most a SIMD vector of
+    results each. Writes the start of the results of each to `leaves`, and the end of the last."""
+    records, matched, places = blocks.records, blocks.matched, blocks.leaves
     record = matched[first + i]
-    bound, q, ids = blocks[record + R_BOUND], blocks[record + R_PORT], blocks[record + R_IDS]
+    bound, q, ids = records[record + R_BOUND], records[record + R_PORT], records[record + R_IDS]
     found = np.int64(0)
     if _id_column(ids, q) == 0:
         return found
     places[0] = made
-    while i + found < records and made + VECTOR_LENGTH <= room:
+    while i + found < many and made + VECTOR_LENGTH <= room:
         record = matched[first + i + found]
-        count = leaves_in(blocks[record + R_WORD])
-        same = blocks[record + R_BOUND] == bound and blocks[record + R_PORT] == q
-        if count > VECTOR_LENGTH or not same or blocks[record + R_IDS] != ids:
+        count = leaves_in(records[record + R_WORD])
+        same = records[record + R_BOUND] == bound and records[record + R_PORT] == q
+        if count > VECTOR_LENGTH or not same or records[record + R_IDS] != ids:
             break
         found, made = found + 1, made + count
         places[found] = made
@@ -682,58 +681,59 @@ def _source(c, bound, ids, n, columns, own):
 
 
 @jit_inline
-def _write_vectors(
-    first, vectors, row, n, bound, ids, row_tick, row_sign, cells, ring_ids, blocks, matched, places, own, out_columns, out_tick,
-    out_sign,
-):  # fmt: skip
+def _write_vectors(first, vectors, n, bound, ids, rows, arrays, blocks, results):
     """Write the results of `vectors` records from matched[first] on, which bind the same ports, column by column."""
-    columns, room, many = len(own) // n, np.int64(len(out_tick)), np.uint64(vectors)
-    here = np.uint64(first)
+    records, matched, places, out_columns = blocks.records, blocks.matched, blocks.leaves, results.columns
+    columns, room, many = len(results.own) // n, np.int64(len(results.tick)), np.uint64(vectors)
+    here, row = np.uint64(first), arrays.cursor[ROW]
     for i in range(many):
-        at = np.uint64(row + blocks[matched[here + i] + R_ROW])
-        fill_vector(out_tick, np.uint64(places[i]), row_tick[at])
-        fill_vector(out_sign, np.uint64(places[i]), row_sign[at])
+        at = np.uint64(row + records[matched[here + i] + R_ROW])
+        fill_vector(results.tick, np.uint64(places[i]), rows.tick[at])
+        fill_vector(results.sign, np.uint64(places[i]), rows.sign[at])
     for c in range(columns):
         to = c * room
-        port, column = _source(c, bound, ids, n, columns, own)
+        port, column = _source(c, bound, ids, n, columns, results.own)
         of_port, of_id = R_LEAVES + port, _id_column(ids, port)
         if column < 0:
             for i in range(many):
-                first_place, mask, oldest, _ = open_ring(blocks[matched[here + i] + R_WORD])
+                first_place, mask, oldest, _ = open_ring(records[matched[here + i] + R_WORD])
                 at = np.uint64(to + places[i])
-                copy_vector(out_columns, at, ring_ids, np.uint64(first_place), np.uint64(oldest), np.uint64(mask))
+                copy_vector(
+                    out_columns, at, arrays.ring_ids, np.uint64(first_place), np.uint64(oldest), np.uint64(mask)
+                )
         elif of_id != 0:
             for i in range(many):
-                fill_vector(out_columns, np.uint64(to + places[i]), blocks[matched[here + i] + of_port])
+                fill_vector(out_columns, np.uint64(to + places[i]), records[matched[here + i] + of_port])
         else:
             for i in range(many):
-                leaf = blocks[matched[here + i] + of_port]
-                fill_vector(out_columns, np.uint64(to + places[i]), cells[leaf + column])
+                leaf = records[matched[here + i] + of_port]
+                fill_vector(out_columns, np.uint64(to + places[i]), arrays.cells[leaf + column])
 
 
 @jit_inline
-def _write_run(
-    start, many, first, ring_mask, q, base, width, before, record, cells, rings, ring_ids, blocks, having, own, out_columns, made,
-    room,
-):  # fmt: skip
-    """Write the ids of `many` results of one record, whose last leaves, of port q, are contiguous in a ring from
-    `start` on."""
-    columns = len(having)
+def _write_run(match, many, record, arrays, records, results, made):
+    """Write the ids of `many` results of one record from number `made` on: those with its matches from `match` on,
+    which are contiguous in a ring."""
+    before, q, cells, rings = records[record + R_BOUND], records[record + R_PORT], arrays.cells, arrays.rings
+    first, ring_mask, oldest, _ = open_ring(records[record + R_WORD])
+    base, width = arrays.ports[q * PORT_FIELDS + BASE], arrays.ports[q * PORT_FIELDS + WIDTH]
+    columns, room, out_columns = len(results.having), np.int64(len(results.tick)), results.columns
+    start = (oldest + match) & ring_mask
     straight = min(many, ring_mask + 1 - start)
-    of_ids = _id_column(blocks[record + R_IDS], q) != 0
+    of_ids = _id_column(records[record + R_IDS], q) != 0
     here = first + start
     for c in range(columns):
-        value = _known(c, before, record, columns, having, own, cells, blocks)
-        column = own[q * columns + c]
+        value = _known(c, before, record, results, cells, records)
+        column = results.own[q * columns + c]
         to = c * room + made
         if value != 0 or column < 0:
             for j in range(many):
                 out_columns[to + j] = value
         elif of_ids:
             for j in range(straight):
-                out_columns[to + j] = ring_ids[here + j]
+                out_columns[to + j] = arrays.ring_ids[here + j]
             for j in range(many - straight):
-                out_columns[to + straight + j] = ring_ids[first + j]
+                out_columns[to + straight + j] = arrays.ring_ids[first + j]
         elif ring_mask == 0:
             out_columns[to] = cells[base + column + first * width]
         else:
@@ -744,46 +744,40 @@ def _write_run(
 
 
 @jit_flat
-def _write(
-    row_tick, row_sign, cursor, level, n, ports, check_first, checks, cells, rings, ring_ids, since, blocks, matched, levels,
-    leaves, out_ports, having, own, out_columns, out_tick, out_sign,
-):  # fmt: skip
+def _write(level, n, rows, order, arrays, blocks, results):
     """Write the results of the records of the last block with their matches. Returns DONE, or OUT_FULL."""
+    cursor, ports, cells, records = arrays.cursor, arrays.ports, arrays.cells, blocks.records
+    leaves, levels, since = blocks.leaves, blocks.levels, blocks.since
     first_matched, here = level * BLOCK, level * LEVEL_FIELDS
-    i, match, records = levels[here + L_RECORD], levels[here + L_MATCH], levels[here + L_RECORDS]
-    room, made, done = np.int64(len(out_tick)), cursor[OUT], np.int64(0)
-    while i < records and made < room:
-        record = matched[first_matched + i]
+    i, match, last = levels[here + L_RECORD], levels[here + L_MATCH], levels[here + L_RECORDS]
+    room, made, done = np.int64(len(results.tick)), cursor[OUT], np.int64(0)
+    while i < last and made < room:
+        record = blocks.matched[first_matched + i]
         of_ports = record + R_LEAVES
-        bound, q, row = blocks[record + R_BOUND], blocks[record + R_PORT], blocks[record + R_ROW]
-        first, ring_mask, oldest, count = open_ring(blocks[record + R_WORD])
+        bound, q, row = records[record + R_BOUND], records[record + R_PORT], records[record + R_ROW]
+        first, ring_mask, oldest, count = open_ring(records[record + R_WORD])
         base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
         since_first = ports[q * PORT_FIELDS + SINCE]
-        check, check_end = check_first[bound * n + q], check_first[bound * n + q + 1]
+        check, check_end = order.check_first[bound * n + q], order.check_first[bound * n + q + 1]
         special = check < check_end or since_first >= 0
-        tick, sign = row_tick[cursor[ROW] + row], row_sign[cursor[ROW] + row]
-        if blocks[record + R_IDS] != 0 or (count - match > _RUN and not special):
+        tick, sign = rows.tick[cursor[ROW] + row], rows.sign[cursor[ROW] + row]
+        if records[record + R_IDS] != 0 or (count - match > _RUN and not special):
             if done > 0:
-                write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
+                write_columns(done, made, room, cells, leaves, results.out_ports, results.own, results.columns)
                 made += done
                 done = np.int64(0)
             vectors = np.int64(0)
             if match == 0:
-                vectors = _list_vectors(first_matched, i, records, made, room, blocks, matched, leaves)
+                vectors = _list_vectors(first_matched, i, last, made, room, blocks)
             if vectors > 0:
-                _write_vectors(
-                    first_matched + i, vectors, cursor[ROW], n, bound, blocks[record + R_IDS], row_tick, row_sign,
-                    cells, ring_ids, blocks, matched, leaves, own, out_columns, out_tick, out_sign,
-                )  # fmt: skip
+                ids = records[record + R_IDS]
+                _write_vectors(first_matched + i, vectors, n, bound, ids, rows, arrays, blocks, results)
                 made = leaves[vectors]
                 i += vectors
                 continue
             many = min(count - match, room - made)
-            _write_run(
-                (oldest + match) & ring_mask, many, first, ring_mask, q, base, width, bound, record, cells, rings, ring_ids,
-                blocks, having, own, out_columns, made, room,
-            )  # fmt: skip
-            write_signs(tick, sign, out_tick, out_sign, made, many)
+            _write_run(match, many, record, arrays, records, results, made)
+            write_signs(tick, sign, results, made, many)
             made += many
             match += many
             if match == count:
@@ -792,13 +786,13 @@ def _write(
             continue
         stop, before = min(count, match + min(np.int64(LAID_OUT), room - made) - done), done
         while match < stop:
-            slot = slot_in(first, ring_mask, (oldest + match) & ring_mask, rings)
+            slot = slot_in(first, ring_mask, (oldest + match) & ring_mask, arrays.rings)
             leaf = base + slot * width
             prefetch(cells, leaf)
             leaves[q * LAID_OUT + done] = leaf
             if special:
                 there = since_first < 0 or _there(slot, row, since, since_first)
-                done += np.int64(there and _agrees(check, check_end, leaf, record, checks, cells, blocks))
+                done += np.int64(there and _agrees(check, check_end, leaf, record, order.checks, cells, records))
             else:
                 done += 1
             match += 1
@@ -806,42 +800,40 @@ def _write(
         many = done - before
         for p in range(n):
             if p != q:
-                other, to = blocks[of_ports + p], p * LAID_OUT + before
+                other, to = records[of_ports + p], p * LAID_OUT + before
                 for k in range(many):
                     leaves[to + k] = other
-        write_signs(tick, sign, out_tick, out_sign, made + before, many)
+        write_signs(tick, sign, results, made + before, many)
         if match == count:
             i += 1
             match = np.int64(0)
         if done == min(np.int64(LAID_OUT), room - made):
-            write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
+            write_columns(done, made, room, cells, leaves, results.out_ports, results.own, results.columns)
             made += done
             done = np.int64(0)
-    write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
+    write_columns(done, made, room, cells, leaves, results.out_ports, results.own, results.columns)
     cursor[OUT] = made + done
     levels[here + L_RECORD], levels[here + L_MATCH] = i, match
-    return OUT_FULL if i < records else DONE
+    return OUT_FULL if i < last else DONE
 
 
 @jit_flat
-def _remove(
-    first, n, row_slot, row_sign, by_port, ports, indexes, tables, located, most, rings, positions, since
-):  # fmt: skip
+def _remove(n, most, rows, arrays, by_port, since):
     """Remove the retracted leaves from the indexes; the chunk ends."""
+    ports, first = arrays.ports, arrays.cursor[ROW]
     for p in range(n):
         port, lane = p * PORT_FIELDS, p * LANE + 1
         first_index, since_first = ports[port + FIRST_INDEX], ports[port + SINCE]
         many = ports[port + LAST_INDEX] - first_index
         for j in range(lane, lane + by_port[lane - 1]):
             row = np.int64(by_port[j])
-            slot = np.int64(row_slot[first + row])
+            slot = np.int64(rows.slot[first + row])
             if since_first >= 0:
                 since[since_first + slot] = 0
-            if row_sign[first + row] > 0:
+            if rows.sign[first + row] > 0:
                 continue
             for k in range(many):
-                at = located[row * most + k]
-                remove(first_index + k, at, indexes, slot, tables, rings, positions)
+                remove(first_index + k, arrays.located[row * most + k], slot, arrays)
 
 
 @jit_flat
@@ -852,28 +844,22 @@ def step(
 
     `state`, `asked`, `block`: see joins/state.py. `all_known`, `retract`: 1 or 0.
     """
-    cursor, ports, indexes, groups, key_columns, cells, tables, located, rings, ring_ids, ring_meta = of_state(state)
-    levels, leaves, positions, since = of_results(state)
-    out_ports, having, own = of_output(asked)
-    options, known, source_first, sources, check_first, checks = of_ways(asked)
-    by_port, changes, change_chains, blocks, pending, matched = of_block(block)
-    out_columns = out_columns.reshape(out_columns.size)
-    n = np.int64(len(ports) // PORT_FIELDS)
-    n_groups = np.int64(len(groups) // GROUP_FIELDS)
-    most = np.int64(len(located) // (2 * LOCATED_ROWS))
-    rows = len(row_port)
-    while cursor[ROW] < rows:
+    rows, arrays = InputRows(row_port, row_slot, row_tick, row_sign), open_rings(state)
+    results, order = open_results(asked, out_columns, out_tick, out_sign), open_order(asked)
+    blocks = open_blocks(block, state)
+    cursor, by_port, levels = arrays.cursor, blocks.by_port, blocks.levels
+    n = np.int64(len(arrays.ports) // PORT_FIELDS)
+    n_groups = np.int64(len(arrays.groups) // GROUP_FIELDS)
+    most = np.int64(len(arrays.located) // (2 * LOCATED_ROWS))
+    end = len(row_port)
+    while cursor[ROW] < end:
         if cursor[PHASE] == LOCATING:
             row = cursor[ROW]
-            last = min(row + (LOCATED_ROWS >> cursor[SHORT]), rows)
-            _forget_changes(changes, change_chains)
+            last = min(row + (LOCATED_ROWS >> cursor[SHORT]), end)
+            _forget_changes(blocks.changes, blocks.change_chains)
             _list_by_port(row, last - row, n, row_port, by_port)
-            _find_home_slots(
-                row, n, row_slot, by_port, ports, indexes, groups, key_columns, cells, tables, located, most
-            )
-            room = _find_entries(
-                row, last - row, n, row_sign, by_port, ports, indexes, groups, tables, located, most, cursor
-            )
+            _find_home_slots(n, rows, by_port, arrays, most)
+            room = _find_entries(last - row, n, rows, by_port, arrays, most)
             if room == 0:
                 # Other rows of the chunk may have taken the room that the first one needs.
                 cursor[SHORT] = min(cursor[SHORT] + 2, _MOST_SHORT)
@@ -884,52 +870,30 @@ def step(
             cursor[LOCATED] = row + room
             cursor[AT], cursor[NOTED], cursor[PHASE] = 0, 0, ENTERING
         if cursor[PHASE] == ENTERING:
-            status = _enter(
-                row_slot, row_sign, cursor, n, by_port, ports, indexes, groups, key_columns, cells, tables, located, most, rings,
-                ring_ids, ring_meta, positions, since, changes, change_chains,
-            )  # fmt: skip
+            status = _enter(n, most, rows, arrays, blocks)
             if status != DONE:
                 return status
             levels[L_RECORDS], levels[L_RECORD], levels[L_MATCH] = 0, 0, 0
-            _begin(
-                row_slot, row_sign, cursor, n, n_groups, by_port, ports, indexes, options, known, all_known, tables, located,
-                most, rings, changes, change_chains, blocks, matched, levels, retract,
-            )  # fmt: skip
+            _begin(n, n_groups, most, rows, order, all_known, arrays, blocks, retract)
             if not all_known:
-                _probe(
-                    np.int64(0), n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, changes,
-                    change_chains, blocks, pending, matched, levels, cursor,
-                )  # fmt: skip
+                _probe(np.int64(0), n, n_groups, order, arrays, blocks)
             cursor[DEPTH], cursor[PHASE] = 0, PROBING
         while cursor[DEPTH] >= 0:
             depth = cursor[DEPTH]
             if depth == n - 2:
-                status = _write(
-                    row_tick, row_sign, cursor, depth, n, ports, check_first, checks, cells, rings, ring_ids, since, blocks,
-                    matched, levels, leaves, out_ports, having, own, out_columns, out_tick, out_sign,
-                )  # fmt: skip
+                status = _write(depth, n, rows, order, arrays, blocks, results)
                 if status != DONE:
                     return status
                 cursor[DEPTH] = depth - 1
             elif levels[depth * LEVEL_FIELDS + L_RECORD] == levels[depth * LEVEL_FIELDS + L_RECORDS]:
                 cursor[DEPTH] = depth - 1
             else:
-                _extend(
-                    depth, n, n_groups, ports, check_first, checks, cells, rings, ring_ids, since, blocks, matched, levels,
-                )  # fmt: skip
+                _extend(depth, n, n_groups, order, arrays, blocks)
                 cursor[DEPTH] = depth + 1
                 if depth + 1 == n - 2:
-                    _probe_last(
-                        depth + 1, n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, changes,
-                        change_chains, blocks, pending, matched, levels, cursor,
-                    )  # fmt: skip
+                    _probe_last(depth + 1, n, n_groups, order, arrays, blocks)
                 else:
-                    _probe(
-                        depth + 1, n, n_groups, indexes, groups, options, source_first, sources, cells, tables, rings, changes,
-                        change_chains, blocks, pending, matched, levels, cursor,
-                    )  # fmt: skip
-        _remove(
-            cursor[ROW], n, row_slot, row_sign, by_port, ports, indexes, tables, located, most, rings, positions, since
-        )
+                    _probe(depth + 1, n, n_groups, order, arrays, blocks)
+        _remove(n, most, rows, arrays, by_port, blocks.since)
         cursor[ROW], cursor[PHASE] = cursor[LOCATED], LOCATING
     return DONE

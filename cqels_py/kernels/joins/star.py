@@ -9,7 +9,7 @@ whose slots or ids are copied, as later rows change the rings. Small products ar
 port, and written by columns. Large ones are written one by one: a leaf's ids are repeated for each combination of the
 leaves of the inner levels, and the output of a level is copied for each combination of the outer ones.
 
-`products` (LOCATED_ROWS * (n + 4)): the row, the end of its slots in `partners`, the number of its results, a bit for
+Records of products (LOCATED_ROWS * (n + 4)): the row, the end of its slots in `partners`, the number of its results, a bit for
 each port of which there are ids instead, at the same positions of `partner_ids`, and the number of partners in each
 port; the row's own port has one, its own slot. `leaves` (n * LAID_OUT), by port: the positions in the cells of the
 leaves of small products' results.
@@ -25,7 +25,7 @@ import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 from cqels_py.kernels.joins.multiway import LAID_OUT, write_columns, write_signs
-from cqels_py.kernels.joins.state import of_output, of_results, of_star, of_state
+from cqels_py.kernels.joins.state import open_products, open_results
 from cqels_py.kernels.primitives.prefetch import prefetch
 from cqels_py.kernels.primitives.simd_copy import VECTOR_LENGTH, copy_vector, fill_vector
 from cqels_py.kernels.structures.ring_index import (
@@ -56,6 +56,7 @@ from cqels_py.kernels.structures.ring_index import (
     slot_in,
     word_of,
 )
+from cqels_py.kernels.structures.ring_record import InputRows, open_rings
 
 NEXT, DELIVERED = AT, DEPTH
 IDS_FROM = 6
@@ -94,21 +95,22 @@ def _note_ids(first, mask, oldest, count, ring_ids, to, partner_ids):
 
 
 @jit_flat
-def _note_with_ids(p, slot, at, n, record, to, tables, rings, ring_ids, products, partners, partner_ids):
+def _note_with_ids(p, slot, at, n, record, to, arrays, products):
     """Copy the partners of a product where some ring holds ids: these, or their slots."""
+    records, partners = products.records, products.partners
     for q in range(n):
-        word = tables[_ring(at, q)]
+        word = arrays.tables[_ring(at, q)]
         first, mask, oldest, count = open_ring(word)
         if q == p:
             partners[to] = slot
             count = np.int64(1)
         elif holds_ids(word):
-            products[record + PRODUCT_OF_IDS] |= np.int64(1) << q
-            _note_ids(first, mask, oldest, count, ring_ids, to, partner_ids)
+            records[record + PRODUCT_OF_IDS] |= np.int64(1) << q
+            _note_ids(first, mask, oldest, count, arrays.ring_ids, to, products.partner_ids)
         else:
             for i in range(count):
-                partners[to + i] = slot_in(first, mask, (oldest + i) & mask, rings)
-        products[record + PRODUCT_COUNTS + q] = count
+                partners[to + i] = slot_in(first, mask, (oldest + i) & mask, arrays.rings)
+        records[record + PRODUCT_COUNTS + q] = count
         to += count
 
 
@@ -133,10 +135,10 @@ def _note_slots(word, to, rings, partners):
 
 
 @jit_inline
-def _note_product(
-    row, p, slot, at, n, far, cursor, ports, cells, tables, rings, ring_ids, products, partners, partner_ids
-):
+def _note_product(row, p, slot, at, n, far, arrays, products):
     """Record the product of a row of port p, if it is not empty; False if there is no room for its slots and ids."""
+    ports, tables, cursor = arrays.ports, arrays.tables, arrays.cursor
+    records, partners = products.records, products.partners
     # A row's own slot has the form of a ring that never had two leaves.
     mine, many, results, words = word_of(np.int64(slot), 0, 1), np.int64(0), np.int64(1), np.int64(0)
     for q in range(n):
@@ -150,55 +152,48 @@ def _note_product(
     soon = far and results <= FEW
     noted = cursor[NOTED]
     record = noted * (n + PRODUCT_COUNTS)
-    to = products[record - (n + PRODUCT_COUNTS) + PRODUCT_END] if noted > 0 else np.int64(0)
+    to = records[record - (n + PRODUCT_COUNTS) + PRODUCT_END] if noted > 0 else np.int64(0)
     if to + many + VECTOR_LENGTH > len(partners):
         return False
-    products[record + PRODUCT_ROW] = row
-    products[record + PRODUCT_END] = to + many
-    products[record + PRODUCT_RESULTS] = results
-    products[record + PRODUCT_OF_IDS] = 0
+    records[record + PRODUCT_ROW] = row
+    records[record + PRODUCT_END] = to + many
+    records[record + PRODUCT_RESULTS] = results
+    records[record + PRODUCT_OF_IDS] = 0
     cursor[NOTED] = noted + 1
     if holds_ids(words):
-        _note_with_ids(p, slot, at, n, record, to, tables, rings, ring_ids, products, partners, partner_ids)
+        _note_with_ids(p, slot, at, n, record, to, arrays, products)
         return True
     for q in range(n):
         word = _word_for(p, mine, q, at, tables)
-        _note_slots(word, to, rings, partners)
+        _note_slots(word, to, arrays.rings, partners)
         count = leaves_in(word)
         if soon:
             base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
             for i in range(count):
-                prefetch(cells, base + np.int64(partners[to + i]) * width)
-        products[record + PRODUCT_COUNTS + q] = count
+                prefetch(arrays.cells, base + np.int64(partners[to + i]) * width)
+        records[record + PRODUCT_COUNTS + q] = count
         to += count
     return True
 
 
 @jit_flat
-def _apply_rows(
-    row_port, row_slot, row_sign, cursor, n, ports, indexes, cells, tables, located, rings, ring_ids, ring_meta, products, partners,
-    partner_ids, retract,
-):  # fmt: skip
+def _apply_rows(n, rows, arrays, products, retract):
     """Apply rows whose entries are known from cursor[ROW] on, and record their products. Returns DONE, or why it stopped."""
-    far = len(cells) > NEAR_CELLS
+    cursor, far = arrays.cursor, len(arrays.cells) > NEAR_CELLS
     phase = cursor[PHASE]
     for row in range(cursor[ROW], cursor[LOCATED]):
         here = np.uint64(row)
-        p, slot, sign, at = np.int64(row_port[here]), row_slot[here], row_sign[here], located[here % _LOCATED]
-        status = np.int64(DONE)
+        p, slot, sign = np.int64(rows.port[here]), rows.slot[here], rows.sign[here]
+        at, status = arrays.located[here % _LOCATED], np.int64(DONE)
         if sign < 0 and phase == NEW:
-            pop(_ring(at, p), tables)
+            pop(_ring(at, p), arrays.tables)
             phase = np.int64(JOINING)
         if phase != ENTERING and (sign > 0 or retract):
-            if not _note_product(
-                row, p, slot, at, n, far, cursor, ports, cells, tables, rings, ring_ids, products, partners, partner_ids,
-            ):  # fmt: skip
+            if not _note_product(row, p, slot, at, n, far, arrays, products):
                 status = np.int64(PARTNERS_FULL)
         if sign > 0 and status == DONE:
             phase = np.int64(ENTERING)
-            status = push_leaf(
-                _ring(at, p), slot, p, p * PORT_FIELDS, ports, indexes, cells, tables, rings, ring_ids, ring_meta
-            )
+            status = push_leaf(_ring(at, p), slot, p, p * PORT_FIELDS, arrays)
         if status != DONE:
             cursor[ROW], cursor[PHASE] = row, phase
             return status
@@ -208,12 +203,13 @@ def _apply_rows(
 
 
 @jit_inline
-def _lay_out(record, results, done, n, ports, products, partners, leaves):
+def _lay_out(record, results, done, n, ports, products):
     """Lay out the leaves of a small product, after those of `done` results."""
-    end, each = products[record + PRODUCT_END], np.int64(1)
+    records, partners, leaves = products.records, products.partners, products.leaves
+    end, each = records[record + PRODUCT_END], np.int64(1)
     for q in range(n - 1, -1, -1):
         base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
-        count = products[record + PRODUCT_COUNTS + q]
+        count = records[record + PRODUCT_COUNTS + q]
         first, to = end - count, q * LAID_OUT + done
         place, left = first, each
         # No branch except for the loop's: the number of partners is unpredictable.
@@ -229,10 +225,11 @@ def _lay_out(record, results, done, n, ports, products, partners, leaves):
 
 
 @jit_inline
-def _lay_out_of_two(p, record, done, ports, products, partners, leaves):
+def _lay_out_of_two(p, record, done, ports, products):
     """`_lay_out` for two ports and a row of port p: a SIMD vector of its own leaf, and one of the other port's leaves."""
-    other, count = 1 - p, products[record + PRODUCT_RESULTS]
-    first = products[record + PRODUCT_END] - count - 1
+    partners, leaves = products.partners, products.leaves
+    other, count = 1 - p, products.records[record + PRODUCT_RESULTS]
+    first = products.records[record + PRODUCT_END] - count - 1
     slot = np.int64(partners[first + p * count])
     leaf = ports[p * PORT_FIELDS + BASE] + slot * ports[p * PORT_FIELDS + WIDTH]
     fill_vector(leaves, np.uint64(p * LAID_OUT + done), leaf)
@@ -243,13 +240,13 @@ def _lay_out_of_two(p, record, done, ports, products, partners, leaves):
 
 
 @jit_inline
-def _lay_levels(record, n, products, levels):
+def _lay_levels(record, n, records, levels):
     """The levels of a large product, the shortest outermost, so that the copied runs are long."""
-    first = products[record + PRODUCT_END]
+    first = records[record + PRODUCT_END]
     for q in range(n):
-        first -= products[record + PRODUCT_COUNTS + q]
+        first -= records[record + PRODUCT_COUNTS + q]
     for q in range(n):
-        count = products[record + PRODUCT_COUNTS + q]
+        count = records[record + PRODUCT_COUNTS + q]
         to = q * LEVEL_FIELDS
         while to > 0 and levels[to - LEVEL_FIELDS + L_COUNT] > count:
             for field in range(L_COUNT + 1):
@@ -302,11 +299,11 @@ def _write_level(begin, count, each, first, many, partner_ids, out_columns, star
 
 
 @jit_inline
-def _write_product(
-    p, n, first, many, of_ids, ports, cells, partners, partner_ids, levels, out_ports, own, out_columns, made, room
-):  # fmt: skip
+def _write_product(p, n, first, many, of_ids, arrays, products, results, made):
     """Write results `first` to `first` + `many` - 1 of a row of port p, to result number `made` and on."""
-    columns = len(out_ports)
+    ports, cells, levels = arrays.ports, arrays.cells, products.levels
+    partners, partner_ids, own = products.partners, products.partner_ids, results.own
+    columns, room = len(results.out_ports), np.int64(len(results.tick))
     for level in range(n):
         at = level * LEVEL_FIELDS
         q, begin, count, each = levels[at + L_PORT], levels[at + L_FIRST], levels[at + L_COUNT], levels[at + L_EACH]
@@ -318,64 +315,61 @@ def _write_product(
                 if not of_ids >> q & 1:
                     for i in range(begin, begin + count):
                         partner_ids[i] = cells[base + column + np.int64(partners[i]) * width]
-                _write_level(begin, count, each, first, many, partner_ids, out_columns, c * room + made)
+                _write_level(begin, count, each, first, many, partner_ids, results.columns, c * room + made)
 
 
 @jit_inline
-def _prefetch_partners(record, n, ports, cells, products, partners):
+def _prefetch_partners(record, n, arrays, products):
     """Prefetch the leaves of a large product."""
-    place = products[record + PRODUCT_END]
+    ports, records = arrays.ports, products.records
+    place = records[record + PRODUCT_END]
     for q in range(n - 1, -1, -1):
         base, width = ports[q * PORT_FIELDS + BASE], ports[q * PORT_FIELDS + WIDTH]
-        count = products[record + PRODUCT_COUNTS + q]
+        count = records[record + PRODUCT_COUNTS + q]
         place -= count
-        if products[record + PRODUCT_OF_IDS] >> q & 1:
+        if records[record + PRODUCT_OF_IDS] >> q & 1:
             continue
         for i in range(count):
-            prefetch(cells, base + np.int64(partners[place + i]) * width)
+            prefetch(arrays.cells, base + np.int64(products.partners[place + i]) * width)
 
 
 @jit_flat
-def _deliver(
-    row_port, row_tick, row_sign, cursor, n, ports, cells, products, partners, partner_ids, leaves, levels, out_ports, own,
-    out_columns, out_tick, out_sign,
-):  # fmt: skip
+def _deliver(n, rows, arrays, products, results):
     """Write the results of the recorded products. Returns DONE, or OUT_FULL."""
-    room, made, done = np.int64(len(out_tick)), cursor[OUT], np.int64(0)
+    cursor, cells, records, leaves = arrays.cursor, arrays.cells, products.records, products.leaves
+    out_ports, own, out_columns = results.out_ports, results.own, results.columns
+    room, made, done = np.int64(len(results.tick)), cursor[OUT], np.int64(0)
     far = len(cells) > NEAR_CELLS
     product, noted, first = cursor[NEXT] - 1, cursor[NOTED], cursor[DELIVERED]
     status = np.int64(DONE)
     while product < noted and status == DONE:
         record = product * (n + PRODUCT_COUNTS)
-        row, results = products[record + PRODUCT_ROW], products[record + PRODUCT_RESULTS]
-        of_ids = products[record + PRODUCT_OF_IDS]
-        small = results <= FEW and of_ids == 0 and first == 0 and made + done + VECTOR_LENGTH <= room
+        row, count = records[record + PRODUCT_ROW], records[record + PRODUCT_RESULTS]
+        of_ids = records[record + PRODUCT_OF_IDS]
+        small = count <= FEW and of_ids == 0 and first == 0 and made + done + VECTOR_LENGTH <= room
         if not small or done + VECTOR_LENGTH > LAID_OUT:
             write_columns(done, made, room, cells, leaves, out_ports, own, out_columns)
             made += done
             done = np.int64(0)
         if small:
-            fill_vector(out_tick, np.uint64(made + done), row_tick[row])
-            fill_vector(out_sign, np.uint64(made + done), row_sign[row])
+            fill_vector(results.tick, np.uint64(made + done), rows.tick[row])
+            fill_vector(results.sign, np.uint64(made + done), rows.sign[row])
             if n == 2:
-                _lay_out_of_two(np.int64(row_port[row]), record, done, ports, products, partners, leaves)
+                _lay_out_of_two(np.int64(rows.port[row]), record, done, arrays.ports, products)
             else:
-                _lay_out(record, results, done, n, ports, products, partners, leaves)
-            done += results
+                _lay_out(record, count, done, n, arrays.ports, products)
+            done += count
             product += 1
             continue
-        many = min(results - first, room - made)
+        many = min(count - first, room - made)
         if far and first == 0 and product + 1 < noted:
-            _prefetch_partners(record + n + PRODUCT_COUNTS, n, ports, cells, products, partners)
+            _prefetch_partners(record + n + PRODUCT_COUNTS, n, arrays, products)
         if many > 0:
-            _lay_levels(record, n, products, levels)
-            _write_product(
-                np.int64(row_port[row]), n, first, many, of_ids, ports, cells, partners, partner_ids, levels, out_ports, own,
-                out_columns, made, room,
-            )  # fmt: skip
-            write_signs(row_tick[row], row_sign[row], out_tick, out_sign, made, many)
+            _lay_levels(record, n, records, products.levels)
+            _write_product(np.int64(rows.port[row]), n, first, many, of_ids, arrays, products, results, made)
+            write_signs(rows.tick[row], rows.sign[row], results, made, many)
             made += many
-        if first + many < results:
+        if first + many < count:
             first += many
             status = np.int64(OUT_FULL)
         else:
@@ -392,36 +386,23 @@ def step(row_port, row_slot, row_tick, row_sign, state, asked, out_columns, out_
 
     `state`, `asked`: see joins/state.py. `retract`: 1 if results are retracted, else 0.
     """
-    cursor, ports, indexes, groups, key_columns, cells, tables, located, rings, ring_ids, ring_meta = of_state(state)
-    levels, leaves, _, _ = of_results(state)
-    products, partners, partner_ids = of_star(state)
-    out_ports, _, own = of_output(asked)
-    out_columns = out_columns.reshape(out_columns.size)
-    n = np.int64(len(ports) // PORT_FIELDS)
-    rows = len(row_port)
-    while cursor[ROW] < rows or cursor[NOTED] > 0:
+    rows, arrays, products = InputRows(row_port, row_slot, row_tick, row_sign), open_rings(state), open_products(state)
+    results = open_results(asked, out_columns, out_tick, out_sign)
+    cursor, n, end = arrays.cursor, np.int64(len(arrays.ports) // PORT_FIELDS), len(row_port)
+    while cursor[ROW] < end or cursor[NOTED] > 0:
         if cursor[NEXT] == 0:
             row = cursor[ROW]
-            if row >= cursor[LOCATED] and row < rows:
-                cursor[LOCATED] = find_entries(
-                    row, end_of_run(row, rows), row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables,
-                    located, cursor,
-                )  # fmt: skip
+            if row >= cursor[LOCATED] and row < end:
+                cursor[LOCATED] = find_entries(row, end_of_run(row, end), rows, arrays)
                 if cursor[LOCATED] == row:
                     return TABLE_FULL
-                if len(cells) > NEAR_CELLS:
-                    prefetch_rings_of(row, cursor[LOCATED], row_port, row_sign, n + 1, tables, located, rings, retract)
-            status = _apply_rows(
-                row_port, row_slot, row_sign, cursor, n, ports, indexes, cells, tables, located, rings, ring_ids, ring_meta,
-                products, partners, partner_ids, retract,
-            )  # fmt: skip
+                if len(arrays.cells) > NEAR_CELLS:
+                    prefetch_rings_of(row, cursor[LOCATED], rows, n + 1, arrays, retract)
+            status = _apply_rows(n, rows, arrays, products, retract)
             if status != DONE and not (status == PARTNERS_FULL and cursor[NOTED] > 0):
                 return status
             cursor[NEXT] = 1
-        status = _deliver(
-            row_port, row_tick, row_sign, cursor, n, ports, cells, products, partners, partner_ids, leaves, levels, out_ports, own,
-            out_columns, out_tick, out_sign,
-        )  # fmt: skip
+        status = _deliver(n, rows, arrays, products, results)
         if status != DONE:
             return status
         cursor[NOTED], cursor[NEXT], cursor[DELIVERED] = 0, 0, 0

@@ -16,7 +16,8 @@ one lookup.
             column instead of slots. So the matches of a frequent key are contiguous, and are not looked up one by one.
 `positions` for ports with retractions in any order: the position of a slot in the ring of each of its indexes.
 
-`ports` (n, PORT_FIELDS), `indexes` (k, INDEX_FIELDS) and `groups` (g, GROUP_FIELDS) describe them, all flat.
+`ports` (n, PORT_FIELDS), `indexes` (k, INDEX_FIELDS) and `groups` (g, GROUP_FIELDS) describe them, all flat. Functions that use
+many of these get them together, as the RingArrays of ring_record.py.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 from cqels_py.kernels.primitives.prefetch import prefetch
+from cqels_py.kernels.primitives.state_record import int32s, int64s
 from cqels_py.kernels.structures.arena import allocate_aligned, release
 from cqels_py.kernels.structures.hashing import combine, mix
+from cqels_py.kernels.structures.ring_record import CELLS, FREE, FREE_META, PORTS
 
 # Fields of a port. HEAD, LEAVES: of a FIFO port, the slot of the oldest leaf, and the number of leaves that follow it
 # in the circular buffer. SINCE: of another port, where `since` begins (joins/multiway.py), else -1. KEY_COLUMN: the
@@ -47,7 +50,7 @@ SMALLEST_OF_IDS = 4
 TABLE, SIZE, USED, STRIDE, LIMIT = range(5)
 GROUP_FIELDS = 5
 # Why a kernel stopped.
-DONE, OUT_FULL, TABLE_FULL, RINGS_FULL, RING_FULL, NOT_STORED, PARTNERS_FULL = range(7)
+DONE, OUT_FULL, TABLE_FULL, RINGS_FULL, RING_FULL, NOT_STORED, PARTNERS_FULL, LEAVES_FULL = range(8)
 # The upper bits of a 63-bit hash, read as a fraction.
 _PART_BITS = np.int64(31)
 _TO_PART = np.int64(63) - _PART_BITS
@@ -206,17 +209,17 @@ def key_of_leaf(cells, leaf, key_columns, first, width):
 
 
 @jit_inline
-def key_in(index, leaf, indexes, key_columns, cells):
+def key_in(index, leaf, arrays):
     """The key of a leaf in an index."""
-    at = index * INDEX_FIELDS
-    return key_of_leaf(cells, leaf, key_columns, indexes[at + KEY_FIRST], indexes[at + KEY_WIDTH])
+    first, width = arrays.indexes[index * INDEX_FIELDS + KEY_FIRST], arrays.indexes[index * INDEX_FIELDS + KEY_WIDTH]
+    return key_of_leaf(arrays.cells, leaf, arrays.key_columns, first, width)
 
 
 @jit_inline
-def find_leaf(index, indexes, groups, key_columns, cells, leaf, tables):
+def find_leaf(index, leaf, arrays):
     """The entry for the leaf's key in the group of the index, or -1."""
-    key = key_in(index, leaf, indexes, key_columns, cells)
-    return find(tables, groups, indexes[index * INDEX_FIELDS + GROUP], key)
+    key = key_in(index, leaf, arrays)
+    return find(arrays.tables, arrays.groups, arrays.indexes[index * INDEX_FIELDS + GROUP], key)
 
 
 @jit_inline
@@ -262,20 +265,21 @@ def _compute_keys_of_one_port(key_of_first, width, first, rows, row_slot, cells,
 
 
 @jit_flat
-def _compute_keys(first, rows, row_port, row_slot, ports, indexes, key_columns, cells, located):
-    """Compute the keys of `rows` rows from `first` on, in their ports' first indexes."""
+def _compute_keys(first, many, rows, arrays):
+    """Compute the keys of `many` rows from `first` on, in their ports' first indexes."""
+    ports, cells = arrays.ports, arrays.cells
     start, to = np.uint64(first), np.uint64(LOCATED_ROWS + first % LOCATED_ROWS)
-    for i in range(np.uint64(rows)):
-        port = np.int64(row_port[start + i]) * PORT_FIELDS
+    for i in range(np.uint64(many)):
+        port = np.int64(rows.port[start + i]) * PORT_FIELDS
         width, key_column = ports[port + WIDTH], ports[port + KEY_COLUMN]
-        leaf = ports[port + BASE] + np.int64(row_slot[start + i]) * width
+        leaf = ports[port + BASE] + np.int64(rows.slot[start + i]) * width
         # In a FIFO port the next leaves to be inserted or expired follow this one.
         prefetch(cells, leaf + LEAVES_AHEAD * width)
         if key_column >= 0:
             key = key_of_id(cells[leaf + key_column])
         else:
-            key = key_in(ports[port + FIRST_INDEX], leaf, indexes, key_columns, cells)
-        located[to + i] = key
+            key = key_in(ports[port + FIRST_INDEX], leaf, arrays)
+        arrays.located[to + i] = key
 
 
 @jit_flat
@@ -348,9 +352,7 @@ def search_listed(many, keys, first_place, each, first, row_sign, groups, group,
 
 
 @jit_flat
-def find_entries(
-    first, last, row_port, row_slot, row_sign, ports, indexes, groups, key_columns, cells, tables, located, cursor
-):  # fmt: skip
+def find_entries(first, last, rows, arrays):
     """Find the entries of the keys of rows `first` to `last` - 1 in the group of the ports' first indexes, which is one
     for all ports.
 
@@ -358,22 +360,23 @@ def find_entries(
     located[r % LOCATED_ROWS]. `last` is at most `end_of_run`. After the entries, `located` has as many elements for the
     keys, and as many for a list of rows. Returns the row before which the table became full, or `last`.
     """
-    group = indexes[ports[FIRST_INDEX] * INDEX_FIELDS + GROUP]
+    ports, groups, tables, located = arrays.ports, arrays.groups, arrays.tables, arrays.located
+    group = arrays.indexes[ports[FIRST_INDEX] * INDEX_FIELDS + GROUP]
     fields = group * GROUP_FIELDS
     base, size, stride = groups[fields + TABLE], groups[fields + SIZE], groups[fields + STRIDE]
-    rows, place, port = last - first, first % LOCATED_ROWS, np.int64(row_port[first]) * PORT_FIELDS
-    if ports[port + KEY_COLUMN] >= 0 and _are_of_one_port(first, rows, row_port):
+    many, place, port = last - first, first % LOCATED_ROWS, np.int64(rows.port[first]) * PORT_FIELDS
+    if ports[port + KEY_COLUMN] >= 0 and _are_of_one_port(first, many, rows.port):
         key_of_first = ports[port + BASE] + ports[port + KEY_COLUMN]
-        _compute_keys_of_one_port(key_of_first, ports[port + WIDTH], first, rows, row_slot, cells, located)
+        _compute_keys_of_one_port(key_of_first, ports[port + WIDTH], first, many, rows.slot, arrays.cells, located)
     else:
-        _compute_keys(first, rows, row_port, row_slot, ports, indexes, key_columns, cells, located)
-    _find_home_slots(place, rows, base, size, stride, located)
-    many = _list_not_in_home_slot(place, rows, stride, tables, located)
+        _compute_keys(first, many, rows, arrays)
+    _find_home_slots(place, many, base, size, stride, located)
+    listed = _list_not_in_home_slot(place, many, stride, tables, located)
     for steps in range(1, BRANCHLESS_PROBES + 1):
-        many = probe_listed(steps, many, LOCATED_ROWS, base, size, stride, tables, located)
-    short = search_listed(many, LOCATED_ROWS, place, 1, first, row_sign, groups, group, tables, located)
+        listed = probe_listed(steps, listed, LOCATED_ROWS, base, size, stride, tables, located)
+    short = search_listed(listed, LOCATED_ROWS, place, 1, first, rows.sign, groups, group, tables, located)
     last = short if short >= 0 else last
-    cursor[PROBES] += last - first
+    arrays.cursor[PROBES] += last - first
     return last
 
 
@@ -384,11 +387,12 @@ def end_of_run(row, rows):
 
 
 @jit_flat
-def prefetch_rings_of(first, last, row_port, row_sign, stride, tables, located, rings, retract):
+def prefetch_rings_of(first, last, rows, stride, arrays, retract):
     """Prefetch the rings of rows whose entries are known: those of insertions, and with `retract` those of retractions."""
     for row in range(first, last):
-        if row_sign[row] > 0 or retract:
-            prefetch_rings(np.int64(row_port[row]), located[row % LOCATED_ROWS], stride - 1, tables, rings)
+        if rows.sign[row] > 0 or retract:
+            at = arrays.located[row % LOCATED_ROWS]
+            prefetch_rings(np.int64(rows.port[row]), at, stride - 1, arrays.tables, arrays.rings)
 
 
 @jit_inline
@@ -401,23 +405,24 @@ def is_empty(at, group, groups, tables):
 
 
 @jit_inline
-def insert(index, at, indexes, groups, key_columns, cells, leaf, slot, tables, rings, ring_meta, positions):
+def insert(index, at, leaf, slot, arrays):
     """Insert a leaf into a ring index. `at`: the entry of its key, or -1 if it is not known. Returns DONE, or why it
     stopped."""
+    indexes, groups, tables = arrays.indexes, arrays.groups, arrays.tables
     if at < 0:
         group = indexes[index * INDEX_FIELDS + GROUP]
-        key = key_in(index, leaf, indexes, key_columns, cells)
+        key = key_in(index, leaf, arrays)
         at = seek(home_slot_of(key, groups, group), tables, groups, group, key)
         if tables[at] == 0:
             at = occupy(at, tables, groups, group, key)
             if at < 0:
                 return TABLE_FULL
     ring = ring_of(at, index, indexes)
-    status = push(ring, slot, tables, rings, ring_meta)
+    status = push(ring, slot, tables, arrays.rings, arrays.ring_meta)
     place = indexes[index * INDEX_FIELDS + POSITIONS]
     if status == DONE and place >= 0:
         _, mask, oldest, count = open_ring(tables[ring])
-        positions[place + slot] = (oldest + count - 1) & mask
+        arrays.positions[place + slot] = (oldest + count - 1) & mask
     return status
 
 
@@ -466,12 +471,13 @@ def enlarge(ring, tables, rings, ring_meta):
 
 
 @jit_inline
-def push_leaf(ring, slot, index, port, ports, indexes, cells, tables, rings, ring_ids, ring_meta):
+def push_leaf(ring, slot, index, port, arrays):
     """Append a leaf to a ring that may hold ids; the port's fields begin at `port`. Returns DONE, or why it stopped."""
+    tables, ports = arrays.tables, arrays.ports
     word = tables[ring]
     first, mask, oldest, count = open_ring(word)
     if count > mask:
-        status = enlarge_to_ids(ring, index, port, ports, indexes, cells, tables, rings, ring_ids, ring_meta)
+        status = enlarge_to_ids(ring, index, port, arrays)
         if status != DONE:
             return status
         word = tables[ring]
@@ -479,18 +485,22 @@ def push_leaf(ring, slot, index, port, ports, indexes, cells, tables, rings, rin
     place = first + ((oldest + count) & mask) if mask > 0 else 0
     if holds_ids(word):
         leaf = ports[port + BASE] + slot * ports[port + WIDTH]
-        ring_ids[place] = cells[leaf + indexes[index * INDEX_FIELDS + ID_COLUMN]]
+        arrays.ring_ids[place] = arrays.cells[leaf + arrays.indexes[index * INDEX_FIELDS + ID_COLUMN]]
     else:
-        rings[place] = slot
+        arrays.rings[place] = slot
     tables[ring] = word + 1 if mask > 0 else word_of(np.int64(slot), 0, 1)
     return np.int64(DONE)
 
 
 @jit_flat
-def enlarge_to_ids(ring, index, port, ports, indexes, cells, tables, rings, ring_ids, ring_meta):
+def enlarge_to_ids(ring, index, port, arrays):
     """`enlarge` for a ring that holds ids, or may do so from now on."""
-    word, base, width = tables[ring], ports[port + BASE], ports[port + WIDTH]
-    ids_from, id_column = indexes[index * INDEX_FIELDS + IDS_FROM], indexes[index * INDEX_FIELDS + ID_COLUMN]
+    tables, rings, ring_ids, ring_meta = arrays.tables, arrays.rings, arrays.ring_ids, arrays.ring_meta
+    word, base, width = tables[ring], arrays.ports[port + BASE], arrays.ports[port + WIDTH]
+    ids_from, id_column = (
+        arrays.indexes[index * INDEX_FIELDS + IDS_FROM],
+        arrays.indexes[index * INDEX_FIELDS + ID_COLUMN],
+    )
     first, mask, oldest, count = open_ring(word)
     size = size_of(word)
     if not holds_ids(word) and size + 1 < ids_from:
@@ -506,7 +516,7 @@ def enlarge_to_ids(ring, index, port, ports, indexes, cells, tables, rings, ring
         if holds_ids(word):
             ring_ids[larger + i] = ring_ids[first + place]
         else:
-            ring_ids[larger + i] = cells[base + slot_in(first, mask, place, rings) * width + id_column]
+            ring_ids[larger + i] = arrays.cells[base + slot_in(first, mask, place, rings) * width + id_column]
     tables[ring] = word_of(larger, size + 1, count) | _IDS
     _release_run(word, rings, ring_meta)
     return np.int64(DONE)
@@ -521,33 +531,35 @@ def _release_run(word, rings, ring_meta):
 
 
 @jit_inline
-def remove(index, at, indexes, slot, tables, rings, positions):
+def remove(index, at, slot, arrays):
     """Remove a leaf from a ring index, at the entry `at`: the oldest where leaves expire in FIFO order, else the one in
     `slot`."""
-    ring = ring_of(at, index, indexes)
-    if indexes[index * INDEX_FIELDS + POSITIONS] < 0:
+    tables, rings, positions = arrays.tables, arrays.rings, arrays.positions
+    ring, of_index = ring_of(at, index, arrays.indexes), arrays.indexes[index * INDEX_FIELDS + POSITIONS]
+    if of_index < 0:
         pop(ring, tables)
         return
     # Such a ring always starts at position 0: its last slot is moved to the position that is free now.
     first, mask, _, count = open_ring(tables[ring])
-    place = np.int64(positions[indexes[index * INDEX_FIELDS + POSITIONS] + slot])
+    place = np.int64(positions[of_index + slot])
     last = slot_in(first, mask, count - 1, rings)
     rings[first + place if mask > 0 else 0] = last
-    positions[indexes[index * INDEX_FIELDS + POSITIONS] + last] = place
+    positions[of_index + last] = place
     tables[ring] -= 1
 
 
 @jit_inline
-def equal_leaf(index, indexes, groups, key_columns, cells, base, leaf, width, tables, rings, since, since_first):
+def equal_leaf(index, base, leaf, width, arrays, since, since_first):
     """The slot of a stored leaf with the same ids as the cells at `leaf`, through the index over all columns, or -1.
 
     `since` from `since_first` on: for each slot a word that is at least RETRACTED if its leaf is retracted already; -1: no
     leaf is.
     """
-    at = find_leaf(index, indexes, groups, key_columns, cells, leaf, tables)
+    cells, rings = arrays.cells, arrays.rings
+    at = find_leaf(index, leaf, arrays)
     if at < 0:
         return np.int64(-1)
-    first, mask, _, count = open_ring(tables[ring_of(at, index, indexes)])
+    first, mask, _, count = open_ring(arrays.tables[ring_of(at, index, arrays.indexes)])
     i = count - 1
     while i >= 0:
         slot = slot_in(first, mask, i, rings)
@@ -777,35 +789,51 @@ def renumber_slots(port, ports, indexes, groups, tables, rings, new_capacity):
 
 
 @jit_flat
-def load(port, ports, cells, columns, sign, free, free_meta, row_slot):
-    """Write a port's input rows (width, n) to its leaf cells, and their slots to `row_slot`.
+def load(port, state, columns, sign, row_slot):
+    """Write a port's input rows (width, n) to its leaf cells, and their slots to `row_slot`. Returns DONE, or LEAVES_FULL if there
+    is no room for them, with all as it was.
 
-    In a FIFO port a retraction is of the oldest leaf. In another port it gets a temporary slot, for comparison with the
-    stored leaves.
+    In a FIFO port a retraction is of the oldest leaf, whose slot is not used again before the step has ended. In another port it
+    gets a temporary slot, for comparison with the stored leaves: there the free slots are in a stack in `free` (n, as many as a port
+    has at most), whose height is in `free_meta`.
     """
-    base = ports[port * PORT_FIELDS + BASE]
-    width = ports[port * PORT_FIELDS + WIDTH]
-    if ports[port * PORT_FIELDS + FIFO] == 0:
-        for row in range(len(sign)):
-            free_meta[port] -= 1
-            slot = np.int64(free[port, free_meta[port]])
-            row_slot[row] = np.int32(slot)
-            for c in range(width):
-                cells[base + slot * width + c] = columns[c, row]
-        return
-    capacity, head = ports[port * PORT_FIELDS + CAPACITY], ports[port * PORT_FIELDS + HEAD]
-    leaves = ports[port * PORT_FIELDS + LEAVES]
+    ports = int64s(state, PORTS)
+    if ports[port * PORT_FIELDS + FIFO] != 0:
+        return _load_fifo(
+            ports[port * PORT_FIELDS : (port + 1) * PORT_FIELDS], int64s(state, CELLS), columns, sign, row_slot
+        )
+    cells, free, free_meta = int64s(state, CELLS), int32s(state, FREE), int64s(state, FREE_META)
+    base, width, rows = ports[port * PORT_FIELDS + BASE], ports[port * PORT_FIELDS + WIDTH], len(sign)
+    if free_meta[port] < rows:
+        return np.int64(LEAVES_FULL)
+    top = port * (len(free) // len(free_meta)) + free_meta[port] - 1
+    for row in range(rows):
+        slot = np.int64(free[top - row])
+        row_slot[row] = np.int32(slot)
+        for c in range(width):
+            cells[base + slot * width + c] = columns[c, row]
+    free_meta[port] -= rows
+    return np.int64(DONE)
+
+
+@jit_flat
+def _load_fifo(port, cells, columns, sign, row_slot):
+    """`load` for a FIFO port with these fields."""
+    base, width, capacity, head, leaves = port[BASE], port[WIDTH], port[CAPACITY], port[HEAD], port[LEAVES]
     tail = head + leaves
     tail -= capacity if tail >= capacity else np.int64(0)
     # Scratch until the slots are written: the rows that are insertions.
     inserts = _list_inserts(sign, row_slot)
+    if leaves + inserts > capacity:
+        return np.int64(LEAVES_FULL)
     for c in range(width):
         _load_column(c, base + c, width, capacity, tail, inserts, columns, row_slot, cells)
     _note_slots(head, tail, capacity, sign, row_slot)
     expired = len(sign) - inserts
     head += expired
-    ports[port * PORT_FIELDS + HEAD] = head - capacity if head >= capacity else head
-    ports[port * PORT_FIELDS + LEAVES] = leaves + inserts - expired
+    port[HEAD] = head - capacity if head >= capacity else head
+    port[LEAVES] = leaves + inserts - expired
+    return np.int64(DONE)
 
 
 @jit_flat

@@ -48,32 +48,36 @@ class LeafRows:
 def merged_rows(state: JoinState, deltas: Sequence[Delta]) -> LeafRows:
     """Copy the rows of all inputs into their ports' leaf cells, and merge them by tick."""
     lengths = [len(delta.tick) for delta in deltas]
-    if not state.has_room(lengths):
-        state.ensure_leaves(
-            [
-                int(np.count_nonzero(delta.sign > 0)) if length and port.expires_fifo else length
-                for port, delta, length in zip(state.layout.ports, deltas, lengths, strict=True)
-            ]
-        )
-    starts = [0, *itertools.accumulate(lengths)]
-    rows = starts[-1]
+    rows = sum(lengths)
     slots = np.empty(rows, INT32)
-    for p, delta in enumerate(deltas):
-        if lengths[p]:
-            ring_index.load(
-                p, state.flat_ports, state.cells, delta.columns, delta.sign, state.free, state.free_meta,
-                slots[starts[p] : starts[p + 1]],
-            )  # fmt: skip
     if max(lengths) == rows:
         port = lengths.index(rows)
-        merged = np.full(rows, port, np.int32), slots, deltas[port].tick, deltas[port].sign
+        delta = deltas[port]
+        while ring_index.load(port, state.address, delta.columns, delta.sign, slots) == ring_index.LEAVES_FULL:
+            state.ensure_leaves(_needed_leaves(state, deltas))
+        merged = np.full(rows, port, INT32), slots, delta.tick, delta.sign
     else:
+        # Room is made for all ports before: that changes the slots of leaves.
+        if not state.has_room(lengths):
+            state.ensure_leaves(_needed_leaves(state, deltas))
+        starts = [0, *itertools.accumulate(lengths)]
+        for p, delta in enumerate(deltas):
+            if lengths[p]:
+                ring_index.load(p, state.address, delta.columns, delta.sign, slots[starts[p] : starts[p + 1]])
         ticks = np.concatenate([delta.tick for delta in deltas])
         signs = np.concatenate([delta.sign for delta in deltas])
         merged = (np.empty(rows, INT32), np.empty(rows, INT32), np.empty(rows, INT32), np.empty(rows, INT8))
         merge_rows(ticks, signs, slots, np.array(starts, np.int64), *merged)
     placed = merged[1] if all(port.expires_fifo for port in state.layout.ports) else merged[1].copy()
     return LeafRows(*merged, placed=placed)
+
+
+def _needed_leaves(state: JoinState, deltas: Sequence[Delta]) -> list[int]:
+    """The number of leaves that each port needs room for: a FIFO port only for insertions."""
+    return [
+        int(np.count_nonzero(delta.sign > 0)) if port.expires_fifo else len(delta.sign)
+        for port, delta in zip(state.layout.ports, deltas, strict=True)
+    ]
 
 
 def room_for(rows: int) -> int:
@@ -85,7 +89,7 @@ class MultiwayJoin:
     """Joins n inputs on their common variables.
 
     `inputs`: the variables of each input; `expires_fifo`: is the input FIFO, so that its retractions come in the order of
-    its insertions? `loose`: variables that may be unbound in some input. `output`: the variables of the result, in
+    its insertions? `maybe_unbound`: variables that may be unbound in some input. `output`: the variables of the result, in
     order. `retract`: results are retracted when one of their leaves is; otherwise the consumer knows how long they
     live.
     """
@@ -98,7 +102,7 @@ class MultiwayJoin:
         expires_fifo: Sequence[bool],
         output: Sequence[str],
         *,
-        loose: frozenset[str] = frozenset(),
+        maybe_unbound: frozenset[str] = frozenset(),
         retract: bool = True,
     ) -> None:
         names = list(dict.fromkeys(name for variables in inputs for name in variables))
@@ -107,19 +111,21 @@ class MultiwayJoin:
             JoinPort(tuple(number[name] for name in variables), ordered)
             for variables, ordered in zip(inputs, expires_fifo, strict=True)
         ]
-        self.layout = JoinLayout(ports, frozenset(number[name] for name in loose))
+        self.layout = JoinLayout(ports, frozenset(number[name] for name in maybe_unbound))
         self.state = JoinState(self.layout, rings_of_ids=True)
         # A number is passed to a kernel faster than a bool.
         self._retract, self._all_known = int(retract), int(self.state.all_known)
         self._widths = [len(variables) for variables in inputs]
-        self._find_sources(inputs, output, loose)
+        self._find_sources(inputs, output, maybe_unbound)
 
-    def _find_sources(self, inputs: Sequence[Sequence[str]], output: Sequence[str], loose: frozenset[str]) -> None:
+    def _find_sources(
+        self, inputs: Sequence[Sequence[str]], output: Sequence[str], maybe_unbound: frozenset[str]
+    ) -> None:
         """Find the sources of the columns of a result: any input that has them, except that one may be unbound there."""
         having = [[p for p, variables in enumerate(inputs) if name in variables] for name in output]
         out_ports = np.array(
             [
-                sum(1 << p for p in (ports if name in loose else ports[:1]))
+                sum(1 << p for p in (ports if name in maybe_unbound else ports[:1]))
                 for name, ports in zip(output, having, strict=True)
             ],
             np.int64,

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from cqels_py.batches.delta import Delta, first_rows, in_blocks
+from cqels_py.batches.delta import Delta, SignColumn, TickColumn, first_rows, in_blocks
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels.joins import semi_anti_join as kernel
+from cqels_py.kernels.primitives.dtypes import INT8, INT32, INT64
 from cqels_py.kernels.structures import ring_index
-from cqels_py.operators.r2r.join import merged_rows, room_for
+from cqels_py.operators.r2r.join import LeafRows, merged_rows, room_for
 from cqels_py.state.join_state import OUT_ROWS, JoinLayout, JoinPort, JoinState
 
 LEFT, RIGHT = 0, 1
@@ -53,25 +54,31 @@ class SemiAntiJoin:
         rows = merged_rows(state, deltas)
         cursor = state.cursor
         cursor[: ring_index.PROBES] = 0
-        positions = None if self._counts_right else state.positions
         status, room = ring_index.OUT_FULL, room_for(len(rows.tick))
         while status != ring_index.DONE:
-            columns = np.empty((self._widths[LEFT], room), np.int64)
-            leaves, out_tick, out_sign = np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.int8)
+            columns = np.empty((self._widths[LEFT], room), INT64)
+            out_tick, out_sign = np.empty(room, INT32), np.empty(room, INT8)
             room = OUT_ROWS
             cursor[ring_index.OUT] = 0
             while True:
-                status = kernel.step(
-                    rows.port, rows.slot, rows.tick, rows.sign, state.address, self.layout.first[LEFT],
-                    self.layout.first[RIGHT], positions, self._exists, leaves, columns, out_tick, out_sign,
-                )  # fmt: skip
+                status = self._step(rows, columns, out_tick, out_sign)
                 if status in (ring_index.DONE, ring_index.OUT_FULL):
                     break
                 state.grow(status)
-            made = int(cursor[ring_index.OUT])
+            made = cursor.item(ring_index.OUT)
             if made:
                 yield first_rows(out_tick, out_sign, columns, made)
         rows.release(state)
+
+    def _step(self, rows: LeafRows, columns: Ids, tick: TickColumn, sign: SignColumn) -> int:
+        """Take in rows until the chunk is full, or an array of the state is: returns the status."""
+        if self._counts_right:
+            return kernel.step_counting_right(  # type: ignore[no-any-return]
+                rows.port, rows.slot, rows.tick, rows.sign, self.state.address, self._exists, columns, tick, sign
+            )
+        return kernel.step(  # type: ignore[no-any-return]
+            rows.port, rows.slot, rows.tick, rows.sign, self.state.address, self._exists, columns, tick, sign
+        )
 
     def live_ids(self) -> Iterable[Ids]:
         return (self.state.live_ids(),)

@@ -8,9 +8,11 @@ from collections import defaultdict, deque
 import numpy as np
 import pytest
 
+from cqels_py.checkpoints.snapshot import to_bytes
 from cqels_py.errors import RunError
 from cqels_py.kernels.structures import arena
 from cqels_py.kernels.structures import ring_index as kernel
+from cqels_py.kernels.structures.ring_record import InputRows, RingArrays
 from cqels_py.state.join_state import JoinLayout, JoinPort, JoinState
 
 KEY, VALUE, OTHER = 0, 1, 2
@@ -24,6 +26,15 @@ class Indexed:
         self.state = JoinState(JoinLayout(ports, frozenset()))
         self.index = self.state.layout.first[:2]
 
+    @property
+    def arrays(self) -> RingArrays:
+        """As a kernel opens them from the state's record."""
+        state = self.state
+        return RingArrays(
+            state.cursor, state.flat_ports, state.flat_indexes, state.flat_groups, state.key_columns, state.cells, state.tables,
+            state.located, state.rings, state.ring_ids, state.ring_meta, state.positions,
+        )  # fmt: skip
+
     def write(self, port: int, slot: int, key: int, value: int) -> int:
         """Write ids into a leaf; returns its position in the cells."""
         leaf = int(self.state.ports[port, kernel.BASE]) + slot * 2
@@ -33,33 +44,16 @@ class Indexed:
     def insert(self, port: int, slot: int, leaf: int) -> None:
         state = self.state
         while True:
-            status = kernel.insert(
-                self.index[port], -1, state.flat_indexes, state.flat_groups, state.key_columns, state.cells, leaf, slot,
-                state.tables, state.rings, state.ring_meta, state.positions,
-            )  # fmt: skip
+            status = kernel.insert(self.index[port], -1, leaf, slot, self.arrays)
             if status == kernel.DONE:
                 return
             state.grow(status)
 
     def entry(self, port: int, leaf: int) -> int:
-        state = self.state
-        return int(
-            kernel.find_leaf(
-                self.index[port],
-                state.flat_indexes,
-                state.flat_groups,
-                state.key_columns,
-                state.cells,
-                leaf,
-                state.tables,
-            )
-        )
+        return int(kernel.find_leaf(self.index[port], leaf, self.arrays))
 
     def remove(self, port: int, slot: int, leaf: int) -> None:
-        state = self.state
-        kernel.remove(
-            self.index[port], self.entry(port, leaf), state.flat_indexes, slot, state.tables, state.rings, state.positions,
-        )  # fmt: skip
+        kernel.remove(self.index[port], self.entry(port, leaf), slot, self.arrays)
 
     def ring(self, port: int, leaf: int) -> list[int]:
         """Slots of the leaf's key, oldest first."""
@@ -180,9 +174,7 @@ def test_loaded_rows_get_consecutive_slots_of_a_circular_buffer(seed: int) -> No
             signs += [1] if comes else [-1] * (live > 0)
         columns = np.array([[chance.randrange(1, 1_000) for _ in signs] for _ in range(2)], np.int64).reshape(2, -1)
         slots = np.full(len(signs), number, np.int32)
-        kernel.load(
-            1, state.flat_ports, state.cells, columns, np.array(signs, np.int8), state.free, state.free_meta, slots
-        )
+        assert kernel.load(1, state.address, columns, np.array(signs, np.int8), slots) == kernel.DONE
         expected = []
         for row, sign in enumerate(signs):
             if sign > 0:
@@ -193,6 +185,31 @@ def test_loaded_rows_get_consecutive_slots_of_a_circular_buffer(seed: int) -> No
         assert state.leaves(1) == len(there)
         for slot, ids in there:
             assert state.cells[base + 2 * slot : base + 2 * slot + 2].tolist() == ids
+
+
+@pytest.mark.parametrize("expires_fifo", [True, False], ids=["in order", "any order"])
+def test_rows_without_room_leave_all_as_it_was(expires_fifo: bool) -> None:
+    state = Indexed(expires_fifo=expires_fifo).state
+    capacity = state.capacity(1)
+
+    def load(rows: int) -> tuple[int, list[int]]:
+        columns, slots = np.full((2, rows), rows, np.int64), np.zeros(rows, np.int32)
+        return kernel.load(1, state.address, columns, np.ones(rows, np.int8), slots), slots.tolist()
+
+    first, there = load(40)
+    assert (first, len(set(there))) == (kernel.DONE, 40)
+    before = to_bytes(state)
+    assert load(capacity - 39)[0] == kernel.LEAVES_FULL
+    assert (to_bytes(state), state.leaves(1)) == (before, 40)
+    status, more = load(capacity - 40)
+    assert (status, state.leaves(1)) == (kernel.DONE, capacity)
+    assert sorted(there + more) == list(range(capacity))
+    state.ensure_leaves([0, 9])
+    status, last = load(9)
+    assert (status, state.capacity(1) > capacity) == (kernel.DONE, True)
+    assert not set(last) & {*there, *more}
+    base = int(state.ports[1, kernel.BASE])
+    assert {int(state.cells[base + 2 * slot]) for slot in there} == {40}
 
 
 @pytest.mark.parametrize("ports", [(0,), (0, 1)], ids=["one port", "two ports"])
@@ -213,6 +230,7 @@ def test_rows_find_the_entries_of_their_keys(seed: int, full: float, ports: tupl
     port = np.array([chance.choice(ports) for _ in range(rows)], np.int32)
     slot = np.array([chance.randrange(64) for _ in range(rows)], np.int32)
     sign = np.array([chance.choice([1, 1, -1]) for _ in range(rows)], np.int8)
+    ticks = np.zeros(rows, np.int32)
     while first < rows:
         for p in ports:
             for leaf in range(64):
@@ -220,10 +238,7 @@ def test_rows_find_the_entries_of_their_keys(seed: int, full: float, ports: tupl
         # Fewer rows than can be looked up together.
         last = min(int(kernel.end_of_run(first, rows)), first + chance.choice([1, 7, 256]))
         before = int(state.cursor[kernel.PROBES])
-        done = kernel.find_entries(
-            first, last, port, slot, sign, state.flat_ports, state.flat_indexes, state.flat_groups, state.key_columns, state.cells,
-            state.tables, state.located, state.cursor,
-        )  # fmt: skip
+        done = kernel.find_entries(first, last, InputRows(port, slot, ticks, sign), indexed.arrays)
         assert state.cursor[kernel.PROBES] - before == done - first
         for row in range(first, last):
             value = int(state.cells[state.ports[port[row], kernel.BASE] + 2 * slot[row]])
